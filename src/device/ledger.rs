@@ -1,0 +1,107 @@
+//! The account book of a device: who holds how many bytes.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// What memory is held for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Account {
+    /// Trainable tensors.
+    Parameters,
+    /// Optimizer moments, running averages, generator states.
+    States,
+    /// The planned memory of recorded graphs.
+    Arena,
+    /// Work space of kernels while they run.
+    Scratch,
+    /// Every other live tensor: activations, gradients, what a call returned.
+    Results,
+    /// Copies of arguments on their way to a device.
+    Staging,
+    /// Freed memory kept for the next allocation.
+    Pool,
+    /// Prepared kernels.
+    Kernels,
+}
+
+impl Account {
+    /// Every account, in the order in which they are reported.
+    pub const ALL: [Account; 8] = [
+        Account::Parameters,
+        Account::States,
+        Account::Arena,
+        Account::Scratch,
+        Account::Results,
+        Account::Staging,
+        Account::Pool,
+        Account::Kernels,
+    ];
+
+    /// The account's name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Account::Parameters => "parameters",
+            Account::States => "states",
+            Account::Arena => "arena",
+            Account::Scratch => "scratch",
+            Account::Results => "results",
+            Account::Staging => "staging",
+            Account::Pool => "pool",
+            Account::Kernels => "kernels",
+        }
+    }
+
+    /// The account with this number (the inverse of `as u8`).
+    pub fn from_index(index: u8) -> Account {
+        Account::ALL[index as usize]
+    }
+}
+
+/// Bytes per account, and their sum's peak. The pool counts as reserved, not as in use.
+#[derive(Default, Debug)]
+pub struct Ledger {
+    accounts: [AtomicUsize; 8],
+    in_use: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl Ledger {
+    /// Enters `bytes` into `account`.
+    pub fn charge(&self, account: Account, bytes: usize) {
+        self.accounts[account as usize].fetch_add(bytes, Relaxed);
+        if account != Account::Pool {
+            let now = self.in_use.fetch_add(bytes, Relaxed) + bytes;
+            if now > self.peak.load(Relaxed) {
+                self.peak.fetch_max(now, Relaxed);
+            }
+        }
+    }
+
+    /// Takes `bytes` out of `account`.
+    pub fn release(&self, account: Account, bytes: usize) {
+        self.accounts[account as usize].fetch_sub(bytes, Relaxed);
+        if account != Account::Pool {
+            self.in_use.fetch_sub(bytes, Relaxed);
+        }
+    }
+
+    /// Bytes in one account.
+    pub fn balance(&self, account: Account) -> usize {
+        self.accounts[account as usize].load(Relaxed)
+    }
+
+    /// Bytes in all accounts but the pool.
+    pub fn in_use(&self) -> usize {
+        self.in_use.load(Relaxed)
+    }
+
+    /// The highest [`Ledger::in_use`] since the last [`Ledger::reset_peak`].
+    pub fn peak(&self) -> usize {
+        self.peak.load(Relaxed)
+    }
+
+    /// Starts a new measurement of the peak.
+    pub fn reset_peak(&self) {
+        self.peak.store(self.in_use(), Relaxed);
+    }
+}

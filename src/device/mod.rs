@@ -1,0 +1,105 @@
+//! Memory and execution resources. Nothing here knows what an operation is.
+#![allow(unsafe_code)]
+
+pub mod cpu;
+pub mod ledger;
+pub mod onednn;
+pub mod pool;
+pub mod process;
+pub mod team;
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::error::{Error, Result};
+pub use ledger::{Account, Ledger};
+pub use pool::Pool;
+
+/// Where memory comes from: the host, or an accelerator.
+pub trait Backend: Send + Sync {
+    /// Fresh memory of `bytes` > 0, aligned to [`ALIGNMENT`], contents undefined; `None` if refused.
+    fn allocate(&self, bytes: usize) -> Option<NonNull<u8>>;
+
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// `pointer` came from [`Backend::allocate`] with the same `bytes` and is not used again.
+    unsafe fn free(&self, pointer: NonNull<u8>, bytes: usize);
+
+    /// Sets memory to zero.
+    ///
+    /// # Safety
+    /// `pointer` addresses `bytes` writable bytes of this device that nobody else accesses.
+    unsafe fn zero(&self, pointer: NonNull<u8>, bytes: usize);
+
+    /// How many more bytes the machine would give now.
+    fn available(&self) -> usize;
+}
+
+/// Alignment of every block, in bytes: a cache line, and the widest vector register.
+pub const ALIGNMENT: usize = 64;
+
+/// A place where tensors live and operations run.
+pub struct Device {
+    id: i32,
+    name: &'static str,
+    pool: Pool,
+    threads: AtomicUsize,
+}
+
+impl Device {
+    /// A device whose memory comes from `backend`.
+    pub fn new(
+        id: i32,
+        name: &'static str,
+        backend: Box<dyn Backend>,
+        threads: usize,
+    ) -> Arc<Self> {
+        Arc::new(Device { id, name, pool: Pool::new(name, backend), threads: threads.into() })
+    }
+
+    /// -1 for the CPU, the card's number for CUDA (SINGA's `Device.id`).
+    pub fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// `cpu` or `cuda`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The allocator of this device.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The account book of this device.
+    pub fn ledger(&self) -> &Ledger {
+        self.pool.ledger()
+    }
+
+    /// How many threads a kernel may use.
+    pub fn threads(&self) -> usize {
+        self.threads.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many threads kernels prepared from now on may use.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for 0 or more than 1024.
+    pub fn set_threads(&self, threads: usize) -> Result<()> {
+        crate::ensure!(
+            (1..=1024).contains(&threads),
+            Error::value("set_num_threads", threads, "1 to 1024 threads")
+        );
+        self.threads.store(threads, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Device({}, {})", self.name, self.id)
+    }
+}

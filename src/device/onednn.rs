@@ -1,0 +1,1 @@
+//! Finding, opening and calling oneDNN's C API.

@@ -1,0 +1,159 @@
+//! A caching allocator: freed memory is kept by size class for the next request.
+//! Used by eager execution and for results; a recorded graph plans its own arena.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::ledger::{Account, Ledger};
+use super::{ALIGNMENT, Backend};
+use crate::error::{Error, Result};
+
+/// Memory that came from the pool and must return to it.
+#[derive(Debug)]
+pub struct Piece {
+    pointer: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a piece is plain memory with one owner.
+unsafe impl Send for Piece {}
+// SAFETY: a shared piece only tells its address.
+unsafe impl Sync for Piece {}
+
+impl Piece {
+    /// Its address.
+    pub fn pointer(&self) -> NonNull<u8> {
+        self.pointer
+    }
+
+    /// Its size, rounded up to its size class.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+type FreeLists = FxHashMap<usize, Vec<Piece>>;
+
+/// See the module's documentation.
+pub struct Pool {
+    device: &'static str,
+    backend: Box<dyn Backend>,
+    free: Mutex<FreeLists>,
+    ledger: Ledger,
+}
+
+impl Pool {
+    /// An empty pool in front of `backend`.
+    pub fn new(device: &'static str, backend: Box<dyn Backend>) -> Self {
+        Pool { device, backend, free: Mutex::default(), ledger: Ledger::default() }
+    }
+
+    /// The account book.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Memory of at least `bytes`, contents undefined unless `zeroed`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] where neither the pool nor the machine has it. Freed memory of
+    /// other sizes is given back to the machine before that is said.
+    pub fn take(&self, bytes: usize, account: Account, zeroed: bool) -> Result<Piece> {
+        let bytes = size_class(bytes).ok_or_else(|| self.out_of_memory(bytes))?;
+        let cached = self.free().get_mut(&bytes).and_then(Vec::pop);
+        let piece = match cached {
+            Some(piece) => {
+                self.ledger.release(Account::Pool, bytes);
+                piece
+            }
+            None => self.fresh(bytes)?,
+        };
+        self.ledger.charge(account, bytes);
+        if zeroed {
+            // SAFETY: the piece was just taken, so nobody else accesses it.
+            unsafe { self.backend.zero(piece.pointer, bytes) };
+        }
+        Ok(piece)
+    }
+
+    /// Takes a piece back and keeps it for the next request of its size class.
+    pub fn give(&self, piece: Piece, account: Account) {
+        self.ledger.release(account, piece.bytes);
+        self.ledger.charge(Account::Pool, piece.bytes);
+        self.free().entry(piece.bytes).or_default().push(piece);
+    }
+
+    /// Gives all cached memory back to the machine; says how many bytes that were.
+    pub fn trim(&self) -> usize {
+        let lists = std::mem::take(&mut *self.free());
+        let mut total = 0;
+        for piece in lists.into_values().flatten() {
+            total += piece.bytes;
+            // SAFETY: the piece came from this backend and was in no other hands.
+            unsafe { self.backend.free(piece.pointer, piece.bytes) };
+        }
+        self.ledger.release(Account::Pool, total);
+        total
+    }
+
+    fn fresh(&self, bytes: usize) -> Result<Piece> {
+        if bytes > self.backend.available() {
+            self.trim();
+        }
+        let pointer = (bytes <= self.backend.available())
+            .then(|| self.backend.allocate(bytes))
+            .flatten()
+            .ok_or_else(|| self.out_of_memory(bytes))?;
+        Ok(Piece { pointer, bytes })
+    }
+
+    fn out_of_memory(&self, requested: usize) -> Error {
+        Error::OutOfMemory {
+            op: "allocate".into(),
+            device: self.device.into(),
+            requested,
+            in_use: self.ledger.in_use(),
+            available: self.backend.available(),
+        }
+    }
+
+    fn free(&self) -> MutexGuard<'_, FreeLists> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.trim();
+    }
+}
+
+/// Rounds up so that similar sizes share a list: at most an eighth is lost. `None` on overflow.
+fn size_class(bytes: usize) -> Option<usize> {
+    let bytes = bytes.max(1);
+    let grain = (bytes.checked_next_power_of_two()? / 16).max(ALIGNMENT);
+    bytes.checked_next_multiple_of(grain).filter(|&b| b <= isize::MAX as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn a_class_holds_its_size_and_wastes_at_most_an_eighth(bytes in 1usize..1 << 40) {
+            let class = size_class(bytes).unwrap();
+            proptest::prop_assert!(class >= bytes && class % ALIGNMENT == 0);
+            proptest::prop_assert!(class - bytes <= (bytes / 8).max(ALIGNMENT));
+            proptest::prop_assert_eq!(size_class(class), Some(class));
+        }
+    }
+
+    #[test]
+    fn sizes_beyond_the_address_space_are_refused() {
+        assert_eq!(size_class(usize::MAX), None);
+    }
+}

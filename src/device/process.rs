@@ -1,0 +1,42 @@
+//! Which process this is: threads and locks do not survive `fork`.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::error::{Error, Result};
+
+static USED: AtomicBool = AtomicBool::new(false);
+static ORPHANED: AtomicBool = AtomicBool::new(false);
+
+/// Marks the engine as used, and refuses to go on in a child forked from a process that used it.
+///
+/// # Errors
+/// [`Error::Device`] in such a child: its thread team and locks are gone.
+pub fn check(op: &'static str) -> Result<()> {
+    if !USED.load(Relaxed) {
+        watch();
+        USED.store(true, Relaxed);
+    }
+    if ORPHANED.load(Relaxed) {
+        return Err(Error::Device {
+            op: op.into(),
+            message: "this process was forked from one that already ran operations, so its \
+                      threads are gone; start workers with multiprocessing's \"spawn\" method"
+                .into(),
+        });
+    }
+    Ok(())
+}
+
+extern "C" fn in_child() {
+    ORPHANED.store(USED.load(Relaxed), Relaxed);
+}
+
+fn watch() {
+    static ONCE: Once = Once::new();
+    // SAFETY: the handler only touches atomics, which is allowed between fork and exec.
+    #[allow(unsafe_code)]
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    });
+}

@@ -1,0 +1,201 @@
+//! Element types, and the one macro that turns a run-time [`DType`] into a Rust type.
+
+use half::{bf16, f16};
+use serde::{Deserialize, Serialize};
+
+/// The type of a tensor's elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum DType {
+    Float32,
+    Float64,
+    Float16,
+    BFloat16,
+    Int32,
+    Int64,
+    Int8,
+    UInt8,
+    Bool,
+}
+
+impl DType {
+    /// Every element type.
+    pub const ALL: [DType; 9] = [
+        DType::Float32,
+        DType::Float64,
+        DType::Float16,
+        DType::BFloat16,
+        DType::Int32,
+        DType::Int64,
+        DType::Int8,
+        DType::UInt8,
+        DType::Bool,
+    ];
+
+    /// Size of one element in bytes.
+    pub const fn size(self) -> usize {
+        match self {
+            DType::Float64 | DType::Int64 => 8,
+            DType::Float32 | DType::Int32 => 4,
+            DType::Float16 | DType::BFloat16 => 2,
+            DType::Int8 | DType::UInt8 | DType::Bool => 1,
+        }
+    }
+
+    /// NumPy's name (`bfloat16` as ml_dtypes spells it).
+    pub const fn name(self) -> &'static str {
+        match self {
+            DType::Float32 => "float32",
+            DType::Float64 => "float64",
+            DType::Float16 => "float16",
+            DType::BFloat16 => "bfloat16",
+            DType::Int32 => "int32",
+            DType::Int64 => "int64",
+            DType::Int8 => "int8",
+            DType::UInt8 => "uint8",
+            DType::Bool => "bool",
+        }
+    }
+
+    /// Whether this is one of the four floating-point types.
+    pub const fn is_float(self) -> bool {
+        matches!(self, DType::Float32 | DType::Float64 | DType::Float16 | DType::BFloat16)
+    }
+
+    /// Whether this is one of the four integer types (bool is not).
+    pub const fn is_int(self) -> bool {
+        matches!(self, DType::Int32 | DType::Int64 | DType::Int8 | DType::UInt8)
+    }
+}
+
+impl std::fmt::Display for DType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One byte that stands for a truth value; any non-zero byte is true.
+#[derive(Clone, Copy, Default, Debug)]
+#[repr(transparent)]
+pub struct Bool(pub u8);
+
+impl Bool {
+    /// The truth value.
+    pub const fn get(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl From<bool> for Bool {
+    fn from(value: bool) -> Self {
+        Bool(value as u8)
+    }
+}
+
+impl PartialEq for Bool {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+/// A Rust type that stores one element. Every bit pattern is a valid value.
+pub trait Element: Copy + Default + PartialEq + Send + Sync + std::fmt::Debug + 'static {
+    /// The element type that this Rust type stores.
+    const DTYPE: DType;
+    /// The value as float64 (int64 beyond 2^53 rounds).
+    fn to_f64(self) -> f64;
+    /// The nearest value; floats truncate into integers and saturate, as Rust's `as` does.
+    fn from_f64(value: f64) -> Self;
+    /// The value as int64 (floats truncate and saturate).
+    fn to_i64(self) -> i64;
+    /// The value from int64; narrower integers wrap, as NumPy's casts do.
+    fn from_i64(value: i64) -> Self;
+}
+
+macro_rules! element {
+    ($($rust:ty => $dtype:ident),*) => {$(
+        impl Element for $rust {
+            const DTYPE: DType = DType::$dtype;
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self as f64 }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { value as $rust }
+            #[inline(always)]
+            fn to_i64(self) -> i64 { self as i64 }
+            #[inline(always)]
+            fn from_i64(value: i64) -> Self { value as $rust }
+        }
+    )*};
+}
+element!(f32 => Float32, f64 => Float64, i32 => Int32, i64 => Int64, i8 => Int8, u8 => UInt8);
+
+macro_rules! half_element {
+    ($($rust:ty => $dtype:ident),*) => {$(
+        impl Element for $rust {
+            const DTYPE: DType = DType::$dtype;
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self.to_f64() }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { <$rust>::from_f64(value) }
+            #[inline(always)]
+            fn to_i64(self) -> i64 { self.to_f64() as i64 }
+            #[inline(always)]
+            fn from_i64(value: i64) -> Self { <$rust>::from_f64(value as f64) }
+        }
+    )*};
+}
+half_element!(f16 => Float16, bf16 => BFloat16);
+
+impl Element for Bool {
+    const DTYPE: DType = DType::Bool;
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self.get() as u8 as f64
+    }
+    #[inline(always)]
+    fn from_f64(value: f64) -> Self {
+        (value != 0.0).into()
+    }
+    #[inline(always)]
+    fn to_i64(self) -> i64 {
+        self.get() as i64
+    }
+    #[inline(always)]
+    fn from_i64(value: i64) -> Self {
+        (value != 0).into()
+    }
+}
+
+/// Runs `$body` with the type alias `$T` set to the Rust type of `$dtype`.
+///
+/// `dispatch!(dtype, T => f::<T>())` covers every type. With a class in front (`float`, `int`,
+/// `number`), types outside the class run `else => $other`.
+#[macro_export]
+macro_rules! dispatch {
+    (@arms $dtype:expr, $T:ident => $body:expr, [$($variant:ident $rust:ty),*] $(, else => $other:expr)?) => {
+        match $dtype {
+            $($crate::dtype::DType::$variant => { #[allow(dead_code)] type $T = $rust; $body })*
+            $(_ => $other,)?
+        }
+    };
+    (float $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
+        $crate::dispatch!(@arms $dtype, $T => $body,
+            [Float32 f32, Float64 f64, Float16 half::f16, BFloat16 half::bf16], else => $other)
+    };
+    (int $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
+        $crate::dispatch!(@arms $dtype, $T => $body,
+            [Int32 i32, Int64 i64, Int8 i8, UInt8 u8], else => $other)
+    };
+    (number $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
+        $crate::dispatch!(@arms $dtype, $T => $body,
+            [Float32 f32, Float64 f64, Float16 half::f16, BFloat16 half::bf16,
+             Int32 i32, Int64 i64, Int8 i8, UInt8 u8], else => $other)
+    };
+    ($dtype:expr, $T:ident => $body:expr) => {
+        $crate::dispatch!(@arms $dtype, $T => $body,
+            [Float32 f32, Float64 f64, Float16 half::f16, BFloat16 half::bf16,
+             Int32 i32, Int64 i64, Int8 i8, UInt8 u8, Bool $crate::dtype::Bool])
+    };
+}

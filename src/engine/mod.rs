@@ -1,0 +1,83 @@
+//! Runs operations: prepares each one's kernel, gives its blocks memory, keeps versions.
+
+mod eager;
+mod kernels;
+mod rng;
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+
+use smallvec::SmallVec;
+
+use crate::device::{Device, cpu};
+use crate::error::{Error, Result};
+use crate::view::View;
+use kernels::Kernels;
+pub use rng::{Rng, Stream};
+
+/// The outputs of an operation.
+pub type Outputs = SmallVec<[View; 2]>;
+
+/// What runs the operations of one device.
+pub struct Engine {
+    device: Arc<Device>,
+    kernels: Kernels,
+    rng: Rng,
+    turn: Mutex<()>,
+}
+
+/// The right to run on a device: one holder at a time.
+pub struct Turn<'a>(MutexGuard<'a, ()>);
+
+/// The engine of the CPU.
+pub fn cpu() -> &'static Engine {
+    static CPU: OnceLock<Engine> = OnceLock::new();
+    CPU.get_or_init(|| Engine::new(cpu::device().clone()))
+}
+
+/// The engine of a device.
+///
+/// # Errors
+/// [`Error::Device`] where the device has none.
+pub fn of(device: &Device) -> Result<&'static Engine> {
+    if device.id() == cpu::device().id() {
+        return Ok(cpu());
+    }
+    Err(Error::Device { op: "engine".into(), message: format!("{device:?} cannot run operations") })
+}
+
+impl Engine {
+    fn new(device: Arc<Device>) -> Self {
+        let rng = Rng::new(&device);
+        Engine { kernels: Kernels::new(&device), device, rng, turn: Mutex::new(()) }
+    }
+
+    /// The device that it runs on.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// The device's random number generators.
+    pub fn rng(&self) -> &Rng {
+        &self.rng
+    }
+
+    /// Waits for the right to run. Never call this while holding Python's lock.
+    pub fn turn(&self) -> Turn<'_> {
+        Turn(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The right to run, if nobody else has it.
+    pub fn try_turn(&self) -> Option<Turn<'_>> {
+        match self.turn.try_lock() {
+            Ok(guard) => Some(Turn(guard)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(Turn(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Gives cached memory and prepared kernels back; says how many bytes of memory that were.
+    pub fn trim(&self) -> usize {
+        self.kernels.clear();
+        self.device.pool().trim()
+    }
+}

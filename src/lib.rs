@@ -1,0 +1,18 @@
+//! singa_rs: a deep-learning training engine.
+//!
+//! A model is written imperatively; each operation is data ([`ops::Op`]) that the
+//! [`engine`] prepares and runs. Rooms, in the order in which they may know each other:
+//! `error, dtype, shape` → `device` → `block, view` → `ops` → `engine` → `python`.
+
+pub mod block;
+pub mod device;
+pub mod dtype;
+pub mod engine;
+pub mod error;
+pub mod ops;
+// #[cfg(feature = "python")]
+// mod python;
+pub mod shape;
+pub mod view;
+
+pub use error::{Error, Result};

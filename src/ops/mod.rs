@@ -1,0 +1,166 @@
+//! What each operation means. An operation is data: a kind with its attributes, and the views
+//! it reads and writes. One file a family; the list of families stands here and nowhere else.
+
+pub mod attr;
+pub mod kernel;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+pub use crate::view::{Meta, Metas, View};
+pub use attr::{Real, Scalar};
+pub use kernel::{Io, Kernel, Width, kernel};
+
+/// What an operation does besides writing its outputs from its inputs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Effects {
+    /// (input, output) pairs that are one and the same memory: the operation updates it.
+    pub state: &'static [(usize, usize)],
+    /// The input that is a generator's state (int64 key and position). It comes last, and the
+    /// engine passes its own where the caller leaves it out.
+    pub generator: Option<usize>,
+    /// It runs user code on the host.
+    pub host: bool,
+}
+
+impl Effects {
+    /// The outputs are functions of the inputs and nothing else happens.
+    pub const PURE: Effects = Effects { state: &[], generator: None, host: false };
+
+    /// Updates inputs in place.
+    pub const fn updates(state: &'static [(usize, usize)]) -> Effects {
+        Effects { state, ..Effects::PURE }
+    }
+
+    /// Reads random numbers from the generator whose state is input `input`, the last one.
+    pub const fn draws_from(input: usize) -> Effects {
+        Effects { generator: Some(input), ..Effects::PURE }
+    }
+}
+
+/// What an operation costs, whatever the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Cost {
+    /// Floating-point operations (one for a cheap function, more for exp and the like).
+    pub flops: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+}
+
+impl Cost {
+    /// `per_element` operations for each element of the largest tensor.
+    pub fn elementwise(io: &[&Meta], per_element: u64) -> Cost {
+        let largest = io.iter().map(|m| m.numel()).max().unwrap_or(0) as u64;
+        let bytes = io.iter().map(|m| m.bytes() as u64).sum();
+        Cost { flops: largest * per_element, bytes }
+    }
+}
+
+/// A family of operations: their meaning, their cost and their kernels.
+pub trait Family {
+    /// The operation's name, as error messages and profiles print it.
+    fn name(&self) -> &'static str;
+
+    /// Checks the inputs and tells the outputs: shapes, dtypes, strides. Sees no data.
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas>;
+
+    /// What else it does.
+    fn effects(&self) -> Effects {
+        Effects::PURE
+    }
+
+    /// (input, output) pairs that may share memory where both have the same meta.
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[]
+    }
+
+    /// Whether outputs may have other strides than those that `infer` tells.
+    fn any_output_strides(&self) -> bool {
+        false
+    }
+
+    /// How many 128-bit blocks of random numbers it reads; the engine then advances the
+    /// generator by as many.
+    fn draws(&self, _inputs: &[&Meta]) -> u64 {
+        0
+    }
+
+    /// What it costs; `io` are inputs, then outputs.
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 1)
+    }
+
+    /// Prepares the kernel for the CPU; `io` are inputs, then outputs as they really are.
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>>;
+}
+
+/// The names of a family's operations, for the completeness test.
+pub trait Catalog {
+    /// Every name that [`Family::name`] can answer.
+    fn names() -> Vec<&'static str>;
+}
+
+macro_rules! families {
+    ($($module:ident::$family:ident),* $(,)?) => {
+        /// What an operation does, with its attributes, which never change once it is made.
+        #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+        #[serde(tag = "op", rename_all = "snake_case")]
+        #[allow(missing_docs)]
+        pub enum Kind {
+            $($family($module::$family)),*
+        }
+
+        impl Kind {
+            /// What the operation means.
+            pub fn family(&self) -> &dyn Family {
+                match self {
+                    $(Kind::$family(family) => family),*
+                }
+            }
+
+            /// The names of all operations, family by family.
+            pub fn names() -> Vec<&'static str> {
+                [$(<$module::$family as Catalog>::names()),*].concat()
+            }
+        }
+
+        $(impl From<$module::$family> for Kind {
+            fn from(family: $module::$family) -> Kind {
+                Kind::$family(family)
+            }
+        })*
+    };
+}
+
+pub mod copy;
+pub mod random;
+
+families! {
+    copy::Copy, random::Advance,
+}
+
+/// An operation: a kind, and the views that it reads and writes.
+#[derive(Clone, Debug)]
+pub struct Op {
+    /// What is done.
+    pub kind: Kind,
+    /// What it reads.
+    pub inputs: SmallVec<[View; 4]>,
+    /// What it writes.
+    pub outputs: SmallVec<[View; 2]>,
+}
+
+/// The inputs as an array of fixed length.
+///
+/// # Errors
+/// [`Error::Arity`] where there are more or fewer.
+pub fn exactly<'a, const N: usize>(op: &'static str, inputs: &[&'a Meta]) -> Result<[&'a Meta; N]> {
+    <[&Meta; N]>::try_from(inputs).map_err(|_| Error::Arity {
+        op: op.into(),
+        got: inputs.len(),
+        want: N.to_string(),
+    })
+}
