@@ -26,7 +26,7 @@ pub struct Engine {
 }
 
 /// The right to run on a device: one holder at a time.
-pub struct Turn<'a>(MutexGuard<'a, ()>);
+pub struct Turn<'a>(#[allow(dead_code)] MutexGuard<'a, ()>);
 
 /// The engine of the CPU.
 pub fn cpu() -> &'static Engine {

@@ -2,6 +2,8 @@
 //! it reads and writes. One file a family; the list of families stands here and nowhere else.
 
 pub mod attr;
+pub mod cpu;
+pub mod geometry;
 pub mod kernel;
 
 use std::sync::Arc;

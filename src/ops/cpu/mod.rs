@@ -1,0 +1,1 @@
+//! Loops and portable kernels of the CPU.
