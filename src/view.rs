@@ -256,7 +256,7 @@ fn reshape_strides(meta: &Meta, shape: &Shape) -> Option<Strides> {
         }
         strides[d] = run.1 * filled as isize;
         filled *= extent;
-        if run.0 % filled != 0 {
+        if !run.0.is_multiple_of(filled) {
             return None;
         }
     }
