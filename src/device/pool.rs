@@ -146,7 +146,7 @@ mod tests {
         #[test]
         fn a_class_holds_its_size_and_wastes_at_most_an_eighth(bytes in 1usize..1 << 40) {
             let class = size_class(bytes).unwrap();
-            proptest::prop_assert!(class >= bytes && class % ALIGNMENT == 0);
+            proptest::prop_assert!(class >= bytes && class.is_multiple_of(ALIGNMENT));
             proptest::prop_assert!(class - bytes <= (bytes / 8).max(ALIGNMENT));
             proptest::prop_assert_eq!(size_class(class), Some(class));
         }
