@@ -1,0 +1,105 @@
+# Every target does its own set-up in a virtual environment of its own (.venv); nothing is
+# installed anywhere else. Needed on the machine: Python 3.10 or later with pip, and Rust.
+
+PYTHON ?= python3
+VENV := $(CURDIR)/.venv
+BENCH_VENV := $(CURDIR)/.venv-bench
+BIN := $(VENV)/bin
+export VIRTUAL_ENV := $(VENV)
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+DEMO ?= examples/digits.py
+ARGS ?=
+
+.PHONY: help demo demo-seeds test test-rust test-python lint format wheel bench clean build
+
+help:
+	@echo "make demo    train a convolutional network on handwritten digits"
+	@echo "make test    run all tests"
+	@echo "make lint    check formatting, run the linters, check the type stubs"
+	@echo "make format  format everything"
+	@echo "make wheel   build a wheel into dist/"
+	@echo "make bench   measure speed, with PyTorch beside it"
+	@echo "make clean   remove what the targets above made"
+
+# ---- set-up -----------------------------------------------------------------------------------
+
+# Some systems ship Python without ensurepip: then pip itself installs pip there.
+define make_venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	    || { echo "Python 3.10 or later is needed ($(PYTHON) is older or missing)"; exit 1; }
+	@test -x $(1)/bin/python && $(1)/bin/python -m pip --version > /dev/null 2>&1 \
+	    || $(PYTHON) -m venv $(1) 2> /dev/null \
+	    || { $(PYTHON) -m venv --clear --without-pip $(1) \
+	         && $(PYTHON) -m pip --python $(1)/bin/python install --quiet pip; }
+endef
+
+$(VENV)/.ready: pyproject.toml
+	$(call make_venv,$(VENV))
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
+	@touch $@
+
+# Cargo knows what changed, so this always runs and costs little where nothing did.
+build: $(VENV)/.ready
+	@command -v cargo > /dev/null || { echo "Rust is needed: https://rustup.rs"; exit 1; }
+	@$(BIN)/python -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2> /dev/null \
+	    || [ "$$(uname)" != Linux ] \
+	    || echo "libgomp.so.1 is missing, so the slower portable kernels will run;" \
+	            "Debian and Ubuntu: apt-get install libgomp1" >&2
+	@$(BIN)/maturin develop --quiet --release --extras demo,test,lint
+
+# ---- use --------------------------------------------------------------------------------------
+
+demo: build
+	$(BIN)/python $(DEMO) $(ARGS)
+
+# The accuracy promised: on average over five seeds.
+demo-seeds: build
+	$(BIN)/python $(DEMO) --seeds 5 $(ARGS)
+
+test: test-rust test-python
+
+# The Rust tests find oneDNN through VIRTUAL_ENV.
+test-rust: build
+	@if cargo nextest --version > /dev/null 2>&1; \
+	then cargo nextest run --no-default-features; \
+	else cargo test --no-default-features --lib --tests; fi
+	cargo test --quiet --no-default-features --doc
+
+test-python: build
+	$(BIN)/python -m pytest $(ARGS)
+	SINGA_RS_KERNELS=portable $(BIN)/python -m pytest tests/python/test_operations.py \
+	    tests/python/test_gradients.py tests/python/test_views.py $(ARGS)
+
+lint: build
+	cargo fmt --check
+	cargo clippy --quiet --all-targets --no-default-features -- -D warnings
+	cargo clippy --quiet --all-targets -- -D warnings
+	$(BIN)/ruff format --quiet --check .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/python -m mypy.stubtest singa_rs._core
+
+format: $(VENV)/.ready
+	cargo fmt
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+wheel: $(VENV)/.ready
+	$(BIN)/maturin build --release --out dist
+	$(BIN)/python benches/python/wheel_size.py dist
+
+# The peers that we are measured against live in an environment of their own.
+$(BENCH_VENV)/.ready: pyproject.toml
+	$(call make_venv,$(BENCH_VENV))
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check numpy torch
+	@touch $@
+
+bench: wheel $(BENCH_VENV)/.ready
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --force-reinstall --no-index --no-deps --find-links dist singa-rs
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check onednn-cpu-gomp
+	$(BENCH_VENV)/bin/python benches/python/eager.py $(ARGS)
+	cargo bench --no-default-features
+
+clean:
+	rm -rf $(VENV) $(BENCH_VENV) dist python/singa_rs/*.so
+	cargo clean
