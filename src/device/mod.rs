@@ -84,7 +84,7 @@ impl Device {
         self.threads.load(Ordering::Relaxed)
     }
 
-    /// Sets how many threads kernels prepared from now on may use.
+    /// Sets how many threads kernels prepared from now on may use, and the team has.
     ///
     /// # Errors
     /// [`Error::Value`] for 0 or more than 1024.
@@ -94,6 +94,7 @@ impl Device {
             Error::value("set_num_threads", threads, "1 to 1024 threads")
         );
         self.threads.store(threads, Ordering::Relaxed);
+        team::set_size(threads);
         Ok(())
     }
 }

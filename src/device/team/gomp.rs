@@ -1,0 +1,66 @@
+//! Regions on the threads of GCC's OpenMP library, opened at run time.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use libloading::{Error, Library};
+
+use super::region::Region;
+
+type Body = unsafe extern "C" fn(*mut c_void);
+
+/// Entry points of libgomp.
+pub struct Gomp {
+    parallel: unsafe extern "C" fn(Body, *mut c_void, c_uint, c_uint),
+    thread_num: unsafe extern "C" fn() -> c_int,
+    num_threads: unsafe extern "C" fn() -> c_int,
+    set_num_threads: unsafe extern "C" fn(c_int),
+}
+
+/// A region and the library that runs it, for the far side of the C call.
+struct Call<'a> {
+    gomp: &'a Gomp,
+    region: &'a Region<'a>,
+}
+
+impl Gomp {
+    /// Opens the library; it stays open, since its threads live on.
+    pub fn open() -> Result<Gomp, Error> {
+        // SAFETY: libgomp's initialisers only read the environment.
+        let library = unsafe { Library::new("libgomp.so.1") }?;
+        // SAFETY: these are the signatures of libgomp's ABI (GOMP_4.0, OMP_1.0).
+        let gomp = unsafe {
+            Gomp {
+                parallel: *library.get(c"GOMP_parallel")?,
+                thread_num: *library.get(c"omp_get_thread_num")?,
+                num_threads: *library.get(c"omp_get_num_threads")?,
+                set_num_threads: *library.get(c"omp_set_num_threads")?,
+            }
+        };
+        std::mem::forget(library);
+        Ok(gomp)
+    }
+
+    /// Runs a region on at most `threads` threads. The number is always the team's: libgomp ends
+    /// the threads that a smaller region does not use, and starting them again is slow.
+    pub fn parallel(&self, region: &Region, threads: usize) {
+        let mut call = Call { gomp: self, region };
+        let data = (&raw mut call).cast();
+        // SAFETY: `call` outlives the region, which ends before the function returns.
+        unsafe { (self.parallel)(run, data, threads as c_uint, 0) };
+    }
+
+    /// OpenMP's `omp_set_num_threads`, which holds for the calling thread.
+    pub fn set_num_threads(&self, threads: usize) {
+        // SAFETY: takes any positive number.
+        unsafe { (self.set_num_threads)(threads.clamp(1, c_int::MAX as usize) as c_int) };
+    }
+}
+
+unsafe extern "C" fn run(data: *mut c_void) {
+    // SAFETY: `data` is the `Call` that `Gomp::parallel` passed; all threads only read it.
+    let call = unsafe { &*data.cast::<Call>() };
+    // SAFETY: both take nothing and answer about the calling thread.
+    let (thread, threads) = unsafe { ((call.gomp.thread_num)(), (call.gomp.num_threads)()) };
+    call.region.run(thread as usize, threads as usize);
+}

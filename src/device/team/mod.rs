@@ -1,0 +1,132 @@
+//! The one thread team of the process: the OpenMP team of the system's libgomp, which oneDNN uses
+//! too, so that never two pools spin on the same processors; without libgomp, rayon.
+
+mod gomp;
+mod region;
+mod threads;
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use crate::error::{Error, Result};
+use gomp::Gomp;
+use region::Region;
+
+/// How many threads the team has; 0 stands for [`allowed_threads`].
+static SIZE: AtomicUsize = AtomicUsize::new(0);
+
+/// How many threads the process may use: processors allowed by affinity and control group, and
+/// at most `OMP_NUM_THREADS`.
+pub fn allowed_threads() -> usize {
+    // Read once: OpenMP may bind the first thread to one processor later.
+    static ALLOWED: OnceLock<usize> = OnceLock::new();
+    *ALLOWED.get_or_init(|| {
+        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let variable = std::env::var("OMP_NUM_THREADS").ok();
+        variable.as_deref().and_then(omp_threads).map_or(processors, |n| n.min(processors))
+    })
+}
+
+/// The outermost level of OpenMP's list of thread counts, where it is a positive integer.
+fn omp_threads(text: &str) -> Option<usize> {
+    let first = text.split(',').next()?.trim();
+    first.parse().ok().filter(|&n| n > 0)
+}
+
+/// How many threads a region has.
+pub fn size() -> usize {
+    match SIZE.load(Relaxed) {
+        0 => allowed_threads(),
+        threads => threads,
+    }
+}
+
+/// Sets how many threads regions have from now on. Each change makes the team start or end
+/// threads, so this follows the device's setting and not the width of single kernels.
+pub fn set_size(threads: usize) {
+    SIZE.store(threads, Relaxed);
+}
+
+/// Runs `body(part)` for every part in `0..parts`, each once, at most one thread a part. One
+/// part, and a call from inside another region, run on the calling thread.
+///
+/// # Errors
+/// [`Error::Panic`] where a body panicked.
+pub fn parallel(parts: usize, body: &(dyn Fn(usize) + Sync)) -> Result<()> {
+    let region = Region::new(parts, body);
+    if parts <= 1 || size() == 1 || region::is_inside() {
+        region.run(0, 1);
+    } else {
+        match team() {
+            Team::Gomp(gomp) => gomp.parallel(&region, size()),
+            Team::Threads { .. } => threads::parallel(&region, size())?,
+        }
+    }
+    region.finish()
+}
+
+/// Part `part` of `0..len` cut into `parts` nearly equal ranges whose bounds are multiples of
+/// `grain` (but for the last).
+pub fn share(len: usize, grain: usize, parts: usize, part: usize) -> Range<usize> {
+    let grains = len.div_ceil(grain);
+    let bound = |p: usize| (grains * p / parts * grain).min(len);
+    bound(part)..bound(part + 1)
+}
+
+/// What the team is made of: `libgomp` or `rayon`.
+pub fn backend() -> &'static str {
+    match team() {
+        Team::Gomp(_) => "libgomp",
+        Team::Threads { .. } => "rayon",
+    }
+}
+
+/// Sets how many threads OpenMP regions of other libraries get when the calling thread enters
+/// them; nothing happens without libgomp.
+pub fn set_gomp_threads(threads: usize) {
+    if let Team::Gomp(gomp) = team() {
+        gomp.set_num_threads(threads);
+    }
+}
+
+/// What the user should know about the team, said once.
+pub fn take_warning() -> Option<String> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    match team() {
+        Team::Threads { missing: Some(reason) } if !TOLD.swap(true, Relaxed) => Some(format!(
+            "libgomp.so.1 cannot be opened ({reason}), so threads are rayon's and convolution and \
+             matrix multiplication are slower; apt-get install libgomp1 provides it"
+        )),
+        _ => None,
+    }
+}
+
+enum Team {
+    Gomp(Gomp),
+    /// rayon, by choice or because libgomp is missing.
+    Threads {
+        missing: Option<String>,
+    },
+}
+
+fn team() -> &'static Team {
+    static TEAM: OnceLock<Team> = OnceLock::new();
+    TEAM.get_or_init(|| {
+        allowed_threads();
+        match std::env::var("SINGA_RS_TEAM").as_deref() {
+            Ok("rayon") => Team::Threads { missing: None },
+            _ => open(),
+        }
+    })
+}
+
+fn open() -> Team {
+    match Gomp::open() {
+        Ok(gomp) => Team::Gomp(gomp),
+        Err(error) => Team::Threads { missing: Some(error.to_string()) },
+    }
+}
+
+#[cfg(test)]
+mod tests;
