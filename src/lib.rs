@@ -10,8 +10,8 @@ pub mod dtype;
 pub mod engine;
 pub mod error;
 pub mod ops;
-// #[cfg(feature = "python")]
-// mod python;
+#[cfg(feature = "python")]
+mod python;
 pub mod shape;
 pub mod view;
 

@@ -1,0 +1,82 @@
+//! Python keyword arguments to and from the attributes of an operation.
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use serde_json::{Map, Number, Value};
+
+use super::dtype::PyDType;
+use crate::error::Error;
+use crate::ops::Kind;
+
+/// The operation `name` with these attributes.
+pub(super) fn kind(name: &str, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<Kind> {
+    let mut map = attrs.map_or_else(|| Ok(Map::new()), object)?;
+    map.insert("op".into(), name.into());
+    let value = Value::Object(map);
+    let bad = |e: serde_json::Error| Error::value(name.to_owned(), &value, e.to_string());
+    Ok(serde_json::from_value(value.clone()).map_err(bad)?)
+}
+
+/// The attributes of an operation, its family's name under `op`.
+pub(super) fn attributes(kind: &Kind) -> PyResult<Value> {
+    let bad =
+        |e: serde_json::Error| Error::value(kind.family().name(), "attributes", e.to_string());
+    Ok(serde_json::to_value(kind).map_err(bad)?)
+}
+
+fn object(dict: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
+    dict.iter().map(|(key, value)| Ok((key.extract()?, to_json(&value)?))).collect()
+}
+
+fn to_json(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if object.is_none() {
+        return Ok(Value::Null);
+    }
+    if let Ok(dtype) = object.cast::<PyDType>() {
+        return Ok(dtype.get().0.name().into());
+    }
+    if let Ok(dict) = object.cast::<PyDict>() {
+        return Ok(Value::Object(self::object(dict)?));
+    }
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        return object.try_iter()?.map(|item| to_json(&item?)).collect();
+    }
+    if object.is_instance_of::<PyString>() {
+        return Ok(object.extract::<String>()?.into());
+    }
+    number(object)
+}
+
+fn number(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if object.is_instance_of::<PyBool>() {
+        return Ok(object.extract::<bool>()?.into());
+    }
+    let is_integer = object.is_instance_of::<PyInt>() || !object.is_instance_of::<PyFloat>();
+    if is_integer && let Ok(integer) = object.extract::<i64>() {
+        return Ok(integer.into());
+    }
+    let real: f64 = object.extract()?;
+    // JSON has no infinities and no NaN: attributes take them by name.
+    Ok(Number::from_f64(real).map_or_else(|| real.to_string().into(), Value::Number))
+}
+
+/// A JSON value as a Python object.
+pub(super) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Value::Null => Ok(py.None().into_bound(py)),
+        Value::Bool(flag) => flag.into_bound_py_any(py),
+        Value::Number(n) if n.is_f64() => n.as_f64().into_bound_py_any(py),
+        Value::Number(n) => n.as_i64().into_bound_py_any(py),
+        Value::String(text) => text.into_bound_py_any(py),
+        Value::Array(items) => {
+            let items = items.iter().map(|v| to_python(py, v)).collect::<PyResult<Vec<_>>>()?;
+            items.into_bound_py_any(py)
+        }
+        Value::Object(map) => {
+            let dict = PyDict::new(py);
+            map.iter().try_for_each(|(k, v)| dict.set_item(k, to_python(py, v)?))?;
+            Ok(dict.into_any())
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Devices as Python objects.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::tensor::{self, Handle};
+use crate::device::{Account, Device, cpu};
+use crate::engine::{self, Stream};
+use crate::error::Error;
+
+/// A place where tensors live and operations run.
+#[pyclass(name = "Device", module = "singa_rs._core", frozen, subclass)]
+pub(super) struct PyDevice(pub Arc<Device>);
+
+#[pymethods]
+impl PyDevice {
+    /// -1 for the CPU, the card's number for CUDA.
+    fn id(&self) -> i32 {
+        self.0.id()
+    }
+
+    /// `cpu` or `cuda`.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// The ledger in bytes: one entry an account, and `allocated` (all but the pool), `peak`
+    /// (the highest `allocated`), `reserved` (with the pool).
+    fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (ledger, report) = (self.0.ledger(), PyDict::new(py));
+        for account in Account::ALL {
+            report.set_item(account.name(), ledger.balance(account))?;
+        }
+        report.set_item("allocated", ledger.in_use())?;
+        report.set_item("peak", ledger.peak())?;
+        report.set_item("reserved", ledger.in_use() + ledger.balance(Account::Pool))?;
+        Ok(report)
+    }
+
+    /// Starts a new measurement of the peak.
+    fn reset_peak(&self) {
+        self.0.ledger().reset_peak();
+    }
+
+    /// Gives freed memory that is kept for reuse back to the machine; the bytes given back.
+    fn trim(&self) -> PyResult<usize> {
+        Ok(engine::of(&self.0)?.trim())
+    }
+
+    /// How many threads a kernel may use.
+    #[getter]
+    fn num_threads(&self) -> usize {
+        self.0.threads()
+    }
+
+    /// Sets how many threads a kernel may use (1 to 1024).
+    fn set_num_threads(&self, threads: usize) -> PyResult<()> {
+        Ok(self.0.set_threads(threads)?)
+    }
+
+    /// Starts the device's random numbers anew.
+    fn set_seed(&self, py: Python<'_>, seed: u64) -> PyResult<()> {
+        let engine = engine::of(&self.0)?;
+        Ok(py.detach(|| {
+            let _turn = engine.turn();
+            engine.rng().seed(seed)
+        })?)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyDevice>().is_ok_and(|d| Arc::ptr_eq(&d.get().0, &self.0))
+    }
+
+    fn __hash__(&self) -> isize {
+        self.0.id() as isize + 2
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Device({}, {})", self.0.name(), self.0.id())
+    }
+}
+
+/// The CPU: always there, the default.
+#[pyfunction(name = "cpu")]
+fn cpu_device() -> PyDevice {
+    PyDevice(cpu::device().clone())
+}
+
+/// The state (int64 key and position) of one of a device's generators: `step` or `init`.
+#[pyfunction]
+fn random_state<'py>(
+    py: Python<'py>,
+    device: &PyDevice,
+    stream: &str,
+) -> PyResult<Bound<'py, Handle>> {
+    let stream = match stream {
+        "step" => Stream::Step,
+        "init" => Stream::Init,
+        _ => return Err(Error::value("random_state", stream, "step or init").into()),
+    };
+    tensor::make(py, engine::of(&device.0)?.rng().state(stream).clone())
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyDevice>()?;
+    module.add_function(wrap_pyfunction!(cpu_device, module)?)?;
+    module.add_function(wrap_pyfunction!(random_state, module)?)
+}

@@ -1,0 +1,116 @@
+//! Element types as Python objects.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyString, PyType};
+
+use super::error::DTypeError;
+use crate::dtype::DType;
+
+/// An element type. Equal to the integer that SINGA uses for it, where SINGA has it.
+#[pyclass(name = "DType", module = "singa_rs._core", frozen)]
+pub(super) struct PyDType(pub DType);
+
+/// SINGA's numbers: they stand in the attributes of its checkpoints.
+const SINGA: [(i64, DType); 3] = [(0, DType::Float32), (1, DType::Float16), (2, DType::Int32)];
+
+#[pymethods]
+impl PyDType {
+    /// NumPy's name of the type.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.0.size()
+    }
+
+    /// Whether it is float16, bfloat16, float32 or float64.
+    #[getter]
+    fn is_float(&self) -> bool {
+        self.0.is_float()
+    }
+
+    /// Whether it is an integer type (bool is not).
+    #[getter]
+    fn is_int(&self) -> bool {
+        self.0.is_int()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("singa_rs.{}", self.0.name())
+    }
+
+    fn __hash__(&self) -> isize {
+        // Equal to the hash of SINGA's integer where there is one, as `==` demands.
+        SINGA.iter().find(|(_, d)| *d == self.0).map_or(100 + self.0 as isize, |(n, _)| *n as isize)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        match other.cast::<PyDType>() {
+            Ok(other) => other.get().0 == self.0,
+            Err(_) => other.is_instance_of::<PyInt>() && parse(other).is_ok_and(|d| d == self.0),
+        }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
+        Ok((py.import("singa_rs._core")?.getattr("dtype")?, (self.0.name(),)))
+    }
+}
+
+/// The element type that a Python object names: a DType, a name, one of SINGA's integers, a
+/// NumPy dtype or scalar type, or one of Python's `float`, `int`, `bool`.
+pub(super) fn parse(object: &Bound<'_, PyAny>) -> PyResult<DType> {
+    if let Ok(dtype) = object.cast::<PyDType>() {
+        return Ok(dtype.get().0);
+    }
+    if object.is_instance_of::<PyInt>() {
+        let number = object.extract::<i64>().ok();
+        let found = SINGA.iter().find(|(n, _)| Some(*n) == number).map(|(_, d)| *d);
+        return found.ok_or_else(|| unknown(object));
+    }
+    let name = name_of(object)?;
+    by_name(&name).ok_or_else(|| unknown(object))
+}
+
+fn by_name(name: &str) -> Option<DType> {
+    match name {
+        "float" => Some(DType::Float32),
+        "int" => Some(DType::Int32),
+        "bool_" => Some(DType::Bool),
+        _ => DType::ALL.into_iter().find(|d| d.name() == name),
+    }
+}
+
+fn name_of(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = object.cast::<PyString>() {
+        return text.extract();
+    }
+    if object.is_instance_of::<PyType>() {
+        return object.getattr("__name__")?.extract();
+    }
+    object.getattr("name").map_err(|_| unknown(object))?.extract()
+}
+
+fn unknown(object: &Bound<'_, PyAny>) -> PyErr {
+    let names: Vec<_> = DType::ALL.iter().map(|d| d.name()).collect();
+    let got = object.repr().map_or_else(|_| "an object".into(), |r| r.to_string());
+    DTypeError::new_err(format!("dtype: got {got}, want one of {}", names.join(", ")))
+}
+
+/// The element type that `object` names (see `parse`).
+#[pyfunction]
+fn dtype(object: &Bound<'_, PyAny>) -> PyResult<PyDType> {
+    parse(object).map(PyDType)
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyDType>()?;
+    for dtype in DType::ALL {
+        let name = if dtype == DType::Bool { "bool_" } else { dtype.name() };
+        module.add(name, Bound::new(module.py(), PyDType(dtype))?)?;
+    }
+    module.add_function(wrap_pyfunction!(dtype, module)?)
+}

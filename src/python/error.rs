@@ -1,0 +1,57 @@
+//! The one mapping from [`Error`] to Python's exceptions.
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::error::Error;
+
+create_exception!(singa_rs, ShapeError, PyValueError, "Shapes that an operation cannot take.");
+create_exception!(
+    singa_rs,
+    DTypeError,
+    PyTypeError,
+    "Element types that an operation cannot take."
+);
+create_exception!(singa_rs, DeviceError, PyRuntimeError, "A device that cannot do what was asked.");
+create_exception!(singa_rs, GraphError, PyRuntimeError, "A misuse of the tape or of a recording.");
+create_exception!(
+    singa_rs,
+    OutOfMemoryError,
+    PyMemoryError,
+    "Memory that neither the pool nor the machine has."
+);
+create_exception!(
+    singa_rs,
+    CheckpointError,
+    PyValueError,
+    "A file of parameters or states that cannot be read, or does not fit."
+);
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> PyErr {
+        let text = error.to_string();
+        match error {
+            Error::Shape { .. } => ShapeError::new_err(text),
+            Error::DType { .. } => DTypeError::new_err(text),
+            Error::Value { .. } | Error::Index { .. } => PyValueError::new_err(text),
+            Error::Arity { .. } => PyTypeError::new_err(text),
+            Error::OutOfMemory { .. } => OutOfMemoryError::new_err(text),
+            Error::Device { .. } => DeviceError::new_err(text),
+            Error::Graph { .. } => GraphError::new_err(text),
+            Error::Library { .. } | Error::Host { .. } | Error::Panic { .. } => {
+                PyRuntimeError::new_err(text)
+            }
+        }
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("ShapeError", py.get_type::<ShapeError>())?;
+    module.add("DTypeError", py.get_type::<DTypeError>())?;
+    module.add("DeviceError", py.get_type::<DeviceError>())?;
+    module.add("GraphError", py.get_type::<GraphError>())?;
+    module.add("OutOfMemoryError", py.get_type::<OutOfMemoryError>())?;
+    module.add("CheckpointError", py.get_type::<CheckpointError>())
+}

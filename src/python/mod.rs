@@ -1,0 +1,36 @@
+//! The extension module `singa_rs._core`: the only room that knows Python.
+
+mod attrs;
+mod device;
+mod dlpack;
+mod dtype;
+mod error;
+mod host;
+mod numpy;
+mod op;
+mod tensor;
+mod views;
+
+use pyo3::prelude::*;
+
+use crate::ops::Kind;
+
+/// The names of all operations, family by family.
+#[pyfunction]
+fn operations() -> Vec<&'static str> {
+    Kind::names()
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    error::register(module)?;
+    dtype::register(module)?;
+    device::register(module)?;
+    tensor::register(module)?;
+    numpy::register(module)?;
+    dlpack::register(module)?;
+    op::register(module)?;
+    host::register(module)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(operations, module)?)
+}

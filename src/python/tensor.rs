@@ -1,0 +1,203 @@
+//! One view of a block as a Python object, which the package's `Tensor` extends.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyTuple, PyType};
+
+use super::device::PyDevice;
+use super::dtype::{self, PyDType};
+use super::error::GraphError;
+use crate::device::{Account, cpu};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::shape::Shape;
+use crate::view::{Meta, View};
+
+/// A view of a block: what a tensor is before it knows of names and gradients.
+#[pyclass(module = "singa_rs._core", frozen, subclass, weakref)]
+pub(super) struct Handle {
+    /// Set once by `__init__` or by the operation that made the tensor; `rebind` replaces it.
+    view: Mutex<Option<View>>,
+}
+
+impl Handle {
+    /// The view that the handle names.
+    pub(super) fn view(&self) -> PyResult<View> {
+        let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        view.clone().ok_or_else(|| GraphError::new_err("tensor: __init__ was not called"))
+    }
+
+    fn set(&self, view: View) {
+        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
+    }
+
+    fn meta<T>(&self, read: impl FnOnce(&Meta) -> T) -> PyResult<T> {
+        let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = view.as_ref();
+        view.map(|v| read(&v.meta))
+            .ok_or_else(|| GraphError::new_err("tensor: __init__ was not called"))
+    }
+}
+
+#[pymethods]
+impl Handle {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyAny>>) -> Self {
+        Handle { view: Mutex::new(None) }
+    }
+
+    /// A tensor in a new block, which reads as zeros until it is written.
+    #[pyo3(signature = (shape, device=None, dtype=None))]
+    fn __init__(
+        &self,
+        shape: Vec<usize>,
+        device: Option<&PyDevice>,
+        dtype: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let shape: Shape = shape.into_iter().collect();
+        shape.checked_numel("tensor")?;
+        let dtype = dtype.map_or(Ok(DType::Float32), dtype::parse)?;
+        let device = device.map_or(cpu::device(), |d| &d.0);
+        self.set(View::new(device, Meta::new(dtype, shape)));
+        Ok(())
+    }
+
+    /// Extents, a tuple.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.meta(|m| PyTuple::new(py, m.shape.iter()))?
+    }
+
+    /// Steps in elements, a tuple.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.meta(|m| PyTuple::new(py, m.strides.iter()))?
+    }
+
+    /// Element type.
+    #[getter]
+    fn dtype(&self) -> PyResult<PyDType> {
+        self.meta(|m| PyDType(m.dtype))
+    }
+
+    /// The device that the tensor is on.
+    #[getter]
+    fn device(&self) -> PyResult<PyDevice> {
+        Ok(PyDevice(self.view()?.block.device().clone()))
+    }
+
+    /// The number of elements.
+    #[getter]
+    fn numel(&self) -> PyResult<usize> {
+        self.meta(Meta::numel)
+    }
+
+    /// Bytes of the elements.
+    #[getter]
+    fn nbytes(&self) -> PyResult<usize> {
+        self.meta(Meta::bytes)
+    }
+
+    /// The number of dimensions.
+    #[getter]
+    fn rank(&self) -> PyResult<usize> {
+        self.meta(|m| m.shape.rank())
+    }
+
+    /// How many writes have been submitted to the tensor's block.
+    #[getter]
+    fn version(&self) -> PyResult<u64> {
+        Ok(self.view()?.block.version())
+    }
+
+    /// A number that is the same for all tensors that share the block, and for no other that
+    /// lives at the same time.
+    #[getter]
+    fn block_id(&self) -> PyResult<usize> {
+        Ok(std::sync::Arc::as_ptr(&self.view()?.block).addr())
+    }
+
+    /// Whether the block has memory.
+    #[getter]
+    fn is_allocated(&self) -> PyResult<bool> {
+        Ok(self.view()?.block.is_allocated())
+    }
+
+    /// Whether the elements lie row-major without gaps.
+    fn is_contiguous(&self) -> PyResult<bool> {
+        self.meta(Meta::is_contiguous)
+    }
+
+    /// Whether both share memory.
+    fn shares_block(&self, other: &Handle) -> PyResult<bool> {
+        Ok(std::sync::Arc::ptr_eq(&self.view()?.block, &other.view()?.block))
+    }
+
+    /// A new tensor object on the same view.
+    fn alias<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Handle>> {
+        make(py, self.view()?)
+    }
+
+    /// Points this object to the view of another one.
+    fn rebind(&self, other: &Handle) -> PyResult<()> {
+        self.set(other.view()?);
+        Ok(())
+    }
+
+    /// Enters the block into another account of the ledger: `parameters`, `states`, `results`.
+    fn set_account(&self, name: &str) -> PyResult<()> {
+        let account = Account::ALL.into_iter().find(|a| a.name() == name);
+        let want = "parameters, states or results";
+        let account = account.ok_or_else(|| Error::value("set_account", name, want))?;
+        self.view()?.block.set_account(account);
+        Ok(())
+    }
+}
+
+static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// Registers the class that results are made of.
+#[pyfunction]
+fn set_tensor_class(class: &Bound<'_, PyType>) -> PyResult<()> {
+    if !class.is_subclass_of::<Handle>()? {
+        return Err(pyo3::exceptions::PyTypeError::new_err(
+            "set_tensor_class: want a subclass of Handle",
+        ));
+    }
+    CLASS.set(class.py(), class.clone().unbind()).map_err(|_| {
+        pyo3::exceptions::PyRuntimeError::new_err("set_tensor_class: the class is set already")
+    })
+}
+
+/// A tensor object for a view. Its `__init__` is not run: the view is all there is to know.
+pub(super) fn make(py: Python<'_>, view: View) -> PyResult<Bound<'_, Handle>> {
+    let Some(class) = CLASS.get(py) else {
+        return Bound::new(py, Handle { view: Mutex::new(Some(view)) });
+    };
+    let object = instantiate(class.bind(py))?;
+    object.get().set(view);
+    Ok(object)
+}
+
+/// `class.__new__(class)` by the type's slot, which is several times faster than the call.
+#[allow(unsafe_code)]
+fn instantiate<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, Handle>> {
+    let py = class.py();
+    let empty = PyTuple::empty(py);
+    // SAFETY: the class derives from Handle, so its `tp_new` slot is Handle's or a Python
+    // override of it, and either takes the class, a tuple and no keywords.
+    unsafe {
+        let slot = pyo3::ffi::PyType_GetSlot(class.as_type_ptr(), pyo3::ffi::Py_tp_new);
+        let new: pyo3::ffi::newfunc = std::mem::transmute(slot);
+        let object = new(class.as_type_ptr(), empty.as_ptr(), std::ptr::null_mut());
+        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Handle>()?;
+    module.add_function(wrap_pyfunction!(set_tensor_class, module)?)
+}
