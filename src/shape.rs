@@ -8,7 +8,7 @@ use crate::error::{Error, OpName, Result};
 const INLINE: usize = 4;
 
 /// Extents of each dimension, outermost first.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[derive(PartialEq, Eq, Hash, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Shape(SmallVec<[usize; INLINE]>);
 
@@ -123,6 +123,13 @@ impl Shape {
             return Err(Error::value(op, format!("axes {axes:?}"), "each axis once"));
         }
         Ok(found)
+    }
+}
+
+impl Clone for Shape {
+    fn clone(&self) -> Self {
+        // One copy of memory instead of the derived loop: metas are cloned for every operation.
+        Shape(SmallVec::from_slice(&self.0))
     }
 }
 

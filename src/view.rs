@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::shape::{Shape, Strides};
 
 /// Element type, shape and strides: all that an operation may know of a tensor ahead of time.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(PartialEq, Eq, Hash, Debug)]
 pub struct Meta {
     /// Type of the elements.
     pub dtype: DType,
@@ -24,6 +24,13 @@ pub struct Meta {
 
 /// The metas of an operation's inputs or outputs.
 pub type Metas = SmallVec<[Meta; 2]>;
+
+impl Clone for Meta {
+    fn clone(&self) -> Self {
+        let strides = Strides::from_slice(&self.strides);
+        Meta { dtype: self.dtype, shape: self.shape.clone(), strides }
+    }
+}
 
 impl Meta {
     /// A row-major tensor.
@@ -92,8 +99,8 @@ pub fn repeats(meta: &Meta) -> bool {
 pub struct View {
     /// The memory.
     pub block: Arc<Block>,
-    /// What lies there.
-    pub meta: Meta,
+    /// What lies there; shared, since a view is copied far more often than it is made.
+    pub meta: Arc<Meta>,
     /// The first element's place, in elements.
     pub offset: usize,
 }
@@ -101,7 +108,7 @@ pub struct View {
 impl View {
     /// A tensor in a new block of its own, without memory yet. `meta` must be dense.
     pub fn new(device: &Arc<Device>, meta: Meta) -> Self {
-        View { block: Block::new(device, meta.bytes()), meta, offset: 0 }
+        View { block: Block::new(device, meta.bytes()), meta: Arc::new(meta), offset: 0 }
     }
 
     /// The bytes of the block that the view may touch.
@@ -131,7 +138,7 @@ impl View {
 
     fn with(&self, shape: Shape, strides: Strides, offset: usize) -> View {
         let meta = Meta { dtype: self.meta.dtype, shape, strides };
-        View { block: self.block.clone(), meta, offset }
+        View { block: self.block.clone(), meta: Arc::new(meta), offset }
     }
 
     /// The same elements, row-major, in another shape; `None` where that needs a copy.

@@ -3,16 +3,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
-use super::{Engine, Outputs, Stream, Turn};
+use super::{Engine, Inputs, Outputs, Stream, Turn};
 use crate::device::pool::Piece;
 use crate::device::{Account, process};
 use crate::error::{Error, Result};
 use crate::ops::{Effects, Io, Kind, Meta, Metas, Op, View, copy, random};
 use crate::view;
-
-type Inputs = SmallVec<[View; 4]>;
 
 impl Engine {
     /// Runs an operation into new tensors (state that it updates is answered as it was passed).
@@ -20,7 +18,7 @@ impl Engine {
     /// # Errors
     /// What [`crate::ops::Family::infer`] or the kernel says of the inputs, or
     /// [`Error::OutOfMemory`]. Nothing is written unless the kernel itself fails.
-    pub fn submit(&self, turn: Turn, kind: &Kind, inputs: &[View]) -> Result<Outputs> {
+    pub fn submit(&self, turn: Turn, kind: &Kind, inputs: Inputs) -> Result<Outputs> {
         guarded(kind, || {
             let _turn = keep_unless_host(turn, kind);
             let op = self.make(kind, inputs)?;
@@ -37,7 +35,7 @@ impl Engine {
         &self,
         turn: Turn,
         kind: &Kind,
-        inputs: &[View],
+        inputs: Inputs,
         outputs: &[View],
     ) -> Result<()> {
         guarded(kind, || {
@@ -54,11 +52,10 @@ impl Engine {
     }
 
     /// Infers and checks an operation, and makes the tensors that it writes.
-    fn make(&self, kind: &Kind, inputs: &[View]) -> Result<Op> {
+    fn make(&self, kind: &Kind, mut inputs: Inputs) -> Result<Op> {
         let family = kind.family();
         process::check(family.name())?;
         let effects = family.effects();
-        let mut inputs: Inputs = inputs.iter().cloned().collect();
         if effects.generator == Some(inputs.len()) {
             inputs.push(self.rng().state(Stream::Step).clone());
         }
@@ -106,12 +103,14 @@ impl Engine {
         let family = op.kind.family();
         let Some(state) = family.effects().generator else { return Ok(()) };
         let by = family.draws(&refs(&op.inputs));
-        self.execute(&self.make(&random::Advance { by }.into(), &op.inputs[state..=state])?)
+        self.execute(
+            &self.make(&random::Advance { by }.into(), smallvec![op.inputs[state].clone()])?,
+        )
     }
 
     fn copy_outputs(&self, from: &[View], to: &[View]) -> Result<()> {
         for (from, to) in from.iter().zip(to).filter(|(from, to)| !from.is_same(to)) {
-            let mut op = self.make(&copy::Copy.into(), std::slice::from_ref(from))?;
+            let mut op = self.make(&copy::Copy.into(), smallvec![from.clone()])?;
             op.outputs = std::iter::once(to.clone()).collect();
             self.execute(&op)?;
         }
@@ -177,7 +176,7 @@ fn runs_apart(op: &Op, o: usize, given: &View) -> bool {
 }
 
 fn refs(views: &[View]) -> SmallVec<[&Meta; 4]> {
-    views.iter().map(|v| &v.meta).collect()
+    views.iter().map(|v| &*v.meta).collect()
 }
 
 fn address(view: &View, write: bool) -> Result<*const u8> {

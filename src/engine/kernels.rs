@@ -17,7 +17,7 @@ const CAPACITY: NonZero<usize> = NonZero::new(8192).unwrap();
 
 struct Prepared {
     kind: Kind,
-    metas: SmallVec<[Meta; 4]>,
+    metas: SmallVec<[Arc<Meta>; 4]>,
     threads: usize,
     kernel: Arc<dyn Kernel>,
 }
@@ -65,7 +65,7 @@ impl Kernels {
     }
 }
 
-fn metas(op: &Op) -> impl Iterator<Item = &Meta> {
+fn metas(op: &Op) -> impl Iterator<Item = &Arc<Meta>> {
     op.inputs.iter().chain(&op.outputs).map(|v| &v.meta)
 }
 
@@ -77,7 +77,7 @@ fn hash(op: &Op, threads: usize) -> u64 {
 }
 
 fn prepare(op: &Op, threads: usize) -> Result<Arc<dyn Kernel>> {
-    let io: SmallVec<[&Meta; 4]> = metas(op).collect();
+    let io: SmallVec<[&Meta; 4]> = metas(op).map(|m| &**m).collect();
     let family = op.kind.family();
     family.cpu(&io, Width::of(family.cost(&io), threads))
 }

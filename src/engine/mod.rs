@@ -14,6 +14,9 @@ use crate::view::View;
 use kernels::Kernels;
 pub use rng::{Rng, Stream};
 
+/// The inputs of an operation.
+pub type Inputs = SmallVec<[View; 4]>;
+
 /// The outputs of an operation.
 pub type Outputs = SmallVec<[View; 2]>;
 

@@ -10,6 +10,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
+use smallvec::smallvec;
+
 use super::tensor::{self, Handle};
 use crate::block::Block;
 use crate::device::cpu;
@@ -171,7 +173,7 @@ impl Handle {
         let view = self.view()?;
         let engine = crate::engine::of(view.block.device())?;
         let kind = crate::ops::copy::Copy.into();
-        Ok(py.detach(|| engine.submit(engine.turn(), &kind, &[view]))?[0].clone())
+        Ok(py.detach(|| engine.submit(engine.turn(), &kind, smallvec![view]))?[0].clone())
     }
 }
 
@@ -352,7 +354,7 @@ impl Parts {
         let start = NonNull::new(low).unwrap_or(self.first);
         let bytes = (span.end - span.start) as usize * size;
         let block = Block::foreign(cpu::device(), bytes, start, owner);
-        View { block, offset: -span.start as usize, meta: self.meta }
+        View { block, offset: -span.start as usize, meta: std::sync::Arc::new(self.meta) }
     }
 }
 

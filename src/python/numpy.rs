@@ -6,6 +6,8 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use smallvec::smallvec;
+
 use super::device::PyDevice;
 use super::dtype;
 use super::tensor::{self, Handle};
@@ -22,7 +24,7 @@ fn contiguous(engine: &Engine, view: View) -> Result<View> {
     if view.meta.is_contiguous() {
         return Ok(view);
     }
-    let made = engine.submit(engine.turn(), &Copy.into(), &[view])?;
+    let made = engine.submit(engine.turn(), &Copy.into(), smallvec![view])?;
     Ok(made[0].clone())
 }
 
@@ -31,7 +33,7 @@ fn representable(engine: &Engine, view: View) -> Result<View> {
     if view.meta.dtype != DType::BFloat16 {
         return Ok(view);
     }
-    let made = engine.submit(engine.turn(), &to_float32(), &[view])?;
+    let made = engine.submit(engine.turn(), &to_float32(), smallvec![view])?;
     Ok(made[0].clone())
 }
 
@@ -87,7 +89,9 @@ fn write(engine: &Engine, view: &View, from: Address) -> Result<()> {
     staged.block.touch();
     match staged.is_same(view) {
         true => Ok(()),
-        false => engine.submit_into(turn, &Copy.into(), &[staged], std::slice::from_ref(view)),
+        false => {
+            engine.submit_into(turn, &Copy.into(), smallvec![staged], std::slice::from_ref(view))
+        }
     }
 }
 
@@ -115,7 +119,7 @@ impl Handle {
         let engine = engine::of(view.block.device())?;
         let array = row_major(array)?;
         let (dtype, shape) = (dtype::parse(array.dtype().as_any())?, shape_of(&array));
-        let (meta, op) = (&view.meta, "copy_from_numpy");
+        let (meta, op) = (&*view.meta, "copy_from_numpy");
         if dtype != meta.dtype {
             return Err(Error::dtype(op, [dtype], meta.dtype.name()).into());
         }

@@ -2,12 +2,11 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use smallvec::SmallVec;
 
 use super::attrs;
 use super::tensor::{self, Handle};
 use crate::device::cpu;
-use crate::engine::{self, Engine, Outputs, Turn};
+use crate::engine::{self, Engine, Inputs, Outputs, Turn};
 use crate::ops::{Kind, View};
 
 /// Operations on fewer bytes than this run without releasing Python's lock: giving it away and
@@ -21,7 +20,19 @@ pub(super) struct Op {
     kind: Kind,
 }
 
-type Views = SmallVec<[View; 4]>;
+/// Where an operation runs, and whether it is short.
+struct Site {
+    engine: &'static Engine,
+    short: bool,
+}
+
+impl Site {
+    fn of(views: &[View]) -> PyResult<Site> {
+        let engine = engine::of(views.first().map_or(cpu::device(), |v| v.block.device()))?;
+        let bytes: usize = views.iter().map(|v| v.meta.bytes()).sum();
+        Ok(Site { engine, short: bytes < SHORT_BYTES })
+    }
+}
 
 impl Op {
     pub(super) fn new(kind: Kind) -> Self {
@@ -33,11 +44,10 @@ impl Op {
     fn run<T: Send>(
         &self,
         py: Python<'_>,
-        views: &[View],
+        site: Site,
         job: impl FnOnce(&'static Engine, Turn) -> crate::Result<T> + Send,
     ) -> PyResult<T> {
-        let engine = engine::of(views.first().map_or(cpu::device(), |v| v.block.device()))?;
-        let short = views.iter().map(|v| v.meta.bytes()).sum::<usize>() < SHORT_BYTES;
+        let Site { engine, short } = site;
         let done = match engine.try_turn().filter(|_| short) {
             Some(turn) => job(engine, turn),
             None => py.detach(|| job(engine, engine.turn())),
@@ -76,7 +86,8 @@ impl Op {
     fn __call__<'py>(&self, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
         let views = views(inputs.iter_borrowed())?;
-        let made = self.run(py, &views, |engine, turn| engine.submit(turn, &self.kind, &views))?;
+        let site = Site::of(&views)?;
+        let made = self.run(py, site, |engine, turn| engine.submit(turn, &self.kind, views))?;
         self.results(py, made)
     }
 
@@ -89,8 +100,8 @@ impl Op {
     ) -> PyResult<()> {
         let from = views(inputs.iter().map(|t| t.as_borrowed()))?;
         let to = views(outputs.iter().map(|t| t.as_borrowed()))?;
-        let all: Views = from.iter().chain(&to).cloned().collect();
-        self.run(py, &all, |engine, turn| engine.submit_into(turn, &self.kind, &from, &to))
+        let site = Site::of(&to)?;
+        self.run(py, site, |engine, turn| engine.submit_into(turn, &self.kind, from, &to))
     }
 }
 
@@ -108,7 +119,7 @@ impl Op {
     }
 }
 
-fn views<'a, 'py: 'a>(tensors: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>) -> PyResult<Views> {
+fn views<'a, 'py: 'a>(tensors: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>) -> PyResult<Inputs> {
     tensors.map(|t| t.cast::<Handle>().map_err(|_| not_a_tensor(&t))?.get().view()).collect()
 }
 
