@@ -138,10 +138,15 @@ macro_rules! families {
 }
 
 pub mod copy;
+pub mod optim;
 pub mod random;
+#[cfg(test)]
+pub(crate) mod testing;
 
 families! {
-    copy::Copy, random::Advance,
+    copy::Copy,
+    optim::Adagrad, optim::Adam, optim::Rmsprop, optim::Sgd,
+    random::Advance,
 }
 
 /// An operation: a kind, and the views that it reads and writes.

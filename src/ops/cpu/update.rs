@@ -1,0 +1,174 @@
+//! One pass over a parameter, its gradient and up to two moments, updating all but the gradient.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::walk::Walk;
+use super::wide::{Float, Wide, gather, scatter};
+use crate::device::team;
+use crate::error::{Error, Result};
+use crate::ops::{Io, Kernel, Meta, Width, kernel};
+
+/// Elements that a thread takes at least, and a multiple of a cache line of every dtype.
+const GRAIN: usize = 1024;
+/// Elements that are gathered at a time where they do not lie side by side.
+const CHUNK: usize = 512;
+
+/// An update rule with its hyperparameters.
+pub trait Rule: Sync {
+    /// Updates a piece of the parameter `p` and its moments from the gradient `g`; moments that
+    /// the rule does not have are empty.
+    fn step<A: Wide>(&self, p: &mut [A], g: &[A], moments: [&mut [A]; 2]);
+}
+
+/// The tensors of an update: which inputs the moments are, and how all of them lie.
+struct Plan {
+    name: &'static str,
+    moments: usize,
+    walk: Walk<4>,
+    /// Bytes before and after the first element, of parameter, gradient and moments.
+    spans: [Range<isize>; 4],
+    parts: usize,
+}
+
+/// Prepares the pass over inputs 0 (parameter), 1 (gradient) and `moments`, which are outputs 0
+/// and 1, 2; `read` reads the hyperparameters.
+pub fn prepare<P: Float, R: Rule>(
+    name: &'static str,
+    io: &[&Meta],
+    moments: &[usize],
+    width: Width,
+    read: impl Fn(&Io) -> Result<R> + Send + Sync + 'static,
+) -> Arc<dyn Kernel> {
+    let input = |m: usize| moments.get(m).map_or(io[0], |&i| io[i]);
+    let metas = [io[0], io[1], input(0), input(1)];
+    let plan = Plan {
+        name,
+        moments: moments.len(),
+        walk: Walk::in_memory_order(metas),
+        spans: metas.map(byte_span),
+        parts: width.0,
+    };
+    kernel(0, move |io| {
+        plan.check(io)?;
+        let rule = read(io)?;
+        team::parallel(plan.parts, &|part| {
+            let range = team::share(plan.walk.elements(), GRAIN, plan.parts, part);
+            if plan.is_direct::<P>() {
+                plan.direct::<P::Wide>(io, range, &rule);
+            } else {
+                plan.gathered::<P>(io, range, &rule);
+            }
+        })
+    })
+}
+
+fn byte_span(meta: &Meta) -> Range<isize> {
+    let (span, size) = (meta.span(), meta.dtype.size() as isize);
+    span.start * size..span.end * size
+}
+
+impl Plan {
+    /// Nothing but state may share memory with what is written.
+    fn check(&self, io: &Io) -> Result<()> {
+        let places = [
+            io.output::<u8>(0) as usize,
+            io.input::<u8>(1) as usize,
+            self.moment(io, 0),
+            self.moment(io, 1),
+        ];
+        let range = |t: usize| {
+            let at = |reach: isize| places[t].wrapping_add_signed(reach);
+            at(self.spans[t].start)..at(self.spans[t].end)
+        };
+        for a in 0..2 + self.moments {
+            for b in 0..a {
+                let (a, b) = (range(a), range(b));
+                let apart = a.end <= b.start || b.end <= a.start || a.is_empty() || b.is_empty();
+                let want = "parameter, gradient and moments in memory of their own";
+                crate::ensure!(apart, Error::value(self.name, "tensors that overlap", want));
+            }
+        }
+        Ok(())
+    }
+
+    fn moment(&self, io: &Io, m: usize) -> usize {
+        if m < self.moments { io.output::<u8>(m + 1) as usize } else { 0 }
+    }
+
+    /// Whether the rule can work on the tensors themselves.
+    fn is_direct<P: Float>(&self) -> bool {
+        let inner = self.walk.inner();
+        let long = inner.extent >= 64 || inner.extent == self.walk.elements();
+        P::IS_WIDE && long && inner.strides == [1; 4]
+    }
+
+    fn direct<A: Wide>(&self, io: &Io, range: Range<usize>, rule: &impl Rule) {
+        self.walk.runs(range, |at, n| {
+            let moment = |m: usize| -> &mut [A] {
+                if m >= self.moments {
+                    return &mut [];
+                }
+                // SAFETY: the run lies within the moment, of which this thread has this part.
+                unsafe {
+                    std::slice::from_raw_parts_mut(io.output::<A>(m + 1).offset(at[m + 2]), n)
+                }
+            };
+            // SAFETY: as above, and `check` found that the tensors do not overlap.
+            let (p, g) = unsafe {
+                let p = std::slice::from_raw_parts_mut(io.output::<A>(0).offset(at[0]), n);
+                (p, std::slice::from_raw_parts(io.input::<A>(1).offset(at[1]), n))
+            };
+            rule.step(p, g, [moment(0), moment(1)]);
+        });
+    }
+
+    fn gathered<P: Float>(&self, io: &Io, range: Range<usize>, rule: &impl Rule) {
+        let mut buffers = [[P::Wide::default(); CHUNK]; 4];
+        for start in range.clone().step_by(CHUNK) {
+            let chunk = start..range.end.min(start + CHUNK);
+            let n = chunk.len();
+            self.load::<P>(io, chunk.clone(), &mut buffers);
+            let [p, g, a, b] = &mut buffers;
+            let kept = |m: usize| if m < self.moments { n } else { 0 };
+            rule.step(&mut p[..n], &g[..n], [&mut a[..kept(0)], &mut b[..kept(1)]]);
+            self.store::<P>(io, chunk, &buffers);
+        }
+    }
+
+    fn load<P: Float>(&self, io: &Io, chunk: Range<usize>, to: &mut [[P::Wide; CHUNK]; 4]) {
+        let strides = self.walk.inner().strides;
+        let mut done = 0;
+        self.walk.runs(chunk, |at, n| {
+            let here = done..done + n;
+            // SAFETY: the runs lie within the tensors.
+            unsafe {
+                gather(io.output::<P>(0).offset(at[0]), strides[0], &mut to[0][here.clone()]);
+                gather(io.input::<P>(1).offset(at[1]), strides[1], &mut to[1][here.clone()]);
+                for m in 0..self.moments {
+                    let from = io.output::<P::Wide>(m + 1).offset(at[m + 2]);
+                    gather(from, strides[m + 2], &mut to[m + 2][here.clone()]);
+                }
+            }
+            done += n;
+        });
+    }
+
+    fn store<P: Float>(&self, io: &Io, chunk: Range<usize>, from: &[[P::Wide; CHUNK]; 4]) {
+        let strides = self.walk.inner().strides;
+        let mut done = 0;
+        self.walk.runs(chunk, |at, n| {
+            let here = done..done + n;
+            // SAFETY: the runs lie within the tensors, of which this thread has this part.
+            unsafe {
+                scatter(&from[0][here.clone()], io.output::<P>(0).offset(at[0]), strides[0]);
+                for m in 0..self.moments {
+                    let to = io.output::<P::Wide>(m + 1).offset(at[m + 2]);
+                    scatter(&from[m + 2][here.clone()], to, strides[m + 2]);
+                }
+            }
+            done += n;
+        });
+    }
+}

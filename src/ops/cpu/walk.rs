@@ -1,0 +1,174 @@
+//! Walking several tensors of one shape together, run by run.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use crate::view::Meta;
+
+/// One dimension of `N` tensors that are walked together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dim<const N: usize> {
+    /// How many steps.
+    pub extent: usize,
+    /// Each tensor's step, in elements.
+    pub strides: [isize; N],
+}
+
+/// The dimensions of a common walk, outermost first. Extents of 1 are left out and neighbours
+/// that step as one are merged, so the innermost runs are as long as they can be.
+#[derive(Clone, Debug)]
+pub struct Walk<const N: usize> {
+    dims: SmallVec<[Dim<N>; 4]>,
+    len: usize,
+}
+
+impl<const N: usize> Walk<N> {
+    /// Walks the dimensions in the order given.
+    pub fn new(dims: impl IntoIterator<Item = Dim<N>>) -> Self {
+        let mut len = 1;
+        let mut merged: SmallVec<[Dim<N>; 4]> = SmallVec::new();
+        for dim in dims {
+            len *= dim.extent;
+            match merged.last_mut() {
+                _ if dim.extent == 1 => {}
+                Some(outer) if steps_on(outer, &dim) => {
+                    *outer = Dim { extent: outer.extent * dim.extent, ..dim }
+                }
+                _ => merged.push(dim),
+            }
+        }
+        if merged.is_empty() {
+            merged.push(Dim { extent: 1, strides: [1; N] });
+        }
+        Walk { dims: merged, len }
+    }
+
+    /// Walks all dimensions of tensors of one shape in the memory order of the first.
+    pub fn in_memory_order(metas: [&Meta; N]) -> Self {
+        let mut dims = dims(metas);
+        // The sort is stable, so ties keep the row-major order.
+        dims.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
+        Walk::new(dims)
+    }
+
+    /// The number of elements.
+    pub fn elements(&self) -> usize {
+        self.len
+    }
+
+    /// The innermost dimension.
+    pub fn inner(&self) -> Dim<N> {
+        self.dims[self.dims.len() - 1]
+    }
+
+    /// Calls `run(offsets, length)` for every run along the innermost dimension that the
+    /// elements `range` (counted in walking order) are made of; `offsets` are the places of a
+    /// run's first element in each tensor.
+    #[inline(always)]
+    pub fn runs(&self, range: Range<usize>, mut run: impl FnMut([isize; N], usize)) {
+        if range.is_empty() {
+            return;
+        }
+        let (inner, outer) = self.dims.split_last().expect("a walk has a dimension");
+        let mut start = range.start % inner.extent;
+        let mut index = indices(outer, range.start / inner.extent);
+        let mut left = range.len();
+        loop {
+            let length = left.min(inner.extent - start);
+            run(place(outer, &index, inner, start), length);
+            left -= length;
+            if left == 0 {
+                return;
+            }
+            start = 0;
+            next(outer, &mut index);
+        }
+    }
+}
+
+/// The dimensions of tensors of one shape, row-major.
+pub fn dims<const N: usize>(metas: [&Meta; N]) -> SmallVec<[Dim<N>; 4]> {
+    let dim = |d: usize| Dim { extent: metas[0].shape[d], strides: metas.map(|m| m.strides[d]) };
+    (0..metas[0].shape.rank()).map(dim).collect()
+}
+
+fn steps_on<const N: usize>(outer: &Dim<N>, inner: &Dim<N>) -> bool {
+    (0..N).all(|t| outer.strides[t] == inner.strides[t] * inner.extent as isize)
+}
+
+fn indices<const N: usize>(dims: &[Dim<N>], mut at: usize) -> SmallVec<[usize; 4]> {
+    let mut index: SmallVec<[usize; 4]> = smallvec::smallvec![0; dims.len()];
+    for (i, dim) in index.iter_mut().zip(dims).rev() {
+        (*i, at) = (at % dim.extent, at / dim.extent);
+    }
+    index
+}
+
+#[inline(always)]
+fn place<const N: usize>(
+    outer: &[Dim<N>],
+    index: &[usize],
+    inner: &Dim<N>,
+    start: usize,
+) -> [isize; N] {
+    let mut offsets = inner.strides.map(|s| s * start as isize);
+    for (dim, &i) in outer.iter().zip(index) {
+        for (offset, stride) in offsets.iter_mut().zip(dim.strides) {
+            *offset += stride * i as isize;
+        }
+    }
+    offsets
+}
+
+#[inline(always)]
+fn next<const N: usize>(dims: &[Dim<N>], index: &mut [usize]) {
+    for (i, dim) in index.iter_mut().zip(dims).rev() {
+        *i += 1;
+        if *i < dim.extent {
+            return;
+        }
+        *i = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use proptest::prelude::*;
+
+    fn meta(shape: &[usize], strides: &[isize]) -> Meta {
+        Meta { strides: strides.into(), ..Meta::new(DType::Float32, shape) }
+    }
+
+    #[test]
+    fn neighbours_that_step_as_one_are_merged() {
+        let dense = meta(&[2, 3, 4], &[12, 4, 1]);
+        assert_eq!(Walk::in_memory_order([&dense]).inner(), Dim { extent: 24, strides: [1] });
+        let other = meta(&[2, 3, 4], &[12, 1, 3]);
+        let both = Walk::in_memory_order([&dense, &other]);
+        assert_eq!(both.inner(), Dim { extent: 4, strides: [1, 3] });
+        assert_eq!(Walk::in_memory_order([&meta(&[], &[])]).elements(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn any_range_is_cut_into_the_same_places(
+            extents in proptest::collection::vec(0usize..4, 0..4), cut in 0usize..64,
+        ) {
+            let strides: Vec<isize> = (0..extents.len() as isize).map(|d| 7 - 5 * d).collect();
+            let walk = Walk::in_memory_order([&meta(&extents, &strides)]);
+            let places = |range: Range<usize>| {
+                let mut found = Vec::new();
+                let step = walk.inner().strides[0];
+                walk.runs(range, |[at], n| found.extend((0..n as isize).map(|i| at + i * step)));
+                found
+            };
+            let cut = cut.min(walk.elements());
+            let whole = places(0..walk.elements());
+            prop_assert_eq!(whole.len(), walk.elements());
+            prop_assert_eq!([places(0..cut), places(cut..walk.elements())].concat(), whole);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The types that arithmetic on floats is done in: float16 and bfloat16 compute in float32.
+#![allow(unsafe_code)]
+
+use half::{bf16, f16, slice::HalfFloatSliceExt};
+
+use crate::dtype::Element;
+
+/// A type with arithmetic: `f32` or `f64`.
+pub trait Wide:
+    Element
+    + PartialOrd
+    + std::ops::Neg<Output = Self>
+    + std::ops::Add<Output = Self>
+    + std::ops::Sub<Output = Self>
+    + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
+{
+    /// The square root.
+    fn sqrt(self) -> Self;
+}
+
+/// A floating-point element type.
+pub trait Float: Element {
+    /// What its arithmetic is done in.
+    type Wide: Float<Wide = Self::Wide> + Wide;
+    /// Whether that is the type itself.
+    const IS_WIDE: bool = false;
+    /// Exact.
+    fn widen(self) -> Self::Wide;
+    /// Rounds to the nearest.
+    fn narrow(value: Self::Wide) -> Self;
+    /// `to[i] = from[i]`, exact; equal lengths.
+    #[inline(always)]
+    fn widen_slice(from: &[Self], to: &mut [Self::Wide]) {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = from.widen());
+    }
+    /// `to[i] = from[i]`, rounded; equal lengths.
+    #[inline(always)]
+    fn narrow_slice(from: &[Self::Wide], to: &mut [Self]) {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = Self::narrow(*from));
+    }
+}
+
+macro_rules! wide {
+    ($($rust:ty),*) => {$(
+        impl Wide for $rust {
+            #[inline(always)]
+            fn sqrt(self) -> Self { self.sqrt() }
+        }
+        impl Float for $rust {
+            type Wide = $rust;
+            const IS_WIDE: bool = true;
+            #[inline(always)]
+            fn widen(self) -> Self { self }
+            #[inline(always)]
+            fn narrow(value: Self) -> Self { value }
+        }
+    )*};
+}
+wide!(f32, f64);
+
+macro_rules! narrow {
+    ($($rust:ty),*) => {$(
+        impl Float for $rust {
+            type Wide = f32;
+            #[inline(always)]
+            fn widen(self) -> f32 { self.to_f32() }
+            #[inline(always)]
+            fn narrow(value: f32) -> Self { <$rust>::from_f32(value) }
+            fn widen_slice(from: &[Self], to: &mut [f32]) { from.convert_to_f32_slice(to) }
+            fn narrow_slice(from: &[f32], to: &mut [Self]) { to.convert_from_f32_slice(from) }
+        }
+    )*};
+}
+narrow!(f16, bf16);
+
+/// `to[i]` = the element `i * stride` places after `from`, widened.
+///
+/// # Safety
+/// All these elements can be read.
+#[inline(always)]
+pub unsafe fn gather<T: Float>(from: *const T, stride: isize, to: &mut [T::Wide]) {
+    if stride == 1 {
+        // SAFETY: by the caller's promise.
+        return T::widen_slice(unsafe { std::slice::from_raw_parts(from, to.len()) }, to);
+    }
+    for (i, to) in to.iter_mut().enumerate() {
+        // SAFETY: by the caller's promise.
+        *to = unsafe { *from.offset(i as isize * stride) }.widen();
+    }
+}
+
+/// The element `i * stride` places after `to` = `from[i]`, rounded.
+///
+/// # Safety
+/// All these elements can be written.
+#[inline(always)]
+pub unsafe fn scatter<T: Float>(from: &[T::Wide], to: *mut T, stride: isize) {
+    if stride == 1 {
+        // SAFETY: by the caller's promise.
+        return T::narrow_slice(from, unsafe { std::slice::from_raw_parts_mut(to, from.len()) });
+    }
+    for (i, from) in from.iter().enumerate() {
+        // SAFETY: by the caller's promise.
+        unsafe { *to.offset(i as isize * stride) = T::narrow(*from) };
+    }
+}

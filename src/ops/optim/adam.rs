@@ -1,0 +1,106 @@
+//! Adam and AdamW.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Signature, prepare, scalar};
+use crate::error::{Error, Result};
+use crate::ops::cpu::update::Rule;
+use crate::ops::cpu::wide::Wide;
+use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width};
+
+/// (param, grad, lr, m, v, beta1, beta2, eps, step, [decay]): updates `param`, `m` and `v`.
+///
+/// `t = step + 1; g = grad + decay*param; m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*g*g;`
+/// `param -= lr * m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + eps)` (Kingma, Ba 2015). Decoupled, the
+/// decay stays out of the gradient and `param -= lr*decay*param` comes first (AdamW; Loshchilov,
+/// Hutter 2019). `step` is an int32 counted from 0.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Adam {
+    /// Whether the weight decay is AdamW's.
+    pub decoupled: bool,
+    /// Whether there is a weight decay.
+    pub weight_decay: bool,
+}
+
+impl Adam {
+    fn rule(&self, io: &Io) -> Result<Step> {
+        // SAFETY: `infer` found an int32 of one element.
+        #[allow(unsafe_code)]
+        let step = unsafe { *io.input::<i32>(8) };
+        let want = "a step counted from 0";
+        crate::ensure!(step >= 0, Error::value(self.name(), format!("step {step}"), want));
+        let [lr, beta1, beta2, eps] = [2, 5, 6, 7].map(|i| scalar(io, i));
+        let bias = |beta: f64| 1.0 - beta.powf(step as f64 + 1.0);
+        let decay = if self.weight_decay { scalar(io, 9) } else { 0.0 };
+        Ok(Step {
+            shrink: self.decoupled.then_some(1.0 - lr * decay),
+            decay: (self.weight_decay && !self.decoupled).then_some(decay),
+            beta: [beta1, beta2],
+            rate: lr / bias(beta1),
+            root: bias(beta2).sqrt().recip(),
+            eps,
+        })
+    }
+}
+
+impl Catalog for Adam {
+    fn names() -> Vec<&'static str> {
+        vec!["adam"]
+    }
+}
+
+impl Family for Adam {
+    fn name(&self) -> &'static str {
+        "adam"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let count = 9 + self.weight_decay as usize;
+        Signature { op: self.name(), inputs: count, moments: &[3, 4], counters: &[8] }.infer(inputs)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::updates(&[(0, 0), (3, 1), (4, 2)])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 24)
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let family = self.clone();
+        prepare!(self, io, &[3, 4], width, move |io: &Io| family.rule(io))
+    }
+}
+
+struct Step {
+    /// What the parameter is multiplied with first (decoupled decay).
+    shrink: Option<f64>,
+    /// The decay that is part of the gradient.
+    decay: Option<f64>,
+    beta: [f64; 2],
+    /// lr / (1 - beta1^t)
+    rate: f64,
+    /// 1 / sqrt(1 - beta2^t)
+    root: f64,
+    eps: f64,
+}
+
+impl Rule for Step {
+    #[inline(always)]
+    fn step<A: Wide>(&self, p: &mut [A], g: &[A], [m, v]: [&mut [A]; 2]) {
+        let [beta1, beta2] = self.beta.map(A::from_f64);
+        let [fresh1, fresh2] = self.beta.map(|beta| A::from_f64(1.0 - beta));
+        let [rate, root, eps] = [self.rate, self.root, self.eps].map(A::from_f64);
+        let (shrink, decay) = (self.shrink.map(A::from_f64), self.decay.map(A::from_f64));
+        for (((p, &g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
+            let g = decay.map_or(g, |d| g + d * *p);
+            *m = beta1 * *m + fresh1 * g;
+            *v = beta2 * *v + fresh2 * (g * g);
+            let start = shrink.map_or(*p, |s| *p * s);
+            *p = start - rate * *m / (v.sqrt() * root + eps);
+        }
+    }
+}

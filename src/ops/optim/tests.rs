@@ -1,0 +1,168 @@
+//! Optimizers against their formulas in float64.
+
+use super::*;
+use crate::ops::Family;
+use crate::ops::testing::{Array, assert_close, layouts, noise, run_any_width};
+
+const SHAPE: [usize; 3] = [5, 67, 4];
+const N: usize = 5 * 67 * 4;
+
+/// Runs `optimizer` on every float dtype and layout; `formula` updates (p, moments) from g.
+fn check<const M: usize>(
+    optimizer: &dyn Family,
+    scalars: [f32; 4],
+    arrange: impl Fn(Array, Array, [Array; M], [Array; 4]) -> Vec<Array>,
+    formula: impl Fn(&mut f64, f64, &mut [f64; M]),
+) {
+    for dtype in [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16] {
+        for (p_layout, g_layout) in layouts(&SHAPE).iter().zip(layouts(&SHAPE).iter().rev()) {
+            for g_layout in [p_layout, g_layout] {
+                let p = Array::strided(dtype, &SHAPE, p_layout, &noise(N, 1));
+                let g = Array::strided(dtype, &SHAPE, g_layout, &noise(N, 2));
+                let positive = |m: u64| noise(N, 3 + m).iter().map(|v| v.abs()).collect::<Vec<_>>();
+                let moments: [Array; M] = std::array::from_fn(|m| {
+                    Array::strided(moment_dtype(dtype), &SHAPE, p_layout, &positive(m as u64))
+                });
+                let ones = scalars.map(|s| Array::one(DType::Float32, s as f64));
+                let want = expected(&p, &g, &moments, &formula);
+                let inputs = arrange(p, g, moments, ones);
+                let got = run_any_width(optimizer, &inputs).unwrap();
+                let fine = if dtype == DType::Float64 { 1e-14 } else { 2e-6 };
+                let coarse = match dtype {
+                    DType::Float16 => 1e-3,
+                    DType::BFloat16 => 8e-3,
+                    _ => fine,
+                };
+                assert_close(&got[0].values(), &want[0], coarse);
+                (1..=M).for_each(|m| assert_close(&got[m].values(), &want[m], fine));
+            }
+        }
+    }
+}
+
+fn expected<const M: usize>(
+    p: &Array,
+    g: &Array,
+    moments: &[Array; M],
+    formula: impl Fn(&mut f64, f64, &mut [f64; M]),
+) -> Vec<Vec<f64>> {
+    let (mut p, g) = (p.values(), g.values());
+    let mut moments: Vec<Vec<f64>> = moments.iter().map(Array::values).collect();
+    for i in 0..p.len() {
+        let mut own: [f64; M] = std::array::from_fn(|m| moments[m][i]);
+        formula(&mut p[i], g[i], &mut own);
+        (0..M).for_each(|m| moments[m][i] = own[m]);
+    }
+    moments.insert(0, p);
+    moments
+}
+
+#[test]
+fn sgd_with_and_without_momentum_and_decay() {
+    let s = [0.1f32, 0.9, 0.2, 0.01];
+    let [lr, mom, damp, decay] = s.map(f64::from);
+    let plain = Sgd { momentum: false, nesterov: false, weight_decay: false };
+    check::<0>(&plain, s, |p, g, [], [lr, ..]| vec![p, g, lr], |p, g, []| *p -= lr * g);
+    let decayed = Sgd { weight_decay: true, ..plain.clone() };
+    let arrange = |p, g, []: [Array; 0], [lr, _, _, wd]: [Array; 4]| vec![p, g, lr, wd];
+    check::<0>(&decayed, s, arrange, |p, g, []| *p -= lr * (g + decay * *p));
+    for nesterov in [false, true] {
+        let sgd = Sgd { momentum: true, nesterov, weight_decay: true };
+        let arrange = |p, g, [buf]: [Array; 1], [lr, mom, damp, wd]: [Array; 4]| {
+            vec![p, g, lr, wd, buf, mom, damp]
+        };
+        check::<1>(&sgd, s, arrange, |p, g, [buf]| {
+            let g = g + decay * *p;
+            *buf = mom * *buf + (1.0 - damp) * g;
+            *p -= lr * if nesterov { g + mom * *buf } else { *buf };
+        });
+    }
+}
+
+#[test]
+fn rmsprop_and_adagrad() {
+    let s = [0.1f32, 0.9, 1e-3, 0.01];
+    let [lr, rho, eps, decay] = s.map(f64::from);
+    let arrange =
+        |p, g, [avg]: [Array; 1], [lr, rho, eps, wd]: [Array; 4]| vec![p, g, lr, avg, rho, eps, wd];
+    check::<1>(&Rmsprop { weight_decay: true }, s, arrange, |p, g, [avg]| {
+        let g = g + decay * *p;
+        *avg = rho * *avg + (1.0 - rho) * g * g;
+        *p -= lr * g / (*avg + eps).sqrt();
+    });
+    let arrange = |p, g, [h]: [Array; 1], [lr, _, eps, _]: [Array; 4]| vec![p, g, lr, h, eps];
+    check::<1>(&Adagrad { weight_decay: false }, s, arrange, |p, g, [h]| {
+        *h += g * g;
+        *p -= lr * g / (*h + eps).sqrt();
+    });
+}
+
+#[test]
+fn adam_and_adamw() {
+    let s = [0.1f32, 0.9, 0.999, 0.01];
+    let [lr, beta1, beta2, decay] = s.map(f64::from);
+    let eps = 1e-3f32 as f64;
+    for (decoupled, weight_decay) in [(false, false), (false, true), (true, true)] {
+        let arrange = |p, g, [m, v]: [Array; 2], [lr, b1, b2, wd]: [Array; 4]| {
+            let eps = Array::one(DType::Float32, eps);
+            let mut all = vec![p, g, lr, m, v, b1, b2, eps, Array::one(DType::Int32, 2.0), wd];
+            all.truncate(9 + weight_decay as usize);
+            all
+        };
+        check::<2>(&Adam { decoupled, weight_decay }, s, arrange, |p, g, [m, v]| {
+            let decay = if weight_decay { decay } else { 0.0 };
+            let g = if decoupled { g } else { g + decay * *p };
+            *m = beta1 * *m + (1.0 - beta1) * g;
+            *v = beta2 * *v + (1.0 - beta2) * g * g;
+            *p -= if decoupled { lr * decay * *p } else { 0.0 };
+            let (m, v) = (*m / (1.0 - beta1.powi(3)), *v / (1.0 - beta2.powi(3)));
+            *p -= lr * m / (v.sqrt() + eps);
+        });
+    }
+}
+
+#[test]
+fn bad_inputs_are_named() {
+    let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
+    let f32s = |shape: &[usize]| Meta::new(DType::Float32, shape);
+    let error = |metas: [&Meta; 3]| sgd.infer(&metas).unwrap_err().to_string();
+    let (p, lr) = (f32s(&[2, 3]), f32s(&[1]));
+    assert!(error([&p, &f32s(&[3]), &lr]).contains("gradient of the parameter's shape"));
+    assert!(error([&p, &Meta::new(DType::Float16, [2, 3]), &lr]).contains("gradient of dtype"));
+    assert!(error([&p, &p, &p]).contains("input 2 of shape (1,)"));
+    let expanded = Meta { strides: smallvec::smallvec![0, 1], ..p.clone() };
+    assert!(error([&expanded, &p, &lr]).contains("expanded parameter"));
+    assert!(matches!(sgd.infer(&[&p, &p]), Err(Error::Arity { got: 2, .. })));
+}
+
+#[test]
+fn a_gradient_may_be_expanded_and_tensors_may_be_empty() {
+    let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
+    let one = |v| Array::one(DType::Float32, v);
+    let mut g = one(2.0);
+    g.meta = Meta { strides: smallvec::smallvec![0, 0], ..Meta::new(DType::Float32, [2, 3]) };
+    let p = Array::new(DType::Float32, &[2, 3], &[1.0; 6]);
+    let got = run_any_width(&sgd, &[p, g, one(0.5)]).unwrap();
+    assert_eq!(got[0].values(), [0.0; 6]);
+    let empty = Array::new(DType::Float32, &[0, 3], &[]);
+    assert!(run_any_width(&sgd, &[empty.clone(), empty, one(0.5)]).is_ok());
+}
+
+#[test]
+fn a_negative_step_is_refused() {
+    let adam = Adam { decoupled: false, weight_decay: false };
+    let one = |v| Array::one(DType::Float32, v);
+    let step = Array::one(DType::Int32, -1.0);
+    let inputs = [1.0, 1.0, 0.1, 0.0, 0.0, 0.9, 0.9, 1e-8].map(one);
+    let inputs: Vec<Array> = inputs.into_iter().chain([step]).collect();
+    assert!(matches!(run_any_width(&adam, &inputs), Err(Error::Value { .. })));
+}
+
+#[test]
+fn kinds_are_read_by_name() {
+    let read = |text: &str| serde_json::from_str::<crate::ops::Kind>(text).unwrap().family().name();
+    assert_eq!(read(r#"{"op":"sgd","momentum":true,"nesterov":false,"weight_decay":true}"#), "sgd");
+    assert_eq!(read(r#"{"op":"rmsprop","weight_decay":true}"#), "rmsprop");
+    assert_eq!(read(r#"{"op":"adagrad","weight_decay":true}"#), "adagrad");
+    assert_eq!(read(r#"{"op":"adam","decoupled":true,"weight_decay":true}"#), "adam");
+}
