@@ -93,21 +93,20 @@ impl Block {
         self.storage().is_some()
     }
 
-    /// Its address, for reading; memory that was never written is made and zeroed.
+    /// Its address; memory that it does not have yet is made and zeroed.
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`].
-    pub fn to_read(&self) -> Result<NonNull<u8>> {
+    pub fn to_touch(&self) -> Result<NonNull<u8>> {
         self.pointer(true)
     }
 
-    /// Its address, for writing. `whole` says that every byte will be written, so that fresh
-    /// memory need not be zeroed first.
+    /// Its address, for writing every byte: fresh memory is not zeroed first.
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`].
-    pub fn to_write(&self, whole: bool) -> Result<NonNull<u8>> {
-        self.pointer(!whole)
+    pub fn to_overwrite(&self) -> Result<NonNull<u8>> {
+        self.pointer(false)
     }
 
     fn pointer(&self, zeroed: bool) -> Result<NonNull<u8>> {

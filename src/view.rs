@@ -70,9 +70,11 @@ impl Meta {
 
     /// Whether the elements fill one range of memory, each place once, in some order.
     pub fn is_dense(&self) -> bool {
+        if self.is_contiguous() {
+            return true;
+        }
         let dense = self.shape.dense_like(&self.strides);
-        let same = |d: usize| self.shape[d] == 1 || self.strides[d] == dense[d];
-        self.numel() == 0 || (0..self.shape.rank()).all(same)
+        (0..self.shape.rank()).all(|d| self.shape[d] == 1 || self.strides[d] == dense[d])
     }
 
     /// Lowest and one past the highest element, counted from the first one's place.
@@ -134,6 +136,17 @@ impl View {
     /// Whether writing the view writes every byte of its block.
     pub fn covers_block(&self) -> bool {
         self.meta.bytes() == self.block.bytes() && self.meta.is_dense()
+    }
+
+    /// The address of the first element. Memory that the block does not have yet is made, and
+    /// zeroed unless this view is about to write all of it.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn address(&self, write: bool) -> Result<*mut u8> {
+        let whole = write && self.covers_block();
+        let start = if whole { self.block.to_overwrite()? } else { self.block.to_touch()? };
+        Ok(start.as_ptr().wrapping_add(self.offset * self.meta.dtype.size()))
     }
 
     fn with(&self, shape: Shape, strides: Strides, offset: usize) -> View {

@@ -84,9 +84,9 @@ impl Engine {
     fn execute(&self, op: &Op) -> Result<()> {
         let kernel = self.kernels.get(op)?;
         let inputs: SmallVec<[*const u8; 4]> =
-            op.inputs.iter().map(|v| address(v, false)).collect::<Result<_>>()?;
+            op.inputs.iter().map(|v| Ok(v.address(false)?.cast_const())).collect::<Result<_>>()?;
         let outputs: SmallVec<[*mut u8; 2]> =
-            op.outputs.iter().map(|v| Ok(address(v, true)?.cast_mut())).collect::<Result<_>>()?;
+            op.outputs.iter().map(|v| v.address(true)).collect::<Result<_>>()?;
         let scratch = self.scratch(kernel.scratch())?;
         let place = scratch.as_ref().map_or(std::ptr::null_mut(), |s| s.pointer().as_ptr());
         // SAFETY: the addresses are those of live views with the metas that the kernel was
@@ -177,11 +177,4 @@ fn runs_apart(op: &Op, o: usize, given: &View) -> bool {
 
 fn refs(views: &[View]) -> SmallVec<[&Meta; 4]> {
     views.iter().map(|v| &*v.meta).collect()
-}
-
-fn address(view: &View, write: bool) -> Result<*const u8> {
-    let block = &view.block;
-    let start = if write { block.to_write(view.covers_block())? } else { block.to_read()? };
-    // SAFETY: a view's offset lies within its block.
-    Ok(unsafe { start.as_ptr().add(view.offset * view.meta.dtype.size()) })
 }

@@ -53,7 +53,7 @@ impl Rng {
 
 #[allow(unsafe_code)]
 fn set(state: &View, key: u64) -> Result<()> {
-    let pointer = state.block.to_write(true)?.cast::<[i64; 2]>();
+    let pointer = state.address(true)?.cast::<[i64; 2]>();
     // SAFETY: the block holds two int64, and the caller has the device's turn.
     unsafe { pointer.write([key as i64, 0]) };
     state.block.touch();

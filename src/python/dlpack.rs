@@ -155,7 +155,7 @@ impl Handle {
             ));
         }
         let view = if copy == Some(true) { self.copied(py)? } else { self.view()? };
-        let data = view.block.to_read()?.as_ptr();
+        let data = view.block.to_touch()?.as_ptr();
         match max_version.is_some_and(|(major, _)| major >= MAJOR) {
             true => capsule(py, Box::into_raw(export_new(&view, data)).cast(), NEW),
             false => capsule(py, Box::into_raw(export_old(&view, data)).cast(), OLD),

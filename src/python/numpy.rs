@@ -41,14 +41,6 @@ fn to_float32() -> crate::ops::Kind {
     serde_json::from_value(serde_json::json!({"op": "cast", "dtype": "float32"})).expect("cast")
 }
 
-/// The address of a contiguous view's elements, for reading or for writing.
-fn address(view: &View, write: bool) -> Result<*mut u8> {
-    let block = &view.block;
-    let start = if write { block.to_write(view.covers_block())? } else { block.to_read()? };
-    // SAFETY: a view's offset lies within its block.
-    Ok(unsafe { start.as_ptr().add(view.offset * view.meta.dtype.size()) })
-}
-
 /// A host address that may cross to another thread while Python's lock is released.
 struct Address(*mut u8);
 // SAFETY: whoever sends it keeps the memory alive meanwhile.
@@ -69,7 +61,7 @@ fn data(array: &Bound<'_, PyUntypedArray>) -> Address {
 fn read(engine: &Engine, view: View, to: Address) -> Result<()> {
     let view = contiguous(engine, representable(engine, view)?)?;
     let _turn = engine.turn();
-    let from = address(&view, false)?;
+    let from = view.address(false)?;
     // SAFETY: both hold the view's elements row-major, and the array is new.
     unsafe { from.copy_to_nonoverlapping(to.get(), view.meta.bytes()) };
     Ok(())
@@ -82,7 +74,7 @@ fn write(engine: &Engine, view: &View, from: Address) -> Result<()> {
         false => View::new(engine.device(), Meta::new(view.meta.dtype, view.meta.shape.clone())),
     };
     let turn = engine.turn();
-    let to = address(&staged, true)?;
+    let to = staged.address(true)?;
     // SAFETY: both hold the view's elements row-major; the array is not this block's memory,
     // since blocks lend theirs only through DLPack, and a copy of itself changes nothing.
     unsafe { from.get().copy_to(to, staged.meta.bytes()) };
@@ -149,7 +141,7 @@ impl Handle {
 /// The bytes of a view's only element.
 fn bits(engine: &Engine, view: &View) -> Result<[u8; 8]> {
     let _turn = engine.turn();
-    let (from, mut bits) = (address(view, false)?, [0; 8]);
+    let (from, mut bits) = (view.address(false)?, [0; 8]);
     // SAFETY: the place holds one element, of at most 8 bytes.
     unsafe { from.copy_to_nonoverlapping(bits.as_mut_ptr(), view.meta.dtype.size()) };
     Ok(bits)
