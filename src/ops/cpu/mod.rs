@@ -1,5 +1,11 @@
 //! Loops and portable kernels of the CPU.
 
+pub mod panels;
+pub mod portable_gemm;
+pub mod tile;
 pub mod update;
 pub mod walk;
 pub mod wide;
+
+#[cfg(test)]
+pub mod testing;

@@ -1,0 +1,226 @@
+//! Small matrix products on one thread, in the type that sums are kept in.
+#![allow(unsafe_code)]
+
+use half::{bf16, f16};
+
+use super::wide::{self, Float};
+use crate::dtype::Element;
+
+/// A matrix in memory: its first element, and the steps from row to row and from column to
+/// column, in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<P> {
+    /// The first element.
+    pub at: P,
+    /// From a row to the next.
+    pub row: isize,
+    /// From a column to the next.
+    pub column: isize,
+}
+
+impl<T> Matrix<*const T> {
+    /// A row-major matrix without gaps.
+    pub fn of(elements: &[T], columns: usize) -> Self {
+        Matrix { at: elements.as_ptr(), row: columns as isize, column: 1 }
+    }
+
+    /// The matrix from this row and column on.
+    pub fn from(self, row: usize, column: usize) -> Self {
+        let step = row as isize * self.row + column as isize * self.column;
+        Matrix { at: self.at.wrapping_offset(step), ..self }
+    }
+
+    /// The same memory as elements of another type, of the same size.
+    pub fn cast<U>(self) -> Matrix<*const U> {
+        Matrix { at: self.at.cast(), row: self.row, column: self.column }
+    }
+}
+
+impl<T> Matrix<*mut T> {
+    /// A row-major matrix without gaps.
+    pub fn of_mut(elements: &mut [T], columns: usize) -> Self {
+        Matrix { at: elements.as_mut_ptr(), row: columns as isize, column: 1 }
+    }
+
+    /// The matrix from this row and column on.
+    pub fn from(self, row: usize, column: usize) -> Self {
+        let step = row as isize * self.row + column as isize * self.column;
+        Matrix { at: self.at.wrapping_offset(step), ..self }
+    }
+
+    /// The same memory as elements of another type, of the same size.
+    pub fn cast<U>(self) -> Matrix<*mut U> {
+        Matrix { at: self.at.cast(), row: self.row, column: self.column }
+    }
+}
+
+/// A type that sums of products are kept in.
+pub trait Sum: Element {
+    /// `c = a b`, or `c += a b` where `add`, for m x k and k x n matrices; `size` is `[m, n, k]`.
+    /// The order of additions depends on sizes and strides only. Integers wrap; for them `b` and
+    /// `c` must have columns side by side.
+    ///
+    /// # Safety
+    /// All elements of `a` and `b` can be read, those of `c` written (and read where `add`), and
+    /// `c` shares no memory with the others.
+    unsafe fn multiply(
+        size: [usize; 3],
+        c: Matrix<*mut Self>,
+        add: bool,
+        a: Matrix<*const Self>,
+        b: Matrix<*const Self>,
+    );
+}
+
+macro_rules! float_sums {
+    ($($T:ty),*) => {$(
+        impl Sum for $T {
+            unsafe fn multiply(
+                [m, n, k]: [usize; 3],
+                c: Matrix<*mut $T>,
+                add: bool,
+                a: Matrix<*const $T>,
+                b: Matrix<*const $T>,
+            ) {
+                // SAFETY: by the caller's promise.
+                unsafe {
+                    gemm::gemm(
+                        m, n, k, c.at, c.column, c.row, add, a.at, a.column, a.row, b.at, b.column,
+                        b.row, 1.0, 1.0, false, false, false, gemm::Parallelism::None,
+                    );
+                }
+            }
+        }
+    )*};
+}
+float_sums!(f32, f64);
+
+macro_rules! integer_sums {
+    ($($T:ty),*) => {$(
+        impl Sum for $T {
+            unsafe fn multiply(
+                [m, n, k]: [usize; 3],
+                c: Matrix<*mut $T>,
+                add: bool,
+                a: Matrix<*const $T>,
+                b: Matrix<*const $T>,
+            ) {
+                debug_assert!(b.column == 1 && c.column == 1);
+                for i in 0..m {
+                    // SAFETY: by the caller's promise, row i has n elements side by side.
+                    let sums = unsafe { std::slice::from_raw_parts_mut(c.from(i, 0).at, n) };
+                    if !add {
+                        sums.fill(0);
+                    }
+                    for l in 0..k {
+                        // SAFETY: as above, for an element of `a` and row l of `b`.
+                        let (x, row) = unsafe {
+                            (*a.from(i, l).at, std::slice::from_raw_parts(b.from(l, 0).at, n))
+                        };
+                        for (sum, y) in sums.iter_mut().zip(row) {
+                            *sum = sum.wrapping_add(x.wrapping_mul(*y));
+                        }
+                    }
+                }
+            }
+        }
+    )*};
+}
+integer_sums!(i32, i64, i8, u8);
+
+/// An element type that has products.
+pub trait Factor: Element {
+    /// What their sums are kept in.
+    type Sum: Sum;
+    /// Whether products can be taken where the elements lie.
+    const IN_PLACE: bool;
+
+    /// The same value.
+    fn factor(self) -> Self::Sum;
+
+    /// `to[i]` = the element `i * step` places after `from`.
+    ///
+    /// # Safety
+    /// All these elements can be read.
+    unsafe fn gather(from: *const Self, step: isize, to: &mut [Self::Sum]);
+
+    /// The element `i * step` places after `to` = `from[i]`, rounded.
+    ///
+    /// # Safety
+    /// All these elements can be written, and nobody else accesses them.
+    unsafe fn scatter(from: &[Self::Sum], to: *mut Self, step: isize);
+}
+
+macro_rules! float_factors {
+    ($($T:ty),*) => {$(
+        impl Factor for $T {
+            type Sum = <$T as Float>::Wide;
+            const IN_PLACE: bool = <$T as Float>::IS_WIDE;
+            fn factor(self) -> Self::Sum {
+                self.widen()
+            }
+            unsafe fn gather(from: *const $T, step: isize, to: &mut [Self::Sum]) {
+                // SAFETY: by the caller's promise.
+                unsafe { wide::gather(from, step, to) }
+            }
+            unsafe fn scatter(from: &[Self::Sum], to: *mut $T, step: isize) {
+                // SAFETY: by the caller's promise.
+                unsafe { wide::scatter(from, to, step) }
+            }
+        }
+    )*};
+}
+float_factors!(f32, f64, f16, bf16);
+
+macro_rules! integer_factors {
+    ($($T:ty),*) => {$(
+        impl Factor for $T {
+            type Sum = $T;
+            const IN_PLACE: bool = false;
+            fn factor(self) -> $T {
+                self
+            }
+            unsafe fn gather(from: *const $T, step: isize, to: &mut [$T]) {
+                for (i, to) in to.iter_mut().enumerate() {
+                    // SAFETY: by the caller's promise.
+                    *to = unsafe { *from.offset(i as isize * step) };
+                }
+            }
+            unsafe fn scatter(from: &[$T], to: *mut $T, step: isize) {
+                for (i, sum) in from.iter().enumerate() {
+                    // SAFETY: by the caller's promise.
+                    unsafe { *to.offset(i as isize * step) = *sum };
+                }
+            }
+        }
+    )*};
+}
+integer_factors!(i32, i64, i8, u8);
+
+/// Copies a matrix into `to`, row-major, `columns` a row.
+///
+/// # Safety
+/// All elements of the matrix, of `to.len() / columns` rows, can be read.
+pub unsafe fn gather_matrix<T: Factor>(from: Matrix<*const T>, columns: usize, to: &mut [T::Sum]) {
+    /// Rows that are copied together where columns are what lies side by side.
+    const ROWS: usize = 16;
+    if columns == 0 {
+        return;
+    }
+    if from.column.unsigned_abs() <= from.row.unsigned_abs() {
+        for (i, row) in to.chunks_exact_mut(columns).enumerate() {
+            // SAFETY: by the caller's promise.
+            unsafe { T::gather(from.from(i, 0).at, from.column, row) };
+        }
+        return;
+    }
+    for (block, rows) in to.chunks_mut(ROWS * columns).enumerate() {
+        for j in 0..columns {
+            let column = from.from(block * ROWS, j);
+            for (i, to) in rows[j..].iter_mut().step_by(columns).enumerate() {
+                // SAFETY: by the caller's promise.
+                *to = unsafe { *column.from(i, 0).at }.factor();
+            }
+        }
+    }
+}
