@@ -62,6 +62,11 @@ impl<'a> Io<'a> {
         Io { inputs, outputs, scratch }
     }
 
+    /// How many inputs there are.
+    pub fn input_count(&self) -> usize {
+        self.inputs.len()
+    }
+
     /// Address of the first element of input `i`.
     pub fn input<T>(&self, i: usize) -> *const T {
         self.inputs[i].cast()

@@ -138,6 +138,7 @@ macro_rules! families {
 }
 
 pub mod copy;
+pub mod host;
 pub mod optim;
 pub mod random;
 #[cfg(test)]
@@ -145,6 +146,7 @@ pub(crate) mod testing;
 
 families! {
     copy::Copy,
+    host::Host,
     optim::Adagrad, optim::Adam, optim::Rmsprop, optim::Sgd,
     random::Advance,
 }

@@ -1,0 +1,283 @@
+//! Host operations: user code that reads and writes plain buffers.
+#![allow(unsafe_code)]
+
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smallvec::SmallVec;
+
+use super::cpu::walk::{Walk, dims};
+use super::{Catalog, Effects, Family, Io, Kernel, Meta, Metas, Width, kernel};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::shape::Shape;
+
+/// A tensor that user code reads.
+#[derive(Clone, Copy, Debug)]
+pub struct HostInput<'a> {
+    /// Type of the elements.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: &'a Shape,
+    /// The elements, row-major.
+    pub bytes: &'a [u8],
+}
+
+/// A tensor that user code writes; all zeros before.
+#[derive(Debug)]
+pub struct HostOutput<'a> {
+    /// Type of the elements.
+    pub dtype: DType,
+    /// Extents.
+    pub shape: &'a Shape,
+    /// The elements, row-major.
+    pub bytes: &'a mut [u8],
+}
+
+/// User code.
+pub trait HostFn: Send + Sync {
+    /// Shapes and dtypes of the outputs (their strides are ignored).
+    ///
+    /// # Errors
+    /// Whatever it says against the inputs.
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas>;
+
+    /// Computes the outputs. It may itself submit operations.
+    ///
+    /// # Errors
+    /// Whatever it says against the data, as [`crate::Error::Host`].
+    fn call(&self, inputs: &[HostInput], outputs: &mut [HostOutput]) -> Result<()>;
+}
+
+/// An operation of the user's, known by the object that it was made as.
+#[derive(Clone)]
+pub struct Host {
+    name: &'static str,
+    id: u64,
+    function: Arc<dyn HostFn>,
+}
+
+impl Host {
+    /// An operation unlike all others, that error messages call `name`.
+    pub fn new(name: &str, function: Arc<dyn HostFn>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Host { name: interned(name), id: NEXT.fetch_add(1, Relaxed), function }
+    }
+}
+
+/// The same text for as long as the process lives; each distinct one is kept once.
+fn interned(text: &str) -> &'static str {
+    static NAMES: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let names = names.get_or_insert_default();
+    names.get(text).copied().unwrap_or_else(|| {
+        let kept: &'static str = Box::leak(text.into());
+        names.insert(kept);
+        kept
+    })
+}
+
+impl PartialEq for Host {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Host {}
+
+impl Hash for Host {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Host({}, {})", self.name, self.id)
+    }
+}
+
+impl Serialize for Host {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Host", 2)?;
+        fields.serialize_field("name", self.name)?;
+        fields.serialize_field("id", &self.id)?;
+        fields.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Host {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(serde::de::Error::custom(
+            "a host operation is user code and cannot be made from text; make it from its functions",
+        ))
+    }
+}
+
+impl Catalog for Host {
+    fn names() -> Vec<&'static str> {
+        vec!["host"]
+    }
+}
+
+impl Family for Host {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let row_major = |meta: Meta| {
+            meta.shape.checked_numel(self.name)?;
+            Ok(Meta::new(meta.dtype, meta.shape))
+        };
+        self.function.infer(inputs)?.into_iter().map(row_major).collect()
+    }
+
+    fn effects(&self) -> Effects {
+        Effects { host: true, ..Effects::PURE }
+    }
+
+    fn cpu(&self, io: &[&Meta], _width: Width) -> Result<Arc<dyn Kernel>> {
+        let metas: Vec<Meta> = io.iter().map(|&m| m.clone()).collect();
+        let function = self.function.clone();
+        let scratch = metas.iter().map(room).sum();
+        Ok(kernel(scratch, move |io| call(&*function, &metas, io)))
+    }
+}
+
+/// Bytes of scratch for the row-major copy of a tensor, if it needs one.
+fn room(meta: &Meta) -> usize {
+    if meta.is_contiguous() { 0 } else { meta.bytes().next_multiple_of(64) }
+}
+
+fn call(function: &dyn HostFn, metas: &[Meta], io: &Io) -> Result<()> {
+    let (from, to) = metas.split_at(io.input_count());
+    let mut place = 0;
+    let mut inputs: SmallVec<[HostInput; 4]> = SmallVec::new();
+    for (i, meta) in from.iter().enumerate() {
+        let bytes = input(io, i, meta, place..place + room(meta));
+        inputs.push(HostInput { dtype: meta.dtype, shape: &meta.shape, bytes });
+        place += room(meta);
+    }
+    let output = |(o, meta): (usize, _)| {
+        let meta: &Meta = meta;
+        // SAFETY: the outputs lie row-major, as they were inferred.
+        let bytes = unsafe { io.write::<u8>(o, meta.bytes()) };
+        bytes.fill(0);
+        HostOutput { dtype: meta.dtype, shape: &meta.shape, bytes }
+    };
+    let mut outputs: SmallVec<[HostOutput; 2]> = to.iter().enumerate().map(output).collect();
+    function.call(&inputs, &mut outputs)
+}
+
+/// The row-major elements of input `i`: itself, or a copy in this range of the scratch.
+fn input<'a>(io: &Io<'a>, i: usize, meta: &Meta, room: Range<usize>) -> &'a [u8] {
+    if meta.is_contiguous() {
+        // SAFETY: the elements lie without gaps.
+        return unsafe { io.read(i, meta.bytes()) };
+    }
+    // SAFETY: the range of the scratch was asked for, and is used for this input alone.
+    unsafe {
+        let copy = io.scratch::<u8>().add(room.start);
+        match meta.dtype.size() {
+            1 => gather::<u8>(io.input(i), meta, copy.cast()),
+            2 => gather::<u16>(io.input(i), meta, copy.cast()),
+            4 => gather::<u32>(io.input(i), meta, copy.cast()),
+            _ => gather::<u64>(io.input(i), meta, copy.cast()),
+        }
+        std::slice::from_raw_parts(copy, meta.bytes())
+    }
+}
+
+/// Copies a tensor of elements as large as `T` row-major to `to`.
+///
+/// # Safety
+/// `from` is the first element of a tensor of this meta; `to` has room for all elements.
+unsafe fn gather<T: Copy>(from: *const T, meta: &Meta, mut to: *mut T) {
+    let walk = Walk::new(dims([meta]));
+    let step = walk.inner().strides[0];
+    walk.runs(0..walk.elements(), |[at], n| {
+        for i in 0..n as isize {
+            // SAFETY: by the caller's promise.
+            unsafe {
+                *to = *from.offset(at + i * step);
+                to = to.add(1);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::ops::testing::{Array, run};
+
+    /// Answers the first input's bytes reversed element by element, and the number of inputs.
+    struct Reverse;
+
+    impl HostFn for Reverse {
+        fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+            let count = Meta::new(DType::Int64, Shape::default());
+            Ok(smallvec::smallvec![Meta::new(inputs[0].dtype, inputs[0].shape.clone()), count])
+        }
+
+        fn call(&self, inputs: &[HostInput], outputs: &mut [HostOutput]) -> Result<()> {
+            let [reversed, count] = outputs else { unreachable!("infer told two outputs") };
+            let size = inputs[0].dtype.size();
+            let elements = inputs[0].bytes.chunks_exact(size).rev();
+            reversed.bytes.chunks_exact_mut(size).zip(elements).for_each(|(to, from)| {
+                to.copy_from_slice(from);
+            });
+            count.bytes.copy_from_slice(&(inputs.len() as i64).to_ne_bytes());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn user_code_sees_row_major_copies() {
+        let host = Host::new("reverse", Arc::new(Reverse));
+        let values: Vec<f64> = (0..6).map(f64::from).collect();
+        for dtype in [DType::UInt8, DType::Float16, DType::Int32, DType::Float64] {
+            for strides in [[3, 1], [1, 2], [-5, 2], [8, -1]] {
+                let x = Array::strided(dtype, &[2, 3], &strides, &values);
+                let got = run(&host, &mut [x.clone(), x], 1).unwrap();
+                assert_eq!(got[0].values(), [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]);
+                assert_eq!(got[1].values(), [2.0]);
+            }
+        }
+    }
+
+    #[test]
+    fn equal_only_to_itself_and_not_made_from_text() {
+        let make = || Host::new("mine", Arc::new(Reverse));
+        let (a, b) = (make(), make());
+        assert!(a == a.clone() && a != b);
+        assert_eq!((a.name(), a.name().as_ptr()), ("mine", b.name().as_ptr()));
+        let text = serde_json::to_string(&crate::ops::Kind::from(a)).unwrap();
+        let back = serde_json::from_str::<crate::ops::Kind>(&text).unwrap_err();
+        assert!(back.to_string().contains("user code"), "{back}");
+    }
+
+    #[test]
+    fn the_engine_names_the_user_s_operation() {
+        struct Fails;
+        impl HostFn for Fails {
+            fn infer(&self, _: &[&Meta]) -> Result<Metas> {
+                Ok(smallvec::smallvec![Meta::new(DType::Float32, [2])])
+            }
+            fn call(&self, _: &[HostInput], _: &mut [HostOutput]) -> Result<()> {
+                Err(Error::Host { op: "host".into(), message: "no".into() })
+            }
+        }
+        let host = Host::new("fails", Arc::new(Fails));
+        let engine = crate::engine::cpu();
+        let error = engine.submit(engine.turn(), &host.into(), Default::default()).unwrap_err();
+        assert_eq!(error.to_string(), "fails: host operation failed: no");
+    }
+}
