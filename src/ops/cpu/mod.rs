@@ -1,5 +1,7 @@
 //! Loops and portable kernels of the CPU.
 
+pub mod isa;
+pub mod math;
 pub mod panels;
 pub mod portable_gemm;
 pub mod tile;
