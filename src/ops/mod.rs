@@ -138,6 +138,7 @@ macro_rules! families {
 }
 
 pub mod copy;
+pub mod gemm;
 pub mod host;
 pub mod optim;
 pub mod random;
@@ -146,6 +147,7 @@ pub(crate) mod testing;
 
 families! {
     copy::Copy,
+    gemm::Matmul,
     host::Host,
     optim::Adagrad, optim::Adam, optim::Rmsprop, optim::Sgd,
     random::Advance,

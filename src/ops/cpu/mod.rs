@@ -2,6 +2,8 @@
 
 pub mod isa;
 pub mod math;
+pub mod onednn_matmul;
+pub mod onednn_steps;
 pub mod panels;
 pub mod portable_gemm;
 pub mod tile;

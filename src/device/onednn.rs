@@ -1,1 +1,0 @@
-//! Finding, opening and calling oneDNN's C API.

@@ -1,0 +1,132 @@
+//! Convolution and its two gradients.
+
+use std::ffi::c_int;
+
+use super::api::{self, Raw, arg, query};
+use super::descriptor::Descriptor;
+use super::library::Library;
+use super::primitive::{Plan, Primitive};
+use crate::error::Result;
+
+/// Which of the three is computed, and so the order of the arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pass {
+    /// x, w, the bias if there is one, then y.
+    Forward,
+    /// dy, w, then dx.
+    GradInput,
+    /// dy, x, then dw.
+    GradWeight,
+}
+
+/// How the window slides, down and right.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Steps.
+    pub stride: [i64; 2],
+    /// Places left out between two taps.
+    pub gap: [i64; 2],
+    /// Zeros added at the top and at the left.
+    pub before: [i64; 2],
+    /// Zeros added at the bottom and at the right.
+    pub after: [i64; 2],
+}
+
+/// Images, weights (or their gradient), bias and results of a convolution.
+pub struct Tensors {
+    /// x or dx.
+    pub x: Descriptor,
+    /// w or dw, best of any layout.
+    pub w: Descriptor,
+    /// Only in [`Pass::Forward`].
+    pub bias: Option<Descriptor>,
+    /// y or dy.
+    pub y: Descriptor,
+}
+
+/// A convolution and the layout that it wants its weights in; `None` where oneDNN has no fast
+/// implementation for the given layouts.
+///
+/// # Errors
+/// [`crate::Error::Library`].
+pub fn convolution(
+    library: &Library,
+    pass: Pass,
+    window: &Window,
+    tensors: Tensors,
+    width: usize,
+) -> Result<Option<(Primitive, Descriptor)>> {
+    let plan = Plan::new(library, width, call(pass), |raw, attributes| {
+        // SAFETY: all objects and arrays are live.
+        unsafe { create(library, pass, window, &tensors, raw, attributes) }
+    })?;
+    let Some(plan) = plan else { return Ok(None) };
+    let asked = if pass == Pass::GradWeight { query::DIFF_WEIGHTS } else { query::WEIGHTS };
+    let (own, wanted) = (plan.layout(asked)?, plan.layout(asked)?);
+    Ok(Some((plan.build(arguments(pass, tensors, own))?, wanted)))
+}
+
+fn call(pass: Pass) -> &'static str {
+    match pass {
+        Pass::Forward => "dnnl_convolution_forward_primitive_desc_create",
+        Pass::GradInput => "dnnl_convolution_backward_data_primitive_desc_create",
+        Pass::GradWeight => "dnnl_convolution_backward_weights_primitive_desc_create",
+    }
+}
+
+/// # Safety
+/// The tensors are live, and `raw` is where the new object goes.
+unsafe fn create(
+    library: &Library,
+    pass: Pass,
+    window: &Window,
+    tensors: &Tensors,
+    raw: *mut Raw,
+    attributes: Raw,
+) -> api::Status {
+    let (f, engine, direct) = (&library.functions, library.engine(), api::CONVOLUTION_DIRECT);
+    let none = std::ptr::null_mut();
+    let (x, w, y) = (tensors.x.raw(), tensors.w.raw(), tensors.y.raw());
+    let bias = tensors.bias.as_ref().map_or(none, Descriptor::raw);
+    let stride = window.stride.as_ptr();
+    let gap = window.gap.as_ptr();
+    let (before, after) = (window.before.as_ptr(), window.after.as_ptr());
+    // SAFETY: by the caller's promise; gradients do without a hint from the forward pass.
+    unsafe {
+        match pass {
+            Pass::Forward => (f.convolution_forward_primitive_desc_create)(
+                raw,
+                engine,
+                api::FORWARD_INFERENCE,
+                direct,
+                x,
+                w,
+                bias,
+                y,
+                stride,
+                gap,
+                before,
+                after,
+                attributes,
+            ),
+            Pass::GradInput => (f.convolution_backward_data_primitive_desc_create)(
+                raw, engine, direct, x, w, y, stride, gap, before, after, none, attributes,
+            ),
+            Pass::GradWeight => (f.convolution_backward_weights_primitive_desc_create)(
+                raw, engine, direct, x, w, none, y, stride, gap, before, after, none, attributes,
+            ),
+        }
+    }
+}
+
+fn arguments(pass: Pass, tensors: Tensors, w: Descriptor) -> Vec<(c_int, Descriptor)> {
+    let Tensors { x, y, bias, .. } = tensors;
+    match pass {
+        Pass::Forward => {
+            let inputs = [(arg::SRC, x), (arg::WEIGHTS, w)].into_iter();
+            inputs.chain(bias.map(|b| (arg::BIAS, b))).chain([(arg::DST, y)]).collect()
+        }
+        Pass::GradInput => vec![(arg::DIFF_DST, y), (arg::WEIGHTS, w), (arg::DIFF_SRC, x)],
+        Pass::GradWeight => vec![(arg::DIFF_DST, y), (arg::SRC, x), (arg::DIFF_WEIGHTS, w)],
+    }
+}

@@ -1,0 +1,91 @@
+//! How a tensor lies in memory, in oneDNN's terms.
+
+use std::ffi::c_int;
+
+use super::api::{self, Raw};
+use super::library::{Library, Owned};
+use crate::dtype::DType;
+use crate::error::Result;
+
+/// Whether the CPU engine computes with the type.
+pub fn is_supported(dtype: DType) -> bool {
+    matches!(dtype, DType::Float32 | DType::Float16 | DType::BFloat16)
+}
+
+fn code(dtype: DType) -> Result<c_int> {
+    match dtype {
+        DType::Float16 => Ok(1),
+        DType::BFloat16 => Ok(2),
+        DType::Float32 => Ok(3),
+        other => Err(crate::Error::dtype("onednn", [other], "float16, bfloat16 or float32")),
+    }
+}
+
+/// A memory descriptor.
+pub struct Descriptor(Owned);
+
+impl Descriptor {
+    /// A tensor with these strides in elements. Strides of 0 repeat elements; negative ones and
+    /// overlaps are refused.
+    ///
+    /// # Errors
+    /// [`crate::Error::Library`] for strides or ranks that oneDNN does not take.
+    pub fn strided(library: &Library, dtype: DType, dims: &[i64], strides: &[i64]) -> Result<Self> {
+        assert_eq!(dims.len(), strides.len());
+        let (f, rank, code) = (&library.functions, rank(dims), code(dtype)?);
+        Self::new(library, "dnnl_memory_desc_create_with_strides", |raw| {
+            let (dims, strides) = (dims.as_ptr(), strides.as_ptr());
+            // SAFETY: both arrays have `rank` entries.
+            unsafe { (f.memory_desc_create_with_strides)(raw, rank, dims, code, strides) }
+        })
+    }
+
+    /// A tensor whose layout the primitive chooses.
+    ///
+    /// # Errors
+    /// [`crate::Error::Library`] for ranks that oneDNN does not take.
+    pub fn any(library: &Library, dtype: DType, dims: &[i64]) -> Result<Self> {
+        let (f, rank, code) = (&library.functions, rank(dims), code(dtype)?);
+        Self::new(library, "dnnl_memory_desc_create_with_tag", |raw| {
+            // SAFETY: the array has `rank` entries.
+            unsafe { (f.memory_desc_create_with_tag)(raw, rank, dims.as_ptr(), code, api::TAG_ANY) }
+        })
+    }
+
+    /// A copy of a descriptor that another object owns.
+    pub(super) fn copy(library: &Library, other: Raw) -> Result<Self> {
+        Self::new(library, "dnnl_memory_desc_clone", |raw| {
+            // SAFETY: `other` is a live descriptor.
+            unsafe { (library.functions.memory_desc_clone)(raw, other) }
+        })
+    }
+
+    fn new(
+        library: &Library,
+        call: &'static str,
+        create: impl FnOnce(*mut Raw) -> api::Status,
+    ) -> Result<Self> {
+        Owned::new(call, library.functions.memory_desc_destroy, create).map(Descriptor)
+    }
+
+    /// Bytes that the layout takes: whole strides, padding included.
+    pub fn bytes(&self, library: &Library) -> usize {
+        // SAFETY: the descriptor is live.
+        unsafe { (library.functions.memory_desc_get_size)(self.raw()) }
+    }
+
+    /// Whether both describe the same layout of the same tensor.
+    pub fn equals(&self, library: &Library, other: &Descriptor) -> bool {
+        // SAFETY: both descriptors are live.
+        unsafe { (library.functions.memory_desc_equal)(self.raw(), other.raw()) != 0 }
+    }
+
+    pub(super) fn raw(&self) -> Raw {
+        self.0.raw()
+    }
+}
+
+fn rank(dims: &[i64]) -> c_int {
+    assert!(dims.len() <= api::MAX_RANK, "{} dimensions", dims.len());
+    dims.len() as c_int
+}

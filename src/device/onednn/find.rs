@@ -1,0 +1,61 @@
+//! Where oneDNN may be: named by the environment or by the Python package, or in a usual place.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Names the library's file.
+const PATH_VARIABLE: &str = "SINGA_RS_ONEDNN";
+/// `portable` keeps the library closed.
+const KERNELS_VARIABLE: &str = "SINGA_RS_KERNELS";
+/// What the file is called where the search goes by folder.
+const FILE: &str = "libdnnl.so.3";
+
+static OFFERED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Tells a place of the library, such as the file that an installed package's metadata lists.
+/// Offers made after the library is first needed come too late and change nothing.
+pub fn offer(path: PathBuf) {
+    OFFERED.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+}
+
+/// What the environment asks for.
+pub(super) enum Choice {
+    /// No library.
+    Portable,
+    /// This file and no other.
+    Named(PathBuf),
+    /// The first of these that can be opened.
+    Search(Vec<PathBuf>),
+}
+
+/// What the environment asks for, or in words what is wrong with it.
+pub(super) fn choice() -> Result<Choice, String> {
+    match env::var_os(KERNELS_VARIABLE) {
+        Some(kernels) if kernels == "portable" => return Ok(Choice::Portable),
+        Some(kernels) if !kernels.is_empty() => {
+            return Err(format!("{KERNELS_VARIABLE} is {kernels:?}, want \"portable\" or nothing"));
+        }
+        _ => {}
+    }
+    Ok(match env::var_os(PATH_VARIABLE).filter(|path| !path.is_empty()) {
+        Some(path) => Choice::Named(path.into()),
+        None => Choice::Search(candidates()),
+    })
+}
+
+/// Files that exist, as absolute paths, in the order in which they are tried.
+fn candidates() -> Vec<PathBuf> {
+    let offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let environment = env::var_os("VIRTUAL_ENV").map(|root| Path::new(&root).join("lib"));
+    let system = [
+        "/usr/local/lib",
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+    ];
+    let folders = environment.into_iter().chain(system.map(PathBuf::from));
+    let files = folders.map(|folder| folder.join(FILE));
+    offered.into_iter().chain(files).filter_map(|path| path.canonicalize().ok()).collect()
+}

@@ -1,0 +1,154 @@
+//! The opened library, and ownership of its objects.
+
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+use std::path::Path;
+use std::ptr::NonNull;
+
+use super::api::{self, Destroy, Functions, Raw, Status};
+use crate::error::{Error, Result};
+
+/// The library's functions and its CPU engine. It is never closed.
+pub struct Library {
+    pub(super) functions: Functions,
+    pub(super) major: c_int,
+    pub(super) minor: c_int,
+    engine: Raw,
+    get_threads: unsafe extern "C" fn() -> c_int,
+    set_threads: unsafe extern "C" fn(c_int),
+}
+
+// SAFETY: engines may be used from any thread; the rest is addresses of functions.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
+impl Library {
+    /// Opens the file, or says in words why that cannot be.
+    pub(super) fn open(path: &Path) -> std::result::Result<Self, String> {
+        let path = path.canonicalize().map_err(|e| e.to_string())?;
+        // SAFETY: the user, or the package manager, vouches for the file.
+        let file = unsafe { libloading::Library::new(&path) }.map_err(|e| e.to_string())?;
+        // Other threads may be in the library's threads when the process ends: never close it.
+        let file: &'static libloading::Library = Box::leak(Box::new(file));
+        // SAFETY: the symbols' types are those of oneDNN 3 and OpenMP.
+        unsafe { Self::load(file) }
+    }
+
+    /// # Safety
+    /// `file` is oneDNN.
+    unsafe fn load(file: &'static libloading::Library) -> std::result::Result<Self, String> {
+        // SAFETY: by the caller's promise. `omp_*` is found among the library's own
+        // dependencies, so it is the runtime whose threads it uses.
+        unsafe {
+            let functions = Functions::load(file).map_err(|e| e.to_string())?;
+            let version = *(functions.version)();
+            if version.major != 3 || version.cpu_runtime != api::RUNTIME_OMP {
+                let (major, minor) = (version.major, version.minor);
+                return Err(format!("is version {major}.{minor}, want 3 built for OpenMP"));
+            }
+            let mut engine = std::ptr::null_mut();
+            let status = (functions.engine_create)(&mut engine, api::ENGINE_CPU, 0);
+            if status != 0 {
+                return Err(format!("answers {status} to engine_create"));
+            }
+            Ok(Library {
+                functions,
+                major: version.major,
+                minor: version.minor,
+                engine,
+                get_threads: *file.get("omp_get_max_threads").map_err(|e| e.to_string())?,
+                set_threads: *file.get("omp_set_num_threads").map_err(|e| e.to_string())?,
+            })
+        }
+    }
+
+    pub(super) fn engine(&self) -> Raw {
+        self.engine
+    }
+
+    /// Runs `body` with the library's team set to `width` threads. The setting belongs to the
+    /// calling thread; the former one is put back for whoever else uses the OpenMP runtime.
+    pub(super) fn with_threads<T>(&self, width: usize, body: impl FnOnce() -> T) -> T {
+        // SAFETY: plain settings of the runtime.
+        let before = unsafe { (self.get_threads)() };
+        let _restore = Restore(self, before);
+        // SAFETY: as above.
+        unsafe { (self.set_threads)(width as c_int) };
+        body()
+    }
+
+    /// Runs `body` with the calling thread's stream.
+    pub(super) fn with_stream<T>(&self, body: impl FnOnce(Raw) -> Result<T>) -> Result<T> {
+        thread_local! {
+            static STREAM: RefCell<Option<Owned>> = const { RefCell::new(None) };
+        }
+        STREAM.with_borrow_mut(|slot| {
+            let f = &self.functions;
+            let make = |raw| {
+                // SAFETY: the engine lives as long as the library.
+                unsafe { (f.stream_create)(raw, self.engine, api::STREAM_IN_ORDER) }
+            };
+            let stream = match slot.take() {
+                Some(stream) => stream,
+                None => Owned::new("dnnl_stream_create", f.stream_destroy, make)?,
+            };
+            body(slot.insert(stream).raw())
+        })
+    }
+}
+
+struct Restore<'a>(&'a Library, c_int);
+
+impl Drop for Restore<'_> {
+    fn drop(&mut self) {
+        // SAFETY: a plain setting of the runtime.
+        unsafe { (self.0.set_threads)(self.1) };
+    }
+}
+
+/// An object of the library, given back when dropped.
+pub(super) struct Owned {
+    raw: NonNull<c_void>,
+    destroy: Destroy,
+}
+
+// SAFETY: the library's objects are not bound to threads.
+unsafe impl Send for Owned {}
+// SAFETY: shared objects are only read: memory objects are never shared (`Primitive` hands each
+// run its own).
+unsafe impl Sync for Owned {}
+
+impl Owned {
+    /// The object that `create` writes.
+    pub(super) fn new(
+        call: &'static str,
+        destroy: Destroy,
+        create: impl FnOnce(*mut Raw) -> Status,
+    ) -> Result<Self> {
+        let mut raw = std::ptr::null_mut();
+        check(call, create(&mut raw))?;
+        let missing = || error(call, 0);
+        Ok(Owned { raw: NonNull::new(raw).ok_or_else(missing)?, destroy })
+    }
+
+    pub(super) fn raw(&self) -> Raw {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // SAFETY: the object is ours and this is its own destroyer.
+        unsafe { (self.destroy)(self.raw()) };
+    }
+}
+
+/// A status as a result.
+pub(super) fn check(call: &'static str, status: Status) -> Result<()> {
+    if status == 0 { Ok(()) } else { Err(error(call, status)) }
+}
+
+fn error(call: &'static str, status: Status) -> Error {
+    Error::Library { op: "onednn".into(), library: "oneDNN", call, status }
+}

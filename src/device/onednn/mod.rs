@@ -1,0 +1,95 @@
+//! Finding, opening and calling oneDNN's C API (version 3, built for OpenMP).
+//!
+//! The library is looked for in this order: the file that `SINGA_RS_ONEDNN` names, files that
+//! [`offer`] named (pip's wheel `onednn-cpu-gomp`), the active virtual environment, the system's
+//! library folders. `SINGA_RS_KERNELS=portable` keeps it closed.
+#![allow(unsafe_code)]
+
+pub mod api;
+mod convolution;
+mod descriptor;
+mod find;
+mod library;
+mod matmul;
+mod primitive;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::team;
+pub use convolution::{Pass, Tensors, Window, convolution};
+pub use descriptor::{Descriptor, is_supported};
+pub use find::offer;
+pub use library::Library;
+pub use matmul::matmul;
+pub use primitive::{Primitive, reorder};
+
+/// How to get what is missing. Only where there is a wheel to install.
+const ADVICE: &str = "the portable kernels are used, which are several times slower. Install it \
+                      with `pip install onednn-cpu-gomp`, and the OpenMP runtime that it needs \
+                      with `apt-get install libgomp1` (or your system's package of libgomp)";
+
+static WARNING: Mutex<Option<String>> = Mutex::new(None);
+
+/// The library, opened on first use; `None` where it is missing or not wanted.
+pub fn library() -> Option<&'static Library> {
+    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+    LIBRARY.get_or_init(open).as_ref()
+}
+
+/// Whether oneDNN's kernels are used.
+pub fn is_available() -> bool {
+    library().is_some()
+}
+
+/// `onednn X.Y`, or `portable` where the library is not used.
+pub fn name() -> String {
+    library().map_or_else(|| "portable".into(), |l| format!("onednn {}.{}", l.major, l.minor))
+}
+
+/// What the user should be told of missing libraries (libgomp too), once in the process's life.
+/// Opens the library if that has not been done.
+pub fn take_warning() -> Option<String> {
+    library();
+    let own = WARNING.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let all: Vec<String> = team::take_warning().into_iter().chain(own).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+fn warn(text: String) {
+    log::warn!("{text}");
+    *WARNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+}
+
+fn open() -> Option<Library> {
+    // Opening starts OpenMP, which may bind this thread: count the processors first.
+    team::allowed_threads();
+    match find::choice() {
+        Ok(find::Choice::Portable) => None,
+        Ok(find::Choice::Named(path)) => {
+            let opened = Library::open(&path);
+            opened.map_err(|why| warn(format!("oneDNN at {path:?}: {why}; {ADVICE}"))).ok()
+        }
+        Ok(find::Choice::Search(paths)) => search(&paths),
+        Err(why) => {
+            warn(why);
+            search(&[])
+        }
+    }
+}
+
+fn search(paths: &[std::path::PathBuf]) -> Option<Library> {
+    let mut reasons = Vec::new();
+    for path in paths {
+        match Library::open(path) {
+            Ok(library) => return Some(library),
+            Err(why) => reasons.push(format!("{path:?}: {why}")),
+        }
+    }
+    let found = if reasons.is_empty() { "not found".into() } else { reasons.join("; ") };
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) || !reasons.is_empty() {
+        warn(format!("oneDNN, which does convolution and matrix products: {found}; {ADVICE}"));
+    }
+    None
+}

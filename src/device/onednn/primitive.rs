@@ -1,0 +1,213 @@
+//! Primitives: code that oneDNN made for given descriptors, and its runs.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::{Mutex, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::api::{self, Argument, Raw, Status, arg, query};
+use super::descriptor::Descriptor;
+use super::library::{Library, Owned, check};
+use crate::device::team;
+use crate::error::Result;
+
+/// What an implementation is going to be, before its code is made.
+pub(super) struct Plan<'a> {
+    library: &'a Library,
+    descriptor: Owned,
+    width: usize,
+}
+
+impl<'a> Plan<'a> {
+    /// What `create` writes for the whole team, or for one thread where `width` is 1; `None` where oneDNN has nothing, or
+    /// nothing but the reference implementation, which is slower than any loop of ours.
+    pub(super) fn new(
+        library: &'a Library,
+        width: usize,
+        call: &'static str,
+        create: impl FnOnce(*mut Raw, Raw) -> Status,
+    ) -> Result<Option<Self>> {
+        // The team's size or one: libgomp ends the threads that a smaller region does not use.
+        let width = if width > 1 { team::size() } else { 1 };
+        let attributes = attributes(library)?;
+        let mut status = 0;
+        let descriptor = library.with_threads(width, || {
+            Owned::new(call, library.functions.primitive_desc_destroy, |raw| {
+                status = create(raw, attributes.raw());
+                status
+            })
+        });
+        if status == api::UNIMPLEMENTED {
+            return Ok(None);
+        }
+        let plan = Plan { library, descriptor: descriptor?, width };
+        let is_reference = plan.implementation().contains("ref");
+        Ok((!is_reference).then_some(plan))
+    }
+
+    /// The implementation's name.
+    fn implementation(&self) -> String {
+        let mut text: *const c_char = std::ptr::null();
+        let place: *mut *const c_char = &mut text;
+        let (f, raw) = (&self.library.functions, self.descriptor.raw());
+        // SAFETY: this query writes the address of a string that lives with the descriptor.
+        unsafe {
+            (f.primitive_desc_query)(raw, query::IMPLEMENTATION, 0, place.cast());
+            if text.is_null() {
+                String::new()
+            } else {
+                CStr::from_ptr(text).to_string_lossy().into()
+            }
+        }
+    }
+
+    /// The layout that the implementation wants or chose for a tensor.
+    pub(super) fn layout(&self, what: c_int) -> Result<Descriptor> {
+        Descriptor::copy(self.library, self.layout_raw(what))
+    }
+
+    fn layout_raw(&self, what: c_int) -> Raw {
+        // SAFETY: the descriptor is live; an answer of zero is an empty descriptor's.
+        unsafe { (self.library.functions.primitive_desc_query_md)(self.descriptor.raw(), what, 0) }
+    }
+
+    /// Makes the code. `tensors` are the arguments in the order in which runs pass them.
+    pub(super) fn build(self, tensors: Vec<(c_int, Descriptor)>) -> Result<Primitive> {
+        let f = &self.library.functions;
+        let primitive = self.library.with_threads(self.width, || {
+            Owned::new("dnnl_primitive_create", f.primitive_destroy, |raw| {
+                // SAFETY: the descriptor is live.
+                unsafe { (f.primitive_create)(raw, self.descriptor.raw()) }
+            })
+        })?;
+        let scratchpad = self.layout(query::SCRATCHPAD)?;
+        let scratch = scratchpad.bytes(self.library);
+        let mut tensors = tensors;
+        if scratch > 0 {
+            tensors.push((arg::SCRATCHPAD, scratchpad));
+        }
+        let (implementation, width) = (self.implementation(), self.width);
+        Ok(Primitive { primitive, tensors, scratch, width, implementation, idle: Mutex::default() })
+    }
+}
+
+/// Strict arithmetic, and work space from the caller.
+fn attributes(library: &Library) -> Result<Owned> {
+    let f = &library.functions;
+    // SAFETY: `raw` is where the object goes.
+    let make = |raw| unsafe { (f.primitive_attr_create)(raw) };
+    let attributes = Owned::new("dnnl_primitive_attr_create", f.primitive_attr_destroy, make)?;
+    // SAFETY: the object is live.
+    unsafe {
+        let status = (f.primitive_attr_set_scratchpad_mode)(attributes.raw(), api::SCRATCHPAD_USER);
+        check("dnnl_primitive_attr_set_scratchpad_mode", status)?;
+        let status = (f.primitive_attr_set_fpmath_mode)(attributes.raw(), api::FPMATH_STRICT);
+        check("dnnl_primitive_attr_set_fpmath_mode", status)?;
+    }
+    Ok(attributes)
+}
+
+/// Memory objects, one a tensor; only their addresses change from run to run.
+type Memories = SmallVec<[Owned; 5]>;
+
+/// Code for given descriptors and a given number of threads. Runs may overlap.
+pub struct Primitive {
+    primitive: Owned,
+    tensors: Vec<(c_int, Descriptor)>,
+    scratch: usize,
+    width: usize,
+    implementation: String,
+    /// Making memory objects costs more than a small product: finished runs leave theirs here.
+    idle: Mutex<Vec<Memories>>,
+}
+
+impl Primitive {
+    /// Bytes of work space that a run needs.
+    pub fn scratch(&self) -> usize {
+        self.scratch
+    }
+
+    /// The implementation's name.
+    pub fn implementation(&self) -> &str {
+        &self.implementation
+    }
+
+    /// Runs the code on tensors at these addresses, in the order of its arguments.
+    ///
+    /// # Errors
+    /// [`crate::Error::Library`] where oneDNN refuses.
+    ///
+    /// # Safety
+    /// Each address is valid for its descriptor, `scratch` for [`Primitive::scratch`] bytes
+    /// aligned to 64, and nobody else writes what is read, or touches what is written, meanwhile.
+    pub unsafe fn run(&self, addresses: &[*mut u8], scratch: *mut u8) -> Result<()> {
+        let library = super::library().expect("a primitive was made with it");
+        let found = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let memories = found.map_or_else(|| self.memories(library), Ok)?;
+        let status = library
+            .with_threads(self.width, || self.execute(library, &memories, addresses, scratch));
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(memories);
+        status
+    }
+
+    fn memories(&self, library: &Library) -> Result<Memories> {
+        let f = &library.functions;
+        let memory = |(_, descriptor): &(c_int, Descriptor)| {
+            Owned::new("dnnl_memory_create", f.memory_destroy, |raw| {
+                // SAFETY: descriptor and engine are live; the address comes with each run.
+                unsafe {
+                    (f.memory_create)(raw, descriptor.raw(), library.engine(), std::ptr::null_mut())
+                }
+            })
+        };
+        self.tensors.iter().map(memory).collect()
+    }
+
+    fn execute(
+        &self,
+        library: &Library,
+        memories: &Memories,
+        addresses: &[*mut u8],
+        scratch: *mut u8,
+    ) -> Result<()> {
+        let given = addresses.len() + (self.scratch > 0) as usize;
+        assert_eq!(given, self.tensors.len(), "one address a tensor");
+        let mut arguments: SmallVec<[Argument; 5]> = SmallVec::new();
+        for (i, (memory, (index, _))) in memories.iter().zip(&self.tensors).enumerate() {
+            let address = addresses.get(i).copied().unwrap_or(scratch);
+            // SAFETY: the memory object is this run's alone.
+            let status =
+                unsafe { (library.functions.memory_set_data_handle)(memory.raw(), address.cast()) };
+            check("dnnl_memory_set_data_handle", status)?;
+            arguments.push(Argument { index: *index, memory: memory.raw() });
+        }
+        let (count, primitive) = (arguments.len() as c_int, self.primitive.raw());
+        library.with_stream(|stream| {
+            let execute = library.functions.primitive_execute;
+            // SAFETY: all objects are live; `run`'s caller vouches for the addresses.
+            check("dnnl_primitive_execute", unsafe {
+                execute(primitive, stream, count, arguments.as_ptr())
+            })
+        })
+    }
+}
+
+/// A copy from one layout (or type) to another: arguments from, to. `None` where oneDNN has no
+/// fast one.
+///
+/// # Errors
+/// [`crate::Error::Library`].
+pub fn reorder(
+    library: &Library,
+    from: Descriptor,
+    to: Descriptor,
+    width: usize,
+) -> Result<Option<Primitive>> {
+    let (call, engine) = ("dnnl_reorder_primitive_desc_create", library.engine());
+    let plan = Plan::new(library, width, call, |raw, attributes| {
+        let create = library.functions.reorder_primitive_desc_create;
+        // SAFETY: all objects are live.
+        unsafe { create(raw, from.raw(), engine, to.raw(), engine, attributes) }
+    })?;
+    plan.map(|plan| plan.build(vec![(arg::SRC, from), (arg::DST, to)])).transpose()
+}

@@ -1,0 +1,83 @@
+//! Matrix products.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::{onednn_matmul, portable_gemm};
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly, kernel};
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// `y[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]`: ONNX MatMul for operands of at
+/// least two dimensions, whose leading dimensions broadcast as NumPy's do. Both have one type, a
+/// float or an integer; half types are summed in float32, integers wrap.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Matmul;
+
+impl Catalog for Matmul {
+    fn names() -> Vec<&'static str> {
+        vec!["matmul"]
+    }
+}
+
+impl Family for Matmul {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [a, b] = exactly(self.name(), inputs)?;
+        let is_number = a.dtype.is_float() || a.dtype.is_int();
+        crate::ensure!(
+            a.dtype == b.dtype && is_number,
+            Error::dtype(self.name(), [a.dtype, b.dtype], "two equal float or integer types")
+        );
+        let shape = product_shape(&a.shape, &b.shape)?;
+        shape.checked_numel(self.name())?;
+        Ok(smallvec::smallvec![Meta::new(a.dtype, shape)])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        let depth = *io[0].shape.last().expect("checked by infer") as u64;
+        let bytes = io.iter().map(|m| m.bytes() as u64).sum();
+        Cost { flops: 2 * io[2].numel() as u64 * depth, bytes }
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let [a, _, y] = [io[0], io[1], io[2]];
+        if a.shape.last() == Some(&0) || y.numel() == 0 {
+            return Ok(zeros(y.bytes()));
+        }
+        match onednn_matmul::matmul(io, width)? {
+            Some(steps) => Ok(Arc::new(steps)),
+            None => portable_gemm::matmul(io, width),
+        }
+    }
+}
+
+fn product_shape(a: &Shape, b: &Shape) -> Result<Shape> {
+    let refuse = |want: &str| Error::shape("matmul", [a, b], want);
+    crate::ensure!(a.rank() >= 2 && b.rank() >= 2, refuse("at least two dimensions each"));
+    let ((batch_a, [m, k]), (batch_b, [depth, n])) = (split(a), split(b));
+    crate::ensure!(k == depth, refuse("as many columns on the left as rows on the right"));
+    let batch = Shape::broadcast("matmul", &batch_a, &batch_b)
+        .map_err(|_| refuse("leading dimensions that broadcast together"))?;
+    Ok(batch.iter().copied().chain([m, n]).collect())
+}
+
+/// Leading dimensions, and the last two.
+fn split(shape: &Shape) -> (Shape, [usize; 2]) {
+    let (batch, matrix) = shape.split_at(shape.rank() - 2);
+    (batch.into(), [matrix[0], matrix[1]])
+}
+
+/// Zeros in `bytes` gapless bytes: all types' zero is all bits zero.
+pub(super) fn zeros(bytes: usize) -> Arc<dyn Kernel> {
+    kernel(0, move |io| {
+        // SAFETY: the output is gapless.
+        #[allow(unsafe_code)]
+        unsafe { io.write::<u8>(0, bytes) }.fill(0);
+        Ok(())
+    })
+}
