@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::panels::{Operand, Panel, Panels};
+use super::space;
 use super::tile::{Factor, Matrix, Sum, gather_matrix};
 use crate::device::team;
 use crate::error::{Error, Result};
@@ -27,7 +28,7 @@ pub fn matmul(io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
 fn prepare<T: Factor>(panels: Panels, width: Width) -> Arc<dyn Kernel> {
     let count = panels.count();
     let parts = width.0.min(count).max(1);
-    let space = if T::IN_PLACE { 0 } else { Tiles::<T>::bytes(panels.side) };
+    let space = if T::IN_PLACE { 0 } else { space::bytes::<T::Sum>(tiles(panels.side)) };
     kernel(parts * space, move |io| {
         team::parallel(parts, &|part| {
             for index in team::share(count, 1, parts, part) {
@@ -39,7 +40,7 @@ fn prepare<T: Factor>(panels: Panels, width: Width) -> Arc<dyn Kernel> {
                         factors.multiply();
                     } else {
                         let scratch = io.scratch::<u8>().add(part * space);
-                        factors.multiply_copies(Tiles::new(scratch, panels.side));
+                        factors.multiply_copies(space::arrays(scratch, tiles(panels.side)));
                     }
                 }
             }
@@ -82,14 +83,14 @@ impl<T: Factor> Factors<T> {
     /// Computes the panel from copies of the operands in the type of the sums.
     ///
     /// # Safety
-    /// As for [`Factors::multiply`].
-    unsafe fn multiply_copies(self, tiles: Tiles<T>) {
+    /// As for [`Factors::multiply`]; the arrays are as long as [`tiles`] says.
+    unsafe fn multiply_copies(self, [a, b, sums]: [&mut [T::Sum]; 3]) {
         let [m, n, k] = self.size;
-        tiles.c[..m * n].fill(T::Sum::default());
-        let c = Matrix::of_mut(tiles.c, n);
+        sums[..m * n].fill(T::Sum::default());
+        let c = Matrix::of_mut(sums, n);
         for done in (0..k).step_by(DEPTH) {
             let depth = DEPTH.min(k - done);
-            let (a, b) = (&mut tiles.a[..m * depth], &mut tiles.b[..depth * n]);
+            let (a, b) = (&mut a[..m * depth], &mut b[..depth * n]);
             // SAFETY: by the caller's promise; the tiles are as long as they need be.
             unsafe {
                 gather_matrix(self.a.from(0, done), depth, a);
@@ -97,42 +98,16 @@ impl<T: Factor> Factors<T> {
                 T::Sum::multiply([m, n, depth], c, true, Matrix::of(a, depth), Matrix::of(b, n));
             }
         }
-        for (i, sums) in tiles.c[..m * n].chunks_exact(n).enumerate() {
+        for (i, sums) in sums[..m * n].chunks_exact(n).enumerate() {
             // SAFETY: by the caller's promise.
             unsafe { T::scatter(sums, self.c.from(i, 0).at, self.c.column) };
         }
     }
 }
 
-/// Work space of one part: a tile of each operand and of the result.
-struct Tiles<'a, T: Factor> {
-    a: &'a mut [T::Sum],
-    b: &'a mut [T::Sum],
-    c: &'a mut [T::Sum],
-}
-
-impl<T: Factor> Tiles<'_, T> {
-    fn lengths([rows, columns]: [usize; 2]) -> [usize; 3] {
-        [rows * DEPTH, DEPTH * columns, rows * columns]
-    }
-
-    fn bytes(side: [usize; 2]) -> usize {
-        let elements: usize = Self::lengths(side).iter().sum();
-        (elements * size_of::<T::Sum>()).next_multiple_of(64)
-    }
-
-    /// # Safety
-    /// `scratch` addresses [`Tiles::bytes`] bytes that nobody else uses meanwhile.
-    unsafe fn new(scratch: *mut u8, side: [usize; 2]) -> Self {
-        let mut next = scratch.cast::<T::Sum>();
-        let [a, b, c] = Self::lengths(side).map(|len| {
-            // SAFETY: the lengths add up to the work space; sums are plain numbers.
-            let tile = unsafe { std::slice::from_raw_parts_mut(next, len) };
-            next = next.wrapping_add(len);
-            tile
-        });
-        Tiles { a, b, c }
-    }
+/// Elements of the work space of one part: a tile of each operand and of the result.
+fn tiles([rows, columns]: [usize; 2]) -> [usize; 3] {
+    [rows * DEPTH, DEPTH * columns, rows * columns]
 }
 
 #[cfg(test)]

@@ -70,6 +70,9 @@ pub trait Sum: Element {
         a: Matrix<*const Self>,
         b: Matrix<*const Self>,
     );
+
+    /// `rows[i * row.len() + j] += row[j]`; integers wrap.
+    fn add_row(rows: &mut [Self], row: &[Self]);
 }
 
 macro_rules! float_sums {
@@ -88,6 +91,12 @@ macro_rules! float_sums {
                         m, n, k, c.at, c.column, c.row, add, a.at, a.column, a.row, b.at, b.column,
                         b.row, 1.0, 1.0, false, false, false, gemm::Parallelism::None,
                     );
+                }
+            }
+
+            fn add_row(rows: &mut [$T], row: &[$T]) {
+                for sums in rows.chunks_exact_mut(row.len().max(1)) {
+                    sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
                 }
             }
         }
@@ -121,6 +130,12 @@ macro_rules! integer_sums {
                             *sum = sum.wrapping_add(x.wrapping_mul(*y));
                         }
                     }
+                }
+            }
+
+            fn add_row(rows: &mut [$T], row: &[$T]) {
+                for sums in rows.chunks_exact_mut(row.len().max(1)) {
+                    sums.iter_mut().zip(row).for_each(|(sum, x)| *sum = sum.wrapping_add(*x));
                 }
             }
         }

@@ -1,0 +1,29 @@
+//! Cutting work space into arrays.
+#![allow(unsafe_code)]
+
+/// Arrays start at multiples of this many bytes: a cache line.
+const LINE: usize = 64;
+
+fn stride<T>(len: usize) -> usize {
+    (len * size_of::<T>()).next_multiple_of(LINE)
+}
+
+/// How many bytes arrays of these lengths take.
+pub fn bytes<T>(lengths: impl IntoIterator<Item = usize>) -> usize {
+    lengths.into_iter().map(stride::<T>).sum()
+}
+
+/// Arrays of these lengths, one behind the other.
+///
+/// # Safety
+/// `at` is aligned to a cache line and addresses [`bytes`] of these lengths, which nobody else
+/// uses while the arrays live. `T` is a plain number: the contents are whatever lies there.
+pub unsafe fn arrays<'a, T, const N: usize>(at: *mut u8, lengths: [usize; N]) -> [&'a mut [T]; N] {
+    let mut next = at;
+    lengths.map(|len| {
+        // SAFETY: by the caller's promise; the arrays do not overlap.
+        let array = unsafe { std::slice::from_raw_parts_mut(next.cast::<T>(), len) };
+        next = next.wrapping_add(stride::<T>(len));
+        array
+    })
+}
