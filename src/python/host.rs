@@ -1,10 +1,175 @@
-//! Host operations (provisional until the family lands).
-use pyo3::prelude::*;
+//! Host operations: user code in NumPy.
 
-pub(super) fn raised(_py: Python<'_>) -> Option<PyErr> {
-    None
+use std::cell::Cell;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use super::dtype::{self, PyDType};
+use super::op::Op;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
+use crate::ops::{Meta, Metas};
+use crate::shape::Shape;
+
+/// Shape and dtype of an input, as a host operation's `infer` sees it.
+#[pyclass(name = "Meta", module = "singa_rs._core", frozen)]
+pub(super) struct PyMeta {
+    shape: Shape,
+    dtype: DType,
 }
 
-pub(super) fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+#[pymethods]
+impl PyMeta {
+    /// Extents, a tuple.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.shape.iter())
+    }
+
+    /// Element type.
+    #[getter]
+    fn dtype(&self) -> PyDType {
+        PyDType(self.dtype)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Meta(shape={}, dtype={})", self.shape, self.dtype)
+    }
+}
+
+thread_local! {
+    /// What the last host operation of this thread raised, until `raised` takes it. Kernels can
+    /// only answer an [`Error`], which is plain text; the user wants the exception itself.
+    static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
+}
+
+/// The exception behind an [`Error::Host`].
+pub(super) fn raised(error: &Error) -> Option<PyErr> {
+    matches!(error, Error::Host { .. }).then(|| RAISED.take()).flatten()
+}
+
+fn keep(exception: PyErr) -> Error {
+    let message = exception.to_string();
+    RAISED.set(Some(exception));
+    Error::Host { op: "host".into(), message }
+}
+
+/// `infer(*metas)` and `forward(*arrays)` of the user.
+struct PythonFn {
+    infer: Py<PyAny>,
+    forward: Py<PyAny>,
+}
+
+impl HostFn for PythonFn {
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        Python::attach(|py| self.infer_in(py, inputs)).map_err(keep)
+    }
+
+    fn call(&self, inputs: &[HostInput], outputs: &mut [HostOutput]) -> Result<()> {
+        Python::attach(|py| self.call_in(py, inputs, outputs)).map_err(keep)
+    }
+}
+
+impl PythonFn {
+    fn infer_in(&self, py: Python<'_>, inputs: &[&Meta]) -> PyResult<Metas> {
+        let metas = inputs.iter().map(|m| PyMeta { shape: m.shape.clone(), dtype: m.dtype });
+        let answer = self.infer.bind(py).call1(PyTuple::new(py, metas)?)?;
+        several(&answer)?.iter().map(meta).collect()
+    }
+
+    fn call_in(
+        &self,
+        py: Python<'_>,
+        inputs: &[HostInput],
+        outputs: &mut [HostOutput],
+    ) -> PyResult<()> {
+        let arrays = inputs.iter().map(|input| array(py, input)).collect::<PyResult<Vec<_>>>()?;
+        let answers = several(&self.forward.bind(py).call1(PyTuple::new(py, arrays)?)?)?;
+        if answers.len() != outputs.len() {
+            let (got, want) = (answers.len(), outputs.len().to_string());
+            return Err(Error::Arity { op: "host".into(), got, want }.into());
+        }
+        outputs.iter_mut().zip(&answers).try_for_each(|(to, from)| fill(to, from))
+    }
+}
+
+/// One answer, or the items of a tuple or list of them. A pair (shape, dtype) is one answer.
+fn several<'py>(answer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let is_list =
+        answer.is_instance_of::<PyTuple>() || answer.is_instance_of::<pyo3::types::PyList>();
+    let is_pair = is_list
+        && answer.len()? == 2
+        && dtype::parse(&answer.get_item(1)?).is_ok()
+        && answer.get_item(0)?.extract::<Vec<usize>>().is_ok();
+    match is_list && !is_pair {
+        true => answer.try_iter()?.collect(),
+        false => Ok(vec![answer.clone()]),
+    }
+}
+
+/// A pair (shape, dtype), or anything with these attributes.
+fn meta(answer: &Bound<'_, PyAny>) -> PyResult<Meta> {
+    let (shape, dtype) = match answer.is_instance_of::<PyTuple>() {
+        true => (answer.get_item(0)?, answer.get_item(1)?),
+        false => (answer.getattr("shape")?, answer.getattr("dtype")?),
+    };
+    let shape: Shape = shape.extract::<Vec<usize>>()?.into_iter().collect();
+    Ok(Meta::new(dtype::parse(&dtype)?, shape))
+}
+
+/// A NumPy array with a copy of an input's elements (bfloat16 comes as float32).
+fn array<'py>(py: Python<'py>, input: &HostInput) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = py.import("numpy")?;
+    let is_bfloat16 = input.dtype == DType::BFloat16;
+    let name = if is_bfloat16 { "uint16" } else { input.dtype.name() };
+    let flat = numpy.call_method1("frombuffer", (PyBytes::new(py, input.bytes), name))?;
+    let flat = if is_bfloat16 { widened(&flat)? } else { flat.call_method0("copy")? };
+    flat.call_method1("reshape", (PyTuple::new(py, input.shape.iter())?,))
+}
+
+/// bfloat16 is the upper half of float32.
+fn widened<'py>(bits: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let wide = bits.call_method1("astype", ("uint32",))?.call_method1("__lshift__", (16,))?;
+    wide.call_method1("view", ("float32",))
+}
+
+/// Writes what the user's function answered, which must have the shape that `infer` told.
+fn fill(to: &mut HostOutput, from: &Bound<'_, PyAny>) -> PyResult<()> {
+    let numpy = from.py().import("numpy")?;
+    let array = numpy.call_method1("asarray", (from,))?;
+    let shape: Shape = array.getattr("shape")?.extract::<Vec<usize>>()?.into_iter().collect();
+    if shape != *to.shape {
+        return Err(Error::shape("host", [&shape], format!("{} as infer told", to.shape)).into());
+    }
+    let bytes = match to.dtype {
+        DType::BFloat16 => narrowed(&array)?,
+        dtype => array.call_method1("astype", (dtype.name(),))?,
+    };
+    let bytes: Vec<u8> = bytes.call_method0("tobytes")?.extract()?;
+    to.bytes.copy_from_slice(&bytes);
     Ok(())
+}
+
+/// The bits of the nearest bfloat16 of each element, as uint16.
+fn narrowed<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let floats = array.call_method1("astype", ("float32",))?.call_method0("ravel")?;
+    let floats: Vec<f32> = floats.call_method0("tolist")?.extract()?;
+    let bits: Vec<u16> = floats.into_iter().map(|x| half::bf16::from_f32(x).to_bits()).collect();
+    let numpy = array.py().import("numpy")?;
+    numpy.call_method1("array", (bits, "uint16"))
+}
+
+/// An operation that runs `forward(*arrays)` on NumPy copies of its inputs. `infer(*metas)` tells
+/// the shape and dtype of each result, as pairs or as objects with these attributes.
+#[pyfunction(name = "HostOp")]
+fn host_op(name: &str, infer: Py<PyAny>, forward: Py<PyAny>) -> Op {
+    Op::new(Host::new(name, Arc::new(PythonFn { infer, forward })).into())
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyMeta>()?;
+    module.add_function(wrap_pyfunction!(host_op, module)?)
 }

@@ -6,6 +6,7 @@ mod dlpack;
 mod dtype;
 mod error;
 mod host;
+mod libraries;
 mod numpy;
 mod op;
 mod tensor;
@@ -31,6 +32,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     dlpack::register(module)?;
     op::register(module)?;
     host::register(module)?;
+    libraries::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(operations, module)?)
 }

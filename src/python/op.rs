@@ -52,7 +52,7 @@ impl Op {
             Some(turn) => job(engine, turn),
             None => py.detach(|| job(engine, engine.turn())),
         };
-        done.map_err(|error| super::host::raised(py).unwrap_or_else(|| error.into()))
+        done.map_err(|error| super::host::raised(&error).unwrap_or_else(|| error.into()))
     }
 }
 

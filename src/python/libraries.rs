@@ -1,0 +1,30 @@
+//! What the libraries opened at run time tell Python.
+
+use pyo3::prelude::*;
+
+use crate::device::onednn;
+
+/// Offers oneDNN's shared library at `path`, unless the environment names another. Only heard
+/// before the first operation that uses it.
+#[pyfunction]
+fn offer_onednn(path: std::path::PathBuf) {
+    onednn::offer(path);
+}
+
+/// What does convolution and matrix products: `onednn X.Y` or `portable`.
+#[pyfunction]
+fn library() -> String {
+    onednn::name()
+}
+
+/// What the user should be told of missing libraries; each message is answered once.
+#[pyfunction]
+fn take_warnings() -> Vec<String> {
+    onednn::take_warning().into_iter().collect()
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(offer_onednn, module)?)?;
+    module.add_function(wrap_pyfunction!(library, module)?)?;
+    module.add_function(wrap_pyfunction!(take_warnings, module)?)
+}
