@@ -150,7 +150,7 @@ families! {
     gemm::Matmul,
     host::Host,
     optim::Adagrad, optim::Adam, optim::Rmsprop, optim::Sgd,
-    random::Advance,
+    random::Advance, random::Dropout, random::DropoutGrad, random::Random,
 }
 
 /// An operation: a kind, and the views that it reads and writes.

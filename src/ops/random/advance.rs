@@ -1,14 +1,14 @@
-//! Random numbers: fills, dropout, and the generator's advance.
+//! Moving a generator forward.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Effects, Family, Kernel, Meta, Metas, Width, exactly, kernel};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use super::check_state;
+use crate::error::Result;
+use crate::ops::{Catalog, Effects, Family, Kernel, Meta, Metas, Width, exactly, kernel};
 
-/// Moves a generator's position forward by a number of 128-bit blocks.
+/// (state): moves a generator's position forward by a number of 128-bit blocks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Advance {
     /// How many blocks.
@@ -28,11 +28,7 @@ impl Family for Advance {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [state] = exactly(self.name(), inputs)?;
-        let fits = *state == Meta::new(DType::Int64, [2]);
-        crate::ensure!(
-            fits,
-            Error::shape(self.name(), [&state.shape], "an int64 tensor of shape (2,)")
-        );
+        check_state(self.name(), state)?;
         Ok(smallvec::smallvec![state.clone()])
     }
 

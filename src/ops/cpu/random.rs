@@ -1,0 +1,245 @@
+//! Filling memory with random numbers.
+//!
+//! The place of an element in the output's memory decides its number: an operation's block `b`
+//! gives places `b*k .. b*k + k` in order, where k is 4, or 2 for float64 numbers that need two
+//! words each. So neither the threads nor the vectors' length can be seen in the result.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use super::isa::{self, Body, Isa, Level};
+use super::math::{self, Float as _};
+use super::philox::{BLOCKS, State, Words};
+use super::wide::Float;
+use crate::device::team;
+use crate::dtype::{DType, Element};
+use crate::ops::{Kernel, Width, kernel};
+
+/// The most elements that [`BLOCKS`] blocks give.
+pub const MOST: usize = 4 * BLOCKS;
+/// Groups of blocks that a thread takes at least.
+const GRAIN: usize = 16;
+
+/// Turns random words into numbers of type `T`.
+pub trait Sampler<T>: Copy + Send + Sync + 'static {
+    /// How many elements a block gives: 4 or 2.
+    const PER_BLOCK: usize = 4;
+
+    /// The elements of a group of blocks, in order.
+    fn sample<L: Level>(&self, words: &Words) -> [T; MOST];
+}
+
+/// Prepares filling `len` elements in a row, output 0, from the generator that is input 0.
+pub fn prepare<T: Element, S: Sampler<T>>(len: usize, sampler: S, width: Width) -> Arc<dyn Kernel> {
+    let per_group = S::PER_BLOCK * BLOCKS;
+    kernel(0, move |io| {
+        let state = State::read(io, 0);
+        team::parallel(width.0, &|part| {
+            let range = team::share(len, per_group * GRAIN, width.0, part);
+            let group = range.start / per_group;
+            // SAFETY: the output has `len` elements, of which this thread has these.
+            let out = unsafe {
+                std::slice::from_raw_parts_mut(io.output::<T>(0).add(range.start), range.len())
+            };
+            isa::run(Isa::active(), Fill { state, group, sampler, out });
+        })
+    })
+}
+
+struct Fill<'a, T, S> {
+    state: State,
+    group: usize,
+    sampler: S,
+    out: &'a mut [T],
+}
+
+impl<T: Element, S: Sampler<T>> Body for Fill<'_, T, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        for (i, out) in self.out.chunks_mut(S::PER_BLOCK * BLOCKS).enumerate() {
+            let sample = self.sampler.sample::<L>(&self.state.blocks(self.group + i));
+            out.copy_from_slice(&sample[..out.len()]);
+        }
+    }
+}
+
+/// How random words become float32 or float64.
+pub trait Unit: math::Float {
+    /// Words that one number takes.
+    const WORDS: usize;
+    /// Numbers in [0, 1), one of every [`Unit::WORDS`] words of a block.
+    fn uniform(words: [u32; 4]) -> [Self; 4];
+    /// Numbers of the standard normal distribution, one of every [`Unit::WORDS`] words of a block.
+    fn normal<L: Level>(words: [u32; 4]) -> [Self; 4];
+}
+
+impl Unit for f32 {
+    const WORDS: usize = 1;
+
+    #[inline(always)]
+    fn uniform(words: [u32; 4]) -> [f32; 4] {
+        words.map(|w| (w >> 8) as i32 as f32 * 2f32.powi(-24))
+    }
+
+    #[inline(always)]
+    fn normal<L: Level>([a, b, c, d]: [u32; 4]) -> [f32; 4] {
+        let pair = |radius: u32, angle: u32| {
+            // In (0, 1]: the logarithm is finite, and the tails reach 6.6 deviations.
+            let u = (radius as f32 + 1.0) * 2f32.powi(-32);
+            let r = (-2.0 * math::log_f32::<L>(u)).sqrt();
+            let turns = (angle >> 8) as i32 as f32 * 2f32.powi(-24);
+            let (sine, cosine) = math::sin_cos_of_turns_f32::<L>(turns);
+            (r * cosine, r * sine)
+        };
+        let ((w, x), (y, z)) = (pair(a, b), pair(c, d));
+        [w, x, y, z]
+    }
+}
+
+impl Unit for f64 {
+    const WORDS: usize = 2;
+
+    #[inline(always)]
+    fn uniform([a, b, c, d]: [u32; 4]) -> [f64; 4] {
+        let unit = |high, low| bits_53(high, low) as f64 * 2f64.powi(-53);
+        [unit(a, b), unit(c, d), 0.0, 0.0]
+    }
+
+    #[inline(always)]
+    fn normal<L: Level>([a, b, c, d]: [u32; 4]) -> [f64; 4] {
+        let u = (bits_53(a, b) + 1) as f64 * 2f64.powi(-53);
+        let r = (-2.0 * u.ln()).sqrt();
+        let turns = bits_53(c, d) as f64 * 2f64.powi(-53);
+        let (sine, cosine) = (turns * std::f64::consts::TAU).sin_cos();
+        [r * cosine, r * sine, 0.0, 0.0]
+    }
+}
+
+#[inline(always)]
+fn bits_53(high: u32, low: u32) -> i64 {
+    (((high as u64) << 32 | low as u64) >> 11) as i64
+}
+
+/// Numbers of blocks, rounded to `T`: `of` makes those of one block.
+#[inline(always)]
+fn collect<T: Float>(words: &Words, of: impl Fn([u32; 4]) -> [T::Wide; 4]) -> [T; MOST]
+where
+    T::Wide: Unit,
+{
+    let per_block = 4 / T::Wide::WORDS;
+    let mut made = [[T::Wide::default(); BLOCKS]; 4];
+    for b in 0..BLOCKS {
+        let block = of(words.map(|w| w[b]));
+        (0..4).for_each(|i| made[i][b] = block[i]);
+    }
+    let mut flat = [T::Wide::default(); MOST];
+    for b in 0..BLOCKS {
+        (0..per_block).for_each(|i| flat[b * per_block + i] = made[i][b]);
+    }
+    let mut rounded = [T::default(); MOST];
+    T::narrow_slice(&flat, &mut rounded);
+    rounded
+}
+
+/// Uniform in [low, high).
+#[derive(Clone, Copy, Debug)]
+pub struct Uniform {
+    /// The lowest value.
+    pub low: f64,
+    /// One past the highest value; `low` itself if the two are equal.
+    pub high: f64,
+}
+
+impl<T: Float> Sampler<T> for Uniform
+where
+    T::Wide: Unit,
+{
+    const PER_BLOCK: usize = 4 / T::Wide::WORDS;
+
+    #[inline(always)]
+    fn sample<L: Level>(&self, words: &Words) -> [T; MOST] {
+        let [low, high] = [self.low, self.high].map(T::Wide::of);
+        // Rounding must not reach the upper bound, nor cross the lower one.
+        let most = T::Wide::of(below(T::DTYPE, self.high));
+        collect(words, |block| {
+            T::Wide::uniform(block).map(|u| {
+                let value = low * (T::Wide::of(1.0) - u) + high * u;
+                let value = if value < most { value } else { most };
+                if value < low { low } else { value }
+            })
+        })
+    }
+}
+
+/// The largest value of a float dtype that is less than `bound`.
+fn below(dtype: DType, bound: f64) -> f64 {
+    let nearest = crate::dispatch!(dtype, T => T::from_f64(bound).to_f64());
+    if nearest < bound {
+        return nearest;
+    }
+    let half_down = |bits: u16| match bits {
+        0 => 0x8001,
+        0x8000.. => bits + 1,
+        _ => bits - 1,
+    };
+    match dtype {
+        DType::Float16 => half::f16::from_bits(half_down(half::f16::from_f64(nearest).to_bits())).to_f64(),
+        DType::BFloat16 => half::bf16::from_bits(half_down(half::bf16::from_f64(nearest).to_bits())).to_f64(),
+        DType::Float32 => (nearest as f32).next_down() as f64,
+        _ => nearest.next_down(),
+    }
+}
+
+/// Normal, by the method of Box and Muller.
+#[derive(Clone, Copy, Debug)]
+pub struct Normal {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation.
+    pub std: f64,
+}
+
+impl<T: Float> Sampler<T> for Normal
+where
+    T::Wide: Unit,
+{
+    const PER_BLOCK: usize = 4 / T::Wide::WORDS;
+
+    #[inline(always)]
+    fn sample<L: Level>(&self, words: &Words) -> [T; MOST] {
+        let [mean, std] = [self.mean, self.std].map(T::Wide::of);
+        collect(words, |block| T::Wide::normal::<L>(block).map(|z| mean + std * z))
+    }
+}
+
+/// True with a probability that is a multiple of 2^-32.
+#[derive(Clone, Copy, Debug)]
+pub struct Bernoulli {
+    /// The largest word that is true, if any is.
+    last: Option<u32>,
+}
+
+impl Bernoulli {
+    /// True with probability `p`, from 0 to 1.
+    pub fn new(p: f64) -> Self {
+        let words = (p * 2f64.powi(32)).round() as u64;
+        Bernoulli { last: words.checked_sub(1).map(|last| last as u32) }
+    }
+
+    /// The truth of every word of a group of blocks, in order.
+    #[inline(always)]
+    pub fn truths(&self, words: &Words) -> [bool; MOST] {
+        let (some, last) = (self.last.is_some(), self.last.unwrap_or(0));
+        std::array::from_fn(|i| some & (words[i % 4][i / 4] <= last))
+    }
+}
+
+impl<T: Element> Sampler<T> for Bernoulli {
+    #[inline(always)]
+    fn sample<L: Level>(&self, words: &Words) -> [T; MOST] {
+        let [no, yes] = [0, 1].map(T::from_i64);
+        self.truths(words).map(|truth| if truth { yes } else { no })
+    }
+}

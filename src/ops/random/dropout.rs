@@ -1,0 +1,115 @@
+//! Dropout and its gradient.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::check_state;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::cpu::dropout::{backward, forward};
+use crate::ops::{Catalog, Cost, Effects, Family, Kernel, Meta, Metas, Real, Width, exactly};
+
+/// (x[, state]) -> (y, mask): each element is kept with probability 1 - ratio and then divided by
+/// that, or else zero (Srivastava et al. 2014, in the inverted form of ONNX `Dropout`). `mask` is
+/// a bool tensor of what was kept. Outputs keep the memory order of `x`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Dropout {
+    /// The probability of an element to be dropped, from 0 to 1.
+    pub ratio: Real,
+}
+
+impl Catalog for Dropout {
+    fn names() -> Vec<&'static str> {
+        vec!["dropout"]
+    }
+}
+
+impl Family for Dropout {
+    fn name(&self) -> &'static str {
+        "dropout"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x, state] = exactly(self.name(), inputs)?;
+        check_state(self.name(), state)?;
+        check(self.name(), x, self.ratio)?;
+        Ok(smallvec::smallvec![x.like(x.dtype), x.like(DType::Bool)])
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::draws_from(1)
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0)]
+    }
+
+    fn draws(&self, inputs: &[&Meta]) -> u64 {
+        (inputs[0].numel() as u64).div_ceil(4)
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 24)
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        crate::dispatch!(float io[0].dtype, T => Ok(forward::<T>(io, self.ratio.0, width)),
+            else => Err(not_float(self.name(), io[0])))
+    }
+}
+
+/// (dy, mask) -> dx: the gradient of [`Dropout`]; keeps the memory order of `dy`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct DropoutGrad {
+    /// The ratio of the forward operation.
+    pub ratio: Real,
+}
+
+impl Catalog for DropoutGrad {
+    fn names() -> Vec<&'static str> {
+        vec!["dropout_grad"]
+    }
+}
+
+impl Family for DropoutGrad {
+    fn name(&self) -> &'static str {
+        "dropout_grad"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [dy, mask] = exactly(self.name(), inputs)?;
+        check(self.name(), dy, self.ratio)?;
+        let want = "a bool mask";
+        crate::ensure!(
+            mask.dtype == DType::Bool,
+            Error::dtype(self.name(), [dy.dtype, mask.dtype], want)
+        );
+        let want = "a mask of the gradient's shape";
+        crate::ensure!(
+            mask.shape == dy.shape,
+            Error::shape(self.name(), [&dy.shape, &mask.shape], want)
+        );
+        Ok(smallvec::smallvec![dy.like(dy.dtype)])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0)]
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        crate::dispatch!(float io[0].dtype, T => Ok(backward::<T>(io, self.ratio.0, width)),
+            else => Err(not_float(self.name(), io[0])))
+    }
+}
+
+fn check(op: &'static str, x: &Meta, Real(ratio): Real) -> Result<()> {
+    crate::ensure!(x.dtype.is_float(), not_float(op, x));
+    let want = "a ratio from 0 to 1";
+    crate::ensure!((0.0..=1.0).contains(&ratio), Error::value(op, format!("ratio {ratio}"), want));
+    Ok(())
+}
+
+fn not_float(op: &'static str, x: &Meta) -> Error {
+    Error::dtype(op, [x.dtype], "a float dtype")
+}

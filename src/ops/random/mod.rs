@@ -1,0 +1,143 @@
+//! Random numbers: fills, dropout, and the generator's advance.
+//!
+//! The generator is a function of a key and a position (see [`super::cpu::philox`]), both in a
+//! state tensor. Operations only read it; the engine moves the position past what they read.
+
+mod advance;
+mod dropout;
+#[cfg(test)]
+mod tests;
+
+pub use advance::Advance;
+pub use dropout::{Dropout, DropoutGrad};
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::random::{Bernoulli, Normal, Uniform, prepare};
+use super::{Catalog, Cost, Effects, Family, Kernel, Meta, Metas, Real, Width, exactly};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// What numbers are drawn.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Evenly from `low` to just below `high` (`low` itself where they are equal).
+    Uniform {
+        /// The lowest value.
+        low: Real,
+        /// The bound above.
+        high: Real,
+    },
+    /// The normal distribution.
+    Normal {
+        /// The mean.
+        mean: Real,
+        /// The standard deviation, not negative.
+        std: Real,
+    },
+    /// 1 with probability `p`, else 0.
+    Bernoulli {
+        /// The probability.
+        p: Real,
+    },
+}
+
+impl Distribution {
+    fn check(&self) -> Result<()> {
+        let (good, want) = match *self {
+            Distribution::Uniform { low: Real(low), high: Real(high) } => {
+                (low.is_finite() && high.is_finite() && low <= high, "finite low <= high")
+            }
+            Distribution::Normal { mean: Real(mean), std: Real(std) } => {
+                (mean.is_finite() && std.is_finite() && std >= 0.0, "a finite mean and std >= 0")
+            }
+            Distribution::Bernoulli { p: Real(p) } => {
+                ((0.0..=1.0).contains(&p), "a probability from 0 to 1")
+            }
+        };
+        crate::ensure!(good, Error::value("random", format!("{self:?}"), want));
+        Ok(())
+    }
+}
+
+/// ([state]) -> a row-major tensor of independent random numbers. Any dtype for Bernoulli
+/// numbers, floats for the others.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Random {
+    /// What numbers.
+    pub dist: Distribution,
+    /// The result's shape.
+    pub shape: Shape,
+    /// The result's dtype.
+    pub dtype: DType,
+}
+
+impl Catalog for Random {
+    fn names() -> Vec<&'static str> {
+        vec!["random"]
+    }
+}
+
+impl Family for Random {
+    fn name(&self) -> &'static str {
+        "random"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [state] = exactly(self.name(), inputs)?;
+        check_state(self.name(), state)?;
+        self.dist.check()?;
+        let any = matches!(self.dist, Distribution::Bernoulli { .. });
+        crate::ensure!(
+            any || self.dtype.is_float(),
+            Error::dtype(self.name(), [self.dtype], "a float dtype")
+        );
+        self.shape.checked_numel(self.name())?;
+        Ok(smallvec::smallvec![Meta::new(self.dtype, self.shape.clone())])
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::draws_from(0)
+    }
+
+    fn draws(&self, _inputs: &[&Meta]) -> u64 {
+        let bernoulli = matches!(self.dist, Distribution::Bernoulli { .. });
+        let two_words = self.dtype == DType::Float64 && !bernoulli;
+        (self.shape.numel() as u64).div_ceil(if two_words { 2 } else { 4 })
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(&io[1..], 24)
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let n = io[1].numel();
+        let float = || Error::dtype(self.name(), [self.dtype], "a float dtype");
+        Ok(match self.dist {
+            Distribution::Bernoulli { p: Real(p) } => {
+                crate::dispatch!(self.dtype, T => prepare::<T, _>(n, Bernoulli::new(p), width))
+            }
+            Distribution::Uniform { low: Real(low), high: Real(high) } => {
+                crate::dispatch!(float self.dtype,
+                    T => prepare::<T, _>(n, Uniform { low, high }, width),
+                    else => return Err(float()))
+            }
+            Distribution::Normal { mean: Real(mean), std: Real(std) } => {
+                crate::dispatch!(float self.dtype,
+                    T => prepare::<T, _>(n, Normal { mean, std }, width),
+                    else => return Err(float()))
+            }
+        })
+    }
+}
+
+/// Refuses what is not a generator's state.
+fn check_state(op: &'static str, state: &Meta) -> Result<()> {
+    let fits = *state == Meta::new(DType::Int64, [2]);
+    crate::ensure!(fits, Error::shape(op, [&state.shape], "an int64 state of shape (2,)"));
+    Ok(())
+}
