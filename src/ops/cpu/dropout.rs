@@ -1,15 +1,15 @@
 //! Dropout: masks drawn and applied in one pass.
 #![allow(unsafe_code)]
 
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::isa::{self, Body, Isa, Level};
-use super::math::Float as _;
 use super::philox::{BLOCKS, State};
 use super::random::{Bernoulli, MOST};
 use super::walk::Walk;
-use super::wide::{Float, gather};
+use super::wide::{Float, Wide, gather};
 use crate::device::team;
 use crate::dtype::Bool;
 use crate::ops::{Io, Kernel, Meta, Width, kernel};
@@ -25,7 +25,10 @@ pub fn forward<T: Float>(io: &[&Meta], ratio: f64, width: Width) -> Arc<dyn Kern
         let state = State::read(io, 1);
         team::parallel(width.0, &|part| {
             let range = team::share(pass.walk.elements(), MOST * GRAIN, width.0, part);
-            isa::run(Isa::active(), Forward::<T> { io, pass: &pass, range, state, drop, like: [] });
+            isa::run(
+                Isa::active(),
+                Forward::<T> { io, pass: &pass, range, state, drop, like: PhantomData },
+            );
         })
     })
 }
@@ -37,7 +40,7 @@ pub fn backward<T: Float>(io: &[&Meta], ratio: f64, width: Width) -> Arc<dyn Ker
     kernel(0, move |io| {
         team::parallel(width.0, &|part| {
             let range = team::share(pass.walk.elements(), MOST * GRAIN, width.0, part);
-            isa::run(Isa::active(), Backward::<T> { io, pass: &pass, range, like: [] });
+            isa::run(Isa::active(), Backward::<T> { io, pass: &pass, range, like: PhantomData });
         })
     })
 }
@@ -64,8 +67,14 @@ impl<const N: usize> Pass<N> {
 
     /// Writes the scaled elements of a group to output 0, and zero where they are not kept.
     #[inline(always)]
-    fn store<T: Float>(&self, io: &Io, group: Range<usize>, values: [T::Wide; MOST], keep: [bool; MOST]) {
-        let scale = T::Wide::from_f64(self.scale);
+    fn store<T: Float>(
+        &self,
+        io: &Io,
+        group: Range<usize>,
+        values: [T::Wide; MOST],
+        keep: [bool; MOST],
+    ) {
+        let scale = T::Wide::of(self.scale);
         let zero = T::Wide::default();
         let scaled: [T::Wide; MOST] =
             std::array::from_fn(|i| if keep[i] { values[i] * scale } else { zero });
@@ -88,7 +97,7 @@ struct Forward<'a, T> {
     range: Range<usize>,
     state: State,
     drop: Bernoulli,
-    like: [T; 0],
+    like: PhantomData<T>,
 }
 
 impl<T: Float> Body for Forward<'_, T> {
@@ -115,7 +124,7 @@ struct Backward<'a, T> {
     io: &'a Io<'a>,
     pass: &'a Pass<3>,
     range: Range<usize>,
-    like: [T; 0],
+    like: PhantomData<T>,
 }
 
 impl<T: Float> Body for Backward<'_, T> {
@@ -129,7 +138,8 @@ impl<T: Float> Body for Backward<'_, T> {
             self.pass.walk.runs(group.clone(), |at, n| {
                 for i in 0..n {
                     // SAFETY: the run lies within the mask.
-                    let kept = unsafe { *self.io.input::<Bool>(1).offset(at[2] + i as isize * step) };
+                    let kept =
+                        unsafe { *self.io.input::<Bool>(1).offset(at[2] + i as isize * step) };
                     keep[done + i] = kept.get();
                 }
                 done += n;

@@ -1,12 +1,15 @@
 //! Loops and portable kernels of the CPU.
 
+pub mod dropout;
 pub mod isa;
 pub mod math;
 pub mod onednn_matmul;
 pub mod onednn_steps;
 pub mod panels;
+pub mod philox;
 pub mod portable_conv;
 pub mod portable_gemm;
+pub mod random;
 pub mod space;
 pub mod tile;
 pub mod update;

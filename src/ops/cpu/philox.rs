@@ -67,7 +67,8 @@ mod tests {
     /// The known answers that come with Random123 (kat_vectors, philox4x32 10).
     #[test]
     fn known_answers() {
-        let answer = |counter: [u32; 4], key| rounds(counter.map(|c| [c; BLOCKS]), key).map(|w| w[7]);
+        let answer =
+            |counter: [u32; 4], key| rounds(counter.map(|c| [c; BLOCKS]), key).map(|w| w[7]);
         assert_eq!(answer([0; 4], [0; 2]), [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
         let ones = u32::MAX;
         assert_eq!(answer([ones; 4], [ones; 2]), [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]);
@@ -80,6 +81,9 @@ mod tests {
     fn the_position_carries_into_the_upper_words() {
         let state = State { key: 5, position: u64::MAX };
         let words = state.blocks(0).map(|w| w[1]);
-        assert_eq!(words, rounds([[0; BLOCKS], [0; BLOCKS], [1; BLOCKS], [0; BLOCKS]], [5, 0]).map(|w| w[0]));
+        assert_eq!(
+            words,
+            rounds([[0; BLOCKS], [0; BLOCKS], [1; BLOCKS], [0; BLOCKS]], [5, 0]).map(|w| w[0])
+        );
     }
 }

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use super::isa::{self, Body, Isa, Level};
-use super::math::{self, Float as _};
+use super::math;
 use super::philox::{BLOCKS, State, Words};
-use super::wide::Float;
+use super::wide::{Float, Wide};
 use crate::device::team;
 use crate::dtype::{DType, Element};
 use crate::ops::{Kernel, Width, kernel};
@@ -66,7 +66,7 @@ impl<T: Element, S: Sampler<T>> Body for Fill<'_, T, S> {
 }
 
 /// How random words become float32 or float64.
-pub trait Unit: math::Float {
+pub trait Unit: Wide {
     /// Words that one number takes.
     const WORDS: usize;
     /// Numbers in [0, 1), one of every [`Unit::WORDS`] words of a block.
@@ -185,8 +185,12 @@ fn below(dtype: DType, bound: f64) -> f64 {
         _ => bits - 1,
     };
     match dtype {
-        DType::Float16 => half::f16::from_bits(half_down(half::f16::from_f64(nearest).to_bits())).to_f64(),
-        DType::BFloat16 => half::bf16::from_bits(half_down(half::bf16::from_f64(nearest).to_bits())).to_f64(),
+        DType::Float16 => {
+            half::f16::from_bits(half_down(half::f16::from_f64(nearest).to_bits())).to_f64()
+        }
+        DType::BFloat16 => {
+            half::bf16::from_bits(half_down(half::bf16::from_f64(nearest).to_bits())).to_f64()
+        }
         DType::Float32 => (nearest as f32).next_down() as f64,
         _ => nearest.next_down(),
     }

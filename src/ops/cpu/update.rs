@@ -1,9 +1,11 @@
 //! One pass over a parameter, its gradient and up to two moments, updating all but the gradient.
 #![allow(unsafe_code)]
 
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::isa::{self, Body, Isa, Level};
 use super::walk::Walk;
 use super::wide::{Float, Wide, gather, scatter};
 use crate::device::team;
@@ -55,11 +57,8 @@ pub fn prepare<P: Float, R: Rule>(
         let rule = read(io)?;
         team::parallel(plan.parts, &|part| {
             let range = team::share(plan.walk.elements(), GRAIN, plan.parts, part);
-            if plan.is_direct::<P>() {
-                plan.direct::<P::Wide>(io, range, &rule);
-            } else {
-                plan.gathered::<P>(io, range, &rule);
-            }
+            let body = Part { plan: &plan, io, range, rule: &rule, like: PhantomData::<P> };
+            isa::run(Isa::active(), body);
         })
     })
 }
@@ -67,6 +66,28 @@ pub fn prepare<P: Float, R: Rule>(
 fn byte_span(meta: &Meta) -> Range<isize> {
     let (span, size) = (meta.span(), meta.dtype.size() as isize);
     span.start * size..span.end * size
+}
+
+/// One thread's part of an update.
+struct Part<'a, P, R> {
+    plan: &'a Plan,
+    io: &'a Io<'a>,
+    range: Range<usize>,
+    rule: &'a R,
+    like: PhantomData<P>,
+}
+
+impl<P: Float, R: Rule> Body for Part<'_, P, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        if self.plan.is_direct::<P>() {
+            self.plan.direct::<P::Wide>(self.io, self.range, self.rule);
+        } else {
+            self.plan.gathered::<P>(self.io, self.range, self.rule);
+        }
+    }
 }
 
 impl Plan {
@@ -104,6 +125,7 @@ impl Plan {
         P::IS_WIDE && long && inner.strides == [1; 4]
     }
 
+    #[inline(always)]
     fn direct<A: Wide>(&self, io: &Io, range: Range<usize>, rule: &impl Rule) {
         self.walk.runs(range, |at, n| {
             let moment = |m: usize| -> &mut [A] {
@@ -124,6 +146,7 @@ impl Plan {
         });
     }
 
+    #[inline(always)]
     fn gathered<P: Float>(&self, io: &Io, range: Range<usize>, rule: &impl Rule) {
         let mut buffers = [[P::Wide::default(); CHUNK]; 4];
         for start in range.clone().step_by(CHUNK) {
@@ -137,6 +160,7 @@ impl Plan {
         }
     }
 
+    #[inline(always)]
     fn load<P: Float>(&self, io: &Io, chunk: Range<usize>, to: &mut [[P::Wide; CHUNK]; 4]) {
         let strides = self.walk.inner().strides;
         let mut done = 0;
@@ -155,6 +179,7 @@ impl Plan {
         });
     }
 
+    #[inline(always)]
     fn store<P: Float>(&self, io: &Io, chunk: Range<usize>, from: &[[P::Wide; CHUNK]; 4]) {
         let strides = self.walk.inner().strides;
         let mut done = 0;

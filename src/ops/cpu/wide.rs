@@ -3,21 +3,8 @@
 
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 
+pub use super::math::Float as Wide;
 use crate::dtype::Element;
-
-/// A type with arithmetic: `f32` or `f64`.
-pub trait Wide:
-    Element
-    + PartialOrd
-    + std::ops::Neg<Output = Self>
-    + std::ops::Add<Output = Self>
-    + std::ops::Sub<Output = Self>
-    + std::ops::Mul<Output = Self>
-    + std::ops::Div<Output = Self>
-{
-    /// The square root.
-    fn sqrt(self) -> Self;
-}
 
 /// A floating-point element type.
 pub trait Float: Element {
@@ -43,10 +30,6 @@ pub trait Float: Element {
 
 macro_rules! wide {
     ($($rust:ty),*) => {$(
-        impl Wide for $rust {
-            #[inline(always)]
-            fn sqrt(self) -> Self { self.sqrt() }
-        }
         impl Float for $rust {
             type Wide = $rust;
             const IS_WIDE: bool = true;

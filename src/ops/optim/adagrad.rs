@@ -63,8 +63,8 @@ struct Step {
 impl Rule for Step {
     #[inline(always)]
     fn step<A: Wide>(&self, p: &mut [A], g: &[A], [history, _]: [&mut [A]; 2]) {
-        let [lr, eps] = [self.lr, self.eps].map(A::from_f64);
-        let decay = self.decay.map(A::from_f64);
+        let [lr, eps] = [self.lr, self.eps].map(A::of);
+        let decay = self.decay.map(A::of);
         for ((p, &g), history) in p.iter_mut().zip(g).zip(history) {
             let g = decay.map_or(g, |d| g + d * *p);
             *history = *history + g * g;

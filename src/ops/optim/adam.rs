@@ -91,10 +91,10 @@ struct Step {
 impl Rule for Step {
     #[inline(always)]
     fn step<A: Wide>(&self, p: &mut [A], g: &[A], [m, v]: [&mut [A]; 2]) {
-        let [beta1, beta2] = self.beta.map(A::from_f64);
-        let [fresh1, fresh2] = self.beta.map(|beta| A::from_f64(1.0 - beta));
-        let [rate, root, eps] = [self.rate, self.root, self.eps].map(A::from_f64);
-        let (shrink, decay) = (self.shrink.map(A::from_f64), self.decay.map(A::from_f64));
+        let [beta1, beta2] = self.beta.map(A::of);
+        let [fresh1, fresh2] = self.beta.map(|beta| A::of(1.0 - beta));
+        let [rate, root, eps] = [self.rate, self.root, self.eps].map(A::of);
+        let (shrink, decay) = (self.shrink.map(A::of), self.decay.map(A::of));
         for (((p, &g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
             let g = decay.map_or(g, |d| g + d * *p);
             *m = beta1 * *m + fresh1 * g;

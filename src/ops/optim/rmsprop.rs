@@ -65,8 +65,8 @@ struct Step {
 impl Rule for Step {
     #[inline(always)]
     fn step<A: Wide>(&self, p: &mut [A], g: &[A], [average, _]: [&mut [A]; 2]) {
-        let [lr, rho, fresh, eps] = [self.lr, self.rho, 1.0 - self.rho, self.eps].map(A::from_f64);
-        let decay = self.decay.map(A::from_f64);
+        let [lr, rho, fresh, eps] = [self.lr, self.rho, 1.0 - self.rho, self.eps].map(A::of);
+        let decay = self.decay.map(A::of);
         for ((p, &g), average) in p.iter_mut().zip(g).zip(average) {
             let g = decay.map_or(g, |d| g + d * *p);
             *average = rho * *average + fresh * (g * g);

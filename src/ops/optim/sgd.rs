@@ -90,13 +90,13 @@ struct Step {
 impl Rule for Step {
     #[inline(always)]
     fn step<A: Wide>(&self, p: &mut [A], g: &[A], [buffer, _]: [&mut [A]; 2]) {
-        let lr = A::from_f64(self.lr);
-        let decay = self.decay.map(A::from_f64);
+        let lr = A::of(self.lr);
+        let decay = self.decay.map(A::of);
         let decayed = |g: A, p: A| decay.map_or(g, |d| g + d * p);
         let Some(momentum) = self.momentum else {
             return p.iter_mut().zip(g).for_each(|(p, &g)| *p = *p - lr * decayed(g, *p));
         };
-        let [momentum, fresh] = momentum.map(A::from_f64);
+        let [momentum, fresh] = momentum.map(A::of);
         for ((p, &g), buffer) in p.iter_mut().zip(g).zip(buffer) {
             let g = decayed(g, *p);
             *buffer = momentum * *buffer + fresh * g;

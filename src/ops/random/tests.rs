@@ -86,9 +86,7 @@ fn bernoulli_numbers_of_every_dtype() {
 
 #[test]
 fn the_position_counts_the_blocks_that_were_drawn() {
-    for (dtype, dist) in
-        [(DType::Float32, uniform(0.0, 1.0)), (DType::Float64, normal(0.0, 1.0))]
-    {
+    for (dtype, dist) in [(DType::Float32, uniform(0.0, 1.0)), (DType::Float64, normal(0.0, 1.0))] {
         let first = Random { dist: dist.clone(), shape: [80].into(), dtype };
         let draws = first.draws(&[]) as f64;
         let all = draw(dist.clone(), dtype, 160, 1e6);
@@ -106,7 +104,8 @@ fn dropout_follows_the_memory_order_of_its_input() {
             let dropout = Dropout { ratio: Real(0.25) };
             let got = run_any_width(&dropout, &[x.clone(), state(1.0, 0.0)]).unwrap();
             assert_eq!(got[0].meta, x.meta.like(dtype));
-            let grad = run_any_width(&DropoutGrad { ratio: Real(0.25) }, &[x.clone(), got[1].clone()]);
+            let grad =
+                run_any_width(&DropoutGrad { ratio: Real(0.25) }, &[x.clone(), got[1].clone()]);
             assert_eq!(grad.unwrap()[0].values(), got[0].values());
             let mask = got[1].values();
             assert!((moments(&mask).0 - 0.75).abs() < 0.05);
@@ -133,7 +132,8 @@ fn dropout_at_the_ends() {
 
 #[test]
 fn attributes_are_read_and_checked() {
-    let text = r#"{"op":"random","dist":{"normal":{"mean":0,"std":1.5}},"shape":[2,3],"dtype":"float16"}"#;
+    let text =
+        r#"{"op":"random","dist":{"normal":{"mean":0,"std":1.5}},"shape":[2,3],"dtype":"float16"}"#;
     let kind: crate::ops::Kind = serde_json::from_str(text).unwrap();
     let want = Random { dist: normal(0.0, 1.5), shape: [2, 3].into(), dtype: DType::Float16 };
     assert_eq!(kind, want.into());
