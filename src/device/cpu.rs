@@ -51,9 +51,9 @@ impl Backend for Host {
         unsafe { pointer.write_bytes(0, bytes) }
     }
 
-    fn available(&self) -> usize {
+    fn available(&self, wanted: usize) -> usize {
         let credit = self.credit.load(Relaxed);
-        if credit >= MAP_BYTES {
+        if wanted <= credit {
             return credit;
         }
         let free = machine_available();

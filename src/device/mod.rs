@@ -33,8 +33,9 @@ pub trait Backend: Send + Sync {
     /// `pointer` addresses `bytes` writable bytes of this device that nobody else accesses.
     unsafe fn zero(&self, pointer: NonNull<u8>, bytes: usize);
 
-    /// How many more bytes the machine would give now.
-    fn available(&self) -> usize;
+    /// How many more bytes the machine would give; the last reading is enough where it says that
+    /// there are `wanted`.
+    fn available(&self, wanted: usize) -> usize;
 }
 
 /// Alignment of every block, in bytes: a cache line, and the widest vector register.

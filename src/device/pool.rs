@@ -100,10 +100,10 @@ impl Pool {
     }
 
     fn fresh(&self, bytes: usize) -> Result<Piece> {
-        if bytes > self.backend.available() {
+        if bytes > self.backend.available(bytes) {
             self.trim();
         }
-        let pointer = (bytes <= self.backend.available())
+        let pointer = (bytes <= self.backend.available(bytes))
             .then(|| self.backend.allocate(bytes))
             .flatten()
             .ok_or_else(|| self.out_of_memory(bytes))?;
@@ -116,7 +116,7 @@ impl Pool {
             device: self.device.into(),
             requested,
             in_use: self.ledger.in_use(),
-            available: self.backend.available(),
+            available: self.backend.available(requested),
         }
     }
 
