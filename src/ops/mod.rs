@@ -141,6 +141,7 @@ pub mod copy;
 pub mod gemm;
 pub mod host;
 pub mod optim;
+pub mod pooling;
 pub mod random;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -150,6 +151,7 @@ families! {
     gemm::Matmul,
     host::Host,
     optim::Adagrad, optim::Adam, optim::Rmsprop, optim::Sgd,
+    pooling::AvgPool2d, pooling::AvgPool2dGrad, pooling::MaxPool2d, pooling::MaxPool2dGrad,
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
 }
 

@@ -7,6 +7,7 @@ pub mod onednn_matmul;
 pub mod onednn_steps;
 pub mod panels;
 pub mod philox;
+pub mod pooling;
 pub mod portable_conv;
 pub mod portable_gemm;
 pub mod random;

@@ -55,7 +55,10 @@ impl<T> Matrix<*mut T> {
 }
 
 /// A type that sums of products are kept in.
-pub trait Sum: Element {
+pub trait Sum: Element + PartialOrd {
+    /// No value is less.
+    const LOWEST: Self;
+
     /// `c = a b`, or `c += a b` where `add`, for m x k and k x n matrices; `size` is `[m, n, k]`.
     /// The order of additions depends on sizes and strides only. Integers wrap; for them `b` and
     /// `c` must have columns side by side.
@@ -78,6 +81,8 @@ pub trait Sum: Element {
 macro_rules! float_sums {
     ($($T:ty),*) => {$(
         impl Sum for $T {
+            const LOWEST: $T = <$T>::NEG_INFINITY;
+
             unsafe fn multiply(
                 [m, n, k]: [usize; 3],
                 c: Matrix<*mut $T>,
@@ -107,6 +112,8 @@ float_sums!(f32, f64);
 macro_rules! integer_sums {
     ($($T:ty),*) => {$(
         impl Sum for $T {
+            const LOWEST: $T = <$T>::MIN;
+
             unsafe fn multiply(
                 [m, n, k]: [usize; 3],
                 c: Matrix<*mut $T>,
@@ -171,13 +178,16 @@ macro_rules! float_factors {
         impl Factor for $T {
             type Sum = <$T as Float>::Wide;
             const IN_PLACE: bool = <$T as Float>::IS_WIDE;
+            #[inline(always)]
             fn factor(self) -> Self::Sum {
                 self.widen()
             }
+            #[inline(always)]
             unsafe fn gather(from: *const $T, step: isize, to: &mut [Self::Sum]) {
                 // SAFETY: by the caller's promise.
                 unsafe { wide::gather(from, step, to) }
             }
+            #[inline(always)]
             unsafe fn scatter(from: &[Self::Sum], to: *mut $T, step: isize) {
                 // SAFETY: by the caller's promise.
                 unsafe { wide::scatter(from, to, step) }
@@ -192,15 +202,18 @@ macro_rules! integer_factors {
         impl Factor for $T {
             type Sum = $T;
             const IN_PLACE: bool = false;
+            #[inline(always)]
             fn factor(self) -> $T {
                 self
             }
+            #[inline(always)]
             unsafe fn gather(from: *const $T, step: isize, to: &mut [$T]) {
                 for (i, to) in to.iter_mut().enumerate() {
                     // SAFETY: by the caller's promise.
                     *to = unsafe { *from.offset(i as isize * step) };
                 }
             }
+            #[inline(always)]
             unsafe fn scatter(from: &[$T], to: *mut $T, step: isize) {
                 for (i, sum) in from.iter().enumerate() {
                     // SAFETY: by the caller's promise.

@@ -1,0 +1,189 @@
+//! The maximum of each window, and its gradient.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use super::super::isa::{self, Body, Isa, Level};
+use super::super::space;
+use super::super::tile::{Factor, Sum};
+use super::super::wide::{Float, Wide};
+use super::rows::Rows;
+use super::{Plan, Windows};
+use crate::device::team;
+use crate::error::{Error, Result};
+use crate::ops::{Io, Kernel, Meta, Width, kernel};
+
+/// The kernel for `io` = x, y, index. NaN is greater than all; the first of equals counts.
+///
+/// # Errors
+/// [`Error::DType`] for bool.
+pub fn max(windows: Windows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let plan = Plan::new(windows, io[0], io[1], width);
+    let index = Rows::new(io[2], plan.all_channels);
+    crate::dispatch!(number io[0].dtype, T => Ok(forward::<T>(plan, index)), else => Err(Error::dtype("max_pool2d", [io[0].dtype], "a float or integer dtype")))
+}
+
+fn forward<T: Factor>(plan: Plan, index_rows: Rows) -> Arc<dyn Kernel> {
+    let lengths = [plan.from.len(), plan.to.len(), plan.to.len()];
+    let space = space::bytes::<T::Sum>([lengths[0], lengths[1]]);
+    let own = space + space::bytes::<i32>([lengths[2]]);
+    kernel(plan.parts * own, move |io| {
+        team::parallel(plan.parts, &|part| {
+            // SAFETY: each part has its own work space.
+            let (seen, best, index) = unsafe {
+                let at = io.scratch::<u8>().add(part * own);
+                let [seen, best] = space::arrays(at, [lengths[0], lengths[1]]);
+                let [index] = space::arrays(at.add(space), [lengths[2]]);
+                (seen, best, index)
+            };
+            let (plan, index_rows) = (&plan, &index_rows);
+            let rows = Forward::<T> { plan, index_rows, io, part, seen, best, index };
+            isa::run(Isa::active(), rows);
+        })
+    })
+}
+
+struct Forward<'a, T: Factor> {
+    plan: &'a Plan,
+    index_rows: &'a Rows,
+    io: &'a Io<'a>,
+    part: usize,
+    seen: &'a mut [T::Sum],
+    best: &'a mut [T::Sum],
+    index: &'a mut [i32],
+}
+
+impl<T: Factor> Body for Forward<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        let Forward { plan, index_rows, io, part, seen, best, index } = self;
+        for (plane, row) in plan.rows(part) {
+            best.fill(T::Sum::LOWEST);
+            index.fill(-1);
+            for down in plan.windows.taps(0, row) {
+                let image_row = (plane, plan.image_row(row, down));
+                // SAFETY: input 0 is the image.
+                let seen = unsafe { plan.from.read(io.input::<T>(0), image_row, seen) };
+                for right in 0..plan.windows.kernel[1] {
+                    let tap = (down * plan.windows.kernel[1] + right) as i32;
+                    plan.windows.seen(right, plan.to.lanes(), |at, first, step| {
+                        let window = at.clone();
+                        raise(&mut best[window], &mut index[at], &seen[first..], step, tap);
+                    });
+                }
+            }
+            // SAFETY: outputs 0 and 1 are y and the index, and the row is this part's.
+            unsafe {
+                plan.to.write(io.output::<T>(0), (plane, row), best);
+                index_rows.write_index(io, (plane, row), index);
+            }
+        }
+    }
+}
+
+/// Takes what is seen where it is greater.
+#[inline(always)]
+fn raise<S: Sum>(best: &mut [S], index: &mut [i32], seen: &[S], step: usize, tap: i32) {
+    let one = |best: &mut S, index: &mut i32, x: S| {
+        // NaN is what does not equal itself.
+        #[allow(clippy::eq_op)]
+        let is_greater = (x > *best) | ((x != x) & (*best == *best)) | (*index < 0);
+        *best = if is_greater { x } else { *best };
+        *index = if is_greater { tap } else { *index };
+    };
+    let places = best.iter_mut().zip(index);
+    if step == 1 {
+        places.zip(seen).for_each(|((best, index), x)| one(best, index, *x));
+    } else {
+        places.zip(seen.iter().step_by(step)).for_each(|((best, index), x)| one(best, index, *x));
+    }
+}
+
+/// The kernel for `io` = dy, index, dx.
+///
+/// # Errors
+/// [`Error::DType`] for types that are not floats.
+pub fn max_grad(windows: Windows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let plan = Plan::new(windows, io[0], io[2], width);
+    let index = Rows::new(io[1], plan.all_channels);
+    crate::dispatch!(float io[0].dtype, T => Ok(backward::<T>(plan, index)), else => Err(Error::dtype("max_pool2d_grad", [io[0].dtype], "a float dtype")))
+}
+
+fn backward<T: Pooled>(plan: Plan, index_rows: Rows) -> Arc<dyn Kernel> {
+    let lengths = [plan.from.len(), plan.to.len(), index_rows.len()];
+    let space = space::bytes::<<T as Float>::Wide>([lengths[0], lengths[1]]);
+    let own = space + space::bytes::<i32>([lengths[2]]);
+    kernel(plan.parts * own, move |io| {
+        team::parallel(plan.parts, &|part| {
+            // SAFETY: each part has its own work space.
+            let (dy, dx, index) = unsafe {
+                let at = io.scratch::<u8>().add(part * own);
+                let [dy, dx] = space::arrays(at, [lengths[0], lengths[1]]);
+                let [index] = space::arrays(at.add(space), [lengths[2]]);
+                (dy, dx, index)
+            };
+            let (plan, index_rows) = (&plan, &index_rows);
+            let rows = Backward::<T> { plan, index_rows, io, part, dy, dx, index };
+            isa::run(Isa::active(), rows);
+        })
+    })
+}
+
+struct Backward<'a, T: Float> {
+    plan: &'a Plan,
+    index_rows: &'a Rows,
+    io: &'a Io<'a>,
+    part: usize,
+    dy: &'a mut [T::Wide],
+    dx: &'a mut [T::Wide],
+    index: &'a mut [i32],
+}
+
+impl<T: Pooled> Body for Backward<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        let Backward { plan, index_rows, io, part, dy, dx, index } = self;
+        for (plane, row) in plan.rows(part) {
+            dx.fill(Default::default());
+            for window in plan.windows.covering(0, row) {
+                // SAFETY: inputs 0 and 1 are dy and the index.
+                let dy = unsafe {
+                    index_rows.read_index(io, (plane, window), index);
+                    plan.from.read(io.input::<T>(0), (plane, window), dy)
+                };
+                let down = row + plan.windows.padding[0] - window * plan.windows.stride[0];
+                for right in 0..plan.windows.kernel[1] {
+                    let tap = (down * plan.windows.kernel[1] + right) as i32;
+                    plan.windows.seen(right, plan.to.lanes(), |at, first, step| {
+                        let window = at.clone();
+                        add_where(&mut dx[first..], step, &dy[window], &index[at], tap);
+                    });
+                }
+            }
+            // SAFETY: output 0 is the gradient, and the row is this part's.
+            unsafe { plan.to.write(io.output::<T>(0), (plane, row), dx) };
+        }
+    }
+}
+
+/// Adds dy to the places that were the maximum.
+#[inline(always)]
+fn add_where<A: Wide>(dx: &mut [A], step: usize, dy: &[A], index: &[i32], tap: i32) {
+    let one = |dx: &mut A, dy: A, index: i32| {
+        *dx = *dx + if index == tap { dy } else { A::default() };
+    };
+    let from = dy.iter().zip(index);
+    if step == 1 {
+        dx.iter_mut().zip(from).for_each(|(dx, (dy, index))| one(dx, *dy, *index));
+    } else {
+        dx.iter_mut().step_by(step).zip(from).for_each(|(dx, (dy, i))| one(dx, *dy, *i));
+    }
+}
+
+/// A float whose rows are read in the type that it computes in.
+pub trait Pooled: Float + Factor<Sum = <Self as Float>::Wide> {}
+impl<T: Float + Factor<Sum = <T as Float>::Wide>> Pooled for T {}

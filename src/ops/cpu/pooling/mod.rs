@@ -1,0 +1,55 @@
+//! Pooling: windows that slide over images, computed row by row. Every row of a result is one
+//! thread's, so the number of threads does not change a bit of it.
+
+mod average;
+mod max;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use average::{average, average_grad};
+pub use max::{max, max_grad};
+pub use rows::Windows;
+
+use std::ops::Range;
+
+use crate::device::team;
+use crate::ops::{Meta, Width};
+use rows::Rows;
+
+/// How the rows of a result are shared out.
+#[derive(Clone, Debug)]
+struct Plan {
+    windows: Windows,
+    /// Whether a row has all channels.
+    all_channels: bool,
+    from: Rows,
+    to: Rows,
+    /// Rows of a plane of the result, and of all planes.
+    height: usize,
+    rows: usize,
+    parts: usize,
+}
+
+impl Plan {
+    fn new(windows: Windows, from: &Meta, to: &Meta, width: Width) -> Plan {
+        let all_channels = Rows::prefer_channels(from);
+        let (from, rows) = (Rows::new(from, all_channels), Rows::new(to, all_channels));
+        let height = to.shape[2];
+        let count = if rows.len() == 0 { 0 } else { rows.planes(to.shape[0]) * height };
+        let parts = width.0.min(count).max(1);
+        Plan { windows, all_channels, from, to: rows, height, rows: count, parts }
+    }
+
+    /// The rows, as plane and row in it, of a part.
+    fn rows(&self, part: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let height = self.height.max(1);
+        let range: Range<usize> = team::share(self.rows, 1, self.parts, part);
+        range.map(move |row| (row / height, row % height))
+    }
+
+    /// The row of the image that a row of windows sees through `tap`.
+    fn image_row(&self, window: usize, tap: usize) -> usize {
+        window * self.windows.stride[0] + tap - self.windows.padding[0]
+    }
+}

@@ -1,0 +1,248 @@
+//! Images taken row by row, and which windows see what of a row.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use super::super::tile::Factor;
+use crate::dtype::DType;
+use crate::ops::{Io, Meta};
+
+/// How windows slide over images.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Windows {
+    /// Extents of a window.
+    pub kernel: [usize; 2],
+    /// Steps of the window.
+    pub stride: [usize; 2],
+    /// Padding above and to the left.
+    pub padding: [usize; 2],
+    /// Extents of the image.
+    pub image: [usize; 2],
+    /// How many windows there are.
+    pub output: [usize; 2],
+}
+
+impl Windows {
+    /// The windows of direction `d` whose tap `tap` lies within the image.
+    pub fn inside(&self, d: usize, tap: usize) -> Range<usize> {
+        let (stride, padding) = (self.stride[d], self.padding[d]);
+        let first = padding.saturating_sub(tap).div_ceil(stride);
+        let end = (self.image[d] + padding).saturating_sub(tap).div_ceil(stride);
+        first..end.min(self.output[d]).max(first)
+    }
+
+    /// The taps of window `window` of direction `d` that lie within the image.
+    pub fn taps(&self, d: usize, window: usize) -> Range<usize> {
+        let start = window * self.stride[d];
+        let end = (self.image[d] + self.padding[d]).saturating_sub(start).min(self.kernel[d]);
+        self.padding[d].saturating_sub(start).min(end)..end
+    }
+
+    /// The windows of direction `d` that place `at` of the image lies in.
+    pub fn covering(&self, d: usize, at: usize) -> Range<usize> {
+        let at = at + self.padding[d];
+        let first = (at + 1).saturating_sub(self.kernel[d]).div_ceil(self.stride[d]);
+        first..(at / self.stride[d] + 1).min(self.output[d]).max(first)
+    }
+
+    /// Calls `visit(windows, first, step)` for what a row of windows, of `lanes` channels, sees
+    /// of a row of the image through column `tap`: the elements `windows` of the one see the
+    /// elements from `first` on, `step` apart, of the other.
+    #[inline(always)]
+    pub fn seen(
+        &self,
+        tap: usize,
+        lanes: usize,
+        mut visit: impl FnMut(Range<usize>, usize, usize),
+    ) {
+        let (stride, inside) = (self.stride[1], self.inside(1, tap));
+        let first = |window: usize| window * stride + tap - self.padding[1];
+        if inside.is_empty() {
+            return;
+        }
+        if lanes == 1 {
+            visit(inside.clone(), first(inside.start), stride);
+        } else if stride == 1 {
+            visit(inside.start * lanes..inside.end * lanes, first(inside.start) * lanes, 1);
+        } else {
+            inside.for_each(|w| visit(w * lanes..(w + 1) * lanes, first(w) * lanes, 1));
+        }
+    }
+}
+
+/// One row of an image, or that of all its channels where they lie side by side: a matrix of
+/// columns times lanes.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    dtype: DType,
+    strides: [isize; 4],
+    channels: usize,
+    columns: usize,
+    lanes: usize,
+}
+
+impl Rows {
+    /// Whether rows of this tensor are best taken with all their channels.
+    pub fn prefer_channels(meta: &Meta) -> bool {
+        let [channel, column] = [1, 3].map(|d| meta.strides[d].unsigned_abs());
+        meta.shape[1] > 1 && channel < column
+    }
+
+    /// The rows of a tensor, each with all channels or with one.
+    pub fn new(meta: &Meta, all_channels: bool) -> Rows {
+        let channels = meta.shape[1];
+        Rows {
+            dtype: meta.dtype,
+            strides: [0, 1, 2, 3].map(|d| meta.strides[d]),
+            channels,
+            columns: meta.shape[3],
+            lanes: if all_channels { channels } else { 1 },
+        }
+    }
+
+    /// Elements of a row.
+    pub fn len(&self) -> usize {
+        self.columns * self.lanes
+    }
+
+    /// How many channels a row has.
+    pub fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// How many planes of rows `images` images have.
+    pub fn planes(&self, images: usize) -> usize {
+        images * self.channels / self.lanes.max(1)
+    }
+
+    fn offset(&self, plane: usize, row: usize) -> isize {
+        let [n, c, h, _] = self.strides;
+        let each = (self.channels / self.lanes.max(1)).max(1);
+        (plane / each) as isize * n + (plane % each) as isize * c + row as isize * h
+    }
+
+    /// How many runs a row is made of, the step between them, the length of a run and the step
+    /// within it.
+    fn runs(&self) -> (usize, isize, usize, isize) {
+        let [_, c, _, w] = self.strides;
+        if self.lanes == 1 {
+            (1, 0, self.columns, w)
+        } else if w == c * self.lanes as isize {
+            (1, 0, self.len(), c)
+        } else {
+            (self.columns, w, self.lanes, c)
+        }
+    }
+
+    /// A row: where it lies if it can be read there, else copied into `buffer`.
+    ///
+    /// # Safety
+    /// `at` addresses the first element of such a tensor, which can be read.
+    #[inline(always)]
+    pub unsafe fn read<'a, T: Factor>(
+        &self,
+        at: *const T,
+        (plane, row): (usize, usize),
+        buffer: &'a mut [T::Sum],
+    ) -> &'a [T::Sum] {
+        let at = at.wrapping_offset(self.offset(plane, row));
+        let (runs, _, length, step) = self.runs();
+        if T::IN_PLACE && runs == 1 && step == 1 {
+            // SAFETY: by the caller's promise; in place means that both types are one.
+            return unsafe { std::slice::from_raw_parts(at.cast(), length) };
+        }
+        // SAFETY: as above; the row starts where it starts.
+        unsafe { self.copy_runs(at, buffer) };
+        &buffer[..self.len()]
+    }
+
+    /// Copies a row into `to`.
+    ///
+    /// # Safety
+    /// As for [`Rows::read`].
+    #[inline(always)]
+    pub unsafe fn copy<T: Factor>(
+        &self,
+        at: *const T,
+        (plane, row): (usize, usize),
+        to: &mut [T::Sum],
+    ) {
+        // SAFETY: by the caller's promise.
+        unsafe { self.copy_runs(at.wrapping_offset(self.offset(plane, row)), to) };
+    }
+
+    /// # Safety
+    /// `at` addresses the first element of a row, which can be read.
+    #[inline(always)]
+    unsafe fn copy_runs<T: Factor>(&self, at: *const T, to: &mut [T::Sum]) {
+        let (_, between, length, step) = self.runs();
+        for (i, run) in to[..self.len()].chunks_exact_mut(length.max(1)).enumerate() {
+            // SAFETY: by the caller's promise.
+            unsafe { T::gather(at.wrapping_offset(i as isize * between), step, run) };
+        }
+    }
+
+    /// Writes a row.
+    ///
+    /// # Safety
+    /// `at` addresses the first element of such a tensor, and nobody else accesses the row.
+    #[inline(always)]
+    pub unsafe fn write<T: Factor>(
+        &self,
+        at: *mut T,
+        (plane, row): (usize, usize),
+        from: &[T::Sum],
+    ) {
+        let at = at.wrapping_offset(self.offset(plane, row));
+        let (_, between, length, step) = self.runs();
+        for (i, run) in from[..self.len()].chunks_exact(length.max(1)).enumerate() {
+            // SAFETY: by the caller's promise.
+            unsafe { T::scatter(run, at.wrapping_offset(i as isize * between), step) };
+        }
+    }
+
+    /// Writes a row of whole numbers, of type uint8 or int32.
+    ///
+    /// # Safety
+    /// As for [`Rows::write`].
+    #[inline(always)]
+    pub unsafe fn write_index(&self, io: &Io, row: (usize, usize), from: &[i32]) {
+        if self.dtype == DType::UInt8 {
+            let at = io.output::<u8>(1);
+            // SAFETY: by the caller's promise.
+            self.places(row, |i, place| unsafe { *at.wrapping_offset(place) = from[i] as u8 });
+        } else {
+            let at = io.output::<i32>(1);
+            // SAFETY: by the caller's promise.
+            self.places(row, |i, place| unsafe { *at.wrapping_offset(place) = from[i] });
+        }
+    }
+
+    /// Copies a row of whole numbers, of type uint8 or int32, into `to`.
+    ///
+    /// # Safety
+    /// As for [`Rows::read`].
+    #[inline(always)]
+    pub unsafe fn read_index(&self, io: &Io, row: (usize, usize), to: &mut [i32]) {
+        if self.dtype == DType::UInt8 {
+            let at = io.input::<u8>(1);
+            // SAFETY: by the caller's promise.
+            self.places(row, |i, place| to[i] = unsafe { *at.wrapping_offset(place) } as i32);
+        } else {
+            let at = io.input::<i32>(1);
+            // SAFETY: by the caller's promise.
+            self.places(row, |i, place| to[i] = unsafe { *at.wrapping_offset(place) });
+        }
+    }
+
+    /// Calls `visit(i, place)` for each element of a row.
+    #[inline(always)]
+    fn places(&self, (plane, row): (usize, usize), mut visit: impl FnMut(usize, isize)) {
+        let start = self.offset(plane, row);
+        let (runs, between, length, step) = self.runs();
+        for i in 0..runs {
+            let start = start + i as isize * between;
+            (0..length).for_each(|j| visit(i * length + j, start + j as isize * step));
+        }
+    }
+}

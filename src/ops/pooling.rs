@@ -1,0 +1,229 @@
+//! Pooling over windows of images (ONNX MaxPool and AveragePool).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::pooling::{self, Windows};
+use super::geometry::Geometry;
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// How windows slide over an image.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Window {
+    /// Extents of the window.
+    pub kernel: [usize; 2],
+    /// Steps of the window, down and right.
+    pub stride: [usize; 2],
+    /// What is added around the image: top, left, bottom, right. Less than the window.
+    pub padding: [usize; 4],
+}
+
+impl Window {
+    /// The windows over images of this size, checked.
+    fn over(&self, op: &'static str, image: [usize; 2]) -> Result<Windows> {
+        let (kernel, stride, padding) = (self.kernel, self.stride, self.padding);
+        let geometry = Geometry { stride, padding, dilation: [1; 2], groups: 1 };
+        let output = geometry.output(op, image, kernel)?;
+        let full = |d: usize| padding[d] < kernel[d % 2];
+        crate::ensure!(
+            (0..4).all(full),
+            Error::value(op, format!("padding {padding:?}"), format!("less than {kernel:?}"))
+        );
+        let fits = image.iter().all(|&n| n > 0) && kernel[0].saturating_mul(kernel[1]) < 1 << 31;
+        let got = || format!("window {kernel:?} on image {image:?}");
+        let want = "an image of at least one place and a window of less than 2^31";
+        crate::ensure!(fits, Error::value(op, got(), want));
+        Ok(Windows { kernel, stride, padding: [padding[0], padding[1]], image, output })
+    }
+
+    /// The type that stores a place within the window.
+    fn index(&self) -> DType {
+        if self.kernel[0] * self.kernel[1] <= 256 { DType::UInt8 } else { DType::Int32 }
+    }
+
+    fn cost(&self, io: &[&Meta], windows: &Meta) -> Cost {
+        let taps = (self.kernel[0] * self.kernel[1]) as u64;
+        let bytes = io.iter().map(|m| m.bytes() as u64).sum();
+        Cost { flops: 2 * taps * windows.numel() as u64, bytes }
+    }
+}
+
+/// Checks that a tensor is N x C x H x W of a type that is allowed.
+fn images(op: &'static str, x: &Meta, integers: bool) -> Result<[usize; 4]> {
+    let is_allowed = x.dtype.is_float() || integers && x.dtype.is_int();
+    let want = if integers { "a float or integer dtype" } else { "a float dtype" };
+    crate::ensure!(is_allowed, Error::dtype(op, [x.dtype], want));
+    let shape = <[usize; 4]>::try_from(&*x.shape);
+    shape.map_err(|_| Error::shape(op, [&x.shape], "(N, C, H, W)"))
+}
+
+/// Images of another size in the memory order of `x`.
+fn resized(x: &Meta, [h, w]: [usize; 2]) -> Meta {
+    let shape = x.shape.with(2, h).with(3, w);
+    Meta { dtype: x.dtype, strides: shape.dense_like(&x.strides), shape }
+}
+
+/// Checks that dy has the size of the windows over images of `size`.
+fn check_windows(op: &'static str, windows: &Windows, dy: &Meta) -> Result<()> {
+    let [h, w] = windows.output;
+    let want: Shape = dy.shape.with(2, h).with(3, w);
+    crate::ensure!(dy.shape == want, Error::shape(op, [&dy.shape], format!("{want}")));
+    Ok(())
+}
+
+/// The greatest element of each window, and its place within the window: input x (N, C, H, W),
+/// outputs y and index (N, C, H', W'), both in the memory order of x. NaN is greater than all, of
+/// equal elements the first counts, padding never does. The index is uint8, int32 where the
+/// window has more than 256 places. Integers are allowed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct MaxPool2d {
+    /// How the windows slide.
+    #[serde(flatten)]
+    pub window: Window,
+}
+
+/// The gradient of [`MaxPool2d`]: inputs dy and index, output dx (N, C, h, w).
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct MaxPool2dGrad {
+    /// How the windows slide.
+    #[serde(flatten)]
+    pub window: Window,
+    /// Height and width of the image.
+    pub size: [usize; 2],
+}
+
+/// The mean of each window: input x (N, C, H, W), output y (N, C, H', W') in the memory order of
+/// x. Floats only; float16 and bfloat16 are summed in float32.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct AvgPool2d {
+    /// How the windows slide.
+    #[serde(flatten)]
+    pub window: Window,
+    /// Whether padding counts as zeros; otherwise the mean is over real elements.
+    pub count_include_pad: bool,
+}
+
+/// The gradient of [`AvgPool2d`]: input dy, output dx (N, C, h, w).
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct AvgPool2dGrad {
+    /// How the windows slide.
+    #[serde(flatten)]
+    pub window: Window,
+    /// Whether padding counts as zeros.
+    pub count_include_pad: bool,
+    /// Height and width of the image.
+    pub size: [usize; 2],
+}
+
+macro_rules! catalog {
+    ($($family:ident => $name:literal),*) => {$(
+        impl Catalog for $family {
+            fn names() -> Vec<&'static str> {
+                vec![$name]
+            }
+        }
+    )*};
+}
+catalog!(
+    MaxPool2d => "max_pool2d", MaxPool2dGrad => "max_pool2d_grad",
+    AvgPool2d => "avg_pool2d", AvgPool2dGrad => "avg_pool2d_grad"
+);
+
+impl Family for MaxPool2d {
+    fn name(&self) -> &'static str {
+        "max_pool2d"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x] = exactly(self.name(), inputs)?;
+        let [_, _, h, w] = images(self.name(), x, true)?;
+        let y = resized(x, self.window.over(self.name(), [h, w])?.output);
+        let index = Meta { dtype: self.window.index(), ..y.clone() };
+        Ok(smallvec::smallvec![y, index])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        self.window.cost(io, io[1])
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let image = [io[0].shape[2], io[0].shape[3]];
+        pooling::max(self.window.over(self.name(), image)?, io, width)
+    }
+}
+
+impl Family for MaxPool2dGrad {
+    fn name(&self) -> &'static str {
+        "max_pool2d_grad"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [dy, index] = exactly(self.name(), inputs)?;
+        images(self.name(), dy, false)?;
+        check_windows(self.name(), &self.window.over(self.name(), self.size)?, dy)?;
+        let want = || format!("an index of shape {}", dy.shape);
+        crate::ensure!(index.shape == dy.shape, Error::shape(self.name(), [&index.shape], want()));
+        let want = self.window.index();
+        crate::ensure!(
+            index.dtype == want,
+            Error::dtype(self.name(), [index.dtype], format!("an index of dtype {want}"))
+        );
+        Ok(smallvec::smallvec![resized(dy, self.size)])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        self.window.cost(io, io[0])
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        pooling::max_grad(self.window.over(self.name(), self.size)?, io, width)
+    }
+}
+
+impl Family for AvgPool2d {
+    fn name(&self) -> &'static str {
+        "avg_pool2d"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x] = exactly(self.name(), inputs)?;
+        let [_, _, h, w] = images(self.name(), x, false)?;
+        Ok(smallvec::smallvec![resized(x, self.window.over(self.name(), [h, w])?.output)])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        self.window.cost(io, io[1])
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let image = [io[0].shape[2], io[0].shape[3]];
+        let windows = self.window.over(self.name(), image)?;
+        pooling::average(windows, self.count_include_pad, io, width)
+    }
+}
+
+impl Family for AvgPool2dGrad {
+    fn name(&self) -> &'static str {
+        "avg_pool2d_grad"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [dy] = exactly(self.name(), inputs)?;
+        images(self.name(), dy, false)?;
+        check_windows(self.name(), &self.window.over(self.name(), self.size)?, dy)?;
+        Ok(smallvec::smallvec![resized(dy, self.size)])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        self.window.cost(io, io[0])
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let windows = self.window.over(self.name(), self.size)?;
+        pooling::average_grad(windows, self.count_include_pad, io, width)
+    }
+}
