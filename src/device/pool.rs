@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::ledger::{Account, Ledger};
-use super::{ALIGNMENT, Backend};
+use super::{ALIGNMENT, Backend, process};
 use crate::error::{Error, Result};
 
 /// Memory that came from the pool and must return to it.
@@ -81,6 +81,9 @@ impl Pool {
 
     /// Takes a piece back and keeps it for the next request of its size class.
     pub fn give(&self, piece: Piece, account: Account) {
+        if process::is_orphan() {
+            return; // the lists' lock may never be released; the memory goes with the process
+        }
         self.ledger.release(account, piece.bytes);
         self.ledger.charge(Account::Pool, piece.bytes);
         self.free().entry(piece.bytes).or_default().push(piece);

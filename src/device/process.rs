@@ -17,7 +17,7 @@ pub fn check(op: &'static str) -> Result<()> {
         watch();
         USED.store(true, Relaxed);
     }
-    if ORPHANED.load(Relaxed) {
+    if is_orphan() {
         return Err(Error::Device {
             op: op.into(),
             message: "this process was forked from one that already ran operations, so its \
@@ -26,6 +26,12 @@ pub fn check(op: &'static str) -> Result<()> {
         });
     }
     Ok(())
+}
+
+/// Whether this is a child forked from a process that used the engine. A thread that the fork left
+/// behind may have held any lock, so nothing here may wait for one.
+pub fn is_orphan() -> bool {
+    ORPHANED.load(Relaxed)
 }
 
 extern "C" fn in_child() {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use smallvec::SmallVec;
 
-use crate::device::{Device, cpu};
+use crate::device::{Device, cpu, process};
 use crate::error::{Error, Result};
 use crate::view::View;
 use kernels::Kernels;
@@ -37,11 +37,12 @@ pub fn cpu() -> &'static Engine {
     CPU.get_or_init(|| Engine::new(cpu::device().clone()))
 }
 
-/// The engine of a device.
+/// The engine of a device. Whoever asks here first never waits for a lock in a forked child.
 ///
 /// # Errors
-/// [`Error::Device`] where the device has none.
+/// [`Error::Device`] where the device has none, or in a child forked from a process that used it.
 pub fn of(device: &Device) -> Result<&'static Engine> {
+    process::check("engine")?;
     if device.id() == cpu::device().id() {
         return Ok(cpu());
     }

@@ -27,8 +27,9 @@ struct Site {
 }
 
 impl Site {
-    fn of(views: &[View]) -> PyResult<Site> {
-        let engine = engine::of(views.first().map_or(cpu::device(), |v| v.block.device()))?;
+    fn of(kind: &Kind, views: &[View]) -> crate::Result<Site> {
+        let device = views.first().map_or(cpu::device(), |v| v.block.device());
+        let engine = engine::of(device).map_err(|error| error.in_op(kind.family().name()))?;
         let bytes: usize = views.iter().map(|v| v.meta.bytes()).sum();
         Ok(Site { engine, short: bytes < SHORT_BYTES })
     }
@@ -86,7 +87,7 @@ impl Op {
     fn __call__<'py>(&self, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
         let views = views(inputs.iter_borrowed())?;
-        let site = Site::of(&views)?;
+        let site = Site::of(&self.kind, &views)?;
         let made = self.run(py, site, |engine, turn| engine.submit(turn, &self.kind, views))?;
         self.results(py, made)
     }
@@ -100,7 +101,7 @@ impl Op {
     ) -> PyResult<()> {
         let from = views(inputs.iter().map(|t| t.as_borrowed()))?;
         let to = views(outputs.iter().map(|t| t.as_borrowed()))?;
-        let site = Site::of(&to)?;
+        let site = Site::of(&self.kind, &to)?;
         self.run(py, site, |engine, turn| engine.submit_into(turn, &self.kind, from, &to))
     }
 }
