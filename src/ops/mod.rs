@@ -143,6 +143,7 @@ pub mod host;
 pub mod optim;
 pub mod pooling;
 pub mod random;
+pub mod reduce;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -153,6 +154,7 @@ families! {
     optim::Adagrad, optim::Adam, optim::Rmsprop, optim::Sgd,
     pooling::AvgPool2d, pooling::AvgPool2dGrad, pooling::MaxPool2d, pooling::MaxPool2dGrad,
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
+    reduce::Reduce,
 }
 
 /// An operation: a kind, and the views that it reads and writes.

@@ -11,6 +11,8 @@ pub mod pooling;
 pub mod portable_conv;
 pub mod portable_gemm;
 pub mod random;
+pub mod reduce;
+pub mod reduce_fold;
 pub mod space;
 pub mod tile;
 pub mod update;

@@ -62,6 +62,12 @@ impl<const N: usize> Walk<N> {
         self.dims[self.dims.len() - 1]
     }
 
+    /// The walk over all but the innermost dimension, and that dimension.
+    pub fn split_inner(mut self) -> (Self, Dim<N>) {
+        let inner = self.dims.pop().expect("a walk has a dimension");
+        (Walk::new(self.dims), inner)
+    }
+
     /// Calls `run(offsets, length)` for every run along the innermost dimension that the
     /// elements `range` (counted in walking order) are made of; `offsets` are the places of a
     /// run's first element in each tensor.

@@ -1,0 +1,149 @@
+//! Reductions: sum, mean, max, min, prod, argmax, argmin, any, all.
+
+mod dispatch;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use dispatch::Job;
+
+/// What a reduction computes, with NumPy's rules for NaN and for nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReduceFn {
+    /// The sum in the input's dtype (int64 for bool); integers wrap. 0 of nothing.
+    Sum,
+    /// The mean of floats. NaN of nothing.
+    Mean,
+    /// The greatest value, or NaN if there is one. Needs a value.
+    Max,
+    /// The least value, or NaN if there is one. Needs a value.
+    Min,
+    /// The product in the input's dtype (int64 for bool); integers wrap. 1 of nothing.
+    Prod,
+    /// Where the first greatest value (or NaN) is, int64. Needs a value.
+    Argmax,
+    /// Where the first least value (or NaN) is, int64. Needs a value.
+    Argmin,
+    /// Whether any value is not zero, bool.
+    Any,
+    /// Whether no value is zero, bool.
+    All,
+}
+
+impl ReduceFn {
+    const ALL: [ReduceFn; 9] = {
+        use ReduceFn::*;
+        [Sum, Mean, Max, Min, Prod, Argmax, Argmin, Any, All]
+    };
+
+    fn name(self) -> &'static str {
+        match self {
+            ReduceFn::Sum => "sum",
+            ReduceFn::Mean => "mean",
+            ReduceFn::Max => "max",
+            ReduceFn::Min => "min",
+            ReduceFn::Prod => "prod",
+            ReduceFn::Argmax => "argmax",
+            ReduceFn::Argmin => "argmin",
+            ReduceFn::Any => "any",
+            ReduceFn::All => "all",
+        }
+    }
+
+    fn is_place(self) -> bool {
+        matches!(self, ReduceFn::Argmax | ReduceFn::Argmin)
+    }
+
+    fn needs_a_value(self) -> bool {
+        self.is_place() || matches!(self, ReduceFn::Max | ReduceFn::Min)
+    }
+
+    fn result(self, dtype: DType) -> DType {
+        match self {
+            ReduceFn::Sum | ReduceFn::Prod if dtype == DType::Bool => DType::Int64,
+            ReduceFn::Argmax | ReduceFn::Argmin => DType::Int64,
+            ReduceFn::Any | ReduceFn::All => DType::Bool,
+            _ => dtype,
+        }
+    }
+}
+
+/// x -> y: one value for all elements along some axes (ONNX `ReduceSum`, `ReduceMean`, ...,
+/// `ArgMax`). The result is row-major. Indices are those of the one axis, or of the flattened
+/// tensor where all axes are reduced.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Reduce {
+    /// What is computed.
+    pub f: ReduceFn,
+    /// Which axes are reduced; none named means all.
+    pub axes: SmallVec<[i64; 4]>,
+    /// Whether reduced axes stay, with extent 1.
+    pub keepdims: bool,
+}
+
+impl Catalog for Reduce {
+    fn names() -> Vec<&'static str> {
+        ReduceFn::ALL.map(ReduceFn::name).to_vec()
+    }
+}
+
+impl Family for Reduce {
+    fn name(&self) -> &'static str {
+        self.f.name()
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x] = exactly(self.name(), inputs)?;
+        let axes = x.shape.axes(self.name(), &self.axes)?;
+        self.check(x, &axes)?;
+        let kept = |d: &usize| !axes.contains(d);
+        let shape: Shape = if self.keepdims {
+            (0..x.shape.rank()).map(|d| if kept(&d) { x.shape[d] } else { 1 }).collect()
+        } else {
+            (0..x.shape.rank()).filter(kept).map(|d| x.shape[d]).collect()
+        };
+        Ok(smallvec::smallvec![Meta::new(self.f.result(x.dtype), shape)])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 2)
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let x = io[0];
+        let axes = x.shape.axes(self.name(), &self.axes)?;
+        let (result, ordered) = (io[1].dtype, self.f.is_place());
+        let job = Job { x, axes: &axes, result, ordered, width };
+        Ok(crate::dispatch!(x.dtype, T => job.of::<T>(self.f)))
+    }
+}
+
+impl Reduce {
+    fn check(&self, x: &Meta, axes: &[usize]) -> Result<()> {
+        let name = self.name();
+        crate::ensure!(
+            self.f != ReduceFn::Mean || x.dtype.is_float(),
+            Error::dtype(name, [x.dtype], "a float dtype")
+        );
+        crate::ensure!(
+            !self.f.is_place() || axes.len() == 1 || axes.len() == x.shape.rank(),
+            Error::value(name, format!("axes {:?}", self.axes), "one axis, or all of them")
+        );
+        let count: usize = axes.iter().map(|&a| x.shape[a]).product();
+        let got = || format!("no values: shape {} over axes {axes:?}", x.shape);
+        crate::ensure!(
+            count > 0 || !self.f.needs_a_value(),
+            Error::value(name, got(), "at least one value")
+        );
+        Ok(())
+    }
+}
