@@ -1,0 +1,195 @@
+"""Trains a convolutional network on handwritten digits.
+
+    python examples/digits.py                          # scikit-learn's 1797 digits of 8x8
+    python examples/digits.py --seeds 0 1 2 3 4        # the mean accuracy over five seeds
+    python examples/digits.py --data DIR --epochs 5    # MNIST or Fashion-MNIST from IDX files
+
+Answers with exit status 1 if the mean accuracy on the held-out digits is below `--target`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import NamedTuple
+
+import numpy as np
+from singa_rs import data, device, layer, metric, module, opt, tensor
+
+HELD_OUT = 360
+
+
+class Digits(NamedTuple):
+    """Images (N, 1, H, W) in [0, 1] and labels (N,)."""
+
+    x: np.ndarray
+    y: np.ndarray
+    test_x: np.ndarray
+    test_y: np.ndarray
+
+
+class Net(module.Module):
+    """Two convolutions, pooling, a third, pooling, two dense layers."""
+
+    def __init__(self, classes: int, width: int, optimizer: opt.Optimizer) -> None:
+        super().__init__()
+        self.features = layer.Sequential(
+            *self._block(width),
+            *self._block(width),
+            layer.MaxPool2d(2),
+            *self._block(2 * width),
+            layer.MaxPool2d(2),
+            layer.Flatten(),
+        )
+        self.classifier = layer.Sequential(
+            layer.Dropout(0.25),
+            layer.Linear(4 * width, activation="RELU", kernel_init="he_normal"),
+            layer.Dropout(0.25),
+            layer.Linear(classes),
+        )
+        self.loss = layer.SoftMaxCrossEntropy()
+        self.optimizer = optimizer
+
+    @staticmethod
+    def _block(width: int) -> list[layer.Layer]:
+        conv = layer.Conv2d(width, 3, padding=1, bias=False, kernel_init="he_normal")
+        return [conv, layer.BatchNorm2d(), layer.ReLU()]
+
+    def forward(self, x: tensor.Tensor) -> tensor.Tensor:
+        """Images (N, 1, H, W) -> (N, classes), before the softmax."""
+        return self.classifier(self.features(x))
+
+    def train_one_batch(
+        self, x: tensor.Tensor, y: tensor.Tensor
+    ) -> tuple[tensor.Tensor, tensor.Tensor]:
+        """One step; the outputs and the loss before it."""
+        out = self.forward(x)
+        loss = self.loss(out, y)
+        self.optimizer(loss)
+        return out, loss
+
+
+def load_digits() -> Digits:
+    """scikit-learn's bundled digits; the same 360 are held out whatever the seed."""
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    x = (bunch.images[:, None] / 16).astype(np.float32)
+    y = bunch.target.astype(np.int32)
+    order = np.random.default_rng(0).permutation(len(x))
+    held, kept = order[:HELD_OUT], order[HELD_OUT:]
+    return Digits(x[kept], y[kept], x[held], y[held])
+
+
+def shifted(images: np.ndarray, rng: np.random.Generator, most: float) -> np.ndarray:
+    """Each image moved by up to `most` <= 1 pixels in both directions, by interpolation."""
+    for axis in (2, 3):
+        by = rng.uniform(-most, most, (len(images), 1, 1, 1)).astype(np.float32)
+        pad = [(1, 1) if a == axis else (0, 0) for a in range(4)]
+        padded, size = np.pad(images, pad), images.shape[axis]
+        before, after = padded.take(range(size), axis), padded.take(range(2, size + 2), axis)
+        images = (1 - abs(by)) * images + np.maximum(by, 0) * before + np.maximum(-by, 0) * after
+    return images
+
+
+class Progress:
+    """A bar on a terminal, a line per epoch elsewhere."""
+
+    def __init__(self, epochs: int, images: int) -> None:
+        self.epochs, self.images = epochs, images
+        self.bar = None
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=epochs * images, unit="image", unit_scale=True)
+
+    def batch(self, images: int) -> None:
+        """So many more images were seen."""
+        if self.bar:
+            self.bar.update(images)
+
+    def epoch(self, number: int, loss: float, accuracy: float, speed: float) -> None:
+        """An epoch is over."""
+        if self.bar:
+            self.bar.set_postfix(loss=f"{loss:.4f}", accuracy=f"{accuracy:.2%}")
+        else:
+            print(
+                f"epoch {number:2}/{self.epochs}  loss {loss:.4f}  "
+                f"test accuracy {accuracy:.2%}  {speed:,.0f} images/s",
+                flush=True,
+            )
+
+    def close(self) -> None:
+        """Leaves the bar as it is."""
+        if self.bar:
+            self.bar.close()
+
+
+def evaluate(model: Net, x: np.ndarray, y: np.ndarray) -> float:
+    """The share of images that the model gets right."""
+    model.eval()
+    hits = [metric.Accuracy().forward(model(bx), by) for bx, by in data.batches(x, y, size=512)]
+    return float(np.concatenate(hits).mean())
+
+
+def train(digits: Digits, seed: int, args: argparse.Namespace) -> float:
+    """Trains a new model and answers its accuracy on the held-out images after the last epoch."""
+    device.get_default_device().set_seed(seed)
+    rng = np.random.default_rng(seed)
+    steps = args.epochs * (len(digits.x) // args.batch)
+    lr = opt.ExponentialDecay(args.lr, decay_steps=max(1, steps), decay_rate=0.02)
+    model = Net(int(digits.y.max()) + 1, args.width, opt.Adam(lr))
+    progress = Progress(args.epochs, len(digits.x) // args.batch * args.batch)
+    accuracy = 0.0
+    for epoch in range(1, args.epochs + 1):
+        model.train()
+        start, losses = time.perf_counter(), []
+        for x, y in data.batches(digits.x, digits.y, size=args.batch, rng=rng, partial=False):
+            _, loss = model(shifted(x, rng, args.shift), y)
+            losses.append(loss.item())
+            progress.batch(len(x))
+        speed = len(losses) * args.batch / (time.perf_counter() - start)
+        accuracy = evaluate(model, digits.test_x, digits.test_y)
+        progress.epoch(epoch, float(np.mean(losses)), accuracy, speed)
+    progress.close()
+    if args.summary:
+        print(model.summary())
+    return accuracy
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add = parser.add_argument
+    add(
+        "--data", metavar="DIR", help="a folder of IDX files (MNIST, Fashion-MNIST), gzipped or not"
+    )
+    add("--seeds", type=int, nargs="+", default=[0], metavar="SEED", help="train once for each")
+    add("--seed", type=int, nargs=1, dest="seeds", metavar="SEED", help="train once")
+    add("--epochs", type=int, default=25)
+    add("--batch", type=int, default=32)
+    add("--lr", type=float, default=0.002, help="at the start; it falls to a fiftieth of that")
+    add("--shift", type=float, default=0.6, help="pixels by which training images are moved")
+    add("--width", type=int, default=32, help="channels of the first convolution")
+    add("--target", type=float, default=0.985, help="the least mean accuracy")
+    add("--summary", action="store_true", help="print the table of layers")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Trains for every seed; the exit status."""
+    args = arguments()
+    digits = Digits(*data.load_mnist(args.data)) if args.data else load_digits()
+    print(f"{len(digits.x)} digits to train on, {len(digits.test_x)} held out")
+    accuracies = []
+    for seed in args.seeds:
+        accuracies.append(train(digits, seed, args))
+        print(f"seed {seed}: test accuracy {accuracies[-1]:.2%}")
+    mean = float(np.mean(accuracies))
+    print(f"mean test accuracy over {len(accuracies)} seeds: {mean:.2%}, target {args.target:.2%}")
+    return 0 if mean >= args.target else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""What happens around a call of a module's methods."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import autograd, tensor
+from .layer.base import with_place
+from .layer.tree import now
+
+if TYPE_CHECKING:
+    from .module import Module
+
+
+def _admit(value: Any, to: Any) -> Any:
+    """An argument with its NumPy arrays copied to the model's device."""
+    if isinstance(value, np.ndarray):
+        return tensor.from_numpy(value, to)
+    if type(value) in (list, tuple):
+        return type(value)(_admit(one, to) for one in value)
+    if type(value) is dict:
+        return {key: _admit(one, to) for key, one in value.items()}
+    return value
+
+
+def _holds_array(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return any(map(_holds_array, value))
+    if type(value) is dict:
+        return any(map(_holds_array, value.values()))
+    return isinstance(value, np.ndarray)
+
+
+def wrap_entry(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """`forward`, `train_one_batch` and the like: takes NumPy arrays, runs in the module's mode."""
+
+    @wraps(function)
+    def entry(self: Module, *args: Any, **kwargs: Any) -> Any:
+        if _holds_array(args) or _holds_array(kwargs):
+            args, kwargs = _admit(args, self.device), _admit(kwargs, self.device)
+        if now.running:
+            return function(self, *args, **kwargs)
+        with autograd._training_scope(self._mode(name)):
+            return function(self, *args, **kwargs)
+
+    return entry
+
+
+def wrap_step(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`train_one_batch`: the layers called within it belong to the module."""
+
+    @wraps(function)
+    def step(self: Module, *args: Any, **kwargs: Any) -> Any:
+        with_place(self)
+        now.running.append(self)
+        try:
+            return function(self, *args, **kwargs)
+        finally:
+            now.running.pop()
+
+    return step
+
+
+def wrap_deprecated(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    @wraps(function)
+    def old(self: Module, *args: Any, **kwargs: Any) -> Any:
+        message = f"{type(self).__name__}.{name}: define train_one_batch instead"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return function(self, *args, **kwargs)
+
+    return old

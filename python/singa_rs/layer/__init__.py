@@ -1,0 +1,71 @@
+"""Layers. Names and arguments as in SINGA's `layer`."""
+
+from .activation import (
+    ELU,
+    GELU,
+    SELU,
+    HardSigmoid,
+    LeakyReLU,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    SoftMax,
+    SoftPlus,
+    SoftSign,
+    Tanh,
+)
+from .base import Layer
+from .container import Sequential
+from .conv import Conv2d, SeparableConv2d
+from .embedding import Embedding
+from .linear import Gemm, Linear
+from .loss import (
+    BinaryCrossEntropy,
+    CrossEntropy,
+    MeanSquareError,
+    RankingLoss,
+    SoftMaxCrossEntropy,
+)
+from .norm import BatchNorm2d
+from .pooling import AvgPool1d, AvgPool2d, GlobalAvgPool2d, MaxPool1d, MaxPool2d, Pooling2d
+from .shape import Add, Cat, Dropout, Flatten, Reshape
+
+__all__ = [
+    "ELU",
+    "GELU",
+    "SELU",
+    "Add",
+    "AvgPool1d",
+    "AvgPool2d",
+    "BatchNorm2d",
+    "BinaryCrossEntropy",
+    "Cat",
+    "Conv2d",
+    "CrossEntropy",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "Gemm",
+    "GlobalAvgPool2d",
+    "HardSigmoid",
+    "Layer",
+    "LeakyReLU",
+    "Linear",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MeanSquareError",
+    "Pooling2d",
+    "RankingLoss",
+    "ReLU",
+    "Reshape",
+    "SELU",
+    "SeparableConv2d",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "SoftMax",
+    "SoftMaxCrossEntropy",
+    "SoftPlus",
+    "SoftSign",
+    "Tanh",
+]

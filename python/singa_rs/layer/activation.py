@@ -1,0 +1,164 @@
+"""Activations as layers, and by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import autograd
+from ..tensor import Tensor
+from .base import Layer
+from .check import count, number
+
+Activation = Callable[[Tensor], Tensor]
+
+
+class ReLU(Layer):
+    """max(x, 0)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.relu(x)
+
+
+class Sigmoid(Layer):
+    """1 / (1 + exp(-x))."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.sigmoid(x)
+
+
+class Tanh(Layer):
+    """The hyperbolic tangent."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.tanh(x)
+
+
+class GELU(Layer):
+    """x times the normal distribution function of x (Hendrycks and Gimpel, 2016), exact."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.gelu(x)
+
+
+class SiLU(Layer):
+    """x * sigmoid(x) (Elfwing et al., 2017)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.silu(x)
+
+
+class LeakyReLU(Layer):
+    """x above 0, a * x below."""
+
+    def __init__(self, a: float = 0.01) -> None:
+        super().__init__()
+        self.a = number(a, "LeakyReLU: a")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.leakyrelu(x, self.a)
+
+
+class ELU(Layer):
+    """x above 0, alpha * (exp(x) - 1) below (Clevert et al., 2015)."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = number(alpha, "ELU: alpha")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.elu(x, self.alpha)
+
+
+class SELU(Layer):
+    """gamma * (x above 0, alpha * (exp(x) - 1) below) (Klambauer et al., 2017)."""
+
+    def __init__(self, alpha: float = 1.67326, gamma: float = 1.0507) -> None:
+        super().__init__()
+        self.alpha = number(alpha, "SELU: alpha")
+        self.gamma = number(gamma, "SELU: gamma")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.selu(x, self.alpha, self.gamma)
+
+
+class HardSigmoid(Layer):
+    """max(0, min(1, alpha * x + gamma)), ONNX's HardSigmoid."""
+
+    def __init__(self, alpha: float = 0.2, gamma: float = 0.5) -> None:
+        super().__init__()
+        self.alpha = number(alpha, "HardSigmoid: alpha")
+        self.gamma = number(gamma, "HardSigmoid: gamma")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.hardsigmoid(x, self.alpha, self.gamma)
+
+
+class SoftPlus(Layer):
+    """log(1 + exp(x))."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.softplus(x)
+
+
+class SoftSign(Layer):
+    """x / (1 + |x|)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.softsign(x)
+
+
+class SoftMax(Layer):
+    """exp(x) over its sum along an axis."""
+
+    def __init__(self, axis: int = 1) -> None:
+        super().__init__()
+        self.axis = count(axis, "SoftMax: axis", -64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape that has the axis."""
+        return autograd.softmax(x, self.axis)
+
+
+_BY_NAME: dict[str, Activation] = {
+    "RELU": lambda x: autograd.relu(x),
+    "SIGMOID": lambda x: autograd.sigmoid(x),
+    "TANH": lambda x: autograd.tanh(x),
+    "GELU": lambda x: autograd.gelu(x),
+    "SILU": lambda x: autograd.silu(x),
+    "ELU": lambda x: autograd.elu(x),
+    "SELU": lambda x: autograd.selu(x),
+    "LEAKYRELU": lambda x: autograd.leakyrelu(x),
+    "HARDSIGMOID": lambda x: autograd.hardsigmoid(x),
+    "SOFTPLUS": lambda x: autograd.softplus(x),
+    "SOFTSIGN": lambda x: autograd.softsign(x),
+}
+
+
+def get(name: Any, argument: str) -> Activation | None:
+    """The activation of a name (any case), a callable itself, None for "NOTSET" or None.
+
+    Raises:
+        ValueError: an unknown name, naming `argument`.
+        TypeError: what is neither a name nor callable.
+    """
+    if name is None or name == "NOTSET":
+        return None
+    if callable(name):
+        return name
+    if not isinstance(name, str):
+        raise TypeError(f"{argument}: got {name!r}, want a name or a callable")
+    if name.upper() not in _BY_NAME:
+        raise ValueError(f"{argument}: got {name!r}, want one of NOTSET, {', '.join(_BY_NAME)}")
+    return _BY_NAME[name.upper()]

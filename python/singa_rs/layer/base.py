@@ -1,0 +1,230 @@
+"""Layer: lazily made parameters and states, kept by name."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+from .. import autograd
+from ..errors import DTypeError
+from ..tensor import Tensor
+from . import collect, tree
+from .tree import Node, Tree, join, members, now, rename
+
+
+def _wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def initialize(self: Layer, *args: Any, **kwargs: Any) -> None:
+        node = self._node
+        node.initializing += 1
+        try:
+            with autograd.no_grad():
+                function(self, *args, **kwargs)
+        finally:
+            node.initializing -= 1
+        if not node.initializing:  # not called by a subclass's
+            self._initialized = True
+            collect.settle(self)
+
+    return initialize
+
+
+def _wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def forward(self: Layer, *args: Any, **kwargs: Any) -> Any:
+        first = not self._initialized
+        with_place(self)
+        if first:
+            self.initialize(*args, **kwargs)
+            self._initialized = True
+        running = now.running
+        running.append(self)
+        try:
+            result = function(self, *args, **kwargs)
+        finally:
+            running.pop()
+        if first:
+            self._node.output_shape = getattr(result, "shape", None)
+        return result
+
+    return forward
+
+
+def with_place(layer: Layer) -> None:
+    """Gives a layer that is called its place in the model that calls it, or else its names."""
+    running = now.running
+    if running:
+        if running[0]._node.token not in layer._node.roots:
+            tree.join_model(layer, running)
+    elif not layer._initialized:
+        Tree(tree.root_of(layer))
+
+
+class _LayerType(type):
+    """Notes which layer's constructor makes a layer."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        layer = cls.__new__(cls, *args, **kwargs)
+        if now.constructing:
+            now.constructing[-1]._node.unnamed.append(weakref.ref(layer))
+        now.constructing.append(layer)
+        try:
+            layer.__init__(*args, **kwargs)
+        finally:
+            now.constructing.pop()
+        return layer
+
+
+class Layer(metaclass=_LayerType):
+    """A part of a model with parameters and states of its own, or other layers.
+
+    `forward` computes; `initialize`, which gets the same arguments, makes tensors when their
+    shapes are first seen: once, before the first forward, without recording gradients. It may
+    also be called by hand, again if need be.
+
+    Parameters are the tensor attributes with `stores_grad`; states are these and the tensor
+    attributes assigned outside `forward`. Layers below this one are found in attributes, in lists,
+    tuples and dictionaries held by attributes, and, where only a closure holds them, by having
+    been made in the constructor or called in `forward`. Names are paths in the outermost layer
+    (`blk1.conv.W`, `blocks.0.W`, `Conv2d_0.W`); a lone layer's are bare (`W`).
+    """
+
+    _is_layer = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "initialize" in cls.__dict__:
+            cls.initialize = _wrap_initialize(cls.__dict__["initialize"])  # type: ignore[method-assign]
+        if "forward" in cls.__dict__:
+            cls.forward = _wrap_forward(cls.__dict__["forward"])  # type: ignore[method-assign]
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Layer:
+        """A layer that may be given attributes before `Layer.__init__` is called."""
+        layer = super().__new__(cls)
+        object.__setattr__(layer, "_node", Node())
+        object.__setattr__(layer, "_initialized", False)
+        return layer
+
+    def __init__(self) -> None:
+        """Takes nothing."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """`forward`."""
+        return self.forward(*args, **kwargs)
+
+    def initialize(self, *args: Any, **kwargs: Any) -> None:
+        """Makes parameters and states. Gets the arguments of the first `forward`."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Computes the layer's result."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def register_layers(self, *layers: Layer | Mapping[str, Layer]) -> None:
+        """Names layers `<ClassName>_<index>` by their place among the arguments, or, given one
+        mapping, by its keys.
+
+        Raises:
+            TypeError: what is no layer.
+            ValueError: a name that another layer has.
+        """
+        if len(layers) == 1 and isinstance(layers[0], Mapping):
+            named = dict(layers[0])
+        else:
+            named = {f"{type(one).__name__}_{i}": one for i, one in enumerate(layers)}  # type: ignore[misc]
+        for name, child in named.items():
+            self._check_registered(name, child)
+        for name, child in named.items():
+            self._node.registered[name] = child
+            tree.hold(child, self)
+
+    def _check_registered(self, name: str, child: Any) -> None:
+        if not isinstance(child, Layer):
+            raise TypeError(f"register_layers: got {child!r} for {name!r}, want a Layer")
+        if self._node.registered.get(name, child) is not child:
+            raise ValueError(f"register_layers: another layer has the name {name!r}")
+
+    def __getattr__(self, name: str) -> Any:
+        registered = self.__dict__["_node"].registered if "_node" in self.__dict__ else {}
+        if name in registered:
+            return registered[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        node = self._node
+        self._let_go(name)
+        if name in node.registered and isinstance(value, Layer):
+            node.registered[name] = value
+        else:
+            node.registered.pop(name, None)
+            object.__setattr__(self, name, value)
+        if isinstance(value, Tensor):
+            rename(value, join(node.path, name))
+            if not any(layer is self for layer in now.running):
+                node.states.add(name)
+        elif isinstance(value, (Layer, list, tuple, dict)):
+            for _, member in members(name, value):
+                if isinstance(member, Layer):
+                    tree.hold(member, self)
+
+    def __delattr__(self, name: str) -> None:
+        self._let_go(name)
+        if self._node.registered.pop(name, None) is None:
+            object.__delattr__(self, name)
+        self._node.states.discard(name)
+
+    def _let_go(self, name: str) -> None:
+        """The layers held under a name lose their place, until they are called again."""
+        held = self._node.registered.get(name, self.__dict__.get(name))
+        if isinstance(held, (Layer, list, tuple, dict)):
+            for _, member in members(name, held):
+                if isinstance(member, Layer):
+                    tree.let_go(member, self)
+
+    def _makes_tensors(self) -> bool:
+        """Whether `initialize` is still to come, and not just Layer's own."""
+        return not self._initialized and type(self).initialize is not Layer.initialize
+
+    def get_params(self) -> dict[str, Tensor]:
+        """The parameters of this layer and those below, by name: the very tensors."""
+        return collect.get(self, "get_params")
+
+    def get_states(self) -> dict[str, Tensor]:
+        """Parameters and states (running averages), by name: the very tensors."""
+        return collect.get(self, "get_states")
+
+    def set_params(self, parameters: Mapping[str, Any]) -> None:
+        """Copies tensors or arrays into the parameters with exactly these names, full or
+        relative to this layer; further names are ignored.
+
+        Raises:
+            ShapeError, TypeError: naming the parameter, before anything is written.
+            ValueError: none of the names is known, and a layer has not been called yet.
+        """
+        collect.put(self, "set_params", "get_params", parameters)
+
+    def set_states(self, states: Mapping[str, Any]) -> None:
+        """As `set_params`, for parameters and states."""
+        collect.put(self, "set_states", "get_states", states)
+
+    def device_check(self, *tensors: Tensor) -> None:
+        """Moves tensors, in place, to the device of the first."""
+        for tensor in tensors[1:]:
+            if tensor.device != tensors[0].device:
+                tensor.to_device(tensors[0].device)
+
+    def dtype_check(self, *tensors: Tensor) -> None:
+        """Casts tensors, in place, to the dtype of the first.
+
+        Raises:
+            DTypeError: that would cast floats to integers.
+        """
+        want = tensors[0].dtype
+        for tensor in tensors[1:]:
+            if tensor.dtype.is_float and not want.is_float:
+                raise DTypeError(
+                    f"{type(self).__name__}: got dtype {want.name}, want a float dtype"
+                )
+            if tensor.dtype != want:
+                tensor.to_type(want)

@@ -1,0 +1,79 @@
+"""Checks of constructor arguments. Each error names the layer and the argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from ..errors import DTypeError, ShapeError
+from ..tensor import Tensor
+
+
+def count(value: Any, argument: str, least: int = 1) -> int:
+    """An int from `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{argument}: got {value!r}, want an int")
+    if value < least:
+        raise ValueError(f"{argument}: got {value}, want at least {least}")
+    return int(value)
+
+
+def number(value: Any, argument: str, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite number in [low, high]."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{argument}: got {value!r}, want a number")
+    if not math.isfinite(value) or not low <= value <= high:
+        raise ValueError(f"{argument}: got {value}, want a number in [{low:g}, {high:g}]")
+    return float(value)
+
+
+def pair(value: Any, argument: str, least: int = 1) -> tuple[int, int]:
+    """Two ints from `least`: one for both axes, or a sequence of two."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if len(value) != 2:
+            raise ValueError(f"{argument}: got {value!r}, want an int or 2 of them")
+        return count(value[0], argument, least), count(value[1], argument, least)
+    one = count(value, argument, least)
+    return one, one
+
+
+def padding(value: Any, argument: str) -> tuple[int, int, int, int]:
+    """(top, left, bottom, right) of one int, of (height, width), or of all four."""
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 4:
+        top, left, bottom, right = (count(one, argument, 0) for one in value)
+        return top, left, bottom, right
+    height, width = pair(value, argument, 0)
+    return height, width, height, width
+
+
+def one_of(value: Any, argument: str, allowed: Sequence[str]) -> str:
+    """One of the strings allowed."""
+    if value not in allowed:
+        raise ValueError(f"{argument}: got {value!r}, want one of {', '.join(allowed)}")
+    return str(value)
+
+
+def float_input(x: Tensor, layer: str) -> None:
+    """Refuses an input that is no tensor of floats, which a layer's weights would take after."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{layer}: got {type(x).__name__}, want a Tensor")
+    if not x.dtype.is_float:
+        raise DTypeError(f"{layer}: got dtype {x.dtype.name}, want a float dtype")
+
+
+def axes(x: Tensor, layer: str, *allowed: int) -> None:
+    """Refuses an input whose number of axes is not among those allowed."""
+    if len(x.shape) not in allowed:
+        want = " or ".join(map(str, allowed))
+        raise ShapeError(f"{layer}: got shape {x.shape}, want {want} axes")
+
+
+def features(x: Tensor, layer: str, axis: int, want: int | None) -> int:
+    """The size of an axis, which must be `want` if that is given."""
+    if len(x.shape) < 2:
+        raise ShapeError(f"{layer}: got shape {x.shape}, want at least 2 axes")
+    if want is not None and x.shape[axis] != want:
+        raise ShapeError(f"{layer}: got shape {x.shape}, want {want} on axis {axis}")
+    return x.shape[axis]

@@ -1,0 +1,134 @@
+"""Reading and writing the parameters and states of a layer and those below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import autograd
+from ..errors import CheckpointError, ShapeError
+from ..tensor import Tensor
+from .tree import Collection, join, named_members, now, owners, rename
+
+if TYPE_CHECKING:
+    from .base import Layer
+
+
+@contextmanager
+def _collection(layer: Layer) -> Iterator[tuple[Collection, bool]]:
+    """The call that is under way on the whole model, or a new one; whether it is new."""
+    outer = now.collection
+    new = outer is None or id(layer) not in outer.tree.paths
+    now.collection = Collection(layer) if new else outer
+    now.collection.open.append(layer)
+    try:
+        yield now.collection, new
+    finally:
+        now.collection.open.pop()
+        now.collection = outer
+
+
+def _own(layer: Layer, parameters_only: bool, names: dict[int, str]) -> dict[str, Tensor]:
+    states = () if parameters_only else layer._node.states
+    return {
+        names[id(member)]: member
+        for name, member in named_members(layer)
+        if isinstance(member, Tensor) and (member.stores_grad or name in states)
+    }
+
+
+def get(layer: Layer, method: str) -> dict[str, Tensor]:
+    """What `get_params` or `get_states` (the method named) answers."""
+    with _collection(layer) as (call, _):
+        found = _own(layer, method == "get_params", call.tree.names)
+        for child in call.children(layer):
+            for name, tensor in getattr(child, method)().items():
+                if found.setdefault(name, tensor) is not tensor:
+                    raise ValueError(f"{method}: two tensors have the name {name!r}")
+    return found
+
+
+def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> None:
+    """What `set_params` or `set_states` does; `reader` is the method that reads the same."""
+    with _collection(layer) as (call, new):
+        if new:
+            targets = getattr(layer, reader)()
+            names = match(values, targets, call.tree.paths[id(layer)])
+            full = {target: values[name] for name, target in names.items() if name != target}
+            values = {**full, **values}
+            _check(layer, method, values, targets)
+        own = _own(layer, method == "set_params", call.tree.names)
+        with autograd.no_grad():
+            for name, tensor in own.items():
+                if name in values:
+                    tensor.copy_from(values[name])
+        for child in call.children(layer):
+            getattr(child, method)(values)
+
+
+def match(given: Iterable[str], targets: Mapping[str, Tensor], path: str) -> dict[str, str]:
+    """For each given name that is a target's, in full or relative to `path`, the full name."""
+    full = {name: name if name in targets else join(path, name) for name in given}
+    return {name: target for name, target in full.items() if target in targets}
+
+
+def _check(layer: Layer, method: str, values: dict[str, Any], targets: dict[str, Tensor]) -> None:
+    matched = [name for name in targets if name in values]
+    if values and not matched and uninitialised(layer):
+        raise ValueError(f"{method}: {type(layer).__name__} has no tensors before its first call")
+    for name in matched:
+        value = values[name]
+        if not isinstance(value, (Tensor, np.ndarray)):
+            raise TypeError(f"{method}: got {type(value).__name__} for {name!r}, want an array")
+        if tuple(value.shape) != targets[name].shape:
+            raise ShapeError(
+                f"{method}: got shape {tuple(value.shape)} for {name!r}, want {targets[name].shape}"
+            )
+
+
+def own_params(layer: Layer) -> dict[str, Tensor]:
+    """The parameters of the layer itself, by their names in it."""
+    found = named_members(layer)
+    return {name: one for name, one in found if isinstance(one, Tensor) and one.stores_grad}
+
+
+def below(layer: Layer) -> list[Layer]:
+    """The layer and all below it."""
+    call = Collection(layer)
+    path = call.tree.paths[id(layer)]
+    inside = join(path, "")
+    paths = call.tree.paths
+    return [one for one in call.tree.layers if one is layer or paths[id(one)].startswith(inside)]
+
+
+def uninitialised(layer: Layer) -> list[Layer]:
+    """The layers, this one or below, whose tensors are still to be made."""
+    return [one for one in below(layer) if one._makes_tensors()]
+
+
+def settle(layer: Layer) -> None:
+    """Names the tensors that a layer has made, enters them into their accounts of memory, and
+    gives them the values that were loaded before."""
+    for name, member in named_members(layer):
+        if isinstance(member, Tensor):
+            full = join(layer._node.path, name)
+            rename(member, full)
+            member.set_account("parameters" if member.stores_grad else "states")
+            for owner in owners(layer):
+                _claim(member, full, owner)
+
+
+def _claim(member: Tensor, full: str, owner: Layer) -> None:
+    pending = owner._node.pending
+    relative = full.removeprefix(join(owner._node.path, ""))
+    name = full if full in pending else relative
+    if name in pending:
+        value = pending.pop(name)
+        if value.shape != member.shape:
+            raise CheckpointError(
+                f"load_states: got shape {value.shape} for {name!r}, want {member.shape}"
+            )
+        member.copy_from(value)

@@ -1,0 +1,84 @@
+"""Layers that rearrange, join, add or drop values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import autograd
+from ..tensor import Tensor
+from .base import Layer
+from .check import count, number
+
+
+class Flatten(Layer):
+    """Joins the axes before `axis`, and those from it on, into two."""
+
+    def __init__(self, axis: int = 1) -> None:
+        super().__init__()
+        self.axis = count(axis, "Flatten: axis", -64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Any shape -> 2 axes."""
+        return autograd.flatten(x, self.axis)
+
+
+class Reshape(Layer):
+    """Another shape, with -1 for what remains and 0 for what stays, as in ONNX."""
+
+    def __init__(self, shape: Sequence[int] | None = None) -> None:
+        """`shape`: for calls without one."""
+        super().__init__()
+        if shape is not None:
+            shape = tuple(count(n, "Reshape: shape", -1) for n in shape)
+        self.shape = shape
+
+    def forward(self, x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
+        """`x` in the shape given here, else in the constructor.
+
+        Raises:
+            ValueError: none was given.
+        """
+        shape = self.shape if shape is None else shape
+        if shape is None:
+            raise ValueError("Reshape: got no shape, neither here nor in the constructor")
+        return autograd.reshape(x, shape)
+
+
+class Add(Layer):
+    """a + b."""
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        """Shapes broadcast."""
+        return autograd.add(a, b)
+
+
+class Cat(Layer):
+    """Tensors one after the other along an axis."""
+
+    def __init__(self, axis: int = 0) -> None:
+        super().__init__()
+        self.axis = count(axis, "Cat: axis", -64)
+
+    def forward(self, xs: Sequence[Tensor]) -> Tensor:
+        """A list or tuple of tensors that differ at most in the axis."""
+        return autograd.cat(xs, self.axis)
+
+
+class Dropout(Layer):
+    """Zeroes a share of the values while training, and scales the others by 1 / (1 - ratio)
+    (Srivastava et al., 2014)."""
+
+    def __init__(self, ratio: float = 0.5) -> None:
+        """`ratio`: the share, from 0 to below 1.
+
+        Raises:
+            TypeError, ValueError: no number, or one outside.
+        """
+        super().__init__()
+        self.ratio = number(ratio, "Dropout: ratio", 0.0, 1.0)
+        if self.ratio == 1:
+            raise ValueError("Dropout: ratio: got 1, want below 1: nothing would be left")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.dropout(x, self.ratio)

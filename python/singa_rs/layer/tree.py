@@ -1,0 +1,215 @@
+"""How layers find their names: a walk from the outermost layer gives each layer and tensor a path.
+
+A layer below another is named by, in this order: `register_layers`, the attribute that holds it
+(with an index or key where that is a list, tuple or dictionary), or, if it was only made in the
+other's constructor or first called in its forward, `<ClassName>_<i>`. A layer or tensor with
+several places has the name of the first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from .base import Layer
+
+_DEFAULT_NAME = re.compile(r"\w*#\d+(:\d+)?$")
+
+
+class Threads(threading.local):
+    """What each thread is in the middle of."""
+
+    def __init__(self) -> None:
+        self.constructing: list[Layer] = []
+        self.running: list[Layer] = []
+        self.collection: Collection | None = None
+
+
+now = Threads()
+
+
+class Node:
+    """What a layer knows of its place in a model. Holds no layer but those given to
+    `register_layers`; all other layers are found where the user keeps them."""
+
+    tokens = itertools.count()
+
+    def __init__(self) -> None:
+        self.token = next(self.tokens)
+        self.roots: set[int] = set()
+        self.path = ""
+        self.owner: weakref.ref[Layer] | None = None
+        self.registered: dict[str, Layer] = {}
+        self.unnamed: list[weakref.ref[Layer]] = []
+        self.given: weakref.WeakValueDictionary[str, Layer] = weakref.WeakValueDictionary()
+        self.states: set[str] = set()
+        self.initializing = 0
+        #: Values that were loaded before their tensors were made, by name.
+        self.pending: dict[str, Any] = {}
+        self.output_shape: Any = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Node:
+        from copy import deepcopy
+
+        new = Node()
+        new.registered = deepcopy(self.registered, memo)
+        new.states, new.output_shape = set(self.states), self.output_shape
+        new.pending = dict(self.pending)
+        copies = [deepcopy(child, memo) for ref in self.unnamed if (child := ref()) is not None]
+        new.unnamed = [weakref.ref(child) for child in copies]
+        new.given.update({name: deepcopy(child, memo) for name, child in self.given.items()})
+        return new
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"registered": self.registered, "states": self.states}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+        self.__dict__.update(state)
+
+
+def join(path: str, name: str) -> str:
+    """`name` below `path`."""
+    return f"{path}.{name}" if path else name
+
+
+def members(name: str, value: Any, seen: frozenset[int] = frozenset()) -> Iterator[tuple[str, Any]]:
+    """The layers and tensors in an attribute's value, with their names."""
+    if isinstance(value, Tensor) or hasattr(type(value), "_is_layer"):
+        yield name, value
+    elif isinstance(value, (list, tuple, dict)) and id(value) not in seen:
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in list(items):
+            yield from members(f"{name}.{key}", item, seen | {id(value)})
+
+
+def named_members(layer: Layer) -> Iterator[tuple[str, Any]]:
+    """The layers and tensors directly below a layer that have a name of their own."""
+    yield from layer._node.registered.items()
+    for name, value in list(layer.__dict__.items()):
+        yield from members(name, value)
+
+
+def _fresh_name(layer: Layer, child: Layer) -> str:
+    stem, index = type(child).__name__, 0
+    taken = {name.partition(".")[0] for name, _ in named_members(layer)} | set(layer._node.given)
+    while f"{stem}_{index}" in taken:
+        index += 1
+    return f"{stem}_{index}"
+
+
+def _alive(layer: Layer) -> list[Layer]:
+    return [child for ref in layer._node.unnamed if (child := ref()) is not None]
+
+
+class Tree:
+    """One walk: the path of every layer and the name of every tensor below `root`."""
+
+    def __init__(self, root: Layer) -> None:
+        self.paths: dict[int, str] = {}
+        self.names: dict[int, str] = {}
+        self.layers: list[Layer] = []
+        self.token = root._node.token
+        self._visit(root, "")
+        for layer in self.layers:  # grows while it is walked
+            for child in self._unnamed(layer):
+                name = next((n for n, c in layer._node.given.items() if c is child), None)
+                if name is None:
+                    name = _fresh_name(layer, child)
+                    layer._node.given[name] = child
+                self._visit(child, join(self.paths[id(layer)], name), layer)
+
+    def _unnamed(self, layer: Layer) -> list[Layer]:
+        alive = _alive(layer)
+        layer._node.unnamed = [weakref.ref(child) for child in alive]
+        return [child for child in alive if id(child) not in self.paths]
+
+    def _visit(self, layer: Layer, path: str, owner: Layer | None = None) -> None:
+        if id(layer) in self.paths:
+            return
+        self.paths[id(layer)] = path
+        self.layers.append(layer)
+        layer._node.path = path
+        layer._node.roots.add(self.token)
+        if owner is not None:
+            layer._node.owner = weakref.ref(owner)
+        for name, member in list(named_members(layer)):
+            if isinstance(member, Tensor):
+                self._name(member, join(path, name))
+            else:
+                self._visit(member, join(path, name), layer)
+
+    def _name(self, tensor: Tensor, name: str) -> None:
+        if id(tensor) not in self.names:
+            self.names[id(tensor)] = name
+            rename(tensor, name)
+
+
+def rename(tensor: Tensor, name: str) -> None:
+    """Names a tensor by its path, unless the user named it."""
+    given = tensor.name
+    if given == getattr(tensor, "_path_name", None) or not given or _DEFAULT_NAME.match(given):
+        tensor.name = name
+        tensor._path_name = name
+
+
+def root_of(layer: Layer) -> Layer:
+    """The outermost layer that holds this one."""
+    return owners(layer)[-1]
+
+
+def owners(layer: Layer) -> list[Layer]:
+    """The layer, the one that holds it, and so on outwards."""
+    chain = [layer]
+    while chain[-1]._node.owner is not None:
+        owner = chain[-1]._node.owner()
+        if owner is None or any(owner is one for one in chain):
+            break
+        chain.append(owner)
+    return chain
+
+
+def join_model(layer: Layer, running: list[Layer]) -> None:
+    """Gives a layer that a model calls for the first time its place in it: where the model holds
+    it, else below the layer that calls it."""
+    root = root_of(running[0])
+    if id(layer) not in Tree(root).paths:
+        running[-1]._node.unnamed.append(weakref.ref(layer))
+        Tree(root)
+    layer._node.roots.add(running[0]._node.token)
+
+
+def hold(layer: Layer, holder: Layer) -> None:
+    """Notes that `holder` holds a layer, unless that holds it in turn."""
+    if not any(layer is owner for owner in owners(holder)):
+        layer._node.owner = weakref.ref(holder)
+
+
+def let_go(layer: Layer, holder: Layer) -> None:
+    """Forgets that a layer belongs to `holder` and those that hold it."""
+    layer._node.roots.clear()
+    for owner in owners(holder):
+        owner._node.unnamed = [ref for ref in owner._node.unnamed if ref() is not layer]
+
+
+class Collection:
+    """One call of get_params, get_states, set_params or set_states on a whole model."""
+
+    def __init__(self, layer: Layer) -> None:
+        tree = Tree(root_of(layer))
+        self.tree = tree if id(layer) in tree.paths else Tree(layer)
+        self.open: list[Layer] = []
+
+    def children(self, layer: Layer) -> list[Layer]:
+        """The layers directly below one, without those that hold it."""
+        found = [m for _, m in named_members(layer) if not isinstance(m, Tensor)]
+        found += [child for child in _alive(layer) if child._node.owner() is layer]
+        known = {id(one): one for one in found if id(one) in self.tree.paths}
+        return [one for one in known.values() if not any(one is o for o in self.open)]

@@ -1,0 +1,59 @@
+"""SINGA's losses as objects with `forward` and `backward`, for loops without a tape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import autograd
+from .errors import GraphError
+from .tensor import Tensor
+
+
+class Loss:
+    """Keeps what `backward` needs from the last `forward`."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Tensor, Tensor] | None = None
+
+    def _compute(self, x: Tensor, y: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} computes nothing")
+
+    def forward(self, flag: Any, x: Tensor, y: Tensor) -> Tensor:
+        """The loss of predictions x given the truth y, of shape (1,); `flag` says whether
+        `backward` will follow."""
+        leaf = x.detach()
+        leaf.requires_grad = leaf.stores_grad = True
+        with autograd._training_scope(bool(flag)):
+            loss = self._compute(leaf, y)
+        self._kept = (loss, leaf) if flag else None
+        return loss
+
+    def backward(self) -> Tensor:
+        """The gradient of the last loss with respect to x.
+
+        Raises:
+            GraphError: there was no `forward` with a true flag since the last `backward`.
+        """
+        if self._kept is None:
+            raise GraphError(f"{type(self).__name__}.backward: call forward(True, x, y) first")
+        (loss, leaf), self._kept = self._kept, None
+        with autograd._training_scope(True):
+            return autograd.gradients(loss)[leaf]
+
+    def evaluate(self, flag: Any, x: Tensor, y: Tensor) -> float:
+        """The loss as a number; `backward` may follow if `flag` is true."""
+        return float(self.forward(flag, x, y).item())
+
+
+class SoftmaxCrossEntropy(Loss):
+    """`autograd.softmax_cross_entropy`: the mean over the rows."""
+
+    def _compute(self, x: Tensor, y: Tensor) -> Tensor:
+        return autograd.softmax_cross_entropy(x, y)
+
+
+class SquaredError(Loss):
+    """Half the squared error, summed over each row; the mean over the rows."""
+
+    def _compute(self, x: Tensor, y: Tensor) -> Tensor:
+        return autograd.mse_loss(x, y) * (x.numel / (2.0 * max(1, x.shape[0])))

@@ -1,0 +1,87 @@
+"""How good predictions are. Computed on the host, from tensors or arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .errors import ShapeError
+from .tensor import Tensor
+
+
+def _array(values: Any) -> np.ndarray:
+    return values.to_numpy() if isinstance(values, Tensor) else np.asarray(values)
+
+
+class Metric:
+    """A number for each sample, and their mean."""
+
+    def forward(self, x: Any, y: Any) -> np.ndarray:
+        """One number a row of predictions `x`, given the truth `y`."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def evaluate(self, x: Any, y: Any) -> float:
+        """The mean over all rows.
+
+        Raises:
+            ValueError: there are none.
+        """
+        values = self.forward(x, y)
+        if not values.size:
+            raise ValueError(f"{type(self).__name__}: got no rows")
+        return float(values.mean())
+
+    def _best(self, x: np.ndarray, top_k: int) -> np.ndarray:
+        """The columns of the `top_k` largest values of each row; NaN counts as smallest."""
+        if x.ndim != 2 or x.shape[1] < top_k:
+            raise ShapeError(f"{type(self).__name__}: got {x.shape}, want (N, {top_k} or more)")
+        return np.argsort(np.where(np.isnan(x), np.inf, -x), axis=1, kind="stable")[:, :top_k]
+
+
+class Accuracy(Metric):
+    """1 where the class, of (N,) indices, is among the `top_k` largest of (N, C)."""
+
+    def __init__(self, top_k: int = 1) -> None:
+        self.top_k = _positive("Accuracy", top_k)
+
+    def forward(self, x: Any, y: Any) -> np.ndarray:
+        """(N, C) and (N,) or (N, 1) -> (N,)."""
+        best, truth = self._best(_array(x), self.top_k), _array(y)
+        if truth.size != len(best):
+            raise ShapeError(f"Accuracy: got labels {truth.shape}, want ({len(best)},)")
+        return (best == truth.reshape(-1, 1)).any(axis=1).astype(np.float32)
+
+
+class Precision(Metric):
+    """The share of true ones among the `top_k` largest of (N, C), the truth 0 or 1 in (N, C)."""
+
+    def __init__(self, top_k: int) -> None:
+        self.top_k = _positive("Precision", top_k)
+
+    def forward(self, x: Any, y: Any) -> np.ndarray:
+        """(N, C) and (N, C) -> (N,)."""
+        return self._hits(_array(x), _array(y)).sum(axis=1) / np.float32(self.top_k)
+
+    def _hits(self, x: np.ndarray, truth: np.ndarray) -> np.ndarray:
+        if truth.shape != x.shape:
+            raise ShapeError(f"{type(self).__name__}: got {truth.shape}, want {x.shape}")
+        best = self._best(x, self.top_k)
+        return (np.take_along_axis(truth, best, axis=1) != 0).astype(np.float32)
+
+
+class Recall(Precision):
+    """The share of the true ones that are among the `top_k` largest; 0 where none is true."""
+
+    def forward(self, x: Any, y: Any) -> np.ndarray:
+        """(N, C) and (N, C) -> (N,)."""
+        truth = _array(y)
+        return self._hits(_array(x), truth).sum(axis=1) / np.maximum(1, (truth != 0).sum(axis=1))
+
+
+def _positive(metric: str, top_k: Any) -> int:
+    if isinstance(top_k, bool) or not isinstance(top_k, (int, np.integer)):
+        raise TypeError(f"{metric}: top_k: got {top_k!r}, want an int")
+    if top_k < 1:
+        raise ValueError(f"{metric}: top_k: got {top_k}, want at least 1")
+    return int(top_k)

@@ -1,0 +1,180 @@
+"""Module: a layer that can be trained, evaluated, saved and summarised."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from os import PathLike, fspath
+from types import FunctionType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from . import _archive, autograd, device
+from ._entry import wrap_deprecated, wrap_entry, wrap_step
+from .errors import CheckpointError
+from .layer.base import Layer
+from .layer.collect import below, match, uninitialised
+from .layer.tree import join, now
+from .summary import table
+from .tensor import Tensor
+
+
+class Module(Layer):
+    """A model. A subclass makes its layers in `__init__`, computes in `forward` and, if it is to
+    be trained by calling it, updates its parameters in `train_one_batch`.
+
+    Arguments may be tensors or NumPy arrays, which are copied to the model's device. Layers make
+    their parameters at the first call. Within a call `autograd.training` is the module's mode for
+    the calling thread: training, until `train` or `eval` says otherwise. `forward` called as a
+    plain method goes by `autograd.training` before any `train` or `eval`, and where the program
+    has assigned that since. A module called inside another one is in that one's mode unless it
+    was given its own; one in evaluation passes no gradient on.
+    """
+
+    #: The value that `train` or `eval` of any module last gave `autograd.training`.
+    _told: ClassVar[bool | None] = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__
+        if "forward" in own:
+            cls.forward = wrap_entry(own["forward"], "forward")  # type: ignore[method-assign]
+        if "train_one_batch" in own:
+            step = wrap_step(own["train_one_batch"])
+            cls.train_one_batch = wrap_entry(step, "train_one_batch")
+        for name in ("loss", "optim"):
+            if isinstance(own.get(name), FunctionType):
+                setattr(cls, name, wrap_deprecated(wrap_entry(own[name], name), name))
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Module:
+        """As `Layer`; in training."""
+        module = super().__new__(cls, *args, **kwargs)
+        module.__dict__.update(training=True, _has_mode=False, _device=None)
+        return module  # type: ignore[return-value]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """`train_one_batch` in training where the class defines it, else `forward`."""
+        mode = self._mode("__call__")
+        if now.running and autograd.training and not mode:
+            self._warn_of_cut(args)
+        train = getattr(self, "train_one_batch", None) if mode else None
+        with autograd._training_scope(mode):
+            return (train or self.forward)(*args, **kwargs)
+
+    def _mode(self, entry: str) -> bool:
+        """The mode of a call of `entry`."""
+        if not self._has_mode:
+            inherits = entry != "train_one_batch" and (entry == "forward" or now.running)
+            return autograd.training if inherits else self.training
+        if entry == "forward" and autograd.training != Module._told:
+            return autograd.training
+        return self.training
+
+    def _warn_of_cut(self, args: tuple[Any, ...]) -> None:
+        if any(isinstance(x, Tensor) and x.requires_grad and not x.is_dummy() for x in args):
+            name = type(self).__name__
+            warnings.warn(f"{name}: in evaluation, so no gradient passes through", stacklevel=3)
+
+    def train(self, mode: bool = True) -> Module:
+        """Puts this module, those below it and `autograd.training` into training or evaluation;
+        answers the module."""
+        for layer in below(self):
+            if isinstance(layer, Module):
+                layer.training, layer._has_mode = bool(mode), True
+        Module._told = autograd.training = bool(mode)
+        return self
+
+    def eval(self) -> Module:
+        """`train(False)`."""
+        return self.train(False)
+
+    @property
+    def device(self) -> device.Device:
+        """Where the model is: what `to_device` said, else where its parameters are, else the
+        default device."""
+        if self._device is None:
+            for one in self.get_states().values():
+                return one.device
+        return self._device or device.get_default_device()
+
+    @device.setter
+    def device(self, to: device.Device) -> None:
+        self._device = to
+
+    def to_device(self, to: device.Device) -> None:
+        """Moves every parameter and state, in place."""
+        for one in self.get_states().values():
+            one.to_device(to)
+        self._device = to
+
+    def summary(self) -> str:
+        """A table of the layers: name, type, the shape of the first result, parameters; with
+        their totals."""
+        return table(self)
+
+    def save_states(
+        self, fpath: str | PathLike[str], aux_states: Mapping[str, Tensor] | None = None
+    ) -> None:
+        """Writes all parameters and states, and `aux_states` beside them, in SINGA's format. The
+        path is taken as it is; a file there is replaced, whole or not at all.
+
+        Raises:
+            CheckpointError: no layer has parameters yet, or a name is also the model's.
+            TypeError: an auxiliary state that is no Tensor.
+            OSError: the file cannot be written.
+        """
+        found = self.get_states()
+        if not found and (waiting := uninitialised(self)):
+            names = ", ".join(sorted({type(layer).__name__ for layer in waiting}))
+            raise CheckpointError(
+                f"save_states: {names}: parameters are made at the first call; call the model first"
+            )
+        inside = join(self._node.path, "")
+        states = {name.removeprefix(inside): one for name, one in found.items()}
+        _archive.write(fspath(fpath), states, dict(aux_states or {}))
+
+    def load_states(self, fpath: str | PathLike[str]) -> dict[str, Tensor]:
+        """Copies a file's states into those of the same names, and answers its auxiliary states.
+        Layers that have no parameters yet take theirs when they make them. Names that only the
+        file or only the model has are listed in one warning.
+
+        Raises:
+            CheckpointError: the file is missing, truncated or damaged, none of its names is the
+                model's, or a shape differs; nothing has been written.
+        """
+        path = fspath(fpath)
+        arrays, auxiliary = _archive.read(path)
+        states = self.get_states()
+        names = match(arrays, states, self._node.path)
+        _check(path, arrays, {name: states[full] for name, full in names.items()})
+        waiting = {name: array for name, array in arrays.items() if name not in names}
+        if uninitialised(self):
+            self._node.pending = waiting
+        else:
+            _compare(path, waiting, set(states) - set(names.values()), not names)
+        if names:
+            self.set_states({**arrays, **{full: arrays[name] for name, full in names.items()}})
+        return auxiliary
+
+
+def _check(path: str, arrays: dict[str, np.ndarray], states: dict[str, Tensor]) -> None:
+    for name, state in states.items():
+        if arrays[name].shape != state.shape:
+            raise CheckpointError(
+                f"load_states: {path}: {name!r} has shape {arrays[name].shape}, "
+                f"the model's {state.shape}"
+            )
+
+
+def _compare(path: str, unused: Mapping[str, Any], missing: set[str], fails: bool) -> None:
+    """One warning, or an error if `fails`, with the names that differ."""
+    lists = [
+        f"{what}: {', '.join(sorted(names))}"
+        for what, names in (("only in the file", unused), ("only in the model", missing))
+        if names
+    ]
+    if lists and fails:
+        raise CheckpointError(f"load_states: {path}: no name is the model's; {'; '.join(lists)}")
+    if lists:
+        warnings.warn(f"load_states: {path}: {'; '.join(lists)}", stacklevel=3)

@@ -1,0 +1,164 @@
+"""Optimizer: hyperparameters and the step counter in tensors, updates by operations."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import autograd, device, tensor
+from ..errors import ShapeError
+from ..tensor import Tensor
+from .moments import Moments
+from .schedule import Constant, DecayScheduler, number
+
+
+class Optimizer:
+    """Applies gradients to parameters.
+
+    Each hyperparameter is an attribute (`lr`), a `DecayScheduler` that may be assigned a number or
+    another schedule at any time, and a float32 tensor of shape (1,) with its current value
+    (`lr_value`), which the update operations read; so a new value takes effect at the next
+    update. `step_counter` is an int32 tensor of shape (1,).
+
+    Subclasses override `apply`, declare further hyperparameters and moments, and read the tensors.
+    """
+
+    #: Attribute of each hyperparameter -> (attribute of its tensor, the values it may have).
+    hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]] = {"lr": ("lr_value", {})}
+    #: Kinds of moments, as `get_states` names them.
+    moment_kinds: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, lr: float | DecayScheduler, dtype: Any = tensor.float32) -> None:
+        """`lr`: a number from 0 or a schedule. `dtype` is kept for SINGA's programs and changes
+        nothing: hyperparameters are float32, moments are as precise as their update needs.
+
+        Raises:
+            TypeError: a learning rate that is neither.
+            ValueError: one below 0, infinite or NaN.
+        """
+        self.dtype = dtype
+        self.step_counter = _scalar(tensor.int32)
+        self._moments = Moments(*self.moment_kinds)
+        self.lr = lr
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.hyperparameters:
+            value = self._set_hyperparameter(name, value)
+        object.__setattr__(self, name, value)
+
+    def _set_hyperparameter(self, name: str, value: Any) -> DecayScheduler:
+        holder, limits = self.hyperparameters[name]
+        argument = f"{type(self).__name__}: {name}"
+        schedule = value
+        if not isinstance(value, DecayScheduler):
+            schedule = Constant(number(value, argument, **limits))
+        elif isinstance(value, Constant):
+            number(value.init_value, argument, **limits)
+        if holder not in self.__dict__:
+            object.__setattr__(self, holder, _scalar(tensor.float32))
+        self._evaluate(argument, schedule, getattr(self, holder))
+        return schedule
+
+    def _evaluate(self, argument: str, schedule: DecayScheduler, holder: Tensor) -> None:
+        if type(schedule) is Constant:
+            holder.set_value(schedule.init_value)
+            return
+        with autograd.no_grad():
+            value = schedule(self.step_counter)
+            if not isinstance(value, Tensor):
+                raise TypeError(f"{argument}: the schedule gave {value!r}, want a Tensor")
+            if value.shape != (1,):
+                raise ShapeError(f"{argument}: the schedule gave {value.shape}, want (1,)")
+            holder.copy_from(value)
+
+    def _uses(self, name: str) -> bool:
+        """Whether a hyperparameter is anything but the constant 0."""
+        schedule = getattr(self, name)
+        return type(schedule) is not Constant or schedule.init_value != 0
+
+    def __call__(self, loss: Tensor) -> None:
+        """Backward, the update of every parameter, and `step`."""
+        self.call(loss)
+        self.step()
+
+    def call(self, loss: Tensor) -> None:
+        """Backward and the update of every parameter, without `step`."""
+        for param, grad in autograd.backward(loss):
+            self.apply(param.name, param, grad)
+
+    def backward_and_update(self, loss: Tensor) -> None:
+        """`self(loss)`."""
+        self(loss)
+
+    def step(self) -> None:
+        """Advances the step counter and the schedules, by operations."""
+        with autograd.no_grad():
+            self.step_counter += 1
+        for name, (holder, _) in self.hyperparameters.items():
+            schedule = getattr(self, name)
+            if type(schedule) is not Constant:
+                self._evaluate(f"{type(self).__name__}: {name}", schedule, getattr(self, holder))
+
+    def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
+        """Updates one parameter in place; the gradient stays as it is. Moments belong to the
+        parameter, the name is for `get_states`."""
+        raise NotImplementedError(f"{type(self).__name__} has no apply")
+
+    def update(self, param: Tensor, grad: Tensor) -> None:
+        """`apply` under the parameter's own name. Deprecated, as in SINGA."""
+        warnings.warn("Optimizer.update: use apply", DeprecationWarning, stacklevel=2)
+        self.apply(param.name, param, grad)
+
+    def device_check(self, *inputs: Tensor) -> None:
+        """Moves tensors, in place, to the device of the first."""
+        for other in inputs[1:]:
+            if other.device != inputs[0].device:
+                other.to_device(inputs[0].device)
+
+    def _own_tensors(self) -> list[Tensor]:
+        holders = [getattr(self, holder) for holder, _ in self.hyperparameters.values()]
+        return [self.step_counter, *holders]
+
+    def get_states(self) -> dict[str, Any]:
+        """`step_counter`, an int, and the moments that exist: kind -> {parameter's name: the very
+        tensor}."""
+        states: dict[str, Any] = {"step_counter": int(self.step_counter.item())}
+        for kind in self.moment_kinds:
+            if named := self._moments.named(kind):
+                states[kind] = named
+        return states
+
+    def set_states(self, states: Mapping[str, Any]) -> None:
+        """Copies what `get_states` gave into the tensors in place; moments of parameters not yet
+        seen are kept for them, other keys are ignored.
+
+        Raises:
+            TypeError, ValueError, ShapeError: before anything is written.
+        """
+        moments = {kind: states[kind] for kind in self.moment_kinds if kind in states}
+        for kind, values in moments.items():
+            self._moments.check(kind, values)
+        if "step_counter" in states:
+            self._set_step(states["step_counter"])
+        for kind, values in moments.items():
+            self._moments.set(kind, values)
+
+    def _set_step(self, value: Any) -> None:
+        array = value.to_numpy() if isinstance(value, Tensor) else np.asarray(value)
+        if array.size != 1 or array.dtype.kind not in "iuf":
+            raise TypeError(f"step_counter: got {value!r}, want a number")
+        step = number(array.reshape(()).item(), "step_counter", 0, 2**31)
+        if step != int(step):
+            raise ValueError(f"step_counter: got {value!r}, want a whole number")
+        self.step_counter.set_value(int(step))
+        for name, (holder, _) in self.hyperparameters.items():
+            self._evaluate(name, getattr(self, name), getattr(self, holder))
+
+
+def _scalar(dtype: Any) -> Tensor:
+    made = Tensor((1,), device.get_default_device(), dtype, requires_grad=False)
+    made.set_account("states")
+    return made

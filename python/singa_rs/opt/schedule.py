@@ -1,0 +1,98 @@
+"""Schedules: hyperparameters as functions of the step, computed by operations on tensors."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+from .. import tensor
+from ..tensor import Tensor
+
+
+def number(value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
+    """A finite number in [low, below), else a TypeError or ValueError that names the argument."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{argument}: got {value!r}, want a number")
+    if not low <= float(value) < below:
+        want = f"a number from {low:g}" + (f" to below {below:g}" if below < math.inf else "")
+        raise ValueError(f"{argument}: got {value!r}, want {want}")
+    return float(value)
+
+
+class DecayScheduler:
+    """A hyperparameter over time. Subclasses override `call`, which gets the step (a tensor of
+    shape (1,), counted from 0) and answers a tensor of shape (1,)."""
+
+    def __init__(self, init_value: float) -> None:
+        """`init_value`: a finite number.
+
+        Raises:
+            TypeError, ValueError: what is no finite number.
+        """
+        self.init_value = number(init_value, f"{type(self).__name__}: init_value", -math.inf)
+
+    def call(self, step: Tensor) -> Tensor:
+        """The value at a step."""
+        raise NotImplementedError(f"{type(self).__name__} has no call")
+
+    def __call__(self, step: Tensor) -> Tensor:
+        """`call`."""
+        return self.call(step)
+
+
+class Constant(DecayScheduler):
+    """The same value at each step."""
+
+    def call(self, step: Tensor) -> Tensor:
+        """A float32 tensor of shape (1,), whatever the step."""
+        return Tensor((1,), step.device, tensor.float32).set_value(self.init_value)
+
+    def __float__(self) -> float:
+        return self.init_value
+
+    def __mul__(self, factor: float) -> Constant:
+        return Constant(self.init_value * factor)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Constant:
+        return Constant(self.init_value / divisor)
+
+    def __repr__(self) -> str:
+        return f"Constant({self.init_value:g})"
+
+
+class ExponentialDecay(DecayScheduler):
+    """`init_value * decay_rate ** (step / decay_steps)`; with `staircase` the exponent is rounded
+    down to an integer."""
+
+    def __init__(
+        self,
+        init_value: float,
+        decay_steps: float,
+        decay_rate: float,
+        staircase: bool = False,
+    ) -> None:
+        """`decay_steps` and `decay_rate` are above 0.
+
+        Raises:
+            TypeError, ValueError: an argument that is no number, or out of its range.
+        """
+        super().__init__(init_value)
+        least = math.ulp(0.0)
+        self.decay_steps = number(decay_steps, "ExponentialDecay: decay_steps", least)
+        self.decay_rate = number(decay_rate, "ExponentialDecay: decay_rate", least)
+        self.staircase = bool(staircase)
+
+    def call(self, step: Tensor) -> Tensor:
+        """A float32 tensor of shape (1,)."""
+        step = step.as_type(tensor.float32)
+        exponent = step // self.decay_steps if self.staircase else step / self.decay_steps
+        return self.init_value * tensor.exp(exponent * math.log(self.decay_rate))
+
+    def __repr__(self) -> str:
+        return (
+            f"ExponentialDecay({self.init_value:g}, {self.decay_steps:g}, {self.decay_rate:g}, "
+            f"staircase={self.staircase})"
+        )

@@ -1,0 +1,69 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from .. import _updates, tensor
+from ..tensor import Tensor
+from .base import Optimizer
+from .schedule import DecayScheduler
+
+
+class SGD(Optimizer):
+    """With weight decay, momentum, dampening and Nesterov's look-ahead, each optional:
+
+        g = g + weight_decay * p
+        buffer = momentum * buffer + (1 - dampening) * g        (from 0)
+        g = g + momentum * buffer if nesterov else buffer
+        p = p - lr * g
+
+    SINGA's `SGD`. PyTorch starts the buffer with g undampened instead.
+    """
+
+    hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]] = {
+        "lr": ("lr_value", {}),
+        "momentum": ("mom_value", {}),
+        "dampening": ("dam_value", {"low": -math.inf}),
+        "weight_decay": ("decay_value", {}),
+    }
+    moment_kinds: ClassVar[tuple[str, ...]] = ("moments",)
+
+    def __init__(
+        self,
+        lr: float | DecayScheduler = 0.1,
+        momentum: float | DecayScheduler = 0,
+        dampening: float | DecayScheduler = 0,
+        weight_decay: float | DecayScheduler = 0,
+        nesterov: bool = False,
+        dtype: Any = tensor.float32,
+    ) -> None:
+        """Numbers from 0 (dampening: any), or schedules.
+
+        Raises:
+            TypeError, ValueError: an argument that is neither, or out of its range.
+            ValueError: `nesterov` without momentum, or with dampening.
+        """
+        super().__init__(lr, dtype)
+        self.momentum = momentum
+        self.dampening = dampening
+        self.weight_decay = weight_decay
+        self.nesterov = bool(nesterov)
+        if nesterov and (not self._uses("momentum") or self._uses("dampening")):
+            raise ValueError("SGD: nesterov wants a momentum and no dampening")
+
+    @property
+    def moments(self) -> dict[str, Tensor]:
+        """The momentum buffers by parameter name."""
+        return self._moments.named("moments")
+
+    def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
+        """Updates the parameter and its buffer in place."""
+        self.device_check(param_value, param_grad, *self._own_tensors())
+        momentum = None
+        if self._uses("momentum"):
+            buffer = self._moments.of(param_value, param_name, "moments")
+            momentum = (buffer, self.mom_value, self.dam_value)
+        decay = self.decay_value if self._uses("weight_decay") else None
+        _updates.sgd(param_value, param_grad, self.lr_value, decay, momentum, self.nesterov)

@@ -1,0 +1,109 @@
+"""Data files, batches, metrics and the losses without a tape."""
+
+import gzip
+import struct
+
+import numpy as np
+import pytest
+from singa_rs import ShapeError, data, loss, metric
+from singa_rs.tensor import Tensor
+
+CODES = {"u1": 8, "i1": 9, "i2": 11, "i4": 12, "f4": 13, "f8": 14}
+
+
+def idx(array, code):
+    head = struct.pack(">HBB", 0, CODES[code], array.ndim)
+    return head + struct.pack(f">{array.ndim}I", *array.shape) + array.astype(f">{code}").tobytes()
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_idx(tmp_path, code, pack):
+    array = np.arange(24).reshape(2, 3, 4).astype(code)
+    (tmp_path / "a").write_bytes(pack(idx(array, code)))
+    read = data.read_idx(tmp_path / "a")
+    assert read.dtype == array.dtype
+    np.testing.assert_array_equal(read, array)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"hello",
+        idx(np.zeros((2, 3)), "u1")[:-1],
+        idx(np.zeros((2, 3)), "u1") + b"x",
+        idx(np.zeros((2, 3)), "u1")[:6],
+        gzip.compress(idx(np.zeros((2, 3)), "u1"))[:-9],
+        struct.pack(">HBB3I", 0, 8, 3, 2**31, 2**31, 2**31),
+    ],
+)
+def test_damaged_idx(tmp_path, raw):
+    (tmp_path / "a.idx").write_bytes(raw)
+    with pytest.raises(ValueError, match=r"a\.idx"):
+        data.read_idx(tmp_path / "a.idx")
+
+
+def test_mnist_folder(tmp_path):
+    rng = np.random.default_rng(0)
+    for part, count in (("train", 5), ("t10k", 3)):
+        images = rng.integers(0, 256, (count, 4, 4)).astype("u1")
+        (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(images, "u1")))
+        (tmp_path / f"{part}-labels.idx1-ubyte").write_bytes(idx(np.arange(count), "u1"))
+    x, y, test_x, test_y = data.load_mnist(tmp_path)
+    assert x.shape == (5, 1, 4, 4) and x.dtype == np.float32 and 0 <= x.min() <= x.max() <= 1
+    np.testing.assert_array_equal(test_x[:, 0], images.astype(np.float32) / 255)
+    assert y.dtype == np.int32 and list(test_y) == [0, 1, 2]
+    (tmp_path / "t10k-labels.idx1-ubyte").write_bytes(idx(np.arange(4), "u1"))
+    with pytest.raises(ValueError, match="t10k"):
+        data.load_mnist(tmp_path)
+    (tmp_path / "t10k-labels.idx1-ubyte").unlink()
+    with pytest.raises(FileNotFoundError, match="t10k-labels"):
+        data.load_mnist(tmp_path)
+
+
+def test_batches():
+    x, y = np.arange(10), np.arange(10) * 2
+    got = list(data.batches(x, y, size=4))
+    assert [len(a) for a, _ in got] == [4, 4, 2]
+    np.testing.assert_array_equal(np.concatenate([a for a, _ in got]), x)
+    got = list(data.batches(x, y, size=4, rng=np.random.default_rng(0), partial=False))
+    assert [len(a) for a, _ in got] == [4, 4] and all((a * 2 == b).all() for a, b in got)
+    assert list(got[0][0]) != [0, 1, 2, 3]
+    for arrays, size in (((x, y[:3]), 2), ((x,), 0), ((), 2)):
+        with pytest.raises(ValueError, match="batches"):
+            data.batches(*arrays, size=size)
+
+
+def test_metrics():
+    x = np.float32([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3], [np.nan, 0.1, 0.2]])
+    y = np.int32([1, 2, 0])
+    assert list(metric.Accuracy().forward(Tensor(data=x), Tensor(data=y))) == [1, 0, 0]
+    assert metric.Accuracy(2).evaluate(x, y[:, None]) == pytest.approx(2 / 3)
+    truth = np.int32([[1, 1, 0], [0, 1, 0], [0, 0, 0]])
+    np.testing.assert_allclose(metric.Precision(2).forward(x, truth), [0.5, 0, 0])
+    np.testing.assert_allclose(metric.Recall(2).forward(x, truth), [0.5, 0, 0])
+    with pytest.raises(ShapeError, match="Accuracy"):
+        metric.Accuracy().forward(x, y[:2])
+    with pytest.raises(ValueError, match="no rows"):
+        metric.Accuracy().evaluate(x[:0], y[:0])
+    with pytest.raises(ValueError, match="top_k"):
+        metric.Precision(0)
+
+
+def test_losses_without_a_tape():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((4, 3)).astype(np.float32), np.int32([0, 2, 1, 1])
+    p = np.exp(x) / np.exp(x).sum(1, keepdims=True)
+    entropy = loss.SoftmaxCrossEntropy()
+    want = -np.log(p[range(4), y]).mean()
+    assert entropy.evaluate(True, Tensor(data=x), Tensor(data=y)) == pytest.approx(want, rel=1e-5)
+    np.testing.assert_allclose(
+        entropy.backward().to_numpy(), (p - np.eye(3)[y]) / 4, rtol=1e-4, atol=1e-6
+    )
+    with pytest.raises(RuntimeError, match="forward"):
+        entropy.backward()
+    squared, t = loss.SquaredError(), rng.standard_normal((4, 3)).astype(np.float32)
+    value = squared.forward(True, Tensor(data=x), Tensor(data=t))
+    np.testing.assert_allclose(value.to_numpy(), [((x - t) ** 2).sum() / 8], rtol=1e-5)
+    np.testing.assert_allclose(squared.backward().to_numpy(), (x - t) / 4, rtol=1e-5)
