@@ -1,0 +1,42 @@
+"""singa_rs: a deep-learning training engine in Rust with Apache SINGA's Python interface."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from . import _core, autograd, device, tensor
+from ._core import (
+    CheckpointError,
+    DeviceError,
+    DTypeError,
+    GraphError,
+    OutOfMemoryError,
+    ShapeError,
+)
+from .tensor import Placeholder, Tensor
+
+__version__: str = _core.__version__
+
+_LAZY = ("initializer", "layer", "loss", "metric", "model", "module", "opt", "singa_wrap")
+
+__all__ = [
+    "CheckpointError",
+    "DTypeError",
+    "DeviceError",
+    "GraphError",
+    "OutOfMemoryError",
+    "Placeholder",
+    "ShapeError",
+    "Tensor",
+    "autograd",
+    "device",
+    "tensor",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Imports the other modules of the package when they are first asked for."""
+    if name in _LAZY and importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

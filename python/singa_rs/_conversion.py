@@ -1,0 +1,95 @@
+"""What tensors are to Python and NumPy: arrays, numbers, sequences, text, pickles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+
+class CallableInt(int):
+    """An int that may be called: NumPy reads `t.size`, SINGA calls `t.size()`."""
+
+    def __call__(self) -> int:
+        return int(self)
+
+
+def _rebuild(array: np.ndarray, dtype: str, state: dict[str, Any]) -> Tensor:
+    from .tensor import Tensor
+
+    made = Tensor(data=array, dtype=dtype)
+    made.__dict__.update(state)
+    return made
+
+
+class Conversions:
+    """The protocols of Python and NumPy."""
+
+    #: NumPy leaves `array + tensor` and `np.float32(2) * tensor` to the tensor.
+    __array_priority__ = 1000
+
+    def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("__array__: a tensor's memory cannot be lent to NumPy without a copy")
+        array = self.to_numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def tolist(self: Tensor) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return self.to_numpy().tolist()
+
+    def __float__(self: Tensor) -> float:
+        return float(self.item())
+
+    def __int__(self: Tensor) -> int:
+        return int(self.item())
+
+    def __index__(self: Tensor) -> int:
+        if not self.dtype.is_int:
+            raise TypeError(f"index: got a tensor of dtype {self.dtype.name}, want an integer")
+        return int(self.item())
+
+    def __bool__(self: Tensor) -> bool:
+        if self.numel != 1:
+            raise ValueError(
+                f"bool: the truth value of a tensor of shape {self.shape} is ambiguous"
+            )
+        return bool(self.item())
+
+    def __len__(self: Tensor) -> int:
+        if self.rank == 0:
+            raise TypeError("len: got a tensor of shape (), want at least one dimension")
+        return self.shape[0]
+
+    def __iter__(self: Tensor) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self: Tensor) -> str:
+        text = np.array2string(self.to_numpy(), separator=", ", prefix="Tensor(", threshold=100)
+        return f"Tensor({text}, dtype={self.dtype.name})"
+
+    def __format__(self: Tensor, spec: str) -> str:
+        return format(self.item(), spec) if spec else repr(self)
+
+    def __reduce__(self: Tensor) -> Any:
+        state = {k: v for k, v in self.__dict__.items() if k in _STATE}
+        return _rebuild, (self.to_numpy(), self.dtype.name, state)
+
+    def __copy__(self: Tensor) -> Tensor:
+        return self.copy()
+
+    def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
+        made = _core.Op("copy")(self)
+        made.__dict__.update((k, v) for k, v in self.__dict__.items() if k in _STATE)
+        memo[id(self)] = made
+        return made
+
+
+#: The attributes that copies and pickles carry over.
+_STATE = ("requires_grad", "_stores_grad", "_name")

@@ -1,0 +1,134 @@
+"""Making tensors: from NumPy, from other libraries, filled with a value, random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core
+from ._core import Device, DType, Handle
+from ._dtypes import bfloat16, float32, incoming, int32, to_storage
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+Shape = int | Sequence[int]
+
+
+def as_shape(shape: Shape) -> tuple[int, ...]:
+    """A shape as a tuple of ints; one int means one dimension."""
+    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
+
+
+def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = None) -> Tensor:
+    """A new tensor with a copy of an array (SINGA from_numpy).
+
+    float64 becomes float32 and int64 int32 unless `dtype` is given.
+
+    Raises:
+        TypeError: anything but a NumPy array.
+        DTypeError: a type that no tensor has, or a value that the dtype cannot hold.
+    """
+    if not isinstance(np_array, np.ndarray):
+        raise TypeError(f"from_numpy: got {type(np_array).__name__}, want a NumPy array")
+    want = incoming(np_array) if dtype is None else _core.dtype(dtype)
+    device = _core.cpu() if dev is None else dev
+    if np_array.dtype.name == want.name:
+        return _core.from_numpy(np_array, device)
+    made = _core.from_numpy(to_storage("from_numpy", np_array, want), device)
+    return _core.Op("cast", dtype="bfloat16")(made) if want == bfloat16 else made
+
+
+def as_tensor(value: Any, dev: Device | None = None, dtype: DType | None = None) -> Tensor:
+    """`value` itself if it is a tensor, else a new tensor of a number, list or array.
+
+    `dtype` is that of new tensors; without it the rules of `from_numpy` hold.
+    """
+    if isinstance(value, Handle):
+        return value
+    return from_numpy(np.asarray(value), dev, dtype)
+
+
+def from_dlpack(obj: Any) -> Tensor:
+    """A tensor that shares the memory of another library's array, with its dtype."""
+    return _core.from_dlpack(obj)
+
+
+def from_raw_tensor(t: Tensor) -> Tensor:
+    """A tensor on the memory of `t` (SINGA wraps its C++ tensors so)."""
+    return t.alias()
+
+
+def from_raw_tensors(tt: Sequence[Tensor]) -> list[Tensor]:
+    """`from_raw_tensor` of each."""
+    return [from_raw_tensor(t) for t in tt]
+
+
+def to_numpy(t: Tensor) -> np.ndarray:
+    """A fresh, writable, row-major copy; bfloat16 comes as float32 (SINGA to_numpy)."""
+    return t.to_numpy()
+
+
+def to_host(t: Tensor) -> Tensor:
+    """A copy of `t` on the CPU."""
+    return t.clone()
+
+
+def constant(value: Any, device: Device | None = None, dtype: Any = None) -> Tensor:
+    """A tensor of host data (number, list or array) that requires no gradient."""
+    made = from_numpy(np.asarray(value), device, dtype)
+    made.requires_grad = False
+    return made
+
+
+def full(shape: Shape, value: float, device: Device | None = None, dtype: Any = float32) -> Tensor:
+    """A tensor of that shape with every element `value`."""
+    name = _core.dtype(dtype).name
+    return _core.Op("fill", value=value, shape=as_shape(shape), dtype=name)()
+
+
+def zeros(shape: Shape, device: Device | None = None, dtype: Any = float32) -> Tensor:
+    """A tensor of zeros."""
+    return full(shape, 0, device, dtype)
+
+
+def ones(shape: Shape, device: Device | None = None, dtype: Any = float32) -> Tensor:
+    """A tensor of ones."""
+    return full(shape, 1, device, dtype)
+
+
+def zeros_like(t: Tensor) -> Tensor:
+    """Zeros of the shape, device and dtype of `t`."""
+    return full(t.shape, 0, t.device, t.dtype)
+
+
+def ones_like(t: Tensor) -> Tensor:
+    """Ones of the shape, device and dtype of `t`."""
+    return full(t.shape, 1, t.device, t.dtype)
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    device: Device | None = None,
+    dtype: Any = None,
+) -> Tensor:
+    """Evenly spaced numbers as NumPy's arange; int32 of ints, else float32."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    if step == 0:
+        raise ValueError("arange: got step 0, want another number")
+    if dtype is None:
+        whole = all(isinstance(v, (int, np.integer)) for v in (start, stop, step))
+        dtype = int32 if whole else float32
+    count = max(0, int(np.ceil((stop - start) / step)))
+    name = _core.dtype(dtype).name
+    return _core.Op("arange", start=start, step=step, count=count, dtype=name)()
+
+
+def random(shape: Shape, device: Device | None = None) -> Tensor:
+    """Float32 numbers drawn uniformly from [0, 1) (SINGA random)."""
+    made = zeros(shape, device)
+    return made.uniform(0.0, 1.0)

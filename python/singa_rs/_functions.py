@@ -1,0 +1,199 @@
+"""SINGA's functions on tensors, as methods and operators of their arguments.
+
+What they compute and what they do with gradients stands with `autograd`, which gives tensors
+their methods.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._core import Handle
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+
+def abs(t: Tensor) -> Tensor:
+    """Absolute values."""
+    return t.abs()
+
+
+def exp(t: Tensor) -> Tensor:
+    """Exponentials."""
+    return t.exp()
+
+
+def ceil(t: Tensor) -> Tensor:
+    """Rounds up."""
+    return t.ceil()
+
+
+def log(t: Tensor) -> Tensor:
+    """Natural logarithms."""
+    return t.log()
+
+
+def sigmoid(t: Tensor) -> Tensor:
+    """`1 / (1 + exp(-t))`."""
+    return t.sigmoid()
+
+
+def sign(t: Tensor) -> Tensor:
+    """-1, 0 or 1."""
+    return t.sign()
+
+
+def sqrt(t: Tensor) -> Tensor:
+    """Square roots."""
+    return t.sqrt()
+
+
+def square(t: Tensor) -> Tensor:
+    """Squares."""
+    return t.square()
+
+
+def tanh(t: Tensor) -> Tensor:
+    """Hyperbolic tangents."""
+    return t.tanh()
+
+
+def _into(made: Tensor, out: Tensor | None) -> Tensor:
+    if out is None:
+        return made
+    out.copy_from(made)
+    return out
+
+
+def sum(t: Tensor, axis: Any = None, out: Tensor | None = None) -> Tensor:
+    """The sum over `axis` (int, tuple or None for all), written into `out` if given."""
+    return _into(t.sum(axis), out)
+
+
+def average(t: Tensor, axis: int | None = None) -> Any:
+    """The mean: a float over everything, a tensor over one axis."""
+    return float(t.mean()) if axis is None else t.mean(axis)
+
+
+def pow(t: Tensor, x: Any, out: Tensor | None = None) -> Tensor:
+    """`t ** x` for a number or a tensor `x`."""
+    return _into(t**x, out)
+
+
+def softmax(t: Tensor, out: Tensor | None = None) -> Tensor:
+    """Softmax over the last axis."""
+    return _into(t.softmax(-1), out)
+
+
+def lt(t: Tensor, x: Any) -> Tensor:
+    """`t < x`, bool."""
+    return t < x
+
+
+def le(t: Tensor, x: Any) -> Tensor:
+    """`t <= x`, bool."""
+    return t <= x
+
+
+def gt(t: Tensor, x: Any) -> Tensor:
+    """`t > x`, bool."""
+    return t > x
+
+
+def ge(t: Tensor, x: Any) -> Tensor:
+    """`t >= x`, bool."""
+    return t >= x
+
+
+def eq(t: Tensor, x: Any) -> Tensor:
+    """`t == x`, bool."""
+    return t == x
+
+
+def add(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
+    """`lhs + rhs`, written into `ret` if given."""
+    return _into(lhs + rhs, ret)
+
+
+def sub(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
+    """`lhs - rhs`, written into `ret` if given."""
+    return _into(lhs - rhs, ret)
+
+
+def eltwise_mult(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
+    """`lhs * rhs`, written into `ret` if given."""
+    return _into(lhs * rhs, ret)
+
+
+def div(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
+    """`lhs / rhs`, written into `ret` if given."""
+    return _into(lhs / rhs, ret)
+
+
+def mult(
+    A: Tensor, B: Tensor, C: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
+) -> Tensor:
+    """`A @ B`; with `C`, `C = alpha * A @ B + beta * C` in place (BLAS gemm, gemv)."""
+    if C is None:
+        return A @ B
+    made = (A @ B) * alpha
+    return _into(made + C * beta if beta else made, C)
+
+
+def sum_columns(M: Tensor) -> Tensor:
+    """The sum of all columns: shape (rows,)."""
+    return M.sum(1)
+
+
+def sum_rows(M: Tensor) -> Tensor:
+    """The sum of all rows: shape (columns,)."""
+    return M.sum(0)
+
+
+def product(shape: Sequence[int]) -> int:
+    """The product of the extents."""
+    return math.prod(shape)
+
+
+def contiguous(tensor: Tensor) -> Tensor:
+    """The tensor itself if its elements lie row-major, else a copy for which they do."""
+    return tensor.contiguous()
+
+
+def reshape(tensor: Tensor, shape: Any) -> Tensor:
+    """The same elements in another shape; one extent may be -1."""
+    return tensor.reshape(shape)
+
+
+def transpose(t: Tensor, axes: Any = None) -> Tensor:
+    """A view with the axes in another order, reversed by default."""
+    return t.transpose(axes)
+
+
+def repeat(t: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
+    """Each element `repeats` times, as NumPy's repeat."""
+    return t.repeat(repeats, axis)
+
+
+def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """The tensors one after another along an axis."""
+    first, *rest = tensors
+    return first._concatenated(rest, axis)
+
+
+def einsum(ops: str, *args: Tensor) -> Tensor:
+    """Einstein summation as NumPy's einsum."""
+    return args[0]._einsum(ops, args)
+
+
+def tensordot(A: Tensor, B: Tensor, axes: Any = 2) -> Tensor:
+    """Sums of products over pairs of axes, as NumPy's tensordot."""
+    return A._tensordot(B, axes)
+
+
+def is_tensor(obj: object) -> bool:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, Handle)

@@ -1,0 +1,184 @@
+"""Writing into tensors: values, arrays, other tensors, random numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core
+from ._core import DTypeError, GraphError, Handle, ShapeError
+from ._dtypes import bfloat16, to_storage
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+_copy = _core.Op("copy")
+
+
+def write_array(to: Tensor, array: np.ndarray, op: str = "copy_from_numpy") -> None:
+    """Writes an array of the same number of elements into a tensor, converting its dtype."""
+    array = to_storage(op, np.asarray(array).reshape(to.shape), to.dtype)
+    if to.dtype == bfloat16:
+        staged = _core.from_numpy(array, to.device)
+        _core.Op("cast", dtype="bfloat16").into([staged], [to])
+    else:
+        Handle.copy_from_numpy(to, array)
+
+
+def write_tensor(to: Tensor, source: Tensor, op: str = "copy_from") -> None:
+    """Writes a tensor of the same shape into another, converting its dtype."""
+    have, want = source.dtype, to.dtype
+    if have == want:
+        _copy.into([source], [to])
+    elif want.is_float:
+        _core.Op("cast", dtype=want.name).into([source], [to])
+    else:
+        write_array(to, source.to_numpy(), op)
+
+
+def flat_range(t: Tensor, offset: int, count: int, op: str) -> Tensor:
+    """A view of `count` elements of a row-major tensor from `offset` on."""
+    if offset < 0 or offset + count > t.numel:
+        raise ShapeError(f"{op}: {count} elements at {offset} do not fit shape {t.shape}")
+    flat = t.view_reshape((t.numel,))
+    if flat is None:
+        raise ShapeError(f"{op}: got a tensor of strides {t.strides}, want a row-major one")
+    return flat.view_slice(((offset, count, 1),))
+
+
+class Writes:
+    """The methods that write into a tensor. None of them is recorded for a leaf."""
+
+    def copy_from_numpy(self: Tensor, np_array: np.ndarray, offset: int = 0) -> None:
+        """Writes an array of as many elements, whatever its shape (SINGA copy_from_numpy).
+
+        Floats round to floats; into integers every value must survive. With an `offset` (in
+        elements) the array may be shorter.
+
+        Raises:
+            TypeError: anything but a NumPy array.
+            ShapeError: another number of elements.
+            DTypeError: a value that the tensor's dtype cannot hold.
+        """
+        if not isinstance(np_array, np.ndarray):
+            kind = type(np_array).__name__
+            raise TypeError(f"copy_from_numpy: got {kind}, want a NumPy array")
+        to = self._target(np_array.shape, np_array.size, offset, "copy_from_numpy")
+        write_array(to, np_array)
+        self._overwritten(to)
+
+    def copy_from(self: Tensor, t: Any, offset: int = 0) -> None:
+        """Writes a tensor or array of as many elements into this one's memory.
+
+        The dtype is converted as `copy_from_numpy` does.
+        """
+        if not isinstance(t, Handle):
+            self.copy_from_numpy(np.asarray(t), offset)
+            return
+        to = self._target(t.shape, t.numel, offset, "copy_from")
+        source = t if t.shape == to.shape else _reshaped(t, to.shape)
+        write_tensor(to, source)
+        self._overwritten(to, t)
+
+    def copy_data(self: Tensor, t: Any) -> None:
+        """`copy_from(t)` (SINGA copy_data)."""
+        self.copy_from(t)
+
+    def set_value(self: Tensor, x: float, inplace: bool = True) -> Tensor:
+        """Writes the number `x` into every element; the tensor itself (SINGA set_value)."""
+        to = self if inplace else _core.Handle.alias(self.clone())
+        if not to.dtype.is_float and x != int(x):
+            raise DTypeError(f"set_value: got {x}, want a number that {to.dtype.name} can hold")
+        fill = _core.Op("fill", value=x, shape=to.shape, dtype=to.dtype.name)
+        fill.into([], [to])
+        to._overwritten(to)
+        return to
+
+    def gaussian(self: Tensor, mean: float, std: float, inplace: bool = True) -> Tensor:
+        """Writes normally distributed numbers; the tensor itself."""
+        return self._draw({"normal": {"mean": float(mean), "std": float(std)}}, inplace)
+
+    def uniform(self: Tensor, low: float, high: float, inplace: bool = True) -> Tensor:
+        """Writes numbers drawn uniformly from [low, high); the tensor itself."""
+        return self._draw({"uniform": {"low": float(low), "high": float(high)}}, inplace)
+
+    def bernoulli(self: Tensor, p: float, inplace: bool = True) -> Tensor:
+        """Writes ones with probability `p`, else zeros; the tensor itself."""
+        return self._draw({"bernoulli": {"p": float(p)}}, inplace)
+
+    def _draw(self: Tensor, dist: dict[str, Any], inplace: bool) -> Tensor:
+        """Fills with numbers of the stream that initial values are drawn from."""
+        to = self if inplace else type(self)(self.shape, self.device, self.dtype)
+        op = _core.Op("random", dist=dist, shape=to.shape, dtype=to.dtype.name)
+        op.into([_core.random_state(to.device, "init")], [to])
+        to._overwritten(to)
+        return to
+
+    def _target(self: Tensor, shape: tuple[int, ...], count: int, offset: int, op: str) -> Tensor:
+        if offset == 0 and count == self.numel:
+            return self
+        if offset == 0:
+            raise ShapeError(f"{op}: got shape {shape}, want as many elements as {self.shape}")
+        return flat_range(self, offset, count, op)
+
+    def _overwritten(self: Tensor, written: Tensor, source: Any = None) -> None:
+        """Notes that a recorded tensor got a new value, which nothing made."""
+        if self._creator is None:
+            return
+        if written is not self:
+            raise GraphError("copy_from: a part of a recorded tensor was overwritten")
+        self._creator = None
+
+
+def _reshaped(t: Tensor, shape: tuple[int, ...]) -> Tensor:
+    view = t.view_reshape(shape)
+    return _copy(t).view_reshape(shape) if view is None else view
+
+
+def copy_data_to_from(
+    dst: Tensor, src: Tensor, size: int, dst_offset: int = 0, src_offset: int = 0
+) -> None:
+    """Copies `size` elements between row-major tensors; offsets in elements."""
+    source = flat_range(src, src_offset, size, "copy_data_to_from")
+    write_tensor(flat_range(dst, dst_offset, size, "copy_data_to_from"), source)
+
+
+def copy_from_numpy(data: Tensor, np_array: np.ndarray) -> None:
+    """`data.copy_from_numpy(np_array)`."""
+    data.copy_from_numpy(np_array)
+
+
+def bernoulli(p: float, t: Tensor) -> Tensor:
+    """Fills `t` with ones with probability `p`, else zeros; `t` itself."""
+    return t.bernoulli(p)
+
+
+def gaussian(mean: float, std: float, t: Tensor) -> Tensor:
+    """Fills `t` with normally distributed numbers; `t` itself."""
+    return t.gaussian(mean, std)
+
+
+def uniform(low: float, high: float, t: Tensor) -> Tensor:
+    """Fills `t` with numbers drawn uniformly from [low, high); `t` itself."""
+    return t.uniform(low, high)
+
+
+def axpy(alpha: float, x: Tensor, y: Tensor) -> Tensor:
+    """`y += alpha * x`; `y` itself (BLAS axpy)."""
+    y += x * alpha
+    return y
+
+
+def add_column(alpha: float, v: Tensor, beta: float, M: Tensor) -> Tensor:
+    """`M = alpha * v + beta * M` with `v` of shape (rows,) added to each column; `M` itself."""
+    M *= beta
+    M += (v * alpha).reshape((v.numel, 1))
+    return M
+
+
+def add_row(alpha: float, v: Tensor, beta: float, M: Tensor) -> Tensor:
+    """`M = alpha * v + beta * M` with `v` of shape (columns,) added to each row; `M` itself."""
+    M *= beta
+    M += (v * alpha).reshape((1, v.numel))
+    return M

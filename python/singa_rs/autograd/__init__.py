@@ -1,0 +1,131 @@
+# ruff: noqa: F401 - the names of other files are public here
+"""Automatic differentiation: recorded operations, and gradients of what they made.
+
+`autograd.training` is read and assigned like a plain global, False by default: while it is True
+operations are recorded, dropout drops and batch normalisation uses the batch. Within a module's
+call the calling thread sees the value of that call.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+
+from . import math, methods, unary  # isort: skip - all submodules, before functions of their names
+from .binary import Binary
+from .casting import Cast, cast
+from .engine import Gradients, backward, gradients
+from .index import (
+    Embedding,
+    Gather,
+    Where,
+    constant_of_shape,
+    embedding,
+    gather,
+    nonzero,
+    onehot,
+    shape,
+    where,
+)
+from .loss import (
+    BinaryCrossEntropy,
+    CrossEntropy,
+    Loss,
+    MeanSquareError,
+    RankingLoss,
+    SoftMaxCrossEntropy,
+    binary_cross_entropy,
+    cross_entropy,
+    mse_loss,
+    ranking_loss,
+    softmax_cross_entropy,
+)
+from .math import CosSim, Mean, PRelu, Sum
+from .matmul import AddBias, Gemm, Matmul, add_bias, gemm, matmul
+from .mode import mode as _mode
+from .mode import no_grad, set_training
+from .mode import training_scope as _training_scope
+from .nn import (
+    ConvHandle,
+    Dropout,
+    GlobalAveragePool,
+    PoolingHandle,
+    _Conv2d,
+    _Pooling2d,
+    conv2d,
+    dropout,
+    globalaveragepool,
+    pooling_2d,
+)
+from .norm import BatchNormHandle, _BatchNorm2d, batchnorm_2d
+from .reduce import (
+    ReduceMax,
+    ReduceMean,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+    argmax,
+    argmin,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
+from .repeat import (
+    DepthToSpace,
+    Pad,
+    Repeat,
+    SpaceToDepth,
+    Tile,
+    UpSample,
+    depth_to_space,
+    pad,
+    repeat,
+    space_to_depth,
+    tile,
+    upsample,
+)
+from .shape import (
+    Concat,
+    Split,
+    cat,
+    clone,
+    expand,
+    flatten,
+    identity,
+    reshape,
+    slice,
+    split,
+    squeeze,
+    stack,
+    transpose,
+    unsqueeze,
+)
+from .softmax import LogSoftMax, SoftMax, log_softmax, softmax
+from .tape import Dummy, Operator, Rule
+from .views import Expand, Flatten, Identity, Reshape, Select, Slice, Squeeze, Transpose, Unsqueeze
+
+#: SINGA's older name of Operator.
+Operation = Operator
+
+globals().update(unary.FUNCTIONS)
+globals().update(math.FUNCTIONS)
+globals().update(unary.CLASSES)
+globals().update(math.CLASSES)
+
+
+class _Autograd(types.ModuleType):
+    """The module's own type, so that `autograd.training = True` reaches the tape."""
+
+    @property
+    def training(self) -> bool:
+        """Whether operations are recorded and layers behave as in training."""
+        return _mode.training
+
+    @training.setter
+    def training(self, value: bool) -> None:
+        set_training(value)
+
+
+sys.modules[__name__].__class__ = _Autograd

@@ -1,0 +1,46 @@
+"""Conversion between element types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _core
+from .._dtypes import promote
+from ..tensor import Tensor, as_tensor
+from . import ops
+from .tape import Rule
+
+
+class Cast(Rule):
+    """The same values in another dtype (ONNX Cast); floats truncate into integers."""
+
+    def __init__(self, to: Any) -> None:
+        super().__init__()
+        self.to = _core.dtype(to)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.source = x.dtype
+        self.differentiable = self.source.is_float and self.to.is_float
+        return ops.op("cast", dtype=self.to.name)(x)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor | None]:
+        """The gradient in the input's dtype."""
+        return (ops.cast(dys[0], self.source),)
+
+
+def cast(x: Tensor, to: Any) -> Tensor:
+    """`x` in dtype `to` (ONNX Cast); `x` itself if it has it."""
+    to = _core.dtype(to)
+    return x if x.dtype == to else Cast(to)(x)[0]
+
+
+def promoted(xs: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The tensors (or arrays) in the dtype that arithmetic on all of them computes in."""
+    made = tuple(map(as_tensor, xs))
+    if not made:
+        return made
+    want = made[0].dtype
+    for x in made[1:]:
+        want = promote(want, x.dtype)
+    return tuple(cast(x, want) for x in made)

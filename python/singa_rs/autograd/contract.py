@@ -1,0 +1,137 @@
+"""Sums of products over named or paired axes, by permuting, reshaping and multiplying matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .._core import ShapeError
+from ..tensor import Tensor, as_tensor
+from .matmul import matmul
+from .reduce import as_axes, reduce_sum
+from .shape import plain_reshape, transpose
+
+
+def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
+    """Sums of products over the last `axes` axes of `a` and the first of `b`, or over pairs.
+
+    Args:
+        axes: a number, or two lists (or two ints) of axes of `a` and of `b` (NumPy tensordot).
+
+    Raises:
+        ShapeError: extents of paired axes that differ.
+    """
+    b = as_tensor(b, dtype=a.dtype)
+    if isinstance(axes, int):
+        axes = (list(range(a.rank - axes, a.rank)), list(range(axes)))
+    over_a, over_b = (as_axes(x, t.rank, "tensordot") for x, t in zip(axes, (a, b), strict=True))
+    shape_a, shape_b = a.shape, b.shape
+    if [shape_a[i] for i in over_a] != [shape_b[i] for i in over_b]:
+        raise ShapeError(f"tensordot: got shapes {shape_a}, {shape_b}, want equal paired axes")
+    free_a = [i for i in range(a.rank) if i not in over_a]
+    free_b = [i for i in range(b.rank) if i not in over_b]
+    inner = math.prod(shape_a[i] for i in over_a)
+    rows, columns = [shape_a[i] for i in free_a], [shape_b[i] for i in free_b]
+    left = plain_reshape(transpose(a, [*free_a, *over_a]), (math.prod(rows), inner))
+    right = plain_reshape(transpose(b, [*over_b, *free_b]), (inner, math.prod(columns)))
+    return plain_reshape(matmul(left, right), (*rows, *columns))
+
+
+def einsum(ops: str, args: Sequence[Tensor]) -> Tensor:
+    """Einstein summation: `ij,jk->ik` and the like, as NumPy's einsum; no Ellipsis.
+
+    Raises:
+        ValueError: a formula that does not fit the tensors.
+    """
+    inputs, output = _parse(ops, args)
+    names, made = list(inputs[0]), _diagonal(args[0], inputs[0])
+    names = list(dict.fromkeys(names))
+    for i, arg in enumerate(args[1:], start=1):
+        later = set(output).union(*inputs[i + 1 :])
+        other = list(dict.fromkeys(inputs[i]))
+        made, names = _pair(made, names, _diagonal(arg, inputs[i]), other, later)
+    drop = [i for i, n in enumerate(names) if n not in output]
+    if drop:
+        made = reduce_sum(made, drop, 0)
+        names = [n for n in names if n in output]
+    return transpose(made, [names.index(n) for n in output])
+
+
+def _parse(ops: str, args: Sequence[Tensor]) -> tuple[list[str], str]:
+    text = ops.replace(" ", "")
+    left, arrow, output = text.partition("->")
+    inputs = left.split(",")
+    if not arrow:
+        output = "".join(sorted(c for c in set(left) - {","} if left.count(c) == 1))
+    fits = len(inputs) == len(args) and all(
+        len(names) == arg.rank for names, arg in zip(inputs, args, strict=False)
+    )
+    letters = (left.replace(",", "") + output).isalpha() or not left.replace(",", "") + output
+    unique = len(set(output)) == len(output) and set(output) <= set(left)
+    if not (fits and letters and unique):
+        shapes = ", ".join(str(arg.shape) for arg in args)
+        raise ValueError(f"einsum: got {ops!r} for shapes {shapes}, want one letter an axis")
+    return inputs, output
+
+
+def _diagonal(x: Tensor, names: str) -> Tensor:
+    """`x` with one axis for each letter: the diagonal of axes that share one."""
+    for name in dict.fromkeys(names):
+        while names.count(name) > 1:
+            i, j = names.index(name), names.rindex(name)
+            rest = [a for a in range(len(names)) if a not in (i, j)]
+            n = x.shape[i]
+            if x.shape[j] != n:
+                raise ValueError(f"einsum: got extents {n} and {x.shape[j]} for {name!r}")
+            x = transpose(x, [i, j, *rest])
+            others = x.shape[2:]
+            x = plain_reshape(x, (n * n, *others))[:: n + 1]
+            names = name + "".join(names[a] for a in rest)
+            x = transpose(x, _back(names, name, i))
+            names = names[1 : i + 1] + name + names[i + 1 :]
+    return x
+
+
+def _back(names: str, name: str, place: int) -> list[int]:
+    """The order that moves the first axis to `place`."""
+    rest = list(range(1, len(names)))
+    return [*rest[:place], 0, *rest[place:]]
+
+
+def _pair(
+    a: Tensor, in_a: list[str], b: Tensor, in_b: list[str], later: set[str]
+) -> tuple[Tensor, list[str]]:
+    """The product of two tensors, summed over the letters that nobody needs later."""
+    a, in_a = _summed(a, in_a, later.union(in_b))
+    b, in_b = _summed(b, in_b, later.union(in_a))
+    size = _sizes(a, in_a, b, in_b)
+    batch = [n for n in in_a if n in in_b and n in later]
+    inner = [n for n in in_a if n in in_b and n not in later]
+    rows = [n for n in in_a if n not in in_b]
+    columns = [n for n in in_b if n not in in_a]
+    a = _grouped(a, in_a, size, batch, rows, inner)
+    b = _grouped(b, in_b, size, batch, inner, columns)
+    names = [*batch, *rows, *columns]
+    return plain_reshape(matmul(a, b), [size[n] for n in names]), names
+
+
+def _summed(x: Tensor, names: list[str], needed: set[str]) -> tuple[Tensor, list[str]]:
+    drop = [i for i, n in enumerate(names) if n not in needed]
+    return (reduce_sum(x, drop, 0) if drop else x), [n for n in names if n in needed]
+
+
+def _sizes(a: Tensor, in_a: list[str], b: Tensor, in_b: list[str]) -> dict[str, int]:
+    size = dict(zip(in_a, a.shape, strict=True))
+    for name, extent in zip(in_b, b.shape, strict=True):
+        if size.setdefault(name, extent) != extent:
+            raise ValueError(f"einsum: got extents {size[name]} and {extent} for {name!r}")
+    return size
+
+
+def _grouped(x: Tensor, names: list[str], size: dict[str, int], *groups: list[str]) -> Tensor:
+    """`x` with its axes joined into three: those of each group."""
+    order = [names.index(n) for group in groups for n in group]
+    return plain_reshape(
+        transpose(x, order), [math.prod(size[n] for n in group) for group in groups]
+    )

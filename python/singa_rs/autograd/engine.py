@@ -1,0 +1,199 @@
+"""The way back: gradients of a loss, parameter by parameter, in the order they become final."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .._core import DTypeError, GraphError, ShapeError
+from ..tensor import Tensor, as_tensor
+from . import ops
+from .mode import mode
+from .plan import Leaf, Plan, Slot
+from .tape import Operator, Port, Rule, release
+
+Pairs = Iterator[tuple[Tensor, Tensor]]
+
+
+def backward(y: Tensor, dy: Any = None) -> Pairs:
+    """The gradients of `y` with respect to every tensor with `stores_grad` (SINGA backward).
+
+    A generator of (tensor, gradient), each as soon as it is final and no operation that is yet to
+    come needs the tensor's old value, so that it may be updated at once. What an operation kept
+    is released when backward has been through it; a second backward raises.
+
+    Args:
+        y: the loss, of one element unless `dy` is given.
+        dy: the gradient of `y`, of its shape; ones by default.
+
+    Raises:
+        GraphError: `autograd.training` is False, `y` was not recorded, backward has been through
+            it, or a tensor that is needed was changed in place.
+        ShapeError: `y` has several elements and `dy` is not given, or the shapes differ.
+    """
+    if not mode.training:
+        raise GraphError("backward: autograd.training is False, so nothing was recorded")
+    seed = _seed(y, dy)
+    if y._creator is not None:
+        port = y._creator
+        node, index = (port.node, port.index) if type(port) is Port else (port, 0)
+        return _Walk(Plan(node)).run(node, index, seed)
+    if y.stores_grad:
+        return iter([(y, ops.copy(seed))])
+    raise GraphError(
+        f"backward: the tensor of shape {y.shape} was not recorded: no operation made it of "
+        "tensors that require a gradient while autograd.training was True"
+    )
+
+
+class Gradients(dict):
+    """Gradients by `id(tensor)`, which may be asked for by the tensor itself as well."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        super().__init__()
+        self._tensors = []
+        for tensor, grad in pairs:
+            self[id(tensor)] = grad
+            self._tensors.append(tensor)  # so that no other tensor gets its id
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return super().__getitem__(_key(key))
+
+    def __contains__(self, key: Any) -> bool:
+        return super().__contains__(_key(key))
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The gradient of a tensor, or `default`."""
+        return super().get(_key(key), default)
+
+
+def _key(key: Any) -> Any:
+    return id(key) if isinstance(key, Tensor) else key
+
+
+def gradients(y: Tensor, dy: Any = None) -> Gradients:
+    """All gradients that `backward` yields, by tensor or `id(tensor)` (SINGA gradients)."""
+    return Gradients(backward(y, dy))
+
+
+def leave_gradients(y: Tensor, dy: Any = None) -> None:
+    """Runs `backward` and adds each gradient to the tensor's `grad` (PyTorch Tensor.backward)."""
+    for tensor, grad in backward(y, dy):
+        if tensor.grad is None:
+            tensor.grad = grad
+        else:
+            ops.add.into([tensor.grad, grad], [tensor.grad])
+
+
+def _seed(y: Tensor, dy: Any) -> Tensor:
+    if not isinstance(y, Tensor):
+        raise TypeError(f"backward: got {type(y).__name__}, want a Tensor")
+    if not y.dtype.is_float:
+        raise DTypeError(f"backward: got a loss of dtype {y.dtype.name}, want a float")
+    if dy is None:
+        if y.numel != 1:
+            raise ShapeError(
+                f"backward: got a loss of shape {y.shape}, want one element, or its gradient dy"
+            )
+        return ops.full(y.shape, 1, y)
+    dy = as_tensor(dy, y.device, y.dtype)
+    if dy.shape != y.shape:
+        raise ShapeError(f"backward: got dy of shape {dy.shape}, want {y.shape}")
+    return dy.alias()
+
+
+class _Walk:
+    """One run of backward."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        #: By node: the gradients of its outputs.
+        self.slots: dict[int, dict[int, Slot]] = {}
+        #: By block: parameters whose old value is still needed.
+        self.late: dict[int, list[Leaf]] = {}
+
+    def run(self, root: Operator, index: int, seed: Tensor) -> Pairs:
+        self.slots[id(root)] = {index: Slot()}
+        self.slots[id(root)][index].put(seed, False)
+        for node in self.plan.order:
+            arrived = self.slots.pop(id(node), {})
+            if node.retained:
+                yield from _retained(node, arrived)
+            for leaf in self._through(node, arrived):
+                yield leaf.tensor, leaf.take()
+
+    def _through(self, node: Operator, arrived: dict[int, Slot]) -> list[Leaf]:
+        """Runs a node's gradient; the parameters that are final thereby."""
+        wanted, edges = self.plan.wanted[id(node)], node.edges
+        grads = [None] * len(wanted)
+        if arrived and any(wanted):
+            dys = _complete(node, arrived)
+            grads = node.gradients(dys, wanted)
+            owned = _owned(node, grads, dys, arrived)
+        blocks = self.plan.blocks(node)
+        release(node)
+        final = []
+        for i, (edge, want) in enumerate(zip(edges, wanted, strict=False)):
+            if want:
+                self._put(edge, grads[i], owned[i] if grads[i] is not None else False, final)
+        return self._unlocked(final, blocks)
+
+    def _put(self, edge: Any, grad: Tensor | None, owned: bool, final: list[Leaf]) -> None:
+        if isinstance(edge, Tensor):
+            leaf = self.plan.leaves[id(edge)]
+            leaf.missing -= 1
+            if leaf.missing == 0:
+                final.append(leaf)
+            slot = leaf
+        elif grad is not None:
+            node, index = (edge.node, edge.index) if type(edge) is Port else (edge, 0)
+            slot = self.slots.setdefault(id(node), {}).setdefault(index, Slot())
+        if grad is not None:
+            slot.put(grad, owned)
+
+    def _unlocked(self, final: list[Leaf], blocks: list[int]) -> list[Leaf]:
+        """Of the final parameters those whose old value nobody needs any more."""
+        readers, now = self.plan.readers, []
+        for leaf in final:
+            self.late.setdefault(leaf.block, []).append(leaf)
+        for block in blocks:
+            readers[block] -= 1
+        for block in dict.fromkeys([*(leaf.block for leaf in final), *blocks]):
+            if readers[block] == 0:
+                now += self.late.pop(block, ())
+        return [leaf for leaf in now if leaf.grad is not None]
+
+
+def _retained(node: Operator, arrived: dict[int, Slot]) -> Pairs:
+    for index, tensor in node.retained.items():
+        if tensor.stores_grad and index in arrived:
+            grad = ops.copy(arrived[index].grad)
+            grad.requires_grad = False
+            yield tensor, grad
+
+
+def _complete(node: Operator, arrived: dict[int, Slot]) -> tuple[Tensor, ...]:
+    """The gradients of all outputs; zeros where nobody used one."""
+    metas = node.metas
+    if metas is None:
+        return (arrived[0].grad,)
+    return tuple(
+        arrived[i].grad if i in arrived else ops.op("fill", value=0, shape=s, dtype=d.name)()
+        for i, (s, _, d) in enumerate(metas)
+    )
+
+
+def _owned(node: Operator, grads: Any, dys: tuple[Tensor, ...], arrived: Any) -> list[bool]:
+    """Which gradients lie in memory that nothing else holds."""
+    if not isinstance(node, Rule):
+        return [False] * len(grads)
+    made = [g for g in grads if g is not None]
+    alone = len(made) == 1 or len({g.block_id for g in made}) == len(made)
+    only = len(dys) == 1 and 0 in arrived and arrived[0].owned
+    return [
+        g is not None
+        and alone
+        and 0 not in g.strides
+        and (only or not any(g.shares_block(dy) for dy in dys))
+        for g in grads
+    ]

@@ -1,0 +1,189 @@
+"""Selecting by place: indexing, gathering, embedding, one-hot vectors, conditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._core import DTypeError, ShapeError, bool_, int32
+from .._creation import from_numpy
+from .._dtypes import promote
+from .._indexing import parse
+from ..tensor import Tensor, as_tensor
+from . import ops
+from .casting import cast
+from .tape import Rule
+from .views import Select
+
+
+def getitem(x: Tensor, key: Any) -> Tensor:
+    """`x[key]` by NumPy's rules: a view, or a copy where the key has an array.
+
+    Raises:
+        IndexError: as NumPy, and for keys with more than one array.
+    """
+    found = parse(key, x.shape)
+    y = Select(found.ranges, found.shape)(x)[0]
+    return y if found.places is None else gather(y, found.axis, found.places)
+
+
+def as_indices(indices: Any, op: str, like: Tensor) -> Tensor:
+    """Indices as a tensor of an integer dtype."""
+    if not isinstance(indices, Tensor):
+        array = np.asarray(indices)
+        array = array.astype(np.int64) if array.size == 0 else array
+        if array.dtype.kind not in "iu":
+            raise DTypeError(f"{op}: got indices of {array.dtype}, want integers")
+        indices = from_numpy(array, like.device)
+    if indices.dtype.is_float:
+        return ops.cast(indices, int32)
+    return indices if indices.dtype.is_int else ops.cast(indices, int32)
+
+
+class Gather(Rule):
+    """The entries at `indices` along an axis (ONNX Gather)."""
+
+    def __init__(self, axis: int, indices: Any) -> None:
+        super().__init__()
+        self.axis, self.indices = axis, indices
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.places = as_indices(self.indices, "gather", x)
+        return ops.op("gather", axis=self.axis)(x, self.places)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.size = xs[0].shape[self.axis]
+        self.save(self.__dict__.pop("places"))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` added up at each entry."""
+        return (ops.op("gather_grad", axis=self.axis, size=self.size)(dys[0], self.load(0)),)
+
+
+def gather(x: Tensor, axis: int, indices: Any) -> Tensor:
+    """The entries at `indices` (tensor, array or nested list; negative ones from the end).
+
+    Shape `x.shape[:axis] + indices.shape + x.shape[axis + 1:]` (ONNX Gather).
+
+    Raises:
+        ValueError: an index out of range.
+    """
+    return Gather(axis, indices)(x)[0]
+
+
+class Embedding(Rule):
+    """The rows of a table at indices (SINGA Embedding)."""
+
+    def forward(self, x: Tensor, w: Tensor) -> Tensor:
+        if w.rank != 2:
+            raise ShapeError(f"embedding: got a table of shape {w.shape}, want two dimensions")
+        self.places = as_indices(x, "embedding", w)
+        return ops.op("gather", axis=0)(w, self.places)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.size = xs[1].shape[0]
+        self.save(self.__dict__.pop("places"))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[None, Tensor | None]:
+        """None for the indices; for the table `dy` added up at each row."""
+        grad = ops.op("gather_grad", axis=0, size=self.size)
+        return None, grad(dys[0], self.load(0)) if wanted[1] else None
+
+
+def embedding(x: Tensor, w: Tensor) -> Tensor:
+    """The rows of `w` (n, m) at the indices `x` of any shape: shape `x.shape + (m,)`."""
+    return Embedding()(as_indices(x, "embedding", w), w)[0]
+
+
+class Where(Rule):
+    """`x` where the condition holds, else `y` (ONNX Where)."""
+
+    def __init__(self, condition: Any) -> None:
+        super().__init__()
+        self.condition = condition
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        condition = self.condition
+        if not isinstance(condition, Tensor):
+            condition = _core.from_numpy(np.asarray(condition).astype(bool), x.device)
+        self.flags = ops.cast(condition, bool_)
+        return ops.where(self.flags, x, y)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.shapes = ops.shapes_if_broadcast(xs, ys[0]) or (None, None)
+        self.save(self.__dict__.pop("flags"))
+
+    def gradients(
+        self, dys: tuple[Tensor, ...], wanted: Any
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """`dy` where each was taken, else 0."""
+        (dy,), flags = dys, self.load(0)
+        none, (a, b) = ops.full((), 0, dy), self.shapes
+        return (
+            ops.reduce_to(ops.where(flags, dy, none), a) if wanted[0] else None,
+            ops.reduce_to(ops.where(flags, none, dy), b) if wanted[1] else None,
+        )
+
+
+def where(x: Any, y: Any, condition: Any) -> Tensor:
+    """`x` where `condition` (third, as in SINGA) holds, else `y`; broadcasts (ONNX Where)."""
+    like = next((t for t in (x, y) if isinstance(t, Tensor) and t.dtype.is_float), None)
+    x, y = (as_tensor(t, dtype=None if like is None else like.dtype) for t in (x, y))
+    if x.dtype != y.dtype:
+        want = promote(x.dtype, y.dtype)
+        x, y = cast(x, want), cast(y, want)
+    return Where(condition)(x, y)[0]
+
+
+def onehot(axis: int, indices: Any, depth: Any, values: Any = (0.0, 1.0)) -> Tensor:
+    """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot).
+
+    Args:
+        axis: where the new axis stands in the result.
+        indices: numbers of any dtype; negative ones count from the end, others give no one.
+        depth: the extent of the new axis.
+        values: what stands off and on; float32 unless both are integers.
+    """
+    indices = as_tensor(indices)
+    depth = int(np.asarray(depth).ravel()[0])
+    off, on = np.asarray(values).ravel()
+    rank = indices.rank + 1
+    place = axis + rank if axis < 0 else axis
+    wide = ops.cast(indices, int32)
+    wrapped = ops.scalar_op("add", depth)(wide)
+    wide = ops.where(ops.scalar_op("lt", 0)(wide), wrapped, wide)
+    shape = indices.shape
+    wide = ops.reshape(wide, (*shape[:place], 1, *shape[place:]))
+    classes = ops.op("arange", start=0, step=1, count=depth, dtype="int32")()
+    classes = classes.view_reshape((depth,) + (1,) * (rank - 1 - place))
+    hit = ops.op("binary", f="eq")(wide, classes)
+    like = from_numpy(np.asarray([off, on]))
+    made = ops.where(hit, ops.full((), on.item(), like), ops.full((), off.item(), like))
+    made.requires_grad = False
+    return made
+
+
+def nonzero(x: Tensor) -> Tensor:
+    """The places of the non-zero elements, (rank, count), int32 (ONNX NonZero). Reads values."""
+    return _integers(np.stack(np.nonzero(x.to_numpy())) if x.rank else np.zeros((0, 1)))
+
+
+def shape(x: Tensor) -> Tensor:
+    """The extents as an int32 tensor (ONNX Shape)."""
+    return _integers(np.asarray(x.shape))
+
+
+def _integers(array: np.ndarray) -> Tensor:
+    made = from_numpy(array.astype(np.int64))
+    made.requires_grad = False
+    return made
+
+
+def constant_of_shape(x: Tensor, value: float = 0.0) -> Tensor:
+    """A tensor of `value` whose extents are the elements of `x` (ONNX ConstantOfShape)."""
+    sizes = tuple(int(n) for n in np.asarray(x.to_numpy()).ravel())
+    value = np.asarray(value).ravel()[0].item()
+    kind = "int32" if isinstance(value, int) and not isinstance(value, bool) else "float32"
+    return ops.op("fill", value=value, shape=sizes, dtype=kind)()

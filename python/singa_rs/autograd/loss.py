@@ -1,0 +1,200 @@
+"""Losses, each of shape (1,). Targets get no gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core import ShapeError, float32
+from ..tensor import Tensor, as_tensor
+from . import ops
+from .casting import cast
+from .tape import Rule
+
+#: Keeps logarithms finite, as in SINGA.
+_TINY = 1e-4
+
+
+class Loss(Rule):
+    """A number for how far outputs are from targets; by hand, `backward()` needs no gradient."""
+
+    def backward(self, *dys: Any) -> Any:
+        """The gradient of the outputs; `dy` is 1 unless given."""
+        if dys:
+            return super().backward(*(as_tensor(dy) for dy in dys))
+        return super().backward(ops.full((1,), 1, self.load(0)))
+
+
+class _WithTarget(Loss):
+    """A loss of `x` and a target of the same shape."""
+
+    def __init__(self, t: Any) -> None:
+        super().__init__()
+        self.t = t
+
+    def target(self, x: Tensor) -> Tensor:
+        """The target in the dtype of `x`.
+
+        Raises:
+            ShapeError: another shape, or no elements.
+        """
+        t = ops.cast(as_tensor(self.t), x.dtype)
+        if t.shape != x.shape or x.numel == 0:
+            shapes = f"{x.shape}, {t.shape}"
+            raise ShapeError(f"{type(self).__name__}: got shapes {shapes}, want equal, not empty")
+        self.converted = t
+        return t
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(xs[0], self.__dict__.pop("converted"))
+
+    def total(self, terms: Tensor, factor: float) -> Tensor:
+        """The sum times a factor, of shape (1,)."""
+        whole = ops.op("reduce", f="sum", axes=(), keepdims=False)(terms)
+        return ops.reshape(ops.scale(whole, factor), (1,))
+
+
+def _spread(dy: Tensor, x: Tensor) -> Tensor:
+    """The loss's gradient at every element of `x`."""
+    return ops.reshape(dy, (1,) * x.rank)
+
+
+def _log(x: Tensor) -> Tensor:
+    return ops.op("unary", f="log")(ops.scalar_op("add", _TINY)(x))
+
+
+class MeanSquareError(_WithTarget):
+    """The mean of `(x - t) ** 2` over all elements."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        error = ops.sub(x, self.target(x))
+        return self.total(ops.op("unary", f="square")(error), 1 / x.numel)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`2 (x - t) / size`."""
+        x = self.load(0)
+        slope = ops.scale(ops.sub(x, self.load(1)), 2 / x.numel)
+        return (ops.mul(slope, _spread(dys[0], x)),)
+
+
+class CrossEntropy(_WithTarget):
+    """`-sum(t * log(x + 1e-4)) / rows` of probabilities `x` (SINGA CrossEntropy)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.total(ops.mul(self.target(x), _log(x)), -1 / x.shape[0])
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`-t / (x + 1e-4) / rows`."""
+        x = self.load(0)
+        slope = ops.div(self.load(1), ops.scalar_op("add", _TINY)(x))
+        return (ops.mul(ops.scale(slope, -1 / x.shape[0]), _spread(dys[0], x)),)
+
+
+class BinaryCrossEntropy(_WithTarget):
+    """`-sum(t * log(x + 1e-4) + (1 - t) * log(1 - x + 1e-4)) / rows` of probabilities `x`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        t, rest = self.target(x), ops.scalar_op("sub", 1, True)
+        terms = ops.add(ops.mul(t, _log(x)), ops.mul(rest(t), _log(rest(x))))
+        return self.total(terms, -1 / x.shape[0])
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`((1 - t) / (1 - x + 1e-4) - t / (x + 1e-4)) / rows`."""
+        (x, t), rest = (self.load(0), self.load(1)), ops.scalar_op("sub", 1, True)
+        safe = ops.scalar_op("add", _TINY)
+        slope = ops.sub(ops.div(rest(t), safe(rest(x))), ops.div(t, safe(x)))
+        return (ops.mul(ops.scale(slope, 1 / x.shape[0]), _spread(dys[0], x)),)
+
+
+class RankingLoss(Loss):
+    """The mean of `max(0, M - pos + neg)` (SINGA RankingLoss)."""
+
+    def __init__(self, M: float = 0.2) -> None:
+        super().__init__()
+        self.M = float(M)
+
+    def forward(self, pos: Tensor, neg: Tensor) -> Tensor:
+        if pos.shape != neg.shape or pos.numel == 0:
+            shapes = f"{pos.shape}, {neg.shape}"
+            raise ShapeError(f"ranking_loss: got shapes {shapes}, want equal, not empty")
+        mean = ops.op("reduce", f="mean", axes=(), keepdims=False)
+        return ops.reshape(mean(ops.op("unary", f="relu")(self._margin(pos, neg))), (1,))
+
+    def _margin(self, pos: Tensor, neg: Tensor) -> Tensor:
+        return ops.scalar_op("add", self.M)(ops.sub(neg, pos))
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(*xs)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, Tensor]:
+        """`-1 / size` and `1 / size` where the margin is violated, else 0."""
+        pos, neg = self.load(0), self.load(1)
+        violated = ops.scalar_op("gt", 0)(self._margin(pos, neg))
+        share = ops.scale(_spread(dys[0], pos), 1 / pos.numel)
+        slope = ops.where(violated, share, ops.full((), 0, pos))
+        return ops.neg(slope), slope
+
+
+class SoftMaxCrossEntropy(Loss):
+    """Softmax over the rows of `x` and the mean of their cross entropies with `t`."""
+
+    def __init__(self, t: Any) -> None:
+        super().__init__()
+        self.t = t
+
+    def forward(self, x: Tensor) -> Tensor:
+        t = as_tensor(self.t)
+        whole_rows = t.numel == x.numel and t.shape == x.shape and t.numel != x.shape[0]
+        t = ops.cast(t, x.dtype) if whole_rows else t
+        loss, lse = ops.op("softmax_cross_entropy")(x, t)
+        self.extra = (t, lse)
+        return loss
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(xs[0], *self.__dict__.pop("extra"))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`(softmax(x) - t) / rows`."""
+        saved = (self.load(i) for i in range(3))
+        return (ops.op("softmax_cross_entropy_grad")(dys[0], *saved),)
+
+
+def _floating(x: Tensor) -> Tensor:
+    return x if x.dtype.is_float else cast(x, float32)
+
+
+def mse_loss(x: Tensor, t: Any) -> Tensor:
+    """The mean of `(x - t) ** 2` over all elements; shapes must be equal (SINGA mse_loss)."""
+    return MeanSquareError(t)(_floating(x))[0]
+
+
+def cross_entropy(x: Tensor, t: Any) -> Tensor:
+    """`-sum(t * log(x + 1e-4)) / x.shape[0]` of probabilities `x`; shapes must be equal."""
+    return CrossEntropy(t)(_floating(x))[0]
+
+
+def binary_cross_entropy(x: Tensor, t: Any) -> Tensor:
+    """The cross entropy of independent probabilities `x`, divided by `x.shape[0]` as in SINGA.
+
+    `-sum(t * log(x + 1e-4) + (1 - t) * log(1 - x + 1e-4)) / x.shape[0]`
+    """
+    return BinaryCrossEntropy(t)(_floating(x))[0]
+
+
+def ranking_loss(pos: Tensor, neg: Tensor, M: float = 0.2) -> Tensor:
+    """The mean of `max(0, M - pos + neg)`; shapes must be equal (SINGA ranking_loss)."""
+    return RankingLoss(M)(pos, neg)[0]
+
+
+def softmax_cross_entropy(x: Tensor, t: Any) -> Tensor:
+    """Mean over the rows of the cross entropy of softmax(x) with `t`.
+
+    Args:
+        x: (N, C).
+        t: as many elements as rows, (N,) or (N, 1): class indices, checked. Else of `x`'s shape:
+            weights, each row divided by its sum.
+
+    Raises:
+        ValueError: a class index out of range or not whole.
+        ShapeError: shapes that do not fit.
+    """
+    return SoftMaxCrossEntropy(t)(_floating(x))[0]

@@ -1,0 +1,204 @@
+"""Arithmetic of tensors: the functions of two operands, and sums of several."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .._core import ShapeError, float32
+from ..tensor import Tensor
+from . import binary, ops
+from .binary import Binary, compute
+from .casting import cast, promoted
+from .mode import mode
+from .shape import identity
+from .tape import Rule
+
+# Our class, SINGA's function, and the sentence that says what it computes.
+_TABLE = """
+Add           add           `a + b` (ONNX Add).
+Sub           sub           `a - b` (ONNX Sub).
+Mul           mul           `a * b` (ONNX Mul).
+Div           div           `a / b` (ONNX Div); integers are divided as float32.
+Pow           pow           `a ** b` (ONNX Pow).
+Maximum       maximum       The larger of each pair; NaN wins (NumPy maximum).
+Minimum       minimum       The smaller of each pair; NaN wins (NumPy minimum).
+FloorDivide   floor_divide  `floor(a / b)` (NumPy floor_divide); it has no gradient.
+Remainder     remainder     `a - floor(a / b) * b` (NumPy remainder).
+Less          less          `a < b`, bool (ONNX Less).
+LessEqual     less_equal    `a <= b`, bool (ONNX LessOrEqual).
+Greater       greater       `a > b`, bool (ONNX Greater).
+GreaterEqual  greater_equal `a >= b`, bool (ONNX GreaterOrEqual).
+Equal         equal         `a == b`, bool (ONNX Equal).
+NotEqual      not_equal     `a != b`, bool (NumPy not_equal).
+And           _and          Whether both are non-zero, bool (ONNX And).
+Or            _or           Whether one is non-zero, bool (ONNX Or).
+Xor           _xor          Whether exactly one is non-zero, bool (ONNX Xor).
+"""
+
+
+def _make_function(cls: type[Binary], name: str, doc: str) -> Callable[[Any, Any], Tensor]:
+    """The fast way through `cls()(a, b)[0]` where both are tensors of one float dtype."""
+    op, new, differentiable = cls.op, object.__new__, cls.differentiable
+
+    def function(a: Any, b: Any) -> Tensor:
+        if type(a) is not Tensor or type(b) is not Tensor:
+            return compute(cls, a, b)
+        try:
+            y = op(a, b)
+        except TypeError:
+            return compute(cls, a, b)
+        if mode.tape and differentiable:
+            if a.requires_grad or b.requires_grad:
+                node = new(cls)
+                node.keep((a, b), (y,))
+                first, second = a._creator, b._creator
+                node.edges = (
+                    a if first is None or not a.requires_grad else first,
+                    b if second is None or not b.requires_grad else second,
+                )
+                y._creator = node
+            else:
+                y.requires_grad = False
+        return y
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{doc}\n\n    Numbers, arrays and other dtypes are converted first."
+    return function
+
+
+FUNCTIONS: dict[str, Callable[[Any, Any], Tensor]] = {}
+CLASSES: dict[str, type[Binary]] = {}
+for _row in _TABLE.strip().splitlines():
+    _class, _name, _doc = _row.split(maxsplit=2)
+    CLASSES[_class] = getattr(binary, _class)
+    CLASSES[_class].op = ops.op("binary", f=CLASSES[_class].f)
+    FUNCTIONS[_name] = _make_function(CLASSES[_class], _name, _doc)
+
+
+class Sum(Rule):
+    """The element-wise sum of tensors that broadcast (ONNX Sum)."""
+
+    def forward(self, *xs: Tensor) -> Tensor:
+        if not xs:
+            raise ShapeError("sum: got no tensors, want at least one")
+        return functools.reduce(ops.add, xs[1:], xs[0]) if len(xs) > 1 else ops.copy(*xs)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.shapes = ops.shapes_if_broadcast(xs, ys[0]) or (None,) * len(xs)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
+        """`dy` for each."""
+        return tuple(ops.reduce_to(dys[0], shape) for shape in self.shapes)
+
+
+class Mean(Sum):
+    """The element-wise mean of tensors that broadcast (ONNX Mean)."""
+
+    def forward(self, *xs: Tensor) -> Tensor:
+        return ops.scale(super().forward(*xs), 1 / len(xs))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
+        """`dy / n` for each."""
+        return super().gradients((ops.scale(dys[0], 1 / len(self.shapes)),), wanted)
+
+
+def sum(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
+    """The element-wise sum of tensors that broadcast (ONNX Sum); not a reduction."""
+    return Sum()(*promoted(l))[0]
+
+
+def mean(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
+    """The element-wise mean of tensors that broadcast (ONNX Mean); not a reduction."""
+    xs = promoted(l)
+    return Mean()(*(x if x.dtype.is_float else cast(x, float32) for x in xs))[0]
+
+
+def max(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
+    """The element-wise largest of tensors that broadcast (ONNX Max); not a reduction."""
+    return _folded("max", FUNCTIONS["maximum"], l)
+
+
+def min(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
+    """The element-wise smallest of tensors that broadcast (ONNX Min); not a reduction."""
+    return _folded("min", FUNCTIONS["minimum"], l)
+
+
+def _folded(op: str, function: Any, xs: tuple[Tensor, ...]) -> Tensor:
+    if not xs:
+        raise ShapeError(f"{op}: got no tensors, want at least one")
+    return functools.reduce(function, xs) if len(xs) > 1 else identity(xs[0])
+
+
+def add_all(*xs: Tensor) -> Tensor:
+    """The sum of tensors that broadcast."""
+    return _folded("add_all", FUNCTIONS["add"], xs)
+
+
+class CosSim(Rule):
+    """The cosine of the angle between rows (SINGA CosSim): (N, D), (N, D) to (N,)."""
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        if a.rank != 2 or a.shape != b.shape:
+            raise ShapeError(f"cossim: got shapes {a.shape}, {b.shape}, want equal matrices")
+        product = ops.mul(self._length(a), self._length(b))
+        return ops.div(self._total(ops.mul(a, b)), product)
+
+    @staticmethod
+    def _total(x: Tensor) -> Tensor:
+        return ops.op("reduce", f="sum", axes=(1,), keepdims=False)(x)
+
+    def _length(self, x: Tensor) -> Tensor:
+        return ops.op("unary", f="sqrt")(self._total(ops.mul(x, x)))
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(*xs, *ys)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
+        """`dy * (b / |b| - y a / |a|) / |a|`, and the same with the roles exchanged."""
+        a, b, y = (self.load(i) for i in range(3))
+        column = (y.shape[0], 1)
+        dy, y = ops.reshape(dys[0], column), ops.reshape(y, column)
+        lengths = [ops.reshape(self._length(x), column) for x in (a, b)]
+        units = [ops.div(x, n) for x, n in zip((a, b), lengths, strict=True)]
+        made = []
+        for mine, other, length in ((0, 1, lengths[0]), (1, 0, lengths[1])):
+            turn = ops.sub(units[other], ops.mul(y, units[mine]))
+            made.append(ops.mul(turn, ops.div(dy, length)))
+        return tuple(made)
+
+
+def cossim(a: Tensor, b: Tensor) -> Tensor:
+    """The cosine of the angle between the rows of `a` and `b`, both (N, D); (N,)."""
+    return CosSim()(*promoted((a, b)))[0]
+
+
+class PRelu(Rule):
+    """`x` where it is positive, else `slope * x`; the slope broadcasts to x (ONNX PRelu)."""
+
+    def forward(self, x: Tensor, slope: Tensor) -> Tensor:
+        y = ops.where(ops.scalar_op("lt", 0)(x), ops.mul(x, slope), x)
+        if y.shape != x.shape:
+            raise ShapeError(f"prelu: got shapes {x.shape}, {slope.shape}, want a slope that fits")
+        return y
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(*xs)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, Tensor]:
+        """`dy`, times the slope where x is negative; there `dy * x` for the slope."""
+        (dy,), (x, slope) = dys, (self.load(0), self.load(1))
+        negative = ops.scalar_op("lt", 0)(x)
+        dx = ops.where(negative, ops.mul(dy, slope), dy)
+        to_slope = ops.where(negative, ops.mul(dy, x), ops.full((), 0, dy))
+        return dx, ops.reduce_to(to_slope, slope.shape)
+
+
+def prelu(x: Tensor, slope: Tensor) -> Tensor:
+    """`x` where it is positive, else `slope * x` (ONNX PRelu)."""
+    return PRelu()(*promoted((x, slope)))[0]
+
+
+CLASSES.update((c.__name__, c) for c in (Sum, Mean, CosSim, PRelu))
+FUNCTIONS.update((f.__name__, f) for f in (sum, mean, max, min, add_all, cossim, prelu))

@@ -1,0 +1,165 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core import ShapeError
+from .._dtypes import promote
+from ..tensor import Tensor, as_tensor
+from . import ops
+from .casting import cast
+from .tape import Rule
+
+
+class Matmul(Rule):
+    """Matrix products of stacks of matrices, broadcast as NumPy's matmul (ONNX MatMul)."""
+
+    def forward(self, x: Tensor, w: Tensor) -> Tensor:
+        return ops.matmul(x, w)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(*xs)
+
+    def gradients(
+        self, dys: tuple[Tensor, ...], wanted: Any
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """`dy @ w.T` and `x.T @ dy`, summed over broadcast axes."""
+        (dy,), (x, w) = dys, (self.load(0), self.load(1))
+        dx = ops.reduce_to(ops.matmul(dy, ops.swap(w)), x.shape) if wanted[0] else None
+        return dx, self._to_w(dy, x, w) if wanted[1] else None
+
+    def _to_w(self, dy: Tensor, x: Tensor, w: Tensor) -> Tensor:
+        if w.rank == 2 and x.rank > 2:  # one product of tall matrices instead of many and a sum
+            dy, x = (ops.reshape(t, (_rows(t), t.shape[-1])) for t in (dy, x))
+        return ops.reduce_to(ops.matmul(ops.swap(x), dy), w.shape)
+
+
+def _rows(t: Tensor) -> int:
+    rows = 1
+    for extent in t.shape[:-1]:
+        rows *= extent
+    return rows
+
+
+def matmul(x: Tensor, w: Tensor) -> Tensor:
+    """The matrix product, with NumPy's rules for one and for more than two dimensions.
+
+    Args:
+        x: (..., n, k) or (k,).
+        w: (..., k, m) or (k,).
+
+    Raises:
+        ShapeError: inner extents that differ, or a tensor without dimensions.
+    """
+    x, w = as_tensor(x), as_tensor(w)
+    if x.dtype != w.dtype or x.dtype.name == "bool":
+        want = promote(x.dtype, w.dtype)
+        x, w = cast(x, want), cast(w, want)
+    row, column = x.rank == 1, w.rank == 1
+    if not row and not column:
+        return Matmul()(x, w)[0]
+    if x.rank == 0 or w.rank == 0:
+        raise ShapeError(f"matmul: got shapes {x.shape}, {w.shape}, want at least one dimension")
+    x = x.reshape((1, x.shape[0])) if row else x
+    w = w.reshape((w.shape[0], 1)) if column else w
+    y = Matmul()(x, w)[0]
+    shape = list(y.shape)
+    if column:
+        shape.pop()
+    if row:
+        shape.pop(-1 if column else -2)
+    return y.reshape(shape)
+
+
+class Gemm(Rule):
+    """`alpha * A' @ B' + beta * C`, A' and B' transposed where asked (ONNX Gemm)."""
+
+    def __init__(
+        self, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
+    ) -> None:
+        super().__init__()
+        self.alpha, self.beta = float(alpha), float(beta)
+        self.transA, self.transB = bool(transA), bool(transB)
+
+    def forward(self, A: Tensor, B: Tensor, C: Tensor | None = None) -> Tensor:
+        for t in (A, B):
+            if t.rank != 2:
+                raise ShapeError(f"gemm: got shapes {A.shape}, {B.shape}, want two matrices")
+        y = ops.matmul(self._a(A), self._b(B))
+        if self.alpha != 1:
+            ops.scalar_op("mul", self.alpha).into([y], [y])
+        if C is not None and self.beta != 0:
+            ops.add.into([y, ops.scale(C, self.beta)], [y])
+        return y
+
+    def _a(self, A: Tensor) -> Tensor:
+        return ops.swap(A) if self.transA else A
+
+    def _b(self, B: Tensor) -> Tensor:
+        return ops.swap(B) if self.transB else B
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(*xs[:2])
+        self.bias_shape = xs[2].shape if len(xs) == 3 else None
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor | None, ...]:
+        """Those of A and B, and of C where it was given."""
+        dy = ops.scale(dys[0], self.alpha)
+        dA = ops.matmul(dy, ops.swap(self._b(self.load(1)))) if wanted[0] else None
+        dB = ops.matmul(ops.swap(self._a(self.load(0))), dy) if wanted[1] else None
+        made = (
+            ops.swap(dA) if dA is not None and self.transA else dA,
+            ops.swap(dB) if dB is not None and self.transB else dB,
+        )
+        return made if self.bias_shape is None else (*made, self._to_c(dys[0], wanted[2]))
+
+    def _to_c(self, dy: Tensor, wanted: bool) -> Tensor | None:
+        if not wanted:
+            return None
+        return ops.reduce_to(ops.scale(dy, self.beta), self.bias_shape)
+
+
+def gemm(
+    A: Tensor,
+    B: Tensor,
+    C: Tensor | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Tensor:
+    """`alpha * A' @ B' + beta * C` of matrices; C broadcasts (ONNX Gemm)."""
+    xs = (A, B) if C is None else (A, B, C)
+    return Gemm(alpha, beta, transA, transB)(*xs)[0]
+
+
+class AddBias(Rule):
+    """A vector added to each row (axis 0) or each column (axis 1) of a matrix (SINGA AddBias)."""
+
+    def __init__(self, axis: int = 0) -> None:
+        super().__init__()
+        if axis not in (0, 1):
+            raise ValueError(f"add_bias: got axis {axis}, want 0 or 1")
+        self.axis = axis
+
+    def forward(self, x: Tensor, b: Tensor) -> Tensor:
+        if x.rank != 2 or b.shape != (x.shape[1 - self.axis],):
+            want = "a matrix and a vector as long as its rows (axis 0) or columns (axis 1)"
+            raise ShapeError(f"add_bias: got shapes {x.shape}, {b.shape}, want {want}")
+        return ops.add(x, ops.reshape(b, self._shape(b.numel)))
+
+    def _shape(self, n: int) -> tuple[int, int]:
+        return (1, n) if self.axis == 0 else (n, 1)
+
+    def gradients(
+        self, dys: tuple[Tensor, ...], wanted: Any
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """`dy`, and its sum over the other axis."""
+        total = ops.op("reduce", f="sum", axes=(self.axis,), keepdims=False)
+        return dys[0], total(dys[0]) if wanted[1] else None
+
+
+def add_bias(x: Tensor, b: Tensor, axis: int = 0) -> Tensor:
+    """`x` (n, m) plus `b`: of shape (m,) for axis 0, (n,) for axis 1."""
+    return AddBias(axis)(x, b)[0]

@@ -1,0 +1,79 @@
+"""What a thread records: `training`, `no_grad`, and the scope of a module's call."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+
+class _Mode(threading.local):
+    """What a thread does. Class attributes hold for every thread that is in no scope."""
+
+    training = False
+    paused = 0
+    #: Whether operations are recorded: `training` and not paused. All that a function looks at.
+    tape = False
+
+
+mode = _Mode()
+
+
+def _refresh() -> None:
+    own = mode.__dict__
+    if "training" in own or mode.paused:
+        mode.tape = mode.training and not mode.paused
+    else:
+        own.pop("tape", None)
+
+
+def set_training(value: bool) -> None:
+    """Sets `training` for this thread's scope, or for every thread outside of scopes."""
+    value = bool(value)
+    if "training" in mode.__dict__:
+        mode.training = value
+    else:
+        _Mode.training = _Mode.tape = value
+    _refresh()
+
+
+class training_scope:  # noqa: N801 - used like a function
+    """Within it, `training` is `value` for the calling thread, whatever the global says."""
+
+    def __init__(self, value: bool) -> None:
+        self._value = bool(value)
+
+    def __enter__(self) -> None:
+        self._before = mode.__dict__.get("training")
+        mode.training = self._value
+        _refresh()
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is None:
+            del mode.training
+        else:
+            mode.training = self._before
+        _refresh()
+
+
+class no_grad:  # noqa: N801 - used like a function
+    """Context or decorator: the calling thread records nothing for backward."""
+
+    def __enter__(self) -> None:
+        mode.paused += 1
+        mode.tape = False
+
+    def __exit__(self, *_: object) -> None:
+        mode.paused -= 1
+        _refresh()
+
+    def __call__(self, function: Any) -> Any:
+        """`function`, run without recording."""
+
+        def paused(*args: Any, **kwargs: Any) -> Any:
+            with no_grad():
+                return function(*args, **kwargs)
+
+        paused.__name__ = getattr(function, "__name__", "paused")
+        paused.__doc__ = function.__doc__
+        paused.__wrapped__ = function
+        return paused

@@ -1,0 +1,98 @@
+"""Batch normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..tensor import Tensor
+from . import ops
+from .mode import mode
+from .tape import Rule
+
+
+class BatchNormHandle:
+    """What batch normalisation needs besides tensors.
+
+    Args:
+        momentum: the weight of the new batch in the running averages.
+        x: accepted and ignored, as SINGA passes an input.
+        eps: added to the variance.
+    """
+
+    def __init__(self, momentum: float = 0.1, x: Any = None, eps: float = 1e-5) -> None:
+        self.momentum, self.eps = float(momentum), float(eps)
+
+
+class _BatchNorm2d(Rule):
+    """Each channel shifted and scaled to the mean and variance that are wanted (ONNX
+    BatchNormalization): in training from those of the batch, else from the running ones."""
+
+    def __init__(
+        self,
+        handle: BatchNormHandle,
+        running_mean: Tensor,
+        running_var: Tensor,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.handle = handle
+        self.running_mean, self.running_var = running_mean, running_var
+        self.batch = mode.training
+
+    def forward(self, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+        eps = self.handle.eps
+        if not self.batch:
+            running = (self.running_mean, self.running_var)
+            self.stats = running
+            return ops.op("batch_norm_inference", eps=eps)(x, scale, bias, *running)
+        count = x.numel // x.shape[1] if x.rank > 1 and x.shape[1] else 0
+        if count == 1:
+            raise ValueError(
+                f"batchnorm_2d: got shape {x.shape}, want more than one value a channel in training"
+            )
+        y, *self.stats = ops.op("batch_norm", eps=eps)(x, scale, bias)
+        self._update(self.stats, count)
+        return y
+
+    def _update(self, stats: Sequence[Tensor], count: int) -> None:
+        """Moves the running averages; the variance by the unbiased estimate."""
+        factors = (1.0, count / (count - 1) if count else 1.0)
+        running = (self.running_mean, self.running_var)
+        for average, batch, factor in zip(running, stats, factors, strict=True):
+            momentum = self.handle.momentum
+            ops.op("running_average", momentum=momentum, factor=factor)(average, batch)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(xs[0], xs[1], *self.__dict__.pop("stats"))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
+        """Those of x, scale and bias."""
+        name = "batch_norm_grad" if self.batch else "batch_norm_inference_grad"
+        saved = (self.load(i) for i in range(4))
+        return ops.op(name, eps=self.handle.eps)(dys[0], *saved)
+
+
+def batchnorm_2d(
+    handle: BatchNormHandle,
+    x: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+) -> Tensor:
+    """Batch normalisation over axis 1 (ONNX BatchNormalization).
+
+    In training by the mean and variance of the batch, which move the running ones in place
+    (`running = (1 - momentum) * running + momentum * batch`, the variance unbiased); else by the
+    running ones.
+
+    Args:
+        handle: momentum and eps.
+        x: (N, C, ...).
+        scale, bias, running_mean, running_var: (C,).
+
+    Raises:
+        ValueError: one value a channel in training.
+    """
+    return _BatchNorm2d(handle, running_mean, running_var)(x, scale, bias)[0]

@@ -1,0 +1,94 @@
+"""Prepared operations by their attributes, and the few that many gradient rules share."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from .. import _core
+from .._core import DType, Op
+from ..tensor import Tensor
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def op(name: str, **attrs: Any) -> Op:
+    """The operation of that name and attributes; equal ones are one object."""
+    return _core.Op(name, **attrs)
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _scalar_op(f: str, scalar: float, reverse: bool) -> Op:
+    return _core.Op("binary_scalar", f=f, scalar=scalar, reverse=reverse)
+
+
+def scalar_op(f: str, scalar: float, reverse: bool = False) -> Op:
+    """`tensor f scalar`, or `scalar f tensor` where `reverse`."""
+    if scalar == 0 and math.copysign(1, scalar) < 0:  # equals 0.0, but is another number
+        return _core.Op("binary_scalar", f=f, scalar=scalar, reverse=reverse)
+    return _scalar_op(f, scalar, reverse)
+
+
+@functools.lru_cache(maxsize=512)
+def unary_op(family: str, tag: str, params: tuple[tuple[str, float | None], ...]) -> Op:
+    """The parametrised function `tag` (or its gradient) with these attributes."""
+    return _core.Op(family, f={tag: dict(params)})
+
+
+copy = op("copy")
+add = op("binary", f="add")
+sub = op("binary", f="sub")
+mul = op("binary", f="mul")
+div = op("binary", f="div")
+neg = op("unary", f="neg")
+matmul = op("matmul")
+where = op("where")
+
+
+def scale(x: Tensor, factor: float) -> Tensor:
+    """`x * factor`."""
+    return x if factor == 1 else scalar_op("mul", factor)(x)
+
+
+def cast(x: Tensor, dtype: DType) -> Tensor:
+    """`x` in another dtype; itself where it has it already."""
+    return x if x.dtype == dtype else op("cast", dtype=dtype.name)(x)
+
+
+def full(shape: tuple[int, ...], value: float, like: Tensor) -> Tensor:
+    """A new tensor of `value` with the dtype of `like`."""
+    return op("fill", value=value, shape=shape, dtype=like.dtype.name)()
+
+
+def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """`x` in another shape: a view where there is one, else of a copy."""
+    view = x.view_reshape(shape)
+    return copy(x).view_reshape(shape) if view is None else view
+
+
+def swap(x: Tensor) -> Tensor:
+    """A view with the last two axes swapped."""
+    rank = x.rank
+    return x.view_permute((*range(rank - 2), rank - 1, rank - 2))
+
+
+def reduce_to(dy: Tensor, shape: tuple[int, ...] | None) -> Tensor:
+    """Sums a gradient over the axes along which an input of `shape` was broadcast."""
+    if shape is None:
+        return dy
+    have = dy.shape
+    if have == shape:
+        return dy
+    added = len(have) - len(shape)
+    inner = (i + added for i, n in enumerate(shape) if n == 1 and have[i + added] != 1)
+    axes = (*range(added), *inner)
+    if axes:
+        dy = op("reduce", f="sum", axes=axes, keepdims=True)(dy)
+    return reshape(dy, shape)
+
+
+def shapes_if_broadcast(xs: tuple[Tensor, ...], y: Tensor) -> tuple[tuple[int, ...], ...] | None:
+    """The shapes of the inputs, or None where all have the output's."""
+    shape = y.shape
+    shapes = tuple(x.shape for x in xs)
+    return None if all(s == shape for s in shapes) else shapes

@@ -1,0 +1,179 @@
+"""Reductions over axes: sums, means, extremes, products, and their places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .._core import float32
+from ..tensor import Tensor
+from . import ops
+from .casting import cast
+from .tape import Rule
+
+Axes = int | Sequence[int] | None
+
+
+def as_axes(axes: Axes, rank: int, op: str) -> tuple[int, ...]:
+    """The axes as non-negative ints; all of them for None.
+
+    Raises:
+        ValueError: one that does not exist or occurs twice.
+    """
+    if axes is None:
+        return tuple(range(rank))
+    given = tuple(map(int, axes)) if isinstance(axes, (tuple, list)) else (int(axes),)
+    found = tuple(a + rank if a < 0 else a for a in given)
+    if len(set(found)) != len(found) or not set(found) <= set(range(rank)):
+        raise ValueError(f"{op}: got axes {given}, want different ones of {rank} dimensions")
+    return found
+
+
+class Reduction(Rule):
+    """One value for all elements along some axes. `f` is the engine's name of it."""
+
+    f: str
+
+    def __init__(self, axes: Axes = None, keepdims: int = 1) -> None:
+        super().__init__()
+        self.axes, self.keepdims = axes, bool(keepdims)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.shape = x.shape
+        self.over = as_axes(self.axes, len(self.shape), f"reduce_{self.f}")
+        if not self.over:  # the engine takes no axes for all axes
+            return ops.copy(x)
+        return ops.op("reduce", f=self.f, axes=self.over, keepdims=self.keepdims)(x)
+
+    def kept_shape(self) -> tuple[int, ...]:
+        """The output's shape if `keepdims` were set."""
+        return tuple(1 if i in self.over else n for i, n in enumerate(self.shape))
+
+    def spread(self, t: Tensor) -> Tensor:
+        """An output's worth of values as a view of the input's shape."""
+        return ops.reshape(t, self.kept_shape()).view_expand(self.shape)
+
+
+class ReduceSum(Reduction):
+    """The sum over `axes` (ONNX ReduceSum)."""
+
+    f = "sum"
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` at every element."""
+        return (self.spread(dys[0]),)
+
+
+class ReduceMean(Reduction):
+    """The mean over `axes` (ONNX ReduceMean); integers become float32."""
+
+    f = "mean"
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy / n` at every element."""
+        count = math.prod(self.shape[i] for i in self.over)
+        return (self.spread(ops.scale(dys[0], 1 / count) if count else dys[0]),)
+
+
+class ReduceMax(Reduction):
+    """The largest over `axes` (ONNX ReduceMax); NaN wins. Equal ones share the gradient."""
+
+    f = "max"
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(xs[0], ys[0])
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` divided by the number of largest elements, at each of them."""
+        (dy,) = dys
+        best = ops.op("binary", f="eq")(self.load(0), self.spread(self.load(1)))
+        ones = ops.cast(best, dy.dtype)
+        count = (
+            ops.op("reduce", f="sum", axes=self.over, keepdims=True)(ones) if self.over else ones
+        )
+        share = ops.div(ops.reshape(dy, self.kept_shape()), count)
+        return (ops.where(best, share, ops.full((), 0, dy)),)
+
+
+class ReduceMin(ReduceMax):
+    """The smallest over `axes` (ONNX ReduceMin); NaN wins. Equal ones share the gradient."""
+
+    f = "min"
+
+
+class ReduceProd(Reduction):
+    """The product over `axes` (ONNX ReduceProd)."""
+
+    f = "prod"
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(xs[0])
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` times the product of all the other elements, zeros among them or not."""
+        x = self.load(0)
+        zero = ops.scalar_op("eq", 0)(x)
+        rest = ops.where(zero, ops.full((), 1, x), x)
+        product, zeros = self._over("prod", rest), self._over("sum", ops.cast(zero, x.dtype))
+        none = ops.full((), 0, x)
+        others = ops.where(ops.scalar_op("eq", 0)(zeros), ops.div(product, rest), none)
+        alone = ops.where(ops.scalar_op("eq", 1)(zeros), product, none)
+        return (ops.mul(self.spread(dys[0]), ops.where(zero, alone, others)),)
+
+    def _over(self, f: str, x: Tensor) -> Tensor:
+        return ops.op("reduce", f=f, axes=self.over, keepdims=True)(x) if self.over else x
+
+
+def reduce_sum(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
+    """The sum over `axes`, all by default (ONNX ReduceSum). A sum of bools is int64."""
+    return ReduceSum(axes, keepdims)(x)[0]
+
+
+def reduce_mean(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
+    """The mean over `axes`, all by default (ONNX ReduceMean). Integers become float32."""
+    return ReduceMean(axes, keepdims)(x if x.dtype.is_float else cast(x, float32))[0]
+
+
+def reduce_max(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
+    """The largest over `axes`, all by default (ONNX ReduceMax)."""
+    return ReduceMax(axes, keepdims)(x)[0]
+
+
+def reduce_min(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
+    """The smallest over `axes`, all by default (ONNX ReduceMin)."""
+    return ReduceMin(axes, keepdims)(x)[0]
+
+
+def reduce_prod(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
+    """The product over `axes`, all by default (ONNX ReduceProd)."""
+    return ReduceProd(axes, keepdims)(x)[0]
+
+
+def _plain(f: str, x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
+    over = as_axes(axes, x.rank, f)
+    if not over and x.rank:
+        raise ValueError(f"{f}: got no axes, want at least one")
+    made = ops.op("reduce", f=f, axes=() if axes is None else over, keepdims=bool(keepdims))(x)
+    made.requires_grad = False
+    return made
+
+
+def argmax(x: Tensor, axis: int | None = None, keepdims: int = 0) -> Tensor:
+    """The place of the first largest element along an axis, of all by default; int64."""
+    return _plain("argmax", x, axis, keepdims)
+
+
+def argmin(x: Tensor, axis: int | None = None, keepdims: int = 0) -> Tensor:
+    """The place of the first smallest element along an axis, of all by default; int64."""
+    return _plain("argmin", x, axis, keepdims)
+
+
+def any(x: Tensor, axes: Axes = None, keepdims: int = 0) -> Tensor:
+    """Whether one element is non-zero; bool."""
+    return _plain("any", x, axes, keepdims)
+
+
+def all(x: Tensor, axes: Axes = None, keepdims: int = 0) -> Tensor:
+    """Whether every element is non-zero; bool."""
+    return _plain("all", x, axes, keepdims)

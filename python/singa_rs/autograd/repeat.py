@@ -1,0 +1,230 @@
+"""Repeating, padding and interleaving: views of expanded axes, copied once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._core import ShapeError
+from .._creation import as_shape
+from ..tensor import Tensor
+from . import ops
+from .index import gather
+from .reduce import as_axes
+from .views import KeepsShape
+
+
+class _Repetition(KeepsShape):
+    """Each axis becomes two, of which one is repeated and both are joined again."""
+
+    def counts(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """How often each axis is repeated."""
+        raise NotImplementedError
+
+    #: Whether the repetitions stand before the axis (whole copies) or after (each element).
+    outer: bool
+
+    def forward(self, x: Tensor) -> Tensor:
+        counts = self.counts(x.shape)
+        self.whole = (1,) * (len(counts) - x.rank) + x.shape
+        pairs = [(c, n) if self.outer else (n, c) for c, n in zip(counts, self.whole, strict=True)]
+        self.pairs = tuple(n for pair in pairs for n in pair)
+        ones = [(1, n) if self.outer else (n, 1) for n in self.whole]
+        spread = ops.reshape(x, tuple(n for pair in ones for n in pair)).view_expand(self.pairs)
+        return ops.reshape(spread, tuple(c * n for c, n in pairs))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` summed over the repetitions."""
+        dy = ops.reshape(dys[0], self.pairs)
+        axes = tuple(range(0 if self.outer else 1, len(self.pairs), 2))
+        total = ops.op("reduce", f="sum", axes=axes, keepdims=False)(dy) if axes else dy
+        return (ops.reshape(total, self.shape),)
+
+
+class Tile(_Repetition):
+    """The whole tensor again and again along each axis (ONNX Tile, NumPy tile)."""
+
+    outer = True
+
+    def __init__(self, repeats: int | Sequence[int]) -> None:
+        super().__init__()
+        self.repeats = as_shape(repeats)
+
+    def counts(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (1,) * (len(shape) - len(self.repeats)) + self.repeats
+
+
+class Repeat(_Repetition):
+    """Each element `repeats` times along an axis (NumPy repeat)."""
+
+    outer = False
+
+    def __init__(self, repeats: int, axis: int) -> None:
+        super().__init__()
+        self.repeats, self.axis = int(repeats), axis
+
+    def counts(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        (axis,) = as_axes(self.axis, len(shape), "repeat")
+        return tuple(self.repeats if i == axis else 1 for i in range(len(shape)))
+
+
+class UpSample(_Repetition):
+    """Each element repeated along each axis by a whole factor (ONNX Upsample, nearest)."""
+
+    outer = False
+
+    def __init__(self, mode: str, scales: Any) -> None:
+        super().__init__()
+        if mode not in ("nearest", b"nearest"):
+            raise ValueError(f"upsample: got mode {mode!r}, want 'nearest'")
+        self.mode, self.scales = mode, tuple(float(s) for s in np.asarray(scales).ravel())
+        if any(s < 1 or s != int(s) for s in self.scales):
+            raise ValueError(f"upsample: got scales {self.scales}, want whole numbers")
+
+    def counts(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        if len(self.scales) != len(shape):
+            raise ShapeError(f"upsample: got scales {self.scales} for shape {shape}")
+        return tuple(int(s) for s in self.scales)
+
+
+def tile(x: Tensor, repeats: int | Sequence[int]) -> Tensor:
+    """The tensor `repeats` times along each axis; more repeats than axes add axes (ONNX Tile)."""
+    return Tile(repeats)(x)[0]
+
+
+def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
+    """Each element `repeats` times (one number, or one an element) as NumPy's repeat."""
+    if axis is None:
+        x, axis = x.reshape((-1,) if x.numel else (0,)), 0
+    counts = np.asarray(repeats).ravel()
+    if counts.size == 1:
+        return Repeat(int(counts[0]), axis)(x)[0]
+    (along,) = as_axes(axis, x.rank, "repeat")
+    if counts.size != x.shape[along]:
+        raise ShapeError(f"repeat: got {counts.size} repeats for an axis of {x.shape[along]}")
+    return gather(x, along, np.repeat(np.arange(counts.size), counts))
+
+
+def upsample(x: Tensor, mode: str, scales: Any) -> Tensor:
+    """Enlarged by whole factors, one an axis, by repeating elements (ONNX Upsample)."""
+    return UpSample(mode, scales)(x)[0]
+
+
+class Pad(KeepsShape):
+    """Wider along each axis: with a constant, or by repeating its ends or its reflection."""
+
+    def __init__(self, mode: str, pads: Sequence[int], constant: float = 0.0) -> None:
+        super().__init__()
+        self.mode = mode.decode() if isinstance(mode, bytes) else mode
+        self.pads, self.constant = [int(p) for p in pads], constant
+        if self.mode not in ("constant", "reflect", "edge"):
+            raise ValueError(f"pad: got mode {mode!r}, want 'constant', 'reflect' or 'edge'")
+        if min(self.pads, default=0) < 0:
+            raise ValueError(f"pad: got pads {self.pads}, want none below 0")
+
+    def forward(self, x: Tensor) -> Tensor:
+        rank = x.rank
+        if len(self.pads) != 2 * rank:
+            raise ShapeError(f"pad: got pads {self.pads} for shape {x.shape}")
+        ends = list(zip(self.pads[:rank], self.pads[rank:], strict=True))
+        return self._filled(x, ends) if self.mode == "constant" else self._gathered(x, ends)
+
+    def _filled(self, x: Tensor, ends: list[tuple[int, int]]) -> Tensor:
+        have = x.shape
+        made = tuple(a + n + b for n, (a, b) in zip(have, ends, strict=True))
+        y = ops.full(made, self.constant, x)
+        self.ranges = [(a if n else 0, n, 1) for n, (a, _) in zip(have, ends, strict=True)]
+        ops.copy.into([x], [y.view_slice(self.ranges)])
+        return y
+
+    def _gathered(self, x: Tensor, ends: list[tuple[int, int]]) -> Tensor:
+        self.places = []
+        for axis, ((a, b), n) in enumerate(zip(ends, x.shape, strict=True)):
+            if a or b:
+                place = np.pad(np.arange(n, dtype=np.int32), (a, b), mode=self.mode)
+                self.places.append((axis, n, _core.from_numpy(place, x.device)))
+                x = ops.op("gather", axis=axis)(x, self.places[-1][2])
+        return x if self.places else x.alias()
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` of the inside, and of all places that repeat an element."""
+        (dy,) = dys
+        if self.mode == "constant":
+            return (dy.view_slice(self.ranges),)
+        for axis, n, place in reversed(self.places):
+            dy = ops.op("gather_grad", axis=axis, size=n)(dy, place)
+        return (dy,)
+
+
+def pad(x: Tensor, mode: str, pads: Sequence[int], constant: float = 0.0) -> Tensor:
+    """Wider by `pads` (all begins, then all ends) (ONNX Pad: constant, reflect, edge)."""
+    return Pad(mode, pads, constant)(x)[0]
+
+
+class _Interleaving(KeepsShape):
+    """Blocks of channels to blocks of space or back: reshape, permute, reshape."""
+
+    def __init__(self, blocksize: int, mode: str = "DCR") -> None:
+        super().__init__()
+        self.mode = mode.decode() if isinstance(mode, bytes) else mode
+        self.blocksize = int(blocksize)
+        if self.mode not in ("DCR", "CRD"):
+            raise ValueError(f"{type(self).__name__}: got mode {mode!r}, want 'DCR' or 'CRD'")
+
+    def _check(self, x: Tensor, divisible: Sequence[int]) -> tuple[int, int, int, int]:
+        shape = x.shape
+        if len(shape) != 4 or any(
+            n % self.blocksize**p for n, p in zip(shape, divisible, strict=True)
+        ):
+            raise ShapeError(f"{type(self).__name__}: got shape {shape}, block {self.blocksize}")
+        return shape
+
+    def _to_space(self, x: Tensor) -> Tensor:
+        (n, c, h, w), b = self._check(x, (0, 2, 0, 0)), self.blocksize
+        depth = c // (b * b)
+        if self.mode == "DCR":
+            split, order = (n, b, b, depth, h, w), (0, 3, 4, 1, 5, 2)
+        else:
+            split, order = (n, depth, b, b, h, w), (0, 1, 4, 2, 5, 3)
+        return ops.reshape(ops.reshape(x, split).view_permute(order), (n, depth, h * b, w * b))
+
+    def _to_depth(self, x: Tensor) -> Tensor:
+        (n, c, h, w), b = self._check(x, (0, 0, 1, 1)), self.blocksize
+        split = ops.reshape(x, (n, c, h // b, b, w // b, b))
+        order = (0, 3, 5, 1, 2, 4) if self.mode == "DCR" else (0, 1, 3, 5, 2, 4)
+        return ops.reshape(split.view_permute(order), (n, c * b * b, h // b, w // b))
+
+
+class DepthToSpace(_Interleaving):
+    """Blocks of channels become blocks of space (ONNX DepthToSpace)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._to_space(x)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy`, back to depth."""
+        return (self._to_depth(dys[0]),)
+
+
+class SpaceToDepth(_Interleaving):
+    """Blocks of space become blocks of channels (ONNX SpaceToDepth)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._to_depth(x)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy`, back to space."""
+        return (self._to_space(dys[0]),)
+
+
+def depth_to_space(x: Tensor, blocksize: int, mode: str = "DCR") -> Tensor:
+    """(N, C, H, W) to (N, C/b**2, H*b, W*b) (ONNX DepthToSpace)."""
+    return DepthToSpace(blocksize, mode)(x)[0]
+
+
+def space_to_depth(x: Tensor, blocksize: int, mode: str = "DCR") -> Tensor:
+    """(N, C, H, W) to (N, C*b**2, H/b, W/b) (ONNX SpaceToDepth)."""
+    return SpaceToDepth(blocksize, mode)(x)[0]

@@ -1,0 +1,178 @@
+"""Functions of shape: another shape, another order, parts, repetitions, joining."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._core import ShapeError
+from ..tensor import Tensor, as_tensor
+from . import ops
+from .casting import promoted
+from .reduce import as_axes
+from .tape import Rule
+from .views import (
+    Clone,
+    Expand,
+    Flatten,
+    Identity,
+    Ints,
+    Reshape,
+    Select,
+    Slice,
+    Squeeze,
+    Transpose,
+    Unsqueeze,
+    _PlainReshape,
+    note_view,
+)
+
+
+def reshape(x: Tensor, shape: Ints) -> Tensor:
+    """Another shape: -1 is what is left, 0 keeps the extent at its place (ONNX Reshape)."""
+    return Reshape(shape)(x)[0]
+
+
+def plain_reshape(x: Tensor, *shape: Any) -> Tensor:
+    """Another shape as in NumPy: one extent may be -1."""
+    return _PlainReshape(shape[0] if len(shape) == 1 else shape)(x)[0]
+
+
+def flatten(x: Tensor, axis: int = 1) -> Tensor:
+    """A matrix: the axes before `axis` are its rows, the others its columns (ONNX Flatten)."""
+    return Flatten(axis)(x)[0]
+
+
+def squeeze(x: Tensor, axis: Ints = ()) -> Tensor:
+    """Without these axes of extent 1, without all of them by default (ONNX Squeeze)."""
+    return Squeeze(axis)(x)[0]
+
+
+def unsqueeze(x: Tensor, axis: Ints = -1) -> Tensor:
+    """With axes of extent 1 at these places of the result (ONNX Unsqueeze)."""
+    return Unsqueeze(axis)(x)[0]
+
+
+def transpose(x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
+    """The axes in the order `shape`, reversed by default (ONNX Transpose)."""
+    return Transpose(shape)(x)[0]
+
+
+def slice(
+    x: Tensor,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int] | None = None,
+    steps: Sequence[int] | None = None,
+) -> Tensor:
+    """Elements from `starts` to before `ends` along `axes` (ONNX Slice)."""
+    return Slice(starts, ends, axes, steps)(x)[0]
+
+
+def expand(x: Tensor, shape: Ints) -> Tensor:
+    """Broadcast with `shape`, both ways (ONNX Expand)."""
+    return Expand(shape)(x)[0]
+
+
+def identity(x: Tensor) -> Tensor:
+    """The same tensor as the output of an operation (ONNX Identity)."""
+    return Identity()(x)[0]
+
+
+def clone(x: Tensor) -> Tensor:
+    """A copy in memory of its own."""
+    return Clone()(x)[0]
+
+
+class Split(Rule):
+    """Parts of these sizes along an axis (ONNX Split)."""
+
+    def __init__(
+        self, axis: int, parts: Sequence[int] | None, num_output: int | None = None
+    ) -> None:
+        super().__init__()
+        self.axis, self.parts, self.num_output = axis, parts, num_output
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        have = x.shape
+        (self.along,) = as_axes(self.axis, len(have), "split")
+        sizes, made, start = self._sizes(have[self.along]), [], 0
+        self.ranges = []
+        for size in sizes:
+            ranges = [(0, n, 1) for n in have]
+            ranges[self.along] = (start if size else 0, size, 1)
+            self.ranges.append(ranges)
+            made.append(x.view_slice(ranges))
+            start += size
+        return tuple(made)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        (x,) = xs
+        if x._creator is not None:
+            for y, ranges in zip(ys, self.ranges, strict=True):
+                part = Select(ranges, y.shape)
+                part.shape = x.shape
+                note_view(x, y, part)
+
+    def _sizes(self, extent: int) -> list[int]:
+        if self.parts is None:
+            count = self.num_output or 2
+            size = -(-extent // count)
+            return [max(0, min(size, extent - i * size)) for i in range(count)]
+        sizes = [int(n) for n in self.parts]
+        if sum(sizes) != extent or min(sizes, default=0) < 0:
+            raise ShapeError(f"split: got parts {sizes} of an axis of {extent}")
+        return sizes
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """The parts' gradients, joined."""
+        return (ops.op("concat", axis=self.along)(*dys),)
+
+
+def split(
+    x: Tensor, axis: int, parts: Sequence[int] | None = None, num_output: int | None = None
+) -> tuple[Tensor, ...]:
+    """Views of parts of these sizes along an axis, `num_output` equal ones without (ONNX Split)."""
+    return Split(axis, parts, num_output)(x)
+
+
+class Concat(Rule):
+    """Tensors one after another along an axis (ONNX Concat)."""
+
+    def __init__(self, axis: int = 0) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, *xs: Tensor) -> Tensor:
+        if not xs:
+            raise ShapeError("concat: got no tensors, want at least one")
+        (self.along,) = as_axes(self.axis, xs[0].rank, "concat")
+        return ops.op("concat", axis=self.along)(*xs)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.sizes = tuple(x.shape[self.along] for x in xs)
+
+    def gradients(
+        self, dys: tuple[Tensor, ...], wanted: Sequence[bool]
+    ) -> tuple[Tensor | None, ...]:
+        """Each tensor's part of `dy`."""
+        (dy,), made, start = dys, [], 0
+        for size, want in zip(self.sizes, wanted, strict=True):
+            ranges = [(0, n, 1) for n in dy.shape]
+            ranges[self.along] = (start if size else 0, size, 1)
+            made.append(dy.view_slice(ranges) if want else None)
+            start += size
+        return tuple(made)
+
+
+def cat(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """The tensors one after another along an axis (ONNX Concat); dtypes are promoted."""
+    xs = [as_tensor(x) for x in xs]
+    if len({x.dtype for x in xs}) > 1:
+        xs = promoted(xs)
+    return Concat(axis)(*xs)[0]
+
+
+def stack(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """The tensors of one shape along a new axis (NumPy stack)."""
+    return cat([unsqueeze(as_tensor(x), axis) for x in xs], axis)

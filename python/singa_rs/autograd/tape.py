@@ -1,0 +1,283 @@
+"""The tape: which operation made a tensor, of what, and what it kept for the way back."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._core import GraphError, Handle, ShapeError
+from ..tensor import Tensor, as_tensor
+from .mode import mode, no_grad
+
+
+class Port:
+    """Output `index` of a node, where that is not the first one."""
+
+    __slots__ = ("node", "index")
+
+    def __init__(self, node: Operator, index: int) -> None:
+        self.node, self.index = node, index
+
+
+#: Where a gradient goes: a leaf, a node's first output, or another of its outputs.
+Edge = Tensor | Any
+
+_numbers = itertools.count()
+
+
+class Operator:
+    """A node of the tape, and the class to derive new operations from (SINGA Operator).
+
+    A subclass writes `forward(*xs)` and `backward(*dys)` with tensor operations: `forward` gets
+    tensors and returns one or a tuple; `backward` gets a gradient for each output and returns one
+    for each input, a tuple if there are several, None where there is none. `MyOp(args)(*xs)`
+    returns a tuple. A class with `host = True` and `infer(*metas)` gets NumPy arrays instead.
+    """
+
+    #: One a differentiable input; None until the operation ran.
+    edges: tuple[Edge, ...] | None = None
+    #: What the gradient needs: tensor, version, tensor, version, ...
+    saved: tuple[Any, ...] = ()
+    #: Shape, device and dtype of each output where there are several.
+    metas: tuple[Any, ...] | None = None
+    #: Outputs that the user wants the gradients of, by their index.
+    retained: dict[int, Tensor] | None = None
+    differentiable = True
+    host = False
+    _name: str | None = None
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is not None:
+            self._name = name
+
+    @property
+    def name(self) -> str:
+        """The given name, or the class and a number."""
+        if self._name is None:
+            self._name = f"{type(self).__name__}#{next(_numbers)}"
+        return self._name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        self._name = value
+
+    def output_name(self, idx: int) -> str:
+        """The name of output `idx`."""
+        return f"{self.name}:{idx}"
+
+    def grad_name(self, idx: int) -> str:
+        """The name of the gradient of output `idx`."""
+        return f"{self.name}_g:{idx}"
+
+    def get_params(self) -> list[Tensor]:
+        """The parameters among the inputs."""
+        leaves = (edge for edge in self.edges or () if isinstance(edge, Tensor))
+        return [leaf for leaf in leaves if leaf.stores_grad]
+
+    def __call__(self, *xs: Tensor) -> tuple[Tensor, ...]:
+        """Runs `forward`, unrecorded inside; the outputs, always as a tuple."""
+        node = self if self.edges is None else self._again()
+        for x in xs:
+            if not isinstance(x, Tensor):
+                raise TypeError(f"{node.name}: got {type(x).__name__}, want a Tensor")
+        with no_grad():
+            made = node._on_host(xs) if self.host else node.forward(*(x.detach() for x in xs))
+        ys = tuple(y.alias() for y in _tuple(made))
+        node._inputs = tuple((x.shape, x.dtype) for x in xs)
+        if mode.tape:
+            node._versions = tuple((t, t.version) for t in node._held())
+            record(node, xs, ys)
+        return ys
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        """A user's operation keeps what its `forward` puts into attributes."""
+
+    def _again(self) -> Operator:
+        """A node for another call."""
+        node = copy.copy(self)
+        node.edges = node.retained = node._name = None
+        return node
+
+    def _held(self) -> list[Tensor]:
+        """The tensors in the attributes, also those in tuples and lists."""
+        own = (v for k, v in vars(self).items() if k not in ("edges", "retained", "_versions"))
+        flat = (v if isinstance(v, (tuple, list)) else (v,) for v in own)
+        return [t for items in flat for t in items if isinstance(t, Tensor)]
+
+    def gradients(
+        self, dys: tuple[Tensor, ...], wanted: Sequence[bool]
+    ) -> tuple[Tensor | None, ...]:
+        """The gradient of each input, of those of the outputs, checked; None where none is."""
+        for held, version in self._versions:
+            if held.version != version:
+                raise stale(self, held, version)
+        with no_grad():
+            made = self._back_on_host(dys) if self.host else self.backward(*dys)
+        made = _tuple(made)
+        if len(made) != len(self._inputs):
+            raise GraphError(
+                f"{self.name}: backward returned {len(made)} gradients, want {len(self._inputs)}"
+            )
+        pairs = zip(made, self._inputs, strict=True)
+        return tuple(None if g is None else self._checked(g, *meta) for g, meta in pairs)
+
+    def _checked(self, grad: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
+        grad = as_tensor(grad, dtype=dtype)
+        if grad.shape != shape or grad.dtype != dtype:
+            raise ShapeError(
+                f"{self.name}: backward returned a gradient of shape {grad.shape} and dtype "
+                f"{grad.dtype.name}, want {shape} and {dtype.name}"
+            )
+        return grad
+
+    def _on_host(self, xs: tuple[Tensor, ...]) -> Any:
+        return _core.HostOp(type(self).__name__, self.infer, self.forward)(*xs)
+
+    def _back_on_host(self, dys: tuple[Tensor, ...]) -> Any:
+        def backward(*arrays: Any) -> Any:
+            made = _tuple(self.backward(*arrays))
+            pairs = zip(made, self._inputs, strict=True)
+            return [np.zeros(s, d.name) if g is None else g for g, (s, d) in pairs]
+
+        infer = lambda *_: list(self._inputs)  # noqa: E731
+        return _core.HostOp(f"{type(self).__name__}.backward", infer, backward)(*dys)
+
+
+def _tuple(made: Any) -> tuple[Any, ...]:
+    return tuple(made) if isinstance(made, (tuple, list)) else (made,)
+
+
+class Dummy(Operator):
+    """Stands for the creator of a leaf (SINGA Dummy)."""
+
+    differentiable = False
+
+    def __init__(self, tensor: Tensor, name: str | None = None) -> None:
+        super().__init__(name)
+        self.tensor = tensor
+
+    def output_name(self, idx: int) -> str:
+        """The tensor's name."""
+        return self.name
+
+    def grad_name(self, idx: int) -> str:
+        """The name of the tensor's gradient."""
+        return f"{self.name}_g"
+
+
+class Rule(Operator):
+    """An operation of this package: `forward` computes, `keep` says what the way back needs,
+    `gradients` goes it. All three call the engine directly, which records nothing."""
+
+    def forward(self, *xs: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """The outputs."""
+        raise NotImplementedError
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        """Saves what `gradients` needs."""
+
+    def __call__(self, *xs: Tensor) -> tuple[Tensor, ...]:
+        """Runs the operation; the outputs, always as a tuple."""
+        node = self if self.edges is None else self.again()
+        made = node.forward(*xs)
+        ys = made if type(made) is tuple else (made,)
+        if mode.tape:
+            record(node, xs, ys)
+        return ys
+
+    def again(self) -> Rule:
+        """A node of the same attributes for another call."""
+        node = object.__new__(type(self))
+        skip = ("edges", "saved", "metas", "retained", "_name")
+        node.__dict__.update((k, v) for k, v in self.__dict__.items() if k not in skip)
+        return node
+
+    def backward(self, *dys: Tensor) -> Any:
+        """The gradients of all inputs, by hand: one, or a tuple in the order of the inputs."""
+        alive(self)
+        made = self.gradients(dys, (True,) * len(self.edges))
+        return made[0] if len(made) == 1 else made
+
+    def save(self, *tensors: Tensor | None) -> None:
+        """Keeps views of these tensors, and notes the versions of their memory."""
+        saved: list[Any] = []
+        for t in tensors:
+            saved += (None, 0) if t is None else (t.alias(), t.version)
+        self.saved = tuple(saved)
+
+    def load(self, i: int) -> Tensor:
+        """Saved tensor `i`.
+
+        Raises:
+            GraphError: its memory was written since.
+        """
+        handle, version = self.saved[2 * i], self.saved[2 * i + 1]
+        if handle.version != version:
+            raise stale(self, handle, version)
+        return handle
+
+
+def stale(node: Operator, handle: Handle, version: int) -> GraphError:
+    """The error for a saved tensor that was written since."""
+    return GraphError(
+        f"{node.name}: a tensor of shape {handle.shape} that it needs for its gradient was "
+        f"changed in place after it was used (version {version}, now {handle.version})"
+    )
+
+
+def retain(tensor: Tensor) -> None:
+    """Lets backward yield the gradient of a tensor that an operation made."""
+    creator = tensor._creator
+    node, index = (creator.node, creator.index) if type(creator) is Port else (creator, 0)
+    if node.retained is None:
+        node.retained = {}
+    node.retained[index] = tensor
+
+
+def record(node: Operator, xs: Sequence[Tensor], ys: tuple[Tensor, ...]) -> None:
+    """Makes `node` the creator of `ys`, unless no gradient can come of it."""
+    if not node.differentiable or not any(x.requires_grad for x in xs):
+        for y in ys:
+            y.requires_grad = False
+        return
+    node.keep(xs, ys)
+    node.edges = tuple(map(edge, xs))
+    ys[0]._creator = node
+    if len(ys) > 1:
+        node.metas = tuple((y.shape, y.device, y.dtype) for y in ys)
+        for i in range(1, len(ys)):
+            ys[i]._creator = Port(node, i)
+
+
+def edge(x: Tensor) -> Edge:
+    """Where the gradient of `x` goes."""
+    creator = x._creator
+    return x if creator is None or not x.requires_grad else creator
+
+
+#: The edges of a node that backward has been through.
+RELEASED: tuple[Edge, ...] = ("released",)
+
+
+def alive(node: Operator) -> None:
+    """Raises GraphError if a node was never recorded, or backward has been through it."""
+    if node.edges is None:
+        raise GraphError(
+            f"{node.name}: backward: it was not recorded; autograd.training must be True when "
+            "it runs"
+        )
+    if node.edges is RELEASED:
+        raise GraphError(
+            f"{node.name}: backward went through it already and released what it had kept; "
+            "compute the loss again"
+        )
+
+
+def release(node: Operator) -> None:
+    """Drops what a processed node held."""
+    node.edges, node.saved, node.retained = RELEASED, (), None

@@ -1,0 +1,222 @@
+"""Functions of one tensor, element by element: rule, class and function from one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from .._core import DTypeError, float32
+from ..tensor import Tensor
+from . import ops
+from .mode import mode
+from .tape import Rule
+
+Function = Callable[[Tensor], Tensor]
+
+# SINGA's class, its function, ours in the engine, and the sentence that says what it computes.
+_TABLE = """
+Abs         abs         abs         Absolute values (ONNX Abs); the gradient at 0 is 0.
+Acos        acos        acos        Inverse cosines (ONNX Acos).
+Acosh       acosh       acosh       Inverse hyperbolic cosines (ONNX Acosh).
+Asin        asin        asin        Inverse sines (ONNX Asin).
+Asinh       asinh       asinh       Inverse hyperbolic sines (ONNX Asinh).
+Atan        atan        atan        Inverse tangents (ONNX Atan).
+Atanh       atanh       atanh       Inverse hyperbolic tangents (ONNX Atanh).
+Ceil        ceil        ceil        Rounds up (ONNX Ceil); the gradient is 0.
+Cos         cos         cos         Cosines (ONNX Cos).
+Cosh        cosh        cosh        Hyperbolic cosines (ONNX Cosh).
+Erf         erf         erf         The error function (ONNX Erf).
+Exp         exp         exp         Exponentials (ONNX Exp).
+Floor       floor       floor       Rounds down (ONNX Floor); the gradient is 0.
+GELU        gelu        gelu        `x * Phi(x)` with the exact normal distribution (ONNX Gelu).
+Log         log         log         Natural logarithms (ONNX Log).
+Not         _not        not         Whether the element is zero, bool (ONNX Not).
+Negative    negative    neg         `-x` (ONNX Neg).
+ReLU        relu        relu        `max(x, 0)` (ONNX Relu); NaN stays NaN.
+Reciprocal  reciprocal  reciprocal  `1 / x` (ONNX Reciprocal).
+Round       round       round       Rounds half away from zero (SINGA Round); the gradient is 0.
+Rounde      rounde      rounde      Rounds half to even (ONNX Round); the gradient is 0.
+SiLU        silu        silu        `x * sigmoid(x)` (ONNX Swish).
+Sigmoid     sigmoid     sigmoid     `1 / (1 + exp(-x))` (ONNX Sigmoid).
+Sign        sign        sign        -1, 0 or 1 (ONNX Sign); the gradient is 0.
+Sin         sin         sin         Sines (ONNX Sin).
+Sinh        sinh        sinh        Hyperbolic sines (ONNX Sinh).
+SoftPlus    softplus    softplus    `log(1 + exp(x))` without overflow (ONNX Softplus).
+SoftSign    softsign    softsign    `x / (1 + |x|)` (ONNX Softsign).
+Sqrt        sqrt        sqrt        Square roots (ONNX Sqrt).
+Square      square      square      `x * x` (SINGA square).
+Tan         tan         tan         Tangents (ONNX Tan).
+Tanh        tanh        tanh        Hyperbolic tangents (ONNX Tanh).
+"""
+
+
+class Unary(Rule):
+    """A function of one tensor. `op`, `grad_op` and `saves` stand with each class."""
+
+    op: Any
+    grad_op: Any
+    #: What the gradient needs besides that of the output: "x", "y" or nothing.
+    saves: str | None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The function of every element; integers become float32 where it is no integer."""
+        try:
+            return self.op(x)
+        except DTypeError:
+            return self.op(ops.cast(x, float32))
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        """Saves the input or the output."""
+        if self.saves is not None:
+            self.save(xs[0] if self.saves == "x" else ys[0])
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`f'(x) * dy`."""
+        if self.saves is None:
+            return (self.grad_op(*dys),)
+        return (self.grad_op(dys[0], self.load(0)),)
+
+
+def _make_class(name: str, f: Any, doc: str, params: dict[str, Any] | None = None) -> type[Unary]:
+    op, grad_op = ops.op("unary", f=f), ops.op("unary_grad", f=f)
+    body = {"op": op, "grad_op": grad_op, "saves": _core.unary_saves(op), "__doc__": doc}
+    return type(name, (Unary,), {**body, "__module__": __name__})
+
+
+def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
+    """The fast way through `cls()(x)[0]`: one call of the engine and one light node."""
+    op, saves, new = cls.op, cls.saves, object.__new__
+
+    def function(x: Tensor) -> Tensor:
+        try:
+            y = op(x)
+        except TypeError:
+            return _unusual(cls, name, x)
+        if mode.tape:
+            if x.requires_grad:
+                node = new(cls)
+                creator = x._creator
+                node.edges = (x if creator is None else creator,)
+                if saves is not None:
+                    kept = x if saves == "x" else y
+                    node.saved = (kept.alias(), kept.version)
+                y._creator = node
+            else:
+                y.requires_grad = False
+        return y
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _unusual(cls: type[Unary], name: str, x: Any) -> Tensor:
+    """An input that is no float tensor."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
+    if x.dtype.is_float:
+        cls.op(x)  # raises again what it raised before
+    return cls()(_as_float(x))[0]
+
+
+def _as_float(x: Tensor) -> Tensor:
+    made = ops.cast(x, float32)
+    made.requires_grad = x.requires_grad
+    return made
+
+
+FUNCTIONS: dict[str, Function] = {}
+CLASSES: dict[str, type[Unary]] = {}
+for _row in _TABLE.strip().splitlines():
+    _class, _name, _f, _doc = _row.split(maxsplit=3)
+    CLASSES[_class] = _make_class(_class, _f, _doc)
+    FUNCTIONS[_name] = _make_function(CLASSES[_class], _name, _doc)
+
+
+class _Parametrised(Unary):
+    """A function with attributes, which stand in the instance."""
+
+    tag: str
+
+    def _prepare(self, **params: float | None) -> None:
+        super().__init__()
+        numbers = tuple((k, None if v is None else float(v)) for k, v in params.items())
+        self.__dict__.update(numbers)
+        self.op = ops.unary_op("unary", self.tag, numbers)
+        self.grad_op = ops.unary_op("unary_grad", self.tag, numbers)
+        self.saves = _core.unary_saves(self.op)
+
+
+class LeakyRelu(_Parametrised):
+    """`x` where it is positive, else `a * x` (ONNX LeakyRelu)."""
+
+    tag = "leakyrelu"
+
+    def __init__(self, a: float = 0.01) -> None:
+        self._prepare(a=a)
+
+
+class Elu(_Parametrised):
+    """`x` where it is positive, else `alpha * (exp(x) - 1)` (ONNX Elu)."""
+
+    tag = "elu"
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self._prepare(alpha=alpha)
+
+
+class SeLU(_Parametrised):
+    """`gamma * x` where it is positive, else `gamma * alpha * (exp(x) - 1)` (ONNX Selu)."""
+
+    tag = "selu"
+
+    def __init__(self, alpha: float = 1.67326, gamma: float = 1.0507) -> None:
+        self._prepare(alpha=alpha, gamma=gamma)
+
+
+class HardSigmoid(_Parametrised):
+    """`min(max(alpha * x + gamma, 0), 1)` (ONNX HardSigmoid); no gradient at both ends."""
+
+    tag = "hardsigmoid"
+
+    def __init__(self, alpha: float = 0.2, gamma: float = 0.5) -> None:
+        self._prepare(alpha=alpha, gamma=gamma)
+
+
+class Clip(_Parametrised):
+    """`min(max(x, min), max)`; a bound that is None does not bind (ONNX Clip)."""
+
+    tag = "clip"
+
+    def __init__(self, min: float | None = None, max: float | None = None) -> None:
+        self._prepare(min=min, max=max)
+
+
+def leakyrelu(x: Tensor, a: float = 0.01) -> Tensor:
+    """`x` where it is positive, else `a * x` (ONNX LeakyRelu)."""
+    return LeakyRelu(a)(x)[0]
+
+
+def elu(x: Tensor, alpha: float = 1) -> Tensor:
+    """`x` where it is positive, else `alpha * (exp(x) - 1)` (ONNX Elu)."""
+    return Elu(alpha)(x)[0]
+
+
+def selu(x: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
+    """`gamma * x` where it is positive, else `gamma * alpha * (exp(x) - 1)` (ONNX Selu)."""
+    return SeLU(alpha, gamma)(x)[0]
+
+
+def hardsigmoid(x: Tensor, alpha: float = 0.2, gamma: float = 0.5) -> Tensor:
+    """`min(max(alpha * x + gamma, 0), 1)` (ONNX HardSigmoid); no gradient at both ends."""
+    return HardSigmoid(alpha, gamma)(x)[0]
+
+
+def clip(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
+    """`min(max(x, min), max)`; a bound that is None does not bind (ONNX Clip)."""
+    return Clip(min, max)(x)[0]
+
+
+CLASSES.update((c.__name__, c) for c in (LeakyRelu, Elu, SeLU, HardSigmoid, Clip))
+FUNCTIONS.update((f.__name__, f) for f in (leakyrelu, elu, selu, hardsigmoid, clip))

@@ -1,0 +1,256 @@
+"""Views: reshaping, transposing, slicing, expanding. They share the tensor's memory."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core import ShapeError
+from .._creation import as_shape
+from ..tensor import Tensor
+from . import ops
+from .reduce import as_axes
+from .tape import Rule
+
+Ints = int | Sequence[int]
+
+
+class KeepsShape(Rule):
+    """An operation whose gradient needs its input's shape."""
+
+    shape: tuple[int, ...]
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.shape = xs[0].shape
+
+
+class View(KeepsShape):
+    """An operation whose output lies in its input's memory, where strides can express it."""
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        (x,) = xs
+        self.shape = x.shape
+        if x._creator is not None and x.shares_block(ys[0]):
+            note_view(x, ys[0], self)
+
+
+def note_view(x: Tensor, y: Tensor, node: Rule) -> None:
+    """Lets writes through `y` reach `x` on the tape, and the other way round."""
+    y._base = (x, node)
+    if not x._views:
+        x._views = []
+    x._views.append(weakref.ref(y))
+
+
+class _Reshaping(View):
+    """The same elements in row-major order in another shape."""
+
+    def target(self, x: Tensor) -> tuple[int, ...]:
+        """The output's shape."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.reshape(x, self.target(x))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` in the input's shape."""
+        return (ops.reshape(dys[0], self.shape),)
+
+
+def resolve(shape: Sequence[int], numel: int, op: str = "reshape") -> tuple[int, ...]:
+    """A shape in which one extent may be -1: whatever is left of `numel` elements."""
+    if -1 not in shape:
+        return tuple(shape)
+    rest = math.prod(n for n in shape if n != -1)
+    if list(shape).count(-1) > 1 or rest <= 0 or numel % rest:
+        raise ShapeError(f"{op}: got shape {tuple(shape)} for {numel} elements, want one that fits")
+    return tuple(numel // rest if n == -1 else n for n in shape)
+
+
+class Reshape(_Reshaping):
+    """Another shape; -1 is what is left, 0 keeps the extent at its place (ONNX Reshape)."""
+
+    def __init__(self, shape: Ints) -> None:
+        super().__init__()
+        self.to = as_shape(shape)
+
+    def target(self, x: Tensor) -> tuple[int, ...]:
+        if 0 not in self.to:
+            return resolve(self.to, x.numel)
+        have = x.shape
+        if any(n == 0 and i >= len(have) for i, n in enumerate(self.to)):
+            raise ShapeError(f"reshape: got shape {self.to} for {have}: 0 keeps no extent there")
+        return resolve([have[i] if n == 0 else n for i, n in enumerate(self.to)], x.numel)
+
+
+class _PlainReshape(Reshape):
+    """Another shape as in NumPy: 0 is an extent."""
+
+    def target(self, x: Tensor) -> tuple[int, ...]:
+        return resolve(self.to, x.numel)
+
+
+class Flatten(_Reshaping):
+    """A matrix: the axes before `axis` are its rows, the others its columns (ONNX Flatten)."""
+
+    def __init__(self, axis: int = 1) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def target(self, x: Tensor) -> tuple[int, ...]:
+        have, rank = x.shape, x.rank
+        axis = self.axis + rank if self.axis < 0 else self.axis
+        if not 0 <= axis <= rank:
+            raise ShapeError(f"flatten: got axis {self.axis} for shape {have}")
+        return math.prod(have[:axis]), math.prod(have[axis:])
+
+
+class Squeeze(_Reshaping):
+    """Without the axes of extent 1, or without the given ones of them (ONNX Squeeze)."""
+
+    def __init__(self, axis: Ints = ()) -> None:
+        super().__init__()
+        self.axis = as_shape(axis)
+
+    def target(self, x: Tensor) -> tuple[int, ...]:
+        have = x.shape
+        if not self.axis:
+            return tuple(n for n in have if n != 1)
+        drop = as_axes(self.axis, len(have), "squeeze")
+        if any(have[a] != 1 for a in drop):
+            raise ShapeError(f"squeeze: got shape {have}, want extent 1 at axes {self.axis}")
+        return tuple(n for i, n in enumerate(have) if i not in drop)
+
+
+class Unsqueeze(_Reshaping):
+    """With axes of extent 1 at these places of the result (ONNX Unsqueeze)."""
+
+    def __init__(self, axis: Ints) -> None:
+        super().__init__()
+        self.axis = as_shape(axis)
+
+    def target(self, x: Tensor) -> tuple[int, ...]:
+        rank = x.rank + len(self.axis)
+        new, rest = as_axes(self.axis, rank, "unsqueeze"), iter(x.shape)
+        return tuple(1 if i in new else next(rest) for i in range(rank))
+
+
+class Transpose(View):
+    """The axes in the order `perm`, reversed by default (ONNX Transpose)."""
+
+    def __init__(self, perm: Sequence[int] | None = None) -> None:
+        super().__init__()
+        self.perm = perm
+
+    def forward(self, x: Tensor) -> Tensor:
+        rank = x.rank
+        perm = range(rank)[::-1] if self.perm is None else self.perm
+        self.order = tuple(int(a) + rank if a < 0 else int(a) for a in perm)
+        return x.view_permute(self.order)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` with the axes back in their places."""
+        back = sorted(range(len(self.order)), key=self.order.__getitem__)
+        return (dys[0].view_permute(back),)
+
+
+class Select(View):
+    """Along each axis `count` elements from `start`, `step` apart; then another shape."""
+
+    def __init__(self, ranges: Sequence[tuple[int, int, int]], shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.ranges, self.to = ranges, shape
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.reshape(x.view_slice(self.ranges), self.to)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` at the selected elements, zero at the others."""
+        dx = ops.full(self.shape, 0, dys[0])
+        part = dx.view_slice(self.ranges)
+        ops.copy.into([ops.reshape(dys[0], part.shape)], [part])
+        return (dx,)
+
+
+class Slice(Select):
+    """ONNX Slice: `starts`, `ends`, and the axes and steps that they belong to."""
+
+    def __init__(
+        self,
+        starts: Sequence[int],
+        ends: Sequence[int],
+        axes: Sequence[int] | None = None,
+        steps: Sequence[int] | None = None,
+    ) -> None:
+        Rule.__init__(self)
+        self.starts, self.ends, self.axes, self.steps = starts, ends, axes, steps
+
+    def forward(self, x: Tensor) -> Tensor:
+        have, starts = x.shape, list(self.starts)
+        axes = as_axes(self.axes or range(len(starts)), len(have), "slice")
+        steps = self.steps or [1] * len(starts)
+        keys = [_slice(0, n, 1) for n in have]
+        for axis, start, end, step in zip(axes, starts, self.ends, steps, strict=True):
+            keys[axis] = _slice(int(start), int(end), int(step))
+        self.ranges = tuple(to_range(k, n) for k, n in zip(keys, have, strict=True))
+        self.to = tuple(count for _, count, _ in self.ranges)
+        return x.view_slice(self.ranges)
+
+
+_slice = slice
+
+
+def to_range(key: Any, extent: int) -> tuple[int, int, int]:
+    """(start, count, step) of a Python slice over `extent` elements."""
+    start, stop, step = key.indices(extent)
+    count = len(range(start, stop, step))
+    return (start if count else 0, count, step)
+
+
+class Expand(View):
+    """Repeated along axes of extent 1 to broadcast with `shape` (ONNX Expand)."""
+
+    def __init__(self, shape: Ints) -> None:
+        super().__init__()
+        self.to = as_shape(shape)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.view_expand(broadcast(x.shape, self.to))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` summed over the repeated axes."""
+        return (ops.reduce_to(dys[0], self.shape),)
+
+
+def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that both broadcast to.
+
+    Raises:
+        ShapeError: there is none.
+    """
+    try:
+        return np.broadcast_shapes(a, b)
+    except ValueError:
+        raise ShapeError(f"expand: got shapes {a}, {b}, want shapes that broadcast") from None
+
+
+class Identity(View):
+    """The tensor itself, as a view (ONNX Identity)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.alias()
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy`."""
+        return dys
+
+
+class Clone(Identity):
+    """A copy in memory of its own, row-major."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.copy(x)

@@ -1,0 +1,141 @@
+"""Devices: where tensors live and operations run (SINGA's `device`)."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import warnings
+
+from . import _core
+from ._core import Device, DeviceError
+
+__all__ = [
+    "Device",
+    "create_cpu_device",
+    "create_cuda_gpu",
+    "create_cuda_gpu_on",
+    "create_cuda_gpus",
+    "create_cuda_gpus_on",
+    "device_query",
+    "enable_lazy_alloc",
+    "get_default_device",
+    "get_gpu_ids",
+    "get_gpu_mem_size",
+    "get_num_gpus",
+    "report_warnings",
+]
+
+_ONEDNN_WHEEL = "onednn-cpu-gomp"
+
+
+def get_default_device() -> Device:
+    """The device that tensors are made on where none is given: the CPU."""
+    return _core.cpu()
+
+
+def create_cpu_device() -> Device:
+    """The CPU. There is one, so this is `get_default_device()`."""
+    return _core.cpu()
+
+
+def get_num_gpus() -> int:
+    """How many CUDA devices this build can use: none."""
+    return 0
+
+
+def get_gpu_ids() -> list[int]:
+    """The numbers of the CUDA devices."""
+    return list(range(get_num_gpus()))
+
+
+def create_cuda_gpu() -> Device:
+    """The first CUDA device.
+
+    Raises:
+        DeviceError: there is none. Programs may pass the CPU instead (`create_cpu_device`).
+    """
+    return create_cuda_gpu_on(0)
+
+
+def create_cuda_gpu_on(device_id: int) -> Device:
+    """The CUDA device of that number.
+
+    Raises:
+        DeviceError: there is none. Programs may pass the CPU instead (`create_cpu_device`).
+    """
+    raise DeviceError(
+        f"create_cuda_gpu_on: got device {device_id}, but this build of singa_rs has no CUDA; "
+        "use device.create_cpu_device() instead"
+    )
+
+
+def create_cuda_gpus(num: int) -> list[Device]:
+    """The first `num` CUDA devices.
+
+    Raises:
+        DeviceError: there are fewer.
+    """
+    return create_cuda_gpus_on(list(range(num)))
+
+
+def create_cuda_gpus_on(device_ids: list[int]) -> list[Device]:
+    """The CUDA devices of those numbers.
+
+    Raises:
+        DeviceError: one of them does not exist.
+    """
+    return [create_cuda_gpu_on(i) for i in device_ids]
+
+
+def get_gpu_mem_size(device_id: int) -> tuple[int, int]:
+    """Free and total bytes of a CUDA device.
+
+    Raises:
+        DeviceError: there is no such device.
+    """
+    raise DeviceError(f"get_gpu_mem_size: there is no CUDA device {device_id}")
+
+
+def device_query(device_id: int, verbose: bool = False) -> str:
+    """The properties of a CUDA device as text.
+
+    Raises:
+        DeviceError: there is no such device.
+    """
+    raise DeviceError(f"device_query: there is no CUDA device {device_id}")
+
+
+def enable_lazy_alloc(enable: bool) -> None:
+    """Accepted for SINGA programs: memory is always given when it is first written."""
+
+
+def report_warnings() -> None:
+    """Shows, once each, what the engine has to say (for example: oneDNN was not found)."""
+    for message in _core.take_warnings():
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def _offer_onednn() -> None:
+    """Tells the engine where pip's oneDNN lies; SINGA_RS_ONEDNN goes before it."""
+    try:
+        files = importlib.metadata.distribution(_ONEDNN_WHEEL).files or ()
+    except importlib.metadata.PackageNotFoundError:
+        return
+    for file in files:
+        if file.name == "libdnnl.so.3":
+            _core.offer_onednn(str(file.locate().resolve()))
+
+
+def _set_seed(device: Device, seed: int) -> None:
+    """Starts the device's random numbers anew: same seed, same numbers (SINGA SetRandSeed)."""
+    device.set_seed(seed)
+
+
+def _sync(device: Device) -> None:
+    """Waits until all submitted operations have run: eager operations have when they return."""
+
+
+# SINGA's spellings.
+Device.SetRandSeed = _set_seed
+Device.Sync = _sync
+if hasattr(_core, "offer_onednn"):
+    _offer_onednn()

@@ -1,0 +1,296 @@
+# ruff: noqa: F401 - the names of other files are public here
+"""Tensors: n-dimensional arrays of one dtype on a device (SINGA's `tensor`).
+
+The functions of this module and Python's operators on tensors are differentiable, as those of
+`autograd` are, except where they write into a tensor.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._conversion import CallableInt, Conversions
+from ._creation import (
+    arange,
+    as_shape,
+    as_tensor,
+    constant,
+    from_dlpack,
+    from_numpy,
+    from_raw_tensor,
+    from_raw_tensors,
+    full,
+    ones,
+    ones_like,
+    random,
+    to_host,
+    to_numpy,
+    zeros,
+    zeros_like,
+)
+from ._dtypes import (
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int32,
+    int64,
+    sizeof,
+    uint8,
+)
+from ._functions import (
+    abs,
+    add,
+    average,
+    ceil,
+    concatenate,
+    contiguous,
+    div,
+    einsum,
+    eltwise_mult,
+    eq,
+    exp,
+    ge,
+    gt,
+    is_tensor,
+    le,
+    log,
+    lt,
+    mult,
+    pow,
+    product,
+    repeat,
+    reshape,
+    sigmoid,
+    sign,
+    softmax,
+    sqrt,
+    square,
+    sub,
+    sum,
+    sum_columns,
+    sum_rows,
+    tanh,
+    tensordot,
+    transpose,
+)
+from ._writing import (
+    Writes,
+    add_column,
+    add_row,
+    axpy,
+    bernoulli,
+    copy_data_to_from,
+    copy_from_numpy,
+    gaussian,
+    uniform,
+)
+
+_numbers = itertools.count()
+
+
+class Tensor(Conversions, Writes, _core.Handle):
+    """An n-dimensional array (SINGA Tensor).
+
+    `Tensor(shape)` reads as zeros until it is written. With `data` (an array, a list, a number)
+    the shape is that of the data, float64 becomes float32 and int64 int32 unless a dtype is
+    given; a tensor given as `data` is shared.
+
+    Args:
+        shape: extents.
+        device: the CPU by default.
+        dtype: one of this module's constants, a name, a NumPy or Python type; float32 by default.
+        data: what the tensor holds.
+        requires_grad: whether operations on it are recorded for backward.
+        stores_grad: whether backward yields its gradient.
+        creator: the operation that made it.
+        name: `Dummy#k` by default, `Operator#k:i` for the output of an operation.
+    """
+
+    # A tensor that an operation made has these values, and pays nothing for them.
+    requires_grad: bool = True
+    grad: Tensor | None = None
+    _stores_grad = False
+    _creator: Any = None
+    #: For a view of a recorded tensor: that tensor, and the operation that took the view.
+    _base: Any = None
+    #: The views taken of a recorded tensor.
+    _views: Any = ()
+    _name: str | None = None
+
+    def __init__(
+        self,
+        shape: Any = (),
+        device: Any = None,
+        dtype: Any = None,
+        data: Any = None,
+        requires_grad: bool = True,
+        stores_grad: bool = False,
+        creator: Any = None,
+        name: str | None = None,
+    ) -> None:
+        if data is None:
+            super().__init__(as_shape(shape), device, float32 if dtype is None else dtype)
+        elif isinstance(data, _core.Handle):
+            self.rebind(data if dtype is None else data.as_type(dtype))
+        else:
+            self.rebind(from_numpy(np.asarray(data), device, dtype))
+        if not requires_grad:
+            self.requires_grad = False
+        if creator is not None:
+            self._creator = creator
+        if stores_grad:
+            self.stores_grad = True
+        if name is not None:
+            self._name = name
+
+    __hash__ = object.__hash__
+
+    # ---- what it is ----------------------------------------------------------------------------
+
+    @property
+    def ndim(self) -> CallableInt:
+        """The number of dimensions; may be called."""
+        return CallableInt(self.rank)
+
+    @property
+    def size(self) -> CallableInt:
+        """The number of elements; may be called."""
+        return CallableInt(self.numel)
+
+    def memsize(self) -> int:
+        """Bytes of the elements."""
+        return self.nbytes
+
+    def is_empty(self) -> bool:
+        """Whether there is no element."""
+        return self.numel == 0
+
+    def is_transpose(self) -> bool:
+        """Whether the elements do not lie row-major."""
+        return not self.is_contiguous()
+
+    @property
+    def name(self) -> str:
+        """The given name, else one made from the operation and a number."""
+        if self._name is None:
+            made = f"Dummy#{next(_numbers)}" if self._creator is None else self._made_name()
+            self._name = made
+        return self._name
+
+    @name.setter
+    def name(self, value: str | None) -> None:
+        self._name = value
+
+    @property
+    def stores_grad(self) -> bool:
+        """Whether backward yields the gradient of this tensor."""
+        return self._stores_grad
+
+    @stores_grad.setter
+    def stores_grad(self, value: bool) -> None:
+        self._stores_grad = bool(value)
+        if value and self._creator is not None:
+            self._retain()
+
+    # ---- memory --------------------------------------------------------------------------------
+
+    @property
+    def data(self) -> Tensor:
+        """A tensor on the same memory that is not recorded; assigning shares another's memory."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self.rebind(as_tensor(value, self.device))
+
+    def detach(self) -> Tensor:
+        """A tensor on the same memory that requires no gradient."""
+        made = self.alias()
+        made.requires_grad = False
+        return made
+
+    def copy(self) -> Tensor:
+        """A tensor object on the same memory, with the same flags (SINGA: a shallow copy)."""
+        made = self.alias()
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def deepcopy(self) -> Tensor:
+        """`clone()`."""
+        return self.clone()
+
+    def reset_like(self, t: Tensor) -> None:
+        """Gives this tensor new memory, of zeros, with the shape, device and dtype of `t`."""
+        self.rebind(_core.Handle(t.shape, t.device, t.dtype))
+
+    def to_type(self, dtype: Any) -> None:
+        """Converts this tensor in place, into new memory; `as_type` makes a new tensor."""
+        self.rebind(self.detach().as_type(dtype))
+
+    def to_device(self, device: Any) -> None:
+        """Moves this tensor to another device, in place.
+
+        Raises:
+            DeviceError: a device that this build does not have.
+        """
+        if device != self.device:
+            raise _core.DeviceError(f"to_device: got {device!r}, want {self.device!r}")
+
+    def to_host(self) -> None:
+        """Moves this tensor to the CPU, in place; `tensor.to_host(t)` makes a new one."""
+        self.to_device(_core.cpu())
+
+    # ---- SINGA's in-place arithmetic with a vector -------------------------------------------
+
+    def add_column(self, v: Tensor) -> Tensor:
+        """Adds `v` of shape (rows,) to every column, in place."""
+        self += v.reshape((v.numel, 1))
+        return self
+
+    def add_row(self, v: Tensor) -> Tensor:
+        """Adds `v` of shape (columns,) to every row, in place."""
+        self += v.reshape((1, v.numel))
+        return self
+
+    def div_column(self, v: Tensor) -> Tensor:
+        """Divides every column by `v` of shape (rows,), in place."""
+        self /= v.reshape((v.numel, 1))
+        return self
+
+    def div_row(self, v: Tensor) -> Tensor:
+        """Divides every row by `v` of shape (columns,), in place."""
+        self /= v.reshape((1, v.numel))
+        return self
+
+    def mult_column(self, v: Tensor) -> Tensor:
+        """Multiplies every column by `v` of shape (rows,), in place."""
+        self *= v.reshape((v.numel, 1))
+        return self
+
+    def mult_row(self, v: Tensor) -> Tensor:
+        """Multiplies every row by `v` of shape (columns,), in place."""
+        self *= v.reshape((1, v.numel))
+        return self
+
+    def l1(self) -> float:
+        """The mean of the absolute values (SINGA divides the norm by the size)."""
+        return float(abs(self.detach()).sum()) / self.numel
+
+    def l2(self) -> float:
+        """The Euclidean norm divided by the number of elements, as in SINGA."""
+        return float(square(self.detach()).sum()) ** 0.5 / self.numel
+
+
+_core.set_tensor_class(Tensor)
+
+from ._placeholder import Placeholder  # noqa: E402 - derives from Tensor
+
+#: SINGA's spelling.
+PlaceHolder = Placeholder
