@@ -140,6 +140,7 @@ macro_rules! families {
 pub mod copy;
 pub mod gemm;
 pub mod host;
+pub mod norm;
 pub mod optim;
 pub mod pooling;
 pub mod random;
@@ -151,6 +152,8 @@ families! {
     copy::Copy,
     gemm::Matmul,
     host::Host,
+    norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,
+    norm::RunningAverage,
     optim::Adagrad, optim::Adam, optim::Rmsprop, optim::Sgd,
     pooling::AvgPool2d, pooling::AvgPool2dGrad, pooling::MaxPool2d, pooling::MaxPool2dGrad,
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,

@@ -1,5 +1,6 @@
 //! Loops and portable kernels of the CPU.
 
+pub mod batch_norm;
 pub mod dropout;
 pub mod isa;
 pub mod math;
@@ -13,6 +14,7 @@ pub mod portable_gemm;
 pub mod random;
 pub mod reduce;
 pub mod reduce_fold;
+pub mod running_average;
 pub mod space;
 pub mod tile;
 pub mod update;

@@ -128,6 +128,17 @@ pub fn run(kernel: &dyn Kernel, inputs: &[&Tensor], outputs: &[Meta]) -> Result<
     Ok(made)
 }
 
+/// Runs a kernel whose only output is input 0, and answers that.
+pub fn update(kernel: &dyn Kernel, inputs: &[&Tensor]) -> Result<Tensor> {
+    let mut state = inputs[0].clone();
+    let to = [state.start_mut()];
+    let mut from: Vec<*const u8> = inputs.iter().map(|t| t.start()).collect();
+    from[0] = to[0];
+    // SAFETY: each tensor has the memory of its meta.
+    kernel.run(&unsafe { Io::new(&from, &to, std::ptr::null_mut()) })?;
+    Ok(state)
+}
+
 /// Infers, prepares and runs an operation on `threads` threads.
 pub fn apply(family: &dyn Family, inputs: &[&Tensor], threads: usize) -> Result<Vec<Tensor>> {
     let metas: Vec<&Meta> = inputs.iter().map(|t| &t.meta).collect();

@@ -1,0 +1,45 @@
+//! A running average, updated in place.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use super::walk::Walk;
+use super::wide::Float;
+use crate::device::team;
+use crate::error::{Error, Result};
+use crate::ops::{Kernel, Meta, Width, kernel};
+
+/// Elements that a thread takes at least.
+const GRAIN: usize = 1024;
+
+/// The kernel of `running = (1 - momentum) * running + momentum * factor * batch` for `io` =
+/// running, batch, running.
+///
+/// # Errors
+/// [`Error::DType`] for types that are not floats.
+pub fn update(momentum: f64, factor: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let walk = Walk::in_memory_order([io[0], io[1]]);
+    let weights = [1.0 - momentum, momentum * factor];
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare::<T>(walk, weights, width)),
+        else => Err(Error::dtype("running_average", [io[0].dtype], "a float dtype")))
+}
+
+fn prepare<T: Float>(walk: Walk<2>, [old, new]: [f64; 2], width: Width) -> Arc<dyn Kernel> {
+    let parts = width.0.min(walk.elements().div_ceil(GRAIN)).max(1);
+    kernel(0, move |io| {
+        team::parallel(parts, &|part| {
+            let steps = walk.inner().strides;
+            let (running, batch) = (io.output::<T>(0), io.input::<T>(1));
+            walk.runs(team::share(walk.elements(), GRAIN, parts, part), |offsets, length| {
+                for i in 0..length as isize {
+                    // SAFETY: the walk stays within the tensors; each element is one part's.
+                    unsafe {
+                        let at = running.offset(offsets[0] + i * steps[0]);
+                        let batch = *batch.offset(offsets[1] + i * steps[1]);
+                        *at = T::from_f64(old * (*at).to_f64() + new * batch.to_f64());
+                    }
+                }
+            });
+        })
+    })
+}

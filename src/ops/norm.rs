@@ -1,0 +1,218 @@
+//! Batch normalisation (Ioffe and Szegedy 2015; ONNX BatchNormalization).
+//!
+//! Scale, bias, mean and variance are float32; float64 where x is.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::{batch_norm, running_average};
+use super::{Catalog, Cost, Effects, Family, Kernel, Meta, Metas, Real, Width, exactly};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+
+/// `y = (x - mean) / sqrt(var + eps) * scale + bias`, channel by channel, with the mean and the
+/// biased variance of x: inputs x (N, C, ...), scale (C,), bias (C,), outputs y in the memory
+/// order of x, mean (C,) and var (C,). Each channel needs at least one element.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct BatchNorm {
+    /// Added to the variance.
+    pub eps: Real,
+}
+
+/// The gradient of [`BatchNorm`]: inputs dy, x, scale, mean, var, outputs dx in the memory order
+/// of x, dscale (C,) and dbias (C,).
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct BatchNormGrad {
+    /// As it was added to the variance.
+    pub eps: Real,
+}
+
+/// As [`BatchNorm`] with a given mean and variance: inputs x, scale, bias, mean, var, output y.
+/// The batch may be empty.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct BatchNormInference {
+    /// Added to the variance.
+    pub eps: Real,
+}
+
+/// The gradient of [`BatchNormInference`], mean and variance being constants: inputs and outputs
+/// as of [`BatchNormGrad`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct BatchNormInferenceGrad {
+    /// As it was added to the variance.
+    pub eps: Real,
+}
+
+/// `running = (1 - momentum) * running + momentum * factor * batch`, in place: inputs running
+/// and batch of one shape and float type. SINGA's rule: the momentum is the weight of the new
+/// value; the factor n / (n - 1) makes a biased variance an unbiased one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct RunningAverage {
+    /// Weight of the new value.
+    pub momentum: Real,
+    /// What the new value is multiplied by.
+    pub factor: Real,
+}
+
+macro_rules! catalog {
+    ($($family:ident => $name:literal),*) => {$(
+        impl Catalog for $family {
+            fn names() -> Vec<&'static str> {
+                vec![$name]
+            }
+        }
+    )*};
+}
+catalog!(
+    BatchNorm => "batch_norm", BatchNormGrad => "batch_norm_grad",
+    BatchNormInference => "batch_norm_inference",
+    BatchNormInferenceGrad => "batch_norm_inference_grad", RunningAverage => "running_average"
+);
+
+/// Checks x (N, C, ...), `parameters` (C,) and eps; answers the meta of such a parameter.
+fn check(op: &'static str, x: &Meta, parameters: &[&Meta], eps: Real) -> Result<Meta> {
+    crate::ensure!(x.dtype.is_float(), Error::dtype(op, [x.dtype], "a float dtype for x"));
+    crate::ensure!(x.shape.rank() >= 2, Error::shape(op, [&x.shape], "x of shape (N, C, ...)"));
+    let dtype = if x.dtype == DType::Float64 { x.dtype } else { DType::Float32 };
+    let parameter = Meta::new(dtype, [x.shape[1]]);
+    for given in parameters {
+        let want = || format!("one element for each channel of x {}: {}", x.shape, parameter.shape);
+        crate::ensure!(given.shape == parameter.shape, Error::shape(op, [&given.shape], want()));
+        let want = || format!("{dtype} beside x of {}", x.dtype);
+        crate::ensure!(given.dtype == dtype, Error::dtype(op, [given.dtype], want()));
+    }
+    let is_fine = eps.0 >= 0.0 && eps.0.is_finite();
+    crate::ensure!(
+        is_fine,
+        Error::value(op, format!("eps {}", eps.0), "a finite eps, not negative")
+    );
+    Ok(parameter)
+}
+
+/// Checks that channels have elements, without which there is no mean.
+fn check_elements(op: &'static str, x: &Meta) -> Result<()> {
+    let has_elements = x.shape.with(1, 1).numel() > 0;
+    let got = || format!("x of shape {}", x.shape);
+    crate::ensure!(has_elements, Error::value(op, got(), "at least one element a channel"));
+    Ok(())
+}
+
+/// Infers both gradients.
+fn infer_gradient(op: &'static str, inputs: &[&Meta], eps: Real) -> Result<Metas> {
+    let [dy, x, scale, mean, var] = exactly(op, inputs)?;
+    let parameter = check(op, x, &[scale, mean, var], eps)?;
+    let want = || format!("dy of shape {}", x.shape);
+    crate::ensure!(dy.shape == x.shape, Error::shape(op, [&dy.shape], want()));
+    let want = || format!("dy of dtype {}", x.dtype);
+    crate::ensure!(dy.dtype == x.dtype, Error::dtype(op, [dy.dtype], want()));
+    Ok(smallvec::smallvec![x.like(x.dtype), parameter.clone(), parameter])
+}
+
+impl Family for BatchNorm {
+    fn name(&self) -> &'static str {
+        "batch_norm"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x, scale, bias] = exactly(self.name(), inputs)?;
+        let parameter = check(self.name(), x, &[scale, bias], self.eps)?;
+        check_elements(self.name(), x)?;
+        Ok(smallvec::smallvec![x.like(x.dtype), parameter.clone(), parameter])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 8)
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        batch_norm::forward(self.eps.0, io, width)
+    }
+}
+
+impl Family for BatchNormGrad {
+    fn name(&self) -> &'static str {
+        "batch_norm_grad"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let metas = infer_gradient(self.name(), inputs, self.eps)?;
+        check_elements(self.name(), inputs[1])?;
+        Ok(metas)
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 10)
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        batch_norm::gradient(self.eps.0, false, io, width)
+    }
+}
+
+impl Family for BatchNormInference {
+    fn name(&self) -> &'static str {
+        "batch_norm_inference"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x, scale, bias, mean, var] = exactly(self.name(), inputs)?;
+        check(self.name(), x, &[scale, bias, mean, var], self.eps)?;
+        Ok(smallvec::smallvec![x.like(x.dtype)])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0)]
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 3)
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        batch_norm::inference(self.eps.0, io, width)
+    }
+}
+
+impl Family for BatchNormInferenceGrad {
+    fn name(&self) -> &'static str {
+        "batch_norm_inference_grad"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        infer_gradient(self.name(), inputs, self.eps)
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 6)
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        batch_norm::gradient(self.eps.0, true, io, width)
+    }
+}
+
+impl Family for RunningAverage {
+    fn name(&self) -> &'static str {
+        "running_average"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [running, batch] = exactly(self.name(), inputs)?;
+        let is_same = running.shape == batch.shape;
+        let shapes = || [&running.shape, &batch.shape];
+        crate::ensure!(is_same, Error::shape(self.name(), shapes(), "two equal shapes"));
+        let fits = running.dtype.is_float() && running.dtype == batch.dtype;
+        let got = [running.dtype, batch.dtype];
+        crate::ensure!(fits, Error::dtype(self.name(), got, "two equal float dtypes"));
+        Ok(smallvec::smallvec![running.clone()])
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::updates(&[(0, 0)])
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        running_average::update(self.momentum.0, self.factor.0, io, width)
+    }
+}
