@@ -137,6 +137,7 @@ macro_rules! families {
     };
 }
 
+pub mod conv;
 pub mod copy;
 pub mod gemm;
 pub mod host;
@@ -149,6 +150,7 @@ pub mod reduce;
 pub(crate) mod testing;
 
 families! {
+    conv::Conv2d, conv::Conv2dGradInput, conv::Conv2dGradWeight,
     copy::Copy,
     gemm::Matmul,
     host::Host,

@@ -52,8 +52,16 @@ impl Descriptor {
         })
     }
 
+    /// Another descriptor of the same layout.
+    ///
+    /// # Errors
+    /// [`crate::Error::Library`].
+    pub fn copy(&self, library: &Library) -> Result<Self> {
+        Self::copy_raw(library, self.raw())
+    }
+
     /// A copy of a descriptor that another object owns.
-    pub(super) fn copy(library: &Library, other: Raw) -> Result<Self> {
+    pub(super) fn copy_raw(library: &Library, other: Raw) -> Result<Self> {
         Self::new(library, "dnnl_memory_desc_clone", |raw| {
             // SAFETY: `other` is a live descriptor.
             unsafe { (library.functions.memory_desc_clone)(raw, other) }

@@ -63,7 +63,7 @@ impl<'a> Plan<'a> {
 
     /// The layout that the implementation wants or chose for a tensor.
     pub(super) fn layout(&self, what: c_int) -> Result<Descriptor> {
-        Descriptor::copy(self.library, self.layout_raw(what))
+        Descriptor::copy_raw(self.library, self.layout_raw(what))
     }
 
     fn layout_raw(&self, what: c_int) -> Raw {

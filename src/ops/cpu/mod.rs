@@ -4,6 +4,7 @@ pub mod batch_norm;
 pub mod dropout;
 pub mod isa;
 pub mod math;
+pub mod onednn_conv;
 pub mod onednn_matmul;
 pub mod onednn_steps;
 pub mod panels;
@@ -21,5 +22,7 @@ pub mod update;
 pub mod walk;
 pub mod wide;
 
+#[cfg(test)]
+pub mod conv_case;
 #[cfg(test)]
 pub mod testing;

@@ -2,7 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::onednn_steps::{Place, Steps, Tensor, describe, is_disjoint};
+use super::onednn_steps::{
+    Layout, Place, Steps, Tensor, compute_types, describe, is_disjoint, settled,
+};
 use crate::device::onednn::{self, Library, api::MAX_RANK};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -31,15 +33,19 @@ struct Problem {
 pub fn matmul(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
     let Some(library) = onednn::library() else { return Ok(None) };
     let problem = Problem::new(io[0], io[1], io[2]);
-    if problem.batch.len() + 2 > MAX_RANK || !onednn::is_supported(io[0].dtype) {
+    if problem.batch.len() + 2 > MAX_RANK {
         return Ok(None);
     }
-    // As the operands lie first, then packed.
-    let dtype = io[0].dtype;
-    match problem.steps(library, dtype, false, width)? {
-        None => problem.steps(library, dtype, true, width),
-        found => Ok(found),
+    for &compute in compute_types(io[0].dtype) {
+        // As the operands lie first, then packed.
+        for pack in [false, true] {
+            let steps = problem.steps(library, [io[0].dtype, compute], pack, width)?;
+            if steps.is_some() {
+                return Ok(steps);
+            }
+        }
     }
+    Ok(None)
 }
 
 impl Problem {
@@ -109,38 +115,34 @@ impl Problem {
     fn steps(
         &self,
         library: &'static Library,
-        dtype: DType,
+        [dtype, compute]: [DType; 2],
         pack: bool,
         width: Width,
     ) -> Result<Option<Steps>> {
         let [m, n, k] = self.sizes;
-        let mut steps = Steps::new(library, width);
-        let a = fit(&mut steps, self.operand(0, dtype, [m, k], self.a, pack), pack)?;
-        let b = fit(&mut steps, self.operand(1, dtype, [k, n], self.b, pack), pack)?;
+        let a = self.operand(0, dtype, [m, k], self.a, pack);
+        let b = self.operand(1, dtype, [k, n], self.b, pack);
         let shape = self.batch.iter().map(|x| x.0).chain([m, n]).collect::<Shape>();
-        let metas = [&a.meta, &b.meta, &Meta::new(dtype, shape)].map(matrices);
-        let [Some(da), Some(db), Some(dy)] = describe_all(library, &metas)? else {
-            return Ok(None);
-        };
-        let product = onednn::matmul(library, [da, db, dy], width.0)?;
-        Ok(product.map(|product| {
-            steps.primitive(product, &[a.place, b.place, Place::Output(0)]);
-            steps
-        }))
+        let y = Tensor { place: Place::Output(0), meta: Meta::new(dtype, shape) };
+        let tensors = [&a, &b, &y];
+        let layouts = tensors.map(|t| layout(&t.meta, compute, pack));
+        let [a, b, y] = &layouts;
+        let (a, b, y) = (describe(library, a)?, describe(library, b)?, describe(library, y)?);
+        let (Some(a), Some(b), Some(y)) = (a, b, y) else { return Ok(None) };
+        let product = onednn::matmul(library, [a, b, y], width.0)?;
+        let Some(product) = product else { return Ok(None) };
+        let layouts = layouts.into_iter().map(Layout::Strided);
+        let tensors: SmallVec<[_; 3]> = tensors.into_iter().zip(layouts).collect();
+        Steps::new(library, product, &tensors, width)
     }
 }
 
-fn describe_all(library: &Library, metas: &[Meta; 3]) -> Result<[Option<onednn::Descriptor>; 3]> {
-    let [a, b, y] = metas;
-    Ok([describe(library, a)?, describe(library, b)?, describe(library, y)?])
-}
-
-/// The tensor as it is where its strides suit, else packed row-major.
-fn fit(steps: &mut Steps, tensor: Tensor, pack: bool) -> Result<Tensor> {
-    if !pack && suits(&tensor.meta) {
-        return Ok(tensor);
+/// The tensor as it is where its strides suit, else row-major.
+fn layout(meta: &Meta, compute: DType, pack: bool) -> Meta {
+    if !pack && meta.dtype == compute && suits(meta) {
+        return matrices(meta);
     }
-    steps.gather(&tensor, Meta::new(tensor.meta.dtype, tensor.meta.shape.clone()))
+    matrices(&Meta::new(compute, meta.shape.clone()))
 }
 
 /// Whether the matrices are row-major or column-major, with room between rows or columns.
@@ -158,12 +160,8 @@ fn suits(meta: &Meta) -> bool {
 /// The same with strides that are never taken (extents of 1) set so that one of the matrix's two
 /// is 1 and the other its leading dimension, and those of batches beyond the matrix.
 fn matrices(meta: &Meta) -> Meta {
-    let mut meta = meta.clone();
-    let reach = meta.span().end;
+    let mut meta = settled(meta);
     let (r, c) = (meta.shape.rank() - 2, meta.shape.rank() - 1);
-    for d in (0..r).filter(|&d| meta.shape[d] == 1) {
-        meta.strides[d] = reach;
-    }
     let cols = meta.shape[c];
     match (meta.shape[r] == 1, cols == 1) {
         (true, true) => (meta.strides[r], meta.strides[c]) = (1, 1),

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::device::ALIGNMENT;
 use crate::device::onednn::{self, Descriptor, Library, Primitive};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::{Family, Io, Kernel, Meta, Width, copy};
 
@@ -77,6 +78,40 @@ impl Step {
     }
 }
 
+/// How a primitive wants a tensor.
+pub enum Layout {
+    /// With these strides and of this type.
+    Strided(Meta),
+    /// As only oneDNN knows.
+    Packed(Descriptor),
+}
+
+impl Layout {
+    fn bytes(&self, library: &Library) -> usize {
+        match self {
+            Layout::Strided(meta) => meta.bytes(),
+            Layout::Packed(descriptor) => descriptor.bytes(library),
+        }
+    }
+
+    fn is_that_of(&self, tensor: &Tensor, library: &Library) -> Result<bool> {
+        match self {
+            Layout::Strided(meta) => Ok(is_same(meta, &tensor.meta)),
+            Layout::Packed(descriptor) => {
+                let plain = describe(library, &settled(&tensor.meta))?;
+                Ok(plain.is_some_and(|plain| plain.equals(library, descriptor)))
+            }
+        }
+    }
+
+    fn describe(&self, library: &Library) -> Result<Option<Descriptor>> {
+        match self {
+            Layout::Strided(meta) => describe(library, &settled(meta)),
+            Layout::Packed(descriptor) => descriptor.copy(library).map(Some),
+        }
+    }
+}
+
 /// Steps that run one after the other.
 pub struct Steps {
     library: &'static Library,
@@ -87,69 +122,102 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// No steps yet.
-    pub fn new(library: &'static Library, width: Width) -> Self {
-        Steps { library, width, steps: Vec::new(), reserved: 0 }
+    /// The primitive, with what brings its tensors into the layouts that it wants and its
+    /// result, the last one, back. `None` where such a copy would be slow.
+    ///
+    /// # Errors
+    /// [`crate::Error::Library`], or what preparing a copy says.
+    pub fn new(
+        library: &'static Library,
+        primitive: Primitive,
+        tensors: &[(&Tensor, Layout)],
+        width: Width,
+    ) -> Result<Option<Self>> {
+        let mut steps = Steps { library, width, steps: Vec::new(), reserved: 0 };
+        let ((result, layout), inputs) = tensors.split_last().expect("a primitive has a result");
+        let mut places = SmallVec::new();
+        for (tensor, layout) in inputs {
+            let Some(place) = steps.read(tensor, layout)? else { return Ok(None) };
+            places.push(place);
+        }
+        let direct = layout.is_that_of(result, library)?;
+        let place = if direct { result.place } else { steps.reserve(layout) };
+        places.push(place);
+        steps.steps.push(Step { action: Action::Primitive(primitive), places });
+        let done = direct || steps.copy_back((place, layout), result)?;
+        Ok(done.then_some(steps))
+    }
+
+    /// Where the tensor is in this layout.
+    fn read(&mut self, tensor: &Tensor, layout: &Layout) -> Result<Option<Place>> {
+        if layout.is_that_of(tensor, self.library)? {
+            return Ok(Some(tensor.place));
+        }
+        let to = self.reserve(layout);
+        let from = describe(self.library, &settled(&tensor.meta))?;
+        if self.reorder((from, tensor.place), (layout.describe(self.library)?, to))? {
+            return Ok(Some(to));
+        }
+        match layout {
+            Layout::Strided(meta) => {
+                Ok(self.copy((tensor.place, &tensor.meta), (to, meta))?.then_some(to))
+            }
+            // Strides that oneDNN does not take: row-major first.
+            Layout::Packed(_) if !tensor.meta.is_contiguous() => {
+                let meta = Meta::new(tensor.meta.dtype, tensor.meta.shape.clone());
+                let rows = Layout::Strided(meta.clone());
+                let Some(place) = self.read(tensor, &rows)? else { return Ok(None) };
+                let from = (describe(self.library, &settled(&meta))?, place);
+                let done = self.reorder(from, (layout.describe(self.library)?, to))?;
+                Ok(done.then_some(to))
+            }
+            Layout::Packed(_) => Ok(None),
+        }
+    }
+
+    fn copy_back(&mut self, from: (Place, &Layout), to: &Tensor) -> Result<bool> {
+        let (place, layout) = from;
+        let described = layout.describe(self.library)?;
+        let plain = describe(self.library, &settled(&to.meta))?;
+        if self.reorder((described, place), (plain, to.place))? {
+            return Ok(true);
+        }
+        match layout {
+            Layout::Strided(meta) => self.copy((place, meta), (to.place, &to.meta)),
+            Layout::Packed(_) => Ok(false),
+        }
     }
 
     /// Room for a tensor in work space.
-    pub fn reserve(&mut self, bytes: usize) -> Place {
+    fn reserve(&mut self, layout: &Layout) -> Place {
         let place = Place::Scratch(self.reserved);
-        self.reserved += bytes.next_multiple_of(ALIGNMENT);
+        self.reserved += layout.bytes(self.library).next_multiple_of(ALIGNMENT);
         place
     }
 
-    /// A tensor of layout `to` in work space, not yet written.
-    pub fn fresh(&mut self, to: Meta) -> Tensor {
-        Tensor { place: self.reserve(to.bytes()), meta: to }
-    }
-
-    /// Adds a copy between tensors of one shape, whatever their types and strides.
-    ///
-    /// # Errors
-    /// What preparing the copy says.
-    pub fn copy(&mut self, from: &Tensor, to: &Tensor) -> Result<()> {
-        let kernel = copy_kernel(&from.meta, &to.meta, self.width)?;
-        let places = [from.place, to.place].into_iter().collect();
-        self.steps.push(Step { action: Action::Ours(kernel), places });
-        Ok(())
-    }
-
-    /// The same tensor in another layout or type, copied into work space.
-    ///
-    /// # Errors
-    /// What preparing the copy says.
-    pub fn gather(&mut self, from: &Tensor, to: Meta) -> Result<Tensor> {
-        let to = self.fresh(to);
-        self.copy(from, &to)?;
-        Ok(to)
-    }
-
-    /// Adds a primitive; the last place is the one that it writes.
-    pub fn primitive(&mut self, primitive: Primitive, places: &[Place]) {
-        let places = places.iter().copied().collect();
+    /// Adds oneDNN's copy between two layouts. False where it has no fast one.
+    fn reorder(
+        &mut self,
+        (from, source): (Option<Descriptor>, Place),
+        (to, target): (Option<Descriptor>, Place),
+    ) -> Result<bool> {
+        let (Some(from), Some(to)) = (from, to) else { return Ok(false) };
+        let made = onednn::reorder(self.library, from, to, self.width.0)?;
+        let Some(primitive) = made else { return Ok(false) };
+        let places = [source, target].into_iter().collect();
         self.steps.push(Step { action: Action::Primitive(primitive), places });
+        Ok(true)
     }
 
-    /// Adds a copy between layouts only oneDNN knows. False where it has no fast one.
-    ///
-    /// # Errors
-    /// [`crate::Error::Library`].
-    pub fn reorder(&mut self, from: (Descriptor, Place), to: (Descriptor, Place)) -> Result<bool> {
-        let made = onednn::reorder(self.library, from.0, to.0, self.width.0)?;
-        let found = made.is_some();
-        made.into_iter().for_each(|primitive| self.primitive(primitive, &[from.1, to.1]));
-        Ok(found)
-    }
-
-    /// The library.
-    pub fn library(&self) -> &'static Library {
-        self.library
-    }
-
-    /// How many threads each step uses.
-    pub fn width(&self) -> Width {
-        self.width
+    /// Adds our own copy between any strides. False where the types differ.
+    fn copy(&mut self, from: (Place, &Meta), to: (Place, &Meta)) -> Result<bool> {
+        if from.1.dtype != to.1.dtype {
+            return Ok(false);
+        }
+        let kernel = copy::Copy.cpu(&[from.1, to.1], self.width)?;
+        let places = [from.0, to.0].into_iter().collect();
+        self.steps.push(Step { action: Action::Ours(kernel), places });
+        Ok(true)
     }
 
     /// How many steps there are.
@@ -163,6 +231,17 @@ impl Steps {
     }
 }
 
+impl std::fmt::Display for Steps {
+    /// The implementations' names in the order in which they run.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = |step: &Step| match &step.action {
+            Action::Primitive(primitive) => primitive.implementation().to_owned(),
+            Action::Ours(_) => "copy".into(),
+        };
+        f.write_str(&self.steps.iter().map(name).collect::<Vec<_>>().join(", "))
+    }
+}
+
 impl Kernel for Steps {
     fn scratch(&self) -> usize {
         self.reserved + self.steps.iter().map(Step::scratch).max().unwrap_or(0)
@@ -173,10 +252,6 @@ impl Kernel for Steps {
         // SAFETY: `io` is what the kernel was prepared for, its work space as large as asked for.
         self.steps.iter().try_for_each(|step| unsafe { step.run(io, scratch) })
     }
-}
-
-fn copy_kernel(from: &Meta, to: &Meta, width: Width) -> Result<Arc<dyn Kernel>> {
-    copy::Copy.cpu(&[from, to], width)
 }
 
 /// A descriptor of the tensor as it lies. `None` where oneDNN takes no such strides: negative
@@ -193,6 +268,22 @@ pub fn describe(library: &Library, meta: &Meta) -> Result<Option<Descriptor>> {
     Descriptor::strided(library, meta.dtype, &dims, &strides).map(Some)
 }
 
+/// The same with strides that are never taken set beyond all others.
+pub fn settled(meta: &Meta) -> Meta {
+    let mut settled = meta.clone();
+    let reach = meta.span().end;
+    for d in (0..meta.shape.rank()).filter(|&d| meta.shape[d] == 1) {
+        settled.strides[d] = reach;
+    }
+    settled
+}
+
+/// Whether both say the same of every element (strides that are never taken may differ).
+pub fn is_same(a: &Meta, b: &Meta) -> bool {
+    let same = |d: usize| a.shape[d] == 1 || a.strides[d] == b.strides[d];
+    a.dtype == b.dtype && a.shape == b.shape && (0..a.shape.rank()).all(same)
+}
+
 /// Whether strides are positive and nest: each steps over all that the smaller ones reach.
 pub fn is_disjoint(meta: &Meta) -> bool {
     let moves = meta.shape.iter().zip(&meta.strides).filter(|(e, _)| **e != 1);
@@ -204,4 +295,14 @@ pub fn is_disjoint(meta: &Meta) -> bool {
         reach = stride.saturating_mul(extent as isize);
         fits
     })
+}
+
+/// The types to compute in, best first: half types are widened where oneDNN is not fast in them.
+pub fn compute_types(dtype: DType) -> &'static [DType] {
+    match dtype {
+        DType::Float32 => &[DType::Float32],
+        DType::Float16 => &[DType::Float16, DType::Float32],
+        DType::BFloat16 => &[DType::BFloat16, DType::Float32],
+        _ => &[],
+    }
 }

@@ -9,11 +9,20 @@ use crate::shape::Strides;
 
 /// Memory aligned as a device's is.
 #[repr(C, align(64))]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Line([u8; 64]);
 
+const POISON: Line = Line([0xff; 64]);
+/// Lines behind every tensor that nobody may write.
+const GUARD: usize = 64;
+
 fn poison(bytes: usize) -> Vec<Line> {
-    vec![Line([0xff; 64]); bytes.div_ceil(64)]
+    vec![POISON; bytes.div_ceil(64) + GUARD]
+}
+
+fn assert_guarded(memory: &[Line], what: &str) {
+    let guard = &memory[memory.len() - GUARD..];
+    assert!(guard.iter().all(|line| *line == POISON), "memory behind the {what} was written");
 }
 
 /// Numbers that look random (xorshift).
@@ -125,6 +134,8 @@ pub fn run(kernel: &dyn Kernel, inputs: &[&Tensor], outputs: &[Meta]) -> Result<
     let mut scratch = poison(kernel.scratch());
     // SAFETY: each tensor has the memory of its meta.
     kernel.run(&unsafe { Io::new(&from, &to, scratch.as_mut_ptr().cast()) })?;
+    assert_guarded(&scratch, "work space");
+    made.iter().for_each(|tensor| assert_guarded(&tensor.memory, "output"));
     Ok(made)
 }
 

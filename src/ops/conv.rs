@@ -1,0 +1,250 @@
+//! Two-dimensional convolution and its gradients. Images are (N, C, H, W); results lie
+//! channels-last in memory.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::{onednn_conv, portable_conv};
+use super::geometry::Geometry;
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use crate::device::onednn::Pass;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// `y[n, o, i, j] = b[o] + sum over c, u, v of x[n, c, ...] * w[o, c, u, v]` (ONNX Conv): inputs
+/// x (N, I, H, W), w (O, I / groups, kh, kw) and perhaps b (O,), all of one float type. Half
+/// types are summed in float32.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Conv2d {
+    /// How the window slides.
+    #[serde(flatten)]
+    pub geometry: Geometry,
+}
+
+/// The gradient of [`Conv2d`] to its image: inputs dy (N, O, H', W') and w, output dx.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Conv2dGradInput {
+    /// How the window slides.
+    #[serde(flatten)]
+    pub geometry: Geometry,
+    /// Height and width of the image.
+    pub size: [usize; 2],
+}
+
+/// The gradient of [`Conv2d`] to its weight: inputs dy (N, O, H', W') and x, output dw.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Conv2dGradWeight {
+    /// How the window slides.
+    #[serde(flatten)]
+    pub geometry: Geometry,
+    /// Height and width of the window.
+    pub kernel: [usize; 2],
+}
+
+impl Catalog for Conv2d {
+    fn names() -> Vec<&'static str> {
+        vec!["conv2d"]
+    }
+}
+
+impl Catalog for Conv2dGradInput {
+    fn names() -> Vec<&'static str> {
+        vec!["conv2d_grad_input"]
+    }
+}
+
+impl Catalog for Conv2dGradWeight {
+    fn names() -> Vec<&'static str> {
+        vec!["conv2d_grad_weight"]
+    }
+}
+
+impl Family for Conv2d {
+    fn name(&self) -> &'static str {
+        "conv2d"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let name = self.name();
+        crate::ensure!(
+            matches!(inputs.len(), 2 | 3),
+            Error::Arity { op: name.into(), got: inputs.len(), want: "2 or 3".into() }
+        );
+        let (x, w) = (inputs[0], inputs[1]);
+        check_types(name, inputs)?;
+        check_ranks(name, x, w, "images (N, C, H, W) and weights (O, C / groups, kh, kw)")?;
+        let [image, window] = [plane(x), plane(w)];
+        let [height, width] = self.geometry.output(name, image, window)?;
+        check_channels(name, [x, w], &self.geometry, x.shape[1])?;
+        if let Some(bias) = inputs.get(2) {
+            let want = format!("a bias of shape ({},)", w.shape[0]);
+            crate::ensure!(
+                bias.shape[..] == [w.shape[0]],
+                Error::shape(name, [&x.shape, &w.shape, &bias.shape], want)
+            );
+        }
+        channels_last(name, x.dtype, [x.shape[0], w.shape[0], height, width])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        cost(io, io[io.len() - 1], io[1])
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        match by_onednn(Pass::Forward, &self.geometry, io, width)? {
+            Some(kernel) => Ok(kernel),
+            None => portable_conv::forward(&self.geometry, io, width),
+        }
+    }
+}
+
+impl Family for Conv2dGradInput {
+    fn name(&self) -> &'static str {
+        "conv2d_grad_input"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let name = self.name();
+        let [dy, w] = exactly(name, inputs)?;
+        check_types(name, inputs)?;
+        check_ranks(name, dy, w, "gradients (N, O, H, W) and weights (O, C / groups, kh, kw)")?;
+        let result = self.geometry.output(name, self.size, plane(w))?;
+        check_result(name, [dy, w], [w.shape[0], result[0], result[1]])?;
+        let channels = w.shape[1].checked_mul(self.geometry.groups);
+        let too_many = || Error::shape(name, [&dy.shape, &w.shape], "fewer channels");
+        let channels = channels.ok_or_else(too_many)?;
+        check_channels(name, [dy, w], &self.geometry, channels)?;
+        channels_last(name, dy.dtype, [dy.shape[0], channels, self.size[0], self.size[1]])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        cost(io, io[0], io[1])
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        match by_onednn(Pass::GradInput, &self.geometry, io, width)? {
+            Some(kernel) => Ok(kernel),
+            None => portable_conv::grad_input(&self.geometry, io, width),
+        }
+    }
+}
+
+impl Family for Conv2dGradWeight {
+    fn name(&self) -> &'static str {
+        "conv2d_grad_weight"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let name = self.name();
+        let [dy, x] = exactly(name, inputs)?;
+        check_types(name, inputs)?;
+        check_ranks(name, dy, x, "gradients (N, O, H, W) and images (N, C, H, W)")?;
+        let result = self.geometry.output(name, plane(x), self.kernel)?;
+        check_result(name, [dy, x], [dy.shape[1], result[0], result[1]])?;
+        let (groups, channels) = (self.geometry.groups, x.shape[1]);
+        let fits = dy.shape[0] == x.shape[0]
+            && channels.is_multiple_of(groups)
+            && dy.shape[1].is_multiple_of(groups);
+        let want = || format!("equal batches and channels divisible by {groups} groups");
+        crate::ensure!(fits, Error::shape(name, [&dy.shape, &x.shape], want()));
+        let shape = [dy.shape[1], channels / groups, self.kernel[0], self.kernel[1]];
+        let dw = Meta::new(dy.dtype, shape);
+        dw.shape.checked_numel(name)?;
+        Ok(smallvec::smallvec![dw])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        cost(io, io[0], io[2])
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        match by_onednn(Pass::GradWeight, &self.geometry, io, width)? {
+            Some(kernel) => Ok(kernel),
+            None => portable_conv::grad_weight(&self.geometry, io, width),
+        }
+    }
+}
+
+/// oneDNN's kernel, if it has a fast one. Empty tensors are the portable loops' business.
+fn by_onednn(
+    pass: Pass,
+    geometry: &Geometry,
+    io: &[&Meta],
+    width: Width,
+) -> Result<Option<Arc<dyn Kernel>>> {
+    if io.iter().any(|m| m.numel() == 0) {
+        return Ok(None);
+    }
+    let steps = onednn_conv::prepare(pass, geometry, io, width)?;
+    Ok(steps.map(|steps| Arc::new(steps) as Arc<dyn Kernel>))
+}
+
+fn plane(meta: &Meta) -> [usize; 2] {
+    [meta.shape[2], meta.shape[3]]
+}
+
+fn check_types(op: &'static str, inputs: &[&Meta]) -> Result<()> {
+    let types = inputs.iter().map(|m| m.dtype);
+    let dtype = inputs[0].dtype;
+    let fits = dtype.is_float() && types.clone().all(|t| t == dtype);
+    crate::ensure!(fits, Error::dtype(op, types, "one float type"));
+    Ok(())
+}
+
+fn check_ranks(op: &'static str, a: &Meta, b: &Meta, want: &str) -> Result<()> {
+    let fits = a.shape.rank() == 4 && b.shape.rank() == 4;
+    crate::ensure!(fits, Error::shape(op, [&a.shape, &b.shape], want));
+    Ok(())
+}
+
+/// `channels` of the image must be those of the weight `io[1]` times the groups.
+fn check_channels(
+    op: &'static str,
+    [image, w]: [&Meta; 2],
+    geometry: &Geometry,
+    channels: usize,
+) -> Result<()> {
+    let groups = geometry.groups;
+    let fits = w.shape[0].is_multiple_of(groups)
+        && channels.is_multiple_of(groups)
+        && channels / groups == w.shape[1];
+    let want = || {
+        format!("weights (O, C / {groups}, kh, kw) for C image channels, O divisible by {groups}")
+    };
+    crate::ensure!(fits, Error::shape(op, [&image.shape, &w.shape], want()));
+    Ok(())
+}
+
+/// `io[0]` must be the gradient of a result with these channels, rows and columns.
+fn check_result(op: &'static str, io: [&Meta; 2], want: [usize; 3]) -> Result<()> {
+    let [channels, height, width] = want;
+    crate::ensure!(
+        io[0].shape[1..] == want,
+        Error::shape(
+            op,
+            io.map(|m| &m.shape),
+            format!("a gradient of shape (N, {channels}, {height}, {width})")
+        )
+    );
+    Ok(())
+}
+
+/// A result of this shape, channels innermost in memory.
+fn channels_last(op: &'static str, dtype: DType, shape: [usize; 4]) -> Result<Metas> {
+    let shape = Shape::from(shape);
+    shape.checked_numel(op)?;
+    let strides = shape.dense_like(&[3, 0, 2, 1]);
+    Ok(smallvec::smallvec![Meta { dtype, shape, strides }])
+}
+
+/// Each element of the result `y` is a sum over one output channel's weights.
+fn cost(io: &[&Meta], y: &Meta, w: &Meta) -> Cost {
+    let taps: u64 = w.shape[1..].iter().map(|&e| e as u64).product();
+    let bytes = io.iter().map(|m| m.bytes() as u64).sum();
+    Cost { flops: 2 * y.numel() as u64 * taps, bytes }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+use super::*;
+use crate::device::onednn;
+use crate::ops::Kind;
+use crate::ops::cpu::conv_case::Case;
+use crate::ops::cpu::testing::{Random, Tensor, apply, assert_near, tolerance};
+
+const FLOATS: [DType; 4] = [DType::Float32, DType::BFloat16, DType::Float16, DType::Float64];
+
+/// The results of plain loops: y, dx, dw.
+fn plain(case: &Case, [x, w, dy]: &[Tensor; 3], bias: Option<&Tensor>) -> [Vec<f64>; 3] {
+    let [mut y, mut dx, mut dw] = [dy, x, w].map(|t| vec![0.0; t.meta.numel()]);
+    let (xs, ws, gs) = (x.values(), w.values(), dy.values());
+    if let Some(bias) = bias.map(Tensor::values) {
+        let plane = case.output[0] * case.output[1];
+        y.iter_mut().enumerate().for_each(|(i, y)| *y = bias[i / plane % bias.len()]);
+    }
+    case.products(|i, j, k| {
+        y[k] += xs[i] * ws[j];
+        dx[i] += gs[k] * ws[j];
+        dw[j] += gs[k] * xs[i];
+    });
+    [y, dx, dw]
+}
+
+/// Compares the three operations with plain loops on tensors of these layouts.
+fn check(case: &Case, tensors: [Tensor; 3], bias: Option<Tensor>, threads: usize) {
+    let wants = plain(case, &tensors, bias.as_ref());
+    let [x, w, dy] = &tensors;
+    let geometry = case.geometry.clone();
+    let forward: Kind = Conv2d { geometry: geometry.clone() }.into();
+    let grad_input: Kind = Conv2dGradInput { geometry: geometry.clone(), size: case.image }.into();
+    let grad_weight: Kind = Conv2dGradWeight { geometry, kernel: case.window }.into();
+    let inputs: Vec<&Tensor> = [x, w].into_iter().chain(&bias).collect();
+    let calls = [(forward, inputs), (grad_input, vec![dy, w]), (grad_weight, vec![dy, x])];
+    for ((kind, inputs), want) in calls.into_iter().zip(wants) {
+        let got = apply(kind.family(), &inputs, threads).unwrap();
+        let metas: Vec<&Meta> = inputs.iter().map(|t| &t.meta).collect();
+        let near = 4.0 * tolerance(x.meta.dtype);
+        assert_near(&got[0].values(), &want, near, &format!("{kind:?} of {metas:?}"));
+    }
+}
+
+#[test]
+fn any_geometry_and_layout_as_plain_loops() {
+    let mut random = Random::new(21);
+    for round in 0..120 {
+        let case = Case::random(&mut random);
+        let dtype = FLOATS[round % 4];
+        let row_major = round % 3 == 0;
+        let tensors = case.shapes().map(|shape| {
+            let meta = if row_major { Meta::new(dtype, shape) } else { usual(dtype, shape) };
+            random.tensor(meta)
+        });
+        let bias = Meta::new(dtype, [case.channels[1]]);
+        let bias = (round % 2 == 0).then(|| random.tensor(bias));
+        check(&case, tensors, bias, 1 + round % 2);
+    }
+}
+
+/// Channels-last, as results of other operations lie; weights are close enough.
+fn usual(dtype: DType, shape: [usize; 4]) -> Meta {
+    channels_last("", dtype, shape).unwrap().remove(0)
+}
+
+/// Kernel 3x3 padded, 1x1, 1x1 with stride, a network's first layers, depthwise.
+fn usual_cases() -> Vec<Case> {
+    let sizes = [
+        ([64, 64], 56, 3, 1, 1, 1),
+        ([64, 256], 28, 1, 1, 0, 1),
+        ([64, 128], 28, 1, 2, 0, 1),
+        ([3, 64], 64, 7, 2, 3, 1),
+        ([1, 6], 28, 5, 1, 2, 1),
+        ([6, 16], 14, 5, 1, 0, 1),
+        ([1, 32], 28, 3, 1, 0, 1),
+        ([32, 32], 14, 3, 1, 1, 32),
+    ];
+    let case = |(channels, side, kernel, stride, pad, groups)| {
+        let geometry =
+            Geometry { stride: [stride; 2], padding: [pad; 4], dilation: [1; 2], groups };
+        let (image, window) = ([side; 2], [kernel; 2]);
+        let output = geometry.output("", image, window).unwrap();
+        Case { geometry, n: 2, channels, image, window, output }
+    };
+    sizes.map(case).into()
+}
+
+#[test]
+fn usual_convolutions_are_onednns() {
+    if !onednn::is_available() {
+        eprintln!("skipped: oneDNN is missing");
+        return;
+    }
+    for case in usual_cases() {
+        let [x, w, y] = case.shapes();
+        let metas = [x, w, y].map(|shape| usual(DType::Float32, shape));
+        let rows = |shape| Meta::new(DType::Float32, shape);
+        let (x, dw, y, bias) = (&metas[0], &rows(w), &metas[2], &Meta::new(DType::Float32, [w[0]]));
+        let prepare = |pass, io: &[&Meta]| {
+            let made = onednn_conv::prepare(pass, &case.geometry, io, Width(2)).unwrap();
+            assert!(made.is_some(), "{pass:?} {:?} {io:?}", case.geometry);
+        };
+        prepare(Pass::Forward, &[x, dw, bias, y]);
+        prepare(Pass::Forward, &[&rows(x.shape[..].try_into().unwrap()), dw, y]);
+        prepare(Pass::GradInput, &[y, dw, x]);
+        prepare(Pass::GradWeight, &[y, x, dw]);
+    }
+}
+
+#[test]
+fn operations_read_and_print_as_data() {
+    let text = r#"{"op":"conv2d_grad_input","stride":[1,2],"padding":[0,1,2,3],"dilation":[1,1],"groups":2,"size":[5,6]}"#;
+    let kind: Kind = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::to_string(&kind).unwrap(), text);
+    assert_eq!(kind.family().name(), "conv2d_grad_input");
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let geometry = Geometry { stride: [1; 2], padding: [0; 4], dilation: [1; 2], groups: 2 };
+    let meta = |shape: &[usize]| Meta::new(DType::Float32, shape);
+    let infer = |shapes: &[&[usize]], kind: &Kind| {
+        let metas: Vec<Meta> = shapes.iter().map(|s| meta(s)).collect();
+        kind.family().infer(&metas.iter().collect::<Vec<_>>()).map_err(|e| e.to_string())
+    };
+    let forward: Kind = Conv2d { geometry: geometry.clone() }.into();
+    let y = infer(&[&[1, 4, 5, 5], &[6, 2, 3, 3], &[6]], &forward).unwrap();
+    assert_eq!((&y[0].shape[..], &y[0].strides[..]), (&[1, 6, 3, 3][..], &[54, 1, 18, 6][..]));
+    let wrong: [&[&[usize]]; 6] = [
+        &[&[1, 4, 5, 5]],
+        &[&[1, 4, 5, 5], &[6, 4, 3, 3]],
+        &[&[1, 4, 5, 5], &[5, 2, 3, 3]],
+        &[&[1, 4, 5, 5], &[6, 2, 6, 3]],
+        &[&[1, 4, 5, 5], &[6, 2, 3, 3], &[1]],
+        &[&[4, 5, 5], &[6, 2, 3, 3]],
+    ];
+    for shapes in wrong {
+        assert!(infer(shapes, &forward).unwrap_err().starts_with("conv2d: got "), "{shapes:?}");
+    }
+    let dx: Kind = Conv2dGradInput { geometry: geometry.clone(), size: [5, 5] }.into();
+    assert!(infer(&[&[1, 6, 3, 4], &[6, 2, 3, 3]], &dx).is_err());
+    let dw: Kind = Conv2dGradWeight { geometry, kernel: [3, 3] }.into();
+    assert!(infer(&[&[1, 6, 3, 3], &[2, 4, 5, 5]], &dw).is_err());
+}
