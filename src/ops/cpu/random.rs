@@ -10,9 +10,9 @@ use std::sync::Arc;
 use super::isa::{self, Body, Isa, Level};
 use super::math;
 use super::philox::{BLOCKS, State, Words};
-use super::wide::{Float, Wide};
+use super::wide::Wide;
 use crate::device::team;
-use crate::dtype::{DType, Element};
+use crate::dtype::{Bool, DType, Element};
 use crate::ops::{Kernel, Width, kernel};
 
 /// The most elements that [`BLOCKS`] blocks give.
@@ -20,49 +20,61 @@ pub const MOST: usize = 4 * BLOCKS;
 /// Groups of blocks that a thread takes at least.
 const GRAIN: usize = 16;
 
-/// Turns random words into numbers of type `T`.
-pub trait Sampler<T>: Copy + Send + Sync + 'static {
-    /// How many elements a block gives: 4 or 2.
+/// Turns random words into numbers.
+pub trait Sampler: Copy + Send + Sync + 'static {
+    /// What is made, before it is rounded to the output's dtype.
+    type Value: Element;
+    /// How many numbers a block gives: 4 or 2.
     const PER_BLOCK: usize = 4;
 
-    /// The elements of a group of blocks, in order.
-    fn sample<L: Level>(&self, words: &Words) -> [T; MOST];
+    /// The numbers of a group of blocks, in order.
+    fn sample<L: Level>(&self, words: &Words) -> [Self::Value; MOST];
 }
 
-/// Prepares filling `len` elements in a row, output 0, from the generator that is input 0.
-pub fn prepare<T: Element, S: Sampler<T>>(len: usize, sampler: S, width: Width) -> Arc<dyn Kernel> {
+/// Makes a group of numbers; all that is compiled for each instruction set.
+struct Group<S> {
+    state: State,
+    group: usize,
+    sampler: S,
+}
+
+impl<S: Sampler> Body for Group<S> {
+    type Output = [S::Value; MOST];
+
+    #[inline(always)]
+    fn run<L: Level>(self) -> Self::Output {
+        self.sampler.sample::<L>(&self.state.blocks(self.group))
+    }
+}
+
+/// The numbers of group `group` of blocks, counted from the state's position.
+pub fn sample<S: Sampler>(sampler: S, state: State, group: usize) -> [S::Value; MOST] {
+    isa::run(Isa::active(), Group { state, group, sampler })
+}
+
+/// Prepares filling `len` elements in a row, output 0, from the generator that is input 0;
+/// `round` turns numbers into as many elements.
+pub fn prepare<T: Element, S: Sampler>(
+    len: usize,
+    sampler: S,
+    round: fn(&[S::Value], &mut [T]),
+    width: Width,
+) -> Arc<dyn Kernel> {
     let per_group = S::PER_BLOCK * BLOCKS;
     kernel(0, move |io| {
         let state = State::read(io, 0);
         team::parallel(width.0, &|part| {
             let range = team::share(len, per_group * GRAIN, width.0, part);
-            let group = range.start / per_group;
+            let first = range.start / per_group;
             // SAFETY: the output has `len` elements, of which this thread has these.
             let out = unsafe {
                 std::slice::from_raw_parts_mut(io.output::<T>(0).add(range.start), range.len())
             };
-            isa::run(Isa::active(), Fill { state, group, sampler, out });
+            for (i, out) in out.chunks_mut(per_group).enumerate() {
+                round(&sample(sampler, state, first + i)[..out.len()], out);
+            }
         })
     })
-}
-
-struct Fill<'a, T, S> {
-    state: State,
-    group: usize,
-    sampler: S,
-    out: &'a mut [T],
-}
-
-impl<T: Element, S: Sampler<T>> Body for Fill<'_, T, S> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<L: Level>(self) {
-        for (i, out) in self.out.chunks_mut(S::PER_BLOCK * BLOCKS).enumerate() {
-            let sample = self.sampler.sample::<L>(&self.state.blocks(self.group + i));
-            out.copy_from_slice(&sample[..out.len()]);
-        }
-    }
 }
 
 /// How random words become float32 or float64.
@@ -122,52 +134,50 @@ fn bits_53(high: u32, low: u32) -> i64 {
     (((high as u64) << 32 | low as u64) >> 11) as i64
 }
 
-/// Numbers of blocks, rounded to `T`: `of` makes those of one block.
+/// Numbers of a group of blocks in order; `of` makes those of one block.
 #[inline(always)]
-fn collect<T: Float>(words: &Words, of: impl Fn([u32; 4]) -> [T::Wide; 4]) -> [T; MOST]
-where
-    T::Wide: Unit,
-{
-    let per_block = 4 / T::Wide::WORDS;
-    let mut made = [[T::Wide::default(); BLOCKS]; 4];
+fn collect<A: Unit>(words: &Words, of: impl Fn([u32; 4]) -> [A; 4]) -> [A; MOST] {
+    let per_block = 4 / A::WORDS;
+    let mut made = [[A::default(); BLOCKS]; 4];
     for b in 0..BLOCKS {
         let block = of(words.map(|w| w[b]));
         (0..4).for_each(|i| made[i][b] = block[i]);
     }
-    let mut flat = [T::Wide::default(); MOST];
+    let mut flat = [A::default(); MOST];
     for b in 0..BLOCKS {
         (0..per_block).for_each(|i| flat[b * per_block + i] = made[i][b]);
     }
-    let mut rounded = [T::default(); MOST];
-    T::narrow_slice(&flat, &mut rounded);
-    rounded
+    flat
 }
 
-/// Uniform in [low, high).
+/// Uniform in [low, high), for a dtype whose arithmetic is in `A`.
 #[derive(Clone, Copy, Debug)]
-pub struct Uniform {
-    /// The lowest value.
-    pub low: f64,
-    /// One past the highest value; `low` itself if the two are equal.
-    pub high: f64,
+pub struct Uniform<A> {
+    low: A,
+    high: A,
+    /// The largest value of the dtype below `high`.
+    most: A,
 }
 
-impl<T: Float> Sampler<T> for Uniform
-where
-    T::Wide: Unit,
-{
-    const PER_BLOCK: usize = 4 / T::Wide::WORDS;
+impl<A: Unit> Uniform<A> {
+    /// From `low` to just below `high`, or `low` itself where they are equal.
+    pub fn new(dtype: DType, low: f64, high: f64) -> Self {
+        Uniform { low: A::of(low), high: A::of(high), most: A::of(below(dtype, high)) }
+    }
+}
+
+impl<A: Unit> Sampler for Uniform<A> {
+    type Value = A;
+    const PER_BLOCK: usize = 4 / A::WORDS;
 
     #[inline(always)]
-    fn sample<L: Level>(&self, words: &Words) -> [T; MOST] {
-        let [low, high] = [self.low, self.high].map(T::Wide::of);
-        // Rounding must not reach the upper bound, nor cross the lower one.
-        let most = T::Wide::of(below(T::DTYPE, self.high));
+    fn sample<L: Level>(&self, words: &Words) -> [A; MOST] {
         collect(words, |block| {
-            T::Wide::uniform(block).map(|u| {
-                let value = low * (T::Wide::of(1.0) - u) + high * u;
-                let value = if value < most { value } else { most };
-                if value < low { low } else { value }
+            A::uniform(block).map(|u| {
+                let value = self.low * (A::of(1.0) - u) + self.high * u;
+                // Rounding must not reach the upper bound, nor cross the lower one.
+                let value = if value < self.most { value } else { self.most };
+                if value < self.low { self.low } else { value }
             })
         })
     }
@@ -198,23 +208,20 @@ fn below(dtype: DType, bound: f64) -> f64 {
 
 /// Normal, by the method of Box and Muller.
 #[derive(Clone, Copy, Debug)]
-pub struct Normal {
+pub struct Normal<A> {
     /// The mean.
-    pub mean: f64,
+    pub mean: A,
     /// The standard deviation.
-    pub std: f64,
+    pub std: A,
 }
 
-impl<T: Float> Sampler<T> for Normal
-where
-    T::Wide: Unit,
-{
-    const PER_BLOCK: usize = 4 / T::Wide::WORDS;
+impl<A: Unit> Sampler for Normal<A> {
+    type Value = A;
+    const PER_BLOCK: usize = 4 / A::WORDS;
 
     #[inline(always)]
-    fn sample<L: Level>(&self, words: &Words) -> [T; MOST] {
-        let [mean, std] = [self.mean, self.std].map(T::Wide::of);
-        collect(words, |block| T::Wide::normal::<L>(block).map(|z| mean + std * z))
+    fn sample<L: Level>(&self, words: &Words) -> [A; MOST] {
+        collect(words, |block| A::normal::<L>(block).map(|z| self.mean + self.std * z))
     }
 }
 
@@ -231,19 +238,14 @@ impl Bernoulli {
         let words = (p * 2f64.powi(32)).round() as u64;
         Bernoulli { last: words.checked_sub(1).map(|last| last as u32) }
     }
-
-    /// The truth of every word of a group of blocks, in order.
-    #[inline(always)]
-    pub fn truths(&self, words: &Words) -> [bool; MOST] {
-        let (some, last) = (self.last.is_some(), self.last.unwrap_or(0));
-        std::array::from_fn(|i| some & (words[i % 4][i / 4] <= last))
-    }
 }
 
-impl<T: Element> Sampler<T> for Bernoulli {
+impl Sampler for Bernoulli {
+    type Value = Bool;
+
     #[inline(always)]
-    fn sample<L: Level>(&self, words: &Words) -> [T; MOST] {
-        let [no, yes] = [0, 1].map(T::from_i64);
-        self.truths(words).map(|truth| if truth { yes } else { no })
+    fn sample<L: Level>(&self, words: &Words) -> [Bool; MOST] {
+        let (some, last) = (self.last.is_some(), self.last.unwrap_or(0));
+        std::array::from_fn(|i| (some & (words[i % 4][i / 4] <= last)).into())
     }
 }

@@ -1,7 +1,6 @@
 //! One pass over a parameter, its gradient and up to two moments, updating all but the gradient.
 #![allow(unsafe_code)]
 
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -57,8 +56,11 @@ pub fn prepare<P: Float, R: Rule>(
         let rule = read(io)?;
         team::parallel(plan.parts, &|part| {
             let range = team::share(plan.walk.elements(), GRAIN, plan.parts, part);
-            let body = Part { plan: &plan, io, range, rule: &rule, like: PhantomData::<P> };
-            isa::run(Isa::active(), body);
+            if plan.is_direct::<P>() {
+                plan.direct::<P::Wide>(io, range, &rule);
+            } else {
+                plan.gathered::<P>(io, range, &rule);
+            }
         })
     })
 }
@@ -68,25 +70,20 @@ fn byte_span(meta: &Meta) -> Range<isize> {
     span.start * size..span.end * size
 }
 
-/// One thread's part of an update.
-struct Part<'a, P, R> {
-    plan: &'a Plan,
-    io: &'a Io<'a>,
-    range: Range<usize>,
+/// A rule and what it is to work on: the only code that is compiled for each instruction set.
+struct Step<'a, R, A> {
     rule: &'a R,
-    like: PhantomData<P>,
+    p: &'a mut [A],
+    g: &'a [A],
+    moments: [&'a mut [A]; 2],
 }
 
-impl<P: Float, R: Rule> Body for Part<'_, P, R> {
+impl<R: Rule, A: Wide> Body for Step<'_, R, A> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Level>(self) {
-        if self.plan.is_direct::<P>() {
-            self.plan.direct::<P::Wide>(self.io, self.range, self.rule);
-        } else {
-            self.plan.gathered::<P>(self.io, self.range, self.rule);
-        }
+        self.rule.step(self.p, self.g, self.moments);
     }
 }
 
@@ -125,7 +122,6 @@ impl Plan {
         P::IS_WIDE && long && inner.strides == [1; 4]
     }
 
-    #[inline(always)]
     fn direct<A: Wide>(&self, io: &Io, range: Range<usize>, rule: &impl Rule) {
         self.walk.runs(range, |at, n| {
             let moment = |m: usize| -> &mut [A] {
@@ -142,11 +138,10 @@ impl Plan {
                 let p = std::slice::from_raw_parts_mut(io.output::<A>(0).offset(at[0]), n);
                 (p, std::slice::from_raw_parts(io.input::<A>(1).offset(at[1]), n))
             };
-            rule.step(p, g, [moment(0), moment(1)]);
+            isa::run(Isa::active(), Step { rule, p, g, moments: [moment(0), moment(1)] });
         });
     }
 
-    #[inline(always)]
     fn gathered<P: Float>(&self, io: &Io, range: Range<usize>, rule: &impl Rule) {
         let mut buffers = [[P::Wide::default(); CHUNK]; 4];
         for start in range.clone().step_by(CHUNK) {
@@ -155,12 +150,12 @@ impl Plan {
             self.load::<P>(io, chunk.clone(), &mut buffers);
             let [p, g, a, b] = &mut buffers;
             let kept = |m: usize| if m < self.moments { n } else { 0 };
-            rule.step(&mut p[..n], &g[..n], [&mut a[..kept(0)], &mut b[..kept(1)]]);
+            let moments = [&mut a[..kept(0)], &mut b[..kept(1)]];
+            isa::run(Isa::active(), Step { rule, p: &mut p[..n], g: &g[..n], moments });
             self.store::<P>(io, chunk, &buffers);
         }
     }
 
-    #[inline(always)]
     fn load<P: Float>(&self, io: &Io, chunk: Range<usize>, to: &mut [[P::Wide; CHUNK]; 4]) {
         let strides = self.walk.inner().strides;
         let mut done = 0;
@@ -179,7 +174,6 @@ impl Plan {
         });
     }
 
-    #[inline(always)]
     fn store<P: Float>(&self, io: &Io, chunk: Range<usize>, from: &[[P::Wide; CHUNK]; 4]) {
         let strides = self.walk.inner().strides;
         let mut done = 0;

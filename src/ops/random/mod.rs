@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::random::{Bernoulli, Normal, Uniform, prepare};
+use super::cpu::random::{Bernoulli, Normal, Uniform, Unit, prepare};
+use super::cpu::wide::{Float, Wide};
 use super::{Catalog, Cost, Effects, Family, Kernel, Meta, Metas, Real, Width, exactly};
-use crate::dtype::DType;
+use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -116,23 +117,37 @@ impl Family for Random {
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let n = io[1].numel();
-        let float = || Error::dtype(self.name(), [self.dtype], "a float dtype");
         Ok(match self.dist {
-            Distribution::Bernoulli { p: Real(p) } => {
-                crate::dispatch!(self.dtype, T => prepare::<T, _>(n, Bernoulli::new(p), width))
-            }
-            Distribution::Uniform { low: Real(low), high: Real(high) } => {
-                crate::dispatch!(float self.dtype,
-                    T => prepare::<T, _>(n, Uniform { low, high }, width),
-                    else => return Err(float()))
-            }
-            Distribution::Normal { mean: Real(mean), std: Real(std) } => {
-                crate::dispatch!(float self.dtype,
-                    T => prepare::<T, _>(n, Normal { mean, std }, width),
-                    else => return Err(float()))
-            }
+            Distribution::Bernoulli { p: Real(p) } => crate::dispatch!(self.dtype,
+                T => prepare::<T, _>(n, Bernoulli::new(p), numbers, width)),
+            _ => crate::dispatch!(float self.dtype, T => self.fill::<T>(n, width),
+                else => return Err(Error::dtype(self.name(), [self.dtype], "a float dtype"))),
         })
     }
+}
+
+impl Random {
+    /// Prepares filling `n` floats.
+    fn fill<T: Float<Wide: Unit>>(&self, n: usize, width: Width) -> Arc<dyn Kernel> {
+        match self.dist {
+            Distribution::Uniform { low: Real(low), high: Real(high) } => {
+                let uniform = Uniform::<T::Wide>::new(T::DTYPE, low, high);
+                prepare::<T, _>(n, uniform, T::narrow_slice, width)
+            }
+            Distribution::Normal { mean: Real(mean), std: Real(std) } => {
+                let normal = Normal { mean: T::Wide::of(mean), std: T::Wide::of(std) };
+                prepare::<T, _>(n, normal, T::narrow_slice, width)
+            }
+            Distribution::Bernoulli { p: Real(p) } => {
+                prepare::<T, _>(n, Bernoulli::new(p), numbers, width)
+            }
+        }
+    }
+}
+
+/// Truth values as elements.
+fn numbers<T: Element>(from: &[Bool], to: &mut [T]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = T::from_i64(from.to_i64()));
 }
 
 /// Refuses what is not a generator's state.
