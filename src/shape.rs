@@ -7,6 +7,9 @@ use crate::error::{Error, OpName, Result};
 /// Four dimensions are stored in place; more go to the heap.
 const INLINE: usize = 4;
 
+/// So many elements of the widest type are more bytes than an address can tell.
+const MAX_NUMEL: usize = 1 << 60;
+
 /// Extents of each dimension, outermost first.
 #[derive(PartialEq, Eq, Hash, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
@@ -21,15 +24,17 @@ impl Shape {
         self.0.iter().product()
     }
 
-    /// The number of elements, or an error where it does not fit 63 bits.
+    /// The number of elements. Every shape that a user can choose is checked here once, so that
+    /// sizes and strides can be computed without a thought of overflow afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where it is 2^60 or more. Extents of 0 count as 1, as in NumPy: strides
+    /// multiply the other extents of an empty tensor too.
     pub fn checked_numel(&self, op: impl Into<OpName>) -> Result<usize> {
-        let product = self.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
-        match product {
-            Some(n) if n <= isize::MAX as usize / 8 => Ok(n),
-            // A zero extent makes the tensor empty whatever the others are.
-            _ if self.0.contains(&0) => Ok(0),
-            _ => Err(Error::shape(op, [self], "fewer than 2^60 elements")),
-        }
+        let product = self.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d.max(1)));
+        let small = product.is_some_and(|n| n < MAX_NUMEL);
+        crate::ensure!(small, Error::shape(op, [self], "fewer than 2^60 elements"));
+        Ok(self.numel())
     }
 
     /// The number of dimensions.
@@ -73,8 +78,9 @@ impl Shape {
     /// The common shape of two operands under NumPy's rules.
     ///
     /// # Errors
-    /// [`Error::Shape`] where two extents differ and neither is 1.
+    /// [`Error::Shape`] where two extents differ and neither is 1, or of [`Shape::checked_numel`].
     pub fn broadcast(op: impl Into<OpName>, a: &Shape, b: &Shape) -> Result<Shape> {
+        let op = op.into();
         let rank = a.rank().max(b.rank());
         let extent = |s: &Shape, d: usize| {
             if d + s.rank() >= rank { s.0[d + s.rank() - rank] } else { 1 }
@@ -88,7 +94,9 @@ impl Shape {
                 _ => return Err(Error::shape(op, [a, b], "shapes that broadcast together")),
             }
         }
-        Ok(Shape(out))
+        let shape = Shape(out);
+        shape.checked_numel(op)?;
+        Ok(shape)
     }
 
     /// `axis` counted from the front; negative ones count from the back.
@@ -183,6 +191,7 @@ mod tests {
         let shape = Shape::broadcast("add", &[3, 1].into(), &[2, 1, 6].into()).unwrap();
         assert_eq!(shape, Shape::from([2, 3, 6]));
         assert!(Shape::broadcast("add", &[2].into(), &[3].into()).is_err());
+        assert!(Shape::broadcast("add", &[1 << 40, 1].into(), &[1 << 40].into()).is_err());
         assert_eq!(Shape::broadcast("add", &[0].into(), &[1].into()).unwrap(), Shape::from([0]));
     }
 
@@ -192,6 +201,18 @@ mod tests {
         let nhwc = [60, 1, 15, 3];
         assert_eq!(shape.dense_like(&nhwc).as_slice(), &nhwc);
         assert_eq!(shape.dense_like(&shape.contiguous()), shape.contiguous());
+    }
+
+    #[test]
+    fn sizes_that_overflow_are_refused() {
+        let numel = |extents: &[usize]| Shape::from(extents).checked_numel("zeros");
+        assert_eq!(numel(&[1 << 30, (1 << 30) - 1]).unwrap(), (1 << 60) - (1 << 30));
+        assert_eq!(numel(&[0, 1 << 59]).unwrap(), 0);
+        for extents in
+            [&[1 << 60][..], &[1 << 32, 1 << 32], &[usize::MAX, usize::MAX], &[0, 1 << 60]]
+        {
+            assert!(matches!(numel(extents), Err(Error::Shape { .. })), "{extents:?}");
+        }
     }
 
     #[test]

@@ -77,6 +77,20 @@ impl Meta {
         (0..self.shape.rank()).all(|d| self.shape[d] == 1 || self.strides[d] == dense[d])
     }
 
+    /// Whether the shape and the strides of another library can be computed with: neither sizes
+    /// nor places in bytes overflow.
+    pub fn fits_memory(&self) -> bool {
+        let reach = |(&extent, &stride): (&usize, &isize)| {
+            (extent.max(1) as isize - 1).checked_mul(stride)?.checked_abs()
+        };
+        let mut places = self.shape.iter().zip(&self.strides).map(reach);
+        let limit = isize::MAX / 2 / self.dtype.size() as isize;
+        self.shape.checked_numel("").is_ok()
+            && places
+                .try_fold(0isize, |sum, r| sum.checked_add(r?))
+                .is_some_and(|total| total < limit)
+    }
+
     /// Lowest and one past the highest element, counted from the first one's place.
     pub fn span(&self) -> Range<isize> {
         if self.numel() == 0 {
@@ -91,9 +105,22 @@ impl Meta {
     }
 }
 
-/// Whether two elements share one place (an expanded tensor).
+/// Whether two elements share one place: an expanded tensor, or overlapping windows. Strides that
+/// nest show that none do; all strides that views of this crate make either nest or are 0.
 pub fn repeats(meta: &Meta) -> bool {
-    meta.numel() > 0 && meta.shape.iter().zip(&meta.strides).any(|(&e, &s)| e > 1 && s == 0)
+    if meta.numel() == 0 || meta.is_contiguous() {
+        return false;
+    }
+    let sizes = meta.shape.iter().zip(&meta.strides).filter(|(extent, _)| **extent > 1);
+    let mut dims: SmallVec<[(usize, usize); 4]> =
+        sizes.map(|(&extent, &stride)| (stride.unsigned_abs(), extent - 1)).collect();
+    dims.sort_unstable();
+    let mut reach = 0;
+    dims.iter().any(|&(stride, steps)| {
+        let nests = stride > reach;
+        reach += stride * steps;
+        !nests
+    })
 }
 
 /// A tensor's place in a block.
@@ -199,7 +226,9 @@ impl View {
             range.check(meta.shape[axis])?;
             offset += if empty { 0 } else { range.start as isize * meta.strides[axis] };
         }
-        let strides = ranges.iter().zip(&meta.strides).map(|(r, s)| r.step * s).collect();
+        // A single element is never stepped from, and its step may be of any size.
+        let stride = |(r, &s): (&SliceRange, &isize)| if r.count > 1 { r.step * s } else { s };
+        let strides = ranges.iter().zip(&meta.strides).map(stride).collect();
         Ok(self.with(ranges.iter().map(|r| r.count).collect(), strides, offset as usize))
     }
 
@@ -213,6 +242,7 @@ impl View {
             && from.iter().rev().zip(shape.iter().rev()).all(|(&f, &t)| f == t || f == 1);
         let want = || format!("a shape that broadcasts to {shape}");
         crate::ensure!(fits, Error::shape("expand", [from], want()));
+        shape.checked_numel("expand")?;
         let added = shape.rank() - from.rank();
         let mut strides: Strides = smallvec::smallvec![0; added];
         for (d, &stride) in self.meta.strides.iter().enumerate() {
@@ -235,14 +265,16 @@ pub struct SliceRange {
 
 impl SliceRange {
     fn check(&self, extent: usize) -> Result<()> {
-        let reach = (self.count as isize - 1).checked_mul(self.step);
-        let last = reach.and_then(|r| r.checked_add(self.start as isize));
-        let inside = |i: isize| i >= 0 && (i as usize) < extent;
-        let fits =
-            self.count == 0 || (self.step != 0 && self.start < extent && last.is_some_and(inside));
+        let fits = self.count == 0 || self.start < extent && self.count <= self.most(extent);
         let got = || format!("{self:?}");
         crate::ensure!(fits, Error::value("slice", got(), format!("a range within {extent}")));
         Ok(())
+    }
+
+    /// How many elements there are from the first one on; none for a step of 0.
+    fn most(&self, extent: usize) -> usize {
+        let room = if self.step < 0 { self.start } else { extent - 1 - self.start };
+        room.checked_div(self.step.unsigned_abs()).map_or(0, |steps| steps + 1)
     }
 }
 
@@ -328,6 +360,10 @@ mod tests {
         assert_eq!(back.byte_range(), 0..20);
         assert!(v.slice(&[SliceRange { start: 4, count: 2, step: 1 }]).is_err());
         assert!(v.slice(&[SliceRange { start: 0, count: 2, step: 0 }]).is_err());
+        assert!(v.slice(&[SliceRange { start: 0, count: usize::MAX, step: -1 }]).is_err());
+        assert!(v.slice(&[SliceRange { start: usize::MAX, count: 1, step: 1 }]).is_err());
+        let one = v.slice(&[SliceRange { start: 4, count: 1, step: isize::MAX }]).unwrap();
+        assert_eq!(one.byte_range(), 16..20);
     }
 
     #[test]
@@ -335,6 +371,29 @@ mod tests {
         let v = view(&[3, 1]).expand(&[2, 3, 4].into()).unwrap();
         assert_eq!(v.meta.strides.as_slice(), &[0, 1, 0]);
         assert!(view(&[3]).expand(&[4].into()).is_err());
+        assert!(view(&[1]).expand(&[1 << 31, 1 << 31].into()).is_err());
+    }
+
+    #[test]
+    fn metas_that_overflow_are_told() {
+        let fits = |shape: &[usize], strides: &[isize]| {
+            Meta { dtype: DType::Float64, shape: shape.into(), strides: strides.into() }
+                .fits_memory()
+        };
+        assert!(fits(&[3, 1], &[-8, isize::MAX]) && fits(&[0], &[1]));
+        assert!(!fits(&[2], &[isize::MIN]) && !fits(&[3], &[isize::MAX / 2]));
+        assert!(!fits(&[usize::MAX], &[0]) && !fits(&[2, 2], &[1 << 59, 1 << 59]));
+    }
+
+    #[test]
+    fn tensors_whose_elements_share_places_are_told() {
+        let shared = |shape: &[usize], strides: &[isize]| {
+            repeats(&Meta { strides: strides.into(), ..Meta::new(DType::Float32, shape) })
+        };
+        assert!(shared(&[2, 3], &[0, 1]) && shared(&[3, 3], &[1, 1]) && shared(&[2, 4], &[-3, 1]));
+        assert!(
+            !shared(&[2, 3], &[-6, 2]) && !shared(&[3, 1], &[1, 0]) && !shared(&[0, 2], &[0, 0])
+        );
     }
 
     #[test]

@@ -42,8 +42,8 @@ impl Geometry {
             )
         );
         let extent = |d: usize| {
-            let padded = image[d] + self.padding[d] + self.padding[d + 2];
-            let reach = self.dilation[d] * (window[d] - 1) + 1;
+            let padded = image[d].checked_add(self.padding[d])?.checked_add(self.padding[d + 2])?;
+            let reach = self.dilation[d].checked_mul(window[d] - 1)?.checked_add(1)?;
             padded.checked_sub(reach).map(|room| room / self.stride[d] + 1)
         };
         extent(0).zip(extent(1)).map(|(h, w)| [h, w]).ok_or_else(|| {

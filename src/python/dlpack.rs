@@ -17,7 +17,7 @@ use crate::block::Block;
 use crate::device::cpu;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::shape::Strides;
+use crate::shape::{Shape, Strides};
 use crate::view::{Meta, View};
 
 const OLD: &CStr = c"dltensor";
@@ -329,22 +329,33 @@ impl Parts {
             )
         };
         let dtype = dtype.ok_or_else(|| super::error::DTypeError::new_err(unknown()))?;
-        let rank = tensor.rank as usize;
-        // SAFETY: the specification gives `rank` extents, and as many strides unless null.
-        let ints = |p: *mut i64| unsafe { (0..rank).map(|d| *p.add(d)).collect::<Vec<i64>>() };
-        let mut meta = Meta::new(
-            dtype,
-            ints(tensor.shape).iter().map(|&n| n as usize).collect::<crate::shape::Shape>(),
-        );
-        if !tensor.strides.is_null() {
-            meta.strides = ints(tensor.strides).iter().map(|&n| n as isize).collect::<Strides>();
-        }
+        // SAFETY: by the caller's promise.
+        let meta = unsafe { Self::meta(tensor, dtype) }?;
         let first = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
         let first = NonNull::new(first).unwrap_or(NonNull::dangling());
         let aligned = meta.numel() == 0 || first.addr().get().is_multiple_of(dtype.size());
         let want = format!("memory aligned to {} bytes", dtype.size());
         crate::ensure!(aligned, Error::value("from_dlpack", format!("{first:?}"), want).into());
         Ok(Parts { meta, first })
+    }
+
+    /// # Safety
+    /// `tensor` is a valid DLPack tensor.
+    unsafe fn meta(tensor: &DlTensor, dtype: DType) -> PyResult<Meta> {
+        let rank = tensor.rank.max(0) as usize;
+        // SAFETY: the specification gives `rank` extents, and as many strides unless null.
+        let ints = |p: *mut i64| unsafe { (0..rank).map(|d| *p.add(d)).collect::<Vec<i64>>() };
+        let extents = ints(tensor.shape);
+        let shape: Shape = extents.iter().map(|&n| n as usize).collect();
+        shape.checked_numel("from_dlpack")?;
+        let mut meta = Meta::new(dtype, shape);
+        if !tensor.strides.is_null() {
+            meta.strides = ints(tensor.strides).iter().map(|&n| n as isize).collect::<Strides>();
+        }
+        let got = || format!("extents {extents:?} with strides {:?}", meta.strides);
+        let want = "extents and strides within the address space";
+        crate::ensure!(meta.fits_memory(), Error::value("from_dlpack", got(), want).into());
+        Ok(meta)
     }
 
     /// The view; its block spans exactly the bytes that the elements lie in.

@@ -176,7 +176,9 @@ fn shape_of(array: &Bound<'_, PyUntypedArray>) -> Shape {
 #[pyfunction]
 fn from_numpy<'py>(array: &Bound<'py, PyAny>, device: &PyDevice) -> PyResult<Bound<'py, Handle>> {
     let array = row_major(array)?;
-    let meta = Meta::new(dtype::parse(array.dtype().as_any())?, shape_of(&array));
+    let (dtype, shape) = (dtype::parse(array.dtype().as_any())?, shape_of(&array));
+    shape.checked_numel("from_numpy")?;
+    let meta = Meta::new(dtype, shape);
     let view = View::new(&device.0, meta);
     let (engine, from) = (engine::of(&device.0)?, data(&array));
     array.py().detach(|| write(engine, &view, from))?;
