@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 from types import ModuleType
 
 from . import _core, autograd, device, tensor
-from ._core import (
+from .errors import (
     CheckpointError,
     DeviceError,
     DTypeError,
@@ -18,7 +18,7 @@ from .tensor import Placeholder, Tensor
 
 __version__: str = _core.__version__
 
-_LAZY = ("initializer", "layer", "loss", "metric", "model", "module", "opt", "singa_wrap")
+_LAZY = ("data", "initializer", "layer", "loss", "metric", "model", "module", "opt", "singa_wrap")
 
 __all__ = [
     "CheckpointError",

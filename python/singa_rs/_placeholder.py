@@ -29,8 +29,8 @@ class Placeholder(Tensor):
         name: str | None = None,
     ) -> None:
         # Handle.__init__ is not called: the engine refuses a tensor that has no view.
-        self._meta = (as_shape(shape), _core.cpu() if device is None else device, dtype)
-        self._meta = (*self._meta[:2], _core.dtype(dtype))
+        device = _core.cpu() if device is None else device
+        self._meta = (as_shape(shape), device, _core.dtype(dtype))
         if not requires_grad:
             self.requires_grad = False
         if stores_grad:

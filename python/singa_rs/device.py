@@ -134,7 +134,13 @@ def _sync(device: Device) -> None:
     """Waits until all submitted operations have run: eager operations have when they return."""
 
 
+def _itself(device: Device) -> Device:
+    """The device: SINGA's raw tensors spell it `x.device()`."""
+    return device
+
+
 # SINGA's spellings.
+Device.__call__ = _itself
 Device.SetRandSeed = _set_seed
 Device.Sync = _sync
 if hasattr(_core, "offer_onednn"):

@@ -203,8 +203,11 @@ class Tensor(Conversions, Writes, _core.Handle):
 
     @property
     def data(self) -> Tensor:
-        """A tensor on the same memory that is not recorded; assigning shares another's memory."""
-        return self.detach()
+        """A tensor on the same memory that is not recorded; assigning shares another's memory.
+
+        It has the methods of SINGA's raw tensors, and its shape may be called.
+        """
+        return raw(self)
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -290,7 +293,9 @@ class Tensor(Conversions, Writes, _core.Handle):
 
 _core.set_tensor_class(Tensor)
 
-from ._placeholder import Placeholder  # noqa: E402 - derives from Tensor
+# These derive from Tensor.
+from ._placeholder import Placeholder  # noqa: E402
+from ._raw import raw  # noqa: E402
 
 #: SINGA's spelling.
 PlaceHolder = Placeholder

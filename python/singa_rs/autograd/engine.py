@@ -115,11 +115,14 @@ class _Walk:
     def run(self, root: Operator, index: int, seed: Tensor) -> Pairs:
         self.slots[id(root)] = {index: Slot()}
         self.slots[id(root)][index].put(seed, False)
-        for node in self.plan.order:
+        while self.plan.order:
+            node = self.plan.order.pop()
             arrived = self.slots.pop(id(node), {})
             if node.retained:
                 yield from _retained(node, arrived)
-            for leaf in self._through(node, arrived):
+            final = self._through(node, arrived)
+            del node, arrived  # nothing of what it kept may outlive it
+            for leaf in final:
                 yield leaf.tensor, leaf.take()
 
     def _through(self, node: Operator, arrived: dict[int, Slot]) -> list[Leaf]:

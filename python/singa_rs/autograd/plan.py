@@ -53,14 +53,13 @@ class Plan:
     """Which nodes lead to a gradient that somebody wants, in an order that goes back."""
 
     def __init__(self, root: Operator) -> None:
-        #: The nodes to run, each after all that use its outputs.
+        #: The nodes to run, the last one first: each after all that use its outputs.
         self.order: list[Operator] = []
         #: For each of them (by id), which inputs' gradients are wanted.
         self.wanted: dict[int, tuple[bool, ...]] = {}
         self.leaves: dict[int, Leaf] = {}
         for node in postorder(root):
             self._visit(node)
-        self.order.reverse()
         #: How many nodes have yet to read what they kept of a parameter's block.
         self.readers = {leaf.block: 0 for leaf in self.leaves.values()}
         for node in self.order:

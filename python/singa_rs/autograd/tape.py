@@ -86,7 +86,7 @@ class Operator:
             if not isinstance(x, Tensor):
                 raise TypeError(f"{node.name}: got {type(x).__name__}, want a Tensor")
         with no_grad():
-            made = node._on_host(xs) if self.host else node.forward(*(x.detach() for x in xs))
+            made = node._on_host(xs) if self.host else node.forward(*(x.data for x in xs))
         ys = tuple(y.alias() for y in _tuple(made))
         node._inputs = tuple((x.shape, x.dtype) for x in xs)
         if mode.tape:
@@ -117,7 +117,7 @@ class Operator:
             if held.version != version:
                 raise stale(self, held, version)
         with no_grad():
-            made = self._back_on_host(dys) if self.host else self.backward(*dys)
+            made = self._back_on_host(dys) if self.host else self.backward(*(dy.data for dy in dys))
         made = _tuple(made)
         if len(made) != len(self._inputs):
             raise GraphError(
@@ -127,7 +127,7 @@ class Operator:
         return tuple(None if g is None else self._checked(g, *meta) for g, meta in pairs)
 
     def _checked(self, grad: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
-        grad = as_tensor(grad, dtype=dtype)
+        grad = as_tensor(grad, dtype=dtype).alias()
         if grad.shape != shape or grad.dtype != dtype:
             raise ShapeError(
                 f"{self.name}: backward returned a gradient of shape {grad.shape} and dtype "

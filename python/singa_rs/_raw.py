@@ -1,0 +1,102 @@
+"""What SINGA's programs know as the raw C++ tensor behind `Tensor.data`: here a tensor as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .tensor import Tensor
+
+
+class CallableShape(tuple):
+    """Extents that may also be asked for by a call: `shape()`, `shape(0)`."""
+
+    def __call__(self, axis: int | None = None) -> Any:
+        return tuple(self) if axis is None else self[axis]
+
+
+class RawTensor(Tensor):
+    """A tensor with the methods of SINGA's C++ tensor besides its own.
+
+    `RawTensor(shape[, dtype])` or `RawTensor(shape, device[, dtype])`.
+    """
+
+    def __init__(self, shape: Any = (), device: Any = None, dtype: Any = None) -> None:
+        if device is not None and not isinstance(device, _core.Device):
+            device, dtype = None, device
+        super().__init__(shape, device, dtype, requires_grad=False)
+
+    @property
+    def shape(self) -> CallableShape:
+        """Extents, a tuple that may be called."""
+        return CallableShape(_core.Handle.shape.__get__(self))
+
+    def data_type(self) -> _core.DType:
+        """The element type."""
+        return self.dtype
+
+    def Size(self) -> int:
+        """The number of elements."""
+        return self.numel
+
+    def MemSize(self) -> int:
+        """Bytes of the elements."""
+        return self.nbytes
+
+    def nDim(self) -> int:
+        """The number of dimensions."""
+        return self.rank
+
+    def GetFloatValue(self, n: int) -> list[float]:
+        """The first `n` elements as floats."""
+        return self.to_numpy().ravel()[:n].astype(float).tolist()
+
+    def GetIntValue(self, n: int) -> list[int]:
+        """The first `n` elements as ints."""
+        return self.to_numpy().ravel()[:n].astype(int).tolist()
+
+    def SetFloatValue(self, x: float) -> None:
+        """Writes the number into every element."""
+        self.set_value(x)
+
+    def SetIntValue(self, x: int) -> None:
+        """Writes the number into every element."""
+        self.set_value(x)
+
+    def CopyFloatDataFromHostPtr(self, values: Any, offset: int = 0) -> None:
+        """Writes an array of as many elements."""
+        self.copy_from_numpy(np.asarray(values), offset)
+
+    def CopyIntDataFromHostPtr(self, values: Any, offset: int = 0) -> None:
+        """Writes an array of as many elements."""
+        self.copy_from_numpy(np.asarray(values), offset)
+
+    def CopyData(self, other: Tensor) -> None:
+        """Writes a tensor of as many elements."""
+        self.copy_from(other)
+
+    def AsType(self, dtype: Any) -> Tensor:
+        """A tensor of the same values in another dtype."""
+        return self.as_type(dtype)
+
+    def ToDevice(self, device: Any) -> None:
+        """Moves this tensor to another device, in place."""
+        self.to_device(device)
+
+    def ToHost(self) -> None:
+        """Moves this tensor to the CPU, in place."""
+        self.to_host()
+
+    def Clone(self) -> Tensor:
+        """A copy in memory of its own."""
+        return raw(self.clone())
+
+
+def raw(tensor: Tensor) -> RawTensor:
+    """A RawTensor on the memory of `tensor`, which requires no gradient."""
+    made = tensor.alias()
+    made.__class__ = RawTensor
+    made.requires_grad = False
+    return made
