@@ -3,6 +3,7 @@
 
 pub mod attr;
 pub mod cpu;
+pub mod elementwise;
 pub mod geometry;
 pub mod kernel;
 
@@ -137,6 +138,7 @@ macro_rules! families {
     };
 }
 
+pub mod binary;
 pub mod conv;
 pub mod copy;
 pub mod gemm;
@@ -146,12 +148,15 @@ pub mod optim;
 pub mod pooling;
 pub mod random;
 pub mod reduce;
+pub mod select;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod unary;
 
 families! {
+    binary::Binary, binary::BinaryScalar,
     conv::Conv2d, conv::Conv2dGradInput, conv::Conv2dGradWeight,
-    copy::Copy,
+    copy::Arange, copy::Cast, copy::Concat, copy::Copy, copy::Fill,
     gemm::Matmul,
     host::Host,
     norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,
@@ -160,6 +165,8 @@ families! {
     pooling::AvgPool2d, pooling::AvgPool2dGrad, pooling::MaxPool2d, pooling::MaxPool2dGrad,
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
     reduce::Reduce,
+    select::Where,
+    unary::Unary, unary::UnaryGrad,
 }
 
 /// An operation: a kind, and the views that it reads and writes.

@@ -3,7 +3,9 @@
 pub mod batch_norm;
 pub mod dropout;
 pub mod isa;
+pub mod loops;
 pub mod math;
+pub mod number;
 pub mod onednn_conv;
 pub mod onednn_matmul;
 pub mod onednn_steps;

@@ -107,6 +107,11 @@ impl Tensor {
         })
     }
 
+    /// The address of the first element.
+    pub fn address(&mut self) -> *mut u8 {
+        self.start_mut()
+    }
+
     fn start(&self) -> *const u8 {
         self.memory.as_ptr().cast::<u8>().wrapping_add(self.offset)
     }

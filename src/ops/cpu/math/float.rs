@@ -15,10 +15,16 @@ pub trait Float:
     + Div<Output = Self>
     + Neg<Output = Self>
 {
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
     /// The nearest value.
     fn of(value: f64) -> Self;
     /// `self * b + c`.
     fn mad<L: Level>(self, b: Self, c: Self) -> Self;
+    /// Whether it is not a number.
+    fn is_nan(self) -> bool;
     /// The magnitude.
     fn abs(self) -> Self;
     /// The magnitude of self with the sign of `sign`.
@@ -80,6 +86,8 @@ pub trait Float:
 /// What both types take from the standard library: exact functions that are one instruction.
 macro_rules! exact {
     ($type:ty) => {
+        const ZERO: Self = 0.0;
+        const ONE: Self = 1.0;
         #[inline(always)]
         fn of(value: f64) -> Self {
             value as $type
@@ -87,6 +95,10 @@ macro_rules! exact {
         #[inline(always)]
         fn mad<L: Level>(self, b: Self, c: Self) -> Self {
             if L::FMA { self.mul_add(b, c) } else { self * b + c }
+        }
+        #[inline(always)]
+        fn is_nan(self) -> bool {
+            <$type>::is_nan(self)
         }
         #[inline(always)]
         fn fmod(self, by: Self) -> Self {

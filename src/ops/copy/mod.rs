@@ -1,9 +1,18 @@
-//! Moving data without computing: copy, cast, fill, concatenation.
+//! Moving data without computing: copy, cast, fill, ranges, concatenation.
+
+mod cast;
+mod concat;
+mod fill;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use cast::Cast;
+pub use concat::Concat;
+pub use fill::{Arange, Fill};
+
+use super::cpu::loops::{Loop, Operand, identity};
 use super::{Catalog, Family, Kernel, Meta, Metas, Width, exactly};
 use crate::error::Result;
 
@@ -31,7 +40,16 @@ impl Family for Copy {
         true
     }
 
-    fn cpu(&self, _io: &[&Meta], _width: Width) -> Result<Arc<dyn Kernel>> {
-        unreachable!("the elementwise loops come with the unary family")
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        Ok(Arc::new(mover(io[0], io[1], width)))
     }
 }
+
+/// A loop that copies elements as they are.
+fn mover(from: &Meta, to: &Meta, width: Width) -> Loop<2> {
+    let operands = [Operand::plain(from), Operand::plain(to)];
+    Loop::new(identity(to.dtype.size()), operands, width)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! Functions of two tensors, or of a tensor and a scalar, with NumPy's broadcasting.
+
+mod table;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use table::{BinaryFn, Class};
+
+use super::cpu::loops::{Loop, Operand};
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Scalar, Width, elementwise, exactly};
+use crate::dtype::{Bool, DType};
+use crate::error::{Error, Result};
+
+/// c = f(a, b) of two tensors of one dtype, broadcast. Comparisons and logic answer bool.
+/// An integer divided by zero, or to a negative power, is an [`Error::Value`] while running.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Binary {
+    /// The function.
+    pub f: BinaryFn,
+}
+
+/// c = f(a, scalar), or f(scalar, a) if `reverse`. The scalar takes the tensor's dtype, which
+/// must hold it; in logical functions it only counts whether it is zero.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct BinaryScalar {
+    /// The function.
+    pub f: BinaryFn,
+    /// The other operand.
+    pub scalar: Scalar,
+    /// Whether the scalar is the first operand.
+    #[serde(default)]
+    pub reverse: bool,
+}
+
+impl Catalog for Binary {
+    fn names() -> Vec<&'static str> {
+        BinaryFn::NAMES.to_vec()
+    }
+}
+
+impl Catalog for BinaryScalar {
+    fn names() -> Vec<&'static str> {
+        BinaryFn::WITH_SCALAR.to_vec()
+    }
+}
+
+/// The dtype of the result, if the function takes the operands' dtype.
+fn result_dtype(f: BinaryFn, name: &'static str, dtype: DType) -> Result<DType> {
+    let want = match f.class() {
+        Class::Logical => return Ok(DType::Bool),
+        Class::Floating if !dtype.is_float() => "float tensors: cast first",
+        Class::Arithmetic if dtype == DType::Bool && f.on_booleans().is_none() => {
+            "tensors of numbers: cast first"
+        }
+        _ => return Ok(dtype),
+    };
+    Err(Error::dtype(name, [dtype], want))
+}
+
+/// Floating-point operations an element.
+fn cost(f: BinaryFn) -> u64 {
+    match f {
+        BinaryFn::Pow => 32,
+        BinaryFn::FloorDivide | BinaryFn::Remainder => 8,
+        _ => 1,
+    }
+}
+
+/// What is wrong where an integer has no result.
+fn fault(f: BinaryFn, name: &'static str) -> Error {
+    match f {
+        BinaryFn::Pow => Error::value(name, "a negative exponent of an integer", "one from 0 on"),
+        _ => Error::value(name, "an integer divided by zero", "divisors other than zero"),
+    }
+}
+
+impl Family for Binary {
+    fn name(&self) -> &'static str {
+        self.f.name()
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [a, _] = exactly(self.name(), inputs)?;
+        elementwise::same_dtype(self.name(), inputs)?;
+        let dtype = result_dtype(self.f, self.name(), a.dtype)?;
+        let shape = elementwise::common_shape(self.name(), inputs)?;
+        Ok(smallvec::smallvec![elementwise::result(dtype, shape, inputs)])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0), (1, 0)]
+    }
+
+    fn any_output_strides(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, cost(self.f))
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let operands = [0, 1, 2].map(|i| Operand::widened(io[i]));
+        let made = Loop::new(self.f.tile(io[0].dtype), operands, width);
+        Ok(Arc::new(made.failing_with(fault(self.f, self.name()))))
+    }
+}
+
+impl BinaryScalar {
+    /// The scalar as an operand beside a tensor of `dtype`.
+    fn operand(&self, dtype: DType) -> Result<Operand> {
+        let name = self.name();
+        if matches!(self.f, BinaryFn::And | BinaryFn::Or | BinaryFn::Xor) {
+            let truth = elementwise::truth(self.scalar).get() as i64;
+            return operand(name, Scalar::Int(truth), dtype);
+        }
+        operand(name, self.scalar, dtype)
+    }
+
+    fn check_exponent(&self, dtype: DType) -> Result<()> {
+        let divides = matches!(self.f, BinaryFn::FloorDivide | BinaryFn::Remainder);
+        let bad = match self.f {
+            BinaryFn::Pow => self.scalar.to_f64() < 0.0,
+            _ => divides && self.scalar.to_f64() == 0.0,
+        };
+        let bad = bad && dtype.is_int() && !self.reverse;
+        crate::ensure!(!bad, fault(self.f, self.name()));
+        Ok(())
+    }
+}
+
+/// A scalar as an operand of the type that tensors of `dtype` are computed in.
+fn operand(name: &'static str, scalar: Scalar, dtype: DType) -> Result<Operand> {
+    use elementwise::element;
+    Ok(match dtype {
+        DType::Float16 => Operand::constant_of(element::<half::f16>(name, scalar)?.to_f32()),
+        DType::BFloat16 => Operand::constant_of(element::<half::bf16>(name, scalar)?.to_f32()),
+        DType::Float32 => Operand::constant_of(element::<f32>(name, scalar)?),
+        DType::Float64 => Operand::constant_of(element::<f64>(name, scalar)?),
+        DType::Int32 => Operand::constant_of(element::<i32>(name, scalar)?),
+        DType::Int64 => Operand::constant_of(element::<i64>(name, scalar)?),
+        DType::Int8 => Operand::constant_of(element::<i8>(name, scalar)?),
+        DType::UInt8 => Operand::constant_of(element::<u8>(name, scalar)?),
+        DType::Bool => Operand::constant_of(element::<Bool>(name, scalar)?),
+    })
+}
+
+impl Family for BinaryScalar {
+    fn name(&self) -> &'static str {
+        self.f.scalar_name()
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [a] = exactly(self.name(), inputs)?;
+        let dtype = result_dtype(self.f, self.name(), a.dtype)?;
+        self.operand(a.dtype)?;
+        self.check_exponent(a.dtype)?;
+        Ok(smallvec::smallvec![elementwise::result(dtype, a.shape.clone(), inputs)])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0)]
+    }
+
+    fn any_output_strides(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, cost(self.f))
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let [a, c] = [0, 1].map(|i| Operand::widened(io[i]));
+        let scalar = self.operand(io[0].dtype)?;
+        let operands = if self.reverse { [scalar, a, c] } else { [a, scalar, c] };
+        let made = Loop::new(self.f.tile(io[0].dtype), operands, width);
+        Ok(Arc::new(made.failing_with(fault(self.f, self.name()))))
+    }
+}
+
+#[cfg(test)]
+mod tests;

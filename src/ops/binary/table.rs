@@ -1,0 +1,181 @@
+//! The functions of two variables: all that is known of each stands in its row.
+
+use serde::{Deserialize, Serialize};
+
+use crate::dtype::{Bool, DType};
+use crate::ops::cpu::isa::{Isa, Level};
+use crate::ops::cpu::loops::{Map2, Tile, map2};
+use crate::ops::cpu::number::{Number, Value};
+
+/// Which element types a function takes, and what it answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Numbers, answering the same type.
+    Arithmetic,
+    /// Floats, answering the same type.
+    Floating,
+    /// Any type, answering bool.
+    Logical,
+}
+
+macro_rules! functions {
+    (@bool) => { None };
+    (@bool $as:ident) => { Some(BinaryFn::$as) };
+    (@fails) => {};
+    (@fails $b:ident => $fails:expr) => {
+        #[inline(always)]
+        fn fails(&self, _a: T, $b: T) -> bool {
+            $fails
+        }
+    };
+    (
+        $($(#[$doc:meta])* $number:ident $class:ident $name:literal $scalar:literal
+            { $a:ident, $b:ident => $value:expr } [$($fails:tt)*] ($($as:ident)?);)*
+        ---
+        $($(#[$truth_doc:meta])* $truth:ident $truth_name:literal $truth_scalar:literal
+            { $x:ident, $y:ident => $holds:expr };)*
+    ) => {
+        /// A function of two variables.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum BinaryFn {
+            $($(#[$doc])* $number,)*
+            $($(#[$truth_doc])* $truth,)*
+        }
+
+        impl BinaryFn {
+            /// The names of all functions.
+            pub const NAMES: &[&str] = &[$($name,)* $($truth_name),*];
+            /// The names of all functions with a scalar.
+            pub const WITH_SCALAR: &[&str] = &[$($scalar,)* $($truth_scalar),*];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(BinaryFn::$number => $name,)*
+                    $(BinaryFn::$truth => $truth_name,)*
+                }
+            }
+
+            /// Its name where one operand is a scalar.
+            pub fn scalar_name(self) -> &'static str {
+                match self {
+                    $(BinaryFn::$number => $scalar,)*
+                    $(BinaryFn::$truth => $truth_scalar,)*
+                }
+            }
+
+            /// Which types it takes, and what it answers.
+            pub fn class(self) -> Class {
+                match self {
+                    $(BinaryFn::$number => Class::$class,)*
+                    $(BinaryFn::$truth => Class::Logical,)*
+                }
+            }
+
+            /// The logical function that it is on booleans, if it takes them.
+            pub(super) fn on_booleans(self) -> Option<BinaryFn> {
+                match self {
+                    $(BinaryFn::$number => functions!(@bool $($as)?),)*
+                    $(BinaryFn::$truth)|* => Some(self),
+                }
+            }
+
+            /// Its values of numbers.
+            fn numbers<T: Number>(self, isa: Isa) -> Box<dyn Tile<3>> {
+                match self {
+                    $(BinaryFn::$number => {
+                        struct Row;
+                        impl<T: Number> Map2<T, T, T> for Row {
+                            #[inline(always)]
+                            fn at<L: Level>(&self, $a: T, $b: T) -> T {
+                                $value
+                            }
+                            functions!(@fails $($fails)*);
+                        }
+                        map2::<T, T, T>(isa, Row)
+                    })*
+                    _ => self.truths::<T>(isa),
+                }
+            }
+
+            /// Its truth values.
+            fn truths<T: Value>(self, isa: Isa) -> Box<dyn Tile<3>> {
+                match self {
+                    $(BinaryFn::$truth => {
+                        struct Row;
+                        impl<T: Value> Map2<T, T, Bool> for Row {
+                            #[inline(always)]
+                            fn at<L: Level>(&self, $x: T, $y: T) -> Bool {
+                                ($holds).into()
+                            }
+                        }
+                        map2::<T, T, Bool>(isa, Row)
+                    })*
+                    _ => unreachable!("{} has no truth values", self.name()),
+                }
+            }
+        }
+    };
+}
+
+// A row: name, name with a scalar, value; for numbers also the types, when there is no value, and
+// which logical function it is on booleans. `T` is the type that is computed in, `L` the
+// instruction set.
+functions! {
+    /// a + b.
+    Add Arithmetic "add" "add_scalar" { a, b => a.plus(b) } [] (Or);
+    /// a - b.
+    Sub Arithmetic "sub" "sub_scalar" { a, b => a.minus(b) } [] ();
+    /// a b.
+    Mul Arithmetic "mul" "mul_scalar" { a, b => a.times(b) } [] (And);
+    /// a / b of floats.
+    Div Floating "div" "div_scalar" { a, b => a.over(b) } [] ();
+    /// a to the power of b.
+    Pow Arithmetic "pow" "pow_scalar" { a, b => a.power::<L>(b) } [b => T::lacks_power(b)] ();
+    /// The larger one, or NaN.
+    Maximum Arithmetic "maximum" "maximum_scalar" { a, b => a.larger(b) } [] (Or);
+    /// The smaller one, or NaN.
+    Minimum Arithmetic "minimum" "minimum_scalar" { a, b => a.smaller(b) } [] (And);
+    /// a / b rounded towards minus infinity.
+    FloorDivide Arithmetic "floor_divide" "floor_divide_scalar"
+        { a, b => a.floor_over(b) } [b => T::lacks_quotient(b)] ();
+    /// What is left of a then, with b's sign.
+    Remainder Arithmetic "remainder" "remainder_scalar"
+        { a, b => a.modulo(b) } [b => T::lacks_quotient(b)] ();
+    ---
+    /// a < b.
+    Lt "lt" "lt_scalar" { a, b => a.less(b) };
+    /// a <= b.
+    Le "le" "le_scalar" { a, b => a.at_most(b) };
+    /// a > b.
+    Gt "gt" "gt_scalar" { a, b => b.less(a) };
+    /// a >= b.
+    Ge "ge" "ge_scalar" { a, b => b.at_most(a) };
+    /// a equals b.
+    Eq "eq" "eq_scalar" { a, b => a.same(b) };
+    /// a differs from b.
+    Ne "ne" "ne_scalar" { a, b => !a.same(b) };
+    /// Neither is zero.
+    And "and" "and_scalar" { a, b => a.truth() & b.truth() };
+    /// One or both are not zero.
+    Or "or" "or_scalar" { a, b => a.truth() | b.truth() };
+    /// Exactly one is zero.
+    Xor "xor" "xor_scalar" { a, b => a.truth() ^ b.truth() };
+}
+
+impl BinaryFn {
+    /// The tile for elements of a dtype that [`Class`] allows.
+    pub(super) fn tile(self, dtype: DType) -> Box<dyn Tile<3>> {
+        let isa = Isa::active();
+        match dtype {
+            DType::Float16 | DType::BFloat16 | DType::Float32 => self.numbers::<f32>(isa),
+            DType::Float64 => self.numbers::<f64>(isa),
+            DType::Int32 => self.numbers::<i32>(isa),
+            DType::Int64 => self.numbers::<i64>(isa),
+            DType::Int8 => self.numbers::<i8>(isa),
+            DType::UInt8 => self.numbers::<u8>(isa),
+            DType::Bool => self.on_booleans().unwrap_or(self).truths::<Bool>(isa),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Tensors made from scalars.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::team;
+use crate::dispatch;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::ops::cpu::loops::{Loop, Operand, identity};
+use crate::ops::elementwise::element;
+use crate::ops::{Catalog, Family, Kernel, Meta, Metas, Scalar, Width, exactly, kernel};
+use crate::shape::Shape;
+
+/// A tensor of one value. An integer dtype must hold it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Fill {
+    /// The value.
+    pub value: Scalar,
+    /// The shape.
+    pub shape: Shape,
+    /// The dtype.
+    pub dtype: DType,
+}
+
+impl Catalog for Fill {
+    fn names() -> Vec<&'static str> {
+        vec!["fill"]
+    }
+}
+
+impl Fill {
+    fn operand(&self) -> Result<Operand> {
+        dispatch!(self.dtype, T => element::<T>(self.name(), self.value).map(Operand::constant_of))
+    }
+}
+
+impl Family for Fill {
+    fn name(&self) -> &'static str {
+        "fill"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [] = exactly(self.name(), inputs)?;
+        self.shape.checked_numel(self.name())?;
+        self.operand()?;
+        Ok(smallvec::smallvec![Meta::new(self.dtype, self.shape.clone())])
+    }
+
+    fn any_output_strides(&self) -> bool {
+        true
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let operands = [self.operand()?, Operand::plain(io[0])];
+        Ok(Arc::new(Loop::new(identity(self.dtype.size()), operands, width)))
+    }
+}
+
+/// `count` numbers: start, start + step, start + 2 step and so on, computed in float64 (or int64
+/// for integers) and then rounded; an integer dtype must hold all of them.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Arange {
+    /// The first number.
+    pub start: Scalar,
+    /// From one to the next.
+    pub step: Scalar,
+    /// How many.
+    pub count: usize,
+    /// The dtype.
+    pub dtype: DType,
+}
+
+impl Catalog for Arange {
+    fn names() -> Vec<&'static str> {
+        vec!["arange"]
+    }
+}
+
+impl Arange {
+    /// The first number and the step as integers.
+    fn integers(&self) -> Result<[i64; 2]> {
+        let name = self.name();
+        let [start, step] = [element(name, self.start)?, element(name, self.step)?];
+        let steps = i64::try_from(self.count.saturating_sub(1)).ok();
+        let last = steps.and_then(|n| n.checked_mul(step)).and_then(|way| way.checked_add(start));
+        let got = || format!("{} numbers from {start} by {step}", self.count);
+        let want = || format!("numbers that {} holds", self.dtype);
+        let last = last.ok_or_else(|| Error::value(name, got(), want()))?;
+        let ends = if self.count > 0 { &[start, last][..] } else { &[] };
+        for &end in ends {
+            dispatch!(self.dtype, T => element::<T>(name, Scalar::Int(end)).map(drop))?;
+        }
+        Ok([start, step])
+    }
+}
+
+impl Family for Arange {
+    fn name(&self) -> &'static str {
+        "arange"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [] = exactly(self.name(), inputs)?;
+        let number = self.dtype != DType::Bool;
+        crate::ensure!(number, Error::dtype(self.name(), [self.dtype], "a dtype of numbers"));
+        if self.dtype.is_int() {
+            self.integers()?;
+        }
+        let shape = Shape::from([self.count]);
+        shape.checked_numel(self.name())?;
+        Ok(smallvec::smallvec![Meta::new(self.dtype, shape)])
+    }
+
+    fn any_output_strides(&self) -> bool {
+        true
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let stride = io[0].strides[0];
+        if self.dtype.is_int() {
+            let [start, step] = self.integers()?;
+            let value = move |i: usize| start.wrapping_add(step.wrapping_mul(i as i64));
+            return Ok(
+                dispatch!(self.dtype, T => numbers(self.count, stride, width, move |i| T::from_i64(value(i)))),
+            );
+        }
+        let (start, step) = (self.start.to_f64(), self.step.to_f64());
+        let value = move |i: usize| start + i as f64 * step;
+        Ok(
+            dispatch!(self.dtype, T => numbers(self.count, stride, width, move |i| T::from_f64(value(i)))),
+        )
+    }
+}
+
+/// A kernel that writes `value(i)` at every place `i`.
+fn numbers<T: Element>(
+    count: usize,
+    stride: isize,
+    Width(width): Width,
+    value: impl Fn(usize) -> T + Send + Sync + 'static,
+) -> Arc<dyn Kernel> {
+    kernel(0, move |io| {
+        team::parallel(width, &|part| {
+            for i in team::share(count, 1024, width, part) {
+                // SAFETY: the output has `count` elements, `stride` apart.
+                unsafe { io.output::<T>(0).offset(i as isize * stride).write(value(i)) };
+            }
+        })
+    })
+}

@@ -1,0 +1,259 @@
+//! How tensors are cut into boxes: two-dimensional pieces of a few hundred elements.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::operand::Operand;
+
+/// Rows at most this long are taken several at a time.
+const SHORT: usize = 128;
+/// Bytes that come from memory together.
+const LINE: usize = 64;
+/// What long rows are split for threads by.
+const GRAIN: usize = 1024;
+
+/// One dimension: its extent, and each operand's step in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dim<const M: usize> {
+    pub extent: usize,
+    pub strides: [isize; M],
+}
+
+/// The extents of a box.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Shape2 {
+    pub rows: usize,
+    pub columns: usize,
+}
+
+impl Shape2 {
+    /// The number of elements.
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.rows * self.columns
+    }
+
+    /// Cuts a box of one row into pieces of at most `capacity`; others fit already.
+    pub fn pieces(self, capacity: usize) -> impl Iterator<Item = (usize, Shape2)> {
+        let step = if self.rows == 1 { capacity } else { self.columns.max(1) };
+        (0..self.columns)
+            .step_by(step)
+            .map(move |c| (c, Shape2 { columns: step.min(self.columns - c), ..self }))
+    }
+}
+
+/// See the module's documentation. Operands are the inputs, then the output.
+pub struct Boxes<const M: usize> {
+    /// Steps from box to box, outermost first; the last two are along rows and columns.
+    axes: SmallVec<[Dim<M>; 4]>,
+    pub row: Dim<M>,
+    pub column: Dim<M>,
+    full: Shape2,
+    origin: [isize; M],
+    count: usize,
+    capacity: usize,
+    /// Which operands' boxes lie in memory as one piece of the type that is computed in.
+    pub direct: [bool; M],
+}
+
+impl<const M: usize> Boxes<M> {
+    /// Cuts for boxes of which each operand fits `buffer` bytes, and `width` threads.
+    pub fn new(operands: &[Operand; M], width: usize, buffer: usize) -> Self {
+        let (mut dims, origin) = dims(operands);
+        let elements = dims.iter().map(|d| d.extent).product();
+        let capacity = buffer / operands.iter().map(Operand::widest).max().unwrap_or(1);
+        let column = dims.pop().unwrap_or(Dim { extent: 1, strides: units(operands) });
+        let cut = Cut { operands, column, capacity, elements, width };
+        let (row, full) = match cut.row(&dims) {
+            Some((r, shape)) => (dims.remove(r), shape),
+            None => (Dim { extent: 1, strides: [0; M] }, cut.long_row()),
+        };
+        let mut boxes =
+            Boxes { axes: dims, row, column, full, origin, count: 0, capacity, direct: [true; M] };
+        boxes.axes.extend([blocks(row, full.rows), blocks(column, full.columns)]);
+        boxes.count = boxes.axes.iter().map(|d| d.extent).product();
+        boxes.direct = std::array::from_fn(|k| boxes.is_direct(k, &operands[k]));
+        boxes
+    }
+
+    /// The number of boxes.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many elements fit a buffer.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Whether no operand needs a buffer.
+    pub fn is_straight(&self) -> bool {
+        self.direct.iter().all(|&d| d)
+    }
+
+    /// Operand `k`'s steps from row to row and from column to column.
+    pub fn strides(&self, k: usize) -> [isize; 2] {
+        [self.row.strides[k], self.column.strides[k]]
+    }
+
+    fn is_direct(&self, k: usize, operand: &Operand) -> bool {
+        let size = operand.size() as isize;
+        let [row, column] = self.strides(k);
+        let rows_follow = self.full.rows <= 1
+            || (self.full.columns == self.column.extent
+                && row == self.full.columns as isize * size);
+        !operand.is_converted() && column == size && rows_follow
+    }
+
+    /// Calls `body(offsets in bytes, extents)` for boxes `range`.
+    #[inline(always)]
+    pub fn each(&self, range: Range<usize>, mut body: impl FnMut(&[isize; M], Shape2)) {
+        if range.is_empty() {
+            return;
+        }
+        let (mut index, mut offsets) = self.position(range.start);
+        for _ in range {
+            body(&offsets, self.shape(&index));
+            self.advance(&mut index, &mut offsets);
+        }
+    }
+
+    fn position(&self, at: usize) -> (SmallVec<[usize; 6]>, [isize; M]) {
+        let mut index: SmallVec<[usize; 6]> = smallvec::smallvec![0; self.axes.len()];
+        let (mut left, mut offsets) = (at, self.origin);
+        if at > 0 {
+            for (i, axis) in index.iter_mut().zip(&self.axes).rev() {
+                (*i, left) = (left % axis.extent, left / axis.extent);
+                (0..M).for_each(|k| offsets[k] += *i as isize * axis.strides[k]);
+            }
+        }
+        (index, offsets)
+    }
+
+    #[inline(always)]
+    fn shape(&self, index: &[usize]) -> Shape2 {
+        let (r, c) = (index[index.len() - 2], index[index.len() - 1]);
+        Shape2 {
+            rows: self.full.rows.min(self.row.extent - r * self.full.rows),
+            columns: self.full.columns.min(self.column.extent - c * self.full.columns),
+        }
+    }
+
+    #[inline(always)]
+    fn advance(&self, index: &mut [usize], offsets: &mut [isize; M]) {
+        for (i, axis) in index.iter_mut().zip(&self.axes).rev() {
+            *i += 1;
+            if *i < axis.extent {
+                (0..M).for_each(|k| offsets[k] += axis.strides[k]);
+                return;
+            }
+            *i = 0;
+            (0..M).for_each(|k| offsets[k] -= (axis.extent as isize - 1) * axis.strides[k]);
+        }
+    }
+}
+
+fn blocks<const M: usize>(dim: Dim<M>, size: usize) -> Dim<M> {
+    let extent = dim.extent.div_ceil(size.max(1));
+    Dim { extent, strides: dim.strides.map(|s| s * size as isize) }
+}
+
+fn units<const M: usize>(operands: &[Operand; M]) -> [isize; M] {
+    std::array::from_fn(|k| {
+        if operands[k].constant().is_some() { 0 } else { operands[k].size() as isize }
+    })
+}
+
+/// The dimensions in the output's memory order, outermost first, without extents of 1, those
+/// that step as one merged, and those that the output runs through backwards turned around; and
+/// where the first element then is.
+fn dims<const M: usize>(operands: &[Operand; M]) -> (SmallVec<[Dim<M>; 4]>, [isize; M]) {
+    let shape = operands[M - 1].shape();
+    let dim = |d: usize| Dim {
+        extent: shape[d],
+        strides: std::array::from_fn(|k| operands[k].step(shape.len() - d)),
+    };
+    let mut all: SmallVec<[Dim<M>; 4]> =
+        (0..shape.len()).map(dim).filter(|d| d.extent != 1).collect();
+    // The sort is stable: ties keep the row-major order.
+    all.sort_by_key(|d| std::cmp::Reverse(d.strides[M - 1].unsigned_abs()));
+    let mut origin = [0; M];
+    for dim in all.iter_mut().filter(|d| d.strides[M - 1] < 0 && d.extent > 0) {
+        (0..M).for_each(|k| origin[k] += (dim.extent as isize - 1) * dim.strides[k]);
+        dim.strides = dim.strides.map(|s| -s);
+    }
+    let mut merged: SmallVec<[Dim<M>; 4]> = SmallVec::new();
+    for dim in all {
+        match merged.last_mut() {
+            Some(outer) if steps_on(outer, &dim) => {
+                *outer = Dim { extent: outer.extent * dim.extent, ..dim }
+            }
+            _ => merged.push(dim),
+        }
+    }
+    (merged, origin)
+}
+
+fn steps_on<const M: usize>(outer: &Dim<M>, inner: &Dim<M>) -> bool {
+    (0..M).all(|k| outer.strides[k] == inner.strides[k] * inner.extent as isize)
+}
+
+/// What the choice of the boxes depends on.
+struct Cut<'a, const M: usize> {
+    operands: &'a [Operand; M],
+    column: Dim<M>,
+    capacity: usize,
+    elements: usize,
+    width: usize,
+}
+
+impl<const M: usize> Cut<'_, M> {
+    /// Which of the outer dimensions makes the rows of the boxes, and the boxes' extents; `None`
+    /// where a box is a piece of one row.
+    fn row(&self, outer: &[Dim<M>]) -> Option<(usize, Shape2)> {
+        let found = (0..M - 1).find_map(|k| Some((k, self.turned(k, outer)?)));
+        if let Some((k, r)) = found {
+            return Some((r, self.square(outer[r].extent, self.operands[k].size())));
+        }
+        let last = outer.len().checked_sub(1)?;
+        let columns = self.column.extent;
+        if columns > SHORT {
+            return None;
+        }
+        // The neighbouring dimension, unless it is so short that boxes would be tiny.
+        let longest = (0..=last).max_by_key(|&d| outer[d].extent)?;
+        let r = if outer[last].extent * columns >= SHORT { last } else { longest };
+        let rows = outer[r].extent.min(self.capacity / columns.max(1));
+        Some((r, Shape2 { rows, columns }))
+    }
+
+    /// The dimension that input `k` has its neighbours along, where that is not the output's.
+    fn turned(&self, k: usize, outer: &[Dim<M>]) -> Option<usize> {
+        let inner = self.column.strides[k].unsigned_abs();
+        let step = |d: usize| outer[d].strides[k].unsigned_abs();
+        let nearest = (0..outer.len()).filter(|&d| step(d) != 0).min_by_key(|&d| step(d))?;
+        (inner != 0 && step(nearest) < inner).then_some(nearest)
+    }
+
+    /// A box that both sides cross in whole cache lines.
+    fn square(&self, row_extent: usize, size: usize) -> Shape2 {
+        let rows = row_extent.min(LINE / size);
+        let columns = self.column.extent.min(self.capacity / rows.max(1));
+        Shape2 { rows: row_extent.min(self.capacity / columns.max(1)), columns }
+    }
+
+    fn long_row(&self) -> Shape2 {
+        let straight = (0..M).all(|k| {
+            let unit = self.operands[k].size() as isize;
+            !self.operands[k].is_converted() && self.column.strides[k] == unit
+        });
+        let columns = self.column.extent;
+        let piece = if straight {
+            self.elements.div_ceil(self.width.max(1)).next_multiple_of(GRAIN)
+        } else {
+            self.capacity
+        };
+        Shape2 { rows: 1, columns: columns.min(piece) }
+    }
+}

@@ -1,0 +1,242 @@
+//! The elementwise engine: one function on tiles of contiguous elements becomes a kernel on
+//! tensors of any strides, broadcast, converted or updated in place.
+//!
+//! The tensors are cut into boxes ([`boxes`]). Where a box of an operand lies in memory as the
+//! function wants it, the function works on it there; otherwise it is gathered into (or scattered
+//! from) a small buffer, widened or narrowed on the way ([`operand`]).
+#![allow(unsafe_code)]
+
+mod boxes;
+mod convert;
+mod map;
+mod operand;
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+pub use map::{Map1, Map2, Map3, Tile, identity, map1, map2, map3};
+pub use operand::Operand;
+
+use super::isa::Isa;
+use crate::device::team;
+use crate::error::{Error, Result};
+use crate::ops::{Io, Kernel, Width};
+use boxes::{Boxes, Shape2};
+
+/// Size of the buffer of one operand: a tile is as many elements as fit. Five of them stay in
+/// the first-level cache.
+const BUFFER: usize = 4096;
+
+#[repr(C, align(64))]
+struct Buffer(MaybeUninit<[u8; BUFFER]>);
+
+impl Buffer {
+    fn start(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// An elementwise kernel on `M` operands: the inputs, then the output.
+pub struct Loop<const M: usize> {
+    tile: Box<dyn Tile<M>>,
+    operands: [Operand; M],
+    boxes: Boxes<M>,
+    width: usize,
+    isa: Isa,
+    fault: Option<Error>,
+}
+
+/// What a buffer was last filled with.
+#[derive(Clone, Copy)]
+struct Held {
+    from: *const u8,
+    shape: Shape2,
+}
+
+/// Addresses that threads share; each writes its own boxes.
+#[derive(Clone, Copy)]
+struct Addresses<const M: usize>([*mut u8; M]);
+
+// SAFETY: threads read the inputs and write disjoint boxes of the output.
+unsafe impl<const M: usize> Sync for Addresses<M> {}
+
+impl<const M: usize> Loop<M> {
+    /// Prepares `tile` for operands that all have (or broadcast to) the output's shape.
+    pub fn new(tile: Box<dyn Tile<M>>, operands: [Operand; M], width: Width) -> Self {
+        let boxes = Boxes::new(&operands, width.0, BUFFER);
+        Loop { tile, operands, boxes, width: width.0, isa: Isa::active(), fault: None }
+    }
+
+    /// The error to answer where the tile says that an element has no result.
+    pub fn failing_with(self, fault: Error) -> Self {
+        Loop { fault: Some(fault), ..self }
+    }
+
+    /// Computes the output; `at` are the addresses of the operands' first elements (those of
+    /// constants are ignored).
+    ///
+    /// # Safety
+    /// The addresses are valid for the operands that the loop was made for; an input that shares
+    /// memory with the output is the very same elements in the same order.
+    ///
+    /// # Errors
+    /// The fault, where an element has no result.
+    pub unsafe fn run_at(&self, mut at: [*mut u8; M]) -> Result<()> {
+        for (at, operand) in at.iter_mut().zip(&self.operands) {
+            *at = operand.constant().map_or(*at, |c| c.cast_mut());
+        }
+        let parts = self.width.min(self.boxes.count()).max(1);
+        if parts == 1 {
+            // SAFETY: by the caller's promise.
+            return self.verdict(unsafe { self.part(at, 0..self.boxes.count()) });
+        }
+        let (fine, at) = (AtomicBool::new(true), Addresses(at));
+        team::parallel(parts, &|part| {
+            let range = team::share(self.boxes.count(), 1, parts, part);
+            let at = &at;
+            // SAFETY: by the caller's promise; the parts' boxes are disjoint.
+            if !unsafe { self.part(at.0, range) } {
+                fine.store(false, Relaxed);
+            }
+        })?;
+        self.verdict(fine.into_inner())
+    }
+
+    fn verdict(&self, fine: bool) -> Result<()> {
+        match &self.fault {
+            Some(fault) if !fine => Err(fault.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Computes a range of boxes; says whether all elements had a result.
+    ///
+    /// # Safety
+    /// As for [`Loop::run_at`].
+    unsafe fn part(&self, at: [*mut u8; M], range: Range<usize>) -> bool {
+        // Slices of one memory must not be written and read at a time, so an input that is
+        // the output too goes through a buffer.
+        let alone = at[..M - 1].iter().all(|&input| input != at[M - 1]);
+        if !(alone && self.boxes.is_straight()) {
+            // SAFETY: as promised.
+            return unsafe { self.buffered(at, range) };
+        }
+        let mut fine = true;
+        self.boxes.each(range, |offsets, shape| {
+            // SAFETY: offsets of a box lie within the operands.
+            fine &= unsafe { self.tile.run(&places(at, offsets), shape.len()) };
+        });
+        fine
+    }
+
+    #[inline(never)]
+    unsafe fn buffered(&self, at: [*mut u8; M], range: Range<usize>) -> bool {
+        let mut buffers = [const { Buffer(MaybeUninit::uninit()) }; M];
+        let mut held = [Held { from: std::ptr::null(), shape: Shape2::default() }; M];
+        let mut fine = true;
+        self.boxes.each(range, |offsets, shape| {
+            let at = places(at, offsets);
+            // A straight box can be longer than a buffer.
+            for (start, shape) in shape.pieces(self.boxes.capacity()) {
+                let at = std::array::from_fn(|k| {
+                    at[k].wrapping_offset(start as isize * self.boxes.column.strides[k])
+                });
+                // SAFETY: as promised; the piece fits the buffers.
+                fine &= unsafe { self.piece(at, shape, &mut buffers, &mut held) };
+            }
+        });
+        fine
+    }
+
+    /// Computes one box that fits the buffers.
+    unsafe fn piece(
+        &self,
+        at: [*mut u8; M],
+        shape: Shape2,
+        buffers: &mut [Buffer; M],
+        held: &mut [Held; M],
+    ) -> bool {
+        let output = at[M - 1];
+        if self.tile.is_identity()
+            && self.boxes.direct[M - 1]
+            && !self.is_uniform(0)
+            && at[0] != output
+        {
+            // SAFETY: as promised.
+            unsafe { self.load(0, at[0], shape, output) };
+            return true;
+        }
+        let mut places = at;
+        for k in 0..M - 1 {
+            if !self.boxes.direct[k] || at[k] == output {
+                places[k] = buffers[k].start();
+                let repeats = self.is_uniform(k) && shape.len() <= held[k].shape.len();
+                if at[k].cast_const() != held[k].from || !(repeats || held[k].shape == shape) {
+                    // SAFETY: as promised; the buffer holds the box.
+                    unsafe { self.load(k, at[k], shape, places[k]) };
+                    held[k] = Held { from: at[k], shape };
+                }
+            }
+        }
+        // SAFETY: as promised; the inputs are boxes of contiguous elements.
+        unsafe { self.compute(places, shape, &mut buffers[M - 1]) }
+    }
+
+    /// Computes a box from contiguous inputs.
+    unsafe fn compute(&self, mut at: [*mut u8; M], shape: Shape2, buffer: &mut Buffer) -> bool {
+        if self.boxes.direct[M - 1] {
+            // SAFETY: as promised; the output is a box of contiguous elements too.
+            return unsafe { self.tile.run(&at, shape.len()) };
+        }
+        let (output, strides) = (at[M - 1], self.boxes.strides(M - 1));
+        let mut fine = true;
+        if self.tile.is_identity() {
+            at[M - 1] = at[0];
+        } else {
+            at[M - 1] = buffer.start();
+            // SAFETY: as promised; the buffer is contiguous and nobody else's.
+            fine = unsafe { self.tile.run(&at, shape.len()) };
+        }
+        // SAFETY: as promised.
+        unsafe { self.operands[M - 1].store(self.isa, at[M - 1], output, strides, shape) };
+        fine
+    }
+
+    /// Gathers a box of operand `k`.
+    unsafe fn load(&self, k: usize, from: *const u8, shape: Shape2, to: *mut u8) {
+        // SAFETY: by the caller's promise.
+        unsafe { self.operands[k].load(self.isa, from, self.boxes.strides(k), shape, to) }
+    }
+
+    /// Whether all elements of a box of operand `k` are one.
+    fn is_uniform(&self, k: usize) -> bool {
+        self.boxes.strides(k) == [0, 0]
+    }
+}
+
+fn places<const M: usize>(at: [*mut u8; M], offsets: &[isize; M]) -> [*mut u8; M] {
+    std::array::from_fn(|k| at[k].wrapping_offset(offsets[k]))
+}
+
+impl<const M: usize> Kernel for Loop<M> {
+    fn run(&self, io: &Io) -> Result<()> {
+        let mut next = 0;
+        let mut input = |operand: &Operand| {
+            if operand.constant().is_some() {
+                return std::ptr::null_mut();
+            }
+            next += 1;
+            io.input::<u8>(next - 1).cast_mut()
+        };
+        let at = std::array::from_fn(|k| match k + 1 == M {
+            true => io.output::<u8>(0),
+            false => input(&self.operands[k]),
+        });
+        // SAFETY: the addresses are those of tensors of the metas that the operands tell.
+        unsafe { self.run_at(at) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Choosing between elements.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::isa::{Isa, Level};
+use super::cpu::loops::{Loop, Map3, Operand, map3};
+use super::{Catalog, Family, Kernel, Meta, Metas, Width, elementwise, exactly};
+use crate::dtype::{Bool, DType};
+use crate::error::{Error, Result};
+
+/// a where the condition (bool) holds, b elsewhere (ONNX Where); all three broadcast, and a and b
+/// have one dtype.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Where;
+
+impl Catalog for Where {
+    fn names() -> Vec<&'static str> {
+        vec!["where"]
+    }
+}
+
+impl Family for Where {
+    fn name(&self) -> &'static str {
+        "where"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [condition, a, b] = exactly(self.name(), inputs)?;
+        let fits = condition.dtype == DType::Bool && a.dtype == b.dtype;
+        let dtypes = inputs.iter().map(|m| m.dtype);
+        let want = "a bool condition and two tensors of one dtype";
+        crate::ensure!(fits, Error::dtype(self.name(), dtypes, want));
+        let shape = elementwise::common_shape(self.name(), inputs)?;
+        Ok(smallvec::smallvec![elementwise::result(a.dtype, shape, &[a, b, condition])])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0), (1, 0), (2, 0)]
+    }
+
+    fn any_output_strides(&self) -> bool {
+        true
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let isa = Isa::active();
+        // Bits move, whatever they mean.
+        let tile = match io[1].dtype.size() {
+            1 => map3::<Bool, u8, u8, u8>(isa, Choose),
+            2 => map3::<Bool, u16, u16, u16>(isa, Choose),
+            4 => map3::<Bool, u32, u32, u32>(isa, Choose),
+            _ => map3::<Bool, u64, u64, u64>(isa, Choose),
+        };
+        let operands = [0, 1, 2, 3].map(|i| Operand::plain(io[i]));
+        Ok(Arc::new(Loop::new(tile, operands, width)))
+    }
+}
+
+struct Choose;
+
+impl<T: Copy> Map3<Bool, T, T, T> for Choose {
+    #[inline(always)]
+    fn at<L: Level>(&self, condition: Bool, a: T, b: T) -> T {
+        if condition.get() { a } else { b }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! Functions of one tensor, element by element, and their gradients.
+
+mod rows;
+mod table;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use rows::Saves;
+pub use table::UnaryFn;
+
+use super::cpu::isa::{Isa, Level};
+use super::cpu::loops::{Loop, Map1, Operand, Tile, map1};
+use super::cpu::number::Value;
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, elementwise, exactly};
+use crate::dispatch;
+use crate::dtype::{Bool, DType};
+use crate::error::{Error, Result};
+use rows::Gradient;
+
+/// y = f(x). Floats; integers where the function has integer values; `not` takes any dtype and
+/// answers bool.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Unary {
+    /// The function.
+    pub f: UnaryFn,
+}
+
+/// dx from dy and what [`UnaryFn::saves`] says, all of one shape and one float dtype.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct UnaryGrad {
+    /// The function whose gradient it is.
+    pub f: UnaryFn,
+}
+
+impl Catalog for Unary {
+    fn names() -> Vec<&'static str> {
+        UnaryFn::NAMES.to_vec()
+    }
+}
+
+impl Catalog for UnaryGrad {
+    fn names() -> Vec<&'static str> {
+        UnaryFn::GRADIENTS.to_vec()
+    }
+}
+
+impl Unary {
+    /// The tile for elements of `dtype`.
+    fn tile(&self, dtype: DType) -> Result<Box<dyn Tile<2>>> {
+        let isa = Isa::active();
+        if self.f == UnaryFn::Not {
+            return Ok(not(isa, dtype));
+        }
+        let tile = match dtype {
+            DType::Float64 => self.f.floats::<f64>(isa),
+            float if float.is_float() => self.f.floats::<f32>(isa),
+            int => dispatch!(int int, T => self.f.integers::<T>(isa), else => None),
+        };
+        tile.ok_or_else(|| self.refusal(dtype))
+    }
+
+    fn refusal(&self, dtype: DType) -> Error {
+        let integers = if self.f.takes_integers() { " or integer" } else { "" };
+        Error::dtype(self.name(), [dtype], format!("a float{integers} tensor: cast first"))
+    }
+
+    fn check(&self, dtype: DType) -> Result<()> {
+        let takes = match dtype {
+            DType::Bool => self.f == UnaryFn::Not,
+            _ => dtype.is_float() || self.f.takes_integers(),
+        };
+        crate::ensure!(takes, self.refusal(dtype));
+        self.check_bounds(dtype)
+    }
+
+    /// Bounds are numbers, and those of integers are integers.
+    fn check_bounds(&self, dtype: DType) -> Result<()> {
+        let UnaryFn::Clip { min, max } = &self.f else { return Ok(()) };
+        let whole = [min, max].into_iter().flatten().all(|bound| bound.0.trunc() == bound.0);
+        let want = "whole numbers as bounds of integers, or a float tensor: cast first";
+        crate::ensure!(dtype.is_float() || whole, Error::dtype("clip", [dtype], want));
+        let nan = [min, max].into_iter().flatten().any(|bound| bound.0.is_nan());
+        crate::ensure!(!nan, Error::value("clip", "nan", "bounds that are numbers"));
+        Ok(())
+    }
+}
+
+fn not(isa: Isa, dtype: DType) -> Box<dyn Tile<2>> {
+    struct Not;
+    impl<T: Value> Map1<T, Bool> for Not {
+        #[inline(always)]
+        fn at<L: Level>(&self, a: T) -> Bool {
+            (!a.truth()).into()
+        }
+    }
+    match dtype {
+        DType::Float16 | DType::BFloat16 | DType::Float32 => map1::<f32, Bool>(isa, Not),
+        DType::Float64 => map1::<f64, Bool>(isa, Not),
+        DType::Int32 => map1::<i32, Bool>(isa, Not),
+        DType::Int64 => map1::<i64, Bool>(isa, Not),
+        DType::Int8 => map1::<i8, Bool>(isa, Not),
+        DType::UInt8 => map1::<u8, Bool>(isa, Not),
+        DType::Bool => map1::<Bool, Bool>(isa, Not),
+    }
+}
+
+impl Family for Unary {
+    fn name(&self) -> &'static str {
+        self.f.name()
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x] = exactly(self.name(), inputs)?;
+        self.check(x.dtype)?;
+        let dtype = if self.f == UnaryFn::Not { DType::Bool } else { x.dtype };
+        Ok(smallvec::smallvec![elementwise::result(dtype, x.shape.clone(), inputs)])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0)]
+    }
+
+    fn any_output_strides(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, self.f.cost())
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let operands = [Operand::widened(io[0]), Operand::widened(io[1])];
+        Ok(Arc::new(Loop::new(self.tile(io[0].dtype)?, operands, width)))
+    }
+}
+
+impl UnaryGrad {
+    fn tile(&self, dtype: DType) -> Result<Gradient> {
+        let tile = match dtype {
+            DType::Float64 => self.f.gradient::<f64>(Isa::active()),
+            _ => self.f.gradient::<f32>(Isa::active()),
+        };
+        tile.ok_or_else(|| Error::dtype(self.name(), [dtype], "a function that has a gradient"))
+    }
+
+    fn check(&self, inputs: &[&Meta]) -> Result<()> {
+        let (name, first) = (self.name(), inputs[0]);
+        elementwise::same_dtype(name, inputs)?;
+        let floats = first.dtype.is_float();
+        crate::ensure!(floats, Error::dtype(name, [first.dtype], "float tensors"));
+        let has = self.f != UnaryFn::Not;
+        crate::ensure!(has, Error::value("unary_grad", "not", "a function that has a gradient"));
+        let same = inputs.iter().all(|m| m.shape == first.shape);
+        let shapes = inputs.iter().map(|m| &m.shape);
+        crate::ensure!(same, Error::shape(name, shapes, "tensors of one shape"));
+        Ok(())
+    }
+}
+
+impl Family for UnaryGrad {
+    fn name(&self) -> &'static str {
+        self.f.gradient_name()
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let name = self.name();
+        if self.f.saves() == Saves::Nothing {
+            exactly::<1>(name, inputs)?;
+        } else {
+            exactly::<2>(name, inputs)?;
+        }
+        self.check(inputs)?;
+        let Meta { dtype, shape, .. } = inputs[0];
+        Ok(smallvec::smallvec![elementwise::result(*dtype, shape.clone(), inputs)])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        match self.f.saves() {
+            Saves::Nothing => &[(0, 0)],
+            _ => &[(0, 0), (1, 0)],
+        }
+    }
+
+    fn any_output_strides(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, self.f.cost())
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let operand = |i: usize| Operand::widened(io[i]);
+        Ok(match self.tile(io[0].dtype)? {
+            Gradient::One(tile) => Arc::new(Loop::new(tile, [operand(0), operand(1)], width)),
+            Gradient::Two(tile) => {
+                Arc::new(Loop::new(tile, [operand(0), operand(1), operand(2)], width))
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
