@@ -143,6 +143,7 @@ pub mod conv;
 pub mod copy;
 pub mod gemm;
 pub mod host;
+pub mod index;
 pub mod norm;
 pub mod optim;
 pub mod pooling;
@@ -159,6 +160,7 @@ families! {
     copy::Arange, copy::Cast, copy::Concat, copy::Copy, copy::Fill,
     gemm::Matmul,
     host::Host,
+    index::Gather, index::GatherGrad,
     norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,
     norm::RunningAverage,
     optim::Adagrad, optim::Adam, optim::Rmsprop, optim::Sgd,

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::shape::{Shape, Strides};
 
 /// A tensor in memory of its own, values as float64 (exact but for large int64).
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Array {
     pub meta: Meta,
     memory: Vec<u128>,

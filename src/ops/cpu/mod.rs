@@ -2,6 +2,7 @@
 
 pub mod batch_norm;
 pub mod dropout;
+pub mod gather;
 pub mod isa;
 pub mod loops;
 pub mod math;
