@@ -15,7 +15,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
-use crate::ops::copy::Copy;
+use crate::ops::copy::{Cast, Copy};
 use crate::shape::Shape;
 use crate::view::{Meta, View};
 
@@ -33,12 +33,9 @@ fn representable(engine: &Engine, view: View) -> Result<View> {
     if view.meta.dtype != DType::BFloat16 {
         return Ok(view);
     }
-    let made = engine.submit(engine.turn(), &to_float32(), smallvec![view])?;
+    let made =
+        engine.submit(engine.turn(), &Cast { dtype: DType::Float32 }.into(), smallvec![view])?;
     Ok(made[0].clone())
-}
-
-fn to_float32() -> crate::ops::Kind {
-    serde_json::from_value(serde_json::json!({"op": "cast", "dtype": "float32"})).expect("cast")
 }
 
 /// A host address that may cross to another thread while Python's lock is released.

@@ -7,6 +7,8 @@ use super::attrs;
 use super::tensor::{self, Handle};
 use crate::device::cpu;
 use crate::engine::{self, Engine, Inputs, Outputs, Turn};
+use crate::error::Error;
+use crate::ops::unary::Saves;
 use crate::ops::{Kind, View};
 
 /// Operations on fewer bytes than this run without releasing Python's lock: giving it away and
@@ -129,6 +131,22 @@ fn not_a_tensor(object: &Bound<'_, PyAny>) -> PyErr {
     pyo3::exceptions::PyTypeError::new_err(format!("operation: got a {kind}, want a Tensor"))
 }
 
+/// Which tensor the gradient of a function of one tensor is computed from, besides that of its
+/// result: its input `x`, its result `y`, or None.
+#[pyfunction]
+fn unary_saves(op: &Op) -> PyResult<Option<&'static str>> {
+    let Kind::Unary(unary) = &op.kind else {
+        let want = "a function of one tensor, element by element";
+        return Err(Error::value("unary_saves", op.kind.family().name(), want).into());
+    };
+    Ok(match unary.f.saves() {
+        Saves::Input => Some("x"),
+        Saves::Output => Some("y"),
+        Saves::Nothing => None,
+    })
+}
+
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Op>()
+    module.add_class::<Op>()?;
+    module.add_function(wrap_pyfunction!(unary_saves, module)?)
 }
