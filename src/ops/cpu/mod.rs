@@ -1,5 +1,6 @@
 //! Loops and portable kernels of the CPU.
 
+pub mod access;
 pub mod batch_norm;
 pub mod dropout;
 pub mod gather;

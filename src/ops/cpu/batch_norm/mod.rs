@@ -11,10 +11,11 @@ mod tiles;
 
 use std::sync::Arc;
 
+use super::access::{Access, Run};
 use super::space;
-use super::wide::Float;
+use super::tile::Sum;
+use super::wide::Wide;
 use crate::device::team;
-use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::ops::{Io, Kernel, Meta, Width, kernel};
 use passes::{Gradient, Normalize, Out, Pass, Scale, map, sum};
@@ -39,27 +40,36 @@ impl Plan {
         Plan { tiles, parts, eps, steps: [0, 1, 2, 3, 4].map(step) }
     }
 
-    fn pass<'a>(&'a self, io: &'a Io<'a>, x: usize, dy: usize) -> Pass<'a> {
-        Pass { tiles: &self.tiles, parts: self.parts, io, x, dy }
+    fn pass<'a, A>(
+        &'a self,
+        access: Access<A>,
+        io: &'a Io<'a>,
+        x: usize,
+        dy: usize,
+    ) -> Pass<'a, A> {
+        Pass { access, tiles: &self.tiles, parts: self.parts, io, x, dy }
     }
 
     /// Bytes of the sums, and of the coefficients behind them.
-    fn space<T: Float>(&self) -> [usize; 2] {
+    fn space<A: Sum>(&self) -> [usize; 2] {
         let channels = self.tiles.channels;
         let sums = space::bytes::<f64>([2 * self.tiles.chunks * channels]);
-        [sums, space::bytes::<T::Wide>([channels; 4])]
+        [sums, space::bytes::<A>([channels; 4])]
     }
 
     /// Element `c` of input `i`, which has one a channel.
-    fn parameter<T: Float>(&self, io: &Io, i: usize, c: usize) -> f64 {
-        // SAFETY: the input has an element for each channel, of the type that T computes in.
-        unsafe { *io.input::<T::Wide>(i).offset(c as isize * self.steps[i]) }.to_f64()
+    fn parameter<A: Sum>(&self, io: &Io, i: usize, c: usize) -> f64 {
+        // SAFETY: the input has an element for each channel, of the type that x computes in.
+        unsafe { *io.input::<A>(i).offset(c as isize * self.steps[i]) }.to_f64()
     }
 
     /// The first element of a channel of input 0, from which deviations are taken.
-    fn pivot<T: Float>(&self, io: &Io, c: usize) -> f64 {
+    fn pivot<A: Sum>(&self, access: Access<A>, io: &Io, c: usize) -> f64 {
+        let (run, mut first) =
+            (Run { start: self.tiles.first(c), step: 0, length: 1 }, [A::LOWEST]);
         // SAFETY: input 0 has elements in each channel.
-        let first = unsafe { *io.input::<T>(0).offset(self.tiles.first(c)) }.to_f64();
+        unsafe { access.copy(io.input(0), run, &mut first) };
+        let first = first[0].to_f64();
         if first.is_finite() { first } else { 0.0 }
     }
 
@@ -72,21 +82,21 @@ impl Plan {
     }
 
     /// Computes each channel's four coefficients.
-    fn coefficients<'a, T: Float>(
+    fn coefficients<'a, A: Sum>(
         &self,
         io: &Io<'a>,
         of: impl Fn(usize) -> [f64; 4] + Sync,
-    ) -> Result<[&'a [T::Wide]; 4]> {
+    ) -> Result<[&'a [A]; 4]> {
         let channels = self.tiles.channels;
         // SAFETY: the coefficients stand behind the sums.
         let arrays = unsafe {
-            let at = io.scratch::<u8>().add(self.space::<T>()[0]);
-            space::arrays::<T::Wide, 4>(at, [channels; 4])
+            let at = io.scratch::<u8>().add(self.space::<A>()[0]);
+            space::arrays::<A, 4>(at, [channels; 4])
         };
         let out = arrays.map(|array| Out(array.as_mut_ptr()));
         team::parallel(self.parts, &|part| {
             for c in team::share(channels, 1, self.parts, part) {
-                let values = of(c).map(T::Wide::from_f64);
+                let values = of(c).map(A::from_f64);
                 // SAFETY: each channel is one part's.
                 out.into_iter().zip(values).for_each(|(out, value)| unsafe { out.set(c, value) });
             }
@@ -106,34 +116,34 @@ fn not_float(io: &[&Meta]) -> Result<Arc<dyn Kernel>> {
 /// [`Error::DType`] for types that are not floats.
 pub fn forward(eps: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new([io[0], io[0], io[3]], &io[..3], eps, width);
-    crate::dispatch!(float io[0].dtype, T => Ok(prepare_forward::<T>(plan)), else => not_float(io))
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare_forward(plan, Access::of::<T>())), else => not_float(io))
 }
 
-fn prepare_forward<T: Float>(plan: Plan) -> Arc<dyn Kernel> {
-    kernel(plan.space::<T>().iter().sum(), move |io| {
-        let (pass, n) = (plan.pass(io, 0, 0), plan.tiles.rows() as f64);
+fn prepare_forward<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Kernel> {
+    kernel(plan.space::<A>().iter().sum(), move |io| {
+        let (pass, n) = (plan.pass(access, io, 0, 0), plan.tiles.rows() as f64);
         let sums = Out(io.scratch::<f64>());
         // SAFETY: the work space starts with the sums.
-        unsafe { sum::<T, false>(pass, sums, |c| plan.pivot::<T>(io, c)) }?;
-        let coefficients = plan.coefficients::<T>(io, |c| {
-            let (pivot, [first, second]) = (plan.pivot::<T>(io, c), plan.totals(io, c));
+        unsafe { sum::<A, false>(pass, sums, |c| plan.pivot(access, io, c)) }?;
+        let coefficients = plan.coefficients::<A>(io, |c| {
+            let (pivot, [first, second]) = (plan.pivot(access, io, c), plan.totals(io, c));
             let mean = pivot + first / n;
             let var = (second - first * (first / n)) / n;
             let var = if var < 0.0 { 0.0 } else { var };
-            let scale = plan.parameter::<T>(io, 1, c) / (var + plan.eps).sqrt();
-            let rounded = T::Wide::from_f64(mean);
+            let scale = plan.parameter::<A>(io, 1, c) / (var + plan.eps).sqrt();
+            let rounded = A::from_f64(mean);
             // SAFETY: outputs 1 and 2 have an element for each channel, side by side.
             unsafe {
-                Out(io.output::<T::Wide>(1)).set(c, rounded);
-                Out(io.output::<T::Wide>(2)).set(c, T::Wide::from_f64(var));
+                Out(io.output::<A>(1)).set(c, rounded);
+                Out(io.output::<A>(2)).set(c, A::from_f64(var));
             }
             // What rounding took from the mean is given back by the shift.
             let lost = (rounded.to_f64() - mean) * scale;
             let lost = if lost.is_finite() { lost } else { 0.0 };
-            [mean, scale, plan.parameter::<T>(io, 2, c) + lost, 0.0]
+            [mean, scale, plan.parameter::<A>(io, 2, c) + lost, 0.0]
         })?;
         // SAFETY: the tensors are those that the plan was made for.
-        unsafe { map::<T, Normalize>(pass, coefficients) }
+        unsafe { map::<A, Normalize>(pass, coefficients) }
     })
 }
 
@@ -143,17 +153,17 @@ fn prepare_forward<T: Float>(plan: Plan) -> Arc<dyn Kernel> {
 /// As [`forward`].
 pub fn inference(eps: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new([io[0], io[0], io[5]], &io[..5], eps, width);
-    crate::dispatch!(float io[0].dtype, T => Ok(prepare_inference::<T>(plan)), else => not_float(io))
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare_inference(plan, Access::of::<T>())), else => not_float(io))
 }
 
-fn prepare_inference<T: Float>(plan: Plan) -> Arc<dyn Kernel> {
-    kernel(plan.space::<T>().iter().sum(), move |io| {
-        let coefficients = plan.coefficients::<T>(io, |c| {
-            let [scale, bias, mean, var] = [1, 2, 3, 4].map(|i| plan.parameter::<T>(io, i, c));
+fn prepare_inference<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Kernel> {
+    kernel(plan.space::<A>().iter().sum(), move |io| {
+        let coefficients = plan.coefficients::<A>(io, |c| {
+            let [scale, bias, mean, var] = [1, 2, 3, 4].map(|i| plan.parameter::<A>(io, i, c));
             [mean, scale / (var + plan.eps).sqrt(), bias, 0.0]
         })?;
         // SAFETY: the tensors are those that the plan was made for.
-        unsafe { map::<T, Normalize>(plan.pass(io, 0, 0), coefficients) }
+        unsafe { map::<A, Normalize>(plan.pass(access, io, 0, 0), coefficients) }
     })
 }
 
@@ -164,24 +174,28 @@ fn prepare_inference<T: Float>(plan: Plan) -> Arc<dyn Kernel> {
 /// As [`forward`].
 pub fn gradient(eps: f64, constant: bool, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new([io[1], io[0], io[5]], &io[..5], eps, width);
-    crate::dispatch!(float io[0].dtype, T => Ok(prepare_gradient::<T>(plan, constant)),
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare_gradient(plan, Access::of::<T>(), constant)),
         else => not_float(io))
 }
 
-fn prepare_gradient<T: Float>(plan: Plan, constant: bool) -> Arc<dyn Kernel> {
-    kernel(plan.space::<T>().iter().sum(), move |io| {
-        let (pass, n) = (plan.pass(io, 1, 0), plan.tiles.rows() as f64);
+fn prepare_gradient<A: Wide + Sum>(
+    plan: Plan,
+    access: Access<A>,
+    constant: bool,
+) -> Arc<dyn Kernel> {
+    kernel(plan.space::<A>().iter().sum(), move |io| {
+        let (pass, n) = (plan.pass(access, io, 1, 0), plan.tiles.rows() as f64);
         let sums = Out(io.scratch::<f64>());
         // SAFETY: the work space starts with the sums.
-        unsafe { sum::<T, true>(pass, sums, |c| plan.parameter::<T>(io, 3, c)) }?;
-        let coefficients = plan.coefficients::<T>(io, |c| {
-            let [scale, mean, var] = [2, 3, 4].map(|i| plan.parameter::<T>(io, i, c));
+        unsafe { sum::<A, true>(pass, sums, |c| plan.parameter::<A>(io, 3, c)) }?;
+        let coefficients = plan.coefficients::<A>(io, |c| {
+            let [scale, mean, var] = [2, 3, 4].map(|i| plan.parameter::<A>(io, i, c));
             let [of_dy, of_product] = plan.totals(io, c);
             let inverse = 1.0 / (var + plan.eps).sqrt();
             // SAFETY: outputs 1 and 2 have an element for each channel, side by side.
             unsafe {
-                Out(io.output::<T::Wide>(1)).set(c, T::Wide::from_f64(of_product * inverse));
-                Out(io.output::<T::Wide>(2)).set(c, T::Wide::from_f64(of_dy));
+                Out(io.output::<A>(1)).set(c, A::from_f64(of_product * inverse));
+                Out(io.output::<A>(2)).set(c, A::from_f64(of_dy));
             }
             let scale = scale * inverse;
             let slope = -scale * inverse * inverse * of_product / n;
@@ -190,9 +204,9 @@ fn prepare_gradient<T: Float>(plan: Plan, constant: bool) -> Arc<dyn Kernel> {
         // SAFETY: the tensors are those that the plan was made for.
         unsafe {
             if constant {
-                map::<T, Scale>(pass, coefficients)
+                map::<A, Scale>(pass, coefficients)
             } else {
-                map::<T, Gradient>(pass, coefficients)
+                map::<A, Gradient>(pass, coefficients)
             }
         }
     })

@@ -3,17 +3,19 @@
 
 use std::marker::PhantomData;
 
+use super::super::access::Access;
 use super::super::isa::{self, Body, Isa, Level};
-use super::super::wide::{Float, Wide, gather, scatter};
-use super::tiles::{LANES, Piece, Tile, Tiles};
+use super::super::tile::Sum;
+use super::super::wide::Wide;
+use super::tiles::{LANES, Tile, Tiles};
 use crate::device::team;
-use crate::dtype::Element;
 use crate::error::Result;
 use crate::ops::Io;
 
 /// The tensors of a pass: x (or what stands for it) and dy among the inputs.
 #[derive(Clone, Copy)]
-pub struct Pass<'a> {
+pub struct Pass<'a, A> {
+    pub access: Access<A>,
     pub tiles: &'a Tiles,
     pub parts: usize,
     pub io: &'a Io<'a>,
@@ -22,7 +24,10 @@ pub struct Pass<'a> {
 }
 
 /// Runs a piece of work for every tile.
-fn for_tiles<B: Body<Output = ()>>(pass: Pass, make: impl Fn(Tile) -> B + Sync) -> Result<()> {
+fn for_tiles<A: Sum, B: Body<Output = ()>>(
+    pass: Pass<A>,
+    make: impl Fn(Tile) -> B + Sync,
+) -> Result<()> {
     let count = pass.tiles.count();
     team::parallel(pass.parts, &|part| {
         for index in team::share(count, 1, pass.parts, part) {
@@ -37,13 +42,13 @@ fn for_tiles<B: Body<Output = ()>>(pass: Pass, make: impl Fn(Tile) -> B + Sync) 
 ///
 /// # Safety
 /// The inputs have the metas that the tiles were made for; `sums` addresses as many float64.
-pub unsafe fn sum<T: Float, const GRADIENT: bool>(
-    pass: Pass,
+pub unsafe fn sum<A: Sum, const GRADIENT: bool>(
+    pass: Pass<A>,
     sums: Out<f64>,
     centre: impl Fn(usize) -> f64 + Sync,
 ) -> Result<()> {
     let centre = &centre;
-    for_tiles(pass, |tile| Sum::<T, _, GRADIENT> { pass, tile, sums, centre, types: PhantomData })
+    for_tiles(pass, |tile| SumTile::<A, _, GRADIENT> { pass, tile, sums, centre })
 }
 
 /// An address that parts write to, each in places of its own.
@@ -72,29 +77,28 @@ impl<A> Out<A> {
     }
 }
 
-struct Sum<'a, T, F, const GRADIENT: bool> {
-    pass: Pass<'a>,
+struct SumTile<'a, A, F, const GRADIENT: bool> {
+    pass: Pass<'a, A>,
     tile: Tile,
     sums: Out<f64>,
     centre: &'a F,
-    types: PhantomData<T>,
 }
 
-impl<T: Float, F: Fn(usize) -> f64, const GRADIENT: bool> Body for Sum<'_, T, F, GRADIENT> {
+impl<A: Sum, F: Fn(usize) -> f64, const GRADIENT: bool> Body for SumTile<'_, A, F, GRADIENT> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Level>(self) {
-        let Pass { tiles, io, x, dy, .. } = self.pass;
+        let Pass { access, tiles, io, x, dy, .. } = self.pass;
         let (mut centres, mut sums) = ([0.0; LANES], [[0.0; LANES]; 2]);
-        let mut buffers = [[T::Wide::default(); LANES]; 2];
+        let mut buffers = [[A::default(); LANES]; 2];
         tiles.spread(&self.tile, &mut centres, self.centre);
         tiles.pieces(&self.tile, |piece| {
             let [for_x, for_dy] = &mut buffers;
             // SAFETY: the pieces lie in the inputs, of which dy is read where it matters.
             let (x, dy) = unsafe {
-                let x = load(io.input::<T>(x), piece, 0, for_x);
-                (x, if GRADIENT { load(io.input::<T>(dy), piece, 1, for_dy) } else { x })
+                let x = access.read(io.input(x), piece.run(0), for_x);
+                (x, if GRADIENT { access.read(io.input(dy), piece.run(1), for_dy) } else { x })
             };
             let [first, second] = &mut sums;
             let lanes = first.iter_mut().zip(second).zip(&centres);
@@ -112,28 +116,6 @@ impl<T: Float, F: Fn(usize) -> f64, const GRADIENT: bool> Body for Sum<'_, T, F,
             tiles.collect(&self.tile, lanes, |c, sum| unsafe { self.sums.set(row + c, sum) });
         }
     }
-}
-
-/// A piece of its tensor `which`: where it lies if it can be read there, else in `buffer`.
-///
-/// # Safety
-/// It lies in the tensor that `at` addresses, and can be read.
-#[inline(always)]
-unsafe fn load<T: Float>(
-    at: *const T,
-    piece: Piece,
-    which: usize,
-    buffer: &mut [T::Wide; LANES],
-) -> &[T::Wide] {
-    let (step, length) = (piece.steps[which], piece.length);
-    let at = at.wrapping_offset(piece.starts[which]);
-    if T::IS_WIDE && step == 1 {
-        // SAFETY: by the caller's promise; a wide type is its own wide type.
-        return unsafe { std::slice::from_raw_parts(at.cast(), length) };
-    }
-    // SAFETY: by the caller's promise.
-    unsafe { gather(at, step, &mut buffer[..length]) };
-    &buffer[..length]
 }
 
 /// What is computed for each element.
@@ -181,28 +163,28 @@ impl Formula for Scale {
 ///
 /// # Safety
 /// The tensors have the metas that the tiles were made for.
-pub unsafe fn map<T: Float, F: Formula + Send + Sync>(
-    pass: Pass,
-    coefficients: [&[T::Wide]; 4],
+pub unsafe fn map<A: Wide + Sum, F: Formula + Send + Sync>(
+    pass: Pass<A>,
+    coefficients: [&[A]; 4],
 ) -> Result<()> {
-    for_tiles(pass, |tile| Map::<T, F> { pass, tile, coefficients, formula: PhantomData })
+    for_tiles(pass, |tile| Map::<A, F> { pass, tile, coefficients, formula: PhantomData })
 }
 
-struct Map<'a, T: Float, F> {
-    pass: Pass<'a>,
+struct Map<'a, A, F> {
+    pass: Pass<'a, A>,
     tile: Tile,
-    coefficients: [&'a [T::Wide]; 4],
+    coefficients: [&'a [A]; 4],
     formula: PhantomData<F>,
 }
 
-impl<T: Float, F: Formula> Body for Map<'_, T, F> {
+impl<A: Wide + Sum, F: Formula> Body for Map<'_, A, F> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Level>(self) {
-        let Pass { tiles, io, x, dy, .. } = self.pass;
-        let mut lanes = [[T::Wide::default(); LANES]; 4];
-        let mut buffers = [[T::Wide::default(); LANES]; 3];
+        let Pass { access, tiles, io, x, dy, .. } = self.pass;
+        let mut lanes = [[A::default(); LANES]; 4];
+        let mut buffers = [[A::default(); LANES]; 3];
         for (lanes, values) in lanes.iter_mut().zip(self.coefficients) {
             tiles.spread(&self.tile, lanes, |c| values[c]);
         }
@@ -212,10 +194,11 @@ impl<T: Float, F: Formula> Body for Map<'_, T, F> {
             // SAFETY: the pieces lie in the tensors; a formula that does not read an input gets
             // the other one.
             unsafe {
-                let x = if reads_x { load(io.input::<T>(x), piece, 0, for_x) } else { &[] };
-                let dy = if reads_dy { load(io.input::<T>(dy), piece, 1, for_dy) } else { x };
+                let x = if reads_x { access.read(io.input(x), piece.run(0), for_x) } else { &[] };
+                let dy = if reads_dy { access.read(io.input(dy), piece.run(1), for_dy) } else { x };
                 let x = if reads_x { x } else { dy };
-                store(io.output::<T>(0), piece, to, |to| formula::<F, _>(to, x, dy, &lanes));
+                access
+                    .write(io.output(0), piece.run(2), to, |to| formula::<F, _>(to, x, dy, &lanes));
             }
         });
     }
@@ -229,26 +212,4 @@ fn formula<F: Formula, A: Wide>(to: &mut [A], x: &[A], dy: &[A], lanes: &[[A; LA
     for i in 0..n {
         to[i] = F::of(x[i], dy[i], [a[i], b[i], c[i], d[i]]);
     }
-}
-
-/// Has `fill` write a piece of the result: where it belongs if that can be, else from `buffer`.
-///
-/// # Safety
-/// It lies in the tensor that `at` addresses, and nobody else accesses it.
-#[inline(always)]
-unsafe fn store<T: Float>(
-    at: *mut T,
-    piece: Piece,
-    buffer: &mut [T::Wide; LANES],
-    fill: impl FnOnce(&mut [T::Wide]),
-) {
-    let (step, length) = (piece.steps[2], piece.length);
-    let at = at.wrapping_offset(piece.starts[2]);
-    if T::IS_WIDE && step == 1 {
-        // SAFETY: by the caller's promise; a wide type is its own wide type.
-        return fill(unsafe { std::slice::from_raw_parts_mut(at.cast(), length) });
-    }
-    fill(&mut buffer[..length]);
-    // SAFETY: by the caller's promise.
-    unsafe { scatter(&buffer[..length], at, step) };
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::access::Run;
 use super::super::walk::{self, Walk};
 use crate::ops::Meta;
 
@@ -38,9 +39,17 @@ pub struct Tile {
 /// Elements in one run of memory: where it starts, and its step.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    pub starts: [isize; 3],
-    pub steps: [isize; 3],
-    pub length: usize,
+    starts: [isize; 3],
+    steps: [isize; 3],
+    length: usize,
+}
+
+impl Piece {
+    /// Where it lies in one of the tensors.
+    #[inline(always)]
+    pub fn run(&self, tensor: usize) -> Run {
+        Run { start: self.starts[tensor], step: self.steps[tensor], length: self.length }
+    }
 }
 
 impl Tiles {

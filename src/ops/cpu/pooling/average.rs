@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use super::super::access::Access;
 use super::super::isa::{self, Body, Isa, Level};
 use super::super::space;
-use super::super::wide::{Float, Wide};
-use super::max::Pooled;
+use super::super::tile::Sum;
+use super::super::wide::Wide;
 use super::{Plan, Windows};
 use crate::device::team;
-use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::ops::{Io, Kernel, Meta, Width, kernel};
 
@@ -51,7 +51,7 @@ pub fn average(
 ) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new(windows, io[0], io[1], width);
     let counts = Counts::new(&windows, include_padding);
-    crate::dispatch!(float io[0].dtype, T => Ok(prepare::<T>(plan, counts, true)),
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare(plan, counts, Access::of::<T>(), true)),
         else => Err(Error::dtype("avg_pool2d", [io[0].dtype], "a float dtype")))
 }
 
@@ -67,18 +67,23 @@ pub fn average_grad(
 ) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new(windows, io[0], io[1], width);
     let counts = Counts::new(&windows, include_padding);
-    crate::dispatch!(float io[0].dtype, T => Ok(prepare::<T>(plan, counts, false)),
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare(plan, counts, Access::of::<T>(), false)),
         else => Err(Error::dtype("avg_pool2d_grad", [io[0].dtype], "a float dtype")))
 }
 
-fn prepare<T: Pooled>(plan: Plan, counts: Counts, forward: bool) -> Arc<dyn Kernel> {
+fn prepare<A: Wide + Sum>(
+    plan: Plan,
+    counts: Counts,
+    access: Access<A>,
+    forward: bool,
+) -> Arc<dyn Kernel> {
     let lengths = [plan.from.len(), plan.to.len(), plan.to.len()];
-    let own = space::bytes::<<T as Float>::Wide>(lengths);
+    let own = space::bytes::<A>(lengths);
     kernel(plan.parts * own, move |io| {
         team::parallel(plan.parts, &|part| {
             // SAFETY: each part has its own work space.
             let space = unsafe { space::arrays(io.scratch::<u8>().add(part * own), lengths) };
-            let rows = RowsOf::<T> { plan: &plan, counts: &counts, io, part, space };
+            let rows = RowsOf { plan: &plan, access, counts: &counts, io, part, space };
             match forward {
                 true => isa::run(Isa::active(), Forward(rows)),
                 false => isa::run(Isa::active(), Backward(rows)),
@@ -87,34 +92,35 @@ fn prepare<T: Pooled>(plan: Plan, counts: Counts, forward: bool) -> Arc<dyn Kern
     })
 }
 
-struct RowsOf<'a, T: Float> {
+struct RowsOf<'a, A> {
     plan: &'a Plan,
+    access: Access<A>,
     counts: &'a Counts,
     io: &'a Io<'a>,
     part: usize,
     /// A row of the input, one of the output, and one of sums on the way to it.
-    space: [&'a mut [T::Wide]; 3],
+    space: [&'a mut [A]; 3],
 }
 
-struct Forward<'a, T: Float>(RowsOf<'a, T>);
+struct Forward<'a, A>(RowsOf<'a, A>);
 
-impl<T: Pooled> Body for Forward<'_, T> {
+impl<A: Wide + Sum> Body for Forward<'_, A> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Level>(self) {
-        let RowsOf { plan, counts, io, part, space: [seen, total, partial] } = self.0;
+        let RowsOf { plan, access, counts, io, part, space: [seen, total, partial] } = self.0;
         let (windows, lanes) = (&plan.windows, plan.to.lanes());
         let is_long = windows.kernel[1] > LONG;
         for (plane, row) in plan.rows(part) {
-            total.fill(Element::from_i64(0));
+            total.fill(A::default());
             for down in windows.taps(0, row) {
                 let image_row = (plane, plan.image_row(row, down));
                 // SAFETY: input 0 is the image.
-                let seen = unsafe { plan.from.read(io.input::<T>(0), image_row, seen) };
+                let seen = unsafe { plan.from.read(access, io.input(0), image_row, seen) };
                 let sums = if is_long { &mut *partial } else { &mut *total };
                 if is_long {
-                    sums.fill(Element::from_i64(0));
+                    sums.fill(A::default());
                 }
                 for right in 0..windows.kernel[1] {
                     windows.seen(right, lanes, |at, first, step| {
@@ -127,25 +133,25 @@ impl<T: Pooled> Body for Forward<'_, T> {
             }
             counts.divide(row, lanes, total);
             // SAFETY: output 0 is the result, and the row is this part's.
-            unsafe { plan.to.write(io.output::<T>(0), (plane, row), total) };
+            unsafe { plan.to.write(access, io.output(0), (plane, row), total) };
         }
     }
 }
 
-struct Backward<'a, T: Float>(RowsOf<'a, T>);
+struct Backward<'a, A>(RowsOf<'a, A>);
 
-impl<T: Pooled> Body for Backward<'_, T> {
+impl<A: Wide + Sum> Body for Backward<'_, A> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Level>(self) {
-        let RowsOf { plan, counts, io, part, space: [buffer, dx, _] } = self.0;
+        let RowsOf { plan, access, counts, io, part, space: [buffer, dx, _] } = self.0;
         let (windows, lanes) = (&plan.windows, plan.to.lanes());
         for (plane, row) in plan.rows(part) {
-            dx.fill(Element::from_i64(0));
+            dx.fill(A::default());
             for window in windows.covering(0, row) {
                 // SAFETY: input 0 is dy.
-                unsafe { plan.from.copy(io.input::<T>(0), (plane, window), buffer) };
+                unsafe { plan.from.copy(access, io.input(0), (plane, window), buffer) };
                 counts.divide(window, lanes, buffer);
                 for right in 0..windows.kernel[1] {
                     windows.seen(right, lanes, |at, first, step| {
@@ -154,7 +160,7 @@ impl<T: Pooled> Body for Backward<'_, T> {
                 }
             }
             // SAFETY: output 0 is the gradient, and the row is this part's.
-            unsafe { plan.to.write(io.output::<T>(0), (plane, row), dx) };
+            unsafe { plan.to.write(access, io.output(0), (plane, row), dx) };
         }
     }
 }

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use super::super::access::Access;
 use super::super::isa::{self, Body, Isa, Level};
 use super::super::space;
-use super::super::tile::{Factor, Sum};
-use super::super::wide::{Float, Wide};
+use super::super::tile::Sum;
+use super::super::wide::Wide;
 use super::rows::Rows;
 use super::{Plan, Windows};
 use crate::device::team;
@@ -20,12 +21,12 @@ use crate::ops::{Io, Kernel, Meta, Width, kernel};
 pub fn max(windows: Windows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new(windows, io[0], io[1], width);
     let index = Rows::new(io[2], plan.all_channels);
-    crate::dispatch!(number io[0].dtype, T => Ok(forward::<T>(plan, index)), else => Err(Error::dtype("max_pool2d", [io[0].dtype], "a float or integer dtype")))
+    crate::dispatch!(number io[0].dtype, T => Ok(forward(plan, index, Access::of::<T>())), else => Err(Error::dtype("max_pool2d", [io[0].dtype], "a float or integer dtype")))
 }
 
-fn forward<T: Factor>(plan: Plan, index_rows: Rows) -> Arc<dyn Kernel> {
+fn forward<A: Sum>(plan: Plan, index_rows: Rows, access: Access<A>) -> Arc<dyn Kernel> {
     let lengths = [plan.from.len(), plan.to.len(), plan.to.len()];
-    let space = space::bytes::<T::Sum>([lengths[0], lengths[1]]);
+    let space = space::bytes::<A>([lengths[0], lengths[1]]);
     let own = space + space::bytes::<i32>([lengths[2]]);
     kernel(plan.parts * own, move |io| {
         team::parallel(plan.parts, &|part| {
@@ -37,35 +38,36 @@ fn forward<T: Factor>(plan: Plan, index_rows: Rows) -> Arc<dyn Kernel> {
                 (seen, best, index)
             };
             let (plan, index_rows) = (&plan, &index_rows);
-            let rows = Forward::<T> { plan, index_rows, io, part, seen, best, index };
+            let rows = Forward { plan, access, index_rows, io, part, seen, best, index };
             isa::run(Isa::active(), rows);
         })
     })
 }
 
-struct Forward<'a, T: Factor> {
+struct Forward<'a, A> {
     plan: &'a Plan,
+    access: Access<A>,
     index_rows: &'a Rows,
     io: &'a Io<'a>,
     part: usize,
-    seen: &'a mut [T::Sum],
-    best: &'a mut [T::Sum],
+    seen: &'a mut [A],
+    best: &'a mut [A],
     index: &'a mut [i32],
 }
 
-impl<T: Factor> Body for Forward<'_, T> {
+impl<A: Sum> Body for Forward<'_, A> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Level>(self) {
-        let Forward { plan, index_rows, io, part, seen, best, index } = self;
+        let Forward { plan, access, index_rows, io, part, seen, best, index } = self;
         for (plane, row) in plan.rows(part) {
-            best.fill(T::Sum::LOWEST);
+            best.fill(A::LOWEST);
             index.fill(-1);
             for down in plan.windows.taps(0, row) {
                 let image_row = (plane, plan.image_row(row, down));
                 // SAFETY: input 0 is the image.
-                let seen = unsafe { plan.from.read(io.input::<T>(0), image_row, seen) };
+                let seen = unsafe { plan.from.read(access, io.input(0), image_row, seen) };
                 for right in 0..plan.windows.kernel[1] {
                     let tap = (down * plan.windows.kernel[1] + right) as i32;
                     plan.windows.seen(right, plan.to.lanes(), |at, first, step| {
@@ -76,7 +78,7 @@ impl<T: Factor> Body for Forward<'_, T> {
             }
             // SAFETY: outputs 0 and 1 are y and the index, and the row is this part's.
             unsafe {
-                plan.to.write(io.output::<T>(0), (plane, row), best);
+                plan.to.write(access, io.output(0), (plane, row), best);
                 index_rows.write_index(io, (plane, row), index);
             }
         }
@@ -108,12 +110,12 @@ fn raise<S: Sum>(best: &mut [S], index: &mut [i32], seen: &[S], step: usize, tap
 pub fn max_grad(windows: Windows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new(windows, io[0], io[2], width);
     let index = Rows::new(io[1], plan.all_channels);
-    crate::dispatch!(float io[0].dtype, T => Ok(backward::<T>(plan, index)), else => Err(Error::dtype("max_pool2d_grad", [io[0].dtype], "a float dtype")))
+    crate::dispatch!(float io[0].dtype, T => Ok(backward(plan, index, Access::of::<T>())), else => Err(Error::dtype("max_pool2d_grad", [io[0].dtype], "a float dtype")))
 }
 
-fn backward<T: Pooled>(plan: Plan, index_rows: Rows) -> Arc<dyn Kernel> {
+fn backward<A: Wide + Sum>(plan: Plan, index_rows: Rows, access: Access<A>) -> Arc<dyn Kernel> {
     let lengths = [plan.from.len(), plan.to.len(), index_rows.len()];
-    let space = space::bytes::<<T as Float>::Wide>([lengths[0], lengths[1]]);
+    let space = space::bytes::<A>([lengths[0], lengths[1]]);
     let own = space + space::bytes::<i32>([lengths[2]]);
     kernel(plan.parts * own, move |io| {
         team::parallel(plan.parts, &|part| {
@@ -125,35 +127,36 @@ fn backward<T: Pooled>(plan: Plan, index_rows: Rows) -> Arc<dyn Kernel> {
                 (dy, dx, index)
             };
             let (plan, index_rows) = (&plan, &index_rows);
-            let rows = Backward::<T> { plan, index_rows, io, part, dy, dx, index };
+            let rows = Backward { plan, access, index_rows, io, part, dy, dx, index };
             isa::run(Isa::active(), rows);
         })
     })
 }
 
-struct Backward<'a, T: Float> {
+struct Backward<'a, A> {
     plan: &'a Plan,
+    access: Access<A>,
     index_rows: &'a Rows,
     io: &'a Io<'a>,
     part: usize,
-    dy: &'a mut [T::Wide],
-    dx: &'a mut [T::Wide],
+    dy: &'a mut [A],
+    dx: &'a mut [A],
     index: &'a mut [i32],
 }
 
-impl<T: Pooled> Body for Backward<'_, T> {
+impl<A: Wide + Sum> Body for Backward<'_, A> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Level>(self) {
-        let Backward { plan, index_rows, io, part, dy, dx, index } = self;
+        let Backward { plan, access, index_rows, io, part, dy, dx, index } = self;
         for (plane, row) in plan.rows(part) {
             dx.fill(Default::default());
             for window in plan.windows.covering(0, row) {
                 // SAFETY: inputs 0 and 1 are dy and the index.
                 let dy = unsafe {
                     index_rows.read_index(io, (plane, window), index);
-                    plan.from.read(io.input::<T>(0), (plane, window), dy)
+                    plan.from.read(access, io.input(0), (plane, window), dy)
                 };
                 let down = row + plan.windows.padding[0] - window * plan.windows.stride[0];
                 for right in 0..plan.windows.kernel[1] {
@@ -165,7 +168,7 @@ impl<T: Pooled> Body for Backward<'_, T> {
                 }
             }
             // SAFETY: output 0 is the gradient, and the row is this part's.
-            unsafe { plan.to.write(io.output::<T>(0), (plane, row), dx) };
+            unsafe { plan.to.write(access, io.output(0), (plane, row), dx) };
         }
     }
 }
@@ -183,7 +186,3 @@ fn add_where<A: Wide>(dx: &mut [A], step: usize, dy: &[A], index: &[i32], tap: i
         dx.iter_mut().step_by(step).zip(from).for_each(|(dx, (dy, i))| one(dx, *dy, *i));
     }
 }
-
-/// A float whose rows are read in the type that it computes in.
-pub trait Pooled: Float + Factor<Sum = <Self as Float>::Wide> {}
-impl<T: Float + Factor<Sum = <T as Float>::Wide>> Pooled for T {}

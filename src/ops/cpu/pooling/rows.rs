@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use super::super::tile::Factor;
+use super::super::access::{Access, Run};
+use super::super::tile::Sum;
 use crate::dtype::DType;
 use crate::ops::{Io, Meta};
 
@@ -115,7 +116,7 @@ impl Rows {
         images * self.channels / self.lanes.max(1)
     }
 
-    fn offset(&self, plane: usize, row: usize) -> isize {
+    fn offset(&self, (plane, row): (usize, usize)) -> isize {
         let [n, c, h, _] = self.strides;
         let each = (self.channels / self.lanes.max(1)).max(1);
         (plane / each) as isize * n + (plane % each) as isize * c + row as isize * h
@@ -139,20 +140,21 @@ impl Rows {
     /// # Safety
     /// `at` addresses the first element of such a tensor, which can be read.
     #[inline(always)]
-    pub unsafe fn read<'a, T: Factor>(
+    pub unsafe fn read<'a, A: Sum>(
         &self,
-        at: *const T,
-        (plane, row): (usize, usize),
-        buffer: &'a mut [T::Sum],
-    ) -> &'a [T::Sum] {
-        let at = at.wrapping_offset(self.offset(plane, row));
-        let (runs, _, length, step) = self.runs();
-        if T::IN_PLACE && runs == 1 && step == 1 {
-            // SAFETY: by the caller's promise; in place means that both types are one.
-            return unsafe { std::slice::from_raw_parts(at.cast(), length) };
+        access: Access<A>,
+        at: *const u8,
+        row: (usize, usize),
+        buffer: &'a mut [A],
+    ) -> &'a [A] {
+        let (start, (runs, _, length, step)) = (self.offset(row), self.runs());
+        // SAFETY: by the caller's promise.
+        unsafe {
+            if runs == 1 {
+                return access.read(at, Run { start, step, length }, buffer);
+            }
+            self.copy(access, at, row, buffer);
         }
-        // SAFETY: as above; the row starts where it starts.
-        unsafe { self.copy_runs(at, buffer) };
         &buffer[..self.len()]
     }
 
@@ -161,24 +163,18 @@ impl Rows {
     /// # Safety
     /// As for [`Rows::read`].
     #[inline(always)]
-    pub unsafe fn copy<T: Factor>(
+    pub unsafe fn copy<A: Sum>(
         &self,
-        at: *const T,
-        (plane, row): (usize, usize),
-        to: &mut [T::Sum],
+        access: Access<A>,
+        at: *const u8,
+        row: (usize, usize),
+        to: &mut [A],
     ) {
-        // SAFETY: by the caller's promise.
-        unsafe { self.copy_runs(at.wrapping_offset(self.offset(plane, row)), to) };
-    }
-
-    /// # Safety
-    /// `at` addresses the first element of a row, which can be read.
-    #[inline(always)]
-    unsafe fn copy_runs<T: Factor>(&self, at: *const T, to: &mut [T::Sum]) {
-        let (_, between, length, step) = self.runs();
-        for (i, run) in to[..self.len()].chunks_exact_mut(length.max(1)).enumerate() {
+        let (start, (_, between, length, step)) = (self.offset(row), self.runs());
+        for (i, to) in to[..self.len()].chunks_exact_mut(length.max(1)).enumerate() {
+            let run = Run { start: start + i as isize * between, step, length };
             // SAFETY: by the caller's promise.
-            unsafe { T::gather(at.wrapping_offset(i as isize * between), step, run) };
+            unsafe { access.copy(at, run, to) };
         }
     }
 
@@ -187,17 +183,18 @@ impl Rows {
     /// # Safety
     /// `at` addresses the first element of such a tensor, and nobody else accesses the row.
     #[inline(always)]
-    pub unsafe fn write<T: Factor>(
+    pub unsafe fn write<A: Sum>(
         &self,
-        at: *mut T,
-        (plane, row): (usize, usize),
-        from: &[T::Sum],
+        access: Access<A>,
+        at: *mut u8,
+        row: (usize, usize),
+        from: &[A],
     ) {
-        let at = at.wrapping_offset(self.offset(plane, row));
-        let (_, between, length, step) = self.runs();
-        for (i, run) in from[..self.len()].chunks_exact(length.max(1)).enumerate() {
+        let (start, (_, between, length, step)) = (self.offset(row), self.runs());
+        for (i, from) in from[..self.len()].chunks_exact(length.max(1)).enumerate() {
+            let run = Run { start: start + i as isize * between, step, length };
             // SAFETY: by the caller's promise.
-            unsafe { T::scatter(run, at.wrapping_offset(i as isize * between), step) };
+            unsafe { access.store(from, at, run) };
         }
     }
 
@@ -237,8 +234,8 @@ impl Rows {
 
     /// Calls `visit(i, place)` for each element of a row.
     #[inline(always)]
-    fn places(&self, (plane, row): (usize, usize), mut visit: impl FnMut(usize, isize)) {
-        let start = self.offset(plane, row);
+    fn places(&self, row: (usize, usize), mut visit: impl FnMut(usize, isize)) {
+        let start = self.offset(row);
         let (runs, between, length, step) = self.runs();
         for i in 0..runs {
             let start = start + i as isize * between;
