@@ -141,6 +141,7 @@ macro_rules! families {
 pub mod binary;
 pub mod conv;
 pub mod copy;
+pub mod cross_entropy;
 pub mod gemm;
 pub mod host;
 pub mod index;
@@ -150,6 +151,7 @@ pub mod pooling;
 pub mod random;
 pub mod reduce;
 pub mod select;
+pub mod softmax;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod unary;
@@ -158,6 +160,7 @@ families! {
     binary::Binary, binary::BinaryScalar,
     conv::Conv2d, conv::Conv2dGradInput, conv::Conv2dGradWeight,
     copy::Arange, copy::Cast, copy::Concat, copy::Copy, copy::Fill,
+    cross_entropy::SoftmaxCrossEntropy, cross_entropy::SoftmaxCrossEntropyGrad,
     gemm::Matmul,
     host::Host,
     index::Gather, index::GatherGrad,
@@ -168,6 +171,7 @@ families! {
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
     reduce::Reduce,
     select::Where,
+    softmax::Softmax, softmax::SoftmaxGrad,
     unary::Unary, unary::UnaryGrad,
 }
 

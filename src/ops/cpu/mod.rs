@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod batch_norm;
+pub mod cross_entropy;
 pub mod dropout;
 pub mod gather;
 pub mod isa;
@@ -20,6 +21,8 @@ pub mod random;
 pub mod reduce;
 pub mod reduce_fold;
 pub mod running_average;
+pub mod softmax;
+pub mod softmax_row;
 pub mod space;
 pub mod tile;
 pub mod update;

@@ -88,3 +88,50 @@ pub unsafe fn scatter<T: Float>(from: &[T::Wide], to: *mut T, stride: isize) {
         unsafe { *to.offset(i as isize * stride) = T::narrow(*from) };
     }
 }
+
+/// Reads and writes elements of a float dtype in the type that arithmetic on them is done in, so
+/// that code need not be compiled for each dtype.
+#[derive(Clone, Copy, Debug)]
+pub struct Port<W> {
+    load: unsafe fn(*const u8, isize, isize, &mut [W]),
+    store: unsafe fn(&[W], *mut u8, isize, isize),
+}
+
+impl<W> Port<W> {
+    /// The one of element type `T`.
+    pub fn of<T: Float<Wide = W>>() -> Self {
+        Port { load: load::<T>, store: store::<T> }
+    }
+
+    /// `to[i]` = the element `at + i * step` places after `from`.
+    ///
+    /// # Safety
+    /// All these elements can be read.
+    pub unsafe fn load(&self, from: *const u8, at: isize, step: isize, to: &mut [W]) {
+        // SAFETY: by the caller's promise.
+        unsafe { (self.load)(from, at, step, to) }
+    }
+
+    /// The element `at + i * step` places after `to` = `from[i]`.
+    ///
+    /// # Safety
+    /// All these elements can be written.
+    pub unsafe fn store(&self, from: &[W], to: *mut u8, at: isize, step: isize) {
+        // SAFETY: by the caller's promise.
+        unsafe { (self.store)(from, to, at, step) }
+    }
+}
+
+/// # Safety
+/// As [`Port::load`].
+unsafe fn load<T: Float>(from: *const u8, at: isize, step: isize, to: &mut [T::Wide]) {
+    // SAFETY: by the caller's promise.
+    unsafe { gather(from.cast::<T>().offset(at), step, to) }
+}
+
+/// # Safety
+/// As [`Port::store`].
+unsafe fn store<T: Float>(from: &[T::Wide], to: *mut u8, at: isize, step: isize) {
+    // SAFETY: by the caller's promise.
+    unsafe { scatter(from, to.cast::<T>().offset(at), step) }
+}

@@ -1,0 +1,125 @@
+//! Softmax followed by cross entropy, in one numerically safe operation.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::cross_entropy::{Plan, Targets, backward, forward};
+use super::cpu::wide::Port;
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// (x, t) -> (loss, lse) for logits x of shape (N, C): the mean over the rows of the cross
+/// entropy between softmax(x) and the targets, shape (1,), and the rows' log(sum(exp(x))),
+/// float64, for the gradient.
+///
+/// t of shape (N,) or (N, 1): class indices, of any int or float dtype. One out of range is
+/// [`Error::Index`], one with a fraction [`Error::Value`]. t of x's shape and dtype otherwise:
+/// weights of the classes, each row divided by its sum, not validated.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct SoftmaxCrossEntropy {}
+
+/// (dloss, x, t, lse) -> dx: the gradient of [`SoftmaxCrossEntropy`] to x, whose memory order it
+/// keeps. There is none to t.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct SoftmaxCrossEntropyGrad {}
+
+/// What t is, by its shape, for x of shape (N, C).
+fn targets(op: &'static str, x: &Meta, t: &Meta) -> Result<Targets> {
+    crate::ensure!(x.dtype.is_float(), not_float(op, x));
+    crate::ensure!(x.shape.rank() == 2, Error::shape(op, [&x.shape], "logits of shape (N, C)"));
+    let n = x.shape[0];
+    if t.shape == Shape::from([n]) || t.shape == Shape::from([n, 1]) {
+        let no_bool = || Error::dtype(op, [x.dtype, t.dtype], "class indices of an int dtype");
+        return crate::dispatch!(number t.dtype,
+            T => Ok(Targets::labels::<T>(t.strides[0])), else => Err(no_bool()));
+    }
+    let want = || format!("targets of shape ({n},), ({n}, 1) or {}", x.shape);
+    crate::ensure!(t.shape == x.shape, Error::shape(op, [&x.shape, &t.shape], want()));
+    let want = || format!("weights of dtype {}", x.dtype);
+    crate::ensure!(t.dtype == x.dtype, Error::dtype(op, [x.dtype, t.dtype], want()));
+    Ok(Targets::Weights { steps: [t.strides[0], t.strides[1]] })
+}
+
+fn not_float(op: &'static str, x: &Meta) -> Error {
+    Error::dtype(op, [x.dtype], "logits of a float dtype")
+}
+
+impl Catalog for SoftmaxCrossEntropy {
+    fn names() -> Vec<&'static str> {
+        vec!["softmax_cross_entropy"]
+    }
+}
+
+impl Family for SoftmaxCrossEntropy {
+    fn name(&self) -> &'static str {
+        "softmax_cross_entropy"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x, t] = exactly(self.name(), inputs)?;
+        targets(self.name(), x, t)?;
+        let lse = Meta::new(DType::Float64, [x.shape[0]]);
+        Ok(smallvec::smallvec![Meta::new(x.dtype, [1]), lse])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 16)
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let (name, x) = (self.name(), io[0]);
+        let targets = targets(name, x, io[1])?;
+        crate::dispatch!(float x.dtype,
+            T => Ok(forward(Plan::new(name, x, targets, 1, Port::of::<T>()), width)),
+            else => Err(not_float(name, x)))
+    }
+}
+
+impl Catalog for SoftmaxCrossEntropyGrad {
+    fn names() -> Vec<&'static str> {
+        vec!["softmax_cross_entropy_grad"]
+    }
+}
+
+impl Family for SoftmaxCrossEntropyGrad {
+    fn name(&self) -> &'static str {
+        "softmax_cross_entropy_grad"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [dloss, x, t, lse] = exactly(self.name(), inputs)?;
+        targets(self.name(), x, t)?;
+        self.check("dloss", dloss, x.dtype, 1)?;
+        self.check("lse", lse, DType::Float64, x.shape[0])?;
+        Ok(smallvec::smallvec![x.like(x.dtype)])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 16)
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let (name, x) = (self.name(), io[1]);
+        let targets = targets(name, x, io[2])?;
+        let (dx, lse) = ([io[4].strides[0], io[4].strides[1]], io[3].strides[0]);
+        crate::dispatch!(float x.dtype,
+            T => Ok(backward(Plan::new(name, x, targets, 2, Port::of::<T>()), dx, lse, width)),
+            else => Err(not_float(name, x)))
+    }
+}
+
+impl SoftmaxCrossEntropyGrad {
+    fn check(&self, what: &str, meta: &Meta, dtype: DType, len: usize) -> Result<()> {
+        let want = || format!("a {what} of shape ({len},)");
+        crate::ensure!(*meta.shape == [len], Error::shape(self.name(), [&meta.shape], want()));
+        let want = || format!("a {what} of dtype {dtype}");
+        crate::ensure!(meta.dtype == dtype, Error::dtype(self.name(), [meta.dtype], want()));
+        Ok(())
+    }
+}

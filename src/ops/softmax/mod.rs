@@ -1,0 +1,110 @@
+//! Softmax and log-softmax.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::softmax::{backward, forward};
+use super::cpu::wide::Port;
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use crate::error::{Error, Result};
+
+/// x -> y: `exp(x) / sum(exp(x))` along an axis, or its logarithm (ONNX `Softmax`, `LogSoftmax`
+/// from version 13). The greatest value is subtracted first; where it is infinite the row is
+/// NaN. y keeps the memory order of x.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Softmax {
+    /// The axis along which the results (or their exponentials) add up to 1.
+    pub axis: i64,
+    /// Whether the logarithm is computed.
+    pub log: bool,
+}
+
+/// (dy, y) -> dx: the gradient of [`Softmax`]: `y * (dy - sum(dy * y))`, of the logarithm
+/// `dy - exp(y) * sum(dy)`. dx keeps the memory order of dy.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct SoftmaxGrad {
+    /// The forward operation's axis.
+    pub axis: i64,
+    /// Whether the forward operation computed the logarithm.
+    pub log: bool,
+}
+
+impl Catalog for Softmax {
+    fn names() -> Vec<&'static str> {
+        vec!["softmax", "log_softmax"]
+    }
+}
+
+impl Family for Softmax {
+    fn name(&self) -> &'static str {
+        if self.log { "log_softmax" } else { "softmax" }
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x] = exactly(self.name(), inputs)?;
+        crate::ensure!(x.dtype.is_float(), not_float(self.name(), x));
+        x.shape.axis(self.name(), self.axis)?;
+        Ok(smallvec::smallvec![x.like(x.dtype)])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0)]
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 24)
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let axis = io[0].shape.axis(self.name(), self.axis)?;
+        crate::dispatch!(float io[0].dtype,
+            T => Ok(forward(io, axis, self.log, Port::of::<T>(), width)),
+            else => Err(not_float(self.name(), io[0])))
+    }
+}
+
+impl Catalog for SoftmaxGrad {
+    fn names() -> Vec<&'static str> {
+        vec!["softmax_grad", "log_softmax_grad"]
+    }
+}
+
+impl Family for SoftmaxGrad {
+    fn name(&self) -> &'static str {
+        if self.log { "log_softmax_grad" } else { "softmax_grad" }
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [dy, y] = exactly(self.name(), inputs)?;
+        crate::ensure!(dy.dtype.is_float(), not_float(self.name(), dy));
+        let want = "two tensors of one dtype";
+        crate::ensure!(dy.dtype == y.dtype, Error::dtype(self.name(), [dy.dtype, y.dtype], want));
+        let want = "two tensors of one shape";
+        crate::ensure!(dy.shape == y.shape, Error::shape(self.name(), [&dy.shape, &y.shape], want));
+        dy.shape.axis(self.name(), self.axis)?;
+        Ok(smallvec::smallvec![dy.like(dy.dtype)])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0), (1, 0)]
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, if self.log { 24 } else { 6 })
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let axis = io[0].shape.axis(self.name(), self.axis)?;
+        crate::dispatch!(float io[0].dtype,
+            T => Ok(backward(io, axis, self.log, Port::of::<T>(), width)),
+            else => Err(not_float(self.name(), io[0])))
+    }
+}
+
+fn not_float(op: &'static str, x: &Meta) -> Error {
+    Error::dtype(op, [x.dtype], "a float dtype")
+}
