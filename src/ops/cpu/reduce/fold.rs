@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 
 use half::{bf16, f16};
 
-use super::wide::gather;
 use crate::dtype::{Bool, Element};
+use crate::ops::cpu::wide::gather;
 
 /// An element type as reductions read it: all integers and bool as int64, float16 and bfloat16 as
 /// float32. So the folds are compiled for three types and not for nine.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::isa::Level;
-use super::wide::Wide;
+use crate::ops::cpu::isa::Level;
+use crate::ops::cpu::wide::Wide;
 
 /// Values of a row that are held at a time.
 pub const CHUNK: usize = 2048;

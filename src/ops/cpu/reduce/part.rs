@@ -1,161 +1,22 @@
-//! Reductions over any axes of any strided tensor.
-//!
-//! The reduced elements of one output are cut into blocks of a length that depends on the shape
-//! alone, each is folded in a fixed order, and partial results are joined as a binary tree. So
-//! the result does not depend on the number of threads.
+//! What one thread does of a reduction.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::isa::{self, Baseline, Body, Isa, Level};
-use super::reduce_fold::Fold;
-use super::walk::{Dim, Walk, dims};
-use crate::device::team;
+use super::fold::Fold;
+use super::{Access, Plan, TILE};
 use crate::dtype::Element;
-use crate::ops::{Io, Kernel, Meta, Width, kernel};
+use crate::ops::Io;
+use crate::ops::cpu::isa::{Body, Level};
+use crate::ops::cpu::walk::{Dim, Walk};
 
 /// Partial results side by side, so that a row is folded in vectors.
 const LANES: usize = 32;
-/// Elements of a block where rows are folded.
-const ROW_BLOCK: usize = 8192;
 /// Elements that are gathered at a time where they do not lie side by side.
 const CHUNK: usize = 512;
-/// Outputs that are computed together where columns are folded.
-const TILE: usize = 1024;
-/// Elements of a block of a tile, at least.
-const TILE_BLOCK: usize = 65536;
-/// Shorter rows are folded as columns.
-const SHORT: usize = 32;
-
-/// How a reduction goes through its input.
-struct Plan {
-    /// The kept dimensions, in the input and in the output.
-    kept: Walk<2>,
-    /// The reduced ones.
-    reduced: Walk<1>,
-    /// The kept dimensions but for the innermost, if columns are folded.
-    columns: Option<(Walk<2>, Dim<2>)>,
-    /// Reduced elements in a block, and how many blocks there are.
-    block: usize,
-    blocks: usize,
-}
-
-impl Plan {
-    /// `ordered`: the reduced elements must be taken in row-major order.
-    fn new(x: &Meta, axes: &[usize], ordered: bool) -> Plan {
-        let mut step = 1;
-        let (mut kept, mut reduced) = (Vec::new(), Vec::new());
-        for (d, dim) in dims([x]).into_iter().enumerate().rev() {
-            if axes.contains(&d) {
-                reduced.push(dim);
-            } else {
-                kept.push(Dim { extent: dim.extent, strides: [dim.strides[0], step] });
-                step *= dim.extent as isize;
-            }
-        }
-        kept.reverse();
-        reduced.reverse();
-        kept.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
-        if !ordered {
-            reduced.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
-        }
-        Plan::of(Walk::new(kept), Walk::new(reduced))
-    }
-
-    fn of(kept: Walk<2>, reduced: Walk<1>) -> Plan {
-        let columns = is_by_columns(&kept, &reduced).then(|| kept.clone().split_inner());
-        let width = columns.as_ref().map(|(_, dim)| dim.extent.clamp(1, TILE));
-        let block = width.map_or(ROW_BLOCK, |width| (TILE_BLOCK / width).max(64));
-        let blocks = reduced.elements().div_ceil(block).max(1);
-        Plan { kept, reduced, columns, block, blocks }
-    }
-
-    /// How many pieces of work there are.
-    fn tasks(&self) -> usize {
-        let outputs = match &self.columns {
-            Some((outer, dim)) => outer.elements() * dim.extent.div_ceil(TILE),
-            None => self.kept.elements(),
-        };
-        outputs * self.blocks
-    }
-
-    /// The reduced elements of block `b`.
-    fn block(&self, b: usize) -> Range<usize> {
-        b * self.block..((b + 1) * self.block).min(self.reduced.elements())
-    }
-}
-
-/// Whether it is faster to fold many outputs at once, row upon row, than one after the other.
-fn is_by_columns(kept: &Walk<2>, reduced: &Walk<1>) -> bool {
-    let (k, r) = (kept.inner(), reduced.inner());
-    if kept.elements() < 2 {
-        return false;
-    }
-    let is_outer = r.extent < 2 || r.strides[0].unsigned_abs() > k.strides[0].unsigned_abs();
-    if is_outer { k.extent >= 8 } else { reduced.elements() < SHORT }
-}
-
-/// How a reduction of values of type `V` with results of type `R` meets its tensors' dtypes.
-pub struct Access<V, R> {
-    /// Reads elements, as [`super::reduce_fold::Operand::load`].
-    pub load: unsafe fn(*const u8, isize, isize, &mut [V]),
-    /// Whether elements are of type `V` themselves.
-    pub direct: bool,
-    /// Writes a result, as [`super::reduce_fold::store`].
-    pub store: unsafe fn(*mut u8, isize, R, usize),
-}
-
-/// Which code runs a body.
-pub trait Runner: 'static {
-    /// Runs it.
-    fn run<B: Body>(body: B) -> B::Output;
-}
-
-/// The best instruction set: for the reductions that training spends time in.
-pub struct Vector;
-
-impl Runner for Vector {
-    fn run<B: Body>(body: B) -> B::Output {
-        isa::run(Isa::active(), body)
-    }
-}
-
-/// The least instruction set: compiled once, for the others.
-pub struct Plain;
-
-impl Runner for Plain {
-    fn run<B: Body>(body: B) -> B::Output {
-        body.run::<Baseline>()
-    }
-}
-
-/// Prepares the reduction `F` of `x` over `axes` into a row-major output. `ordered`: the reduced
-/// elements must be counted in row-major order.
-pub fn prepare<V: Element, F: Fold<V>, C: Runner>(
-    x: &Meta,
-    axes: &[usize],
-    ordered: bool,
-    access: Access<V, F::Result>,
-    width: Width,
-) -> Arc<dyn Kernel> {
-    let plan = Plan::new(x, axes, ordered);
-    let partials = if plan.blocks > 1 { plan.kept.elements() * plan.blocks } else { 0 };
-    kernel(partials * size_of::<F::Acc>(), move |io| {
-        let part = |job: Job, len: usize, part: usize| {
-            let range = team::share(len, 1, width.0, part);
-            C::run(Part::<V, F> { plan: &plan, io, access: &access, job, range });
-        };
-        team::parallel(width.0, &|p| part(Job::Fold, plan.tasks(), p))?;
-        if plan.blocks == 1 {
-            return Ok(());
-        }
-        team::parallel(width.0, &|p| part(Job::Join, plan.kept.elements(), p))
-    })
-}
 
 #[derive(Clone, Copy)]
-enum Job {
+pub(super) enum Job {
     /// Folds blocks; `range` counts tasks.
     Fold,
     /// Joins the partial results of outputs; `range` counts outputs.
@@ -163,12 +24,12 @@ enum Job {
 }
 
 /// One thread's part of a reduction.
-struct Part<'a, V, F: Fold<V>> {
-    plan: &'a Plan,
-    io: &'a Io<'a>,
-    access: &'a Access<V, F::Result>,
-    job: Job,
-    range: Range<usize>,
+pub(super) struct Part<'a, V, F: Fold<V>> {
+    pub(super) plan: &'a Plan,
+    pub(super) io: &'a Io<'a>,
+    pub(super) access: &'a Access<V, F::Result>,
+    pub(super) job: Job,
+    pub(super) range: Range<usize>,
 }
 
 impl<V: Element, F: Fold<V>> Body for Part<'_, V, F> {

@@ -1,0 +1,100 @@
+//! The gradient of the loss.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Plan, Targets};
+use crate::device::team;
+use crate::ops::cpu::isa::{self, Body, Isa, Level};
+use crate::ops::cpu::softmax::row::{Buffer, CHUNK, chunks};
+use crate::ops::cpu::wide::Wide;
+use crate::ops::{Io, Kernel, Width, kernel};
+
+/// Prepares (dloss, x, t, lse) -> dx with these steps from row to row and class to class.
+pub fn backward<W: Wide>(
+    plan: Plan<W>,
+    dx: [isize; 2],
+    lse: isize,
+    width: Width,
+) -> Arc<dyn Kernel> {
+    kernel(plan.scratch(), move |io| {
+        let labels = plan.labels(io)?;
+        let mut scale = [W::default()];
+        // SAFETY: dloss has one element.
+        unsafe { plan.port.load(io.input(0), 0, 1, &mut scale) };
+        let scale = scale[0].to_f64() / plan.rows as f64;
+        team::parallel(width.0, &|part| {
+            let range = team::share(plan.rows, 1, width.0, part);
+            let body = Backward { plan: &plan, io, labels, range, dx, lse, scale };
+            isa::run(Isa::active(), body);
+        })
+    })
+}
+
+struct Backward<'a, W> {
+    plan: &'a Plan<W>,
+    io: &'a Io<'a>,
+    labels: &'a [i64],
+    range: Range<usize>,
+    dx: [isize; 2],
+    /// From row to row of lse.
+    lse: isize,
+    /// dloss divided by the number of rows.
+    scale: f64,
+}
+
+impl<W: Wide> Body for Backward<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        let mut buffers = [[W::default(); CHUNK]; 2];
+        for row in self.range.clone() {
+            // SAFETY: lse has an element for each row.
+            let lse = unsafe { *self.io.input::<f64>(3).offset(row as isize * self.lse) };
+            self.row::<L>(row, lse, &mut buffers);
+        }
+    }
+}
+
+impl<W: Wide> Backward<'_, W> {
+    #[inline(always)]
+    fn row<L: Level>(&self, row: usize, lse: f64, [x, w]: &mut [Buffer<W>; 2]) {
+        let (plan, io) = (self.plan, self.io);
+        let share = match plan.targets {
+            Targets::Weights { steps } => 1.0 / plan.weight(io, steps, row, w),
+            Targets::Labels { .. } => 1.0,
+        };
+        let (scale, share) = (W::of(self.scale), W::of(share));
+        for chunk in chunks(plan.classes) {
+            plan.load_x(io, 1, row, &chunk, x);
+            self.targets(row, &chunk, w);
+            let values = &mut x[..chunk.len()];
+            for (value, &target) in values.iter_mut().zip(w.iter()) {
+                let softmax = W::of(value.to_f64() - lse).exp::<L>();
+                *value = (softmax - target * share) * scale;
+            }
+            let at = row as isize * self.dx[0] + chunk.start as isize * self.dx[1];
+            // SAFETY: the part lies within the row, which belongs to one thread.
+            unsafe { plan.port.store(values, io.output(0), at, self.dx[1]) };
+        }
+    }
+
+    /// The targets of a part of a row, as weights.
+    #[inline(always)]
+    fn targets(&self, row: usize, part: &Range<usize>, to: &mut [W]) {
+        match self.plan.targets {
+            Targets::Weights { steps } => {
+                self.plan.load(self.io, self.plan.input, steps, row, part, to);
+            }
+            Targets::Labels { .. } => {
+                to[..part.len()].fill(W::default());
+                let label = self.labels[row] as usize;
+                if part.contains(&label) {
+                    to[label - part.start] = W::of(1.0);
+                }
+            }
+        }
+    }
+}

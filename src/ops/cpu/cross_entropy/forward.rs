@@ -1,0 +1,90 @@
+//! The loss.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Plan, Targets};
+use crate::device::team;
+use crate::ops::cpu::isa::{self, Body, Isa, Level};
+use crate::ops::cpu::softmax::row::{Buffer, CHUNK, chunks, scan, sum};
+use crate::ops::cpu::wide::Wide;
+use crate::ops::{Io, Kernel, Width, kernel};
+
+/// Prepares (x, t) -> (loss, lse): the mean over the rows, and each row's logarithm of the sum
+/// of exponentials in float64.
+pub fn forward<W: Wide>(plan: Plan<W>, width: Width) -> Arc<dyn Kernel> {
+    kernel(plan.scratch(), move |io| {
+        let labels = plan.labels(io)?;
+        team::parallel(width.0, &|part| {
+            let range = team::share(plan.rows, 1, width.0, part);
+            isa::run(Isa::active(), Forward { plan: &plan, io, labels, range });
+        })?;
+        // SAFETY: the rows wrote the first half of the scratch.
+        let losses = unsafe { std::slice::from_raw_parts(io.scratch::<f64>(), plan.rows) };
+        let mean = losses.iter().sum::<f64>() / plan.rows as f64;
+        // SAFETY: the loss has one element.
+        unsafe { plan.port.store(&[W::of(mean)], io.output(0), 0, 1) };
+        Ok(())
+    })
+}
+
+struct Forward<'a, W> {
+    plan: &'a Plan<W>,
+    io: &'a Io<'a>,
+    labels: &'a [i64],
+    range: Range<usize>,
+}
+
+impl<W: Wide> Body for Forward<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        let mut buffers = [[W::default(); CHUNK]; 2];
+        for row in self.range.clone() {
+            let load =
+                |part: &Range<usize>, to: &mut [W]| self.plan.load_x(self.io, 0, row, part, to);
+            let (most, total) = scan::<L, W>(self.plan.classes, &mut buffers[0], load);
+            let lse = most.to_f64() + total.ln();
+            let loss = match self.plan.targets {
+                Targets::Labels { .. } => {
+                    let label = self.labels[row] as usize;
+                    load(&(label..label + 1), &mut buffers[0]);
+                    lse - buffers[0][0].to_f64()
+                }
+                Targets::Weights { steps } => self.weighted(row, lse, steps, &mut buffers),
+            };
+            // SAFETY: the scratch and the output have an element for each row.
+            unsafe {
+                self.io.scratch::<f64>().add(row).write(loss);
+                self.io.output::<f64>(1).add(row).write(lse);
+            }
+        }
+    }
+}
+
+impl<W: Wide> Forward<'_, W> {
+    /// The mean of lse - x over a row's weights; classes of weight 0 do not count at all.
+    #[inline(always)]
+    fn weighted(
+        &self,
+        row: usize,
+        lse: f64,
+        steps: [isize; 2],
+        buffers: &mut [Buffer<W>; 2],
+    ) -> f64 {
+        let (plan, [x, w]) = (self.plan, buffers);
+        let total = plan.weight(self.io, steps, row, w);
+        let mut loss = 0.0;
+        for chunk in chunks(plan.classes) {
+            plan.load_x(self.io, 0, row, &chunk, x);
+            plan.load(self.io, plan.input, steps, row, &chunk, w);
+            loss += sum(&x[..chunk.len()], &w[..chunk.len()], |x, w| {
+                let w = w.to_f64();
+                if w == 0.0 { 0.0 } else { w * (lse - x.to_f64()) }
+            });
+        }
+        loss / total
+    }
+}

@@ -1,0 +1,134 @@
+//! Softmax and cross entropy in one, and the gradient.
+#![allow(unsafe_code)]
+
+mod backward;
+mod forward;
+
+use std::ops::Range;
+
+use super::softmax::row::{Buffer, chunks, sum};
+use super::wide::{Port, Wide};
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::ops::{Io, Meta};
+pub use backward::backward;
+pub use forward::forward;
+
+/// What stands in the tensor of targets.
+#[derive(Clone, Copy)]
+pub enum Targets {
+    /// One class index a row.
+    Labels {
+        /// Reads the label at a place, or answers what else is there.
+        read: unsafe fn(*const u8, isize) -> Result<i64, f64>,
+        /// From one to the next.
+        step: isize,
+    },
+    /// A weight for each class of each row.
+    Weights {
+        /// From row to row, and from class to class.
+        steps: [isize; 2],
+    },
+}
+
+impl Targets {
+    /// Labels of type `T`.
+    pub fn labels<T: Element>(step: isize) -> Targets {
+        Targets::Labels { read: label::<T>, step }
+    }
+}
+
+/// # Safety
+/// The element can be read.
+unsafe fn label<T: Element>(from: *const u8, at: isize) -> Result<i64, f64> {
+    // SAFETY: by the caller's promise.
+    let element = unsafe { *from.cast::<T>().offset(at) };
+    let value = element.to_f64();
+    if T::DTYPE.is_float() && value.fract() != 0.0 {
+        return Err(value);
+    }
+    Ok(element.to_i64())
+}
+
+/// How the inputs lie.
+pub struct Plan<W> {
+    name: &'static str,
+    rows: usize,
+    classes: usize,
+    x: [isize; 2],
+    targets: Targets,
+    port: Port<W>,
+    /// Which input the targets are.
+    input: usize,
+}
+
+impl<W: Wide> Plan<W> {
+    /// For logits `x` of shape (rows, classes) and the targets that are input `input`.
+    pub fn new(
+        name: &'static str,
+        x: &Meta,
+        targets: Targets,
+        input: usize,
+        port: Port<W>,
+    ) -> Self {
+        let (rows, classes) = (x.shape[0], x.shape[1]);
+        Plan { name, rows, classes, x: [x.strides[0], x.strides[1]], targets, port, input }
+    }
+
+    /// Work space for the labels, and for a number a row.
+    fn scratch(&self) -> usize {
+        self.rows * 16
+    }
+
+    /// Reads and checks the labels, if there are any, into the scratch.
+    fn labels<'a>(&self, io: &Io<'a>) -> Result<&'a [i64]> {
+        let Targets::Labels { read, step } = self.targets else { return Ok(&[]) };
+        // SAFETY: the scratch was asked for; this is its second half.
+        let labels = unsafe {
+            std::slice::from_raw_parts_mut(io.scratch::<i64>().add(self.rows), self.rows)
+        };
+        for (row, label) in labels.iter_mut().enumerate() {
+            // SAFETY: the place is that of a row's label.
+            let read = unsafe { read(io.input(self.input), row as isize * step) };
+            let want = "a class index without a fraction";
+            *label = read.map_err(|value| Error::value(self.name, value, want))?;
+            let inside = (0..self.classes as i64).contains(label);
+            let op = || self.name.into();
+            crate::ensure!(inside, Error::Index { op: op(), index: *label, size: self.classes });
+        }
+        Ok(labels)
+    }
+
+    /// Reads part of a row of `x`, which is input `i`.
+    #[inline(always)]
+    fn load_x(&self, io: &Io, i: usize, row: usize, part: &Range<usize>, to: &mut [W]) {
+        self.load(io, i, self.x, row, part, to);
+    }
+
+    #[inline(always)]
+    fn load(
+        &self,
+        io: &Io,
+        i: usize,
+        steps: [isize; 2],
+        row: usize,
+        part: &Range<usize>,
+        to: &mut [W],
+    ) {
+        let at = row as isize * steps[0] + part.start as isize * steps[1];
+        // SAFETY: the part lies within the row.
+        unsafe { self.port.load(io.input(i), at, steps[1], &mut to[..part.len()]) }
+    }
+
+    /// The sum of a row's weights.
+    #[inline(always)]
+    fn weight(&self, io: &Io, steps: [isize; 2], row: usize, buffer: &mut Buffer<W>) -> f64 {
+        let mut total = 0.0;
+        for chunk in chunks(self.classes) {
+            self.load(io, self.input, steps, row, &chunk, buffer);
+            let weights = &buffer[..chunk.len()];
+            total += sum(weights, weights, |w, _| w.to_f64());
+        }
+        total
+    }
+}

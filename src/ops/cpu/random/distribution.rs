@@ -1,0 +1,107 @@
+//! The distributions.
+
+use super::unit::{Unit, collect};
+use super::{MOST, Sampler};
+use crate::dtype::{Bool, DType, Element};
+use crate::ops::cpu::isa::Level;
+use crate::ops::cpu::philox::Words;
+
+/// Uniform in [low, high), for a dtype whose arithmetic is in `A`.
+#[derive(Clone, Copy, Debug)]
+pub struct Uniform<A> {
+    low: A,
+    high: A,
+    /// The largest value of the dtype below `high`.
+    most: A,
+}
+
+impl<A: Unit> Uniform<A> {
+    /// From `low` to just below `high`, or `low` itself where they are equal.
+    pub fn new(dtype: DType, low: f64, high: f64) -> Self {
+        Uniform { low: A::of(low), high: A::of(high), most: A::of(below(dtype, high)) }
+    }
+}
+
+impl<A: Unit> Sampler for Uniform<A> {
+    type Value = A;
+    const PER_BLOCK: usize = 4 / A::WORDS;
+
+    #[inline(always)]
+    fn sample<L: Level>(&self, words: &Words) -> [A; MOST] {
+        collect(words, |block| {
+            A::uniform(block).map(|u| {
+                let value = self.low * (A::of(1.0) - u) + self.high * u;
+                // Rounding must not reach the upper bound, nor cross the lower one.
+                let value = if value < self.most { value } else { self.most };
+                if value < self.low { self.low } else { value }
+            })
+        })
+    }
+}
+
+/// The largest value of a float dtype that is less than `bound`.
+fn below(dtype: DType, bound: f64) -> f64 {
+    let nearest = crate::dispatch!(dtype, T => T::from_f64(bound).to_f64());
+    if nearest < bound {
+        return nearest;
+    }
+    let half_down = |bits: u16| match bits {
+        0 => 0x8001,
+        0x8000.. => bits + 1,
+        _ => bits - 1,
+    };
+    match dtype {
+        DType::Float16 => {
+            half::f16::from_bits(half_down(half::f16::from_f64(nearest).to_bits())).to_f64()
+        }
+        DType::BFloat16 => {
+            half::bf16::from_bits(half_down(half::bf16::from_f64(nearest).to_bits())).to_f64()
+        }
+        DType::Float32 => (nearest as f32).next_down() as f64,
+        _ => nearest.next_down(),
+    }
+}
+
+/// Normal, by the method of Box and Muller.
+#[derive(Clone, Copy, Debug)]
+pub struct Normal<A> {
+    /// The mean.
+    pub mean: A,
+    /// The standard deviation.
+    pub std: A,
+}
+
+impl<A: Unit> Sampler for Normal<A> {
+    type Value = A;
+    const PER_BLOCK: usize = 4 / A::WORDS;
+
+    #[inline(always)]
+    fn sample<L: Level>(&self, words: &Words) -> [A; MOST] {
+        collect(words, |block| A::normal::<L>(block).map(|z| self.mean + self.std * z))
+    }
+}
+
+/// True with a probability that is a multiple of 2^-32.
+#[derive(Clone, Copy, Debug)]
+pub struct Bernoulli {
+    /// The largest word that is true, if any is.
+    last: Option<u32>,
+}
+
+impl Bernoulli {
+    /// True with probability `p`, from 0 to 1.
+    pub fn new(p: f64) -> Self {
+        let words = (p * 2f64.powi(32)).round() as u64;
+        Bernoulli { last: words.checked_sub(1).map(|last| last as u32) }
+    }
+}
+
+impl Sampler for Bernoulli {
+    type Value = Bool;
+
+    #[inline(always)]
+    fn sample<L: Level>(&self, words: &Words) -> [Bool; MOST] {
+        let (some, last) = (self.last.is_some(), self.last.unwrap_or(0));
+        std::array::from_fn(|i| (some & (words[i % 4][i / 4] <= last)).into())
+    }
+}

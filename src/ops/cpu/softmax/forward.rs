@@ -1,0 +1,103 @@
+//! Softmax and log-softmax.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::row::{Buffer, CHUNK, chunks, exponentials, scan};
+use super::{COLUMNS, Job, Plan, Tile, prepare};
+use crate::ops::cpu::isa::Level;
+use crate::ops::cpu::walk::Dim;
+use crate::ops::cpu::wide::{Port, Wide};
+use crate::ops::{Io, Kernel, Meta, Width};
+
+/// Prepares x -> y, of softmax or its logarithm.
+pub fn forward<W: Wide>(
+    io: &[&Meta],
+    axis: usize,
+    log: bool,
+    port: Port<W>,
+    width: Width,
+) -> Arc<dyn Kernel> {
+    prepare(Plan::new([io[1], io[0]], axis), Forward { port, log }, width)
+}
+
+#[derive(Clone, Copy)]
+struct Forward<W> {
+    port: Port<W>,
+    log: bool,
+}
+
+impl<W: Wide> Job<2> for Forward<W> {
+    type Wide = W;
+
+    #[inline(always)]
+    fn row<L: Level>(
+        self,
+        io: &Io,
+        axis: Dim<2>,
+        at: [isize; 2],
+        [buffer, _]: &mut [Buffer<W>; 2],
+    ) {
+        let [to, from] = axis.strides;
+        let place = |t: usize, chunk: &Range<usize>| at[t] + chunk.start as isize * axis.strides[t];
+        let load = |chunk: &Range<usize>, values: &mut [W]| {
+            // SAFETY: the row lies within the input.
+            unsafe { self.port.load(io.input(0), place(1, chunk), from, values) }
+        };
+        let (most, total) = scan::<L, W>(axis.extent, buffer, load);
+        let held = axis.extent <= CHUNK && !self.log;
+        for chunk in chunks(axis.extent) {
+            let values = &mut buffer[..chunk.len()];
+            if !held {
+                load(&chunk, values);
+            }
+            if self.log {
+                let log = W::of(total.ln());
+                values.iter_mut().for_each(|value| *value = (*value - most) - log);
+            } else {
+                if !held {
+                    exponentials::<L, W>(values, most);
+                }
+                let scale = W::of(1.0 / total);
+                values.iter_mut().for_each(|value| *value = *value * scale);
+            }
+            // SAFETY: the row lies within the output, and belongs to one thread.
+            unsafe { self.port.store(values, io.output(0), place(0, &chunk), to) };
+        }
+    }
+
+    #[inline(always)]
+    fn tile<L: Level>(self, io: &Io, axis: Dim<2>, Tile { at, steps, width }: Tile<2>) {
+        let mut buffer = [W::default(); COLUMNS];
+        let values = &mut buffer[..width];
+        let place = |t: usize, i: usize| at[t] + i as isize * axis.strides[t];
+        let load = |i: usize, values: &mut [W]| {
+            // SAFETY: the columns lie within the input.
+            unsafe { self.port.load(io.input(0), place(1, i), steps[1], values) }
+        };
+        let mut most = [W::of(f64::NEG_INFINITY); COLUMNS];
+        for i in 0..axis.extent {
+            load(i, values);
+            let pairs = most.iter_mut().zip(values.iter());
+            pairs.for_each(|(most, &value)| *most = if value > *most { value } else { *most });
+        }
+        let mut total = [0.0; COLUMNS];
+        for i in 0..axis.extent {
+            load(i, values);
+            for ((total, &value), &most) in total.iter_mut().zip(values.iter()).zip(&most) {
+                *total += (value - most).exp::<L>().to_f64();
+            }
+        }
+        let last = total.map(|total| W::of(if self.log { total.ln() } else { 1.0 / total }));
+        for i in 0..axis.extent {
+            load(i, values);
+            for ((value, &most), &last) in values.iter_mut().zip(&most).zip(&last) {
+                let shifted = *value - most;
+                *value = if self.log { shifted - last } else { shifted.exp::<L>() * last };
+            }
+            // SAFETY: the columns lie within the output, and belong to one thread.
+            unsafe { self.port.store(values, io.output(0), place(0, i), steps[0]) };
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Softmax, log-softmax and their gradients along any axis: row by row where the axis is
+//! innermost in memory, else for neighbouring columns together. Either way the loops vectorise.
+
+mod backward;
+mod forward;
+pub mod row;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::isa::{self, Body, Isa, Level};
+use super::walk::{Dim, Walk, dims};
+use super::wide::Wide;
+use crate::device::team;
+use crate::ops::{Io, Kernel, Meta, Width, kernel};
+pub use backward::backward;
+pub use forward::forward;
+use row::{Buffer, CHUNK};
+
+/// Columns that are computed together.
+const COLUMNS: usize = 64;
+
+/// How `N` tensors are gone through, the output first.
+struct Plan<const N: usize> {
+    axis: Dim<N>,
+    /// All other dimensions, in the output's memory order.
+    others: Walk<N>,
+    /// These but for the innermost, and the innermost, if columns are computed together.
+    columns: Option<(Walk<N>, Dim<N>)>,
+}
+
+impl<const N: usize> Plan<N> {
+    fn new(metas: [&Meta; N], axis: usize) -> Self {
+        let mut others = dims(metas);
+        let axis = others.remove(axis);
+        others.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
+        let others = Walk::new(others);
+        let inner = others.inner();
+        let is_outer = axis.strides[0].unsigned_abs() > inner.strides[0].unsigned_abs();
+        let wide = is_outer && others.elements() > 0 && inner.extent >= 8;
+        Plan { axis, columns: wide.then(|| others.clone().split_inner()), others }
+    }
+
+    fn tasks(&self) -> usize {
+        match &self.columns {
+            Some((outer, inner)) => outer.elements() * inner.extent.div_ceil(COLUMNS),
+            None => self.others.elements(),
+        }
+    }
+}
+
+/// Columns next to each other: where the first elements are, and the steps from each to the next.
+struct Tile<const N: usize> {
+    at: [isize; N],
+    steps: [isize; N],
+    width: usize,
+}
+
+/// What is computed of each row along the axis.
+trait Job<const N: usize>: Copy + Send + Sync + 'static {
+    type Wide: Wide;
+    /// Of the row whose first elements are at places `at`.
+    fn row<L: Level>(
+        self,
+        io: &Io,
+        axis: Dim<N>,
+        at: [isize; N],
+        buffers: &mut [Buffer<Self::Wide>; 2],
+    );
+    /// Of the columns of a tile.
+    fn tile<L: Level>(self, io: &Io, axis: Dim<N>, tile: Tile<N>);
+}
+
+fn prepare<const N: usize, J: Job<N>>(plan: Plan<N>, job: J, width: Width) -> Arc<dyn Kernel> {
+    kernel(0, move |io| {
+        team::parallel(width.0, &|part| {
+            let range = team::share(plan.tasks(), 1, width.0, part);
+            isa::run(Isa::active(), Part { plan: &plan, io, job, range });
+        })
+    })
+}
+
+struct Part<'a, const N: usize, J> {
+    plan: &'a Plan<N>,
+    io: &'a Io<'a>,
+    job: J,
+    range: Range<usize>,
+}
+
+impl<const N: usize, J: Job<N>> Body for Part<'_, N, J> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        match &self.plan.columns {
+            None => self.rows::<L>(),
+            Some((outer, inner)) => self.columns::<L>(outer, inner),
+        }
+    }
+}
+
+impl<const N: usize, J: Job<N>> Part<'_, N, J> {
+    #[inline(always)]
+    fn rows<L: Level>(self) {
+        let mut buffers = [[J::Wide::default(); CHUNK]; 2];
+        let (others, axis) = (&self.plan.others, self.plan.axis);
+        let steps = others.inner().strides;
+        others.runs(self.range, |mut at, n| {
+            for _ in 0..n {
+                self.job.row::<L>(self.io, axis, at, &mut buffers);
+                (0..N).for_each(|t| at[t] += steps[t]);
+            }
+        });
+    }
+
+    #[inline(always)]
+    fn columns<L: Level>(self, outer: &Walk<N>, inner: &Dim<N>) {
+        let tiles = inner.extent.div_ceil(COLUMNS);
+        for task in self.range {
+            let (o, first) = (task / tiles, task % tiles * COLUMNS);
+            let width = COLUMNS.min(inner.extent - first);
+            outer.runs(o..o + 1, |mut at, _| {
+                (0..N).for_each(|t| at[t] += inner.strides[t] * first as isize);
+                let tile = Tile { at, steps: inner.strides, width };
+                self.job.tile::<L>(self.io, self.plan.axis, tile);
+            });
+        }
+    }
+}
