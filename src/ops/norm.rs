@@ -161,10 +161,6 @@ impl Family for BatchNormInference {
         Ok(smallvec::smallvec![x.like(x.dtype)])
     }
 
-    fn in_place(&self) -> &'static [(usize, usize)] {
-        &[(0, 0)]
-    }
-
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 3)
     }

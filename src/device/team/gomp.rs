@@ -14,7 +14,6 @@ pub struct Gomp {
     parallel: unsafe extern "C" fn(Body, *mut c_void, c_uint, c_uint),
     thread_num: unsafe extern "C" fn() -> c_int,
     num_threads: unsafe extern "C" fn() -> c_int,
-    set_num_threads: unsafe extern "C" fn(c_int),
 }
 
 /// A region and the library that runs it, for the far side of the C call.
@@ -34,7 +33,6 @@ impl Gomp {
                 parallel: *library.get(c"GOMP_parallel")?,
                 thread_num: *library.get(c"omp_get_thread_num")?,
                 num_threads: *library.get(c"omp_get_num_threads")?,
-                set_num_threads: *library.get(c"omp_set_num_threads")?,
             }
         };
         std::mem::forget(library);
@@ -48,12 +46,6 @@ impl Gomp {
         let data = (&raw mut call).cast();
         // SAFETY: `call` outlives the region, which ends before the function returns.
         unsafe { (self.parallel)(run, data, threads as c_uint, 0) };
-    }
-
-    /// OpenMP's `omp_set_num_threads`, which holds for the calling thread.
-    pub fn set_num_threads(&self, threads: usize) {
-        // SAFETY: takes any positive number.
-        unsafe { (self.set_num_threads)(threads.clamp(1, c_int::MAX as usize) as c_int) };
     }
 }
 

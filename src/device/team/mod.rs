@@ -82,14 +82,6 @@ pub fn backend() -> &'static str {
     }
 }
 
-/// Sets how many threads OpenMP regions of other libraries get when the calling thread enters
-/// them; nothing happens without libgomp.
-pub fn set_gomp_threads(threads: usize) {
-    if let Team::Gomp(gomp) = team() {
-        gomp.set_num_threads(threads);
-    }
-}
-
 /// What the user should know about the team, said once.
 pub fn take_warning() -> Option<String> {
     static TOLD: AtomicBool = AtomicBool::new(false);

@@ -174,7 +174,7 @@ mod tests {
         let mut random = Random::new(1);
         let all = FLOATS.into_iter().chain(DType::ALL.into_iter().filter(|d| d.is_int()));
         for dtype in all {
-            for _ in 0..30 {
+            for _ in 0..12 {
                 let [m, n, k] = [(); 3].map(|()| random.below(9) * random.below(9));
                 let (x, y) = (1 + random.below(3), 1 + random.below(3));
                 check(&mut random, dtype, &[m, k], &[k, n]);

@@ -116,7 +116,8 @@ fn not_float(io: &[&Meta]) -> Result<Arc<dyn Kernel>> {
 /// [`Error::DType`] for types that are not floats.
 pub fn forward(eps: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new([io[0], io[0], io[3]], &io[..3], eps, width);
-    crate::dispatch!(float io[0].dtype, T => Ok(prepare_forward(plan, Access::of::<T>())), else => not_float(io))
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare_forward(plan, Access::of::<T>())),
+        else => not_float(io))
 }
 
 fn prepare_forward<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Kernel> {
@@ -153,7 +154,8 @@ fn prepare_forward<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Kern
 /// As [`forward`].
 pub fn inference(eps: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new([io[0], io[0], io[5]], &io[..5], eps, width);
-    crate::dispatch!(float io[0].dtype, T => Ok(prepare_inference(plan, Access::of::<T>())), else => not_float(io))
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare_inference(plan, Access::of::<T>())),
+        else => not_float(io))
 }
 
 fn prepare_inference<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Kernel> {
@@ -174,7 +176,8 @@ fn prepare_inference<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Ke
 /// As [`forward`].
 pub fn gradient(eps: f64, constant: bool, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new([io[1], io[0], io[5]], &io[..5], eps, width);
-    crate::dispatch!(float io[0].dtype, T => Ok(prepare_gradient(plan, Access::of::<T>(), constant)),
+    crate::dispatch!(float io[0].dtype,
+        T => Ok(prepare_gradient(plan, Access::of::<T>(), constant)),
         else => not_float(io))
 }
 

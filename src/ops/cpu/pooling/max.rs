@@ -21,7 +21,8 @@ use crate::ops::{Io, Kernel, Meta, Width, kernel};
 pub fn max(windows: Windows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new(windows, io[0], io[1], width);
     let index = Rows::new(io[2], plan.all_channels);
-    crate::dispatch!(number io[0].dtype, T => Ok(forward(plan, index, Access::of::<T>())), else => Err(Error::dtype("max_pool2d", [io[0].dtype], "a float or integer dtype")))
+    crate::dispatch!(number io[0].dtype, T => Ok(forward(plan, index, Access::of::<T>())),
+        else => Err(Error::dtype("max_pool2d", [io[0].dtype], "a float or integer dtype")))
 }
 
 fn forward<A: Sum>(plan: Plan, index_rows: Rows, access: Access<A>) -> Arc<dyn Kernel> {
@@ -110,7 +111,8 @@ fn raise<S: Sum>(best: &mut [S], index: &mut [i32], seen: &[S], step: usize, tap
 pub fn max_grad(windows: Windows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new(windows, io[0], io[2], width);
     let index = Rows::new(io[1], plan.all_channels);
-    crate::dispatch!(float io[0].dtype, T => Ok(backward(plan, index, Access::of::<T>())), else => Err(Error::dtype("max_pool2d_grad", [io[0].dtype], "a float dtype")))
+    crate::dispatch!(float io[0].dtype, T => Ok(backward(plan, index, Access::of::<T>())),
+        else => Err(Error::dtype("max_pool2d_grad", [io[0].dtype], "a float dtype")))
 }
 
 fn backward<A: Wide + Sum>(plan: Plan, index_rows: Rows, access: Access<A>) -> Arc<dyn Kernel> {
