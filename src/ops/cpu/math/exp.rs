@@ -102,7 +102,19 @@ pub fn sigmoid_f32<L: Level>(x: f32) -> f32 {
 pub fn softplus_f32<L: Level>(x: f32) -> f32 {
     let e = exp_64::<L>(-(x as f64).abs());
     let positive = if x < 0.0 { 0.0 } else { x as f64 };
-    (positive + super::log::log1p_64::<L>(e)) as f32
+    // log(1 + e) for e from 0 to 1, as twice the inverse hyperbolic tangent.
+    let s = e / (2.0 + e);
+    let tail = [
+        0.6666666635914033,
+        0.4000005299905019,
+        0.2856839614950769,
+        0.22301498977483583,
+        0.17147861588880023,
+        0.2179235870288515,
+    ];
+    let q = s * s;
+    let log = mad64::<L>(s * q, poly64::<L, 6>(q, tail), 2.0 * s);
+    (positive + log) as f32
 }
 
 /// The hyperbolic tangent.

@@ -3,35 +3,38 @@
 use super::{mad64, poly64};
 use crate::ops::cpu::isa::Level;
 
-/// The binary digits of 2/pi after the point, 64 a word.
+/// The binary digits of 2/pi, from 2^1 on, 64 a word.
 const TWO_OVER_PI: [u64; 4] =
-    [0xa2f9_836e_4e44_1529, 0xfc27_57d1_f534_ddc0, 0xdb62_9599_3c43_9041, 0xfe51_63ab_debb_c561];
+    [0x28be_60db_9391_054a, 0x7f09_d5f4_7d4d_3770, 0x36d8_a566_4f10_e410, 0x7f94_58ea_f7ae_f158];
 
-/// Digits `from..from + count` of 2/pi after the point (digits before the point are 0).
-const fn digits(from: i32, count: u32) -> f64 {
-    let mut value = 0u64;
-    let mut i = from;
-    while i < from + count as i32 {
-        let bit = if i < 0 { 0 } else { TWO_OVER_PI[i as usize / 64] >> (63 - i % 64) & 1 };
-        value = value << 1 | bit;
-        i += 1;
-    }
-    value as f64
+/// The digits of 2/pi from place `e` < 128 on, 128 of them.
+#[inline(always)]
+fn digits(e: u32) -> (u64, u64) {
+    let [a, b, c, d] = TWO_OVER_PI;
+    let (x, y, z) = if e < 64 { (a, b, c) } else { (b, c, d) };
+    let (left, right) = (e & 63, 63 - (e & 63));
+    (x << left | y >> 1 >> right, y << left | z >> 1 >> right)
 }
 
-/// For e = 0..128: 2^e 2/pi modulo 4 as three summands, of which the first two have so few digits
-/// (29) that their products with 24 digits are exact.
-static QUARTERS: [[f64; 128]; 3] = {
-    let mut table = [[0.0; 128]; 3];
-    let mut e = 0;
-    while e < 128 {
-        table[0][e] = digits(e as i32 - 2, 29) / (1u64 << 27) as f64;
-        table[1][e] = digits(e as i32 + 27, 29) / (1u64 << 56) as f64;
-        table[2][e] = digits(e as i32 + 56, 53) / (1u64 << 56) as f64 / (1u64 << 53) as f64;
-        e += 1;
-    }
-    table
-};
+/// An integer below 2^52 as float64.
+#[inline(always)]
+fn small_integer(n: u64) -> f64 {
+    const TWO_52: u64 = 0x4330_0000_0000_0000;
+    f64::from_bits(TWO_52 | n) - f64::from_bits(TWO_52)
+}
+
+/// 2^e 2/pi modulo 4 as three summands, of which the first two have so few digits (29) that
+/// their products with 24 digits are exact.
+#[inline(always)]
+fn quarters(e: u32) -> [f64; 3] {
+    let (first, second) = digits(e);
+    let high = small_integer(first >> 35);
+    let middle = small_integer(first >> 6 & 0x1fff_ffff);
+    let low = small_integer((first & 63) << 46 | second >> 18);
+    [high / (1u64 << 27) as f64, middle / (1u64 << 56) as f64, low / TWO_108]
+}
+
+const TWO_108: f64 = (1u64 << 54) as f64 * (1u64 << 54) as f64;
 
 /// Added and taken away again, it rounds to the nearest integer, which then stands in the low
 /// bits of the sum.
@@ -45,8 +48,7 @@ fn quadrant(x: f32) -> (u64, f64) {
     // |x| = m 2^e, with e = 0 for all below 2^24.
     let e = (magnitude >> 23).saturating_sub(150);
     let m = f32::from_bits(magnitude - (e << 23)) as f64;
-    let place = (e & 127) as usize;
-    let (high, middle, low) = (QUARTERS[0][place], QUARTERS[1][place], QUARTERS[2][place]);
+    let [high, middle, low] = quarters(e & 127);
     let product = m * high;
     let shifted = product + ROUND_64;
     let rest = (product - (shifted - ROUND_64)) + m * middle;
