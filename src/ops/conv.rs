@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::{onednn_conv, portable_conv};
+use super::cpu::{onednn, portable_conv};
 use super::geometry::Geometry;
 use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
 use crate::device::onednn::Pass;
@@ -177,7 +177,7 @@ fn by_onednn(
     if io.iter().any(|m| m.numel() == 0) {
         return Ok(None);
     }
-    let steps = onednn_conv::prepare(pass, geometry, io, width)?;
+    let steps = onednn::conv::prepare(pass, geometry, io, width)?;
     Ok(steps.map(|steps| Arc::new(steps) as Arc<dyn Kernel>))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::{onednn_matmul, portable_gemm};
+use super::cpu::{onednn, portable_gemm};
 use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly, kernel};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -49,7 +49,7 @@ impl Family for Matmul {
         if a.shape.last() == Some(&0) || y.numel() == 0 {
             return Ok(zeros(y.bytes()));
         }
-        match onednn_matmul::matmul(io, width)? {
+        match onednn::matmul::matmul(io, width)? {
             Some(steps) => Ok(Arc::new(steps)),
             None => portable_gemm::matmul(io, width),
         }

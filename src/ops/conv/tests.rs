@@ -1,5 +1,5 @@
 use super::*;
-use crate::device::onednn;
+use crate::device;
 use crate::ops::Kind;
 use crate::ops::cpu::conv_case::Case;
 use crate::ops::cpu::testing::{Random, Tensor, apply, assert_near, tolerance};
@@ -46,12 +46,12 @@ fn any_geometry_and_layout_as_plain_loops() {
     for round in 0..120 {
         let case = Case::random(&mut random);
         let dtype = FLOATS[round % 4];
-        let row_major = round % 3 == 0;
+        let lies_anyhow = round % 3 == 0;
         let tensors = case.shapes().map(|shape| {
-            let meta = if row_major { Meta::new(dtype, shape) } else { usual(dtype, shape) };
+            let meta = if lies_anyhow { random.layout(dtype, &shape) } else { usual(dtype, shape) };
             random.tensor(meta)
         });
-        let bias = Meta::new(dtype, [case.channels[1]]);
+        let bias = random.layout(dtype, &[case.channels[1]]);
         let bias = (round % 2 == 0).then(|| random.tensor(bias));
         check(&case, tensors, bias, 1 + round % 2);
     }
@@ -86,7 +86,7 @@ fn usual_cases() -> Vec<Case> {
 
 #[test]
 fn usual_convolutions_are_onednns() {
-    if !onednn::is_available() {
+    if !device::onednn::is_available() {
         eprintln!("skipped: oneDNN is missing");
         return;
     }
@@ -96,7 +96,7 @@ fn usual_convolutions_are_onednns() {
         let rows = |shape| Meta::new(DType::Float32, shape);
         let (x, dw, y, bias) = (&metas[0], &rows(w), &metas[2], &Meta::new(DType::Float32, [w[0]]));
         let prepare = |pass, io: &[&Meta]| {
-            let made = onednn_conv::prepare(pass, &case.geometry, io, Width(2)).unwrap();
+            let made = onednn::conv::prepare(pass, &case.geometry, io, Width(2)).unwrap();
             assert!(made.is_some(), "{pass:?} {:?} {io:?}", case.geometry);
         };
         prepare(Pass::Forward, &[x, dw, bias, y]);

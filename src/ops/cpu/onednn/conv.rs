@@ -2,9 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::onednn_steps::{
-    Layout, Place, Steps, Tensor, compute_types, describe, is_disjoint, is_same, settled,
+use super::layout::{
+    Layout, Place, Tensor, compute_types, describe, is_disjoint, is_same, settled,
 };
+use super::steps::Steps;
 use crate::device::onednn::{self, Descriptor, Library, Pass, Primitive, Tensors, Window};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -82,14 +83,18 @@ impl Problem {
         let Some((primitive, packed)) = made else { return Ok(None) };
         let x = (&self.x, Layout::Strided(x));
         let y = (&self.y, Layout::Strided(y));
-        let w = (&self.w, Layout::Packed(packed));
+        let w = (&self.w, Layout::Packed(packed, compute));
         let bias = self.bias.as_ref().zip(bias.map(Layout::Strided));
         let tensors: SmallVec<[_; 4]> = match self.pass {
             Pass::Forward => [x, w].into_iter().chain(bias).chain([y]).collect(),
             Pass::GradInput => [y, w, x].into_iter().collect(),
             Pass::GradWeight => [y, x, w].into_iter().collect(),
         };
-        Steps::new(library, primitive, &tensors, width)
+        let steps = Steps::new(library, primitive, &tensors, width)?;
+        // bfloat16 weight gradients multiply work space that was never written by zero, which is
+        // NaN where it holds one.
+        let reads_garbage = self.pass == Pass::GradWeight && compute != DType::Float32;
+        Ok(if reads_garbage { steps.map(Steps::starting_clear) } else { steps })
     }
 
     /// The primitive for images and a bias of these layouts, and its layout of the weights.

@@ -1,0 +1,91 @@
+use super::*;
+use crate::ops::cpu::testing::{Tensor, assert_near, run, tolerance};
+use crate::ops::{Family, gemm::Matmul};
+
+/// y = a b in float64, row-major, batches broadcast.
+fn naive(a: &Tensor, b: &Tensor, y: &Meta) -> Vec<f64> {
+    let (x, w) = (a.values(), b.values());
+    let rank = y.shape.rank();
+    let [m, n] = [y.shape[rank - 2], y.shape[rank - 1]];
+    let k = *a.meta.shape.last().unwrap();
+    let batch = |t: &Meta, index: usize| {
+        let (mut rest, mut at, mut step) = (index, 0, 1);
+        for d in (0..rank - 2).rev() {
+            let place = rest % y.shape[d];
+            rest /= y.shape[d];
+            if let Some(own) = (d + t.shape.rank()).checked_sub(rank) {
+                at += if t.shape[own] == 1 { 0 } else { place * step };
+                step *= t.shape[own];
+            }
+        }
+        at
+    };
+    let mut out = Vec::new();
+    for index in 0..y.shape[..rank - 2].iter().product() {
+        let (at, bt) = (batch(&a.meta, index) * m * k, batch(&b.meta, index) * k * n);
+        for i in 0..m {
+            for j in 0..n {
+                out.push((0..k).map(|l| x[at + i * k + l] * w[bt + l * n + j]).sum());
+            }
+        }
+    }
+    out
+}
+
+/// Values that half types hold exactly.
+fn filled(meta: Meta, seed: usize) -> Tensor {
+    let value = |i: usize| ((i * 37 + seed * 11) % 41) as f64 / 32.0 - 0.6;
+    let values: Vec<f64> = (0..meta.numel()).map(value).collect();
+    Tensor::new(meta, &values)
+}
+
+/// Compares with the naive product; says how many steps that took.
+fn check(a: Meta, b: Meta, width: usize) -> usize {
+    let y = Matmul.infer(&[&a, &b]).unwrap().remove(0);
+    let (a, b) = (filled(a, 1), filled(b, 2));
+    let io = [&a.meta, &b.meta, &y];
+    let Some(kernel) = matmul(&io, Width(width)).unwrap() else {
+        assert!(!onednn::is_available(), "not offered for {io:?}");
+        eprintln!("skipped: oneDNN is missing");
+        return 1;
+    };
+    let got = run(&kernel, &[&a, &b], std::slice::from_ref(&y)).unwrap();
+    let k = *a.meta.shape.last().unwrap() as f64;
+    let near = tolerance(y.dtype) * k.sqrt();
+    assert_near(&got[0].values(), &naive(&a, &b, &y), near, &format!("{io:?}"));
+    kernel.len()
+}
+
+fn transposed(dtype: DType, [rows, cols]: [usize; 2]) -> Meta {
+    let strides = smallvec::smallvec![1, rows as isize];
+    Meta { strides, ..Meta::new(dtype, [rows, cols]) }
+}
+
+const TYPES: [DType; 3] = [DType::Float32, DType::BFloat16, DType::Float16];
+
+#[test]
+fn matrices_and_their_transposes_need_no_copy() {
+    let sizes = [[64, 256, 784], [1, 10, 7], [10, 1, 7], [1, 1, 1], [5, 1, 1], [3, 5, 1]];
+    for (dtype, [m, n, k]) in TYPES.into_iter().flat_map(|t| sizes.map(|s| (t, s))) {
+        let (a, b) = (Meta::new(dtype, [m, k]), Meta::new(dtype, [k, n]));
+        let (at, bt) = (transposed(dtype, [m, k]), transposed(dtype, [k, n]));
+        for (a, b) in [(&a, &b), (&at, &b), (&a, &bt), (&at, &bt)] {
+            assert_eq!(check(a.clone(), b.clone(), 2), 1, "{a:?} {b:?}");
+        }
+    }
+}
+
+#[test]
+fn batches_broadcast() {
+    let shapes: [[&[usize]; 2]; 6] = [
+        [&[4, 3, 17, 33], &[4, 3, 33, 5]],
+        [&[4, 3, 17, 33], &[3, 33, 5]],
+        [&[4, 1, 17, 33], &[3, 33, 5]],
+        [&[17, 33], &[4, 3, 33, 5]],
+        [&[4, 3, 17, 33], &[33, 5]],
+        [&[6, 1, 33], &[1, 33, 5]],
+    ];
+    for [a, b] in shapes {
+        check(Meta::new(DType::Float32, a), Meta::new(DType::Float32, b), 2);
+    }
+}

@@ -1,0 +1,8 @@
+//! Kernels that are oneDNN's.
+
+pub mod conv;
+mod layout;
+pub mod matmul;
+mod steps;
+
+pub use steps::Steps;
