@@ -22,17 +22,22 @@ fn plain(case: &Case, [x, w, dy]: &[Tensor; 3], bias: Option<&Tensor>) -> [Vec<f
     [y, dx, dw]
 }
 
+/// The operation and its two gradients.
+fn kinds(case: &Case) -> [Kind; 3] {
+    let geometry = || case.geometry.clone();
+    [
+        Conv2d { geometry: geometry() }.into(),
+        Conv2dGradInput { geometry: geometry(), size: case.image }.into(),
+        Conv2dGradWeight { geometry: geometry(), kernel: case.window }.into(),
+    ]
+}
+
 /// Compares the three operations with plain loops on tensors of these layouts.
 fn check(case: &Case, tensors: [Tensor; 3], bias: Option<Tensor>, threads: usize) {
     let wants = plain(case, &tensors, bias.as_ref());
     let [x, w, dy] = &tensors;
-    let geometry = case.geometry.clone();
-    let forward: Kind = Conv2d { geometry: geometry.clone() }.into();
-    let grad_input: Kind = Conv2dGradInput { geometry: geometry.clone(), size: case.image }.into();
-    let grad_weight: Kind = Conv2dGradWeight { geometry, kernel: case.window }.into();
-    let inputs: Vec<&Tensor> = [x, w].into_iter().chain(&bias).collect();
-    let calls = [(forward, inputs), (grad_input, vec![dy, w]), (grad_weight, vec![dy, x])];
-    for ((kind, inputs), want) in calls.into_iter().zip(wants) {
+    let inputs = [[x, w].into_iter().chain(&bias).collect(), vec![dy, w], vec![dy, x]];
+    for ((kind, inputs), want) in kinds(case).into_iter().zip(inputs).zip(wants) {
         let got = apply(kind.family(), &inputs, threads).unwrap();
         let metas: Vec<&Meta> = inputs.iter().map(|t| &t.meta).collect();
         let near = 4.0 * tolerance(x.meta.dtype);
@@ -42,8 +47,8 @@ fn check(case: &Case, tensors: [Tensor; 3], bias: Option<Tensor>, threads: usize
 
 #[test]
 fn any_geometry_and_layout_as_plain_loops() {
-    let mut random = Random::new(21);
-    for round in 0..120 {
+    let mut random = Random::new(seed());
+    for round in 0..rounds(120) {
         let case = Case::random(&mut random);
         let dtype = FLOATS[round % 4];
         let lies_anyhow = round % 3 == 0;
@@ -55,6 +60,74 @@ fn any_geometry_and_layout_as_plain_loops() {
         let bias = (round % 2 == 0).then(|| random.tensor(bias));
         check(&case, tensors, bias, 1 + round % 2);
     }
+}
+
+/// Sizes at which oneDNN chooses its kernels for full vectors and many blocks.
+fn larger(random: &mut Random) -> Case {
+    loop {
+        let mut pair = |from: &[usize]| [(); 2].map(|()| from[random.below(from.len())]);
+        let (stride, dilation) = (pair(&[1, 1, 1, 2, 2, 3]), pair(&[1, 1, 1, 2, 3]));
+        let (window, image) = (pair(&[1, 2, 3, 3, 3, 4, 5, 7]), pair(&[1, 5, 8, 13, 14, 28, 31]));
+        let (before, after) = (pair(&[0, 1, 1, 2, 3]), pair(&[0, 1, 1, 2, 3]));
+        let [one_by_one, equal] = pair(&[0, 1, 2]).map(|n| n == 0);
+        let window = if one_by_one { [1, 1] } else { window };
+        let after = if equal { before } else { after };
+        let padding = if one_by_one { [0; 4] } else { [before[0], before[1], after[0], after[1]] };
+        let groups = [1, 1, 1, 2, 3, 16][random.below(6)];
+        let mut size = || [1, 3, 4, 8, 15, 16, 17, 24, 32, 40, 64][random.below(11)];
+        let each = if groups == 16 { [1 + size() % 3; 2] } else { [size(), size()] };
+        let geometry = Geometry { stride, padding, dilation, groups };
+        if let Ok(output) = geometry.output("", image, window) {
+            let (n, channels) = (1 + random.below(4), each.map(|n| n * groups));
+            return Case { geometry, n, channels, image, window, output };
+        }
+    }
+}
+
+/// Compares one operation with the portable kernel in float64, relative to the largest result.
+fn check_portable(kind: &Kind, inputs: &[&Tensor], threads: usize) {
+    let wide =
+        |t: &&Tensor| Tensor::new(Meta { dtype: DType::Float64, ..t.meta.clone() }, &t.values());
+    let wides: Vec<Tensor> = inputs.iter().map(wide).collect();
+    let want = apply(kind.family(), &wides.iter().collect::<Vec<_>>(), threads).unwrap();
+    let got = apply(kind.family(), inputs, threads).unwrap();
+    let (got, want) = (got[0].values(), want[0].values());
+    let scale = want.iter().fold(1.0, |m: f64, v| m.max(v.abs()));
+    let near = 4.0 * tolerance(inputs[0].meta.dtype) * scale;
+    let metas: Vec<&Meta> = inputs.iter().map(|t| &t.meta).collect();
+    for (g, w) in got.iter().zip(&want) {
+        assert!((g - w).abs() <= near, "got {g}, want {w}: {kind:?} of {metas:?}");
+    }
+}
+
+#[test]
+fn larger_sizes_as_in_float64() {
+    let mut random = Random::new(seed());
+    for round in 0..rounds(24) {
+        let case = larger(&mut random);
+        let (dtype, geometry) = (FLOATS[round % 3], &case.geometry);
+        let [x, w, dy] = case.shapes().map(|shape| {
+            let row_major = random.below(4) == 0;
+            let meta = if row_major { Meta::new(dtype, shape) } else { usual(dtype, shape) };
+            random.tensor(meta)
+        });
+        let bias = random.tensor(Meta::new(dtype, [case.channels[1]]));
+        let threads = 1 + random.below(2);
+        for (kind, inputs) in kinds(&case).into_iter().zip([[&x, &w], [&dy, &w], [&dy, &x]]) {
+            check_portable(&kind, &inputs, threads);
+        }
+        let forward = Conv2d { geometry: geometry.clone() }.into();
+        check_portable(&forward, &[&x, &w, &bias], threads);
+    }
+}
+
+/// How many random cases; `TEST_ROUNDS` and `TEST_SEED` ask for a longer search.
+fn rounds(usual: usize) -> usize {
+    std::env::var("TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
+fn seed() -> u64 {
+    std::env::var("TEST_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(5)
 }
 
 /// Channels-last, as results of other operations lie; weights are close enough.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ops::cpu::testing::{Tensor, assert_near, run, tolerance};
+use crate::ops::cpu::testing::{Random, Tensor, assert_near, run, tolerance};
 use crate::ops::{Family, gemm::Matmul};
 
 /// y = a b in float64, row-major, batches broadcast.
@@ -87,5 +87,23 @@ fn batches_broadcast() {
     ];
     for [a, b] in shapes {
         check(Meta::new(DType::Float32, a), Meta::new(DType::Float32, b), 2);
+    }
+}
+
+#[test]
+fn any_layout_as_plain_loops() {
+    let mut random = Random::new(31);
+    for round in 0..60 {
+        let mut size = || [1, 2, 3, 7, 16, 33][random.below(6)];
+        let (m, n, k) = (size(), size(), size());
+        let (a, b) = (vec![2, 3, m, k], vec![3, k, n]);
+        let [a, b] = [a, b].map(|shape| {
+            // Leading dimensions of 1 broadcast.
+            let rank = 2 + random.below(shape.len() - 1);
+            let mut shape = shape[shape.len() - rank..].to_vec();
+            shape[..rank - 2].iter_mut().for_each(|e| *e = [1, *e][random.below(2)]);
+            random.layout(TYPES[round % 3], &shape)
+        });
+        check(a, b, 1 + round % 2);
     }
 }
