@@ -172,6 +172,10 @@ class Tensor(Conversions, Writes, _core.Handle):
         """Whether there is no element."""
         return self.numel == 0
 
+    def is_dummy(self) -> bool:
+        """Whether no operation made it."""
+        return self._creator is None
+
     def is_transpose(self) -> bool:
         """Whether the elements do not lie row-major."""
         return not self.is_contiguous()

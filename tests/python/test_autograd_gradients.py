@@ -210,3 +210,14 @@ def test_functions_of_places():
     assert ag.nonzero(from_numpy(np.array([[1, 0], [1, 1]]))).tolist() == [[0, 1, 1], [0, 0, 1]]
     assert ag.shape(tensor.zeros((2, 3))).tolist() == [2, 3]
     assert ag.constant_of_shape(from_numpy(np.array([2, 3])), 1.0).tolist() == [[1] * 3] * 2
+
+
+def test_scatter_elements():
+    x, updates = from_numpy(np.zeros((3, 3))), from_numpy(np.array([[1.0, 1.1, 1.2]]))
+    x.stores_grad = True
+    y = ag.scatter_elements(x, from_numpy(np.array([[0, -1, 2]])), updates)
+    np.testing.assert_allclose(y.to_numpy()[[0, 2, 2], [0, 1, 2]], [1, 1.1, 1.2], rtol=1e-6)
+    grad = ag.gradients(y.sum())[x]
+    assert grad.tolist() == [[0, 1, 1], [1, 1, 1], [1, 0, 0]]
+    with pytest.raises(ValueError, match="scatter_elements"):
+        ag.scatter_elements(x, np.array([[3]]), np.array([[1.0]]))

@@ -11,6 +11,8 @@ from __future__ import annotations
 import sys
 import types
 
+from ..tensor import to_numpy
+
 from . import math, methods, unary  # isort: skip - all submodules, before functions of their names
 from .binary import Binary
 from .casting import Cast, cast
@@ -19,12 +21,8 @@ from .index import (
     Embedding,
     Gather,
     Where,
-    constant_of_shape,
     embedding,
     gather,
-    nonzero,
-    onehot,
-    shape,
     where,
 )
 from .loss import (
@@ -58,6 +56,19 @@ from .nn import (
     pooling_2d,
 )
 from .norm import BatchNormHandle, _BatchNorm2d, batchnorm_2d
+from .ops import axis_helper, back_broadcast
+from .places import (
+    ConstantOfShape,
+    NonZero,
+    OneHot,
+    ScatterElements,
+    Shape,
+    constant_of_shape,
+    nonzero,
+    onehot,
+    scatter_elements,
+    shape,
+)
 from .reduce import (
     ReduceMax,
     ReduceMean,
@@ -106,6 +117,8 @@ from .softmax import LogSoftMax, SoftMax, log_softmax, softmax
 from .tape import Dummy, Operator, Rule
 from .views import Expand, Flatten, Identity, Reshape, Select, Slice, Squeeze, Transpose, Unsqueeze
 
+#: SINGA's name of `tensor.to_numpy`.
+ctensor2numpy = to_numpy
 #: SINGA's older name of Operator.
 Operation = Operator
 

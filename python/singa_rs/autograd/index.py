@@ -1,4 +1,4 @@
-"""Selecting by place: indexing, gathering, embedding, one-hot vectors, conditions."""
+"""Selecting by place: indexing, gathering, embedding, conditions."""
 
 from __future__ import annotations
 
@@ -135,55 +135,3 @@ def where(x: Any, y: Any, condition: Any) -> Tensor:
         want = promote(x.dtype, y.dtype)
         x, y = cast(x, want), cast(y, want)
     return Where(condition)(x, y)[0]
-
-
-def onehot(axis: int, indices: Any, depth: Any, values: Any = (0.0, 1.0)) -> Tensor:
-    """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot).
-
-    Args:
-        axis: where the new axis stands in the result.
-        indices: numbers of any dtype; negative ones count from the end, others give no one.
-        depth: the extent of the new axis.
-        values: what stands off and on; float32 unless both are integers.
-    """
-    indices = as_tensor(indices)
-    depth = int(np.asarray(depth).ravel()[0])
-    off, on = np.asarray(values).ravel()
-    rank = indices.rank + 1
-    place = axis + rank if axis < 0 else axis
-    wide = ops.cast(indices, int32)
-    wrapped = ops.scalar_op("add", depth)(wide)
-    wide = ops.where(ops.scalar_op("lt", 0)(wide), wrapped, wide)
-    shape = indices.shape
-    wide = ops.reshape(wide, (*shape[:place], 1, *shape[place:]))
-    classes = ops.op("arange", start=0, step=1, count=depth, dtype="int32")()
-    classes = classes.view_reshape((depth,) + (1,) * (rank - 1 - place))
-    hit = ops.op("binary", f="eq")(wide, classes)
-    like = from_numpy(np.asarray([off, on]))
-    made = ops.where(hit, ops.full((), on.item(), like), ops.full((), off.item(), like))
-    made.requires_grad = False
-    return made
-
-
-def nonzero(x: Tensor) -> Tensor:
-    """The places of the non-zero elements, (rank, count), int32 (ONNX NonZero). Reads values."""
-    return _integers(np.stack(np.nonzero(x.to_numpy())) if x.rank else np.zeros((0, 1)))
-
-
-def shape(x: Tensor) -> Tensor:
-    """The extents as an int32 tensor (ONNX Shape)."""
-    return _integers(np.asarray(x.shape))
-
-
-def _integers(array: np.ndarray) -> Tensor:
-    made = from_numpy(array.astype(np.int64))
-    made.requires_grad = False
-    return made
-
-
-def constant_of_shape(x: Tensor, value: float = 0.0) -> Tensor:
-    """A tensor of `value` whose extents are the elements of `x` (ONNX ConstantOfShape)."""
-    sizes = tuple(int(n) for n in np.asarray(x.to_numpy()).ravel())
-    value = np.asarray(value).ravel()[0].item()
-    kind = "int32" if isinstance(value, int) and not isinstance(value, bool) else "float32"
-    return ops.op("fill", value=value, shape=sizes, dtype=kind)()

@@ -12,7 +12,6 @@ from . import binary, ops
 from .binary import Binary, compute
 from .casting import cast, promoted
 from .mode import mode
-from .shape import identity
 from .tape import Rule
 
 # Our class, SINGA's function, and the sentence that says what it computes.
@@ -115,25 +114,56 @@ def mean(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
     return Mean()(*(x if x.dtype.is_float else cast(x, float32) for x in xs))[0]
 
 
+class Max(Rule):
+    """The element-wise largest of tensors that broadcast (ONNX Max); NaN wins.
+
+    Where several are largest they share the gradient.
+    """
+
+    f = "maximum"
+
+    def forward(self, *xs: Tensor) -> Tensor:
+        if not xs:
+            raise ShapeError(f"{self.f}: got no tensors, want at least one")
+        larger = ops.op("binary", f=self.f)
+        return functools.reduce(larger, xs[1:], xs[0]) if len(xs) > 1 else ops.copy(*xs)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(*ys, *xs)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
+        """`dy` where each is largest, divided by how many are."""
+        (dy,), y, equal = dys, self.load(0), ops.op("binary", f="eq")
+        xs = [self.load(i + 1) for i in range(len(wanted))]
+        won = [equal(x, y) for x in xs]
+        share = ops.div(dy, functools.reduce(ops.add, (ops.cast(w, dy.dtype) for w in won)))
+        none = ops.full((), 0, dy)
+        pairs = zip(won, xs, strict=True)
+        return tuple(ops.reduce_to(ops.where(w, share, none), x.shape) for w, x in pairs)
+
+
+class Min(Max):
+    """The element-wise smallest of tensors that broadcast (ONNX Min); NaN wins.
+
+    Where several are smallest they share the gradient.
+    """
+
+    f = "minimum"
+
+
 def max(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
     """The element-wise largest of tensors that broadcast (ONNX Max); not a reduction."""
-    return _folded("max", FUNCTIONS["maximum"], l)
+    return Max()(*promoted(l))[0]
 
 
 def min(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
     """The element-wise smallest of tensors that broadcast (ONNX Min); not a reduction."""
-    return _folded("min", FUNCTIONS["minimum"], l)
-
-
-def _folded(op: str, function: Any, xs: tuple[Tensor, ...]) -> Tensor:
-    if not xs:
-        raise ShapeError(f"{op}: got no tensors, want at least one")
-    return functools.reduce(function, xs) if len(xs) > 1 else identity(xs[0])
+    return Min()(*promoted(l))[0]
 
 
 def add_all(*xs: Tensor) -> Tensor:
     """The sum of tensors that broadcast."""
-    return _folded("add_all", FUNCTIONS["add"], xs)
+    return sum(*xs)
 
 
 class CosSim(Rule):
@@ -200,5 +230,5 @@ def prelu(x: Tensor, slope: Tensor) -> Tensor:
     return PRelu()(*promoted((x, slope)))[0]
 
 
-CLASSES.update((c.__name__, c) for c in (Sum, Mean, CosSim, PRelu))
+CLASSES.update((c.__name__, c) for c in (Sum, Mean, Max, Min, CosSim, PRelu))
 FUNCTIONS.update((f.__name__, f) for f in (sum, mean, max, min, add_all, cossim, prelu))

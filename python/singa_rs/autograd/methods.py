@@ -83,6 +83,7 @@ def _operators() -> dict[str, Any]:
     for name, function in _OPERATORS.items():
         made[f"__{name}__"] = _binary[function]
         made[f"__r{name}__"] = _reflected(_binary[function])
+    made["__div__"], made["__rdiv__"] = made["__truediv__"], made["__rtruediv__"]
     for name, function in _COMPARISONS.items():
         made[f"__{name}__"] = _comparison(_binary[function])
     for name, function in _LOGICAL.items():

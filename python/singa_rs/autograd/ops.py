@@ -79,12 +79,22 @@ def reduce_to(dy: Tensor, shape: tuple[int, ...] | None) -> Tensor:
     have = dy.shape
     if have == shape:
         return dy
-    added = len(have) - len(shape)
-    inner = (i + added for i, n in enumerate(shape) if n == 1 and have[i + added] != 1)
-    axes = (*range(added), *inner)
+    axes = axis_helper(have, shape)
     if axes:
         dy = op("reduce", f="sum", axes=axes, keepdims=True)(dy)
     return reshape(dy, shape)
+
+
+def axis_helper(y_shape: tuple[int, ...], x_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of `y_shape` along which `x_shape` was broadcast (SINGA axis_helper)."""
+    added = len(y_shape) - len(x_shape)
+    inner = (i + added for i, n in enumerate(x_shape) if n == 1 and y_shape[i + added] != 1)
+    return (*range(added), *inner)
+
+
+def back_broadcast(y_shape: tuple[int, ...], x_shape: tuple[int, ...], x: Tensor) -> Tensor:
+    """Sums `x`, of `y_shape`, over what `x_shape` was broadcast along (SINGA back_broadcast)."""
+    return reduce_to(x, tuple(x_shape))
 
 
 def shapes_if_broadcast(xs: tuple[Tensor, ...], y: Tensor) -> tuple[tuple[int, ...], ...] | None:

@@ -1,0 +1,148 @@
+"""Tensors of places and shapes, and writing at places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._core import int32
+from .._creation import from_numpy
+from ..tensor import Tensor, as_tensor
+from . import ops
+from .tape import Rule
+
+
+class _Flat(Rule):
+    """An operation that has no gradient."""
+
+    differentiable = False
+
+
+class OneHot(_Flat):
+    """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot)."""
+
+    def __init__(self, axis: int, depth: Any, values: Any = (0.0, 1.0)) -> None:
+        super().__init__()
+        self.axis, self.depth = int(axis), int(np.asarray(depth).ravel()[0])
+        self.values = np.asarray(values).ravel()
+
+    def forward(self, indices: Tensor) -> Tensor:
+        hit = ops.op("binary", f="eq")(*self._compared(indices))
+        like = from_numpy(self.values)
+        off, on = (ops.full((), v.item(), like) for v in self.values)
+        return ops.where(hit, on, off)
+
+    def _compared(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """The indices with an axis of extent 1, and the classes along that axis."""
+        shape = indices.shape
+        place = self.axis + len(shape) + 1 if self.axis < 0 else self.axis
+        wide = ops.cast(indices, int32)
+        wrapped = ops.scalar_op("add", self.depth)(wide)
+        wide = ops.where(ops.scalar_op("lt", 0)(wide), wrapped, wide)
+        classes = ops.op("arange", start=0, step=1, count=self.depth, dtype="int32")()
+        column = (self.depth,) + (1,) * (len(shape) - place)
+        return ops.reshape(wide, (*shape[:place], 1, *shape[place:])), ops.reshape(classes, column)
+
+
+def onehot(axis: int, indices: Any, depth: Any, values: Any = (0.0, 1.0)) -> Tensor:
+    """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot).
+
+    Args:
+        axis: where the new axis stands in the result.
+        indices: numbers of any dtype; negative ones count from the end, others give no one.
+        depth: the extent of the new axis.
+        values: what stands off and on; int32 if both are integers, else float32.
+    """
+    return OneHot(axis, depth, values)(as_tensor(indices))[0]
+
+
+class NonZero(_Flat):
+    """The places of the non-zero elements (ONNX NonZero)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = np.stack(np.nonzero(x.to_numpy())) if x.rank else np.zeros((0, int(bool(x))))
+        return from_numpy(found.astype(np.int64))
+
+
+def nonzero(x: Tensor) -> Tensor:
+    """The places of the non-zero elements, (rank, count), int32 (ONNX NonZero). Reads values."""
+    return NonZero()(x)[0]
+
+
+class Shape(_Flat):
+    """The extents (ONNX Shape)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return from_numpy(np.asarray(x.shape, np.int64))
+
+
+def shape(x: Tensor) -> Tensor:
+    """The extents as an int32 tensor (ONNX Shape)."""
+    return Shape()(x)[0]
+
+
+class ConstantOfShape(_Flat):
+    """A tensor of one value whose extents are the elements of another (ONNX ConstantOfShape)."""
+
+    def __init__(self, value: float = 0.0) -> None:
+        super().__init__()
+        self.value = np.asarray(value).ravel()[0].item()
+
+    def forward(self, x: Tensor) -> Tensor:
+        sizes = tuple(int(n) for n in x.to_numpy().ravel())
+        dtype = "int32" if isinstance(self.value, int) else "float32"
+        return ops.op("fill", value=self.value, shape=sizes, dtype=dtype)()
+
+
+def constant_of_shape(x: Tensor, value: float = 0.0) -> Tensor:
+    """A tensor of `value` whose extents are the elements of `x` (ONNX ConstantOfShape)."""
+    return ConstantOfShape(value)(x)[0]
+
+
+class ScatterElements(Rule):
+    """A copy with `updates` written at `indices` along an axis (ONNX ScatterElements)."""
+
+    def __init__(self, indices: Any, updates: Any, axis: int = 0) -> None:
+        super().__init__()
+        self.indices, self.updates, self.axis = indices, updates, int(axis)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.places = as_tensor(self.indices)
+        updates = ops.cast(as_tensor(self.updates), x.dtype)
+        return self._written(x, self.places, updates)
+
+    def _written(self, x: Tensor, *rest: Tensor) -> Tensor:
+        """User code in NumPy: the engine has no such operation of its own."""
+
+        def write(to: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+            np.put_along_axis(to, _checked(places, to.shape[self.axis]), values, self.axis)
+            return to
+
+        infer = lambda x, *_: (x.shape, x.dtype)  # noqa: E731
+        return _core.HostOp("scatter_elements", infer, write)(x, *rest)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        self.save(self.__dict__.pop("places"))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Sequence[bool]) -> tuple[Tensor]:
+        """`dy` where nothing was written."""
+        places = self.load(0)
+        return (self._written(dys[0], places, ops.full(places.shape, 0, dys[0])),)
+
+
+def _checked(places: np.ndarray, extent: int) -> np.ndarray:
+    if places.size and not (-extent <= places.min() and places.max() < extent):
+        raise ValueError(f"scatter_elements: got indices beyond an axis of {extent}")
+    whole = places.astype(np.int64)
+    return np.where(whole < 0, whole + extent, whole)
+
+
+def scatter_elements(x: Tensor, indices: Any, updates: Any, axis: int = 0) -> Tensor:
+    """A copy of `x` with `updates` at `indices` along an axis (ONNX ScatterElements).
+
+    Gradients go to `x` alone, as in SINGA. `indices` and `updates` have one shape.
+    """
+    return ScatterElements(indices, updates, axis)(x)[0]
