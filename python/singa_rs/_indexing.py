@@ -30,7 +30,11 @@ def parse(key: Any, shape: tuple[int, ...]) -> Selection:
         IndexError: too many indices, an int out of range, two arrays, a mask that does not fit.
         TypeError: a key of another type.
     """
-    keys = _expanded(key if isinstance(key, tuple) else (key,), len(shape))
+    keys = key if type(key) is tuple else (key,)
+    simple = _basic(keys, shape)
+    if simple is not None:
+        return simple
+    keys = _expanded(keys, len(shape))
     ranges: list[Range] = []
     made: list[int] = []
     axis, places = 0, None
@@ -56,6 +60,26 @@ def parse(key: Any, shape: tuple[int, ...]) -> Selection:
             ranges += [(0, n, 1) for n in covered]
             made.append(int(np.prod(covered)))
     return Selection(tuple(ranges), tuple(made), axis, places)
+
+
+def _basic(keys: tuple[Any, ...], shape: tuple[int, ...]) -> Selection | None:
+    """The selection by ints and slices alone, which most keys are; else None."""
+    if len(keys) > len(shape):
+        return None
+    ranges, made = [], []
+    for axis, item in enumerate(keys):
+        extent = shape[axis]
+        if type(item) is int:
+            ranges.append((_place(item, extent, axis), 1, 1))
+        elif type(item) is slice:
+            start, stop, step = item.indices(extent)
+            count = len(range(start, stop, step))
+            ranges.append((start if count else 0, count, step))
+            made.append(count)
+        else:
+            return None
+    rest = shape[len(keys) :]
+    return Selection((*ranges, *((0, n, 1) for n in rest)), (*made, *rest))
 
 
 def _is_int(item: Any) -> bool:

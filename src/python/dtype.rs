@@ -1,6 +1,7 @@
 //! Element types as Python objects.
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyString, PyType};
 
 use super::error::DTypeError;
@@ -102,15 +103,25 @@ fn unknown(object: &Bound<'_, PyAny>) -> PyErr {
 
 /// The element type that `object` names (see `parse`).
 #[pyfunction]
-fn dtype(object: &Bound<'_, PyAny>) -> PyResult<PyDType> {
-    parse(object).map(PyDType)
+fn dtype<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDType>> {
+    self::object(object.py(), parse(object)?)
+}
+
+/// One object for each type, so that Python may compare them by identity.
+static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
+
+/// The object of an element type.
+pub(super) fn object(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyDType>> {
+    let make = || DType::ALL.into_iter().map(|d| Py::new(py, PyDType(d))).collect();
+    let objects = OBJECTS.get_or_try_init(py, || make())?;
+    Ok(objects[dtype as usize].bind(py).clone())
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDType>()?;
     for dtype in DType::ALL {
         let name = if dtype == DType::Bool { "bool_" } else { dtype.name() };
-        module.add(name, Bound::new(module.py(), PyDType(dtype))?)?;
+        module.add(name, object(module.py(), dtype)?)?;
     }
     module.add_function(wrap_pyfunction!(dtype, module)?)
 }

@@ -31,8 +31,8 @@ impl PyMeta {
 
     /// Element type.
     #[getter]
-    fn dtype(&self) -> PyDType {
-        PyDType(self.dtype)
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDType>> {
+        dtype::object(py, self.dtype)
     }
 
     fn __repr__(&self) -> String {

@@ -79,8 +79,8 @@ impl Handle {
 
     /// Element type.
     #[getter]
-    fn dtype(&self) -> PyResult<PyDType> {
-        self.meta(|m| PyDType(m.dtype))
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDType>> {
+        dtype::object(py, self.meta(|m| m.dtype)?)
     }
 
     /// The device that the tensor is on.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ class Binary(Rule):
 
     f: str
     op: Any
+    #: What the gradient needs of a, b and the output: tensor, version, ...
+    saves: Callable[[Tensor, Tensor, Tensor], tuple[Any, ...]] | None = None
     #: The shapes of the operands, where one was broadcast.
     shapes: tuple[Any, Any] | None = None
 
@@ -37,8 +40,10 @@ class Binary(Rule):
         return self.op(a, b)
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        """Notes the shapes."""
+        """Notes the shapes where one is broadcast, and what the gradient needs."""
         self.shapes = ops.shapes_if_broadcast(xs, ys[0])
+        if self.saves is not None:
+            self.saved = type(self).saves(*xs, *ys)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> Gradients:
         """Each operand's gradient, summed over the axes that it was broadcast along."""
@@ -72,16 +77,23 @@ class Sub(Binary):
         return ops.neg(dy)
 
 
-class _SavesBoth(Binary):
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        super().keep(xs, ys)
-        self.save(*xs)
+def _operands(a: Tensor, b: Tensor, y: Tensor) -> tuple[Any, ...]:
+    return (a.alias(), a.version, b.alias(), b.version)
 
 
-class Mul(_SavesBoth):
+def _divisor(a: Tensor, b: Tensor, y: Tensor) -> tuple[Any, ...]:
+    return (b.alias(), b.version, y.alias(), y.version)
+
+
+def _all_three(a: Tensor, b: Tensor, y: Tensor) -> tuple[Any, ...]:
+    return (a.alias(), a.version, b.alias(), b.version, y.alias(), y.version)
+
+
+class Mul(Binary):
     """`a * b` (ONNX Mul)."""
 
     f = "mul"
+    saves = _operands
 
     def to_a(self, dy: Tensor) -> Tensor:
         return ops.mul(dy, self.load(1))
@@ -94,10 +106,7 @@ class Div(Binary):
     """`a / b` (ONNX Div); integers are divided as float32."""
 
     f = "div"
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        super().keep(xs, ys)
-        self.save(xs[1], ys[0])
+    saves = _divisor
 
     def to_a(self, dy: Tensor) -> Tensor:
         return ops.div(dy, self.load(0))
@@ -110,10 +119,7 @@ class Pow(Binary):
     """`a ** b` (ONNX Pow)."""
 
     f = "pow"
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        super().keep(xs, ys)
-        self.save(*xs, ys[0])
+    saves = _all_three
 
     def to_a(self, dy: Tensor) -> Tensor:
         a, b = self.load(0), self.load(1)
@@ -128,10 +134,11 @@ class Pow(Binary):
         return ops.mul(dy, ops.mul(y, log))
 
 
-class Maximum(_SavesBoth):
+class Maximum(Binary):
     """The larger of each pair; NaN wins. Equal ones share the gradient."""
 
     f = "maximum"
+    saves = _operands
     wins = "gt"
 
     def to_a(self, dy: Tensor) -> Tensor:
@@ -153,10 +160,11 @@ class Minimum(Maximum):
     wins = "lt"
 
 
-class Remainder(_SavesBoth):
+class Remainder(Binary):
     """`a - floor(a / b) * b`, with the sign of `b` (NumPy remainder)."""
 
     f = "remainder"
+    saves = _operands
 
     def to_b(self, dy: Tensor) -> Tensor:
         whole = ops.op("binary", f="floor_divide")(self.load(0), self.load(1))
@@ -167,12 +175,6 @@ class _Flat(Binary):
     """A function whose gradient is zero or that has none."""
 
     differentiable = False
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        pass
-
-    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> Gradients:
-        return None, None
 
 
 class FloorDivide(_Flat):
@@ -241,12 +243,14 @@ class Xor(Comparison):
 
 def compute(cls: type[Binary], a: Any, b: Any) -> Tensor:
     """`cls` of operands of which one may be a number or an array."""
-    number = as_number(b)
-    if number is not None and isinstance(a, Tensor):
-        return with_number(cls.f, a, number, False)
-    number = as_number(a)
-    if number is not None and isinstance(b, Tensor):
-        return with_number(cls.f, b, number, True)
+    if isinstance(a, Tensor):
+        number = b if type(b) in (float, int) else as_number(b)
+        if number is not None:
+            return with_number(cls.f, a, number, False)
+    elif isinstance(b, Tensor):
+        number = as_number(a)
+        if number is not None:
+            return with_number(cls.f, b, number, True)
     return cls()(_operand(cls, a, b), _operand(cls, b, a))[0]
 
 

@@ -16,7 +16,6 @@ class Cast(Rule):
     """The same values in another dtype (ONNX Cast); floats truncate into integers."""
 
     def __init__(self, to: Any) -> None:
-        super().__init__()
         self.to = _core.dtype(to)
 
     def forward(self, x: Tensor) -> Tensor:

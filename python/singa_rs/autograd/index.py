@@ -46,7 +46,6 @@ class Gather(Rule):
     """The entries at `indices` along an axis (ONNX Gather)."""
 
     def __init__(self, axis: int, indices: Any) -> None:
-        super().__init__()
         self.axis, self.indices = axis, indices
 
     def forward(self, x: Tensor) -> Tensor:
@@ -101,7 +100,6 @@ class Where(Rule):
     """`x` where the condition holds, else `y` (ONNX Where)."""
 
     def __init__(self, condition: Any) -> None:
-        super().__init__()
         self.condition = condition
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:

@@ -85,7 +85,6 @@ class _Patch(Rule):
     """A tensor of which a part got a new value through a view."""
 
     def __init__(self, view: View) -> None:
-        super().__init__()
         self.view = view
 
     def gradients(

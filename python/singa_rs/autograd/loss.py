@@ -28,7 +28,6 @@ class _WithTarget(Loss):
     """A loss of `x` and a target of the same shape."""
 
     def __init__(self, t: Any) -> None:
-        super().__init__()
         self.t = t
 
     def target(self, x: Tensor) -> Tensor:
@@ -109,7 +108,6 @@ class RankingLoss(Loss):
     """The mean of `max(0, M - pos + neg)` (SINGA RankingLoss)."""
 
     def __init__(self, M: float = 0.2) -> None:
-        super().__init__()
         self.M = float(M)
 
     def forward(self, pos: Tensor, neg: Tensor) -> Tensor:
@@ -138,7 +136,6 @@ class SoftMaxCrossEntropy(Loss):
     """Softmax over the rows of `x` and the mean of their cross entropies with `t`."""
 
     def __init__(self, t: Any) -> None:
-        super().__init__()
         self.t = t
 
     def forward(self, x: Tensor) -> Tensor:

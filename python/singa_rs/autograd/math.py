@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._core import ShapeError, float32
+from .._core import ShapeError, bool_, float32
 from ..tensor import Tensor
 from . import binary, ops
 from .binary import Binary, compute
 from .casting import cast, promoted
 from .mode import mode
-from .tape import Rule
+from .tape import Rule, edge
 
 # Our class, SINGA's function, and the sentence that says what it computes.
 _TABLE = """
@@ -37,9 +37,13 @@ Xor           _xor          Whether exactly one is non-zero, bool (ONNX Xor).
 """
 
 
-def _make_function(cls: type[Binary], name: str, doc: str) -> Callable[[Any, Any], Tensor]:
+Function = Callable[[Any, Any], Tensor]
+
+
+def _make_function(cls: type[Binary]) -> Function:
     """The fast way through `cls()(a, b)[0]` where both are tensors of one float dtype."""
-    op, new, differentiable = cls.op, object.__new__, cls.differentiable
+    op, new, saves = cls.op, object.__new__, cls.saves
+    counts = cls.f in ("add", "mul")  # of bools, where the engine would answer bools
 
     def function(a: Any, b: Any) -> Tensor:
         if type(a) is not Tensor or type(b) is not Tensor:
@@ -48,32 +52,56 @@ def _make_function(cls: type[Binary], name: str, doc: str) -> Callable[[Any, Any
             y = op(a, b)
         except TypeError:
             return compute(cls, a, b)
-        if mode.tape and differentiable:
-            if a.requires_grad or b.requires_grad:
-                node = new(cls)
-                node.keep((a, b), (y,))
-                first, second = a._creator, b._creator
-                node.edges = (
-                    a if first is None or not a.requires_grad else first,
-                    b if second is None or not b.requires_grad else second,
-                )
-                y._creator = node
-            else:
+        if counts and y.dtype is bool_:
+            return compute(cls, a, b)
+        if mode.tape:
+            if not a.requires_grad and not b.requires_grad:
                 y.requires_grad = False
+                return y
+            node = new(cls)
+            shapes = (a.shape, b.shape)
+            if shapes[0] != shapes[1]:
+                node.shapes = shapes
+            if saves is not None:
+                node.saved = saves(a, b, y)
+            node.edges = (edge(a), edge(b))
+            y._creator = node
         return y
 
+    return function
+
+
+def _make_flat(cls: type[Binary]) -> Function:
+    """The same for a function that has no gradient."""
+    op = cls.op
+
+    def function(a: Any, b: Any) -> Tensor:
+        if type(a) is not Tensor or type(b) is not Tensor:
+            return compute(cls, a, b)
+        try:
+            y = op(a, b)
+        except TypeError:
+            return compute(cls, a, b)
+        y.requires_grad = False
+        return y
+
+    return function
+
+
+def _documented(function: Function, name: str, doc: str) -> Function:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc}\n\n    Numbers, arrays and other dtypes are converted first."
     return function
 
 
-FUNCTIONS: dict[str, Callable[[Any, Any], Tensor]] = {}
+FUNCTIONS: dict[str, Function] = {}
 CLASSES: dict[str, type[Binary]] = {}
 for _row in _TABLE.strip().splitlines():
     _class, _name, _doc = _row.split(maxsplit=2)
-    CLASSES[_class] = getattr(binary, _class)
-    CLASSES[_class].op = ops.op("binary", f=CLASSES[_class].f)
-    FUNCTIONS[_name] = _make_function(CLASSES[_class], _name, _doc)
+    _cls = CLASSES[_class] = getattr(binary, _class)
+    _cls.op = ops.op("binary", f=_cls.f)
+    _make = _make_function if _cls.differentiable else _make_flat
+    FUNCTIONS[_name] = _documented(_make(_cls), _name, _doc)
 
 
 class Sum(Rule):

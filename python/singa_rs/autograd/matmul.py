@@ -9,7 +9,8 @@ from .._dtypes import promote
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .casting import cast
-from .tape import Rule
+from .mode import mode
+from .tape import Rule, record
 
 
 class Matmul(Rule):
@@ -19,7 +20,8 @@ class Matmul(Rule):
         return ops.matmul(x, w)
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(*xs)
+        x, w = xs
+        self.saved = (x.alias(), x.version, w.alias(), w.version)
 
     def gradients(
         self, dys: tuple[Tensor, ...], wanted: Any
@@ -52,6 +54,19 @@ def matmul(x: Tensor, w: Tensor) -> Tensor:
     Raises:
         ShapeError: inner extents that differ, or a tensor without dimensions.
     """
+    if type(x) is Tensor and type(w) is Tensor:
+        try:
+            y = ops.matmul(x, w)
+        except (TypeError, ShapeError):
+            return _unusual(x, w)
+        if mode.tape:
+            record(object.__new__(Matmul), (x, w), (y,))
+        return y
+    return _unusual(x, w)
+
+
+def _unusual(x: Any, w: Any) -> Tensor:
+    """Operands that the engine does not multiply as they are."""
     x, w = as_tensor(x), as_tensor(w)
     if x.dtype != w.dtype or x.dtype.name == "bool":
         want = promote(x.dtype, w.dtype)
@@ -78,7 +93,6 @@ class Gemm(Rule):
     def __init__(
         self, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
     ) -> None:
-        super().__init__()
         self.alpha, self.beta = float(alpha), float(beta)
         self.transA, self.transB = bool(transA), bool(transB)
 
@@ -138,7 +152,6 @@ class AddBias(Rule):
     """A vector added to each row (axis 0) or each column (axis 1) of a matrix (SINGA AddBias)."""
 
     def __init__(self, axis: int = 0) -> None:
-        super().__init__()
         if axis not in (0, 1):
             raise ValueError(f"add_bias: got axis {axis}, want 0 or 1")
         self.axis = axis

@@ -93,7 +93,6 @@ class _Conv2d(Rule):
     """A convolution of images with filters (ONNX Conv)."""
 
     def __init__(self, handle: ConvHandle, odd_padding: Sequence[int] = (0, 0, 0, 0)) -> None:
-        super().__init__()
         self.handle, self.odd_padding = handle, tuple(odd_padding)
         self.attrs = {
             "stride": handle.stride,
@@ -150,7 +149,6 @@ class _Pooling2d(KeepsShape):
     """Maxima or means of windows (ONNX MaxPool, AveragePool)."""
 
     def __init__(self, handle: PoolingHandle, odd_padding: Sequence[int] = (0, 0, 0, 0)) -> None:
-        super().__init__()
         self.handle, self.odd_padding = handle, tuple(odd_padding)
         padding = _with_odd(handle.padding, self.odd_padding)
         self.attrs = {"kernel": handle.kernel_size, "stride": handle.stride, "padding": padding}
@@ -187,7 +185,6 @@ class GlobalAveragePool(KeepsShape):
     """The mean over the spatial axes (ONNX GlobalAveragePool)."""
 
     def __init__(self, data_format: str = "channels_first") -> None:
-        super().__init__()
         self.data_format = data_format
 
     def _axes(self, rank: int) -> tuple[int, ...]:
@@ -217,7 +214,6 @@ class Dropout(Rule):
     """Elements set to zero with probability `ratio`, the others scaled by `1 / (1 - ratio)`."""
 
     def __init__(self, ratio: float = 0.5, seed: int | None = None) -> None:
-        super().__init__()
         if not 0 <= ratio < 1:
             raise ValueError(f"dropout: got ratio {ratio}, want 0 <= ratio < 1")
         self.ratio, self.seed = float(ratio), seed

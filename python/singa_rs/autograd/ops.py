@@ -17,6 +17,12 @@ def op(name: str, **attrs: Any) -> Op:
     return _core.Op(name, **attrs)
 
 
+@functools.lru_cache(maxsize=4096)
+def reduce_op(f: str, axes: tuple[int, ...], keepdims: bool) -> Op:
+    """The reduction `f` over `axes`, all of them for an empty tuple."""
+    return _core.Op("reduce", f=f, axes=axes, keepdims=keepdims)
+
+
 @functools.lru_cache(maxsize=4096, typed=True)
 def _scalar_op(f: str, scalar: float, reverse: bool) -> Op:
     return _core.Op("binary_scalar", f=f, scalar=scalar, reverse=reverse)

@@ -25,7 +25,6 @@ class OneHot(_Flat):
     """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot)."""
 
     def __init__(self, axis: int, depth: Any, values: Any = (0.0, 1.0)) -> None:
-        super().__init__()
         self.axis, self.depth = int(axis), int(np.asarray(depth).ravel()[0])
         self.values = np.asarray(values).ravel()
 
@@ -88,7 +87,6 @@ class ConstantOfShape(_Flat):
     """A tensor of one value whose extents are the elements of another (ONNX ConstantOfShape)."""
 
     def __init__(self, value: float = 0.0) -> None:
-        super().__init__()
         self.value = np.asarray(value).ravel()[0].item()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -106,7 +104,6 @@ class ScatterElements(Rule):
     """A copy with `updates` written at `indices` along an axis (ONNX ScatterElements)."""
 
     def __init__(self, indices: Any, updates: Any, axis: int = 0) -> None:
-        super().__init__()
         self.indices, self.updates, self.axis = indices, updates, int(axis)
 
     def forward(self, x: Tensor) -> Tensor:

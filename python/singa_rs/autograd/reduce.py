@@ -36,7 +36,6 @@ class Reduction(Rule):
     f: str
 
     def __init__(self, axes: Axes = None, keepdims: int = 1) -> None:
-        super().__init__()
         self.axes, self.keepdims = axes, bool(keepdims)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -44,7 +43,7 @@ class Reduction(Rule):
         self.over = as_axes(self.axes, len(self.shape), f"reduce_{self.f}")
         if not self.over:  # the engine takes no axes for all axes
             return ops.copy(x)
-        return ops.op("reduce", f=self.f, axes=self.over, keepdims=self.keepdims)(x)
+        return ops.reduce_op(self.f, self.over, self.keepdims)(x)
 
     def kept_shape(self) -> tuple[int, ...]:
         """The output's shape if `keepdims` were set."""
@@ -89,9 +88,7 @@ class ReduceMax(Reduction):
         (dy,) = dys
         best = ops.op("binary", f="eq")(self.load(0), self.spread(self.load(1)))
         ones = ops.cast(best, dy.dtype)
-        count = (
-            ops.op("reduce", f="sum", axes=self.over, keepdims=True)(ones) if self.over else ones
-        )
+        count = ops.reduce_op("sum", self.over, True)(ones) if self.over else ones
         share = ops.div(ops.reshape(dy, self.kept_shape()), count)
         return (ops.where(best, share, ops.full((), 0, dy)),)
 
@@ -122,7 +119,7 @@ class ReduceProd(Reduction):
         return (ops.mul(self.spread(dys[0]), ops.where(zero, alone, others)),)
 
     def _over(self, f: str, x: Tensor) -> Tensor:
-        return ops.op("reduce", f=f, axes=self.over, keepdims=True)(x) if self.over else x
+        return ops.reduce_op(f, self.over, True)(x) if self.over else x
 
 
 def reduce_sum(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
@@ -154,7 +151,7 @@ def _plain(f: str, x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
     over = as_axes(axes, x.rank, f)
     if not over and x.rank:
         raise ValueError(f"{f}: got no axes, want at least one")
-    made = ops.op("reduce", f=f, axes=() if axes is None else over, keepdims=bool(keepdims))(x)
+    made = ops.reduce_op(f, () if axes is None else over, bool(keepdims))(x)
     made.requires_grad = False
     return made
 

@@ -50,7 +50,6 @@ class Tile(_Repetition):
     outer = True
 
     def __init__(self, repeats: int | Sequence[int]) -> None:
-        super().__init__()
         self.repeats = as_shape(repeats)
 
     def counts(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -63,7 +62,6 @@ class Repeat(_Repetition):
     outer = False
 
     def __init__(self, repeats: int, axis: int) -> None:
-        super().__init__()
         self.repeats, self.axis = int(repeats), axis
 
     def counts(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -77,7 +75,6 @@ class UpSample(_Repetition):
     outer = False
 
     def __init__(self, mode: str, scales: Any) -> None:
-        super().__init__()
         if mode not in ("nearest", b"nearest"):
             raise ValueError(f"upsample: got mode {mode!r}, want 'nearest'")
         self.mode, self.scales = mode, tuple(float(s) for s in np.asarray(scales).ravel())
@@ -117,7 +114,6 @@ class Pad(KeepsShape):
     """Wider along each axis: with a constant, or by repeating its ends or its reflection."""
 
     def __init__(self, mode: str, pads: Sequence[int], constant: float = 0.0) -> None:
-        super().__init__()
         self.mode = mode.decode() if isinstance(mode, bytes) else mode
         self.pads, self.constant = [int(p) for p in pads], constant
         if self.mode not in ("constant", "reflect", "edge"):
@@ -168,7 +164,6 @@ class _Interleaving(KeepsShape):
     """Blocks of channels to blocks of space or back: reshape, permute, reshape."""
 
     def __init__(self, blocksize: int, mode: str = "DCR") -> None:
-        super().__init__()
         self.mode = mode.decode() if isinstance(mode, bytes) else mode
         self.blocksize = int(blocksize)
         if self.mode not in ("DCR", "CRD"):

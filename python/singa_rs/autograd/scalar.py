@@ -20,7 +20,6 @@ class WithNumber(Rule):
     """`f(a, number)`, or `f(number, a)` where `reverse`."""
 
     def __init__(self, f: str, number: float, reverse: bool) -> None:
-        super().__init__()
         self.f, self.number, self.reverse = f, number, reverse
         self.differentiable = f not in _COMPARE and f != "floor_divide"
 

@@ -90,7 +90,6 @@ class Split(Rule):
     def __init__(
         self, axis: int, parts: Sequence[int] | None, num_output: int | None = None
     ) -> None:
-        super().__init__()
         self.axis, self.parts, self.num_output = axis, parts, num_output
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
@@ -140,7 +139,6 @@ class Concat(Rule):
     """Tensors one after another along an axis (ONNX Concat)."""
 
     def __init__(self, axis: int = 0) -> None:
-        super().__init__()
         self.axis = axis
 
     def forward(self, *xs: Tensor) -> Tensor:

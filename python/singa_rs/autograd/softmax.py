@@ -17,7 +17,6 @@ class SoftMax(Rule):
     log = False
 
     def __init__(self, axis: int = 1) -> None:
-        super().__init__()
         self.axis = axis
 
     def forward(self, x: Tensor) -> Tensor:

@@ -140,7 +140,6 @@ class _Parametrised(Unary):
     tag: str
 
     def _prepare(self, **params: float | None) -> None:
-        super().__init__()
         numbers = tuple((k, None if v is None else float(v)) for k, v in params.items())
         self.__dict__.update(numbers)
         self.op = ops.unary_op("unary", self.tag, numbers)

@@ -75,7 +75,6 @@ class Reshape(_Reshaping):
     """Another shape; -1 is what is left, 0 keeps the extent at its place (ONNX Reshape)."""
 
     def __init__(self, shape: Ints) -> None:
-        super().__init__()
         self.to = as_shape(shape)
 
     def target(self, x: Tensor) -> tuple[int, ...]:
@@ -98,7 +97,6 @@ class Flatten(_Reshaping):
     """A matrix: the axes before `axis` are its rows, the others its columns (ONNX Flatten)."""
 
     def __init__(self, axis: int = 1) -> None:
-        super().__init__()
         self.axis = axis
 
     def target(self, x: Tensor) -> tuple[int, ...]:
@@ -113,7 +111,6 @@ class Squeeze(_Reshaping):
     """Without the axes of extent 1, or without the given ones of them (ONNX Squeeze)."""
 
     def __init__(self, axis: Ints = ()) -> None:
-        super().__init__()
         self.axis = as_shape(axis)
 
     def target(self, x: Tensor) -> tuple[int, ...]:
@@ -130,7 +127,6 @@ class Unsqueeze(_Reshaping):
     """With axes of extent 1 at these places of the result (ONNX Unsqueeze)."""
 
     def __init__(self, axis: Ints) -> None:
-        super().__init__()
         self.axis = as_shape(axis)
 
     def target(self, x: Tensor) -> tuple[int, ...]:
@@ -143,7 +139,6 @@ class Transpose(View):
     """The axes in the order `perm`, reversed by default (ONNX Transpose)."""
 
     def __init__(self, perm: Sequence[int] | None = None) -> None:
-        super().__init__()
         self.perm = perm
 
     def forward(self, x: Tensor) -> Tensor:
@@ -162,11 +157,11 @@ class Select(View):
     """Along each axis `count` elements from `start`, `step` apart; then another shape."""
 
     def __init__(self, ranges: Sequence[tuple[int, int, int]], shape: tuple[int, ...]) -> None:
-        super().__init__()
         self.ranges, self.to = ranges, shape
 
     def forward(self, x: Tensor) -> Tensor:
-        return ops.reshape(x.view_slice(self.ranges), self.to)
+        part = x.view_slice(self.ranges)
+        return part if part.shape == self.to else ops.reshape(part, self.to)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` at the selected elements, zero at the others."""
@@ -186,7 +181,6 @@ class Slice(Select):
         axes: Sequence[int] | None = None,
         steps: Sequence[int] | None = None,
     ) -> None:
-        Rule.__init__(self)
         self.starts, self.ends, self.axes, self.steps = starts, ends, axes, steps
 
     def forward(self, x: Tensor) -> Tensor:
@@ -215,7 +209,6 @@ class Expand(View):
     """Repeated along axes of extent 1 to broadcast with `shape` (ONNX Expand)."""
 
     def __init__(self, shape: Ints) -> None:
-        super().__init__()
         self.to = as_shape(shape)
 
     def forward(self, x: Tensor) -> Tensor:
