@@ -111,7 +111,7 @@ def enable_lazy_alloc(enable: bool) -> None:
 def report_warnings() -> None:
     """Shows, once each, what the engine has to say (for example: oneDNN was not found)."""
     for message in _core.take_warnings():
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
 
 
 def _offer_onednn() -> None:
@@ -143,5 +143,4 @@ def _itself(device: Device) -> Device:
 Device.__call__ = _itself
 Device.SetRandSeed = _set_seed
 Device.Sync = _sync
-if hasattr(_core, "offer_onednn"):
-    _offer_onednn()
+_offer_onednn()

@@ -32,6 +32,7 @@ from ._creation import (
     zeros,
     zeros_like,
 )
+from ._declared import Differentiable
 from ._dtypes import (
     bfloat16,
     bool_,
@@ -95,7 +96,7 @@ from ._writing import (
 _numbers = itertools.count()
 
 
-class Tensor(Conversions, Writes, _core.Handle):
+class Tensor(Conversions, Writes, Differentiable, _core.Handle):
     """An n-dimensional array (SINGA Tensor).
 
     `Tensor(shape)` reads as zeros until it is written. With `data` (an array, a list, a number)

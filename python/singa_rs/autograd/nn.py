@@ -5,6 +5,7 @@ A handle holds the geometry that does not depend on the input: SINGA's layers ma
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import ShapeError
+from ..device import report_warnings
 from ..tensor import Tensor
 from . import ops
 from .mode import mode
@@ -89,6 +91,12 @@ class PoolingHandle:
         self.is_max, self.count_include_pad = bool(is_max), bool(count_include_pad)
 
 
+@functools.cache
+def _report_once() -> None:
+    """Shows what the engine found of its libraries after the first convolution."""
+    report_warnings()
+
+
 class _Conv2d(Rule):
     """A convolution of images with filters (ONNX Conv)."""
 
@@ -102,7 +110,9 @@ class _Conv2d(Rule):
         }
 
     def forward(self, x: Tensor, W: Tensor, b: Tensor | None = None) -> Tensor:
-        return ops.op("conv2d", **self.attrs)(*((x, W) if b is None else (x, W, b)))
+        y = ops.op("conv2d", **self.attrs)(*((x, W) if b is None else (x, W, b)))
+        _report_once()
+        return y
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         self.save(*xs[:2])

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _core
 from .._core import DType, Op
+from ..device import report_warnings
 from ..tensor import Tensor
 
 
@@ -47,8 +48,20 @@ sub = op("binary", f="sub")
 mul = op("binary", f="mul")
 div = op("binary", f="div")
 neg = op("unary", f="neg")
-matmul = op("matmul")
 where = op("where")
+_matmul = op("matmul")
+
+
+def _first_product(a: Tensor, b: Tensor) -> Tensor:
+    """The first matrix product also shows what the engine found of its libraries."""
+    global matmul
+    matmul = _matmul
+    made = _matmul(a, b)
+    report_warnings()
+    return made
+
+
+matmul = _first_product
 
 
 def scale(x: Tensor, factor: float) -> Tensor:
