@@ -1,7 +1,7 @@
 //! A block is memory that may not exist yet.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::pool::Piece;
@@ -16,20 +16,7 @@ enum Storage {
     /// From the device's pool; goes back to it.
     Pooled(Piece),
     /// Lent by another library (DLPack).
-    Foreign { pointer: NonNull<u8>, _owner: Box<dyn Owner> },
-}
-
-// SAFETY: the pointer addresses memory that `_owner` keeps alive on any thread.
-#[allow(unsafe_code)]
-unsafe impl Send for Storage {}
-
-impl Storage {
-    fn pointer(&self) -> NonNull<u8> {
-        match self {
-            Storage::Pooled(piece) => piece.pointer(),
-            Storage::Foreign { pointer, .. } => *pointer,
-        }
-    }
+    Lent { _owner: Box<dyn Owner> },
 }
 
 /// Untyped memory on a device, given when it is first touched. Memory that was never written
@@ -37,6 +24,9 @@ impl Storage {
 pub struct Block {
     device: Arc<Device>,
     bytes: usize,
+    /// Null until there is memory; set once, so that reading it needs no lock.
+    address: AtomicPtr<u8>,
+    is_lent: bool,
     storage: Mutex<Option<Storage>>,
     version: AtomicU64,
     account: AtomicU8,
@@ -45,7 +35,7 @@ pub struct Block {
 impl Block {
     /// A block without memory yet.
     pub fn new(device: &Arc<Device>, bytes: usize) -> Arc<Self> {
-        Self::with(device, bytes, None)
+        Self::with(device, bytes, std::ptr::null_mut(), None)
     }
 
     /// A block on memory of another library, which `owner` keeps alive.
@@ -55,13 +45,20 @@ impl Block {
         pointer: NonNull<u8>,
         owner: Box<dyn Owner>,
     ) -> Arc<Self> {
-        Self::with(device, bytes, Some(Storage::Foreign { pointer, _owner: owner }))
+        Self::with(device, bytes, pointer.as_ptr(), Some(Storage::Lent { _owner: owner }))
     }
 
-    fn with(device: &Arc<Device>, bytes: usize, storage: Option<Storage>) -> Arc<Self> {
+    fn with(
+        device: &Arc<Device>,
+        bytes: usize,
+        address: *mut u8,
+        storage: Option<Storage>,
+    ) -> Arc<Self> {
         Arc::new(Block {
             device: device.clone(),
             bytes,
+            address: AtomicPtr::new(address),
+            is_lent: storage.is_some(),
             storage: Mutex::new(storage),
             version: AtomicU64::new(0),
             account: AtomicU8::new(Account::Results as u8),
@@ -90,7 +87,17 @@ impl Block {
 
     /// Whether it has memory.
     pub fn is_allocated(&self) -> bool {
-        self.storage().is_some()
+        self.address().is_some()
+    }
+
+    /// The address, if it has memory.
+    pub fn address(&self) -> Option<NonNull<u8>> {
+        NonNull::new(self.address.load(Acquire))
+    }
+
+    /// Whether the memory is another library's, so that other blocks may name it too.
+    pub fn is_lent(&self) -> bool {
+        self.is_lent
     }
 
     /// Its address; memory that it does not have yet is made and zeroed.
@@ -110,15 +117,31 @@ impl Block {
     }
 
     fn pointer(&self, zeroed: bool) -> Result<NonNull<u8>> {
-        if self.bytes == 0 {
-            return Ok(dangling());
+        match self.address() {
+            Some(address) => Ok(address),
+            None if self.bytes == 0 => Ok(dangling()),
+            None => self.allocate(zeroed),
         }
+    }
+
+    #[cold]
+    fn allocate(&self, zeroed: bool) -> Result<NonNull<u8>> {
         let mut storage = self.storage();
-        if let Some(storage) = &*storage {
-            return Ok(storage.pointer());
+        if let Some(address) = self.address() {
+            return Ok(address);
         }
         let piece = self.device.pool().take(self.bytes, self.account(), zeroed)?;
-        Ok(storage.insert(Storage::Pooled(piece)).pointer())
+        let address = piece.pointer();
+        *storage = Some(Storage::Pooled(piece));
+        self.address.store(address.as_ptr(), Release);
+        Ok(address)
+    }
+
+    /// Makes the block read as zero. The caller has the right to write it.
+    pub fn clear(&self) {
+        if let Some(Storage::Pooled(piece)) = &*self.storage() {
+            self.device.pool().zero(piece);
+        }
     }
 
     /// The account of the ledger that its memory is entered in.
@@ -131,8 +154,8 @@ impl Block {
         let storage = self.storage();
         let before = Account::from_index(self.account.swap(account as u8, Relaxed));
         if let Some(Storage::Pooled(piece)) = &*storage {
-            self.device.ledger().charge(account, piece.bytes());
             self.device.ledger().release(before, piece.bytes());
+            self.device.ledger().charge(account, piece.bytes());
         }
     }
 

@@ -140,6 +140,11 @@ impl View {
         View { block: Block::new(device, meta.bytes()), meta: Arc::new(meta), offset: 0 }
     }
 
+    /// A tensor in a block of its own, with a meta that others share.
+    pub fn of(device: &Arc<Device>, meta: &Arc<Meta>) -> Self {
+        View { block: Block::new(device, meta.bytes()), meta: meta.clone(), offset: 0 }
+    }
+
     /// The bytes of the block that the view may touch.
     pub fn byte_range(&self) -> Range<usize> {
         let (span, size) = (self.meta.span(), self.meta.dtype.size());
@@ -149,8 +154,18 @@ impl View {
 
     /// Whether the two may touch the same bytes.
     pub fn overlaps(&self, other: &View) -> bool {
-        let (a, b) = (self.byte_range(), other.byte_range());
-        Arc::ptr_eq(&self.block, &other.block) && a.start < b.end && b.start < a.end
+        if Arc::ptr_eq(&self.block, &other.block) {
+            return meet(self.byte_range(), other.byte_range());
+        }
+        // Memory of another library may have been lent twice, or be a block lent and lent back.
+        (self.block.is_lent() || other.block.is_lent())
+            && self.addresses().zip(other.addresses()).is_some_and(|(a, b)| meet(a, b))
+    }
+
+    /// The byte range as addresses, if the block has memory.
+    fn addresses(&self) -> Option<Range<usize>> {
+        let (start, range) = (self.block.address()?.addr().get(), self.byte_range());
+        Some(start + range.start..start + range.end)
     }
 
     /// Whether both name the same elements in the same order.
@@ -250,6 +265,10 @@ impl View {
         }
         Ok(self.with(shape.clone(), strides, self.offset))
     }
+}
+
+fn meet(a: Range<usize>, b: Range<usize>) -> bool {
+    a.start.max(b.start) < a.end.min(b.end)
 }
 
 /// Which elements of one axis a slice takes.

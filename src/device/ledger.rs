@@ -51,13 +51,18 @@ impl Account {
         }
     }
 
+    /// Whether it holds what could be given back at once: such memory is reserved, not in use.
+    const fn is_cache(self) -> bool {
+        matches!(self, Account::Pool | Account::Kernels)
+    }
+
     /// The account with this number (the inverse of `as u8`).
     pub fn from_index(index: u8) -> Account {
         Account::ALL[index as usize]
     }
 }
 
-/// Bytes per account, and their sum's peak. The pool counts as reserved, not as in use.
+/// Bytes per account, and the peak of what is in use: all accounts but the pool and the kernels.
 #[derive(Default, Debug)]
 pub struct Ledger {
     accounts: [AtomicUsize; 8],
@@ -69,7 +74,7 @@ impl Ledger {
     /// Enters `bytes` into `account`.
     pub fn charge(&self, account: Account, bytes: usize) {
         self.accounts[account as usize].fetch_add(bytes, Relaxed);
-        if account != Account::Pool {
+        if !account.is_cache() {
             let now = self.in_use.fetch_add(bytes, Relaxed) + bytes;
             if now > self.peak.load(Relaxed) {
                 self.peak.fetch_max(now, Relaxed);
@@ -80,7 +85,7 @@ impl Ledger {
     /// Takes `bytes` out of `account`.
     pub fn release(&self, account: Account, bytes: usize) {
         self.accounts[account as usize].fetch_sub(bytes, Relaxed);
-        if account != Account::Pool {
+        if !account.is_cache() {
             self.in_use.fetch_sub(bytes, Relaxed);
         }
     }
@@ -90,9 +95,14 @@ impl Ledger {
         self.accounts[account as usize].load(Relaxed)
     }
 
-    /// Bytes in all accounts but the pool.
+    /// Bytes in all accounts but the pool and the kernels.
     pub fn in_use(&self) -> usize {
         self.in_use.load(Relaxed)
+    }
+
+    /// Bytes in all accounts.
+    pub fn reserved(&self) -> usize {
+        self.in_use() + self.balance(Account::Pool) + self.balance(Account::Kernels)
     }
 
     /// The highest [`Ledger::in_use`] since the last [`Ledger::reset_peak`].

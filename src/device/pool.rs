@@ -35,6 +35,28 @@ impl Piece {
     }
 }
 
+/// A [`Piece`] on loan: work space.
+pub struct Loan<'a> {
+    pool: &'a Pool,
+    piece: Option<Piece>,
+    account: Account,
+}
+
+impl Loan<'_> {
+    /// Its address.
+    pub fn pointer(&self) -> *mut u8 {
+        self.piece.as_ref().map_or(std::ptr::null_mut(), |piece| piece.pointer.as_ptr())
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        if let Some(piece) = self.piece.take() {
+            self.pool.give(piece, self.account);
+        }
+    }
+}
+
 type FreeLists = FxHashMap<usize, Vec<Piece>>;
 
 /// See the module's documentation.
@@ -62,21 +84,35 @@ impl Pool {
     /// [`Error::OutOfMemory`] where neither the pool nor the machine has it. Freed memory of
     /// other sizes is given back to the machine before that is said.
     pub fn take(&self, bytes: usize, account: Account, zeroed: bool) -> Result<Piece> {
-        let bytes = size_class(bytes).ok_or_else(|| self.out_of_memory(bytes))?;
+        let wanted = bytes;
+        let bytes = size_class(wanted).ok_or_else(|| self.out_of_memory(wanted))?;
         let cached = self.free().get_mut(&bytes).and_then(Vec::pop);
         let piece = match cached {
             Some(piece) => {
                 self.ledger.release(Account::Pool, bytes);
                 piece
             }
-            None => self.fresh(bytes)?,
+            None => self.fresh(bytes).ok_or_else(|| self.out_of_memory(wanted))?,
         };
         self.ledger.charge(account, bytes);
         if zeroed {
-            // SAFETY: the piece was just taken, so nobody else accesses it.
-            unsafe { self.backend.zero(piece.pointer, bytes) };
+            self.zero(&piece);
         }
         Ok(piece)
+    }
+
+    /// Memory that goes back to the pool when the loan is dropped, also by a panic.
+    ///
+    /// # Errors
+    /// As [`Pool::take`].
+    pub fn lend(&self, bytes: usize, account: Account) -> Result<Loan<'_>> {
+        Ok(Loan { pool: self, piece: Some(self.take(bytes, account, false)?), account })
+    }
+
+    /// Sets a piece to zero. The caller has the right to write it.
+    pub fn zero(&self, piece: &Piece) {
+        // SAFETY: a piece is memory of this device, which its holder may write.
+        unsafe { self.backend.zero(piece.pointer, piece.bytes) };
     }
 
     /// Takes a piece back and keeps it for the next request of its size class.
@@ -102,15 +138,13 @@ impl Pool {
         total
     }
 
-    fn fresh(&self, bytes: usize) -> Result<Piece> {
+    fn fresh(&self, bytes: usize) -> Option<Piece> {
         if bytes > self.backend.available(bytes) {
             self.trim();
         }
-        let pointer = (bytes <= self.backend.available(bytes))
-            .then(|| self.backend.allocate(bytes))
-            .flatten()
-            .ok_or_else(|| self.out_of_memory(bytes))?;
-        Ok(Piece { pointer, bytes })
+        let is_there = bytes <= self.backend.available(bytes);
+        let pointer = is_there.then(|| self.backend.allocate(bytes)).flatten()?;
+        Some(Piece { pointer, bytes })
     }
 
     fn out_of_memory(&self, requested: usize) -> Error {
