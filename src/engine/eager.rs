@@ -1,126 +1,193 @@
-//! An engine that is not recording: a queue of length one.
-#![allow(unsafe_code)]
+//! An engine that is not recording: an operation runs when it is submitted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{Engine, Inputs, Outputs, Stream, Turn};
-use crate::device::pool::Piece;
-use crate::device::{Account, process};
+use super::kernels::Prepared;
+use super::{Engine, Inputs, Outputs, Stream, Turn, checks};
 use crate::error::{Error, Result};
-use crate::ops::{Effects, Io, Kind, Meta, Metas, Op, View, copy, random};
-use crate::view;
+use crate::ops::{Kind, Meta, View, copy, random};
 
 impl Engine {
-    /// Runs an operation into new tensors (state that it updates is answered as it was passed).
+    /// Runs an operation into new tensors; inputs that it updates are not among them.
     ///
     /// # Errors
     /// What [`crate::ops::Family::infer`] or the kernel says of the inputs, or
     /// [`Error::OutOfMemory`]. Nothing is written unless the kernel itself fails.
-    pub fn submit(&self, turn: Turn, kind: &Kind, inputs: Inputs) -> Result<Outputs> {
-        guarded(kind, || {
-            let _turn = keep_unless_host(turn, kind);
-            let op = self.make(kind, inputs)?;
-            self.execute(&op)?;
-            Ok(op.outputs)
-        })
+    pub fn submit(&self, mut turn: Turn, kind: &Kind, mut inputs: Inputs) -> Result<Outputs> {
+        if kind.family().effects().host {
+            drop(turn); // user code may itself submit operations
+            return guarded(kind, || self.on_host(kind, &inputs));
+        }
+        let made = guarded(kind, || self.fresh(&mut turn, kind, &mut inputs));
+        // Before the inputs: the last view of another library's memory lets go of it.
+        drop(turn);
+        made
     }
 
-    /// Runs an operation into given tensors, which may overlap its inputs.
+    /// [`Engine::submit`] if the operation is prepared and so small that to wait for another
+    /// thread would take longer than to run it; else nothing happens. Keeps Python's lock.
+    pub fn submit_if_short(
+        &self,
+        mut turn: Turn,
+        kind: &Kind,
+        inputs: &mut Inputs,
+    ) -> Option<Result<Outputs>> {
+        let run = || {
+            self.complete(&mut turn, kind, inputs)?;
+            let Some(op) = turn.0.find_short(kind, inputs) else { return Ok(None) };
+            let outputs = self.outputs(op);
+            self.execute(op, inputs, &outputs)?;
+            self.advance(&mut turn, kind, inputs)?;
+            Ok(Some(outputs))
+        };
+        let made = guarded(kind, run).transpose();
+        drop(turn);
+        made
+    }
+
+    /// Runs an operation into given tensors, which may overlap its inputs; where they overlap
+    /// each other, the later ones win. An input that is updated is its own output.
     ///
     /// # Errors
     /// As [`Engine::submit`]; [`Error::Shape`] or [`Error::DType`] where an output does not fit.
     pub fn submit_into(
         &self,
-        turn: Turn,
+        mut turn: Turn,
         kind: &Kind,
-        inputs: Inputs,
+        mut inputs: Inputs,
         outputs: &[View],
     ) -> Result<()> {
-        guarded(kind, || {
-            let _turn = keep_unless_host(turn, kind);
-            let mut op = self.make(kind, inputs)?;
-            check_outputs(&op, outputs)?;
-            if (0..outputs.len()).any(|o| runs_apart(&op, o, &outputs[o])) {
-                self.execute(&op)?;
-                return self.copy_outputs(&op.outputs, outputs);
-            }
-            op.outputs = outputs.iter().cloned().collect();
-            self.execute(&op)
-        })
+        if kind.family().effects().host {
+            drop(turn);
+            return guarded(kind, || self.on_host_into(kind, &inputs, outputs));
+        }
+        let done = guarded(kind, || self.write(&mut turn, kind, &mut inputs, outputs));
+        drop(turn);
+        done
     }
 
-    /// Infers and checks an operation, and makes the tensors that it writes.
-    fn make(&self, kind: &Kind, mut inputs: Inputs) -> Result<Op> {
+    fn fresh(&self, turn: &mut Turn, kind: &Kind, inputs: &mut Inputs) -> Result<Outputs> {
+        self.complete(turn, kind, inputs)?;
+        let op = turn.0.get(kind, inputs, None)?;
+        let outputs = self.outputs(op);
+        self.execute(op, inputs, &outputs)?;
+        self.advance(turn, kind, inputs)?;
+        Ok(outputs)
+    }
+
+    fn write(
+        &self,
+        turn: &mut Turn,
+        kind: &Kind,
+        inputs: &mut Inputs,
+        outputs: &[View],
+    ) -> Result<()> {
         let family = kind.family();
-        process::check(family.name())?;
-        let effects = family.effects();
+        self.complete(turn, kind, inputs)?;
+        checks::device(family, self.device(), outputs)?;
+        let op = turn.0.get(kind, inputs, None)?;
+        checks::outputs(op, family.name(), inputs, outputs)?;
+        let written = without_state(op, outputs);
+        if checks::runs_apart(op, family, inputs, outputs) {
+            let made = self.fresh(turn, kind, inputs)?;
+            return self.copy(turn, &made, &written);
+        }
+        let fits = op.outputs.iter().zip(outputs).all(|(meta, view)| *meta == view.meta);
+        let op = if fits { op } else { turn.0.get(kind, inputs, Some(outputs))? };
+        self.execute_in_place(op, kind, inputs, &written)?;
+        self.advance(turn, kind, inputs)
+    }
+
+    /// Adds the generator's state where it was left out, and copies what is updated meanwhile.
+    fn complete(&self, turn: &mut Turn, kind: &Kind, inputs: &mut Inputs) -> Result<()> {
+        let (family, effects) = (kind.family(), kind.family().effects());
+        checks::device(family, self.device(), inputs)?;
         if effects.generator == Some(inputs.len()) {
-            inputs.push(self.rng().state(Stream::Step).clone());
+            inputs.push(self.rng().state(turn, Stream::Step)?.clone());
         }
-        self.check_device(kind, &inputs)?;
-        let metas = family.infer(&refs(&inputs))?;
-        let outputs = self.outputs(effects, &inputs, metas);
-        Ok(Op { kind: kind.clone(), inputs, outputs })
-    }
-
-    fn outputs(&self, effects: Effects, inputs: &[View], metas: Metas) -> Outputs {
-        let state = |o: usize| effects.state.iter().find(|pair| pair.1 == o).map(|pair| pair.0);
-        let output = |(o, meta)| match state(o) {
-            Some(i) => inputs[i].clone(),
-            None => View::new(self.device(), meta),
-        };
-        metas.into_iter().enumerate().map(output).collect()
-    }
-
-    fn check_device(&self, kind: &Kind, views: &[View]) -> Result<()> {
-        let same = views.iter().all(|v| v.block.device().id() == self.device().id());
-        let message = || format!("all tensors must be on {:?}", self.device());
-        crate::ensure!(same, Error::Device { op: kind.family().name().into(), message: message() });
+        if !effects.state.is_empty() {
+            for i in checks::shared_with_state(family, inputs)? {
+                let copied =
+                    self.fresh(turn, &copy::Copy.into(), &mut smallvec![inputs[i].clone()])?;
+                inputs[i] = copied[0].clone();
+            }
+        }
         Ok(())
     }
 
-    fn execute(&self, op: &Op) -> Result<()> {
-        let kernel = self.kernels.get(op)?;
-        let inputs: SmallVec<[*const u8; 4]> =
-            op.inputs.iter().map(|v| Ok(v.address(false)?.cast_const())).collect::<Result<_>>()?;
-        let outputs: SmallVec<[*mut u8; 2]> =
-            op.outputs.iter().map(|v| v.address(true)).collect::<Result<_>>()?;
-        let scratch = self.scratch(kernel.scratch())?;
-        let place = scratch.as_ref().map_or(std::ptr::null_mut(), |s| s.pointer().as_ptr());
-        // SAFETY: the addresses are those of live views with the metas that the kernel was
-        // prepared for; `runs_apart` keeps overlapping tensors away.
-        let status = kernel.run(&unsafe { Io::new(&inputs, &outputs, place) });
-        scratch.into_iter().for_each(|s| self.device().pool().give(s, Account::Scratch));
-        op.outputs.iter().for_each(|v| v.block.touch());
-        status?;
-        self.advance(op)
+    fn outputs(&self, op: &Prepared) -> Outputs {
+        let mut outputs = Outputs::new();
+        for (o, meta) in op.outputs.iter().enumerate() {
+            if op.state_of(o).is_none() {
+                outputs.push(View::of(self.device(), meta));
+            }
+        }
+        outputs
     }
 
-    /// Moves the generator past the numbers that `op` read.
-    fn advance(&self, op: &Op) -> Result<()> {
-        let family = op.kind.family();
+    /// Memory that was never written still reads as zero after a kernel failed.
+    fn execute_in_place(
+        &self,
+        op: &Prepared,
+        kind: &Kind,
+        inputs: &[View],
+        outputs: &[View],
+    ) -> Result<()> {
+        let unwritten: SmallVec<[&View; 2]> =
+            outputs.iter().filter(|v| !v.block.is_allocated()).collect();
+        let done = guarded(kind, || self.execute(op, inputs, outputs));
+        if done.is_err() {
+            unwritten.iter().for_each(|v| v.block.clear());
+        }
+        done
+    }
+
+    /// Moves the generator past the numbers that the operation read.
+    fn advance(&self, turn: &mut Turn, kind: &Kind, inputs: &[View]) -> Result<()> {
+        let family = kind.family();
         let Some(state) = family.effects().generator else { return Ok(()) };
-        let by = family.draws(&refs(&op.inputs));
-        self.execute(
-            &self.make(&random::Advance { by }.into(), smallvec![op.inputs[state].clone()])?,
-        )
+        let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|v| &*v.meta).collect();
+        let advance = random::Advance { by: family.draws(&metas) };
+        self.fresh(turn, &advance.into(), &mut smallvec![inputs[state].clone()]).map(drop)
     }
 
-    fn copy_outputs(&self, from: &[View], to: &[View]) -> Result<()> {
-        for (from, to) in from.iter().zip(to).filter(|(from, to)| !from.is_same(to)) {
-            let mut op = self.make(&copy::Copy.into(), smallvec![from.clone()])?;
-            op.outputs = std::iter::once(to.clone()).collect();
-            self.execute(&op)?;
-        }
-        Ok(())
+    fn copy(&self, turn: &mut Turn, from: &[View], to: &[View]) -> Result<()> {
+        let one = |(from, to): (&View, _)| {
+            self.write(
+                turn,
+                &copy::Copy.into(),
+                &mut smallvec![from.clone()],
+                std::slice::from_ref(to),
+            )
+        };
+        from.iter().zip(to).try_for_each(one)
     }
 
-    fn scratch(&self, bytes: usize) -> Result<Option<Piece>> {
-        let take = || self.device().pool().take(bytes, Account::Scratch, false);
-        (bytes > 0).then(take).transpose()
+    /// User code runs without the turn, and is not kept among the prepared kernels.
+    fn on_host(&self, kind: &Kind, inputs: &[View]) -> Result<Outputs> {
+        checks::device(kind.family(), self.device(), inputs)?;
+        let op = Prepared::new(kind, inputs, None, self.device().threads())?;
+        let outputs = self.outputs(&op);
+        self.execute(&op, inputs, &outputs)?;
+        Ok(outputs)
     }
+
+    fn on_host_into(&self, kind: &Kind, inputs: &[View], outputs: &[View]) -> Result<()> {
+        checks::device(kind.family(), self.device(), inputs)?;
+        checks::device(kind.family(), self.device(), outputs)?;
+        let op = Prepared::new(kind, inputs, None, self.device().threads())?;
+        checks::outputs(&op, kind.family().name(), inputs, outputs)?;
+        let made = self.outputs(&op);
+        self.execute(&op, inputs, &made)?;
+        self.copy(&mut self.turn(), &made, outputs)
+    }
+}
+
+fn without_state(op: &Prepared, outputs: &[View]) -> Outputs {
+    let is_fresh = |(o, _): &(usize, &View)| op.state_of(*o).is_none();
+    outputs.iter().enumerate().filter(is_fresh).map(|(_, v)| v.clone()).collect()
 }
 
 /// A panic is a bug of ours, but never the end of the user's process.
@@ -128,53 +195,4 @@ fn guarded<T>(kind: &Kind, run: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|panic| Err(Error::panic("", &*panic)))
         .map_err(|error| error.in_op(kind.family().name()))
-}
-
-/// User code on the host may itself submit operations, so it runs without the turn.
-fn keep_unless_host<'a>(turn: Turn<'a>, kind: &Kind) -> Option<Turn<'a>> {
-    (!kind.family().effects().host).then_some(turn)
-}
-
-fn check_outputs(op: &Op, outputs: &[View]) -> Result<()> {
-    let name = op.kind.family().name();
-    let (got, want) = (outputs.len(), op.outputs.len());
-    crate::ensure!(got == want, Error::Arity { op: name.into(), got, want: want.to_string() });
-    for (made, given) in op.outputs.iter().zip(outputs) {
-        check_output(name, &made.meta, given)?;
-        crate::ensure!(
-            std::sync::Arc::ptr_eq(made.block.device(), given.block.device()),
-            Error::Device { op: name.into(), message: "the output is on another device".into() }
-        );
-    }
-    Ok(())
-}
-
-fn check_output(name: &'static str, made: &Meta, given: &View) -> Result<()> {
-    let want = || format!("an output of shape {}", made.shape);
-    crate::ensure!(given.meta.shape == made.shape, Error::shape(name, [&given.meta.shape], want()));
-    let want = || format!("an output of dtype {}", made.dtype);
-    crate::ensure!(given.meta.dtype == made.dtype, Error::dtype(name, [given.meta.dtype], want()));
-    let repeats = view::repeats(&given.meta);
-    crate::ensure!(
-        !repeats,
-        Error::value(name, "an expanded output", "each element in a place of its own")
-    );
-    Ok(())
-}
-
-/// Whether output `o` cannot be written where it is: it overlaps an input in a way the operation
-/// does not allow, or has strides that it does not write.
-fn runs_apart(op: &Op, o: usize, given: &View) -> bool {
-    let family = op.kind.family();
-    let strides_fit = family.any_output_strides() || given.meta == op.outputs[o].meta;
-    let shares = |i: usize| {
-        let is_state = family.effects().state.contains(&(i, o));
-        let may = is_state || family.in_place().contains(&(i, o));
-        given.overlaps(&op.inputs[i]) && !(may && given.is_same(&op.inputs[i]))
-    };
-    !strides_fit || (0..op.inputs.len()).any(shares)
-}
-
-fn refs(views: &[View]) -> SmallVec<[&Meta; 4]> {
-    views.iter().map(|v| &*v.meta).collect()
 }

@@ -1,8 +1,10 @@
 //! Runs operations: prepares each one's kernel, gives its blocks memory, keeps versions.
 
+mod checks;
 mod eager;
 mod kernels;
 mod rng;
+mod run;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
@@ -10,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::device::{Device, cpu, process};
 use crate::error::{Error, Result};
+use crate::ops::Kind;
 use crate::view::View;
 use kernels::Kernels;
 pub use rng::{Rng, Stream};
@@ -23,13 +26,16 @@ pub type Outputs = SmallVec<[View; 2]>;
 /// What runs the operations of one device.
 pub struct Engine {
     device: Arc<Device>,
-    kernels: Kernels,
     rng: Rng,
-    turn: Mutex<()>,
+    turn: Mutex<Kernels>,
 }
 
-/// The right to run on a device: one holder at a time.
-pub struct Turn<'a>(#[allow(dead_code)] MutexGuard<'a, ()>);
+/// The right to run on a device: one holder at a time. The prepared kernels come with it.
+///
+/// Whoever holds it never waits for Python's lock, and whoever waits for it does not hold that
+/// lock. So nothing that may run a user's code happens during a turn, and that includes letting
+/// go of memory of another library.
+pub struct Turn<'a>(MutexGuard<'a, Kernels>);
 
 /// The engine of the CPU.
 pub fn cpu() -> &'static Engine {
@@ -52,7 +58,7 @@ pub fn of(device: &Device) -> Result<&'static Engine> {
 impl Engine {
     fn new(device: Arc<Device>) -> Self {
         let rng = Rng::new(&device);
-        Engine { kernels: Kernels::new(&device), device, rng, turn: Mutex::new(()) }
+        Engine { turn: Mutex::new(Kernels::new(&device)), device, rng }
     }
 
     /// The device that it runs on.
@@ -80,8 +86,16 @@ impl Engine {
     }
 
     /// Gives cached memory and prepared kernels back; says how many bytes of memory that were.
-    pub fn trim(&self) -> usize {
-        self.kernels.clear();
+    pub fn trim(&self, mut turn: Turn) -> usize {
+        turn.0.clear();
         self.device.pool().trim()
+    }
+}
+
+impl Turn<'_> {
+    /// Whether an operation is prepared and so small that to wait for another thread would take
+    /// longer than to run it.
+    pub fn is_short(&mut self, kind: &Kind, inputs: &[View]) -> bool {
+        self.0.find_short(kind, inputs).is_some()
     }
 }

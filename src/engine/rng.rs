@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use super::Turn;
 use crate::device::{Account, Device};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::view::{Meta, View};
 
 /// Which sequence of numbers.
@@ -33,19 +34,27 @@ impl Rng {
         Rng { step: state(), init: state() }
     }
 
-    /// The state of a stream.
-    pub fn state(&self, stream: Stream) -> &View {
-        match stream {
+    /// The state of a stream, from seed 0 if there was none.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn state(&self, turn: &Turn, stream: Stream) -> Result<&View> {
+        if !self.init.block.is_allocated() {
+            self.seed(turn, 0)?;
+        }
+        Ok(match stream {
             Stream::Step => &self.step,
             Stream::Init => &self.init,
-        }
+        })
     }
 
     /// Starts both streams anew. They never share numbers: their keys differ in one bit.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfMemory`].
-    pub fn seed(&self, seed: u64) -> Result<()> {
+    /// [`Error::Value`] for a seed of 2^63 or more, [`Error::OutOfMemory`].
+    pub fn seed(&self, _turn: &Turn, seed: u64) -> Result<()> {
+        let fits = seed <= i64::MAX as u64;
+        crate::ensure!(fits, Error::value("set_seed", seed, "a seed below 2^63"));
         set(&self.step, seed << 1)?;
         set(&self.init, seed << 1 | 1)
     }

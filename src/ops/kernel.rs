@@ -30,6 +30,11 @@ pub trait Kernel: Send + Sync {
         0
     }
 
+    /// Bytes that it holds, as far as it can tell (libraries do not tell of their own).
+    fn bytes(&self) -> usize {
+        size_of_val(self)
+    }
+
     /// Computes the outputs.
     ///
     /// # Errors

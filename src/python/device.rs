@@ -27,8 +27,8 @@ impl PyDevice {
         self.0.name()
     }
 
-    /// The ledger in bytes: one entry an account, and `allocated` (all but the pool), `peak`
-    /// (the highest `allocated`), `reserved` (with the pool).
+    /// The ledger in bytes: one entry an account, and `allocated` (all but the pool and the
+    /// kernels), `peak` (the highest `allocated`), `reserved` (all).
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (ledger, report) = (self.0.ledger(), PyDict::new(py));
         for account in Account::ALL {
@@ -36,7 +36,7 @@ impl PyDevice {
         }
         report.set_item("allocated", ledger.in_use())?;
         report.set_item("peak", ledger.peak())?;
-        report.set_item("reserved", ledger.in_use() + ledger.balance(Account::Pool))?;
+        report.set_item("reserved", ledger.reserved())?;
         Ok(report)
     }
 
@@ -46,8 +46,9 @@ impl PyDevice {
     }
 
     /// Gives freed memory that is kept for reuse back to the machine; the bytes given back.
-    fn trim(&self) -> PyResult<usize> {
-        Ok(engine::of(&self.0)?.trim())
+    fn trim(&self, py: Python<'_>) -> PyResult<usize> {
+        let engine = engine::of(&self.0)?;
+        Ok(py.detach(|| engine.trim(engine.turn())))
     }
 
     /// How many threads a kernel may use.
@@ -64,10 +65,7 @@ impl PyDevice {
     /// Starts the device's random numbers anew.
     fn set_seed(&self, py: Python<'_>, seed: u64) -> PyResult<()> {
         let engine = engine::of(&self.0)?;
-        Ok(py.detach(|| {
-            let _turn = engine.turn();
-            engine.rng().seed(seed)
-        })?)
+        Ok(py.detach(|| engine.rng().seed(&engine.turn(), seed))?)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -101,7 +99,9 @@ fn random_state<'py>(
         "init" => Stream::Init,
         _ => return Err(Error::value("random_state", stream, "step or init").into()),
     };
-    tensor::make(py, engine::of(&device.0)?.rng().state(stream).clone())
+    let engine = engine::of(&device.0)?;
+    let state = py.detach(|| engine.rng().state(&engine.turn(), stream).cloned())?;
+    tensor::make(py, state)
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

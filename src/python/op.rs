@@ -11,10 +11,6 @@ use crate::error::Error;
 use crate::ops::unary::Saves;
 use crate::ops::{Kind, View};
 
-/// Operations on fewer bytes than this run without releasing Python's lock: giving it away and
-/// taking it back would cost more than the work.
-const SHORT_BYTES: usize = 256 << 10;
-
 /// An operation with its attributes, ready to be called with tensors. Never recorded for
 /// gradients.
 #[pyclass(module = "singa_rs._core", frozen)]
@@ -22,41 +18,30 @@ pub(super) struct Op {
     kind: Kind,
 }
 
-/// Where an operation runs, and whether it is short.
-struct Site {
-    engine: &'static Engine,
-    short: bool,
-}
-
-impl Site {
-    fn of(kind: &Kind, views: &[View]) -> crate::Result<Site> {
-        let device = views.first().map_or(cpu::device(), |v| v.block.device());
-        let engine = engine::of(device).map_err(|error| error.in_op(kind.family().name()))?;
-        let bytes: usize = views.iter().map(|v| v.meta.bytes()).sum();
-        Ok(Site { engine, short: bytes < SHORT_BYTES })
-    }
-}
-
 impl Op {
     pub(super) fn new(kind: Kind) -> Self {
         Op { kind }
     }
 
-    /// Runs `job` when it is this thread's turn on the device. Python's lock is only kept for
-    /// short work that need not wait.
-    fn run<T: Send>(
-        &self,
-        py: Python<'_>,
-        site: Site,
-        job: impl FnOnce(&'static Engine, Turn) -> crate::Result<T> + Send,
-    ) -> PyResult<T> {
-        let Site { engine, short } = site;
-        let done = match engine.try_turn().filter(|_| short) {
-            Some(turn) => job(engine, turn),
-            None => py.detach(|| job(engine, engine.turn())),
-        };
-        done.map_err(|error| super::host::raised(&error).unwrap_or_else(|| error.into()))
+    /// Where the operation runs.
+    fn engine(&self, views: &[View]) -> crate::Result<&'static Engine> {
+        let device = views.first().map_or(cpu::device(), |v| v.block.device());
+        engine::of(device).map_err(|error| error.in_op(self.kind.family().name()))
     }
+
+    /// Runs without releasing Python's lock where the work is short and need not wait: to give
+    /// the lock away and take it back would cost more.
+    fn call(&self, py: Python<'_>, mut inputs: Inputs) -> crate::Result<Outputs> {
+        let engine = self.engine(&inputs)?;
+        let kind = &self.kind;
+        let short = engine.try_turn().and_then(|t| engine.submit_if_short(t, kind, &mut inputs));
+        short.unwrap_or_else(|| py.detach(|| engine.submit(engine.turn(), kind, inputs)))
+    }
+}
+
+/// The exception that the user's code raised, or ours.
+fn exception(error: crate::Error) -> PyErr {
+    super::host::raised(&error).unwrap_or_else(|| error.into())
 }
 
 #[pymethods]
@@ -89,9 +74,7 @@ impl Op {
     fn __call__<'py>(&self, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
         let views = views(inputs.iter_borrowed())?;
-        let site = Site::of(&self.kind, &views)?;
-        let made = self.run(py, site, |engine, turn| engine.submit(turn, &self.kind, views))?;
-        self.results(py, made)
+        results(py, self.call(py, views).map_err(exception)?)
     }
 
     /// Writes the outputs into existing tensors, which may overlap the inputs.
@@ -103,23 +86,25 @@ impl Op {
     ) -> PyResult<()> {
         let from = views(inputs.iter().map(|t| t.as_borrowed()))?;
         let to = views(outputs.iter().map(|t| t.as_borrowed()))?;
-        let site = Site::of(&self.kind, &to)?;
-        self.run(py, site, |engine, turn| engine.submit_into(turn, &self.kind, from, &to))
+        let (engine, kind) = (self.engine(&to)?, &self.kind);
+        let is_short = |turn: &mut Turn| turn.is_short(kind, &from);
+        let short = engine.try_turn().and_then(|mut turn| is_short(&mut turn).then_some(turn));
+        let done = match short {
+            Some(turn) => engine.submit_into(turn, kind, from, &to),
+            None => py.detach(|| engine.submit_into(engine.turn(), kind, from, &to)),
+        };
+        done.map_err(exception)
     }
 }
 
-impl Op {
-    fn results<'py>(&self, py: Python<'py>, made: Outputs) -> PyResult<Bound<'py, PyAny>> {
-        let state = self.kind.family().effects().state;
-        let is_fresh = |o: &usize| !state.iter().any(|pair| pair.1 == *o);
-        let mut fresh = made.into_iter().enumerate().filter(|(o, _)| is_fresh(o)).map(|(_, v)| v);
-        let Some(first) = fresh.next() else { return Ok(py.None().into_bound(py)) };
-        let first = tensor::make(py, first)?;
-        let Some(second) = fresh.next() else { return Ok(first.into_any()) };
-        let rest = std::iter::once(second).chain(fresh).map(|v| tensor::make(py, v));
-        let all = std::iter::once(Ok(first)).chain(rest).collect::<PyResult<Vec<_>>>()?;
-        Ok(PyTuple::new(py, all)?.into_any())
-    }
+fn results(py: Python<'_>, made: Outputs) -> PyResult<Bound<'_, PyAny>> {
+    let mut made = made.into_iter();
+    let Some(first) = made.next() else { return Ok(py.None().into_bound(py)) };
+    let first = tensor::make(py, first)?;
+    let Some(second) = made.next() else { return Ok(first.into_any()) };
+    let rest = std::iter::once(second).chain(made).map(|v| tensor::make(py, v));
+    let all = std::iter::once(Ok(first)).chain(rest).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(py, all)?.into_any())
 }
 
 fn views<'a, 'py: 'a>(tensors: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>) -> PyResult<Inputs> {

@@ -149,7 +149,7 @@ fn attributes_are_read_and_checked() {
 fn the_engine_advances_its_state() {
     let engine = crate::engine::cpu();
     let kind = Random { dist: uniform(0.0, 1.0), shape: [5].into(), dtype: DType::Float32 }.into();
-    let state = engine.rng().state(crate::engine::Stream::Step);
+    let state = engine.rng().state(&engine.turn(), crate::engine::Stream::Step).unwrap();
     let before = state.block.version();
     engine.submit(engine.turn(), &kind, Default::default()).unwrap();
     assert!(state.block.version() > before);
