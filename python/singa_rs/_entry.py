@@ -36,8 +36,8 @@ def _holds_array(value: Any) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def wrap_entry(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """`forward`, `train_one_batch` and the like: takes NumPy arrays, runs in the module's mode."""
+def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A method that takes NumPy arrays and runs in the module's mode."""
 
     @wraps(function)
     def entry(self: Module, *args: Any, **kwargs: Any) -> Any:
@@ -51,7 +51,12 @@ def wrap_entry(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return entry
 
 
-def wrap_step(function: Callable[..., Any]) -> Callable[..., Any]:
+def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`forward`."""
+    return _wrap(function, "forward")
+
+
+def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
     """`train_one_batch`: the layers called within it belong to the module."""
 
     @wraps(function)
@@ -63,14 +68,17 @@ def wrap_step(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             now.running.pop()
 
-    return step
+    return _wrap(step, "train_one_batch")
 
 
-def wrap_deprecated(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def wrap_deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method `loss` or `optim` of old programs."""
+    entry = _wrap(function, function.__name__)
+
     @wraps(function)
     def old(self: Module, *args: Any, **kwargs: Any) -> Any:
-        message = f"{type(self).__name__}.{name}: define train_one_batch instead"
+        message = f"{type(self).__name__}.{function.__name__}: define train_one_batch instead"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return function(self, *args, **kwargs)
+        return entry(self, *args, **kwargs)
 
     return old

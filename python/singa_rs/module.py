@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from . import _archive, autograd, device
-from ._entry import wrap_deprecated, wrap_entry, wrap_step
+from ._entry import wrap_deprecated, wrap_forward, wrap_train_one_batch
 from .errors import CheckpointError
-from .layer.base import Layer
+from .layer.base import Layer, wrap
 from .layer.collect import below, match, uninitialised
 from .layer.tree import join, now
 from .summary import table
@@ -37,15 +37,11 @@ class Module(Layer):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = cls.__dict__
-        if "forward" in own:
-            cls.forward = wrap_entry(own["forward"], "forward")  # type: ignore[method-assign]
-        if "train_one_batch" in own:
-            step = wrap_step(own["train_one_batch"])
-            cls.train_one_batch = wrap_entry(step, "train_one_batch")
+        wrap(cls, "forward", wrap_forward, Layer.forward)
+        wrap(cls, "train_one_batch", wrap_train_one_batch, None)
         for name in ("loss", "optim"):
-            if isinstance(own.get(name), FunctionType):
-                setattr(cls, name, wrap_deprecated(wrap_entry(own[name], name), name))
+            if isinstance(cls.__dict__.get(name), FunctionType):
+                setattr(cls, name, wrap_deprecated(cls.__dict__[name]))
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Module:
         """As `Layer`; in training."""

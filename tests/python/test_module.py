@@ -314,6 +314,26 @@ def test_inputs_in_a_list():
     assert pair([Tensor((2, 3)), Tensor((2, 3))]).shape == (2, 3)
 
 
+def test_methods_of_a_class_that_is_no_layer():
+    class Mixin:
+        def initialize(self, x):
+            self.W = Tensor((3,), stores_grad=True)
+
+        def forward(self, x):
+            return x + self.W
+
+    class Mixed(Mixin, module.Module):
+        pass
+
+    class Again(Mixed):
+        def forward(self, x):
+            return super().forward(x)
+
+    for cls in (Mixed, Again):
+        mixed = cls()
+        assert mixed(ROW).shape == (2, 3) and names(mixed) == ["W"]
+
+
 def test_given_name_of_a_tensor_is_kept():
     class Named(layer.Layer):
         def __init__(self):

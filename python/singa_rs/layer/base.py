@@ -52,6 +52,19 @@ def _wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
     return forward
 
 
+def wrap(
+    cls: type[Layer], name: str, wrapper: Callable[..., Any], plain: Callable[..., Any] | None
+) -> None:
+    """Wraps a method that a class defines, or inherits unwrapped from a class that is no layer."""
+    method = getattr(cls, name, None)
+    done = getattr(method, "_wrappers", ())
+    if method is plain or (wrapper in done and name not in cls.__dict__):
+        return
+    wrapped = wrapper(method)
+    wrapped._wrappers = (*done, wrapper)
+    setattr(cls, name, wrapped)
+
+
 def with_place(layer: Layer) -> None:
     """Gives a layer that is called its place in the model that calls it, or else its names."""
     running = now.running
@@ -95,10 +108,8 @@ class Layer(metaclass=_LayerType):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "initialize" in cls.__dict__:
-            cls.initialize = _wrap_initialize(cls.__dict__["initialize"])  # type: ignore[method-assign]
-        if "forward" in cls.__dict__:
-            cls.forward = _wrap_forward(cls.__dict__["forward"])  # type: ignore[method-assign]
+        wrap(cls, "initialize", _wrap_initialize, Layer.initialize)
+        wrap(cls, "forward", _wrap_forward, Layer.forward)
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Layer:
         """A layer that may be given attributes before `Layer.__init__` is called."""
