@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import autograd, tensor
-from .layer.base import with_place
+from .layer.calls import with_place
 from .layer.tree import now
 
 if TYPE_CHECKING:

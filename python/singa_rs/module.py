@@ -13,7 +13,8 @@ import numpy as np
 from . import _archive, autograd, device
 from ._entry import wrap_deprecated, wrap_forward, wrap_train_one_batch
 from .errors import CheckpointError
-from .layer.base import Layer, wrap
+from .layer.base import Layer
+from .layer.calls import wrap
 from .layer.collect import below, match, uninitialised
 from .layer.tree import join, now
 from .summary import table

@@ -1,6 +1,8 @@
 """Modules: names of parameters, modes, calls, summary."""
 
 import copy
+import threading
+import time
 import warnings
 from collections import OrderedDict
 
@@ -300,6 +302,24 @@ def test_failed_initialisation_is_tried_again():
         dense("x")
     assert not dense._initialized
     assert dense(Tensor(data=ROW)).shape == (2, 2)
+
+
+def test_threads_share_one_initialisation():
+    class Slow(Scale):
+        def initialize(self, x):
+            time.sleep(0.02)
+            super().initialize(x)
+
+    one, seen = Slow(), []
+    threads = [
+        threading.Thread(target=lambda: seen.append((one(Tensor(data=ROW)), one.factor)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert one.calls == 1 and all(factor is one.factor for _, factor in seen) and len(seen) == 4
 
 
 def test_inputs_in_a_list():

@@ -3,76 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Mapping
 from typing import Any
 
-from .. import autograd
 from ..errors import DTypeError
 from ..tensor import Tensor
 from . import collect, tree
-from .tree import Node, Tree, join, members, now, rename
-
-
-def _wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def initialize(self: Layer, *args: Any, **kwargs: Any) -> None:
-        node = self._node
-        node.initializing += 1
-        try:
-            with autograd.no_grad():
-                function(self, *args, **kwargs)
-        finally:
-            node.initializing -= 1
-        if not node.initializing:  # not called by a subclass's
-            self._initialized = True
-            collect.settle(self)
-
-    return initialize
-
-
-def _wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def forward(self: Layer, *args: Any, **kwargs: Any) -> Any:
-        first = not self._initialized
-        with_place(self)
-        if first:
-            self.initialize(*args, **kwargs)
-            self._initialized = True
-        running = now.running
-        running.append(self)
-        try:
-            result = function(self, *args, **kwargs)
-        finally:
-            running.pop()
-        if first:
-            self._node.output_shape = getattr(result, "shape", None)
-        return result
-
-    return forward
-
-
-def wrap(
-    cls: type[Layer], name: str, wrapper: Callable[..., Any], plain: Callable[..., Any] | None
-) -> None:
-    """Wraps a method that a class defines, or inherits unwrapped from a class that is no layer."""
-    method = getattr(cls, name, None)
-    done = getattr(method, "_wrappers", ())
-    if method is plain or (wrapper in done and name not in cls.__dict__):
-        return
-    wrapped = wrapper(method)
-    wrapped._wrappers = (*done, wrapper)
-    setattr(cls, name, wrapped)
-
-
-def with_place(layer: Layer) -> None:
-    """Gives a layer that is called its place in the model that calls it, or else its names."""
-    running = now.running
-    if running:
-        if running[0]._node.token not in layer._node.roots:
-            tree.join_model(layer, running)
-    elif not layer._initialized:
-        Tree(tree.root_of(layer))
+from .calls import wrap, wrap_forward, wrap_initialize
+from .tree import Node, join, members, now, rename
 
 
 class _LayerType(type):
@@ -108,8 +46,8 @@ class Layer(metaclass=_LayerType):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        wrap(cls, "initialize", _wrap_initialize, Layer.initialize)
-        wrap(cls, "forward", _wrap_forward, Layer.forward)
+        wrap(cls, "initialize", wrap_initialize, Layer.initialize)
+        wrap(cls, "forward", wrap_forward, Layer.forward)
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Layer:
         """A layer that may be given attributes before `Layer.__init__` is called."""
