@@ -19,6 +19,8 @@ _initialising = threading.RLock()
 
 
 def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`initialize`: without recording; names what it makes."""
+
     @wraps(function)
     def initialize(self: Layer, *args: Any, **kwargs: Any) -> None:
         node = self._node
@@ -36,6 +38,8 @@ def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`forward`: `initialize` before the first one; the layer has its place in the model."""
+
     @wraps(function)
     def forward(self: Layer, *args: Any, **kwargs: Any) -> Any:
         first = not self._initialized
