@@ -1,8 +1,6 @@
-//! DLPack both ways: tensors and arrays of other libraries share memory.
-//! Structures after the DLPack specification, version 1.0.
+//! Memory borrowed from other libraries.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 
 use pyo3::exceptions::PyBufferError;
@@ -10,203 +8,18 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use smallvec::smallvec;
-
-use super::tensor::{self, Handle};
+use super::super::error::DTypeError;
+use super::super::tensor::{self, Handle};
+use super::{
+    CPU, DlTensor, DlType, MAJOR, Managed, NEW, OLD, READ_ONLY, USED_NEW, USED_OLD, Versioned,
+    dl_type,
+};
 use crate::block::Block;
 use crate::device::cpu;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::shape::{Shape, Strides};
 use crate::view::{Meta, View};
-
-const OLD: &CStr = c"dltensor";
-const NEW: &CStr = c"dltensor_versioned";
-const USED_OLD: &CStr = c"used_dltensor";
-const USED_NEW: &CStr = c"used_dltensor_versioned";
-const CPU: i32 = 1;
-const READ_ONLY: u64 = 1;
-const MAJOR: u32 = 1;
-
-#[repr(C)]
-struct DlDevice {
-    kind: i32,
-    id: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq)]
-struct DlType {
-    code: u8,
-    bits: u8,
-    lanes: u16,
-}
-
-#[repr(C)]
-struct DlTensor {
-    data: *mut c_void,
-    device: DlDevice,
-    rank: i32,
-    dtype: DlType,
-    shape: *mut i64,
-    strides: *mut i64,
-    byte_offset: u64,
-}
-
-#[repr(C)]
-struct Managed {
-    tensor: DlTensor,
-    context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Managed)>,
-}
-
-#[repr(C)]
-struct Versioned {
-    version: [u32; 2],
-    context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
-    flags: u64,
-    tensor: DlTensor,
-}
-
-const fn dl_type(dtype: DType) -> DlType {
-    let code = match dtype {
-        DType::Int8 | DType::Int32 | DType::Int64 => 0,
-        DType::UInt8 => 1,
-        DType::Float16 | DType::Float32 | DType::Float64 => 2,
-        DType::BFloat16 => 4,
-        DType::Bool => 6,
-    };
-    DlType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
-}
-
-/// What an exported tensor needs for as long as the consumer holds it.
-struct Export {
-    _view: View,
-    shape: Vec<i64>,
-    strides: Vec<i64>,
-}
-
-impl Export {
-    fn new(view: &View) -> Box<Self> {
-        let shape = view.meta.shape.iter().map(|&n| n as i64).collect();
-        let strides = view.meta.strides.iter().map(|&n| n as i64).collect();
-        Box::new(Export { _view: view.clone(), shape, strides })
-    }
-
-    fn tensor(&mut self, data: *mut u8) -> DlTensor {
-        let meta = &self._view.meta;
-        DlTensor {
-            data: data.cast(),
-            device: DlDevice { kind: CPU, id: 0 },
-            rank: meta.shape.rank() as i32,
-            dtype: dl_type(meta.dtype),
-            shape: self.shape.as_mut_ptr(),
-            strides: self.strides.as_mut_ptr(),
-            byte_offset: (self._view.offset * meta.dtype.size()) as u64,
-        }
-    }
-}
-
-unsafe extern "C" fn delete_old(managed: *mut Managed) {
-    // SAFETY: made by `Box::into_raw` in `__dlpack__`, and deleted once.
-    unsafe { drop(Box::from_raw((*managed).context.cast::<Export>())) };
-    // SAFETY: as above.
-    unsafe { drop(Box::from_raw(managed)) };
-}
-
-unsafe extern "C" fn delete_new(managed: *mut Versioned) {
-    // SAFETY: made by `Box::into_raw` in `__dlpack__`, and deleted once.
-    unsafe { drop(Box::from_raw((*managed).context.cast::<Export>())) };
-    // SAFETY: as above.
-    unsafe { drop(Box::from_raw(managed)) };
-}
-
-/// Deletes what a capsule holds if no consumer took it.
-unsafe extern "C" fn capsule_dropped(capsule: *mut ffi::PyObject) {
-    // SAFETY: a consumer renames the capsule, so a name that still stands means that the
-    // structure is ours to delete.
-    unsafe {
-        if ffi::PyCapsule_IsValid(capsule, OLD.as_ptr()) == 1 {
-            delete_old(ffi::PyCapsule_GetPointer(capsule, OLD.as_ptr()).cast());
-        } else if ffi::PyCapsule_IsValid(capsule, NEW.as_ptr()) == 1 {
-            delete_new(ffi::PyCapsule_GetPointer(capsule, NEW.as_ptr()).cast());
-        }
-    }
-}
-
-#[pymethods]
-impl Handle {
-    /// The tensor's memory as a DLPack capsule, shared (copied where `copy` is true).
-    ///
-    /// Writes by the consumer are not seen by the tape's check of versions.
-    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
-    fn __dlpack__<'py>(
-        &self,
-        py: Python<'py>,
-        stream: Option<Bound<'py, PyAny>>,
-        max_version: Option<(u32, u32)>,
-        dl_device: Option<(i32, i32)>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if stream.is_some() || dl_device.is_some_and(|d| d != (CPU, 0)) {
-            return Err(PyBufferError::new_err(
-                "__dlpack__: the tensor is on the CPU, which has no streams",
-            ));
-        }
-        let view = if copy == Some(true) { self.copied(py)? } else { self.view()? };
-        let data = view.block.to_touch()?.as_ptr();
-        match max_version.is_some_and(|(major, _)| major >= MAJOR) {
-            true => capsule(py, Box::into_raw(export_new(&view, data)).cast(), NEW),
-            false => capsule(py, Box::into_raw(export_old(&view, data)).cast(), OLD),
-        }
-    }
-
-    /// (1, 0): the CPU.
-    fn __dlpack_device__(&self) -> (i32, i32) {
-        (CPU, 0)
-    }
-}
-
-impl Handle {
-    fn copied(&self, py: Python<'_>) -> PyResult<View> {
-        let view = self.view()?;
-        let engine = crate::engine::of(view.block.device())?;
-        let kind = crate::ops::copy::Copy.into();
-        Ok(py.detach(|| engine.submit(engine.turn(), &kind, smallvec![view]))?[0].clone())
-    }
-}
-
-fn export_old(view: &View, data: *mut u8) -> Box<Managed> {
-    let mut export = Export::new(view);
-    let tensor = export.tensor(data);
-    Box::new(Managed { tensor, context: Box::into_raw(export).cast(), deleter: Some(delete_old) })
-}
-
-fn export_new(view: &View, data: *mut u8) -> Box<Versioned> {
-    let mut export = Export::new(view);
-    let tensor = export.tensor(data);
-    Box::new(Versioned {
-        version: [MAJOR, 0],
-        context: Box::into_raw(export).cast(),
-        deleter: Some(delete_new),
-        flags: 0,
-        tensor,
-    })
-}
-
-fn capsule<'py>(
-    py: Python<'py>,
-    pointer: *mut c_void,
-    name: &'static CStr,
-) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: the pointer is a structure of the kind that the name tells, and the destructor
-    // frees it unless a consumer took it.
-    unsafe {
-        let object = ffi::PyCapsule_New(pointer, name.as_ptr(), Some(capsule_dropped));
-        Bound::from_owned_ptr_or_err(py, object)
-    }
-}
 
 /// Keeps the producer's memory alive until the block dies.
 struct Import<T> {
@@ -248,14 +61,14 @@ unsafe fn call_new(managed: *mut Versioned) {
 /// Raises BufferError for memory that is not on the CPU or is read-only, DTypeError for elements
 /// that singa_rs does not have.
 #[pyfunction]
-fn from_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
+pub(super) fn from_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
     let device: (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
     if device.0 != CPU {
         let message = format!("from_dlpack: got memory on device {device:?}, want the CPU (1, 0)");
         return Err(PyBufferError::new_err(message));
     }
     let capsule = ask(object)?;
-    let view = unsafe_import(&capsule)?;
+    let view = take(&capsule)?;
     tensor::make(object.py(), view)
 }
 
@@ -272,7 +85,7 @@ fn ask<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
     Ok(answer.cast_into()?)
 }
 
-fn unsafe_import(capsule: &Bound<'_, PyCapsule>) -> PyResult<View> {
+fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<View> {
     let object = capsule.as_ptr();
     // SAFETY: the capsule's name tells which structure it holds; renaming it makes the structure
     // ours, which is done only once the tensor has been accepted.
@@ -328,7 +141,7 @@ impl Parts {
                 "from_dlpack: got DLPack type code {code}, {bits} bits, {lanes} lanes, want a dtype of singa_rs"
             )
         };
-        let dtype = dtype.ok_or_else(|| super::error::DTypeError::new_err(unknown()))?;
+        let dtype = dtype.ok_or_else(|| DTypeError::new_err(unknown()))?;
         // SAFETY: by the caller's promise.
         let meta = unsafe { Self::meta(tensor, dtype) }?;
         let first = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
@@ -367,8 +180,4 @@ impl Parts {
         let block = Block::foreign(cpu::device(), bytes, start, owner);
         View { block, offset: -span.start as usize, meta: std::sync::Arc::new(self.meta) }
     }
-}
-
-pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(from_dlpack, module)?)
 }

@@ -1,0 +1,141 @@
+//! Tensors lent to other libraries.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_void};
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use smallvec::smallvec;
+
+use super::super::tensor::Handle;
+use super::{CPU, DlDevice, DlTensor, MAJOR, Managed, NEW, OLD, Versioned, dl_type};
+use crate::view::View;
+
+/// What an exported tensor needs for as long as the consumer holds it.
+struct Export {
+    _view: View,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+impl Export {
+    fn new(view: &View) -> Box<Self> {
+        let shape = view.meta.shape.iter().map(|&n| n as i64).collect();
+        let strides = view.meta.strides.iter().map(|&n| n as i64).collect();
+        Box::new(Export { _view: view.clone(), shape, strides })
+    }
+
+    fn tensor(&mut self, data: *mut u8) -> DlTensor {
+        let meta = &self._view.meta;
+        DlTensor {
+            data: data.cast(),
+            device: DlDevice { kind: CPU, id: 0 },
+            rank: meta.shape.rank() as i32,
+            dtype: dl_type(meta.dtype),
+            shape: self.shape.as_mut_ptr(),
+            strides: self.strides.as_mut_ptr(),
+            byte_offset: (self._view.offset * meta.dtype.size()) as u64,
+        }
+    }
+}
+
+unsafe extern "C" fn delete_old(managed: *mut Managed) {
+    // SAFETY: made by `Box::into_raw` in `__dlpack__`, and deleted once.
+    unsafe { drop(Box::from_raw((*managed).context.cast::<Export>())) };
+    // SAFETY: as above.
+    unsafe { drop(Box::from_raw(managed)) };
+}
+
+unsafe extern "C" fn delete_new(managed: *mut Versioned) {
+    // SAFETY: made by `Box::into_raw` in `__dlpack__`, and deleted once.
+    unsafe { drop(Box::from_raw((*managed).context.cast::<Export>())) };
+    // SAFETY: as above.
+    unsafe { drop(Box::from_raw(managed)) };
+}
+
+/// Deletes what a capsule holds if no consumer took it.
+unsafe extern "C" fn capsule_dropped(capsule: *mut ffi::PyObject) {
+    // SAFETY: a consumer renames the capsule, so a name that still stands means that the
+    // structure is ours to delete.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, OLD.as_ptr()) == 1 {
+            delete_old(ffi::PyCapsule_GetPointer(capsule, OLD.as_ptr()).cast());
+        } else if ffi::PyCapsule_IsValid(capsule, NEW.as_ptr()) == 1 {
+            delete_new(ffi::PyCapsule_GetPointer(capsule, NEW.as_ptr()).cast());
+        }
+    }
+}
+
+#[pymethods]
+impl Handle {
+    /// The tensor's memory as a DLPack capsule, shared (copied where `copy` is true).
+    ///
+    /// Writes by the consumer are not seen by the tape's check of versions.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if stream.is_some() || dl_device.is_some_and(|d| d != (CPU, 0)) {
+            return Err(PyBufferError::new_err(
+                "__dlpack__: the tensor is on the CPU, which has no streams",
+            ));
+        }
+        let view = if copy == Some(true) { self.copied(py)? } else { self.view()? };
+        let data = view.block.to_touch()?.as_ptr();
+        match max_version.is_some_and(|(major, _)| major >= MAJOR) {
+            true => capsule(py, Box::into_raw(export_new(&view, data)).cast(), NEW),
+            false => capsule(py, Box::into_raw(export_old(&view, data)).cast(), OLD),
+        }
+    }
+
+    /// (1, 0): the CPU.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        (CPU, 0)
+    }
+}
+
+impl Handle {
+    fn copied(&self, py: Python<'_>) -> PyResult<View> {
+        let view = self.view()?;
+        let engine = crate::engine::of(view.block.device())?;
+        let kind = crate::ops::copy::Copy.into();
+        Ok(py.detach(|| engine.submit(engine.turn(), &kind, smallvec![view]))?[0].clone())
+    }
+}
+
+fn export_old(view: &View, data: *mut u8) -> Box<Managed> {
+    let mut export = Export::new(view);
+    let tensor = export.tensor(data);
+    Box::new(Managed { tensor, context: Box::into_raw(export).cast(), deleter: Some(delete_old) })
+}
+
+fn export_new(view: &View, data: *mut u8) -> Box<Versioned> {
+    let mut export = Export::new(view);
+    let tensor = export.tensor(data);
+    Box::new(Versioned {
+        version: [MAJOR, 0],
+        context: Box::into_raw(export).cast(),
+        deleter: Some(delete_new),
+        flags: 0,
+        tensor,
+    })
+}
+
+fn capsule<'py>(
+    py: Python<'py>,
+    pointer: *mut c_void,
+    name: &'static CStr,
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the pointer is a structure of the kind that the name tells, and the destructor
+    // frees it unless a consumer took it.
+    unsafe {
+        let object = ffi::PyCapsule_New(pointer, name.as_ptr(), Some(capsule_dropped));
+        Bound::from_owned_ptr_or_err(py, object)
+    }
+}

@@ -1,0 +1,75 @@
+//! DLPack both ways: tensors and arrays of other libraries share memory.
+//! Structures after the DLPack specification, version 1.0.
+
+mod export;
+mod import;
+
+use std::ffi::{CStr, c_void};
+
+use pyo3::prelude::*;
+
+use crate::dtype::DType;
+
+const OLD: &CStr = c"dltensor";
+const NEW: &CStr = c"dltensor_versioned";
+const USED_OLD: &CStr = c"used_dltensor";
+const USED_NEW: &CStr = c"used_dltensor_versioned";
+const CPU: i32 = 1;
+const READ_ONLY: u64 = 1;
+const MAJOR: u32 = 1;
+
+#[repr(C)]
+struct DlDevice {
+    kind: i32,
+    id: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq)]
+struct DlType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+#[repr(C)]
+struct DlTensor {
+    data: *mut c_void,
+    device: DlDevice,
+    rank: i32,
+    dtype: DlType,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+struct Managed {
+    tensor: DlTensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Managed)>,
+}
+
+#[repr(C)]
+struct Versioned {
+    version: [u32; 2],
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
+    flags: u64,
+    tensor: DlTensor,
+}
+
+const fn dl_type(dtype: DType) -> DlType {
+    let code = match dtype {
+        DType::Int8 | DType::Int32 | DType::Int64 => 0,
+        DType::UInt8 => 1,
+        DType::Float16 | DType::Float32 | DType::Float64 => 2,
+        DType::BFloat16 => 4,
+        DType::Bool => 6,
+    };
+    DlType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(import::from_dlpack, module)?)
+}
