@@ -113,7 +113,7 @@ static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 /// The object of an element type.
 pub(super) fn object(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyDType>> {
     let make = || DType::ALL.into_iter().map(|d| Py::new(py, PyDType(d))).collect();
-    let objects = OBJECTS.get_or_try_init(py, || make())?;
+    let objects = OBJECTS.get_or_try_init(py, make)?;
     Ok(objects[dtype as usize].bind(py).clone())
 }
 
