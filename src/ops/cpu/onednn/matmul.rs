@@ -94,7 +94,8 @@ impl Problem {
     }
 
     /// Operand `i` with batch extents of 1 where it is broadcast; with `expand`, one that is
-    /// broadcast along some batch dimensions only has their full extents, to be packed.
+    /// broadcast along some batch dimensions only has their full extents, to be packed. Where both
+    /// repeat (expanded views), a has the full extent: the result's must stand in one of them.
     fn operand(
         &self,
         i: usize,
@@ -105,7 +106,8 @@ impl Problem {
     ) -> Tensor {
         let stride = |batch: &Batch| if i == 0 { batch.1 } else { batch.2 };
         let full = expand && self.batch.iter().any(|x| stride(x) != 0);
-        let extents = self.batch.iter().map(|x| if stride(x) == 0 && !full { 1 } else { x.0 });
+        let repeats = |x: &Batch| stride(x) == 0 && !full && !(i == 0 && x.2 == 0);
+        let extents = self.batch.iter().map(|x| if repeats(x) { 1 } else { x.0 });
         let shape = extents.chain([rows, cols]).collect();
         let strides = self.batch.iter().map(stride).chain(matrix).collect();
         Tensor { place: Place::Input(i), meta: Meta { dtype, shape, strides } }

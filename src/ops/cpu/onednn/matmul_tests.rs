@@ -107,3 +107,14 @@ fn any_layout_as_plain_loops() {
         check(a, b, 1 + round % 2);
     }
 }
+
+#[test]
+fn both_operands_may_repeat() {
+    let expanded = |shape: &[usize], strides: &[isize]| Meta {
+        strides: strides.into(),
+        ..Meta::new(DType::Float32, shape)
+    };
+    check(expanded(&[3, 4, 5], &[0, 5, 1]), expanded(&[3, 5, 2], &[0, 2, 1]), 2);
+    check(expanded(&[2, 3, 4, 5], &[0, 20, 5, 1]), expanded(&[2, 1, 5, 2], &[0, 0, 2, 1]), 2);
+    check(expanded(&[3, 4, 5], &[0, 0, 0]), expanded(&[3, 5, 2], &[0, 0, 0]), 2);
+}

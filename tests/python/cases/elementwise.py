@@ -1,0 +1,319 @@
+"""Unary and binary functions, selection."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numeric import slope
+from singa_rs import _core, autograd, tensor
+
+from .base import ALL, FLOATS, NUMBERS, Arg, Bad, Table
+
+S = (3, 4, 5)
+BIG = (257, 1025)
+NO_INF = (np.nan,)
+table = Table()
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def sigmoid(x):
+    """1 / (1 + e^-x), without overflow."""
+    return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+def round_away(x):
+    """Half away from zero."""
+    return np.where(np.isfinite(x), np.sign(x) * np.floor(np.abs(x) + 0.5), x)
+
+
+def selu(x, alpha, gamma):
+    """Klambauer et al. 2017."""
+    return gamma * np.where(x <= 0, alpha * np.expm1(np.minimum(x, 0)), x)
+
+
+def elu(x, alpha):
+    """Clevert et al. 2015."""
+    return np.where(x <= 0, alpha * np.expm1(np.minimum(x, 0)), x)
+
+
+def hardsigmoid(x, alpha, gamma):
+    """ONNX HardSigmoid."""
+    return np.clip(alpha * x + gamma, 0, 1)
+
+
+# f: (reference, input, the function that differentiates, what else the case says)
+ZERO = (0.0,)
+HALVES = (-1.5, -0.5, 0.5, 1.5)
+WHOLE = (-1.0, 0.0, 1.0)
+INTEGER = {"dtypes": NUMBERS}
+UNARY = {
+    "neg": (np.negative, Arg(S), lambda x: autograd.negative(x), INTEGER),
+    "abs": (np.abs, Arg(S, away=ZERO), lambda x: autograd.abs(x), INTEGER),
+    "sign": (np.sign, Arg(S, away=ZERO), lambda x: autograd.sign(x), INTEGER),
+    "exp": (np.exp, Arg(S), lambda x: autograd.exp(x), {}),
+    "log": (np.log, Arg(S, 0.2, 4), lambda x: autograd.log(x), {"specials": (np.nan, np.inf, 0.0)}),
+    "sqrt": (np.sqrt, Arg(S, 0.2, 4), lambda x: autograd.sqrt(x), {}),
+    "square": (np.square, Arg(S), lambda x: tensor.square(x), INTEGER),
+    "reciprocal": (np.reciprocal, Arg(S, 0.3, 3), lambda x: autograd.reciprocal(x), {}),
+    "ceil": (np.ceil, Arg(S, -1.9, 1.9, away=WHOLE), lambda x: autograd.ceil(x), INTEGER),
+    "floor": (np.floor, Arg(S, -1.9, 1.9, away=WHOLE), lambda x: autograd.floor(x), INTEGER),
+    "round": (round_away, Arg(S, away=HALVES), lambda x: autograd.round(x), INTEGER),
+    "rounde": (np.rint, Arg(S, away=HALVES), lambda x: autograd.rounde(x), INTEGER),
+    "sin": (np.sin, Arg(S, -8, 8), lambda x: autograd.sin(x), {}),
+    "cos": (np.cos, Arg(S, -8, 8), lambda x: autograd.cos(x), {}),
+    "tan": (np.tan, Arg(S, -1.2, 1.2), lambda x: autograd.tan(x), {}),
+    "asin": (np.arcsin, Arg(S, -0.9, 0.9), lambda x: autograd.asin(x), {}),
+    "acos": (np.arccos, Arg(S, -0.9, 0.9), lambda x: autograd.acos(x), {}),
+    "atan": (np.arctan, Arg(S), lambda x: autograd.atan(x), {}),
+    "sinh": (np.sinh, Arg(S), lambda x: autograd.sinh(x), {}),
+    "cosh": (np.cosh, Arg(S), lambda x: autograd.cosh(x), {}),
+    "tanh": (np.tanh, Arg(S), lambda x: autograd.tanh(x), {}),
+    "asinh": (np.arcsinh, Arg(S), lambda x: autograd.asinh(x), {}),
+    "acosh": (np.arccosh, Arg(S, 1.2, 4), lambda x: autograd.acosh(x), {}),
+    "atanh": (np.arctanh, Arg(S, -0.9, 0.9), lambda x: autograd.atanh(x), {}),
+    "sigmoid": (sigmoid, Arg(S, -6, 6), lambda x: autograd.sigmoid(x), {}),
+    "relu": (lambda x: np.maximum(x, 0), Arg(S, away=ZERO), lambda x: autograd.relu(x), INTEGER),
+    "softplus": (lambda x: np.logaddexp(x, 0), Arg(S, -6, 6), lambda x: autograd.softplus(x), {}),
+    "softsign": (
+        lambda x: x / (1 + np.abs(x)),
+        Arg(S, away=ZERO),
+        lambda x: autograd.softsign(x),
+        {"specials": NO_INF},
+    ),
+    "erf": (erf, Arg(S), lambda x: autograd.erf(x), {}),
+    "gelu": (
+        lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))),
+        Arg(S, -3, 3),
+        lambda x: autograd.gelu(x),
+        {"specials": NO_INF},
+    ),
+    "silu": (
+        lambda x: x * sigmoid(x),
+        Arg(S, -3, 3),
+        lambda x: autograd.silu(x),
+        {"specials": NO_INF},
+    ),
+    "not": (np.logical_not, Arg(S), None, {"dtypes": ALL, "out": "bool"}),
+    "leakyrelu": (
+        lambda x, a: np.where(x < 0, a * x, x),
+        Arg(S, away=ZERO),
+        lambda x: autograd.leakyrelu(x, 0.1),
+        {"parameters": {"a": 0.1}},
+    ),
+    "elu": (
+        elu,
+        Arg(S, away=ZERO),
+        lambda x: autograd.elu(x, 0.7),
+        {"parameters": {"alpha": 0.7}},
+    ),
+    "selu": (
+        selu,
+        Arg(S, away=ZERO),
+        lambda x: autograd.selu(x, 1.5, 1.1),
+        {"parameters": {"alpha": 1.5, "gamma": 1.1}},
+    ),
+    "hardsigmoid": (
+        hardsigmoid,
+        Arg(S, -3, 3, away=(-2.5, 2.5)),
+        lambda x: autograd.hardsigmoid(x, 0.2, 0.5),
+        {"parameters": {"alpha": 0.2, "gamma": 0.5}},
+    ),
+    "clip": (
+        lambda x, min, max: np.clip(x, min, max),
+        Arg(S, away=WHOLE),
+        lambda x: autograd.clip(x, -1, 1),
+        {"parameters": {"min": -1.0, "max": 1.0}},
+    ),
+}
+
+
+def unary(f, reference, arg, gradient, options):
+    """A function's case, and that of its gradient's operation."""
+    options = dict(options)
+    parameters = options.pop("parameters", {})
+    kind = {f: parameters} if parameters else f
+
+    def value(x):
+        return reference(x, **parameters)
+
+    refused = () if f == "not" else (Bad(_core.DTypeError, dtypes=("bool",)),)
+    table.case(
+        "unary",
+        value,
+        arg,
+        attrs={"f": kind},
+        gradient=gradient,
+        empty=(((0,),), ((2, 0, 3),)),
+        large=(BIG,),
+        bad=refused,
+        **options,
+    )
+    if gradient is not None:
+        unary_grad(kind, value, arg)
+
+
+def unary_grad(kind, value, arg):
+    """(dy, saved) -> dx, where the saved tensor is the input, the output, or left out."""
+    saves = _core.unary_saves(_core.Op("unary", f=kind))
+    derive = {
+        "x": lambda dy, x: (dy, x),
+        "y": lambda dy, x: (dy, value(x)),
+        None: lambda dy, x: (dy,),
+    }[saves]
+    short = Bad(_core.ShapeError, shapes=((3, 4, 5), (3, 4, 4)))
+    mixed = Bad(_core.DTypeError, dtypes=("float32", "float64"))
+    table.case(
+        "unary_grad",
+        lambda dy, x: dy * slope(value, x),
+        arg.shape,
+        arg,
+        attrs={"f": kind},
+        derive=derive,
+        derived=(None,) * (1 if saves is None else 2),
+        scale=4,
+        specials=(),
+        empty=(((0,), (0,)), ((2, 0), (2, 0))),
+        large=(BIG, BIG),
+        bad=() if saves is None else (short, mixed),
+    )
+
+
+for name, (reference, arg, gradient, options) in UNARY.items():
+    unary(name, reference, arg, gradient, options)
+
+for label, bounds in {"below": {"max": 1.0}, "above": {"min": -1.0}, "free": {}}.items():
+    table.case(
+        "unary",
+        lambda x, bounds=bounds: np.clip(x, bounds.get("min"), bounds.get("max")) if bounds else x,
+        Arg(S, away=WHOLE),
+        attrs={"f": {"clip": {"min": None, "max": None, **bounds}}},
+        label=label,
+        dtypes=NUMBERS,
+        gradient=lambda x, bounds=bounds: autograd.clip(x, **bounds),
+    )
+
+MIXED = Bad(_core.DTypeError, dtypes=("float32", "float64"))
+APART = Bad(_core.ShapeError, shapes=((3, 4), (4, 3)))
+NO_BOOL = Bad(_core.DTypeError, dtypes=("bool", "bool"))
+POSITIVE = Arg(S, 0.3, 3)
+BINARY = {
+    "add": (np.add, Arg(S), Arg(S), lambda a, b: autograd.add(a, b), ALL),
+    "sub": (np.subtract, Arg(S), Arg(S), lambda a, b: autograd.sub(a, b), NUMBERS),
+    "mul": (np.multiply, Arg(S), Arg(S), lambda a, b: autograd.mul(a, b), ALL),
+    "div": (np.divide, Arg(S), POSITIVE, lambda a, b: autograd.div(a, b), FLOATS),
+    "pow": (np.power, POSITIVE, Arg(S, 0.0, 3), lambda a, b: autograd.pow(a, b), NUMBERS),
+    "maximum": (np.maximum, Arg(S), Arg(S, -1.9, 1.8), lambda a, b: autograd.max(a, b), ALL),
+    "minimum": (np.minimum, Arg(S), Arg(S, -1.9, 1.8), lambda a, b: autograd.min(a, b), ALL),
+    "floor_divide": (np.floor_divide, Arg(S, 0, 9), Arg(S, 1.2, 4), None, NUMBERS),
+    "remainder": (np.remainder, Arg(S, -9, 9), Arg(S, 1.2, 4), None, NUMBERS),
+}
+COMPARE = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "xor": np.logical_xor,
+}
+# How the two inputs broadcast.
+SHAPES = {
+    "row": (S, (5,)),
+    "column": (S, (4, 1)),
+    "outer": ((3, 1, 5), (4, 1)),
+    "scalar": ((), S),
+}
+
+
+def binary(f, reference, a, b, gradient, dtypes, **options):
+    """A function of two tensors: of one shape, and broadcasting."""
+    common = dict(attrs={"f": f}, gradient=gradient, dtypes=dtypes, **options)
+    table.case(
+        "binary",
+        reference,
+        a,
+        b,
+        empty=(((0,), (0,)), ((0, 3), (1, 3)), ((2, 0), (1,))),
+        large=(BIG, BIG),
+        bad=(MIXED, APART) + (() if "bool" in dtypes else (NO_BOOL,)),
+        **common,
+    )
+    for label, (left, right) in SHAPES.items():
+        args = replace(a, shape=left), replace(b, shape=right)
+        table.case("binary", reference, *args, label=label, **common)
+
+
+for name, (reference, a, b, gradient, dtypes) in BINARY.items():
+    rules = {"specials": NO_INF} if name in ("floor_divide", "remainder", "pow") else {}
+    binary(name, reference, a, b, gradient, dtypes, **rules)
+for name, reference in COMPARE.items():
+    like = Arg(S, -2, 3, integral=True)
+    binary(name, reference, like, like, None, ALL, out="bool")
+
+
+def scalar_case(f, reference, a, scalar, reverse, **options):
+    """A function of a tensor and a number; the dtype stays."""
+
+    def value(x):
+        number = x.dtype.type(scalar)
+        return reference(number, x) if reverse else reference(x, number)
+
+    table.case(
+        "binary_scalar",
+        value,
+        a,
+        attrs={"f": f, "scalar": scalar, "reverse": reverse},
+        label="reverse" if reverse else "",
+        empty=(((0,),), ((2, 0, 3),)),
+        large=(BIG,),
+        **options,
+    )
+
+
+SCALAR = {
+    "add": lambda a: a + 2,
+    "sub": lambda a: a - 2,
+    "mul": lambda a: a * 2,
+    "div": lambda a: a / 2,
+    "pow": lambda a: a**2,
+}
+REVERSE = {
+    "sub": lambda a: 2 - a,
+    "div": lambda a: 2 / a,
+}
+for name, (reference, a, b, _, dtypes) in BINARY.items():
+    rules = {"dtypes": tuple(dtype for dtype in dtypes if dtype != "bool")}
+    if name in ("floor_divide", "remainder", "pow"):
+        rules["specials"] = NO_INF
+    scalar_case(name, reference, a, 2, False, gradient=SCALAR.get(name), **rules)
+    positive = POSITIVE if name == "div" else b
+    scalar_case(name, reference, positive, 2, True, gradient=REVERSE.get(name), **rules)
+for name, reference in COMPARE.items():
+    like = Arg(S, -2, 3, integral=True)
+    for reverse in (False, True):
+        scalar_case(name, reference, like, 1, reverse, dtypes=NUMBERS, out="bool")
+
+CHOICE = Arg(S, 0, 2, dtype="bool")
+for label, shapes in {"": (S, S, S), "broadcast": ((4, 1), S, (5,))}.items():
+    condition, a, b = (
+        replace(arg, shape=s) for arg, s in zip((CHOICE, Arg(S), Arg(S)), shapes, strict=True)
+    )
+    table.case(
+        "where",
+        np.where,
+        condition,
+        a,
+        b,
+        label=label,
+        dtypes=ALL,
+        gradient=lambda condition, a, b: autograd.where(a, b, condition),
+        empty=(((0,), (0,), (0,)), ((2, 1), (2, 0), (1,))),
+        bad=(
+            Bad(_core.DTypeError, dtypes=("float32", "float32", "float32")),
+            Bad(_core.DTypeError, dtypes=("bool", "float32", "float64")),
+            Bad(_core.ShapeError, shapes=((3,), (4,), (4,))),
+        ),
+    )

@@ -1,0 +1,130 @@
+"""Batch normalisation."""
+
+import numpy as np
+from numeric import vjp
+from singa_rs import _core, autograd, tensor
+
+from . import references as ref
+from .base import Arg, Bad, Table
+
+SHAPE, DTYPE = _core.ShapeError, _core.DTypeError
+NO_INF = (np.nan,)
+table = Table()
+
+
+def gradients_by(function, which):
+    """The reference of a gradient operation, given (dy, *inputs): all of them, by differences."""
+
+    def reference(dy, *inputs):
+        found = tuple(vjp(function, inputs, i, [dy]) for i in which)
+        return found if len(found) > 1 else found[0]
+
+    return reference
+
+
+EPS = 1e-3
+# Statistics and parameters are float32 beside half-precision images.
+SCALE, POSITIVE = Arg((3,), 0.5, 2, dtype="wide"), Arg((3,), 0.4, 3, dtype="wide")
+VECTOR = Arg((3,), dtype="wide")
+
+
+def normalise(x, scale, bias):
+    """Training's batch normalisation."""
+    return ref.batch_norm(x, scale, bias, eps=EPS)
+
+
+def inference(x, scale, bias, mean, var):
+    """Evaluation's."""
+    return ref.batch_norm(x, scale, bias, eps=EPS, mean=mean, var=var)
+
+
+def training_function(x, scale, bias):
+    """The public function in training; the running averages are not looked at."""
+    running = (tensor.zeros(scale.shape), tensor.ones(scale.shape))
+    running = (autograd.cast(t, x.dtype) for t in running)
+    return autograd.batchnorm_2d(autograd.BatchNormHandle(0.1, eps=EPS), x, scale, bias, *running)
+
+
+def inference_function(x, scale, bias, mean, var):
+    """The operator as evaluation makes it, recorded all the same."""
+    autograd.training = False
+    operator = autograd._BatchNorm2d(autograd.BatchNormHandle(0.1, eps=EPS), mean, var)
+    autograd.training = True
+    return operator(x, scale, bias)[0]
+
+
+for label, shape in {"": (4, 3, 3, 2), "matrix": (7, 3), "volume": (2, 3, 2, 2, 3)}.items():
+    unfit = Bad(SHAPE, shapes=(shape, (4,), (3,)))
+    table.case(
+        "batch_norm",
+        lambda x, scale, bias: (normalise(x, scale, bias), *ref.statistics(x)),
+        shape,
+        SCALE,
+        VECTOR,
+        attrs={"eps": EPS},
+        label=label,
+        out=(None, "wide", "wide"),
+        specials=NO_INF,
+        scale=8,
+        gradient=training_function,
+        large=((32, 3, 65, 33), (3,), (3,)) if label == "" else None,
+        bad=(unfit, Bad(SHAPE, shapes=((3,), (3,), (3,))), Bad(DTYPE, dtypes=("int32",) * 3)),
+    )
+    table.case(
+        "batch_norm_grad",
+        lambda dy, x, scale: gradients_by(normalise, (0, 1, 2))(dy, x, scale, np.zeros(3)),
+        shape,
+        shape,
+        SCALE,
+        attrs={"eps": EPS},
+        label=label,
+        derive=lambda dy, x, scale: (dy, x, scale, *ref.statistics(x)),
+        derived=(None, None, "wide", "wide", "wide"),
+        out=(None, "wide", "wide"),
+        specials=(),
+        scale=20,
+        bad=(Bad(SHAPE, shapes=(shape, (*shape[:-1], 9), (3,), (3,), (3,))),),
+    )
+    table.case(
+        "batch_norm_inference",
+        inference,
+        shape,
+        SCALE,
+        VECTOR,
+        VECTOR,
+        POSITIVE,
+        attrs={"eps": EPS},
+        label=label,
+        specials=NO_INF,
+        scale=4,
+        gradient=inference_function,
+        wrt=(0, 1, 2),
+        empty=(((0, *shape[1:]), (3,), (3,), (3,), (3,)),),
+        bad=(Bad(SHAPE, shapes=(shape, (3,), (3,), (3,), (2,))),),
+    )
+    table.case(
+        "batch_norm_inference_grad",
+        lambda dy, x, scale, mean, var: gradients_by(inference, (0, 1, 2))(
+            dy, x, scale, np.zeros(3), mean, var
+        ),
+        shape,
+        shape,
+        SCALE,
+        VECTOR,
+        POSITIVE,
+        attrs={"eps": EPS},
+        label=label,
+        out=(None, "wide", "wide"),
+        specials=(),
+        scale=8,
+        bad=(Bad(SHAPE, shapes=(shape, shape, (2,), (3,), (3,))),),
+    )
+table.case(
+    "running_average",
+    lambda running, batch: 0.7 * running + 0.3 * 1.25 * batch,
+    (5,),
+    (5,),
+    attrs={"momentum": 0.3, "factor": 1.25},
+    updates=(0,),
+    bad=(Bad(SHAPE, shapes=((5,), (4,))), Bad(DTYPE, dtypes=("float32", "float64"))),
+)

@@ -1,0 +1,84 @@
+"""NumPy references of what networks are made of, written for clearness."""
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+
+def softmax(x, axis, log=False):
+    """Bridle 1990; its logarithm without overflow."""
+    shifted = x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+    result = shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
+    return result if log else np.exp(result)
+
+
+def cross_entropy(x, target):
+    """Mean over rows of -sum(weight * log_softmax), and each row's log-sum-exp."""
+    highest = np.max(x, axis=1)
+    lse = highest + np.log(np.sum(np.exp(x - highest[:, None]), axis=1))
+    if target.size == x.shape[0]:
+        weights = np.eye(x.shape[1])[target.reshape(-1).astype(int)]
+    else:
+        weights = target / target.sum(axis=1, keepdims=True)
+    rows = np.sum(weights * (lse[:, None] - x), axis=1)
+    return np.array([rows.mean()]), lse
+
+
+def windows(x, kernel, stride, dilation):
+    """All windows of a padded NCHW array: (N, C, OH, OW, KH, KW)."""
+    reach = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
+    view = sliding_window_view(x, reach, axis=(2, 3))
+    return view[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+
+
+def padded(x, padding, value=0.0):
+    """`padding` is top, left, bottom, right."""
+    top, left, bottom, right = padding
+    return np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=value)
+
+
+def conv2d(x, w, b=None, *, stride, padding, dilation, groups):
+    """Cross-correlation, as ONNX Conv."""
+    view = windows(padded(x, padding), w.shape[2:], stride, dilation)
+    n, c, oh, ow, kh, kw = view.shape
+    view = view.reshape(n, groups, c // groups, oh, ow, kh, kw)
+    kernels = w.reshape(groups, w.shape[0] // groups, c // groups, kh, kw)
+    y = np.einsum("ngcijkl,gockl->ngoij", view, kernels).reshape(n, w.shape[0], oh, ow)
+    return y if b is None else y + b[:, None, None]
+
+
+def max_pool2d(x, *, kernel, stride, padding):
+    """The maxima, and their places within the windows (the first NaN or maximum)."""
+    view = windows(padded(x, padding, -np.inf), kernel, stride, (1, 1))
+    flat = view.reshape(*view.shape[:4], kernel[0] * kernel[1])
+    index = np.argmax(flat, axis=-1)
+    return np.take_along_axis(flat, index[..., None], -1)[..., 0], index
+
+
+def avg_pool2d(x, *, kernel, stride, padding, count_include_pad):
+    """Means of the windows; padding counts only where asked."""
+    total = windows(padded(x, padding), kernel, stride, (1, 1)).sum(axis=(4, 5))
+    if count_include_pad:
+        return total / (kernel[0] * kernel[1])
+    inside = padded(np.ones((1, 1, *x.shape[2:])), padding)
+    return total / windows(inside, kernel, stride, (1, 1)).sum(axis=(4, 5))
+
+
+def channels(x):
+    """All axes but the second, and the shape that broadcasts a vector along it."""
+    axes = tuple(i for i in range(x.ndim) if i != 1)
+    return axes, tuple(-1 if i == 1 else 1 for i in range(x.ndim))
+
+
+def statistics(x):
+    """Mean and biased variance of each channel."""
+    axes, _ = channels(x)
+    return x.mean(axis=axes), x.var(axis=axes)
+
+
+def batch_norm(x, scale, bias, *, eps, mean=None, var=None):
+    """Ioffe and Szegedy 2015, with the batch's own statistics unless others are given."""
+    _, shape = channels(x)
+    own = statistics(x)
+    mean, var = (own[0] if mean is None else mean), (own[1] if var is None else var)
+    unit = (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + eps)
+    return unit * scale.reshape(shape) + bias.reshape(shape)

@@ -1,0 +1,176 @@
+"""Makes tensors of any dtype and layout from NumPy arrays, reads them back, compares."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from cases.base import Case, Shape
+from singa_rs import _core
+
+CPU = _core.cpu()
+
+# Relative error, and absolute error for results near 1, that a dtype may have.
+TOLERANCE = {"float64": 1e-11, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+# Gradient references are differences: good to some 1e-9.
+DIFFERENCE = 2e-8
+
+
+def to_handle(array: np.ndarray, dtype: str) -> _core.Handle:
+    """A row-major tensor; NumPy has no bfloat16, so that comes by a cast."""
+    if dtype == "bfloat16":
+        return _core.Op("cast", dtype=dtype)(_core.from_numpy(np.asarray(array, np.float32), CPU))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _core.from_numpy(np.asarray(array).astype(dtype, order="C"), CPU)
+
+
+def to_array(handle: _core.Handle) -> np.ndarray:
+    """The values: float64 for any float dtype, else the dtype itself."""
+    array = handle.to_numpy()
+    return array.astype(np.float64) if handle.dtype.is_float else array
+
+
+def rounded(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The values that are left of an array in `dtype`."""
+    return to_array(to_handle(array, dtype))
+
+
+# ---- layouts: each makes a view with the array's values that is laid out in its own way ----------
+
+
+def junk(shape: Shape, dtype: str) -> np.ndarray:
+    """What lies between the elements of a view; a kernel that reads it is found out."""
+    return np.full(shape, np.nan if "float" in dtype else 1)
+
+
+def transposed(array: np.ndarray, dtype: str) -> _core.Handle:
+    """Column-major."""
+    axes = tuple(reversed(range(array.ndim)))
+    return to_handle(array.transpose(axes), dtype).view_permute(axes)
+
+
+def stepped(array: np.ndarray, dtype: str) -> _core.Handle:
+    """Every second element along each axis, from the second one on."""
+    base = junk(tuple(2 * n + 1 for n in array.shape), dtype)
+    base[tuple(slice(1, 2 * n, 2) for n in array.shape)] = array
+    return to_handle(base, dtype).view_slice([(1, n, 2) for n in array.shape])
+
+
+def negative(array: np.ndarray, dtype: str) -> _core.Handle:
+    """Backwards along each axis."""
+    base = to_handle(np.flip(array), dtype)
+    return base.view_slice([(max(n - 1, 0), n, -1) for n in array.shape])
+
+
+def inner(array: np.ndarray, dtype: str) -> _core.Handle:
+    """The inner part of a larger array."""
+    base = junk(tuple(n + 2 for n in array.shape), dtype)
+    base[tuple(slice(1, n + 1) for n in array.shape)] = array
+    return to_handle(base, dtype).view_slice([(1, n, 1) for n in array.shape])
+
+
+def channels_last(array: np.ndarray, dtype: str) -> _core.Handle:
+    """The second axis lies innermost in memory."""
+    if array.ndim < 3:
+        return transposed(array, dtype)
+    back = (0, array.ndim - 1, *range(1, array.ndim - 1))
+    return to_handle(np.moveaxis(array, 1, -1), dtype).view_permute(back)
+
+
+def expanded(array: np.ndarray, dtype: str) -> _core.Handle:
+    """Axes along which nothing changes are held once, with stride 0."""
+    once = array
+    for axis in range(array.ndim):
+        first = once.take([0], axis) if once.shape[axis] else once
+        if np.array_equal(np.broadcast_to(first, once.shape), once, equal_nan="float" in dtype):
+            once = first
+    return to_handle(once, dtype).view_expand(array.shape)
+
+
+Layout = Callable[[np.ndarray, str], _core.Handle]
+LAYOUTS: tuple[Layout, ...] = (transposed, stepped, negative, inner, channels_last, expanded)
+
+
+# ---- running a case ------------------------------------------------------------------------------
+
+
+class Run:
+    """A case on one dtype: its inputs, what came out, what should have."""
+
+    def __init__(
+        self,
+        case: Case,
+        dtype: str,
+        *,
+        shapes: tuple[Shape, ...] | None = None,
+        layout: Layout = to_handle,
+        change: Callable[[list[np.ndarray]], None] | None = None,
+    ):
+        self.case, self.dtype = case, dtype
+        samples = case.sample(dtype, shapes)
+        if change is not None:
+            change(samples)
+        kinds = case.sample_dtypes(dtype)
+        self.samples = [rounded(a, kind) for a, kind in zip(samples, kinds, strict=True)]
+        with np.errstate(all="ignore"):
+            arrays = case.derive(*self.samples) if case.derive else self.samples
+        self.inputs = [
+            layout(a, kind) for a, kind in zip(arrays, case.input_dtypes(dtype), strict=True)
+        ]
+        self.before = [to_array(x) for x in self.inputs]
+        outputs = case.op(*self.inputs)
+        if case.updates:
+            assert outputs is None
+            self.outputs = tuple(self.inputs[i] for i in case.updates)
+        else:
+            self.outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+
+    def check(self) -> None:
+        """Shapes, dtypes and values are right, and the inputs as they were."""
+        got = [to_array(y) for y in self.outputs]
+        self.check_inputs_unchanged()
+        names = [y.dtype.name for y in self.outputs]
+        assert names == self.case.output_dtypes(self.dtype, len(names))
+        if self.case.check is not None:
+            self.case.check(self.before, got)
+            return
+        with np.errstate(all="ignore"):
+            want = self.case.reference(*self.samples)
+        want = want if isinstance(want, tuple) else (want,)
+        assert len(got) == len(want)
+        for g, w, name in zip(got, want, names, strict=True):
+            compare(g, np.asarray(w), name, self)
+
+    def check_inputs_unchanged(self) -> None:
+        """An operation changes no input but those that it says it updates."""
+        for i, (x, before) in enumerate(zip(self.inputs, self.before, strict=True)):
+            if i not in self.case.updates:
+                np.testing.assert_array_equal(to_array(x), before, f"input {i} was changed")
+
+
+def compare(got: np.ndarray, want: np.ndarray, dtype: str, run: Run) -> None:
+    """Equal within what the dtype can tell; exactly for integers and bool.
+
+    A result may be of a wider dtype than the inputs, but is not more exact than they are.
+    """
+    assert got.shape == want.shape
+    if "float" not in dtype:
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(got, want.astype(got.dtype))
+        return
+    case, exact = run.case, TOLERANCE["float64"]
+    tolerance = max(TOLERANCE[dtype], TOLERANCE.get(run.dtype, exact))
+    if case.specials == () or case.family.endswith("_grad"):
+        tolerance = max(tolerance, DIFFERENCE)
+    tolerance *= case.scale
+    want = overflow(want, dtype)
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def overflow(want: np.ndarray, dtype: str) -> np.ndarray:
+    """float16 cannot hold what is larger than 65504."""
+    with np.errstate(over="ignore"):
+        return want.astype(np.float16).astype(np.float64) if dtype == "float16" else want
+
+
+def zeros(shapes: Sequence[Shape], dtypes: Sequence[str]) -> list[_core.Handle]:
+    """Tensors to be refused."""
+    return [_core.Handle(s, CPU, d) for s, d in zip(shapes, dtypes, strict=True)]

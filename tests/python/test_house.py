@@ -1,0 +1,202 @@
+"""The house rules that a program can check: who knows whom, where `unsafe` stands, sizes."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src"
+PACKAGE = ROOT / "python" / "singa_rs"
+RUST = sorted(SRC.rglob("*.rs"))
+PYTHON = sorted(p for p in PACKAGE.rglob("*.py"))
+
+# ---- Rust ----------------------------------------------------------------------------------------
+
+# A file imports only from what stands at its own place or left of it.
+ROOMS = [
+    {"error", "dtype", "shape"},
+    {"device"},
+    {"block", "view"},
+    {"ops"},
+    {"engine"},
+    {"python"},
+]
+PLACE = {room: place for place, rooms in enumerate(ROOMS) for room in rooms}
+UNSAFE = ("device/", "block.rs", "ops/", "engine/eager.rs", "engine/rng.rs", "python/")
+LINES = 400
+
+
+def room(path: Path) -> str:
+    """The module of the crate that a file belongs to."""
+    return path.relative_to(SRC).parts[0].removesuffix(".rs")
+
+
+def code(path: Path) -> str:
+    """A file without comments, strings and unit tests."""
+    text = path.read_text()
+    text = re.split(r"\n#\[cfg\(test\)\]\nmod tests? \{", text)[0]
+    text = re.sub(r'"(?:\\.|[^"\\])*"', '""', text)
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def imports(path: Path) -> set[str]:
+    """The rooms that a file names."""
+    text = re.sub(r"\s+", "", code(path))
+    found = set(re.findall(r"(?:\$?crate)::(\w+)", text))
+    for group in re.findall(r"use(?:\$?crate)::\{(.*?)\};", text):
+        found |= set(re.findall(r"(?:^|,)(\w+)(?=::)", re.sub(r"\{[^{}]*\}", "", group)))
+    return found & set(PLACE)
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+each_rust = pytest.mark.parametrize("path", RUST, ids=relative)
+each_python = pytest.mark.parametrize("path", PYTHON, ids=relative)
+
+
+def test_every_room_is_known():
+    assert {room(path) for path in RUST} - {"lib"} == set(PLACE)
+
+
+@each_rust
+def test_rooms_know_only_those_to_their_left(path):
+    if room(path) == "lib":
+        return
+    strangers = {other for other in imports(path) if PLACE[other] > PLACE[room(path)]}
+    assert not strangers
+
+
+@each_rust
+def test_python_stays_in_its_room(path):
+    if room(path) != "python":
+        assert not re.search(r"\b(pyo3|numpy)::", code(path))
+
+
+@each_rust
+def test_unsafe_is_explained(path):
+    """`unsafe` stands only where it may, and each block says why it is sound."""
+    inside = str(path.relative_to(SRC))
+    if not re.search(r"\bunsafe\b", code(path)):
+        return
+    assert inside.startswith(UNSAFE)
+    lines = path.read_text().splitlines()
+    for number, line in enumerate(lines):
+        stripped = line.split("//")[0]
+        if not re.search(r"\bunsafe\s*(\{|impl)", stripped):
+            continue
+        around = lines[max(number - 8, 0) : number + 3]
+        assert any("SAFETY:" in text for text in around), f"{inside}:{number + 1}"
+
+
+@each_rust
+def test_nothing_is_left_to_do_in_rust(path):
+    unfinished = re.search(
+        r"\b(todo|unimplemented|dbg|println|eprintln)!|\b(TODO|FIXME|XXX)\b", path.read_text()
+    )
+    assert not unfinished
+
+
+@each_rust
+def test_files_are_short(path):
+    assert len(path.read_text().splitlines()) <= LINES
+
+
+# ---- Python --------------------------------------------------------------------------------------
+
+ORDER = ["_core", "device", "tensor", "autograd", "layer", "module"]
+# Where modules that are not in the chain stand in it.
+BESIDE = {
+    "initializer": "layer",
+    "loss": "layer",
+    "metric": "layer",
+    "opt": "layer",
+    "model": "module",
+}
+ONLY_THESE_CALL_CORE = {"_core", "device", "tensor", "autograd", "__init__", "singa_wrap"}
+
+
+def python_room(name: str) -> str:
+    return BESIDE.get(name, name)
+
+
+def modules_imported(path: Path) -> set[str]:
+    """The modules of the package that a file imports when it is loaded."""
+    inside = path.relative_to(PACKAGE).parts
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+            found |= {n[1] for n in names if n[0] == "singa_rs" and len(n) > 1}
+        elif isinstance(node, ast.ImportFrom):
+            module = (node.module or "").split(".") if node.module else []
+            if node.level:
+                module = [*inside[: len(inside) - node.level], *module]
+            elif module[:1] == ["singa_rs"]:
+                module = module[1:]
+            else:
+                continue
+            found |= {module[0]} if module else {alias.name for alias in node.names}
+    return found
+
+
+@each_python
+def test_python_modules_know_only_those_before_them(path):
+    own = python_room(path.relative_to(PACKAGE).parts[0].removesuffix(".py"))
+    if own not in ORDER:
+        return
+    later = {m for m in modules_imported(path) if python_room(m) in ORDER[ORDER.index(own) + 1 :]}
+    assert not later
+
+
+@each_python
+def test_only_the_lower_modules_call_the_engine(path):
+    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if own not in ONLY_THESE_CALL_CORE:
+        everywhere = re.search(r"\b_core\b", re.sub(r"#.*", "", path.read_text()))
+        assert not everywhere
+
+
+@each_python
+def test_public_python_is_documented(path):
+    tree = ast.parse(path.read_text())
+    assert ast.get_docstring(tree)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            assert ast.get_docstring(node), node.name
+
+
+@each_python
+def test_nothing_is_left_to_do_in_python(path):
+    assert not re.search(r"\b(TODO|FIXME|XXX)\b", path.read_text())
+
+
+@each_python
+def test_python_files_are_short(path):
+    assert len(path.read_text().splitlines()) <= LINES
+
+
+# ---- the repository ------------------------------------------------------------------------------
+
+TOP = {
+    "Cargo.toml", "Cargo.lock", "pyproject.toml", "src", "python", "tests", "benches", "examples",
+    "docs", ".ci", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile",
+    ".gitignore", ".rustfmt.toml", ".gitattributes",
+}  # fmt: skip
+
+
+def test_the_top_level_is_as_agreed():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    assert {line.split("/")[0] for line in listed.stdout.splitlines()} <= TOP
+
+
+def test_links_in_documents_lead_somewhere():
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"

@@ -1,0 +1,270 @@
+"""Memory that runs out, blocks over 4 GiB, threads, forked children."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from harness import CPU, to_handle
+from singa_rs import _core
+
+ADD = _core.Op("binary", f="add")
+GIB = 1 << 30
+
+
+def available() -> int:
+    """Bytes that the machine would still give."""
+    try:
+        with open("/proc/meminfo") as info:
+            line = next(line for line in info if line.startswith("MemAvailable"))
+        return int(line.split()[1]) << 10
+    except (OSError, StopIteration):
+        return 0
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1 << 50, 1 << 59], ids=["petabyte", "largest"])
+def test_memory_beyond_the_machine(size):
+    huge = _core.Handle((size,), CPU, "uint8")  # no memory yet: this is allowed
+    before = CPU.memory()["allocated"]
+    with pytest.raises(_core.OutOfMemoryError, match=str(size)):
+        huge.view_slice([(0, 1, 1)]).to_numpy()
+    with pytest.raises(MemoryError):
+        _core.Op("fill", value=1, shape=(size,), dtype="uint8")()
+    assert CPU.memory()["allocated"] == before
+    assert ADD(to_handle(np.ones(2), "float32"), to_handle(np.ones(2), "float32")).item is not None
+
+
+@pytest.mark.skipif(available() == 0, reason="the machine does not tell its free memory")
+def test_memory_just_above_what_is_free():
+    """Refused before it is taken: touching it would have the process killed."""
+    size = available() + (64 << 20)
+    with pytest.raises(_core.OutOfMemoryError) as caught:
+        _core.Op("fill", value=1, shape=(size,), dtype="uint8")()
+    for word in ("fill", "requested", "available"):
+        assert word in str(caught.value)
+
+
+EXHAUST = """
+import resource
+import numpy as np
+from singa_rs import _core
+
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30),) * 2)
+held, refused = [], False
+try:
+    while True:
+        held.append(_core.Handle((100 << 20,), _core.cpu(), "uint8"))
+        held[-1].view_slice([(0, 1, 1)]).copy_from_numpy(np.ones(1, np.uint8))
+except _core.OutOfMemoryError:
+    refused = True
+assert refused and 3 < len(held) < 12
+held.clear()
+again = _core.Handle((100 << 20,), _core.cpu(), "uint8")
+again.view_slice([(0, 1, 1)]).copy_from_numpy(np.ones(1, np.uint8))
+assert _core.cpu().trim() > 0
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's limit of the address space")
+def test_memory_that_runs_out_bit_by_bit():
+    """A process with a limit of its own takes blocks until none is left, and goes on."""
+    command = [sys.executable, "-c", EXHAUST]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_memory_is_accounted_for():
+    CPU.trim()
+    before = CPU.memory()
+    x = to_handle(np.ones(1 << 20), "float32")
+    during = CPU.memory()
+    assert during["allocated"] - before["allocated"] == x.nbytes
+    del x
+    after = CPU.memory()
+    assert after["allocated"] == before["allocated"]
+    assert after["pool"] - before["pool"] >= 4 << 20
+    assert CPU.trim() >= 4 << 20 and CPU.memory()["pool"] == 0
+
+
+@pytest.mark.timeout(600)
+def test_a_block_over_four_gibibytes():
+    if available() < 8 * GIB:
+        pytest.skip(f"needs 8 GiB of free memory, there are {available() / GIB:.1f}")
+    size = 5 * GIB
+    x = _core.Handle((size,), CPU, "uint8")
+    x.view_slice([(size - 3, 3, 1)]).copy_from_numpy(np.array([1, 2, 3], np.uint8))
+    x.view_slice([(0, 1, 1)]).copy_from_numpy(np.array([7], np.uint8))
+    assert x.view_slice([(size - 1, 4, -1)]).to_numpy().tolist() == [3, 2, 1, 0]
+    assert x.view_slice([((1 << 32) - 2, 4, 1)]).to_numpy().tolist() == [0, 0, 0, 0]
+    total = _core.Op("reduce", f="sum", axes=(), keepdims=False)
+    assert total(x).item() == 13
+    highest = _core.Op("reduce", f="argmax", axes=(), keepdims=False)
+    assert highest(x.view_slice([(1, size - 1, 1)])).item() == size - 2
+    rows = x.view_reshape((5, GIB))
+    sums = _core.Op("reduce", f="max", axes=(1,), keepdims=False)(rows).to_numpy()
+    assert sums.tolist() == [7, 0, 0, 0, 3]
+    _core.Op("binary_scalar", f="add", scalar=1, reverse=False).into([x], [x])
+    assert x.view_slice([(size - 2, 2, 1)]).to_numpy().tolist() == [3, 4]
+    assert x.view_slice([((1 << 32) - 1, 2, 1)]).to_numpy().tolist() == [1, 1]
+    del x, rows
+    CPU.trim()
+
+
+def test_a_large_block_after_small_ones():
+    """Free memory is read again where the last reading is not enough."""
+    small = to_handle(np.ones(1000), "float32")
+    large = _core.Handle((300 << 20,), CPU, "uint8")
+    assert large.view_slice([(0, 1, 1)]).to_numpy()[0] == 0 and small.numel == 1000
+
+
+# ---- threads -------------------------------------------------------------------------------------
+
+
+def hammer(seed, failures):
+    """Operations of many kinds and sizes, each result checked."""
+    rng = np.random.default_rng(seed)
+    try:
+        for _ in range(60):
+            n, m = rng.integers(1, 200, 2)
+            a, b = rng.normal(size=(n, m)), rng.normal(size=(m, n))
+            x, y = to_handle(a, "float32"), to_handle(b, "float32")
+            product = _core.Op("matmul")(x, y)
+            np.testing.assert_allclose(product.to_numpy(), a @ b, rtol=1e-3, atol=1e-3)
+            sums = _core.Op("reduce", f="sum", axes=(0,), keepdims=False)(x)
+            np.testing.assert_allclose(sums.to_numpy(), a.sum(0), rtol=1e-3, atol=1e-4)
+            tanh = _core.Op("unary", f="tanh")(x.view_permute((1, 0)))
+            np.testing.assert_allclose(tanh.to_numpy(), np.tanh(a.T), rtol=1e-4, atol=1e-5)
+            ADD.into([x, x], [x])
+            np.testing.assert_allclose(x.to_numpy(), 2 * a.astype(np.float32))
+    except BaseException as failure:
+        failures.append(failure)
+
+
+def test_threads_at_once():
+    failures: list[BaseException] = []
+    threads = [threading.Thread(target=hammer, args=(seed, failures)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+        assert not thread.is_alive(), "a thread hangs"
+    assert not failures, failures[0]
+
+
+def test_threads_update_one_tensor_in_turn():
+    """Each operation is whole: no addition is lost."""
+    total = to_handle(np.zeros(100_000), "float32")
+    one = to_handle(np.ones(100_000), "float32")
+
+    def add():
+        for _ in range(50):
+            ADD.into([total, one], [total])
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert (total.to_numpy() == 200).all()
+
+
+# ---- fork ----------------------------------------------------------------------------------------
+
+
+def in_child(job) -> str:
+    """What `job` returns in a forked child; kills a child that hangs."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            answer = job()
+        except BaseException as failure:
+            answer = f"{type(failure).__name__}: {failure}"
+        os.write(writer, str(answer).encode())
+        os._exit(0)
+    os.close(writer)
+    deadline = time.monotonic() + 30
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            pytest.fail("the forked child hangs")
+        time.sleep(0.01)
+    with os.fdopen(reader) as answer:
+        return answer.read()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_is_told_to_spawn():
+    x = to_handle(np.ones((300, 300)), "float32")
+    matmul = _core.Op("matmul")
+    matmul(x, x)
+    jobs = {
+        "operation": lambda: matmul(x, x),
+        "small operation": lambda: ADD(x, x),
+        "read": lambda: x.to_numpy(),
+        "number": lambda: x.view_slice([(0, 1, 1), (0, 1, 1)]).item(),
+        "write": lambda: x.copy_from_numpy(np.zeros((300, 300), np.float32)),
+        "new": lambda: _core.from_numpy(np.ones((300, 300)), CPU),
+    }
+    for name, job in jobs.items():
+        answer = in_child(job)
+        assert answer.startswith("DeviceError"), (name, answer)
+        assert "spawn" in answer
+    assert matmul(x, x).to_numpy()[0, 0] == 300
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_may_exit_and_let_go():
+    """Leaving without using the engine again is what most forked children do."""
+    x = to_handle(np.ones((300, 300)), "float32")
+    _core.Op("matmul")(x, x)
+
+    def leave():
+        nonlocal x
+        del x
+        return "left"
+
+    assert in_child(leave) == "left"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_forked_while_another_thread_works():
+    """The other thread's locks stay locked in the child: it must not wait for them."""
+    matmul, stop = _core.Op("matmul"), threading.Event()
+    x = to_handle(np.ones((400, 400)), "float32")
+
+    def work():
+        while not stop.is_set():
+            matmul(x, x)
+
+    def use_and_let_go():
+        nonlocal y
+        try:
+            matmul(y, y)
+        finally:
+            del y
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            y = to_handle(np.ones((400, 400)), "float32")
+            answer = in_child(use_and_let_go)
+            assert answer.startswith("DeviceError: matmul"), answer
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(timeout=60)

@@ -1,0 +1,19 @@
+"""The examples of the README run as they stand, and so do those in docstrings."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_example_runs(number, tmp_path):
+    source = "\n".join(["import numpy as np", EXAMPLES[number]])
+    command = [sys.executable, "-W", "error", "-c", source]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,111 @@
+"""Views against NumPy's: random slices, permutations, reshapes, expansions, one after another."""
+
+import numpy as np
+from harness import to_handle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from singa_rs import _core
+
+SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
+DTYPES = st.sampled_from(["float64", "float16", "int8"])
+
+
+@st.composite
+def steps(draw, extent):
+    """One axis's (start, count, step), anything that stays inside."""
+    if extent == 0:
+        return 0, 0, 1
+    start = draw(st.integers(0, extent - 1))
+    step = draw(st.integers(1, 3)) * draw(st.sampled_from([1, -1]))
+    room = (extent - 1 - start) // step if step > 0 else start // -step
+    return start, draw(st.integers(0, room + 1)), step
+
+
+def sliced(array, ranges):
+    """NumPy's elements at those places."""
+    for axis, (start, count, step) in enumerate(ranges):
+        array = np.take(array, [start + i * step for i in range(count)], axis)
+    return array
+
+
+@st.composite
+def programs(draw):
+    """An array, and the same after several views, as NumPy and as we make them."""
+    shape = draw(SHAPES)
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape) % 127
+    handle = to_handle(array, draw(DTYPES))
+    for kind in draw(
+        st.lists(st.sampled_from(["slice", "permute", "reshape", "expand"]), max_size=4)
+    ):
+        if kind == "slice":
+            ranges = [draw(steps(n)) for n in array.shape]
+            array, handle = sliced(array, ranges), handle.view_slice(ranges)
+        elif kind == "permute":
+            axes = draw(st.permutations(range(array.ndim)))
+            signed = [a - array.ndim if draw(st.booleans()) else a for a in axes]
+            array, handle = array.transpose(axes), handle.view_permute(signed)
+        elif kind == "reshape":
+            new = draw(factors(array.size))
+            view = handle.view_reshape(new)
+            if view is None:
+                view = _core.Op("copy")(handle).view_reshape(new)
+            array, handle = array.reshape(new), view
+        else:
+            new = (
+                draw(st.integers(0, 2)),
+                *(draw(st.integers(0, 3)) if n == 1 else n for n in array.shape),
+            )
+            array, handle = np.broadcast_to(array, new), handle.view_expand(new)
+    return array, handle
+
+
+@st.composite
+def factors(draw, size):
+    """A shape of `size` elements."""
+    if size == 0:
+        return tuple(draw(st.permutations([0, 3, 2])))
+    shape = []
+    while size > 1:
+        divisor = draw(st.sampled_from([d for d in range(2, size + 1) if size % d == 0]))
+        shape.append(divisor)
+        size //= divisor
+        if draw(st.booleans()):
+            shape.append(1)
+    return tuple(shape)
+
+
+@settings(deadline=None, max_examples=300)
+@given(programs())
+def test_views_read_like_numpys(program):
+    array, handle = program
+    assert handle.shape == array.shape
+    np.testing.assert_array_equal(handle.to_numpy(), array)
+
+
+@settings(deadline=None, max_examples=200)
+@given(programs())
+def test_operations_take_any_view(program):
+    array, handle = program
+    doubled = _core.Op("binary", f="add")(handle, handle)
+    np.testing.assert_array_equal(
+        doubled.to_numpy(), (array + array).astype(doubled.to_numpy().dtype)
+    )
+    total = _core.Op("reduce", f="sum", axes=(), keepdims=False)(handle)
+    if handle.dtype.name == "float64":
+        assert total.item() == array.sum()
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data(), st.lists(st.integers(1, 5), min_size=1, max_size=3))
+def test_writing_a_view_writes_nothing_else(data, shape):
+    array = np.zeros(shape)
+    handle = to_handle(array, "float64")
+    ranges = [data.draw(steps(n)) for n in shape]
+    view = handle.view_slice(ranges)
+    values = np.arange(1.0, 1 + np.prod(view.shape)).reshape(view.shape)
+    version = handle.version
+    view.copy_from_numpy(values)
+    index = np.ix_(*[[start + i * step for i in range(count)] for start, count, step in ranges])
+    array[index] = values
+    np.testing.assert_array_equal(handle.to_numpy(), array)
+    assert handle.shares_block(view) and (handle.version > version or values.size == 0)
