@@ -13,6 +13,8 @@ pub type Dims = *const i64;
 
 /// The most dimensions of a memory descriptor.
 pub const MAX_RANK: usize = 12;
+/// The arguments make no sense, or are beyond what any implementation takes.
+pub const INVALID_ARGUMENTS: Status = 2;
 /// The function exists but not for these arguments.
 pub const UNIMPLEMENTED: Status = 3;
 

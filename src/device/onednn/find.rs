@@ -29,19 +29,22 @@ pub(super) enum Choice {
     Search(Vec<PathBuf>),
 }
 
-/// What the environment asks for, or in words what is wrong with it.
-pub(super) fn choice() -> Result<Choice, String> {
-    match env::var_os(KERNELS_VARIABLE) {
-        Some(kernels) if kernels == "portable" => return Ok(Choice::Portable),
-        Some(kernels) if !kernels.is_empty() => {
-            return Err(format!("{KERNELS_VARIABLE} is {kernels:?}, want \"portable\" or nothing"));
-        }
-        _ => {}
+/// What the environment asks for.
+pub(super) fn choice() -> Choice {
+    if env::var_os(KERNELS_VARIABLE).is_some_and(|kernels| kernels == "portable") {
+        return Choice::Portable;
     }
-    Ok(match env::var_os(PATH_VARIABLE).filter(|path| !path.is_empty()) {
+    match env::var_os(PATH_VARIABLE).filter(|path| !path.is_empty()) {
         Some(path) => Choice::Named(path.into()),
         None => Choice::Search(candidates()),
-    })
+    }
+}
+
+/// What is wrong with the environment, in words.
+pub(super) fn complaint() -> Option<String> {
+    let kernels = env::var_os(KERNELS_VARIABLE)?;
+    let is_known = kernels.is_empty() || kernels == "portable";
+    (!is_known).then(|| format!("{KERNELS_VARIABLE} is {kernels:?}, want \"portable\" or nothing"))
 }
 
 /// Files that exist, as absolute paths, in the order in which they are tried.

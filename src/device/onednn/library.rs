@@ -15,6 +15,7 @@ pub struct Library {
     pub(super) minor: c_int,
     engine: Raw,
     get_threads: unsafe extern "C" fn() -> c_int,
+    get_limit: unsafe extern "C" fn() -> c_int,
     set_threads: unsafe extern "C" fn(c_int),
 }
 
@@ -58,6 +59,7 @@ impl Library {
                 minor: version.minor,
                 engine,
                 get_threads: *file.get("omp_get_max_threads").map_err(|e| e.to_string())?,
+                get_limit: *file.get("omp_get_thread_limit").map_err(|e| e.to_string())?,
                 set_threads: *file.get("omp_set_num_threads").map_err(|e| e.to_string())?,
             })
         }
@@ -65,6 +67,13 @@ impl Library {
 
     pub(super) fn engine(&self) -> Raw {
         self.engine
+    }
+
+    /// As many threads as OpenMP will really start (`OMP_THREAD_LIMIT`): kernels wait for all
+    /// that they were made for.
+    pub(super) fn limit_threads(&self, width: usize) -> usize {
+        // SAFETY: reads a setting of the runtime.
+        width.min(unsafe { (self.get_limit)() } as usize).max(1)
     }
 
     /// Runs `body` with the library's team set to `width` threads. The setting belongs to the

@@ -15,6 +15,7 @@ mod primitive;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::team;
@@ -59,27 +60,26 @@ pub fn take_warning() -> Option<String> {
 
 fn warn(text: String) {
     log::warn!("{text}");
-    *WARNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    let mut warning = WARNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = warning.take().map(|before| before + "; ");
+    *warning = Some(before.unwrap_or_default() + &text);
 }
 
 fn open() -> Option<Library> {
     // Opening starts OpenMP, which may bind this thread: count the processors first.
     team::allowed_threads();
+    find::complaint().into_iter().for_each(warn);
     match find::choice() {
-        Ok(find::Choice::Portable) => None,
-        Ok(find::Choice::Named(path)) => {
+        find::Choice::Portable => None,
+        find::Choice::Named(path) => {
             let opened = Library::open(&path);
             opened.map_err(|why| warn(format!("oneDNN at {path:?}: {why}; {ADVICE}"))).ok()
         }
-        Ok(find::Choice::Search(paths)) => search(&paths),
-        Err(why) => {
-            warn(why);
-            search(&[])
-        }
+        find::Choice::Search(paths) => search(&paths),
     }
 }
 
-fn search(paths: &[std::path::PathBuf]) -> Option<Library> {
+fn search(paths: &[PathBuf]) -> Option<Library> {
     let mut reasons = Vec::new();
     for path in paths {
         match Library::open(path) {
@@ -87,8 +87,9 @@ fn search(paths: &[std::path::PathBuf]) -> Option<Library> {
             Err(why) => reasons.push(format!("{path:?}: {why}")),
         }
     }
-    let found = if reasons.is_empty() { "not found".into() } else { reasons.join("; ") };
-    if cfg!(all(target_os = "linux", target_arch = "x86_64")) || !reasons.is_empty() {
+    let has_wheel = cfg!(all(target_os = "linux", target_arch = "x86_64"));
+    if has_wheel || !reasons.is_empty() {
+        let found = if reasons.is_empty() { "not found".into() } else { reasons.join("; ") };
         warn(format!("oneDNN, which does convolution and matrix products: {found}; {ADVICE}"));
     }
     None

@@ -19,8 +19,9 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// What `create` writes for the whole team, or for one thread where `width` is 1; `None` where oneDNN has nothing, or
-    /// nothing but the reference implementation, which is slower than any loop of ours.
+    /// What `create` writes for the whole team, or for one thread where `width` is 1. `None`
+    /// where oneDNN has nothing, or nothing but the reference implementation, which is slower
+    /// than any loop of ours.
     pub(super) fn new(
         library: &'a Library,
         width: usize,
@@ -28,7 +29,7 @@ impl<'a> Plan<'a> {
         create: impl FnOnce(*mut Raw, Raw) -> Status,
     ) -> Result<Option<Self>> {
         // The team's size or one: libgomp ends the threads that a smaller region does not use.
-        let width = if width > 1 { team::size() } else { 1 };
+        let width = if width > 1 { library.limit_threads(team::size()) } else { 1 };
         let attributes = attributes(library)?;
         let mut status = 0;
         let descriptor = library.with_threads(width, || {
@@ -37,7 +38,8 @@ impl<'a> Plan<'a> {
                 status
             })
         });
-        if status == api::UNIMPLEMENTED {
+        if matches!(status, api::UNIMPLEMENTED | api::INVALID_ARGUMENTS) {
+            log::debug!("oneDNN answered {status} to {call}");
             return Ok(None);
         }
         let plan = Plan { library, descriptor: descriptor?, width };

@@ -158,6 +158,24 @@ fn usual_cases() -> Vec<Case> {
 }
 
 #[test]
+fn expanded_operands() {
+    let case = &usual_cases()[1];
+    let mut random = Random::new(22);
+    let tensors = case.shapes().map(|shape| {
+        let strides = smallvec::smallvec![0, 1, 0, shape[1] as isize];
+        random.tensor(Meta { strides, ..Meta::new(DType::Float32, shape) })
+    });
+    let strides = smallvec::smallvec![0];
+    let bias = Meta { strides, ..Meta::new(DType::Float32, [case.channels[1]]) };
+    let bias = random.tensor(bias);
+    let [x, w, dy] = &tensors;
+    let inputs: [&[&Tensor]; 3] = [&[x, w, &bias], &[dy, w], &[dy, x]];
+    for (kind, inputs) in kinds(case).iter().zip(inputs) {
+        check_portable(kind, inputs, 2);
+    }
+}
+
+#[test]
 fn usual_convolutions_are_onednns() {
     if !device::onednn::is_available() {
         eprintln!("skipped: oneDNN is missing");
