@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::access::Access;
 use super::super::isa::{self, Body, Isa, Level};
@@ -119,7 +120,9 @@ fn backward<A: Wide + Sum>(plan: Plan, index_rows: Rows, access: Access<A>) -> A
     let lengths = [plan.from.len(), plan.to.len(), index_rows.len()];
     let space = space::bytes::<A>([lengths[0], lengths[1]]);
     let own = space + space::bytes::<i32>([lengths[2]]);
+    let taps = plan.windows.kernel[0] * plan.windows.kernel[1];
     kernel(plan.parts * own, move |io| {
+        let largest = AtomicU32::new(0);
         team::parallel(plan.parts, &|part| {
             // SAFETY: each part has its own work space.
             let (dy, dx, index) = unsafe {
@@ -130,9 +133,18 @@ fn backward<A: Wide + Sum>(plan: Plan, index_rows: Rows, access: Access<A>) -> A
             };
             let (plan, index_rows) = (&plan, &index_rows);
             let rows = Backward { plan, access, index_rows, io, part, dy, dx, index };
-            isa::run(Isa::active(), rows);
-        })
+            largest.fetch_max(isa::run(Isa::active(), rows), Ordering::Relaxed);
+        })?;
+        check_index(largest.into_inner() as i32, taps)
     })
+}
+
+/// Refuses places outside of the window: their gradients would be lost.
+fn check_index(largest: i32, taps: usize) -> Result<()> {
+    let (op, index) = ("max_pool2d_grad".into(), largest as i64);
+    let inside = usize::try_from(largest).is_ok_and(|i| i < taps);
+    crate::ensure!(inside, Error::Index { op, index, size: taps });
+    Ok(())
 }
 
 struct Backward<'a, A> {
@@ -147,10 +159,12 @@ struct Backward<'a, A> {
 }
 
 impl<A: Wide + Sum> Body for Backward<'_, A> {
-    type Output = ();
+    /// The largest index, negative ones counted as the greatest.
+    type Output = u32;
 
     #[inline(always)]
-    fn run<L: Level>(self) {
+    fn run<L: Level>(self) -> u32 {
+        let mut largest = 0;
         let Backward { plan, access, index_rows, io, part, dy, dx, index } = self;
         for (plane, row) in plan.rows(part) {
             dx.fill(Default::default());
@@ -160,6 +174,7 @@ impl<A: Wide + Sum> Body for Backward<'_, A> {
                     index_rows.read_index(io, (plane, window), index);
                     plan.from.read(access, io.input(0), (plane, window), dy)
                 };
+                largest = index.iter().fold(largest, |most, &i| most.max(i as u32));
                 let down = row + plan.windows.padding[0] - window * plan.windows.stride[0];
                 for right in 0..plan.windows.kernel[1] {
                     let tap = (down * plan.windows.kernel[1] + right) as i32;
@@ -172,6 +187,7 @@ impl<A: Wide + Sum> Body for Backward<'_, A> {
             // SAFETY: output 0 is the gradient, and the row is this part's.
             unsafe { plan.to.write(access, io.output(0), (plane, row), dx) };
         }
+        largest
     }
 }
 
