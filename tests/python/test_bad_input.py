@@ -160,7 +160,7 @@ def test_attributes_that_do_not_fit(name, attrs, inputs):
         if name == "gather":
             tensors[1] = to_handle(np.zeros(1), "int64")
         _core.Op(name, **attrs)(*tensors)
-    assert name in str(caught.value)
+    assert attrs.get("f", name) in str(caught.value)
 
 
 @pytest.mark.parametrize("thing", [None, 1.5, [1, 2], np.ones(3), "x"])
@@ -214,7 +214,7 @@ def test_arrays_of_wrong_shape_or_dtype():
         np.frombuffer(b"\0" + np.arange(5.0).tobytes(), np.float64, offset=1),
         np.broadcast_to(np.float64(3), (2, 3)),
         np.zeros((0, 3)),
-        np.float64(2).reshape(()),
+        np.array(2.0),
     ],
     ids=["transposed", "backwards", "big-endian", "unaligned", "expanded", "empty", "scalar"],
 )

@@ -111,6 +111,17 @@ def test_every_operation_has_a_gradient_or_says_why_not():
     assert set(_core.operations()) - has - set(NO_GRADIENT) == set()
 
 
+@pytest.mark.parametrize("to", ["float32", "float16", "bfloat16"])
+def test_a_cast_hands_its_gradient_back_in_the_input_s_dtype(to):
+    x = tensor.from_numpy(np.arange(4.0), dtype="float64")
+    x.stores_grad = True
+    y = autograd.cast(x, getattr(tensor, to))
+    dy = tensor.from_numpy(np.array([1, 2, 3, 4]), dtype=to)
+    [(_, dx)] = autograd.backward(y, dy)
+    assert dx.dtype == tensor.float64
+    np.testing.assert_array_equal(tensor.to_numpy(dx), [1, 2, 3, 4])
+
+
 def test_expanded_parameters_get_whole_gradients():
     x = tensor.Tensor((), dtype="float64")
     x.rebind(expanded(np.ones((3, 4)), "float64"))

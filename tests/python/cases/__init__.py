@@ -1,5 +1,7 @@
 """The one table of operation cases, and what is declared absent from it."""
 
+from singa_rs import _core
+
 from . import elementwise, losses, movement, normalisation, training, windows
 from .base import Case
 
@@ -11,4 +13,24 @@ CASES: list[Case] = [
     *normalisation.table,
     *training.table,
 ]
-NO_GRADIENT: dict[str, str] = {}
+
+_TRUTH = "the result is a truth value"
+_STEPS = "the result is constant between its steps"
+_STATE = "it updates state in place, which is never recorded"
+_SOURCE = "it has no inputs that could have a gradient"
+_BACKWARD = "it is a gradient itself; second derivatives are not offered"
+_BOUND = "the differentiable functions of bounds are clip, maximum and minimum"
+_COMPARED = ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor")
+
+#: Operations without a gradient rule of their own, and why.
+NO_GRADIENT: dict[str, str] = {
+    **dict.fromkeys((*_COMPARED, *(f"{f}_scalar" for f in _COMPARED), "not", "any", "all"), _TRUTH),
+    **dict.fromkeys(("argmax", "argmin", "floor_divide", "floor_divide_scalar"), _STEPS),
+    **dict.fromkeys(("remainder", "remainder_scalar"), "no function of the package offers it"),
+    **dict.fromkeys(("maximum_scalar", "minimum_scalar"), _BOUND),
+    **dict.fromkeys(("sgd", "adam", "adagrad", "rmsprop", "running_average", "advance"), _STATE),
+    **dict.fromkeys(("fill", "arange", "random"), _SOURCE),
+    **dict.fromkeys((f for f in _core.operations() if "_grad" in f), _BACKWARD),
+    "dropout": "its mask differs from call to call: test_autograd_gradients fixes the seed",
+    "host": "the user writes its gradient: test_autograd_operators has one",
+}
