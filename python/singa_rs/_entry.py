@@ -11,7 +11,7 @@ import numpy as np
 
 from . import autograd, tensor
 from .layer.calls import with_place
-from .layer.tree import now
+from .layer.node import now
 
 if TYPE_CHECKING:
     from .module import Module

@@ -16,7 +16,8 @@ from .errors import CheckpointError
 from .layer.base import Layer
 from .layer.calls import wrap
 from .layer.collect import below, match, uninitialised
-from .layer.tree import join, now
+from .layer.node import now
+from .layer.tree import join
 from .summary import table
 from .tensor import Tensor
 

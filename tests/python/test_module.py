@@ -254,6 +254,33 @@ def test_copies_are_independent():
     assert (made.compute.W.to_numpy() != 7).all()
 
 
+def test_copies_of_helper_objects():
+    def build(self):
+        self.helper = type("Helper", (), {"fc": None})()
+        self.helper.fc = layer.Linear(2)
+        return layer.ReLU()
+
+    class Net(type(chain(lambda self: layer.ReLU()))):
+        def forward(self, x):
+            return self.helper.fc(x)
+
+    made = chain(build, ROW)
+    made.__class__ = Net
+    made(ROW)
+    other = copy.deepcopy(made)
+    assert names(other) == names(made) == ["Linear_0.W", "Linear_0.b"]
+    assert other.helper.fc.W is other.get_params()["Linear_0.W"] is not made.helper.fc.W
+
+
+def test_functions_that_hold_layers_are_not_copied():
+    def build(self):
+        fc = layer.Linear(2)
+        return lambda x: fc(x)
+
+    with pytest.raises(TypeError, match="compute is a function"):
+        copy.deepcopy(chain(build, ROW))
+
+
 # ---- user layers -------------------------------------------------------------------------------
 
 
@@ -284,6 +311,7 @@ def test_user_layer():
     assert one._initialized and one.calls == 1
     assert names(one) == ["factor"] and one.factor.name == "factor"
     assert one.product.is_dummy() and not one.result.is_dummy()
+    assert one.product.name == "product" and one.result.name.startswith("Mul#")
     assert list(one.get_states()) == ["factor", "seen", "product"]  # `result` is made in forward
     one.initialize(Tensor(data=ROW))
     assert one.calls == 2

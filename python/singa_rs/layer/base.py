@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from ..errors import DTypeError
 from ..tensor import Tensor
 from . import collect, tree
 from .calls import wrap, wrap_forward, wrap_initialize
-from .tree import Node, join, members, now, rename
+from .node import Node, now
+from .tree import join, members, rename
 
 
 class _LayerType(type):
@@ -130,6 +132,23 @@ class Layer(metaclass=_LayerType):
             for _, member in members(name, held):
                 if isinstance(member, Layer):
                     tree.let_go(member, self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
+        """A copy with tensors and layers of its own.
+
+        Raises:
+            TypeError: an attribute is a function that closes over a layer: Python does not copy
+                functions, so the copy would compute with this layer's parameters.
+        """
+        for name, value in self.__dict__.items():
+            if tree.closes_over_layers(value):
+                raise TypeError(
+                    f"deepcopy: {type(self).__name__}.{name} is a function that holds layers, "
+                    "which Python does not copy; make the model anew and use set_states"
+                )
+        made = memo[id(self)] = Layer.__new__(type(self))
+        made.__dict__.update((name, deepcopy(one, memo)) for name, one in self.__dict__.items())
+        return made
 
     def _makes_tensors(self) -> bool:
         """Whether `initialize` is still to come, and not just Layer's own."""

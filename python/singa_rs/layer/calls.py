@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import autograd
 from . import collect, tree
-from .tree import Tree, now
+from .node import now
+from .tree import Tree
 
 if TYPE_CHECKING:
     from .base import Layer

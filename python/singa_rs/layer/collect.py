@@ -11,7 +11,8 @@ import numpy as np
 from .. import autograd
 from ..errors import CheckpointError, ShapeError
 from ..tensor import Tensor
-from .tree import Collection, join, named_members, now, owners, rename
+from .node import now
+from .tree import Collection, join, named_members, owners, rename
 
 if TYPE_CHECKING:
     from .base import Layer

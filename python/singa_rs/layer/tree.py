@@ -8,11 +8,10 @@ several places has the name of the first.
 
 from __future__ import annotations
 
-import itertools
 import re
-import threading
 import weakref
 from collections.abc import Iterator
+from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ..tensor import Tensor
@@ -21,58 +20,6 @@ if TYPE_CHECKING:
     from .base import Layer
 
 _DEFAULT_NAME = re.compile(r"\w*#\d+(:\d+)?$")
-
-
-class Threads(threading.local):
-    """What each thread is in the middle of."""
-
-    def __init__(self) -> None:
-        self.constructing: list[Layer] = []
-        self.running: list[Layer] = []
-        self.collection: Collection | None = None
-
-
-now = Threads()
-
-
-class Node:
-    """What a layer knows of its place in a model. Holds no layer but those given to
-    `register_layers`; all other layers are found where the user keeps them."""
-
-    tokens = itertools.count()
-
-    def __init__(self) -> None:
-        self.token = next(self.tokens)
-        self.roots: set[int] = set()
-        self.path = ""
-        self.owner: weakref.ref[Layer] | None = None
-        self.registered: dict[str, Layer] = {}
-        self.unnamed: list[weakref.ref[Layer]] = []
-        self.given: weakref.WeakValueDictionary[str, Layer] = weakref.WeakValueDictionary()
-        self.states: set[str] = set()
-        self.initializing = 0
-        #: Values that were loaded before their tensors were made, by name.
-        self.pending: dict[str, Any] = {}
-        self.output_shape: Any = None
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Node:
-        from copy import deepcopy
-
-        new = Node()
-        new.registered = deepcopy(self.registered, memo)
-        new.states, new.output_shape = set(self.states), self.output_shape
-        new.pending = dict(self.pending)
-        copies = [deepcopy(child, memo) for ref in self.unnamed if (child := ref()) is not None]
-        new.unnamed = [weakref.ref(child) for child in copies]
-        new.given.update({name: deepcopy(child, memo) for name, child in self.given.items()})
-        return new
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"registered": self.registered, "states": self.states}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__()  # type: ignore[misc]
-        self.__dict__.update(state)
 
 
 def join(path: str, name: str) -> str:
@@ -95,6 +42,30 @@ def named_members(layer: Layer) -> Iterator[tuple[str, Any]]:
     yield from layer._node.registered.items()
     for name, value in list(layer.__dict__.items()):
         yield from members(name, value)
+
+
+def closes_over_layers(value: Any, seen: frozenset[int] = frozenset()) -> bool:
+    """Whether a value is a function, or holds one, that reaches a layer by what it closes over."""
+    if id(value) in seen:
+        return False
+    seen |= {id(value)}
+    if isinstance(value, (list, tuple, dict)):
+        held = value.values() if isinstance(value, dict) else value
+        return any(closes_over_layers(one, seen) for one in held)
+    if not isinstance(value, FunctionType):
+        return False
+    kept = [*map(_contents, value.__closure__ or ()), *(value.__defaults__ or ())]
+    kept += (value.__kwdefaults__ or {}).values()
+    found = [member for one in kept for _, member in members("", one)]
+    layers = any(not isinstance(member, Tensor) for member in found)
+    return layers or any(closes_over_layers(one, seen) for one in kept)
+
+
+def _contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
 
 
 def _fresh_name(layer: Layer, child: Layer) -> str:
@@ -153,7 +124,9 @@ class Tree:
 
 
 def rename(tensor: Tensor, name: str) -> None:
-    """Names a tensor by its path, unless the user named it."""
+    """Names a tensor by its path, unless the user named it or an operation made it."""
+    if not tensor.is_dummy():
+        return
     given = tensor.name
     if given == getattr(tensor, "_path_name", None) or not given or _DEFAULT_NAME.match(given):
         tensor.name = name

@@ -1,0 +1,63 @@
+"""What a layer knows of its place in a model, and what each thread is in the middle of."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .base import Layer
+    from .tree import Collection
+
+
+class Threads(threading.local):
+    """What each thread is in the middle of."""
+
+    def __init__(self) -> None:
+        self.constructing: list[Layer] = []
+        self.running: list[Layer] = []
+        self.collection: Collection | None = None
+
+
+now = Threads()
+
+
+class Node:
+    """What a layer knows of its place in a model. Holds no layer but those given to
+    `register_layers`; all other layers are found where the user keeps them."""
+
+    tokens = itertools.count()
+
+    def __init__(self) -> None:
+        self.token = next(self.tokens)
+        self.roots: set[int] = set()
+        self.path = ""
+        self.owner: weakref.ref[Layer] | None = None
+        self.registered: dict[str, Layer] = {}
+        self.unnamed: list[weakref.ref[Layer]] = []
+        self.given: weakref.WeakValueDictionary[str, Layer] = weakref.WeakValueDictionary()
+        self.states: set[str] = set()
+        self.initializing = 0
+        #: Values that were loaded before their tensors were made, by name.
+        self.pending: dict[str, Any] = {}
+        self.output_shape: Any = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Node:
+        new = Node()
+        new.registered = deepcopy(self.registered, memo)
+        new.states, new.output_shape = set(self.states), self.output_shape
+        new.pending = dict(self.pending)
+        copies = [deepcopy(child, memo) for ref in self.unnamed if (child := ref()) is not None]
+        new.unnamed = [weakref.ref(child) for child in copies]
+        new.given.update({name: deepcopy(child, memo) for name, child in self.given.items()})
+        return new
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"registered": self.registered, "states": self.states}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+        self.__dict__.update(state)
