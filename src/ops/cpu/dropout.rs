@@ -67,11 +67,11 @@ impl<const N: usize> Pass<N> {
     fn apply<T: Float>(&self, io: &Io, group: Range<usize>, keep: &[Bool; MOST]) {
         let mut values = [T::Wide::default(); MOST];
         let (step, mut done) = (self.walk.inner().strides[1], 0);
-        self.walk.runs(group.clone(), |at, n| {
+        for (at, n) in self.walk.runs(group.clone()) {
             // SAFETY: the run lies within the input.
             unsafe { gather(io.input::<T>(0).offset(at[1]), step, &mut values[done..done + n]) };
             done += n;
-        });
+        }
         let (scale, zero) = (T::Wide::of(self.scale), T::Wide::default());
         for (value, keep) in values.iter_mut().zip(keep) {
             *value = if keep.get() { *value * scale } else { zero };
@@ -88,13 +88,13 @@ impl Pass<3> {
     fn mask(&self, io: &Io, group: Range<usize>) -> [Bool; MOST] {
         let (mut keep, mut done) = ([Bool(0); MOST], 0);
         let step = self.walk.inner().strides[2];
-        self.walk.runs(group, |at, n| {
+        for (at, n) in self.walk.runs(group) {
             for i in 0..n as isize {
                 // SAFETY: the run lies within the mask.
                 keep[done] = unsafe { *io.input::<Bool>(1).offset(at[2] + i * step) };
                 done += 1;
             }
-        });
+        }
         keep
     }
 }

@@ -38,11 +38,11 @@ impl Layout {
     /// Writes the indices row-major, counted from the front.
     fn normalised(&self, io: &Io, to: &mut [i64]) -> Result<()> {
         let (step, mut done) = (self.walk.inner().strides[0], 0);
-        self.walk.runs(0..self.count(), |[at], n| {
+        for ([at], n) in self.walk.runs(0..self.count()) {
             // SAFETY: the run lies within the indices.
             unsafe { (self.read)(io.input(1), at, step, &mut to[done..done + n]) };
             done += n;
-        });
+        }
         let size = self.size as i64;
         for index in to {
             let given = *index;
@@ -82,9 +82,7 @@ impl Split {
 
 /// Place `at` of a walk.
 fn place(walk: &Walk<1>, at: usize) -> isize {
-    let mut found = 0;
-    walk.runs(at..at + 1, |[place], _| found = place);
-    found
+    walk.runs(at..at + 1).next().map_or(0, |([place], _)| place)
 }
 
 /// Prepares (x, indices) -> y, row-major.
@@ -141,7 +139,7 @@ unsafe fn copy_row<T: Copy>(from: *const T, walk: &Walk<1>, mut to: *mut T) {
         // SAFETY: by the caller's promise.
         return unsafe { to.copy_from_nonoverlapping(from, inner.extent) };
     }
-    walk.runs(0..walk.elements(), |[at], n| {
+    for ([at], n) in walk.runs(0..walk.elements()) {
         for i in 0..n as isize {
             // SAFETY: by the caller's promise.
             unsafe {
@@ -149,7 +147,7 @@ unsafe fn copy_row<T: Copy>(from: *const T, walk: &Walk<1>, mut to: *mut T) {
                 to = to.add(1);
             }
         }
-    });
+    }
 }
 
 /// Prepares (dy, indices) -> dx, row-major; the indices stand on these axes of dy.
@@ -190,14 +188,14 @@ fn sort(indices: &[i64], rows: &Walk<1>, places: &mut [i64], ends: &mut [i64]) {
         start += std::mem::replace(end, start);
     }
     let (step, mut done) = (rows.inner().strides[0], 0);
-    rows.runs(0..rows.elements(), |[at], n| {
+    for ([at], n) in rows.runs(0..rows.elements()) {
         for i in 0..n as isize {
             let end = &mut ends[indices[done] as usize];
             places[*end as usize] = (at + i * step) as i64;
             *end += 1;
             done += 1;
         }
-    });
+    }
 }
 
 /// Writes row `row` of dx: the sum of the rows of dy at `places`, each `from` further on.
@@ -209,12 +207,12 @@ fn add_rows<T: Float>(io: &Io, from: isize, places: &[i64], inner: &Walk<1>, row
         let (mut sum, mut values) = ([T::Wide::default(); CHUNK], [T::Wide::default(); CHUNK]);
         for &place in places {
             let mut done = 0;
-            inner.runs(chunk.clone(), |[at], n| {
+            for ([at], n) in inner.runs(chunk.clone()) {
                 let to = &mut values[done..done + n];
                 // SAFETY: the run lies within dy.
                 unsafe { gather(io.input::<T>(0).offset(from + place as isize + at), step, to) };
                 done += n;
-            });
+            }
             sum.iter_mut().zip(&values[..done]).for_each(|(sum, &value)| *sum = *sum + value);
         }
         // SAFETY: dx has this row, which belongs to one thread.

@@ -33,31 +33,55 @@ impl State {
     #[inline(always)]
     pub fn blocks(self, group: usize) -> Words {
         let first = self.position as u128 + group as u128 * BLOCKS as u128;
-        let counter: [u128; BLOCKS] = std::array::from_fn(|b| first + b as u128);
-        let word = |w: usize| counter.map(|c| (c >> (32 * w)) as u32);
-        rounds(std::array::from_fn(word), [self.key as u32, (self.key >> 32) as u32])
+        let mut counter = [[0; BLOCKS]; 4];
+        for b in 0..BLOCKS {
+            let block = first + b as u128;
+            for (w, word) in counter.iter_mut().enumerate() {
+                word[b] = (block >> (32 * w)) as u32;
+            }
+        }
+        rounds(counter, [self.key as u32, (self.key >> 32) as u32])
     }
 }
 
+/// The words as they go through the rounds: in the lower halves, where a vector unit multiplies
+/// them without moving them; the upper halves are left over and mean nothing.
+type Halves = [[u64; BLOCKS]; 4];
+
 #[inline(always)]
-fn rounds(mut words: Words, mut key: [u32; 2]) -> Words {
+fn rounds(words: Words, mut key: [u32; 2]) -> Words {
+    let mut halves: Halves = [[0; BLOCKS]; 4];
+    for w in 0..4 {
+        for b in 0..BLOCKS {
+            halves[w][b] = words[w][b] as u64;
+        }
+    }
     for _ in 0..ROUNDS {
-        words = round(words, key);
+        halves = round(halves, key);
         key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+    }
+    let mut words = words;
+    for w in 0..4 {
+        for b in 0..BLOCKS {
+            words[w][b] = halves[w][b] as u32;
+        }
     }
     words
 }
 
 #[inline(always)]
-fn round([c0, c1, c2, c3]: Words, key: [u32; 2]) -> Words {
-    let product = |c: u32, m: usize| c as u64 * MULTIPLIERS[m] as u64;
-    let high = |p: u64| (p >> 32) as u32;
-    [
-        std::array::from_fn(|b| high(product(c2[b], 1)) ^ c1[b] ^ key[0]),
-        std::array::from_fn(|b| product(c2[b], 1) as u32),
-        std::array::from_fn(|b| high(product(c0[b], 0)) ^ c3[b] ^ key[1]),
-        std::array::from_fn(|b| product(c0[b], 0) as u32),
-    ]
+fn round(words: Halves, key: [u32; 2]) -> Halves {
+    const LOWER: u64 = u32::MAX as u64;
+    let mut next = words;
+    for b in 0..BLOCKS {
+        let p0 = (words[0][b] & LOWER) * MULTIPLIERS[0] as u64;
+        let p1 = (words[2][b] & LOWER) * MULTIPLIERS[1] as u64;
+        next[0][b] = (p1 >> 32) ^ words[1][b] ^ key[0] as u64;
+        next[1][b] = p1;
+        next[2][b] = (p0 >> 32) ^ words[3][b] ^ key[1] as u64;
+        next[3][b] = p0;
+    }
+    next
 }
 
 #[cfg(test)]

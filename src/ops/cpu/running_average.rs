@@ -30,7 +30,7 @@ fn prepare<T: Float>(walk: Walk<2>, [old, new]: [f64; 2], width: Width) -> Arc<d
         team::parallel(parts, &|part| {
             let steps = walk.inner().strides;
             let (running, batch) = (io.output::<T>(0), io.input::<T>(1));
-            walk.runs(team::share(walk.elements(), GRAIN, parts, part), |offsets, length| {
+            for (offsets, length) in walk.runs(team::share(walk.elements(), GRAIN, parts, part)) {
                 for i in 0..length as isize {
                     // SAFETY: the walk stays within the tensors; each element is one part's.
                     unsafe {
@@ -39,7 +39,7 @@ fn prepare<T: Float>(walk: Walk<2>, [old, new]: [f64; 2], width: Width) -> Arc<d
                         *at = T::from_f64(old * (*at).to_f64() + new * batch.to_f64());
                     }
                 }
-            });
+            }
         })
     })
 }

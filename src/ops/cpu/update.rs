@@ -123,7 +123,7 @@ impl Plan {
     }
 
     fn direct<A: Wide>(&self, io: &Io, range: Range<usize>, rule: &impl Rule) {
-        self.walk.runs(range, |at, n| {
+        for (at, n) in self.walk.runs(range) {
             let moment = |m: usize| -> &mut [A] {
                 if m >= self.moments {
                     return &mut [];
@@ -139,7 +139,7 @@ impl Plan {
                 (p, std::slice::from_raw_parts(io.input::<A>(1).offset(at[1]), n))
             };
             isa::run(Isa::active(), Step { rule, p, g, moments: [moment(0), moment(1)] });
-        });
+        }
     }
 
     fn gathered<P: Float>(&self, io: &Io, range: Range<usize>, rule: &impl Rule) {
@@ -159,7 +159,7 @@ impl Plan {
     fn load<P: Float>(&self, io: &Io, chunk: Range<usize>, to: &mut [[P::Wide; CHUNK]; 4]) {
         let strides = self.walk.inner().strides;
         let mut done = 0;
-        self.walk.runs(chunk, |at, n| {
+        for (at, n) in self.walk.runs(chunk) {
             let here = done..done + n;
             // SAFETY: the runs lie within the tensors.
             unsafe {
@@ -171,13 +171,13 @@ impl Plan {
                 }
             }
             done += n;
-        });
+        }
     }
 
     fn store<P: Float>(&self, io: &Io, chunk: Range<usize>, from: &[[P::Wide; CHUNK]; 4]) {
         let strides = self.walk.inner().strides;
         let mut done = 0;
-        self.walk.runs(chunk, |at, n| {
+        for (at, n) in self.walk.runs(chunk) {
             let here = done..done + n;
             // SAFETY: the runs lie within the tensors, of which this thread has this part.
             unsafe {
@@ -188,6 +188,6 @@ impl Plan {
                 }
             }
             done += n;
-        });
+        }
     }
 }

@@ -68,28 +68,48 @@ impl<const N: usize> Walk<N> {
         (Walk::new(self.dims), inner)
     }
 
-    /// Calls `run(offsets, length)` for every run along the innermost dimension that the
-    /// elements `range` (counted in walking order) are made of; `offsets` are the places of a
-    /// run's first element in each tensor.
+    /// The runs along the innermost dimension that the elements `range` (counted in walking
+    /// order) are made of: the place of a run's first element in each tensor, and its length.
+    ///
+    /// An iterator, because a loop over it is compiled for the instruction set of the function
+    /// that it stands in, which a closure is only if the compiler happens to inline it.
     #[inline(always)]
-    pub fn runs(&self, range: Range<usize>, mut run: impl FnMut([isize; N], usize)) {
-        if range.is_empty() {
-            return;
-        }
+    pub fn runs(&self, range: Range<usize>) -> Runs<'_, N> {
         let (inner, outer) = self.dims.split_last().expect("a walk has a dimension");
-        let mut start = range.start % inner.extent;
-        let mut index = indices(outer, range.start / inner.extent);
-        let mut left = range.len();
-        loop {
-            let length = left.min(inner.extent - start);
-            run(place(outer, &index, inner, start), length);
-            left -= length;
-            if left == 0 {
-                return;
-            }
-            start = 0;
-            next(outer, &mut index);
+        let (start, row) = match range.is_empty() {
+            true => (0, 0),
+            false => (range.start % inner.extent, range.start / inner.extent),
+        };
+        Runs { outer, inner, index: indices(outer, row), start, left: range.len() }
+    }
+}
+
+/// See [`Walk::runs`].
+#[derive(Clone, Debug)]
+pub struct Runs<'a, const N: usize> {
+    outer: &'a [Dim<N>],
+    inner: &'a Dim<N>,
+    /// Where the next run is in the outer dimensions, and where it starts in the inner one.
+    index: SmallVec<[usize; 4]>,
+    start: usize,
+    /// Elements that are still to come.
+    left: usize,
+}
+
+impl<const N: usize> Iterator for Runs<'_, N> {
+    type Item = ([isize; N], usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
         }
+        let length = self.left.min(self.inner.extent - self.start);
+        let offsets = place(self.outer, &self.index, self.inner, self.start);
+        self.left -= length;
+        self.start = 0;
+        next(self.outer, &mut self.index);
+        Some((offsets, length))
     }
 }
 
@@ -106,7 +126,8 @@ fn steps_on<const N: usize>(outer: &Dim<N>, inner: &Dim<N>) -> bool {
 fn indices<const N: usize>(dims: &[Dim<N>], mut at: usize) -> SmallVec<[usize; 4]> {
     let mut index: SmallVec<[usize; 4]> = smallvec::smallvec![0; dims.len()];
     for (i, dim) in index.iter_mut().zip(dims).rev() {
-        (*i, at) = (at % dim.extent, at / dim.extent);
+        // A walk without elements has no place to start from.
+        (*i, at) = (at % dim.extent.max(1), at / dim.extent.max(1));
     }
     index
 }
@@ -168,7 +189,9 @@ mod tests {
             let places = |range: Range<usize>| {
                 let mut found = Vec::new();
                 let step = walk.inner().strides[0];
-                walk.runs(range, |[at], n| found.extend((0..n as isize).map(|i| at + i * step)));
+                for ([at], n) in walk.runs(range) {
+                    found.extend((0..n as isize).map(|i| at + i * step));
+                }
                 found
             };
             let cut = cut.min(walk.elements());

@@ -204,7 +204,7 @@ fn input<'a>(io: &Io<'a>, i: usize, meta: &Meta, room: Range<usize>) -> &'a [u8]
 unsafe fn gather<T: Copy>(from: *const T, meta: &Meta, mut to: *mut T) {
     let walk = Walk::new(dims([meta]));
     let step = walk.inner().strides[0];
-    walk.runs(0..walk.elements(), |[at], n| {
+    for ([at], n) in walk.runs(0..walk.elements()) {
         for i in 0..n as isize {
             // SAFETY: by the caller's promise.
             unsafe {
@@ -212,5 +212,5 @@ unsafe fn gather<T: Copy>(from: *const T, meta: &Meta, mut to: *mut T) {
                 to = to.add(1);
             }
         }
-    });
+    }
 }

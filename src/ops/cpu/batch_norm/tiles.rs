@@ -115,7 +115,7 @@ impl Tiles {
     pub fn pieces(&self, tile: &Tile, mut visit: impl FnMut(Piece)) {
         let inner = self.walk.inner().strides;
         let first = at([0; 3], self.steps, tile.channels.start);
-        self.walk.runs(tile.rows.clone(), |offsets, run| {
+        for (offsets, run) in self.walk.runs(tile.rows.clone()) {
             let start = [0, 1, 2].map(|t| offsets[t] + first[t]);
             if self.is_inner {
                 let (steps, length) = (self.steps, tile.channels.len());
@@ -126,7 +126,7 @@ impl Tiles {
                     visit(Piece { starts, steps: inner, length });
                 }
             }
-        });
+        }
     }
 
     /// Where the first tensor has the first element of a channel.

@@ -1,10 +1,10 @@
 //! The distributions.
 
-use super::unit::{Unit, collect};
+use super::unit::Unit;
 use super::{MOST, Sampler};
 use crate::dtype::{Bool, DType, Element};
 use crate::ops::cpu::isa::Level;
-use crate::ops::cpu::philox::Words;
+use crate::ops::cpu::philox::{BLOCKS, Words};
 
 /// Uniform in [low, high), for a dtype whose arithmetic is in `A`.
 #[derive(Clone, Copy, Debug)]
@@ -28,14 +28,14 @@ impl<A: Unit> Sampler for Uniform<A> {
 
     #[inline(always)]
     fn sample<L: Level>(&self, words: &Words) -> [A; MOST] {
-        collect(words, |block| {
-            A::uniform(block).map(|u| {
-                let value = self.low * (A::of(1.0) - u) + self.high * u;
-                // Rounding must not reach the upper bound, nor cross the lower one.
-                let value = if value < self.most { value } else { self.most };
-                if value < self.low { self.low } else { value }
-            })
-        })
+        let mut made = A::uniform(words);
+        for value in &mut made {
+            let inside = self.low * (A::of(1.0) - *value) + self.high * *value;
+            // Rounding must not reach the upper bound, nor cross the lower one.
+            let below = if inside < self.most { inside } else { self.most };
+            *value = if below < self.low { self.low } else { below };
+        }
+        made
     }
 }
 
@@ -77,7 +77,11 @@ impl<A: Unit> Sampler for Normal<A> {
 
     #[inline(always)]
     fn sample<L: Level>(&self, words: &Words) -> [A; MOST] {
-        collect(words, |block| A::normal::<L>(block).map(|z| self.mean + self.std * z))
+        let mut made = A::normal::<L>(words);
+        for value in &mut made {
+            *value = self.mean + self.std * *value;
+        }
+        made
     }
 }
 
@@ -102,6 +106,12 @@ impl Sampler for Bernoulli {
     #[inline(always)]
     fn sample<L: Level>(&self, words: &Words) -> [Bool; MOST] {
         let (some, last) = (self.last.is_some(), self.last.unwrap_or(0));
-        std::array::from_fn(|i| (some & (words[i % 4][i / 4] <= last)).into())
+        let mut made = [Bool(0); MOST];
+        for b in 0..BLOCKS {
+            for w in 0..4 {
+                made[4 * b + w] = Bool((some & (words[w][b] <= last)) as u8);
+            }
+        }
+        made
     }
 }

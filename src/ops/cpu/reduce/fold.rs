@@ -62,7 +62,36 @@ pub trait Fold<V>: Send + Sync + 'static {
     fn join(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     /// The result.
     fn finish(acc: Self::Acc) -> Self::Result;
+
+    /// Takes values side by side, the first of them the `index`-th.
+    #[inline(always)]
+    fn row(acc: Self::Acc, values: &[V], index: i64) -> Self::Acc
+    where
+        V: Copy,
+    {
+        let mut lanes = [Self::START; LANES];
+        let (full, rest) = values.as_chunks::<LANES>();
+        for (i, chunk) in full.iter().enumerate() {
+            for l in 0..LANES {
+                lanes[l] = Self::take(lanes[l], chunk[l], index + (i * LANES + l) as i64);
+            }
+        }
+        for (l, &value) in rest.iter().enumerate() {
+            lanes[l] = Self::take(lanes[l], value, index + (full.len() * LANES + l) as i64);
+        }
+        let mut half = LANES / 2;
+        while half > 0 {
+            for l in 0..half {
+                lanes[l] = Self::join(lanes[l], lanes[l + half]);
+            }
+            half /= 2;
+        }
+        Self::join(acc, lanes[0])
+    }
 }
+
+/// Partial results side by side, so that a row is folded in vectors.
+const LANES: usize = 32;
 
 /// What results are computed in: float64 for floats, wrapping int64 for the others.
 pub trait Total: Element {
@@ -244,6 +273,16 @@ impl<V: Ordered, const MAX: bool> Fold<V> for Place<MAX> {
     #[inline(always)]
     fn finish(acc: (V, i64)) -> i64 {
         acc.1
+    }
+    #[inline(always)]
+    fn row(acc: (V, i64), values: &[V], index: i64) -> (V, i64) {
+        // First the value, in vectors; then its place, if it wins.
+        let most = Extreme::<MAX>::row(<Extreme<MAX> as Fold<V>>::START, values, 0);
+        if acc.1 >= 0 && !most.beats::<MAX>(acc.0) {
+            return acc;
+        }
+        let place = values.iter().position(|value| !most.beats::<MAX>(*value));
+        place.map_or(acc, |place| (most, index + place as i64))
     }
 }
 

@@ -10,8 +10,6 @@ use crate::ops::Io;
 use crate::ops::cpu::isa::{Body, Level};
 use crate::ops::cpu::walk::{Dim, Walk};
 
-/// Partial results side by side, so that a row is folded in vectors.
-const LANES: usize = 32;
 /// Elements that are gathered at a time where they do not lie side by side.
 const CHUNK: usize = 512;
 
@@ -68,12 +66,12 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
     fn join(&self) {
         let mut k = self.range.start;
         let step = self.plan.kept.inner().strides[1];
-        self.plan.kept.runs(self.range.clone(), |[_, to], n| {
+        for ([_, to], n) in self.plan.kept.runs(self.range.clone()) {
             for i in 0..n as isize {
                 self.store(to + i * step, self.tree(k, 0..self.plan.blocks));
                 k += 1;
             }
-        });
+        }
     }
 
     /// Joins blocks of output `k`.
@@ -93,56 +91,55 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         let blocks = self.plan.blocks;
         let (start, end) = (self.range.start, self.range.end);
         let mut k = start / blocks;
+        let mut buffer = [V::default(); CHUNK];
         let [step, step_out] = self.plan.kept.inner().strides;
-        self.plan.kept.runs(k..end.div_ceil(blocks), |[from, to], n| {
+        for ([from, to], n) in self.plan.kept.runs(k..end.div_ceil(blocks)) {
             for i in 0..n as isize {
                 let first = start.saturating_sub(k * blocks);
                 for b in first..(end - k * blocks).min(blocks) {
-                    let acc = self.row(from + i * step, self.plan.block(b));
+                    let acc = self.row(from + i * step, self.plan.block(b), &mut buffer);
                     self.emit(k, b, to + i * step_out, acc);
                 }
                 k += 1;
             }
-        });
+        }
     }
 
     /// Folds some of the reduced elements from place `from` on.
     #[inline(always)]
-    fn row(&self, from: isize, elements: Range<usize>) -> F::Acc {
-        let mut lanes = [F::START; LANES];
+    fn row(&self, from: isize, elements: Range<usize>, buffer: &mut [V; CHUNK]) -> F::Acc {
         let inner = self.plan.reduced.inner();
         let long = inner.extent >= 64 || inner.extent == self.plan.reduced.elements();
-        let mut index = elements.start;
+        let (mut acc, mut index) = (F::START, elements.start);
         if self.access.direct && inner.strides[0] == 1 && long {
-            self.plan.reduced.runs(elements, |[at], n| {
+            for ([at], n) in self.plan.reduced.runs(elements) {
                 // SAFETY: the run lies within the input, whose elements are values.
                 let row = unsafe {
                     std::slice::from_raw_parts(self.io.input::<V>(0).offset(from + at), n)
                 };
-                fold_row::<_, F>(&mut lanes, row, index);
-                index += n;
-            });
-        } else {
-            while index < elements.end {
-                let chunk = index..elements.end.min(index + CHUNK);
-                let (n, values) = (chunk.len(), self.gather(from, chunk));
-                fold_row::<_, F>(&mut lanes, &values[..n], index);
+                acc = F::row(acc, row, index as i64);
                 index += n;
             }
+            return acc;
         }
-        collapse::<_, F>(lanes)
+        while index < elements.end {
+            let chunk = index..elements.end.min(index + CHUNK);
+            let values = &mut buffer[..chunk.len()];
+            self.gather(from, chunk, values);
+            acc = F::row(acc, values, index as i64);
+            index += values.len();
+        }
+        acc
     }
 
-    /// Up to [`CHUNK`] of the reduced elements from place `from` on.
+    /// Reads some of the reduced elements from place `from` on.
     #[inline(always)]
-    fn gather(&self, from: isize, elements: Range<usize>) -> [V; CHUNK] {
-        let mut values = [V::default(); CHUNK];
+    fn gather(&self, from: isize, elements: Range<usize>, to: &mut [V]) {
         let (step, mut done) = (self.plan.reduced.inner().strides[0], 0);
-        self.plan.reduced.runs(elements, |[at], n| {
-            self.load(from + at, step, &mut values[done..done + n]);
+        for ([at], n) in self.plan.reduced.runs(elements) {
+            self.load(from + at, step, &mut to[done..done + n]);
             done += n;
-        });
-        values
+        }
     }
 
     /// Reads the elements at places `at + i * step` of the input.
@@ -162,13 +159,13 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
             let columns = tile * TILE..dim.extent.min((tile + 1) * TILE);
             let acc = &mut buffer[..columns.len()];
             acc.fill(F::START);
-            outer.runs(o..o + 1, |from, _| {
+            for (from, _) in outer.runs(o..o + 1) {
                 let at = |t: usize, c: usize| from[t] + c as isize * dim.strides[t];
                 self.tile(at(0, columns.start), dim.strides[0], self.plan.block(b), acc);
                 for (c, &acc) in columns.clone().zip(acc.iter()) {
                     self.emit(o * dim.extent + c, b, at(1, c), acc);
                 }
-            });
+            }
         }
     }
 
@@ -179,7 +176,7 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         let mut buffer = [V::default(); TILE];
         let next = self.plan.reduced.inner().strides[0];
         let mut index = elements.start as i64;
-        self.plan.reduced.runs(elements, |[at], n| {
+        for ([at], n) in self.plan.reduced.runs(elements) {
             let mut row = 0;
             while row < n {
                 let place = from + at + row as isize * next;
@@ -195,7 +192,7 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
                     index += 1;
                 }
             }
-        });
+        }
     }
 
     /// Rows of the input at `place` and three times `next` further, of elements that are values.
@@ -208,33 +205,6 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
             std::slice::from_raw_parts(first, width)
         })
     }
-}
-
-#[inline(always)]
-fn fold_row<V: Copy, F: Fold<V>>(lanes: &mut [F::Acc; LANES], row: &[V], index: usize) {
-    let mut acc = *lanes;
-    let (full, rest) = row.as_chunks::<LANES>();
-    for (i, chunk) in full.iter().enumerate() {
-        for l in 0..LANES {
-            acc[l] = F::take(acc[l], chunk[l], (index + i * LANES + l) as i64);
-        }
-    }
-    for (l, &value) in rest.iter().enumerate() {
-        acc[l] = F::take(acc[l], value, (index + full.len() * LANES + l) as i64);
-    }
-    *lanes = acc;
-}
-
-#[inline(always)]
-fn collapse<V, F: Fold<V>>(mut lanes: [F::Acc; LANES]) -> F::Acc {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for l in 0..half {
-            lanes[l] = F::join(lanes[l], lanes[l + half]);
-        }
-        half /= 2;
-    }
-    lanes[0]
 }
 
 #[inline(always)]

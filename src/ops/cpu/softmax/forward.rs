@@ -54,13 +54,17 @@ impl<W: Wide> Job<2> for Forward<W> {
             }
             if self.log {
                 let log = W::of(total.ln());
-                values.iter_mut().for_each(|value| *value = (*value - most) - log);
+                for value in values.iter_mut() {
+                    *value = (*value - most) - log;
+                }
             } else {
                 if !held {
                     exponentials::<L, W>(values, most);
                 }
                 let scale = W::of(1.0 / total);
-                values.iter_mut().for_each(|value| *value = *value * scale);
+                for value in values.iter_mut() {
+                    *value = *value * scale;
+                }
             }
             // SAFETY: the row lies within the output, and belongs to one thread.
             unsafe { self.port.store(values, io.output(0), place(0, &chunk), to) };
@@ -79,8 +83,9 @@ impl<W: Wide> Job<2> for Forward<W> {
         let mut most = [W::of(f64::NEG_INFINITY); COLUMNS];
         for i in 0..axis.extent {
             load(i, values);
-            let pairs = most.iter_mut().zip(values.iter());
-            pairs.for_each(|(most, &value)| *most = if value > *most { value } else { *most });
+            for (most, &value) in most.iter_mut().zip(values.iter()) {
+                *most = if value > *most { value } else { *most };
+            }
         }
         let mut total = [0.0; COLUMNS];
         for i in 0..axis.extent {

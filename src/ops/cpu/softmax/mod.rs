@@ -105,12 +105,12 @@ impl<const N: usize, J: Job<N>> Part<'_, N, J> {
         let mut buffers = [[J::Wide::default(); CHUNK]; 2];
         let (others, axis) = (&self.plan.others, self.plan.axis);
         let steps = others.inner().strides;
-        others.runs(self.range, |mut at, n| {
+        for (mut at, n) in others.runs(self.range) {
             for _ in 0..n {
                 self.job.row::<L>(self.io, axis, at, &mut buffers);
                 (0..N).for_each(|t| at[t] += steps[t]);
             }
-        });
+        }
     }
 
     #[inline(always)]
@@ -119,11 +119,11 @@ impl<const N: usize, J: Job<N>> Part<'_, N, J> {
         for task in self.range {
             let (o, first) = (task / tiles, task % tiles * COLUMNS);
             let width = COLUMNS.min(inner.extent - first);
-            outer.runs(o..o + 1, |mut at, _| {
+            for (mut at, _) in outer.runs(o..o + 1) {
                 (0..N).for_each(|t| at[t] += inner.strides[t] * first as isize);
                 let tile = Tile { at, steps: inner.strides, width };
                 self.job.tile::<L>(self.io, self.plan.axis, tile);
-            });
+            }
         }
     }
 }

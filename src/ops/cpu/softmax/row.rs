@@ -22,14 +22,23 @@ pub fn chunks(len: usize) -> impl Iterator<Item = Range<usize>> {
 /// The greater of `so_far` and the greatest value; NaNs are passed over.
 #[inline(always)]
 pub fn greatest<W: Wide>(values: &[W], so_far: W) -> W {
-    let greater = |a: W, b: W| if b > a { b } else { a };
     let mut lanes = [so_far; LANES];
     let (full, rest) = values.as_chunks::<LANES>();
     for chunk in full {
-        (0..LANES).for_each(|l| lanes[l] = greater(lanes[l], chunk[l]));
+        for l in 0..LANES {
+            lanes[l] = greater(lanes[l], chunk[l]);
+        }
     }
-    let most = lanes.into_iter().fold(so_far, greater);
-    rest.iter().fold(most, |a, &b| greater(a, b))
+    let mut most = so_far;
+    for &value in lanes.iter().chain(rest) {
+        most = greater(most, value);
+    }
+    most
+}
+
+#[inline(always)]
+fn greater<W: Wide>(a: W, b: W) -> W {
+    if b > a { b } else { a }
 }
 
 /// The sum of `f` over pairs of values, in float64 and in an order of its own.
@@ -38,14 +47,18 @@ pub fn sum<W: Wide>(a: &[W], b: &[W], f: impl Fn(W, W) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
     let ((full_a, rest_a), (full_b, rest_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for (a, b) in full_a.iter().zip(full_b) {
-        (0..LANES).for_each(|l| lanes[l] += f(a[l], b[l]));
+        for l in 0..LANES {
+            lanes[l] += f(a[l], b[l]);
+        }
     }
     for (l, (&a, &b)) in rest_a.iter().zip(rest_b).enumerate() {
         lanes[l] += f(a, b);
     }
     let mut half = LANES / 2;
     while half > 0 {
-        (0..half).for_each(|l| lanes[l] += lanes[l + half]);
+        for l in 0..half {
+            lanes[l] += lanes[l + half];
+        }
         half /= 2;
     }
     lanes[0]
@@ -54,7 +67,9 @@ pub fn sum<W: Wide>(a: &[W], b: &[W], f: impl Fn(W, W) -> f64) -> f64 {
 /// `values[i] = exp(values[i] - shift)`.
 #[inline(always)]
 pub fn exponentials<L: Level, W: Wide>(values: &mut [W], shift: W) {
-    values.iter_mut().for_each(|value| *value = (*value - shift).exp::<L>());
+    for value in values {
+        *value = (*value - shift).exp::<L>();
+    }
 }
 
 /// The greatest value of a row, and the sum of exp(value - greatest). `load` reads a chunk;
