@@ -84,11 +84,21 @@ impl Array {
 
 /// Infers, prepares and runs an operation; state is updated in `inputs` and answered.
 pub fn run(family: &dyn Family, inputs: &mut [Array], width: usize) -> Result<Vec<Array>> {
+    run_sharing(family, inputs, width, family.effects().state)
+}
+
+/// As [`run`], with these (input, output) pairs in the same memory.
+fn run_sharing(
+    family: &dyn Family,
+    inputs: &mut [Array],
+    width: usize,
+    shared: &[(usize, usize)],
+) -> Result<Vec<Array>> {
     let metas: Vec<Meta> = inputs.iter().map(|a| a.meta.clone()).collect();
     let made = family.infer(&metas.iter().collect::<Vec<_>>())?;
     let io: Vec<&Meta> = metas.iter().chain(&made).collect();
     let kernel = family.cpu(&io, Width(width))?;
-    let state = |o: usize| family.effects().state.iter().find(|p| p.1 == o).map(|p| p.0);
+    let state = |o: usize| shared.iter().find(|p| p.1 == o).map(|p| p.0);
     let mut outputs: Vec<Array> = made.iter().cloned().map(Array::poisoned).collect();
     let mut scratch = vec![[POISON; 4]; kernel.scratch() / 64 + 2];
     let sources: Vec<*const u8> = inputs.iter_mut().map(|a| mutable(a).cast_const()).collect();
@@ -109,13 +119,19 @@ fn mutable(array: &mut Array) -> *mut u8 {
     unsafe { array.memory.as_mut_ptr().cast::<u8>().add(array.first) }
 }
 
-/// Runs on 1 to 4 threads, checks that the results are the same bits, and answers them.
+/// Runs on 1 to 4 threads, and in place where the family allows it; checks that the results are
+/// the same bits, and answers them.
 pub fn run_any_width(family: &dyn Family, inputs: &[Array]) -> Result<Vec<Array>> {
     let first = run(family, &mut inputs.to_vec(), 1)?;
     for width in 2..=4 {
         let again = run(family, &mut inputs.to_vec(), width)?;
         let same = first.iter().zip(&again).all(|(a, b)| a.bits() == b.bits());
         assert!(same, "{} differs with {width} threads", family.name());
+    }
+    for &(i, o) in family.in_place().iter().filter(|(i, o)| inputs[*i].meta == first[*o].meta) {
+        let again = run_sharing(family, &mut inputs.to_vec(), 1, &[(i, o)])?;
+        let same = first.iter().zip(&again).all(|(a, b)| a.bits() == b.bits());
+        assert!(same, "{} differs in the place of input {i}", family.name());
     }
     Ok(first)
 }

@@ -47,7 +47,7 @@ pub fn prepare<P: Float, R: Rule>(
     let plan = Plan {
         name,
         moments: moments.len(),
-        walk: Walk::in_memory_order(metas),
+        walk: Walk::in_tiles(metas),
         spans: metas.map(byte_span),
         parts: width.0,
     };

@@ -6,6 +6,9 @@ use smallvec::SmallVec;
 
 use crate::view::Meta;
 
+/// Elements of a side of a tile, at most.
+const TILE: usize = 64;
+
 /// One dimension of `N` tensors that are walked together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dim<const N: usize> {
@@ -49,6 +52,24 @@ impl<const N: usize> Walk<N> {
         let mut dims = dims(metas);
         // The sort is stable, so ties keep the row-major order.
         dims.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
+        Walk::new(dims)
+    }
+
+    /// Walks all dimensions of tensors of one shape, in tiles where the first two lie in different
+    /// orders (say, one transposed): so that both are read a cache line at a time.
+    pub fn in_tiles(metas: [&Meta; N]) -> Self {
+        let Walk { mut dims, .. } = Walk::in_memory_order(metas);
+        let last = dims.len() - 1;
+        let inner = dims[last];
+        let step = |d: &usize| dims[*d].strides[1].unsigned_abs();
+        let other = (0..=last).rev().min_by_key(step).unwrap_or(last);
+        let tile = (1..=TILE).rev().find(|&n| inner.extent.is_multiple_of(n)).unwrap_or(1);
+        if other != last && tile >= TILE / 4 {
+            let across = dims.remove(other);
+            let strides = inner.strides.map(|s| s * tile as isize);
+            dims[last - 1] = Dim { extent: inner.extent / tile, strides };
+            dims.extend([across, Dim { extent: tile, ..inner }]);
+        }
         Walk::new(dims)
     }
 
@@ -177,6 +198,22 @@ mod tests {
         let both = Walk::in_memory_order([&dense, &other]);
         assert_eq!(both.inner(), Dim { extent: 4, strides: [1, 3] });
         assert_eq!(Walk::in_memory_order([&meta(&[], &[])]).elements(), 1);
+    }
+
+    #[test]
+    fn tiles_reach_every_element_once() {
+        let (rows, columns) = (meta(&[70, 96], &[96, 1]), meta(&[70, 96], &[1, 70]));
+        let walk = Walk::in_tiles([&rows, &columns]);
+        assert_eq!(walk.inner(), Dim { extent: 48, strides: [1, 70] });
+        let mut places = Vec::new();
+        for ([a, b], n) in walk.runs(0..walk.elements()) {
+            places.extend((0..n as isize).map(|i| (a + i, b + i * 70)));
+        }
+        places.sort_unstable();
+        let want = |p: isize| (p, p / 96 + p % 96 * 70);
+        assert!(places.into_iter().eq((0..70 * 96).map(want)));
+        let same = Walk::in_tiles([&rows, &rows]);
+        assert_eq!(same.inner(), Dim { extent: 70 * 96, strides: [1, 1] });
     }
 
     proptest! {

@@ -166,3 +166,20 @@ fn kinds_are_read_by_name() {
     assert_eq!(read(r#"{"op":"adagrad","weight_decay":true}"#), "adagrad");
     assert_eq!(read(r#"{"op":"adam","decoupled":true,"weight_decay":true}"#), "adam");
 }
+
+#[test]
+fn a_parameter_is_not_its_own_gradient() {
+    use crate::ops::View;
+    let engine = crate::engine::cpu();
+    let view = |n: usize| View::new(engine.device(), Meta::new(DType::Float32, [n]));
+    let (block, lr) = (view(6), view(1));
+    let part = |start| {
+        let range = crate::view::SliceRange { start, count: 3, step: 1 };
+        block.slice(&[range]).unwrap()
+    };
+    let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false }.into();
+    let submit = |p, g| engine.submit(engine.turn(), &sgd, smallvec::smallvec![p, g, lr.clone()]);
+    assert!(matches!(submit(part(0), part(0)), Err(Error::Value { .. })));
+    assert!(matches!(submit(part(0), part(2)), Err(Error::Value { .. })));
+    assert!(submit(part(0), part(3)).is_ok());
+}
