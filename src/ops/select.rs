@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::isa::{Isa, Level};
+use super::cpu::isa::{Isa, Least, Level};
 use super::cpu::loops::{Loop, Map3, Operand, map3};
 use super::{Catalog, Family, Kernel, Meta, Metas, Width, elementwise, exactly};
 use crate::dtype::{Bool, DType};
@@ -61,6 +61,7 @@ impl Family for Where {
 struct Choose;
 
 impl<T: Copy> Map3<Bool, T, T, T> for Choose {
+    type Reach = Least;
     #[inline(always)]
     fn at<L: Level>(&self, condition: Bool, a: T, b: T) -> T {
         if condition.get() { a } else { b }

@@ -87,6 +87,7 @@ macro_rules! functions {
                     $(BinaryFn::$number => {
                         struct Row;
                         impl<T: Number> Map2<T, T, T> for Row {
+                            type Reach = T::Reach;
                             #[inline(always)]
                             fn at<L: Level>(&self, $a: T, $b: T) -> T {
                                 $value
@@ -105,6 +106,7 @@ macro_rules! functions {
                     $(BinaryFn::$truth => {
                         struct Row;
                         impl<T: Value> Map2<T, T, Bool> for Row {
+                            type Reach = T::Reach;
                             #[inline(always)]
                             fn at<L: Level>(&self, $x: T, $y: T) -> Bool {
                                 ($holds).into()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
-use crate::ops::cpu::isa::{Isa, Level};
+use crate::ops::cpu::isa::{Isa, Least, Level};
 use crate::ops::cpu::loops::{Loop, Map1, Operand, Tile, identity, map1};
 use crate::ops::{Catalog, Family, Kernel, Meta, Metas, Width, elementwise, exactly};
 
@@ -92,6 +92,7 @@ fn tile_from<S: Source>(to: DType, wide: bool) -> Box<dyn Tile<2>> {
 struct Convert;
 
 impl<S: To<D> + Element, D: Element> Map1<S, D> for Convert {
+    type Reach = Least;
     #[inline(always)]
     fn at<L: Level>(&self, a: S) -> D {
         a.to()

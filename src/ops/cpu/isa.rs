@@ -114,6 +114,32 @@ pub fn run<B: Body>(isa: Isa, body: B) -> B::Output {
     }
 }
 
+/// Which instruction sets code is compiled for, as a type, so that nothing else is compiled.
+pub trait Reach: 'static {
+    /// Runs `body` as compiled for `isa`, or for less.
+    fn run<B: Body>(isa: Isa, body: B) -> B::Output;
+}
+
+/// Every instruction set.
+pub struct Every;
+
+/// The baseline alone.
+pub struct Least;
+
+impl Reach for Every {
+    #[inline]
+    fn run<B: Body>(isa: Isa, body: B) -> B::Output {
+        run(isa, body)
+    }
+}
+
+impl Reach for Least {
+    #[inline]
+    fn run<B: Body>(_isa: Isa, body: B) -> B::Output {
+        body.run::<Baseline>()
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn avx2<B: Body>(body: B) -> B::Output {

@@ -1,11 +1,15 @@
 //! Arithmetic and logic of the types that elementwise loops compute in, as NumPy defines them.
 
-use super::isa::Level;
+use super::isa::{Every, Least, Level, Reach};
 use super::math::Float;
 use crate::dtype::{Bool, Element};
 
 /// A type that has a truth value and an order.
 pub trait Value: Element {
+    /// What loops over it are compiled for: memory bounds all but the work on float32, of which
+    /// models are made.
+    type Reach: Reach;
+
     /// Whether it is not zero (NaN is not).
     fn truth(self) -> bool;
     /// Whether it is less than `other`.
@@ -17,8 +21,9 @@ pub trait Value: Element {
 }
 
 macro_rules! values {
-    ($($type:ty),*) => {$(
+    ($($type:ty: $reach:ident),*) => {$(
         impl Value for $type {
+            type Reach = $reach;
             #[inline(always)]
             fn truth(self) -> bool { self != 0 as $type }
             #[inline(always)]
@@ -30,9 +35,11 @@ macro_rules! values {
         }
     )*};
 }
-values!(f32, f64, i32, i64, i8, u8);
+values!(f32: Every, f64: Least, i32: Least, i64: Least, i8: Least, u8: Least);
 
 impl Value for Bool {
+    type Reach = Least;
+
     #[inline(always)]
     fn truth(self) -> bool {
         self.0 != 0

@@ -90,6 +90,7 @@ impl Unary {
 fn not(isa: Isa, dtype: DType) -> Box<dyn Tile<2>> {
     struct Not;
     impl<T: Value> Map1<T, Bool> for Not {
+        type Reach = T::Reach;
         #[inline(always)]
         fn at<L: Level>(&self, a: T) -> Bool {
             (!a.truth()).into()

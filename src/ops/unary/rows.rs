@@ -51,7 +51,8 @@ impl<T: Float> Parameter<T> for Option<Real> {
 macro_rules! functions {
     (@floats $isa:ident, [$($p:ident: $type:ty),*], { $x:ident => $value:expr }) => {{
         struct Row { $($p: $type),* }
-        impl<T: Float> Map1<T, T> for Row {
+        impl<T: Float + Value> Map1<T, T> for Row {
+            type Reach = T::Reach;
             #[inline(always)]
             fn at<L: Level>(&self, $x: T) -> T {
                 $(let $p = Parameter::<T>::value(self.$p);)*
@@ -64,6 +65,7 @@ macro_rules! functions {
     (@integers $isa:ident, [$($p:ident: $type:ty),*], { $x:ident => $value:expr }) => {{
         struct Row { $($p: $type),* }
         impl<T: Integer> Map1<T, T> for Row {
+            type Reach = T::Reach;
             #[inline(always)]
             fn at<L: Level>(&self, $x: T) -> T {
                 $(let $p = self.$p;)*
@@ -77,7 +79,8 @@ macro_rules! functions {
     (@saves { $saves:expr; $($rest:tt)* }) => { $saves };
     (@gradient $isa:ident, [$($p:ident: $type:ty),*], { $saves:expr; $dy:ident => $value:expr }) => {{
         struct Row { $($p: $type),* }
-        impl<T: Float> Map1<T, T> for Row {
+        impl<T: Float + Value> Map1<T, T> for Row {
+            type Reach = T::Reach;
             #[inline(always)]
             fn at<L: Level>(&self, $dy: T) -> T {
                 $(let $p = Parameter::<T>::value(self.$p);)*
@@ -89,7 +92,8 @@ macro_rules! functions {
     (@gradient $isa:ident, [$($p:ident: $type:ty),*],
         { $saves:expr; $dy:ident, $s:ident => $value:expr }) => {{
         struct Row { $($p: $type),* }
-        impl<T: Float> Map2<T, T, T> for Row {
+        impl<T: Float + Value> Map2<T, T, T> for Row {
+            type Reach = T::Reach;
             #[inline(always)]
             fn at<L: Level>(&self, $dy: T, $s: T) -> T {
                 $(let $p = Parameter::<T>::value(self.$p);)*
@@ -161,7 +165,7 @@ macro_rules! functions {
             }
 
             /// Its values of floats; `None` for `not`.
-            pub(super) fn floats<T: Float>(&self, isa: Isa) -> Option<Box<dyn Tile<2>>> {
+            pub(super) fn floats<T: Float + Value>(&self, isa: Isa) -> Option<Box<dyn Tile<2>>> {
                 Some(match self {
                     $(UnaryFn::$variant $({ $($p),* })? =>
                         functions!(@floats isa, [$($($p: $type),*)?], $floats),)*
@@ -179,7 +183,7 @@ macro_rules! functions {
             }
 
             /// Its gradient; `None` for `not`.
-            pub(super) fn gradient<T: Float>(&self, isa: Isa) -> Option<Gradient> {
+            pub(super) fn gradient<T: Float + Value>(&self, isa: Isa) -> Option<Gradient> {
                 Some(match self {
                     $(UnaryFn::$variant $({ $($p),* })? =>
                         functions!(@gradient isa, [$($($p: $type),*)?], $gradient),)*

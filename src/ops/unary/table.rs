@@ -7,7 +7,7 @@ use crate::ops::Real;
 use crate::ops::cpu::isa::{Isa, Level};
 use crate::ops::cpu::loops::{Map1, Map2, Tile, map1, map2};
 use crate::ops::cpu::math::Float;
-use crate::ops::cpu::number::Integer;
+use crate::ops::cpu::number::{Integer, Value};
 use Saves::{Input, Nothing, Output};
 
 /// Floating-point operations of an element: an instruction or two, or a polynomial.

@@ -45,7 +45,7 @@ impl Shape2 {
 
 /// See the module's documentation. Operands are the inputs, then the output.
 pub struct Boxes<const M: usize> {
-    /// Steps from box to box, outermost first; the last two are along rows and columns.
+    /// Steps from box to box, outermost first; the last two are along columns and rows.
     axes: SmallVec<[Dim<M>; 4]>,
     pub row: Dim<M>,
     pub column: Dim<M>,
@@ -71,7 +71,7 @@ impl<const M: usize> Boxes<M> {
         };
         let mut boxes =
             Boxes { axes: dims, row, column, full, origin, count: 0, capacity, direct: [true; M] };
-        boxes.axes.extend([blocks(row, full.rows), blocks(column, full.columns)]);
+        boxes.axes.extend([blocks(column, full.columns), blocks(row, full.rows)]);
         boxes.count = boxes.axes.iter().map(|d| d.extent).product();
         boxes.direct = std::array::from_fn(|k| boxes.is_direct(k, &operands[k]));
         boxes
@@ -133,7 +133,7 @@ impl<const M: usize> Boxes<M> {
 
     #[inline(always)]
     fn shape(&self, index: &[usize]) -> Shape2 {
-        let (r, c) = (index[index.len() - 2], index[index.len() - 1]);
+        let (c, r) = (index[index.len() - 2], index[index.len() - 1]);
         Shape2 {
             rows: self.full.rows.min(self.row.extent - r * self.full.rows),
             columns: self.full.columns.min(self.column.extent - c * self.full.columns),
@@ -212,9 +212,8 @@ impl<const M: usize> Cut<'_, M> {
     /// Which of the outer dimensions makes the rows of the boxes, and the boxes' extents; `None`
     /// where a box is a piece of one row.
     fn row(&self, outer: &[Dim<M>]) -> Option<(usize, Shape2)> {
-        let found = (0..M - 1).find_map(|k| Some((k, self.turned(k, outer)?)));
-        if let Some((k, r)) = found {
-            return Some((r, self.square(outer[r].extent, self.operands[k].size())));
+        if let Some((k, r)) = self.turned(outer) {
+            return Some((r, self.square(k, outer[r].extent)));
         }
         let last = outer.len().checked_sub(1)?;
         let columns = self.column.extent;
@@ -228,19 +227,22 @@ impl<const M: usize> Cut<'_, M> {
         Some((r, Shape2 { rows, columns }))
     }
 
-    /// The dimension that input `k` has its neighbours along, where that is not the output's.
-    fn turned(&self, k: usize, outer: &[Dim<M>]) -> Option<usize> {
-        let inner = self.column.strides[k].unsigned_abs();
-        let step = |d: usize| outer[d].strides[k].unsigned_abs();
-        let nearest = (0..outer.len()).filter(|&d| step(d) != 0).min_by_key(|&d| step(d))?;
-        (inner != 0 && step(nearest) < inner).then_some(nearest)
+    /// An input that has its neighbours along another dimension than the output has, and that
+    /// dimension.
+    fn turned(&self, outer: &[Dim<M>]) -> Option<(usize, usize)> {
+        (0..M - 1).find_map(|k| {
+            let inner = self.column.strides[k].unsigned_abs();
+            let step = |d: usize| outer[d].strides[k].unsigned_abs();
+            let nearest = (0..outer.len()).filter(|&d| step(d) != 0).min_by_key(|&d| step(d))?;
+            (inner != 0 && step(nearest) < inner).then_some((k, nearest))
+        })
     }
 
-    /// A box that both sides cross in whole cache lines.
-    fn square(&self, row_extent: usize, size: usize) -> Shape2 {
-        let rows = row_extent.min(LINE / size);
-        let columns = self.column.extent.min(self.capacity / rows.max(1));
-        Shape2 { rows: row_extent.min(self.capacity / columns.max(1)), columns }
+    /// A box that input `k` crosses in whole cache lines, and the output in longer runs.
+    fn square(&self, k: usize, rows: usize) -> Shape2 {
+        let rows_of_a_line = rows.min(LINE / self.operands[k].size()).min(self.capacity);
+        let columns = self.column.extent.min(self.capacity / rows_of_a_line.max(1));
+        Shape2 { rows: rows.min(self.capacity / columns.max(1)), columns }
     }
 
     fn long_row(&self) -> Shape2 {

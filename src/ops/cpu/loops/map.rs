@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use crate::dtype::Element;
-use crate::ops::cpu::isa::{self, Body, Isa, Level};
+use crate::ops::cpu::isa::{Body, Isa, Level, Reach};
 
 /// A function of contiguous elements: `M - 1` inputs and an output.
 pub trait Tile<const M: usize>: Send + Sync {
@@ -23,12 +23,18 @@ pub trait Tile<const M: usize>: Send + Sync {
 
 /// A function of one element. All that it calls must be `#[inline(always)]`.
 pub trait Map1<A, O>: Send + Sync + 'static {
+    /// What it is compiled for.
+    type Reach: Reach;
+
     /// The result.
     fn at<L: Level>(&self, a: A) -> O;
 }
 
 /// A function of two elements. All that it calls must be `#[inline(always)]`.
 pub trait Map2<A, B, O>: Send + Sync + 'static {
+    /// What it is compiled for.
+    type Reach: Reach;
+
     /// The result; anything where there is none.
     fn at<L: Level>(&self, a: A, b: B) -> O;
 
@@ -41,6 +47,9 @@ pub trait Map2<A, B, O>: Send + Sync + 'static {
 
 /// A function of three elements. All that it calls must be `#[inline(always)]`.
 pub trait Map3<A, B, C, O>: Send + Sync + 'static {
+    /// What it is compiled for.
+    type Reach: Reach;
+
     /// The result.
     fn at<L: Level>(&self, a: A, b: B, c: C) -> O;
 }
@@ -138,7 +147,7 @@ impl<F: Map1<A, O>, A: Copy, O> Tile<2> for Each<F, (A, O)> {
     unsafe fn run(&self, at: &[*mut u8; 2], len: usize) -> bool {
         // SAFETY: by the caller's promise.
         let (inputs, output) = unsafe { (slice::<A>(at[0], len), slice_mut::<O>(at[1], len)) };
-        isa::run(self.isa, Run { f: &self.f, inputs, output })
+        F::Reach::run(self.isa, Run { f: &self.f, inputs, output })
     }
 }
 
@@ -148,7 +157,7 @@ impl<F: Map2<A, B, O>, A: Copy, B: Copy, O> Tile<3> for Each<F, (A, B, O)> {
         let (a, b) = unsafe { (slice::<A>(at[0], len), slice::<B>(at[1], len)) };
         // SAFETY: as above.
         let output = unsafe { slice_mut::<O>(at[2], len) };
-        isa::run(self.isa, Run { f: &self.f, inputs: (a, b), output })
+        F::Reach::run(self.isa, Run { f: &self.f, inputs: (a, b), output })
     }
 }
 
@@ -161,7 +170,7 @@ where
         let inputs = unsafe { (slice(at[0], len), slice(at[1], len), slice(at[2], len)) };
         // SAFETY: as above.
         let output = unsafe { slice_mut::<O>(at[3], len) };
-        isa::run(self.isa, Run { f: &self.f, inputs, output })
+        F::Reach::run(self.isa, Run { f: &self.f, inputs, output })
     }
 }
 

@@ -5,13 +5,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::dtype::DType;
 use crate::ops::Meta;
-use crate::ops::cpu::isa::Level;
+use crate::ops::cpu::isa::{Every, Level};
 use crate::ops::cpu::testing::{Random, Tensor, run};
 
 /// 2 a - b: tells the operands apart, and is exact for small whole numbers.
 struct TwiceLess;
 
 impl Map2<f32, f32, f32> for TwiceLess {
+    type Reach = Every;
     #[inline(always)]
     fn at<L: Level>(&self, a: f32, b: f32) -> f32 {
         2.0 * a - b
