@@ -5,6 +5,8 @@ mod eager;
 mod kernels;
 mod rng;
 mod run;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 

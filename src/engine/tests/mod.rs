@@ -1,0 +1,153 @@
+//! The engine on a device of its own, whose memory is counted and limited.
+#![allow(unsafe_code)]
+
+mod failures;
+mod programs;
+mod state;
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use super::*;
+use crate::device::{ALIGNMENT, Account, Backend};
+use crate::dtype::{DType, Element};
+use crate::view::Meta;
+
+/// Memory of the process, so many bytes at most; fresh memory is full of rubbish.
+struct Limited {
+    left: AtomicUsize,
+}
+
+fn layout(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, ALIGNMENT).unwrap()
+}
+
+impl Backend for Limited {
+    fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
+        self.left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(bytes)).ok()?;
+        // SAFETY: the size is not zero.
+        let pointer = NonNull::new(unsafe { std::alloc::alloc(layout(bytes)) })?;
+        // SAFETY: the memory was just made.
+        unsafe { pointer.write_bytes(0xa5, bytes) };
+        Some(pointer)
+    }
+
+    unsafe fn free(&self, pointer: NonNull<u8>, bytes: usize) {
+        self.left.fetch_add(bytes, SeqCst);
+        // SAFETY: made by `allocate` with this size.
+        unsafe { std::alloc::dealloc(pointer.as_ptr(), layout(bytes)) };
+    }
+
+    unsafe fn zero(&self, pointer: NonNull<u8>, bytes: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { pointer.write_bytes(0, bytes) };
+    }
+
+    fn available(&self, _wanted: usize) -> usize {
+        self.left.load(SeqCst)
+    }
+}
+
+/// An engine with so much memory.
+fn engine(bytes: usize) -> Engine {
+    let backend = Limited { left: bytes.into() };
+    Engine::new(Device::new(-1, "cpu", Box::new(backend), 1))
+}
+
+fn tensor<T: Element>(engine: &Engine, shape: &[usize], values: &[T]) -> View {
+    let view = View::new(engine.device(), Meta::new(T::DTYPE, shape));
+    assert_eq!(values.len(), view.meta.numel());
+    let to = view.address(true).unwrap().cast::<T>();
+    // SAFETY: the block is new and has so many elements.
+    unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+    view
+}
+
+/// The places of a view's elements in its block, row-major.
+fn places(view: &View) -> Vec<usize> {
+    let mut found = vec![view.offset as isize];
+    for (&extent, &stride) in view.meta.shape.iter().zip(&view.meta.strides) {
+        let steps = || (0..extent as isize).map(|i| i * stride);
+        found = found.iter().flat_map(|&base| steps().map(move |s| base + s)).collect();
+    }
+    found.into_iter().map(|place| place as usize).collect()
+}
+
+/// The elements, row-major.
+fn values<T: Element>(view: &View) -> Vec<T> {
+    let start = view.block.to_touch().unwrap().cast::<T>();
+    // SAFETY: the places lie in the block.
+    places(view).into_iter().map(|place| unsafe { start.add(place).read() }).collect()
+}
+
+fn run(engine: &Engine, kind: impl Into<Kind>, inputs: &[&View]) -> Result<Outputs> {
+    engine.submit(engine.turn(), &kind.into(), inputs.iter().copied().cloned().collect())
+}
+
+fn run_into(
+    engine: &Engine,
+    kind: impl Into<Kind>,
+    inputs: &[&View],
+    outputs: &[&View],
+) -> Result<()> {
+    let inputs = inputs.iter().copied().cloned().collect();
+    let outputs: Vec<View> = outputs.iter().copied().cloned().collect();
+    engine.submit_into(engine.turn(), &kind.into(), inputs, &outputs)
+}
+
+/// Another block on the same memory, as if it had been lent and lent back.
+fn lent(view: &View) -> View {
+    let (device, block) = (view.block.device(), &view.block);
+    let owner = Box::new(block.clone());
+    let block =
+        crate::block::Block::foreign(device, block.bytes(), block.to_touch().unwrap(), owner);
+    View { block, ..view.clone() }
+}
+
+fn float(shape: impl Into<crate::shape::Shape>) -> Meta {
+    Meta::new(DType::Float32, shape)
+}
+
+#[test]
+fn the_ledger_is_empty_at_the_end() {
+    let engine = engine(1 << 20);
+    let x = tensor(&engine, &[2, 3], &[1f32; 6]);
+    let product = run(&engine, crate::ops::gemm::Matmul, &[&x, &x.permute(&[1, 0]).unwrap()]);
+    drop((x, product.unwrap()));
+    let ledger = engine.device().ledger();
+    assert_eq!((ledger.in_use(), ledger.balance(Account::Scratch)), (0, 0));
+    assert!(ledger.balance(Account::Kernels) > 0 && ledger.balance(Account::Pool) > 0);
+    engine.trim(engine.turn());
+    assert_eq!(ledger.reserved(), 0);
+}
+
+#[test]
+fn prepared_operations_are_kept_up_to_a_number() {
+    let engine = engine(1 << 20);
+    let state = tensor(&engine, &[2], &[0i64; 2]);
+    let held = || engine.device().ledger().balance(Account::Kernels);
+    let advance = |by| run(&engine, crate::ops::random::Advance { by }, &[&state]).unwrap();
+    advance(1);
+    let one = held();
+    advance(1);
+    assert_eq!(held(), one);
+    (2..9000).for_each(|by| drop(advance(by)));
+    assert!(held() >= 8000 * one && held() <= 8192 * one);
+    assert_eq!(values::<i64>(&state)[1], 1 + (1..9000).sum::<i64>());
+}
+
+#[test]
+fn the_address_of_a_block_is_one_for_all_threads() {
+    let engine = engine(1 << 20);
+    let view = View::new(engine.device(), float([1000]));
+    let addresses: Vec<usize> = std::thread::scope(|scope| {
+        let ask = || view.address(false).unwrap().addr();
+        let asked: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        asked.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(addresses.iter().all(|a| *a == addresses[0]));
+    assert_eq!(values::<f32>(&view), [0.0; 1000]);
+    assert_eq!(engine.device().ledger().in_use(), 4096);
+}
