@@ -9,13 +9,32 @@ use super::dtype::PyDType;
 use crate::error::Error;
 use crate::ops::Kind;
 
+/// How deep attributes may be nested: a list may contain itself.
+const DEEPEST: usize = 8;
+
 /// The operation `name` with these attributes.
 pub(super) fn kind(name: &str, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<Kind> {
-    let mut map = attrs.map_or_else(|| Ok(Map::new()), object)?;
+    let mut map = attrs.map_or_else(|| Ok(Map::new()), |dict| object(dict, 0))?;
     map.insert("op".into(), name.into());
     let value = Value::Object(map);
     let bad = |e: serde_json::Error| Error::value(name.to_owned(), &value, e.to_string());
-    Ok(serde_json::from_value(value.clone()).map_err(bad)?)
+    let kind: Kind = serde_json::from_value(value.clone()).map_err(bad)?;
+    check_names(name, &value, &attributes(&kind)?)?;
+    Ok(kind)
+}
+
+/// Refuses attributes that the operation does not have.
+fn check_names(op: &str, got: &Value, known: &Value) -> PyResult<()> {
+    let (Value::Object(got), Value::Object(known)) = (got, known) else { return Ok(()) };
+    for (name, value) in got {
+        let Some(known) = known.get(name) else {
+            let names = known.keys().filter(|k| *k != "op").map(String::as_str);
+            let want = format!("no attributes but {}", names.collect::<Vec<_>>().join(", "));
+            return Err(Error::value(op.to_owned(), format!("attribute {name}"), want).into());
+        };
+        check_names(op, value, known)?;
+    }
+    Ok(())
 }
 
 /// The attributes of an operation, its family's name under `op`.
@@ -25,11 +44,15 @@ pub(super) fn attributes(kind: &Kind) -> PyResult<Value> {
     Ok(serde_json::to_value(kind).map_err(bad)?)
 }
 
-fn object(dict: &Bound<'_, PyDict>) -> PyResult<Map<String, Value>> {
-    dict.iter().map(|(key, value)| Ok((key.extract()?, to_json(&value)?))).collect()
+fn object(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Map<String, Value>> {
+    let pair =
+        |(key, value): (Bound<'_, PyAny>, _)| Ok((key.extract()?, to_json(&value, depth + 1)?));
+    dict.iter().map(pair).collect()
 }
 
-fn to_json(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+fn to_json(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
+    let want = "plain values, not nested any deeper";
+    crate::ensure!(depth < DEEPEST, Error::value("operation", "nested attributes", want).into());
     if object.is_none() {
         return Ok(Value::Null);
     }
@@ -37,10 +60,10 @@ fn to_json(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(dtype.get().0.name().into());
     }
     if let Ok(dict) = object.cast::<PyDict>() {
-        return Ok(Value::Object(self::object(dict)?));
+        return Ok(Value::Object(self::object(dict, depth)?));
     }
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        return object.try_iter()?.map(|item| to_json(&item?)).collect();
+        return object.try_iter()?.map(|item| to_json(&item?, depth + 1)).collect();
     }
     if object.is_instance_of::<PyString>() {
         return Ok(object.extract::<String>()?.into());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::args::natural;
 use super::tensor::{self, Handle};
 use crate::device::{Account, Device, cpu};
 use crate::engine::{self, Stream};
@@ -58,13 +59,14 @@ impl PyDevice {
     }
 
     /// Sets how many threads a kernel may use (1 to 1024).
-    fn set_num_threads(&self, threads: usize) -> PyResult<()> {
-        Ok(self.0.set_threads(threads)?)
+    fn set_num_threads(&self, threads: &Bound<'_, PyAny>) -> PyResult<()> {
+        Ok(self.0.set_threads(natural("set_num_threads", threads)? as usize)?)
     }
 
-    /// Starts the device's random numbers anew.
-    fn set_seed(&self, py: Python<'_>, seed: u64) -> PyResult<()> {
-        let engine = engine::of(&self.0)?;
+    /// Starts the device's random numbers anew, from a seed from 0 to 2^63 - 1.
+    fn set_seed(&self, seed: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, engine) = (seed.py(), engine::of(&self.0)?);
+        let seed = natural("set_seed", seed)?;
         Ok(py.detach(|| engine.rng().seed(&engine.turn(), seed))?)
     }
 

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyInt, PyString, PyType};
+use pyo3::types::{PyBool, PyInt, PyString, PyType};
 
 use super::error::DTypeError;
 use crate::dtype::DType;
@@ -67,7 +67,8 @@ pub(super) fn parse(object: &Bound<'_, PyAny>) -> PyResult<DType> {
     if let Ok(dtype) = object.cast::<PyDType>() {
         return Ok(dtype.get().0);
     }
-    if object.is_instance_of::<PyInt>() {
+    // True is an integer to Python, but no number of a type.
+    if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {
         let number = object.extract::<i64>().ok();
         let found = SINGA.iter().find(|(n, _)| Some(*n) == number).map(|(_, d)| *d);
         return found.ok_or_else(|| unknown(object));
@@ -97,7 +98,7 @@ fn name_of(object: &Bound<'_, PyAny>) -> PyResult<String> {
 
 fn unknown(object: &Bound<'_, PyAny>) -> PyErr {
     let names: Vec<_> = DType::ALL.iter().map(|d| d.name()).collect();
-    let got = object.repr().map_or_else(|_| "an object".into(), |r| r.to_string());
+    let got = super::args::text(object);
     DTypeError::new_err(format!("dtype: got {got}, want one of {}", names.join(", ")))
 }
 

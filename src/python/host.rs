@@ -1,16 +1,17 @@
 //! Host operations: user code in NumPy.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyTuple};
 
+use super::args::Extents;
 use super::dtype::{self, PyDType};
 use super::op::Op;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
+use crate::ops::host::{HostFn, HostInput, HostOutput};
 use crate::ops::{Meta, Metas};
 use crate::shape::Shape;
 
@@ -58,9 +59,17 @@ fn keep(exception: PyErr) -> Error {
 }
 
 /// `infer(*metas)` and `forward(*arrays)` of the user.
-struct PythonFn {
+pub(super) struct PythonFn {
     infer: Py<PyAny>,
     forward: Py<PyAny>,
+}
+
+impl PythonFn {
+    /// Tells Python's cycle collector what it refers to.
+    pub(super) fn traverse(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.infer)?;
+        visit.call(&self.forward)
+    }
 }
 
 impl HostFn for PythonFn {
@@ -116,7 +125,7 @@ fn meta(answer: &Bound<'_, PyAny>) -> PyResult<Meta> {
         true => (answer.get_item(0)?, answer.get_item(1)?),
         false => (answer.getattr("shape")?, answer.getattr("dtype")?),
     };
-    let shape: Shape = shape.extract::<Vec<usize>>()?.into_iter().collect();
+    let Extents(shape) = shape.extract()?;
     Ok(Meta::new(dtype::parse(&dtype)?, shape))
 }
 
@@ -166,7 +175,7 @@ fn narrowed<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 /// the shape and dtype of each result, as pairs or as objects with these attributes.
 #[pyfunction(name = "HostOp")]
 fn host_op(name: &str, infer: Py<PyAny>, forward: Py<PyAny>) -> Op {
-    Op::new(Host::new(name, Arc::new(PythonFn { infer, forward })).into())
+    Op::host(name, PythonFn { infer, forward })
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,5 +1,6 @@
 //! The extension module `singa_rs._core`: the only room that knows Python.
 
+mod args;
 mod attrs;
 mod device;
 mod dlpack;

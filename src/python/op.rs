@@ -1,13 +1,18 @@
 //! Operations as callable Python objects.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PyTuple};
 
 use super::attrs;
+use super::host::PythonFn;
 use super::tensor::{self, Handle};
 use crate::device::cpu;
 use crate::engine::{self, Engine, Inputs, Outputs, Turn};
 use crate::error::Error;
+use crate::ops::host::Host;
 use crate::ops::unary::Saves;
 use crate::ops::{Kind, View};
 
@@ -16,27 +21,48 @@ use crate::ops::{Kind, View};
 #[pyclass(module = "singa_rs._core", frozen)]
 pub(super) struct Op {
     kind: Kind,
+    /// The user's functions, which the kind has too.
+    host: Option<Arc<PythonFn>>,
 }
 
 impl Op {
-    pub(super) fn new(kind: Kind) -> Self {
-        Op { kind }
+    /// A host operation.
+    pub(super) fn host(name: &str, functions: PythonFn) -> Self {
+        let functions = Arc::new(functions);
+        Op { kind: Host::new(name, functions.clone()).into(), host: Some(functions) }
     }
+}
 
-    /// Where the operation runs.
-    fn engine(&self, views: &[View]) -> crate::Result<&'static Engine> {
-        let device = views.first().map_or(cpu::device(), |v| v.block.device());
-        engine::of(device).map_err(|error| error.in_op(self.kind.family().name()))
-    }
+/// Where an operation on these tensors runs.
+fn engine_of(kind: &Kind, views: &[View]) -> crate::Result<&'static Engine> {
+    let device = views.first().map_or(cpu::device(), |v| v.block.device());
+    engine::of(device).map_err(|error| error.in_op(kind.family().name()))
+}
 
-    /// Runs without releasing Python's lock where the work is short and need not wait: to give
-    /// the lock away and take it back would cost more.
-    fn call(&self, py: Python<'_>, mut inputs: Inputs) -> crate::Result<Outputs> {
-        let engine = self.engine(&inputs)?;
-        let kind = &self.kind;
-        let short = engine.try_turn().and_then(|t| engine.submit_if_short(t, kind, &mut inputs));
-        short.unwrap_or_else(|| py.detach(|| engine.submit(engine.turn(), kind, inputs)))
-    }
+/// Runs without releasing Python's lock where the work is short and need not wait: to give the
+/// lock away and take it back would cost more.
+fn run(py: Python<'_>, kind: &Kind, mut inputs: Inputs) -> PyResult<Outputs> {
+    let engine = engine_of(kind, &inputs)?;
+    let short = engine.try_turn().and_then(|t| engine.submit_if_short(t, kind, &mut inputs));
+    let made = short.unwrap_or_else(|| py.detach(|| engine.submit(engine.turn(), kind, inputs)));
+    made.map_err(exception)
+}
+
+/// As `run`, into given tensors.
+pub(super) fn run_into(
+    py: Python<'_>,
+    kind: &Kind,
+    inputs: Inputs,
+    outputs: &[View],
+) -> PyResult<()> {
+    let engine = engine_of(kind, outputs)?;
+    let is_short = |turn: &mut Turn| turn.is_short(kind, &inputs);
+    let short = engine.try_turn().and_then(|mut turn| is_short(&mut turn).then_some(turn));
+    let done = match short {
+        Some(turn) => engine.submit_into(turn, kind, inputs, outputs),
+        None => py.detach(|| engine.submit_into(engine.turn(), kind, inputs, outputs)),
+    };
+    done.map_err(exception)
 }
 
 /// The exception that the user's code raised, or ours.
@@ -49,7 +75,16 @@ impl Op {
     #[new]
     #[pyo3(signature = (name, /, **attrs))]
     fn py_new(name: &str, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        Ok(Op::new(attrs::kind(name, attrs)?))
+        Ok(Op { kind: attrs::kind(name, attrs)?, host: None })
+    }
+
+    /// For Python's cycle collector: an object often keeps the operation made of its methods.
+    /// Functions that something else keeps too, such as a run of the operation, are not told.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.host {
+            Some(host) if Arc::strong_count(host) == 2 => host.traverse(visit),
+            _ => Ok(()),
+        }
     }
 
     /// The operation's name in error messages.
@@ -74,7 +109,7 @@ impl Op {
     fn __call__<'py>(&self, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
         let views = views(inputs.iter_borrowed())?;
-        results(py, self.call(py, views).map_err(exception)?)
+        results(py, run(py, &self.kind, views)?)
     }
 
     /// Writes the outputs into existing tensors, which may overlap the inputs.
@@ -86,14 +121,7 @@ impl Op {
     ) -> PyResult<()> {
         let from = views(inputs.iter().map(|t| t.as_borrowed()))?;
         let to = views(outputs.iter().map(|t| t.as_borrowed()))?;
-        let (engine, kind) = (self.engine(&to)?, &self.kind);
-        let is_short = |turn: &mut Turn| turn.is_short(kind, &from);
-        let short = engine.try_turn().and_then(|mut turn| is_short(&mut turn).then_some(turn));
-        let done = match short {
-            Some(turn) => engine.submit_into(turn, kind, from, &to),
-            None => py.detach(|| engine.submit_into(engine.turn(), kind, from, &to)),
-        };
-        done.map_err(exception)
+        run_into(py, &self.kind, from, &to)
     }
 }
 

@@ -1,18 +1,19 @@
 //! One view of a block as a Python object, which the package's `Tensor` extends.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 
+use super::args::Extents;
 use super::device::PyDevice;
 use super::dtype::{self, PyDType};
 use super::error::GraphError;
 use crate::device::{Account, cpu};
 use crate::dtype::DType;
+use crate::engine;
 use crate::error::Error;
-use crate::shape::Shape;
 use crate::view::{Meta, View};
 
 /// A view of a block: what a tensor is before it knows of names and gradients.
@@ -30,14 +31,19 @@ impl Handle {
     }
 
     fn set(&self, view: View) {
-        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
+        let mut place = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = place.replace(view);
+        // Unlocked first: the last view of another library's memory runs code of its owner.
+        drop(place);
+        drop(before);
     }
 
-    fn meta<T>(&self, read: impl FnOnce(&Meta) -> T) -> PyResult<T> {
+    /// What the view looks like. Nothing of Python's is made under the lock, since that may
+    /// collect garbage, and a finaliser may ask the same handle.
+    fn meta(&self) -> PyResult<Arc<Meta>> {
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
-        let view = view.as_ref();
-        view.map(|v| read(&v.meta))
-            .ok_or_else(|| GraphError::new_err("tensor: __init__ was not called"))
+        let meta = view.as_ref().map(|v| v.meta.clone());
+        meta.ok_or_else(|| GraphError::new_err("tensor: __init__ was not called"))
     }
 }
 
@@ -53,11 +59,11 @@ impl Handle {
     #[pyo3(signature = (shape, device=None, dtype=None))]
     fn __init__(
         &self,
-        shape: Vec<usize>,
+        shape: Extents,
         device: Option<&PyDevice>,
         dtype: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let shape: Shape = shape.into_iter().collect();
+        let Extents(shape) = shape;
         shape.checked_numel("tensor")?;
         let dtype = dtype.map_or(Ok(DType::Float32), dtype::parse)?;
         let device = device.map_or(cpu::device(), |d| &d.0);
@@ -68,19 +74,19 @@ impl Handle {
     /// Extents, a tuple.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.meta(|m| PyTuple::new(py, m.shape.iter()))?
+        PyTuple::new(py, self.meta()?.shape.iter())
     }
 
     /// Steps in elements, a tuple.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.meta(|m| PyTuple::new(py, m.strides.iter()))?
+        PyTuple::new(py, self.meta()?.strides.iter())
     }
 
     /// Element type.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDType>> {
-        dtype::object(py, self.meta(|m| m.dtype)?)
+        dtype::object(py, self.meta()?.dtype)
     }
 
     /// The device that the tensor is on.
@@ -92,19 +98,19 @@ impl Handle {
     /// The number of elements.
     #[getter]
     fn numel(&self) -> PyResult<usize> {
-        self.meta(Meta::numel)
+        Ok(self.meta()?.numel())
     }
 
     /// Bytes of the elements.
     #[getter]
     fn nbytes(&self) -> PyResult<usize> {
-        self.meta(Meta::bytes)
+        Ok(self.meta()?.bytes())
     }
 
     /// The number of dimensions.
     #[getter]
     fn rank(&self) -> PyResult<usize> {
-        self.meta(|m| m.shape.rank())
+        Ok(self.meta()?.shape.rank())
     }
 
     /// How many writes have been submitted to the tensor's block.
@@ -117,7 +123,7 @@ impl Handle {
     /// lives at the same time.
     #[getter]
     fn block_id(&self) -> PyResult<usize> {
-        Ok(std::sync::Arc::as_ptr(&self.view()?.block).addr())
+        Ok(Arc::as_ptr(&self.view()?.block).addr())
     }
 
     /// Whether the block has memory.
@@ -128,16 +134,16 @@ impl Handle {
 
     /// Whether the elements lie row-major without gaps.
     fn is_contiguous(&self) -> PyResult<bool> {
-        self.meta(Meta::is_contiguous)
+        Ok(self.meta()?.is_contiguous())
     }
 
     /// Whether both share memory.
     fn shares_block(&self, other: &Handle) -> PyResult<bool> {
-        Ok(std::sync::Arc::ptr_eq(&self.view()?.block, &other.view()?.block))
+        Ok(Arc::ptr_eq(&self.view()?.block, &other.view()?.block))
     }
 
     /// A new tensor object on the same view.
-    fn alias<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Handle>> {
+    pub(super) fn alias<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Handle>> {
         make(py, self.view()?)
     }
 
@@ -149,10 +155,13 @@ impl Handle {
 
     /// Enters the block into another account of the ledger: `parameters`, `states`, `results`.
     fn set_account(&self, name: &str) -> PyResult<()> {
-        let account = Account::ALL.into_iter().find(|a| a.name() == name);
+        let account = [Account::Parameters, Account::States, Account::Results];
+        let account = account.into_iter().find(|a| a.name() == name);
         let want = "parameters, states or results";
         let account = account.ok_or_else(|| Error::value("set_account", name, want))?;
-        self.view()?.block.set_account(account);
+        let block = self.view()?.block;
+        engine::of(block.device())?;
+        block.set_account(account);
         Ok(())
     }
 }
@@ -193,7 +202,7 @@ fn instantiate<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, Handle>> 
         let slot = pyo3::ffi::PyType_GetSlot(class.as_type_ptr(), pyo3::ffi::Py_tp_new);
         let new: pyo3::ffi::newfunc = std::mem::transmute(slot);
         let object = new(class.as_type_ptr(), empty.as_ptr(), std::ptr::null_mut());
-        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+        Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into()?)
     }
 }
 

@@ -2,8 +2,17 @@
 
 use pyo3::prelude::*;
 
+use super::args::Extents;
 use super::tensor::{self, Handle};
+use crate::error::{Error, Result};
 use crate::view::SliceRange;
+
+fn range((start, count, step): (i64, i64, i64)) -> Result<SliceRange> {
+    let got = || format!("start {start}, count {count}");
+    let want = "no negative start or count";
+    crate::ensure!(start >= 0 && count >= 0, Error::value("slice", got(), want));
+    Ok(SliceRange { start: start as usize, count: count as usize, step: step as isize })
+}
 
 #[pymethods]
 impl Handle {
@@ -11,9 +20,9 @@ impl Handle {
     fn view_reshape<'py>(
         &self,
         py: Python<'py>,
-        shape: Vec<usize>,
+        shape: Extents,
     ) -> PyResult<Option<Bound<'py, Handle>>> {
-        let view = self.view()?.reshape(&shape.into_iter().collect())?;
+        let view = self.view()?.reshape(&shape.0)?;
         view.map(|v| tensor::make(py, v)).transpose()
     }
 
@@ -26,15 +35,14 @@ impl Handle {
     fn view_slice<'py>(
         &self,
         py: Python<'py>,
-        ranges: Vec<(usize, usize, isize)>,
+        ranges: Vec<(i64, i64, i64)>,
     ) -> PyResult<Bound<'py, Handle>> {
-        let range = |(start, count, step)| SliceRange { start, count, step };
-        let ranges: Vec<_> = ranges.into_iter().map(range).collect();
+        let ranges = ranges.into_iter().map(range).collect::<Result<Vec<_>>>()?;
         tensor::make(py, self.view()?.slice(&ranges)?)
     }
 
     /// Extents of 1 repeated, and dimensions added in front, without a copy.
-    fn view_expand<'py>(&self, py: Python<'py>, shape: Vec<usize>) -> PyResult<Bound<'py, Handle>> {
-        tensor::make(py, self.view()?.expand(&shape.into_iter().collect())?)
+    fn view_expand<'py>(&self, py: Python<'py>, shape: Extents) -> PyResult<Bound<'py, Handle>> {
+        tensor::make(py, self.view()?.expand(&shape.0)?)
     }
 }

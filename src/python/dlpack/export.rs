@@ -10,6 +10,7 @@ use smallvec::smallvec;
 
 use super::super::tensor::Handle;
 use super::{CPU, DlDevice, DlTensor, MAJOR, Managed, NEW, OLD, Versioned, dl_type};
+use crate::engine::{self, Engine};
 use crate::view::View;
 
 /// What an exported tensor needs for as long as the consumer holds it.
@@ -86,7 +87,9 @@ impl Handle {
                 "__dlpack__: the tensor is on the CPU, which has no streams",
             ));
         }
-        let view = if copy == Some(true) { self.copied(py)? } else { self.view()? };
+        let view = self.view()?;
+        let engine = engine::of(view.block.device())?;
+        let view = if copy == Some(true) { copied(py, engine, view)? } else { view };
         let data = view.block.to_touch()?.as_ptr();
         match max_version.is_some_and(|(major, _)| major >= MAJOR) {
             true => capsule(py, Box::into_raw(export_new(&view, data)).cast(), NEW),
@@ -100,13 +103,9 @@ impl Handle {
     }
 }
 
-impl Handle {
-    fn copied(&self, py: Python<'_>) -> PyResult<View> {
-        let view = self.view()?;
-        let engine = crate::engine::of(view.block.device())?;
-        let kind = crate::ops::copy::Copy.into();
-        Ok(py.detach(|| engine.submit(engine.turn(), &kind, smallvec![view]))?[0].clone())
-    }
+fn copied(py: Python<'_>, engine: &Engine, view: View) -> PyResult<View> {
+    let kind = crate::ops::copy::Copy.into();
+    Ok(py.detach(|| engine.submit(engine.turn(), &kind, smallvec![view]))?[0].clone())
 }
 
 fn export_old(view: &View, data: *mut u8) -> Box<Managed> {

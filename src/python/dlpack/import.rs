@@ -35,8 +35,9 @@ unsafe impl<T> Sync for Import<T> {}
 impl<T> Drop for Import<T> {
     fn drop(&mut self) {
         // SAFETY: the producer's structure, deleted once. A producer's deleter may touch Python
-        // objects, so Python's lock is taken (it may be held already).
-        Python::attach(|_| unsafe { (self.delete)(self.managed) });
+        // objects, so Python's lock is taken (it may be held already). Where the interpreter has
+        // ended there is nobody left to give the memory back to.
+        let _ = Python::try_attach(|_| unsafe { (self.delete)(self.managed) });
     }
 }
 
@@ -62,6 +63,9 @@ unsafe fn call_new(managed: *mut Versioned) {
 /// that singa_rs does not have.
 #[pyfunction]
 pub(super) fn from_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
+    if let Ok(handle) = object.cast::<Handle>() {
+        return handle.get().alias(object.py()); // one block, so that its versions tell of all writes
+    }
     let device: (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
     if device.0 != CPU {
         let message = format!("from_dlpack: got memory on device {device:?}, want the CPU (1, 0)");
