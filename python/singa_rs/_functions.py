@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._core import Handle
+from ._core import Handle, ShapeError
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -180,6 +180,8 @@ def repeat(t: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
 
 def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors one after another along an axis."""
+    if not tensors:
+        raise ShapeError("concatenate: got no tensors, want at least one")
     first, *rest = tensors
     return first._concatenated(rest, axis)
 

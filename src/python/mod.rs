@@ -10,6 +10,7 @@ mod host;
 mod libraries;
 mod numpy;
 mod op;
+mod saved;
 mod tensor;
 mod views;
 
@@ -32,6 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     numpy::register(module)?;
     dlpack::register(module)?;
     op::register(module)?;
+    saved::register(module)?;
     host::register(module)?;
     libraries::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -108,7 +108,7 @@ impl Op {
     #[pyo3(signature = (*inputs))]
     fn __call__<'py>(&self, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
-        let views = views(inputs.iter_borrowed())?;
+        let views = views(self.name(), inputs.iter_borrowed())?;
         results(py, run(py, &self.kind, views)?)
     }
 
@@ -119,8 +119,8 @@ impl Op {
         inputs: Vec<Bound<'_, PyAny>>,
         outputs: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let from = views(inputs.iter().map(|t| t.as_borrowed()))?;
-        let to = views(outputs.iter().map(|t| t.as_borrowed()))?;
+        let from = views(self.name(), inputs.iter().map(|t| t.as_borrowed()))?;
+        let to = views(self.name(), outputs.iter().map(|t| t.as_borrowed()))?;
         run_into(py, &self.kind, from, &to)
     }
 }
@@ -135,13 +135,20 @@ fn results(py: Python<'_>, made: Outputs) -> PyResult<Bound<'_, PyAny>> {
     Ok(PyTuple::new(py, all)?.into_any())
 }
 
-fn views<'a, 'py: 'a>(tensors: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>) -> PyResult<Inputs> {
-    tensors.map(|t| t.cast::<Handle>().map_err(|_| not_a_tensor(&t))?.get().view()).collect()
+/// The views of the tensors that operation `op` was called with.
+fn views<'a, 'py: 'a>(
+    op: &'static str,
+    tensors: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>,
+) -> PyResult<Inputs> {
+    let view = |t: Borrowed<'a, 'py, PyAny>| {
+        t.cast::<Handle>().map_err(|_| not_a_tensor(op, &t))?.get().view_in(op)
+    };
+    tensors.map(view).collect()
 }
 
-fn not_a_tensor(object: &Bound<'_, PyAny>) -> PyErr {
+fn not_a_tensor(op: &str, object: &Bound<'_, PyAny>) -> PyErr {
     let kind = object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string());
-    pyo3::exceptions::PyTypeError::new_err(format!("operation: got a {kind}, want a Tensor"))
+    pyo3::exceptions::PyTypeError::new_err(format!("{op}: got a {kind}, want a Tensor"))
 }
 
 /// Which tensor the gradient of a function of one tensor is computed from, besides that of its

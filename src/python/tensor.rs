@@ -26,8 +26,13 @@ pub(super) struct Handle {
 impl Handle {
     /// The view that the handle names.
     pub(super) fn view(&self) -> PyResult<View> {
+        self.view_in("tensor")
+    }
+
+    /// The same for operation `op`, which the error names.
+    pub(super) fn view_in(&self, op: &str) -> PyResult<View> {
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
-        view.clone().ok_or_else(|| GraphError::new_err("tensor: __init__ was not called"))
+        view.clone().ok_or_else(|| no_value(op))
     }
 
     fn set(&self, view: View) {
@@ -43,8 +48,15 @@ impl Handle {
     fn meta(&self) -> PyResult<Arc<Meta>> {
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         let meta = view.as_ref().map(|v| v.meta.clone());
-        meta.ok_or_else(|| GraphError::new_err("tensor: __init__ was not called"))
+        meta.ok_or_else(|| no_value("tensor"))
     }
+}
+
+fn no_value(op: &str) -> PyErr {
+    GraphError::new_err(format!(
+        "{op}: got a tensor that has no value yet: an unfilled Placeholder, or one whose __init__ \
+         was not called"
+    ))
 }
 
 #[pymethods]

@@ -1,5 +1,6 @@
 """The tape: what is recorded, in which order gradients come, and what is refused."""
 
+import gc
 import threading
 import weakref
 
@@ -214,6 +215,15 @@ def test_memory_is_released_on_the_way():
     del h
     for p, _ in autograd.backward(loss):
         assert p is w and saved() is None
+
+
+def test_what_asks_for_a_gradient_and_never_gets_it_is_collected():
+    h = parameter(2).exp()
+    h.stores_grad = True
+    gone = weakref.ref(h)
+    del h
+    gc.collect()
+    assert gone() is None
 
 
 def test_deep_graphs_do_not_recurse():

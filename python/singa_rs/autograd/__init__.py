@@ -8,8 +8,10 @@ call the calling thread sees the value of that call.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
+from typing import Any
 
 from ..tensor import to_numpy
 
@@ -128,8 +130,27 @@ globals().update(unary.CLASSES)
 globals().update(math.CLASSES)
 
 
+#: Layers that SINGA's programs also take from here.
+_LAYERS = (
+    "AvgPool1d",
+    "AvgPool2d",
+    "BatchNorm2d",
+    "Conv2d",
+    "Linear",
+    "MaxPool1d",
+    "MaxPool2d",
+    "Pooling2d",
+    "SeparableConv2d",
+)
+
+
 class _Autograd(types.ModuleType):
     """The module's own type, so that `autograd.training = True` reaches the tape."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _LAYERS:
+            return getattr(importlib.import_module("singa_rs.layer"), name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     @property
     def training(self) -> bool:

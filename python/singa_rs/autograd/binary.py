@@ -23,7 +23,7 @@ class Binary(Rule):
 
     f: str
     op: Any
-    #: What the gradient needs of a, b and the output: tensor, version, ...
+    #: What the gradient needs of a, b and the output.
     saves: Callable[[Tensor, Tensor, Tensor], tuple[Any, ...]] | None = None
     #: The shapes of the operands, where one was broadcast.
     shapes: tuple[Any, Any] | None = None
@@ -78,15 +78,15 @@ class Sub(Binary):
 
 
 def _operands(a: Tensor, b: Tensor, y: Tensor) -> tuple[Any, ...]:
-    return (a.alias(), a.version, b.alias(), b.version)
+    return (a.saved(), b.saved())
 
 
 def _divisor(a: Tensor, b: Tensor, y: Tensor) -> tuple[Any, ...]:
-    return (b.alias(), b.version, y.alias(), y.version)
+    return (b.saved(), y.saved())
 
 
 def _all_three(a: Tensor, b: Tensor, y: Tensor) -> tuple[Any, ...]:
-    return (a.alias(), a.version, b.alias(), b.version, y.alias(), y.version)
+    return (a.saved(), b.saved(), y.saved())
 
 
 class Mul(Binary):

@@ -21,7 +21,7 @@ class Matmul(Rule):
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         x, w = xs
-        self.saved = (x.alias(), x.version, w.alias(), w.version)
+        self.saved = (x.saved(), w.saved())
 
     def gradients(
         self, dys: tuple[Tensor, ...], wanted: Any

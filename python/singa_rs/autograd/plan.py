@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .. import _core
 from ..tensor import Tensor
 from . import ops
 from .tape import Operator, Port, Rule, alive
@@ -88,10 +89,10 @@ class Plan:
         return [b for b in dict.fromkeys(t.block_id for t in kept(node)) if b in self.readers]
 
 
-def kept(node: Operator) -> Iterable[Tensor]:
-    """The tensors that a node kept for its gradient."""
+def kept(node: Operator) -> Iterable[Tensor | _core.Saved]:
+    """What a node kept for its gradient."""
     if isinstance(node, Rule):
-        return [t for t in node.saved[::2] if t is not None]
+        return [saved for saved in node.saved if saved is not None]
     return node._held()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._core import GraphError, Handle, ShapeError
+from .._core import GraphError, ShapeError
 from ..tensor import Tensor, as_tensor
 from .mode import mode, no_grad
 
@@ -41,8 +41,8 @@ class Operator:
 
     #: One a differentiable input; None until the operation ran.
     edges: tuple[Edge, ...] | None = None
-    #: What the gradient needs: tensor, version, tensor, version, ...
-    saved: tuple[Any, ...] = ()
+    #: What the gradient needs.
+    saved: tuple[_core.Saved | None, ...] = ()
     #: Shape, device and dtype of each output where there are several.
     metas: tuple[Any, ...] | None = None
     #: Outputs that the user wants the gradients of, by their index.
@@ -115,7 +115,7 @@ class Operator:
         """The gradient of each input, of those of the outputs, checked; None where none is."""
         for held, version in self._versions:
             if held.version != version:
-                raise stale(self, held, version)
+                raise stale(self, held.shape)
         with no_grad():
             made = self._back_on_host(dys) if self.host else self.backward(*(dy.data for dy in dys))
         made = _tuple(made)
@@ -205,10 +205,7 @@ class Rule(Operator):
 
     def save(self, *tensors: Tensor | None) -> None:
         """Keeps views of these tensors, and notes the versions of their memory."""
-        saved: list[Any] = []
-        for t in tensors:
-            saved += (None, 0) if t is None else (t.alias(), t.version)
-        self.saved = tuple(saved)
+        self.saved = tuple([None if t is None else t.saved() for t in tensors])
 
     def load(self, i: int) -> Tensor:
         """Saved tensor `i`.
@@ -216,17 +213,17 @@ class Rule(Operator):
         Raises:
             GraphError: its memory was written since.
         """
-        handle, version = self.saved[2 * i], self.saved[2 * i + 1]
-        if handle.version != version:
-            raise stale(self, handle, version)
-        return handle
+        tensor = self.saved[i].load()
+        if tensor is None:
+            raise stale(self, self.saved[i].shape)
+        return tensor
 
 
-def stale(node: Operator, handle: Handle, version: int) -> GraphError:
+def stale(node: Operator, shape: tuple[int, ...]) -> GraphError:
     """The error for a saved tensor that was written since."""
     return GraphError(
-        f"{node.name}: a tensor of shape {handle.shape} that it needs for its gradient was "
-        f"changed in place after it was used (version {version}, now {handle.version})"
+        f"{node.name}: a tensor of shape {shape} that it needs for its gradient was changed in "
+        "place after it was used"
     )
 
 

@@ -99,8 +99,7 @@ def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
                 creator = x._creator
                 node.edges = (x if creator is None else creator,)
                 if saves is not None:
-                    kept = x if saves == "x" else y
-                    node.saved = (kept.alias(), kept.version)
+                    node.saved = ((x if saves == "x" else y).saved(),)
                 y._creator = node
             else:
                 y.requires_grad = False

@@ -1,0 +1,54 @@
+//! What the tape keeps of a tensor for the way back.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::tensor::{self, Handle};
+use crate::view::View;
+
+/// A view, and the version that its memory had when it was kept. Cheaper than a tensor, and no
+/// part of any reference cycle.
+#[pyclass(module = "singa_rs._core", frozen)]
+pub(super) struct Saved {
+    view: View,
+    version: u64,
+}
+
+#[pymethods]
+impl Saved {
+    /// The tensor as it was; None where its memory was written since.
+    fn load<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Handle>>> {
+        if self.view.block.version() != self.version {
+            return Ok(None);
+        }
+        tensor::make(py, self.view.clone()).map(Some)
+    }
+
+    /// Extents, a tuple.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.view.meta.shape.iter())
+    }
+
+    /// As `Handle.block_id`.
+    #[getter]
+    fn block_id(&self) -> usize {
+        Arc::as_ptr(&self.view.block).addr()
+    }
+}
+
+#[pymethods]
+impl Handle {
+    /// Keeps the view and the version of its memory.
+    fn saved(&self) -> PyResult<Saved> {
+        let view = self.view()?;
+        let version = view.block.version();
+        Ok(Saved { view, version })
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Saved>()
+}
