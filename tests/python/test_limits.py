@@ -43,8 +43,12 @@ def test_memory_beyond_the_machine(size):
 
 @pytest.mark.skipif(available() == 0, reason="the machine does not tell its free memory")
 def test_memory_just_above_what_is_free():
-    """Refused before it is taken: touching it would have the process killed."""
-    size = available() + (64 << 20)
+    """Refused before it is taken: touching it would have the process killed.
+
+    The margin is what other processes may give back meanwhile: with less of one, a block that
+    fits after all would take all of the machine's memory from them.
+    """
+    size = available() + 2 * GIB
     with pytest.raises(_core.OutOfMemoryError) as caught:
         _core.Op("fill", value=1, shape=(size,), dtype="uint8")()
     for word in ("fill", "requested", "available"):
@@ -98,7 +102,7 @@ def test_memory_is_accounted_for():
 def test_a_block_over_four_gibibytes():
     if available() < 8 * GIB:
         pytest.skip(f"needs 8 GiB of free memory, there are {available() / GIB:.1f}")
-    size = 5 * GIB
+    size = 4 * GIB + GIB // 4
     x = _core.Handle((size,), CPU, "uint8")
     x.view_slice([(size - 3, 3, 1)]).copy_from_numpy(np.array([1, 2, 3], np.uint8))
     x.view_slice([(0, 1, 1)]).copy_from_numpy(np.array([7], np.uint8))
@@ -108,13 +112,10 @@ def test_a_block_over_four_gibibytes():
     assert total(x).item() == 13
     highest = _core.Op("reduce", f="argmax", axes=(), keepdims=False)
     assert highest(x.view_slice([(1, size - 1, 1)])).item() == size - 2
-    rows = x.view_reshape((5, GIB))
-    sums = _core.Op("reduce", f="max", axes=(1,), keepdims=False)(rows).to_numpy()
-    assert sums.tolist() == [7, 0, 0, 0, 3]
     _core.Op("binary_scalar", f="add", scalar=1, reverse=False).into([x], [x])
     assert x.view_slice([(size - 2, 2, 1)]).to_numpy().tolist() == [3, 4]
     assert x.view_slice([((1 << 32) - 1, 2, 1)]).to_numpy().tolist() == [1, 1]
-    del x, rows
+    del x
     CPU.trim()
 
 
