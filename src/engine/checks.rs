@@ -1,9 +1,8 @@
 //! Which tensors an operation may write, and whether it may write them where they are.
 
-use super::kernels::Prepared;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::ops::{Family, Meta, View};
+use crate::ops::{Family, Meta, Prepared, View};
 use crate::view;
 
 /// Checks that all tensors are on one device.

@@ -4,10 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use smallvec::{SmallVec, smallvec};
 
-use super::kernels::Prepared;
 use super::{Engine, Inputs, Outputs, Stream, Turn, checks};
 use crate::error::{Error, Result};
-use crate::ops::{Kind, Meta, View, copy, random};
+use crate::ops::{Kind, Meta, Prepared, View, copy, random};
 
 impl Engine {
     /// Runs an operation into new tensors; inputs that it updates are not among them.

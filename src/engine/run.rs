@@ -4,10 +4,9 @@
 use smallvec::SmallVec;
 
 use super::Engine;
-use super::kernels::Prepared;
 use crate::device::Account;
 use crate::error::Result;
-use crate::ops::{Io, View};
+use crate::ops::{Io, Prepared, View};
 
 /// Addresses of the first elements.
 type Addresses<T> = SmallVec<[T; 8]>;

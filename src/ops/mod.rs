@@ -6,6 +6,7 @@ pub mod cpu;
 pub mod elementwise;
 pub mod geometry;
 pub mod kernel;
+pub mod prepared;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::error::{Error, Result};
 pub use crate::view::{Meta, Metas, View};
 pub use attr::{Real, Scalar};
 pub use kernel::{Io, Kernel, Width, kernel};
+pub use prepared::Prepared;
 
 /// What an operation does besides writing its outputs from its inputs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

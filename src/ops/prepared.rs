@@ -1,0 +1,144 @@
+//! An operation on tensors of certain metas, ready to run.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use super::{Effects, Kernel, Kind, Meta, View, Width};
+use crate::error::{Error, Result};
+use crate::view;
+
+/// An operation that moves fewer bytes than this, and computes a few numbers a byte, is short.
+const SHORT_BYTES: u64 = 256 << 10;
+
+/// The metas of an operation's outputs, shared with the tensors that it makes.
+type OutputMetas = SmallVec<[Arc<Meta>; 2]>;
+
+/// What is computed, of which metas, by which kernel. Immutable, and shared by equal operations.
+pub struct Prepared {
+    /// What is done.
+    pub kind: Kind,
+    /// The inputs.
+    pub inputs: SmallVec<[Arc<Meta>; 4]>,
+    /// The outputs, as they are inferred or, where those were given, as they really are.
+    pub outputs: OutputMetas,
+    are_given: bool,
+    threads: usize,
+    /// What it does besides writing its outputs.
+    pub effects: Effects,
+    /// What computes the outputs.
+    pub kernel: Arc<dyn Kernel>,
+    /// Whether to wait for another thread would take longer than to run it.
+    pub is_short: bool,
+}
+
+impl Prepared {
+    /// Infers and checks an operation, and prepares its kernel. Outputs may be given where they
+    /// have other strides than those inferred.
+    ///
+    /// # Errors
+    /// What the family says of the inputs.
+    pub fn new(
+        kind: &Kind,
+        inputs: &[View],
+        given: Option<&[View]>,
+        threads: usize,
+    ) -> Result<Self> {
+        let ins = metas(inputs).map(|m| &**m).collect::<SmallVec<[&Meta; 4]>>();
+        let outputs = match given {
+            Some(views) => metas(views).cloned().collect(),
+            None => infer(kind, inputs, &ins)?,
+        };
+        let (kernel, is_short) = kernel(kind, &ins, &outputs, threads)?;
+        Ok(Prepared {
+            kind: kind.clone(),
+            inputs: metas(inputs).cloned().collect(),
+            outputs,
+            are_given: given.is_some(),
+            threads,
+            effects: kind.family().effects(),
+            kernel,
+            is_short,
+        })
+    }
+
+    /// Whether it is what [`Prepared::new`] would make.
+    pub fn fits(
+        &self,
+        kind: &Kind,
+        inputs: &[View],
+        given: Option<&[View]>,
+        threads: usize,
+    ) -> bool {
+        self.threads == threads
+            && self.are_given == given.is_some()
+            && self.kind == *kind
+            && are(&self.inputs, inputs)
+            && given.is_none_or(|outputs| are(&self.outputs, outputs))
+    }
+
+    /// The input that output `o` is one memory with.
+    pub fn state_of(&self, o: usize) -> Option<usize> {
+        self.effects.state.iter().find(|pair| pair.1 == o).map(|pair| pair.0)
+    }
+
+    /// The operation's name.
+    pub fn name(&self) -> &'static str {
+        self.kind.family().name()
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}: {:?} -> {:?}", self.kind, self.inputs, self.outputs)
+    }
+}
+
+/// A number that is the same for equal arguments of [`Prepared::new`].
+pub fn hash(kind: &Kind, inputs: &[View], given: Option<&[View]>, threads: usize) -> u64 {
+    let mut hasher = FxHasher::default();
+    (kind, threads).hash(&mut hasher);
+    metas(inputs).chain(metas(given.unwrap_or_default())).for_each(|m| m.hash(&mut hasher));
+    hasher.finish()
+}
+
+fn metas(views: &[View]) -> impl Iterator<Item = &Arc<Meta>> {
+    views.iter().map(|v| &v.meta)
+}
+
+fn are(metas: &[Arc<Meta>], views: &[View]) -> bool {
+    metas.len() == views.len() && metas.iter().zip(views).all(|(m, v)| *m == v.meta)
+}
+
+/// What the family infers, but for state, which stays as it is.
+fn infer(kind: &Kind, inputs: &[View], metas: &[&Meta]) -> Result<OutputMetas> {
+    let name = kind.family().name();
+    let mut outputs = OutputMetas::new();
+    for meta in kind.family().infer(metas)? {
+        meta.shape.checked_numel(name)?;
+        outputs.push(Arc::new(meta));
+    }
+    for &(i, o) in kind.family().effects().state {
+        let got = || format!("an expanded input {i}");
+        let want = "each element in a place of its own, since it is updated";
+        crate::ensure!(!view::repeats(metas[i]), Error::value(name, got(), want));
+        outputs[o] = inputs[i].meta.clone();
+    }
+    Ok(outputs)
+}
+
+/// The kernel, and whether it is short.
+fn kernel(
+    kind: &Kind,
+    inputs: &[&Meta],
+    outputs: &[Arc<Meta>],
+    threads: usize,
+) -> Result<(Arc<dyn Kernel>, bool)> {
+    let io: SmallVec<[&Meta; 8]> =
+        inputs.iter().copied().chain(outputs.iter().map(|m| &**m)).collect();
+    let cost = kind.family().cost(&io);
+    let is_short = cost.bytes.max(cost.flops / 4) < SHORT_BYTES;
+    Ok((kind.family().cpu(&io, Width::of(cost, threads))?, is_short))
+}
