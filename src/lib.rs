@@ -2,13 +2,14 @@
 //!
 //! A model is written imperatively; each operation is data ([`ops::Op`]) that the
 //! [`engine`] prepares and runs. Rooms, in the order in which they may know each other:
-//! `error, dtype, shape` → `device` → `block, view` → `ops` → `engine` → `python`.
+//! `error, dtype, shape` → `device` → `block, view` → `ops` → `graph` → `engine` → `python`.
 
 pub mod block;
 pub mod device;
 pub mod dtype;
 pub mod engine;
 pub mod error;
+pub mod graph;
 pub mod ops;
 #[cfg(feature = "python")]
 mod python;

@@ -36,9 +36,7 @@ impl View {
 
     /// The bytes of the block that the view may touch.
     pub fn byte_range(&self) -> Range<usize> {
-        let (span, size) = (self.meta.span(), self.meta.dtype.size());
-        let at = |place: isize| (self.offset as isize + place) as usize * size;
-        at(span.start)..at(span.end)
+        self.meta.byte_range(self.offset)
     }
 
     /// Whether the two may touch the same bytes.

@@ -87,6 +87,14 @@ impl Meta {
                 .is_some_and(|total| total < limit)
     }
 
+    /// The bytes from the lowest to the highest that a view may touch whose first element is
+    /// element `offset` of its block.
+    pub fn byte_range(&self, offset: usize) -> Range<usize> {
+        let (span, size) = (self.span(), self.dtype.size());
+        let at = |place: isize| (offset as isize + place) as usize * size;
+        at(span.start)..at(span.end)
+    }
+
     /// Lowest and one past the highest element, counted from the first one's place.
     pub fn span(&self) -> Range<isize> {
         if self.numel() == 0 {

@@ -1,0 +1,108 @@
+//! A queue of operations that refer to their blocks by number.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::block::Block;
+use crate::ops::{Meta, Prepared, View};
+
+/// A view of a block that is known by its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The block's number.
+    pub block: u32,
+    /// The first element's place, in elements.
+    pub offset: usize,
+    /// What lies there.
+    pub meta: Arc<Meta>,
+}
+
+impl Place {
+    /// The bytes of the block from the lowest to the highest that belong to the view.
+    pub fn byte_range(&self) -> Range<usize> {
+        self.meta.byte_range(self.offset)
+    }
+}
+
+/// An operation in a queue. Its places stand in the queue: inputs first, then outputs.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What is done.
+    pub op: Arc<Prepared>,
+    /// Where the user's program asked for it: the number that the recorder gave the line.
+    pub origin: u32,
+    first: u32,
+    inputs: u16,
+    outputs: u16,
+}
+
+/// Operations in the order in which they were submitted, and the blocks that they name.
+#[derive(Default, Debug)]
+pub struct Queue {
+    nodes: Vec<Node>,
+    places: Vec<Place>,
+    blocks: Vec<Arc<Block>>,
+    numbers: FxHashMap<usize, u32>,
+}
+
+impl Queue {
+    /// The operations.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The blocks, by number.
+    pub fn blocks(&self) -> &[Arc<Block>] {
+        &self.blocks
+    }
+
+    /// What a node reads.
+    pub fn inputs(&self, node: &Node) -> &[Place] {
+        &self.places[node.first as usize..][..node.inputs as usize]
+    }
+
+    /// What a node writes; an output that is state is the very place of its input.
+    pub fn outputs(&self, node: &Node) -> &[Place] {
+        &self.places[node.first as usize + node.inputs as usize..][..node.outputs as usize]
+    }
+
+    /// Appends an operation. `outputs` are those that are not state, in order.
+    pub fn push(&mut self, op: Arc<Prepared>, inputs: &[View], outputs: &[View], origin: u32) {
+        let first = self.places.len() as u32;
+        for view in inputs {
+            let place = self.place(view);
+            self.places.push(place);
+        }
+        let mut fresh = outputs.iter();
+        for o in 0..op.outputs.len() {
+            let place = match op.state_of(o) {
+                Some(i) => self.places[first as usize + i].clone(),
+                None => self.place(fresh.next().expect("one view an output")),
+            };
+            self.places.push(place);
+        }
+        let (inputs, outputs) = (inputs.len() as u16, op.outputs.len() as u16);
+        self.nodes.push(Node { op, origin, first, inputs, outputs });
+    }
+
+    /// The view with its block's number, which is new where the block is.
+    pub fn place(&mut self, view: &View) -> Place {
+        let block = self.number(&view.block);
+        Place { block, offset: view.offset, meta: view.meta.clone() }
+    }
+
+    /// The block's number, which is new where the block is.
+    pub fn number(&mut self, block: &Arc<Block>) -> u32 {
+        *self.numbers.entry(Arc::as_ptr(block).addr()).or_insert_with(|| {
+            self.blocks.push(block.clone());
+            self.blocks.len() as u32 - 1
+        })
+    }
+
+    /// The block's number, if the queue names it.
+    pub fn find(&self, block: &Arc<Block>) -> Option<u32> {
+        self.numbers.get(&Arc::as_ptr(block).addr()).copied()
+    }
+}
