@@ -1,6 +1,158 @@
 //! What is done with many operations: a queue of them, its analysis, its plan, its replay.
 //! Nothing here knows a particular operation; blocks are known by number.
 
+pub mod access;
+pub mod csr;
+pub mod hazard;
+mod layout;
+pub mod liveness;
+pub mod plan;
 pub mod queue;
+pub mod run;
+pub mod share;
+#[cfg(test)]
+pub(crate) mod testing;
 
+use crate::error::{Error, Result};
+pub use csr::{Csr, Edges};
+use layout::{Layout, OUTSIDE};
+pub use liveness::Lifetime;
 pub use queue::{Node, Place, Queue};
+pub use run::{Bound, Stopped};
+use share::Blocks;
+
+/// What a block is to a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Handed in, another one each run.
+    Argument,
+    /// It was there before and is used by the recording: a parameter, a state, a constant.
+    Captured,
+    /// Made in the recording, and still held by somebody or returned; lies outside of the arena.
+    Slot,
+    /// Made in the recording, and needed by nobody afterwards; lies in the arena.
+    Temporary,
+}
+
+/// Operations in their order, analysed and planned. It holds no memory.
+#[derive(Debug)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    places: Vec<Place>,
+    roles: Vec<Role>,
+    bytes: Vec<usize>,
+    lifetimes: Vec<Lifetime>,
+    written: Vec<bool>,
+    edges: Edges,
+    cycles: Vec<u32>,
+    layout: Layout,
+}
+
+impl Graph {
+    /// Analyses and plans a queue; `roles` are those of its blocks. Lets go of all blocks.
+    ///
+    /// # Errors
+    /// [`Error::Graph`] where there is not one role a block.
+    pub fn new(queue: Queue, roles: Vec<Role>) -> Result<Graph> {
+        let (nodes, places, bytes) = queue.into_parts();
+        let message = || format!("got {} roles for {} blocks", roles.len(), bytes.len());
+        crate::ensure!(
+            roles.len() == bytes.len(),
+            Error::Graph { op: "graph".into(), message: message() }
+        );
+        let accesses = access::accesses(&nodes, &places, bytes.len());
+        let hazards = hazard::hazards(&accesses, bytes.len() + 1);
+        let lifetimes = liveness::lifetimes(&nodes, &places, bytes.len());
+        let mut written = vec![false; bytes.len() + 1];
+        let writes = accesses.items().iter().filter(|access| access.is_write);
+        writes.for_each(|access| written[access.resource as usize] = true);
+        let blocks = Blocks {
+            nodes: &nodes,
+            places: &places,
+            roles: &roles,
+            bytes: &bytes,
+            lifetimes: &lifetimes,
+        };
+        let layout = Layout::new(&blocks);
+        let (edges, cycles) = (hazards.edges, hazards.cycles);
+        let graph =
+            Graph { nodes, places, roles, bytes, lifetimes, written, edges, cycles, layout };
+        Ok(graph)
+    }
+}
+
+impl Graph {
+    /// The operations, in recorded order.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// What a node reads.
+    pub fn inputs(&self, node: &Node) -> &[Place] {
+        node.inputs(&self.places)
+    }
+
+    /// What a node writes; an output that is state is the very place of its input.
+    pub fn outputs(&self, node: &Node) -> &[Place] {
+        node.outputs(&self.places)
+    }
+
+    /// What each block is, by number.
+    pub fn roles(&self) -> &[Role] {
+        &self.roles
+    }
+
+    /// The size of a block in bytes.
+    pub fn block_bytes(&self, block: u32) -> usize {
+        self.bytes[block as usize]
+    }
+
+    /// The first and the last node that name a block.
+    pub fn lifetime(&self, block: u32) -> Option<Lifetime> {
+        Some(self.lifetimes[block as usize]).filter(|life| !life.is_never())
+    }
+
+    /// Bytes of the arena.
+    pub fn arena_bytes(&self) -> usize {
+        self.layout.height
+    }
+
+    /// What no plan for this order of the nodes can do without: [`Graph::peak_bytes`].
+    pub fn lower_bound_bytes(&self) -> usize {
+        self.layout.bound
+    }
+
+    /// The most bytes of temporary blocks and scratch that live at once, each rounded up to 64,
+    /// those that share memory in place counted once.
+    pub fn peak_bytes(&self) -> usize {
+        self.layout.bound
+    }
+
+    /// Where a temporary block lies in the arena.
+    pub fn offset(&self, block: u32) -> Option<usize> {
+        Some(self.layout.offsets[block as usize]).filter(|&offset| offset != OUTSIDE)
+    }
+
+    /// Where the work space of a node lies in the arena, if it needs some.
+    pub fn scratch_offset(&self, node: usize) -> Option<usize> {
+        let scratch = &self.layout.scratch;
+        let found = scratch.binary_search_by_key(&(node as u32), |&(n, _)| n).ok()?;
+        Some(scratch[found].1)
+    }
+
+    /// Whether some node writes the block.
+    pub fn is_written(&self, block: u32) -> bool {
+        self.written[block as usize]
+    }
+
+    /// The blocks of which bytes are read first and written later, such as parameters: through
+    /// them a run depends on the one before.
+    pub fn cycles(&self) -> &[u32] {
+        &self.cycles
+    }
+
+    /// The nodes that must run before each node.
+    pub fn edges(&self) -> &Edges {
+        &self.edges
+    }
+}

@@ -38,6 +38,18 @@ pub struct Node {
     outputs: u16,
 }
 
+impl Node {
+    /// What it reads, of all places.
+    pub(super) fn inputs<'a>(&self, places: &'a [Place]) -> &'a [Place] {
+        &places[self.first as usize..][..self.inputs as usize]
+    }
+
+    /// What it writes, of all places.
+    pub(super) fn outputs<'a>(&self, places: &'a [Place]) -> &'a [Place] {
+        &places[self.first as usize + self.inputs as usize..][..self.outputs as usize]
+    }
+}
+
 /// Operations in the order in which they were submitted, and the blocks that they name.
 #[derive(Default, Debug)]
 pub struct Queue {
@@ -60,12 +72,12 @@ impl Queue {
 
     /// What a node reads.
     pub fn inputs(&self, node: &Node) -> &[Place] {
-        &self.places[node.first as usize..][..node.inputs as usize]
+        node.inputs(&self.places)
     }
 
     /// What a node writes; an output that is state is the very place of its input.
     pub fn outputs(&self, node: &Node) -> &[Place] {
-        &self.places[node.first as usize + node.inputs as usize..][..node.outputs as usize]
+        node.outputs(&self.places)
     }
 
     /// Appends an operation. `outputs` are those that are not state, in order.
@@ -104,5 +116,11 @@ impl Queue {
     /// The block's number, if the queue names it.
     pub fn find(&self, block: &Arc<Block>) -> Option<u32> {
         self.numbers.get(&Arc::as_ptr(block).addr()).copied()
+    }
+
+    /// The operations, their places and the sizes of the blocks, which it lets go of.
+    pub(super) fn into_parts(self) -> (Vec<Node>, Vec<Place>, Vec<usize>) {
+        let bytes = self.blocks.iter().map(|block| block.bytes()).collect();
+        (self.nodes, self.places, bytes)
     }
 }

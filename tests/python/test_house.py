@@ -22,12 +22,14 @@ ROOMS = [
     {"device"},
     {"block", "view"},
     {"ops"},
+    {"graph"},
     {"engine"},
     {"python"},
 ]
 PLACE = {room: place for place, rooms in enumerate(ROOMS) for room in rooms}
 ENGINE = ("engine/run.rs", "engine/rng.rs", "engine/tests/")
-UNSAFE = ("device/", "block.rs", "ops/", *ENGINE, "python/")
+GRAPH = ("graph/run.rs", "graph/run/")
+UNSAFE = ("device/", "block.rs", "ops/", *GRAPH, *ENGINE, "python/")
 LINES = 400
 
 

@@ -1,0 +1,51 @@
+//! What each operation reads and writes: byte ranges of resources.
+
+use std::ops::Range;
+
+use super::csr::Csr;
+use super::queue::{Node, Place};
+
+/// A range of bytes of a resource that an operation reads or writes. Resources are the blocks, by
+/// number, and after them the host, whose operations stay in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The resource's number.
+    pub resource: u32,
+    /// Whether it is written; else it is read.
+    pub is_write: bool,
+    /// The first byte.
+    pub start: usize,
+    /// One past the last byte; never the first.
+    pub end: usize,
+}
+
+impl Access {
+    /// A read.
+    pub fn read(resource: u32, range: Range<usize>) -> Self {
+        Access { resource, is_write: false, start: range.start, end: range.end }
+    }
+
+    /// A write.
+    pub fn write(resource: u32, range: Range<usize>) -> Self {
+        Access { is_write: true, ..Access::read(resource, range) }
+    }
+}
+
+/// The accesses of each node: reads, then writes. `blocks` says how many blocks there are.
+pub fn accesses(nodes: &[Node], places: &[Place], blocks: usize) -> Csr<Access> {
+    let mut found = Csr::with_capacity(nodes.len(), places.len());
+    let some = |place: &&Place| !place.byte_range().is_empty();
+    for node in nodes {
+        for place in node.inputs(places).iter().filter(some) {
+            found.push(Access::read(place.block, place.byte_range()));
+        }
+        for place in node.outputs(places).iter().filter(some) {
+            found.push(Access::write(place.block, place.byte_range()));
+        }
+        if node.op.effects.host {
+            found.push(Access::write(blocks as u32, 0..1));
+        }
+        found.end_row();
+    }
+    found
+}

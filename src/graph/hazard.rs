@@ -1,0 +1,144 @@
+//! Dependencies as hazards on memory: for each range of bytes the last writer and the readers
+//! since. That yields read-after-write, write-after-read and write-after-write edges.
+
+mod segments;
+
+use rustc_hash::FxHashMap;
+
+use super::access::Access;
+use super::csr::{Csr, Edges};
+use segments::Segments;
+
+/// No node, no cell.
+const NONE: u32 = u32::MAX;
+/// Stands for the writer of a resource that is accessed in ranges that differ.
+const SPLIT: u32 = u32::MAX - 1;
+
+/// What the accesses of all nodes imply.
+#[derive(Debug)]
+pub struct Hazards {
+    /// The nodes that must run before each node. An edge that two others imply may be left out.
+    pub edges: Edges,
+    /// The resources of which bytes are read first and written later, in ascending order: through
+    /// the next run of the same nodes they depend on themselves.
+    pub cycles: Vec<u32>,
+}
+
+/// The hazards of nodes that run in this order; `resources` is one more than the largest number.
+pub fn hazards(accesses: &Csr<Access>, resources: usize) -> Hazards {
+    let mut tracker = Tracker::new(accesses, resources);
+    let mut edges = Csr::with_capacity(accesses.rows(), accesses.items().len());
+    for (node, row) in accesses.iter().enumerate() {
+        row.iter().for_each(|access| tracker.access(node as u32, access));
+        tracker.found.sort_unstable();
+        tracker.found.dedup();
+        tracker.found.drain(..).for_each(|earlier| edges.push(earlier));
+        edges.end_row();
+    }
+    edges.shrink();
+    tracker.cycles.sort_unstable();
+    tracker.cycles.dedup();
+    Hazards { edges, cycles: tracker.cycles }
+}
+
+/// Who touched a range last. The readers are a list in [`Readers`]; ranges that were one share it.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    writer: u32,
+    readers: u32,
+}
+
+const UNTOUCHED: Last = Last { writer: NONE, readers: NONE };
+
+struct Tracker {
+    whole: Vec<Last>,
+    /// Of the resources whose writer in `whole` is [`SPLIT`].
+    split: FxHashMap<u32, Segments>,
+    readers: Readers,
+    found: Vec<u32>,
+    cycles: Vec<u32>,
+}
+
+impl Tracker {
+    fn new(accesses: &Csr<Access>, resources: usize) -> Self {
+        let mut whole = vec![UNTOUCHED; resources];
+        let split = split(accesses, &mut whole);
+        let (readers, found, cycles) = (Readers::default(), Vec::new(), Vec::new());
+        Tracker { whole, split, readers, found, cycles }
+    }
+
+    fn access(&mut self, node: u32, access: &Access) {
+        let Tracker { whole, split, readers, found, cycles } = self;
+        let mut touch = |last: &mut Last| {
+            if !access.is_write {
+                read(last, node, readers, found);
+            } else if write(last, node, readers, found) {
+                cycles.push(access.resource);
+            }
+        };
+        let last = &mut whole[access.resource as usize];
+        match last.writer {
+            SPLIT => split.entry(access.resource).or_default().touch(access, touch),
+            _ => touch(last),
+        }
+    }
+}
+
+/// Marks the resources that are accessed in ranges that differ.
+fn split(accesses: &Csr<Access>, whole: &mut [Last]) -> FxHashMap<u32, Segments> {
+    let mut ranges = vec![0..0; whole.len()];
+    let mut split = FxHashMap::default();
+    for access in accesses.items() {
+        let (known, range) = (&mut ranges[access.resource as usize], access.start..access.end);
+        if known.end == 0 {
+            *known = range;
+        } else if *known != range {
+            whole[access.resource as usize].writer = SPLIT;
+            split.insert(access.resource, Segments::default());
+        }
+    }
+    split
+}
+
+fn read(last: &mut Last, node: u32, readers: &mut Readers, found: &mut Vec<u32>) {
+    if last.writer != NONE {
+        found.push(last.writer);
+    }
+    last.readers = readers.with(last.readers, node);
+}
+
+/// Says whether what is written was read before anything had written it.
+fn write(last: &mut Last, node: u32, readers: &Readers, found: &mut Vec<u32>) -> bool {
+    let is_cycle = last.writer == NONE && last.readers != NONE;
+    if last.readers != NONE {
+        // Each of them comes after the last writer, so there is no need of an edge from that.
+        found.extend(readers.list(last.readers).filter(|&reader| reader != node));
+    } else if last.writer != NONE && last.writer != node {
+        found.push(last.writer);
+    }
+    *last = Last { writer: node, readers: NONE };
+    is_cycle
+}
+
+/// Lists of readers that may share their tails: (node, next cell).
+#[derive(Default)]
+struct Readers(Vec<(u32, u32)>);
+
+impl Readers {
+    /// The list with one more node in front.
+    fn with(&mut self, list: u32, node: u32) -> u32 {
+        if self.list(list).next() == Some(node) {
+            return list;
+        }
+        self.0.push((node, list));
+        self.0.len() as u32 - 1
+    }
+
+    fn list(&self, list: u32) -> impl Iterator<Item = u32> {
+        let cell = |at: u32| self.0.get(at as usize).copied();
+        std::iter::successors(cell(list), move |&(_, next)| cell(next)).map(|(node, _)| node)
+    }
+}
+
+#[cfg(test)]
+mod tests;

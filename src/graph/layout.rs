@@ -1,0 +1,64 @@
+//! Where temporary blocks and scratch lie in the arena.
+
+use super::liveness::Lifetime;
+use super::share::{self, Blocks};
+use super::{Role, plan};
+use crate::device::ALIGNMENT;
+
+/// Stands for the offset of what does not lie in the arena.
+pub(super) const OUTSIDE: usize = usize::MAX;
+
+/// Offsets in the arena.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    /// By block.
+    pub(super) offsets: Vec<usize>,
+    /// (node, offset), in ascending order.
+    pub(super) scratch: Vec<(u32, usize)>,
+    /// Bytes of the arena.
+    pub(super) height: usize,
+    /// The most bytes that live at once.
+    pub(super) bound: usize,
+}
+
+impl Layout {
+    /// Shares in place, and plans the arena.
+    pub(super) fn new(blocks: &Blocks) -> Layout {
+        let owners = share::owners(blocks);
+        let (mut lifetimes, mut sizes) = buffers(blocks, &owners);
+        let scratch = scratch(blocks);
+        lifetimes.extend(scratch.iter().map(|&(n, _)| Lifetime { first: n, last: n }));
+        sizes.extend(scratch.iter().map(|&(_, bytes)| bytes));
+        let plan = plan::plan(&lifetimes, &sizes, ALIGNMENT);
+        let is_inside = |block: usize| {
+            blocks.roles[block] == Role::Temporary && !blocks.lifetimes[block].is_never()
+        };
+        let offset = |(block, &owner): (usize, &u32)| {
+            if is_inside(block) { plan.offsets[owner as usize] } else { OUTSIDE }
+        };
+        let offsets = owners.iter().enumerate().map(offset).collect();
+        let places = plan.offsets[owners.len()..].iter();
+        let scratch = scratch.iter().zip(places).map(|(&(n, _), &offset)| (n, offset)).collect();
+        Layout { offsets, scratch, height: plan.height, bound: plan.bound }
+    }
+}
+
+/// The lifetimes and sizes of what owns memory in the arena, by block; no lifetime for others.
+fn buffers(blocks: &Blocks, owners: &[u32]) -> (Vec<Lifetime>, Vec<usize>) {
+    let mut lifetimes = vec![Lifetime::NEVER; owners.len()];
+    let mut sizes = vec![0; owners.len()];
+    let is_temporary = |block: &usize| blocks.roles[*block] == Role::Temporary;
+    for block in (0..owners.len()).filter(is_temporary) {
+        let (life, owner) = (blocks.lifetimes[block], owners[block] as usize);
+        lifetimes[owner].first = lifetimes[owner].first.min(life.first);
+        lifetimes[owner].last = lifetimes[owner].last.max(life.last);
+        sizes[owner] = blocks.bytes[block];
+    }
+    (lifetimes, sizes)
+}
+
+/// The nodes that need scratch, and how many bytes.
+fn scratch(blocks: &Blocks) -> Vec<(u32, usize)> {
+    let sizes = blocks.nodes.iter().map(|node| node.op.kernel.scratch());
+    (0u32..).zip(sizes).filter(|&(_, bytes)| bytes > 0).collect()
+}

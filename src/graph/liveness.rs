@@ -1,0 +1,63 @@
+//! From which operation to which a block holds something.
+
+use super::queue::{Node, Place};
+
+/// The first and the last node that need a piece of memory, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// The first node.
+    pub first: u32,
+    /// The last node.
+    pub last: u32,
+}
+
+impl Lifetime {
+    /// Of what no node needs.
+    pub const NEVER: Lifetime = Lifetime { first: u32::MAX, last: 0 };
+
+    /// Whether no node needs it.
+    pub fn is_never(&self) -> bool {
+        self.first > self.last
+    }
+
+    /// How many nodes it lasts.
+    pub fn nodes(&self) -> usize {
+        if self.is_never() { 0 } else { (self.last - self.first) as usize + 1 }
+    }
+
+    /// Whether some node lies in both.
+    pub fn meets(&self, other: &Lifetime) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// The lifetime of each block.
+pub fn lifetimes(nodes: &[Node], places: &[Place], blocks: usize) -> Vec<Lifetime> {
+    let mut found = vec![Lifetime::NEVER; blocks];
+    for (n, node) in nodes.iter().enumerate() {
+        for place in node.inputs(places).iter().chain(node.outputs(places)) {
+            let life = &mut found[place.block as usize];
+            life.first = life.first.min(n as u32);
+            life.last = n as u32;
+        }
+    }
+    found
+}
+
+/// The most bytes that live at once, each piece rounded up to `alignment`. Run in this order, the
+/// nodes cannot do with less memory.
+pub fn bound(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> usize {
+    let needed = || lifetimes.iter().zip(sizes).filter(|(life, _)| !life.is_never());
+    let end = needed().map(|(life, _)| life.last as usize + 1).max().unwrap_or(0);
+    let mut change = vec![0isize; end + 1];
+    for (life, size) in needed() {
+        let size = size.next_multiple_of(alignment) as isize;
+        change[life.first as usize] += size;
+        change[life.last as usize + 1] -= size;
+    }
+    let live = change.iter().scan(0, |live, change| {
+        *live += change;
+        Some(*live)
+    });
+    live.max().unwrap_or(0) as usize
+}

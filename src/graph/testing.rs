@@ -1,0 +1,70 @@
+//! Builds small graphs for tests.
+
+use std::sync::Arc;
+
+use super::{Graph, Queue, Role};
+use crate::device::cpu;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::binary::{Binary, BinaryFn};
+use crate::ops::unary::{Unary, UnaryFn};
+use crate::ops::{Kind, Meta, Prepared, View};
+
+/// A queue, and the roles of its blocks.
+#[derive(Default)]
+pub struct Recorder {
+    pub queue: Queue,
+    pub roles: Vec<Role>,
+}
+
+impl Recorder {
+    /// A float32 vector in a block of its own.
+    pub fn tensor(&mut self, role: Role, elements: usize) -> View {
+        let view = View::new(cpu::device(), Meta::new(DType::Float32, [elements]));
+        self.number(&view, role);
+        view
+    }
+
+    /// The number of a view's block, which has this role if it is new.
+    pub fn number(&mut self, view: &View, role: Role) -> u32 {
+        let number = self.queue.number(&view.block);
+        if number as usize == self.roles.len() {
+            self.roles.push(role);
+        }
+        number
+    }
+
+    /// Appends an operation; `outputs` are those that are not state.
+    pub fn push(&mut self, kind: impl Into<Kind>, inputs: &[View], outputs: &[View]) {
+        let kind = kind.into();
+        let op = match kind.family().effects().state.is_empty() {
+            true => Prepared::new(&kind, inputs, Some(outputs), 1),
+            false => Prepared::new(&kind, inputs, None, 1),
+        };
+        self.push_prepared(Arc::new(op.unwrap()), inputs, outputs);
+    }
+
+    /// Appends a prepared operation.
+    pub fn push_prepared(&mut self, op: Arc<Prepared>, inputs: &[View], outputs: &[View]) {
+        for view in inputs.iter().chain(outputs) {
+            self.number(view, Role::Temporary);
+        }
+        let origin = self.queue.nodes().len() as u32;
+        self.queue.push(op, inputs, outputs, origin);
+    }
+
+    /// `to = -from`.
+    pub fn negate(&mut self, from: &View, to: &View) {
+        self.push(Unary { f: UnaryFn::Neg }, std::slice::from_ref(from), std::slice::from_ref(to));
+    }
+
+    /// `to = a + b`.
+    pub fn add(&mut self, a: &View, b: &View, to: &View) {
+        let inputs = [a.clone(), b.clone()];
+        self.push(Binary { f: BinaryFn::Add }, &inputs, std::slice::from_ref(to));
+    }
+
+    pub fn graph(self) -> Result<Graph> {
+        Graph::new(self.queue, self.roles)
+    }
+}
