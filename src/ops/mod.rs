@@ -93,6 +93,12 @@ pub trait Family {
         0
     }
 
+    /// The same operation on the random numbers from block `offset` on, counted from the
+    /// generator's position; None if it draws none. So that operations may share one position.
+    fn drawing_from(&self, _offset: u64) -> Option<Kind> {
+        None
+    }
+
     /// What it costs; `io` are inputs, then outputs.
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 1)

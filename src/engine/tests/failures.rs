@@ -28,7 +28,7 @@ fn unwritten_memory_reads_as_zero_after_other_memory_ran_out() {
     let mask = View::new(engine.device(), Meta::new(DType::Bool, [512]));
     let filler = View::new(engine.device(), float([850]));
     filler.address(true).unwrap();
-    let dropout = Dropout { ratio: Real(0.5) };
+    let dropout = Dropout { ratio: Real(0.5), offset: 0 };
     let error = run_into(&engine, dropout, &[&x, &state], &[&fresh, &mask]).unwrap_err();
     let Error::OutOfMemory { requested, in_use, available, .. } = error else { panic!("{error}") };
     assert_eq!(requested, 512);

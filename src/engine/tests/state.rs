@@ -63,7 +63,7 @@ fn an_expanded_state_is_refused() {
 
 fn uniform() -> Random {
     let dist = Distribution::Uniform { low: Real(0.0), high: Real(1.0) };
-    Random { dist, shape: [6].into(), dtype: DType::Float64 }
+    Random { dist, shape: [6].into(), dtype: DType::Float64, offset: 0 }
 }
 
 #[test]
@@ -88,6 +88,7 @@ fn random_numbers_over_their_own_generator() {
         dist: Distribution::Bernoulli { p: Real(1.0) },
         shape: [2].into(),
         dtype: DType::Int64,
+        offset: 0,
     };
     run_into(&engine, bits, &[&state], &[&state]).unwrap();
     assert_eq!(values::<i64>(&state), [1, 1]);

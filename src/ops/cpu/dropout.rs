@@ -16,12 +16,13 @@ use crate::ops::{Io, Kernel, Meta, Width, kernel};
 /// Groups of [`MOST`] elements that a thread takes at least.
 const GRAIN: usize = 16;
 
-/// Prepares (x, state) -> (y, mask), both outputs dense in one order.
-pub fn forward<T: Float>(io: &[&Meta], ratio: f64, width: Width) -> Arc<dyn Kernel> {
+/// Prepares (x, state) -> (y, mask), both outputs dense in one order, from block `offset` of the
+/// generator on.
+pub fn forward<T: Float>(io: &[&Meta], ratio: f64, offset: u64, width: Width) -> Arc<dyn Kernel> {
     let pass = Pass { walk: Walk::in_memory_order([io[2], io[0]]), scale: 1.0 / (1.0 - ratio) };
     let keep = Bernoulli::new(1.0 - ratio);
     kernel(0, move |io| {
-        let state = State::read(io, 1);
+        let state = State::read(io, 1, offset);
         pass.each_group(width, |group| {
             let keep = sample(keep, state, group.start / MOST);
             // SAFETY: the mask is dense in walking order, and this thread has this part of it.

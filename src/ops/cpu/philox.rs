@@ -21,12 +21,13 @@ pub struct State {
 }
 
 impl State {
-    /// Reads the state tensor that is input `i`.
-    pub fn read(io: &crate::ops::Io, i: usize) -> State {
+    /// Reads the state tensor that is input `i`, `offset` blocks further on.
+    pub fn read(io: &crate::ops::Io, i: usize, offset: u64) -> State {
         // SAFETY: `infer` found two int64 in a row.
         #[allow(unsafe_code)]
         let state = unsafe { io.read::<i64>(i, 2) };
-        State { key: state[0] as u64, position: state[1] as u64 }
+        // Wraps as the generator's advance does.
+        State { key: state[0] as u64, position: (state[1] as u64).wrapping_add(offset) }
     }
 
     /// Blocks `group * BLOCKS` and following, counted from the position.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::check_state;
+use super::{check_state, is_zero};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::cpu::dropout::{backward, forward};
-use crate::ops::{Catalog, Cost, Effects, Family, Kernel, Meta, Metas, Real, Width, exactly};
+use crate::ops::{Catalog, Cost, Effects, Family, Kernel, Kind, Meta, Metas, Real, Width, exactly};
 
 /// (x[, state]) -> (y, mask): each element is kept with probability 1 - ratio and then divided by
 /// that, or else zero (Srivastava et al. 2014, in the inverted form of ONNX `Dropout`). `mask` is
@@ -17,6 +17,9 @@ use crate::ops::{Catalog, Cost, Effects, Family, Kernel, Meta, Metas, Real, Widt
 pub struct Dropout {
     /// The probability of an element to be dropped, from 0 to 1.
     pub ratio: Real,
+    /// How many 128-bit blocks beyond the generator's position its numbers start.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub offset: u64,
 }
 
 impl Catalog for Dropout {
@@ -49,12 +52,17 @@ impl Family for Dropout {
         (inputs[0].numel() as u64).div_ceil(4)
     }
 
+    fn drawing_from(&self, offset: u64) -> Option<Kind> {
+        Some(Dropout { offset, ..self.clone() }.into())
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 24)
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        crate::dispatch!(float io[0].dtype, T => Ok(forward::<T>(io, self.ratio.0, width)),
+        crate::dispatch!(float io[0].dtype,
+            T => Ok(forward::<T>(io, self.ratio.0, self.offset, width)),
             else => Err(not_float(self.name(), io[0])))
     }
 }

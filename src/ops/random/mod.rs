@@ -1,7 +1,8 @@
 //! Random numbers: fills, dropout, and the generator's advance.
 //!
 //! The generator is a function of a key and a position (see [`super::cpu::philox`]), both in a
-//! state tensor. Operations only read it; the engine moves the position past what they read.
+//! state tensor. Operations only read it, from their own offset on; the engine moves the position
+//! past what they read.
 
 mod advance;
 mod dropout;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::random::{Bernoulli, Normal, Uniform, Unit, prepare};
 use super::cpu::wide::{Float, Wide};
-use super::{Catalog, Cost, Effects, Family, Kernel, Meta, Metas, Real, Width, exactly};
+use super::{Catalog, Cost, Effects, Family, Kernel, Kind, Meta, Metas, Real, Width, exactly};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -75,6 +76,9 @@ pub struct Random {
     pub shape: Shape,
     /// The result's dtype.
     pub dtype: DType,
+    /// How many 128-bit blocks beyond the generator's position its numbers start.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub offset: u64,
 }
 
 impl Catalog for Random {
@@ -111,6 +115,10 @@ impl Family for Random {
         (self.shape.numel() as u64).div_ceil(if two_words { 2 } else { 4 })
     }
 
+    fn drawing_from(&self, offset: u64) -> Option<Kind> {
+        Some(Random { offset, ..self.clone() }.into())
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(&io[1..], 24)
     }
@@ -119,7 +127,7 @@ impl Family for Random {
         let n = io[1].numel();
         Ok(match self.dist {
             Distribution::Bernoulli { p: Real(p) } => crate::dispatch!(self.dtype,
-                T => prepare::<T, _>(n, Bernoulli::new(p), numbers, width)),
+                T => prepare::<T, _>(n, self.offset, Bernoulli::new(p), numbers, width)),
             _ => crate::dispatch!(float self.dtype, T => self.fill::<T>(n, width),
                 else => return Err(Error::dtype(self.name(), [self.dtype], "a float dtype"))),
         })
@@ -132,14 +140,14 @@ impl Random {
         match self.dist {
             Distribution::Uniform { low: Real(low), high: Real(high) } => {
                 let uniform = Uniform::<T::Wide>::new(T::DTYPE, low, high);
-                prepare::<T, _>(n, uniform, T::narrow_slice, width)
+                prepare::<T, _>(n, self.offset, uniform, T::narrow_slice, width)
             }
             Distribution::Normal { mean: Real(mean), std: Real(std) } => {
                 let normal = Normal { mean: T::Wide::of(mean), std: T::Wide::of(std) };
-                prepare::<T, _>(n, normal, T::narrow_slice, width)
+                prepare::<T, _>(n, self.offset, normal, T::narrow_slice, width)
             }
             Distribution::Bernoulli { p: Real(p) } => {
-                prepare::<T, _>(n, Bernoulli::new(p), numbers, width)
+                prepare::<T, _>(n, self.offset, Bernoulli::new(p), numbers, width)
             }
         }
     }
@@ -148,6 +156,11 @@ impl Random {
 /// Truth values as elements.
 fn numbers<T: Element>(from: &[Bool], to: &mut [T]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = T::from_i64(from.to_i64()));
+}
+
+/// Whether an operation starts at the generator's position, as those that run at once do.
+fn is_zero(offset: &u64) -> bool {
+    *offset == 0
 }
 
 /// Refuses what is not a generator's state.

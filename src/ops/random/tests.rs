@@ -10,7 +10,7 @@ fn state(seed: f64, position: f64) -> Array {
 }
 
 fn draw(dist: Distribution, dtype: DType, n: usize, position: f64) -> Vec<f64> {
-    let random = Random { dist, shape: [n].into(), dtype };
+    let random = Random { dist, shape: [n].into(), dtype, offset: 0 };
     run_any_width(&random, &[state(7.0, position)]).unwrap()[0].values()
 }
 
@@ -87,11 +87,58 @@ fn bernoulli_numbers_of_every_dtype() {
 #[test]
 fn the_position_counts_the_blocks_that_were_drawn() {
     for (dtype, dist) in [(DType::Float32, uniform(0.0, 1.0)), (DType::Float64, normal(0.0, 1.0))] {
-        let first = Random { dist: dist.clone(), shape: [80].into(), dtype };
+        let first = Random { dist: dist.clone(), shape: [80].into(), dtype, offset: 0 };
         let draws = first.draws(&[]) as f64;
         let all = draw(dist.clone(), dtype, 160, 1e6);
         assert_eq!(all[..80], draw(dist.clone(), dtype, 80, 1e6));
         assert_eq!(all[80..], draw(dist, dtype, 80, 1e6 + draws));
+    }
+}
+
+/// What `kind` makes of `inputs` from this position on, and how many blocks it reads.
+fn at(kind: Kind, inputs: &[Array], position: f64) -> (Vec<Vec<f64>>, u64) {
+    let all: Vec<Array> = inputs.iter().cloned().chain([state(3.0, position)]).collect();
+    let made = run_any_width(kind.family(), &all).unwrap();
+    let metas: Vec<&Meta> = all.iter().map(|a| &a.meta).collect();
+    (made.iter().map(Array::values).collect(), kind.family().draws(&metas))
+}
+
+#[test]
+fn an_offset_counts_from_the_position() {
+    let check = |kind: Kind, inputs: &[Array]| {
+        for offset in [0, 1, 7, 1 << 40] {
+            let moved = kind.family().drawing_from(offset).unwrap();
+            assert_eq!(at(moved, inputs, 5.0), at(kind.clone(), inputs, 5.0 + offset as f64));
+        }
+        let moved = kind.family().drawing_from(1).unwrap();
+        assert_ne!(at(moved, inputs, 5.0), at(kind, inputs, 5.0));
+    };
+    for dtype in DType::ALL {
+        let dists = [bernoulli(0.5), uniform(0.0, 1.0), normal(0.0, 1.0)];
+        for dist in dists.into_iter().take(if dtype.is_float() { 3 } else { 1 }) {
+            check(Random { dist, shape: [131].into(), dtype, offset: 0 }.into(), &[]);
+        }
+    }
+    for dtype in FLOATS {
+        let x = Array::new(dtype, &[131], &noise(131, 4));
+        check(Dropout { ratio: Real(0.5), offset: 0 }.into(), &[x]);
+    }
+    let draws_none: Kind = DropoutGrad { ratio: Real(0.5) }.into();
+    assert!(draws_none.family().drawing_from(1).is_none());
+}
+
+#[test]
+fn an_offset_of_zero_is_not_written() {
+    let random = Random { dist: bernoulli(0.5), shape: [2].into(), dtype: DType::Bool, offset: 0 };
+    let kinds: [Kind; 2] = [random.into(), Dropout { ratio: Real(0.5), offset: 0 }.into()];
+    for kind in kinds {
+        let text = |kind: &Kind| serde_json::to_string(kind).unwrap();
+        assert!(!text(&kind).contains("offset"));
+        let moved = kind.family().drawing_from(9).unwrap();
+        assert!(text(&moved).contains(r#""offset":9"#));
+        for kind in [kind, moved] {
+            assert_eq!(serde_json::from_str::<Kind>(&text(&kind)).unwrap(), kind);
+        }
     }
 }
 
@@ -101,7 +148,7 @@ fn dropout_follows_the_memory_order_of_its_input() {
     for dtype in FLOATS {
         for strides in layouts(&shape) {
             let x = Array::strided(dtype, &shape, &strides, &noise(1050, 1));
-            let dropout = Dropout { ratio: Real(0.25) };
+            let dropout = Dropout { ratio: Real(0.25), offset: 0 };
             let got = run_any_width(&dropout, &[x.clone(), state(1.0, 0.0)]).unwrap();
             assert_eq!(got[0].meta, x.meta.like(dtype));
             let grad =
@@ -120,14 +167,16 @@ fn dropout_follows_the_memory_order_of_its_input() {
 fn dropout_at_the_ends() {
     let x = Array::new(DType::Float32, &[2], &[f64::NAN, 1.0]);
     let at = |ratio| {
-        let dropout = Dropout { ratio: Real(ratio) };
+        let dropout = Dropout { ratio: Real(ratio), offset: 0 };
         run_any_width(&dropout, &[x.clone(), state(0.0, 0.0)]).map(|got| got[0].values())
     };
     assert_eq!(at(1.0).unwrap(), [0.0, 0.0]);
     assert!(matches!(at(0.0).unwrap()[..], [a, b] if a.is_nan() && b == 1.0));
     assert!(matches!(at(1.5), Err(Error::Value { .. })));
     let empty = Array::new(DType::Float32, &[0, 4], &[]);
-    assert!(run_any_width(&Dropout { ratio: Real(0.5) }, &[empty, state(0.0, 0.0)]).is_ok());
+    assert!(
+        run_any_width(&Dropout { ratio: Real(0.5), offset: 0 }, &[empty, state(0.0, 0.0)]).is_ok()
+    );
 }
 
 #[test]
@@ -135,10 +184,11 @@ fn attributes_are_read_and_checked() {
     let text =
         r#"{"op":"random","dist":{"normal":{"mean":0,"std":1.5}},"shape":[2,3],"dtype":"float16"}"#;
     let kind: crate::ops::Kind = serde_json::from_str(text).unwrap();
-    let want = Random { dist: normal(0.0, 1.5), shape: [2, 3].into(), dtype: DType::Float16 };
+    let want =
+        Random { dist: normal(0.0, 1.5), shape: [2, 3].into(), dtype: DType::Float16, offset: 0 };
     assert_eq!(kind, want.into());
     let state = Meta::new(DType::Int64, [2]);
-    let infer = |dist, dtype| Random { dist, shape: [2].into(), dtype }.infer(&[&state]);
+    let infer = |dist, dtype| Random { dist, shape: [2].into(), dtype, offset: 0 }.infer(&[&state]);
     assert!(matches!(infer(uniform(0.0, 1.0), DType::Int32), Err(Error::DType { .. })));
     assert!(matches!(infer(uniform(1.0, 0.0), DType::Float32), Err(Error::Value { .. })));
     assert!(matches!(infer(normal(0.0, f64::NAN), DType::Float32), Err(Error::Value { .. })));
@@ -148,7 +198,9 @@ fn attributes_are_read_and_checked() {
 #[test]
 fn the_engine_advances_its_state() {
     let engine = crate::engine::cpu();
-    let kind = Random { dist: uniform(0.0, 1.0), shape: [5].into(), dtype: DType::Float32 }.into();
+    let kind =
+        Random { dist: uniform(0.0, 1.0), shape: [5].into(), dtype: DType::Float32, offset: 0 }
+            .into();
     let state = engine.rng().state(&engine.turn(), crate::engine::Stream::Step).unwrap();
     let before = state.block.version();
     engine.submit(engine.turn(), &kind, Default::default()).unwrap();

@@ -55,17 +55,18 @@ pub fn sample<S: Sampler>(sampler: S, state: State, group: usize) -> [S::Value; 
     isa::run(Isa::active(), Group { state, group, sampler })
 }
 
-/// Prepares filling `len` elements in a row, output 0, from the generator that is input 0;
-/// `round` turns numbers into as many elements.
+/// Prepares filling `len` elements in a row, output 0, from block `offset` on of the generator
+/// that is input 0; `round` turns numbers into as many elements.
 pub fn prepare<T: Element, S: Sampler>(
     len: usize,
+    offset: u64,
     sampler: S,
     round: fn(&[S::Value], &mut [T]),
     width: Width,
 ) -> Arc<dyn Kernel> {
     let per_group = S::PER_BLOCK * BLOCKS;
     kernel(0, move |io| {
-        let state = State::read(io, 0);
+        let state = State::read(io, 0, offset);
         team::parallel(width.0, &|part| {
             let range = team::share(len, per_group * GRAIN, width.0, part);
             let first = range.start / per_group;
