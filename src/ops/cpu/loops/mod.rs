@@ -1,13 +1,14 @@
 //! The elementwise engine: one function on tiles of contiguous elements becomes a kernel on
 //! tensors of any strides, broadcast, converted or updated in place.
 //!
-//! The tensors are cut into boxes ([`boxes`]). Where a box of an operand lies in memory as the
+//! The tensors are cut into boxes (`boxes`). Where a box of an operand lies in memory as the
 //! function wants it, the function works on it there; otherwise it is gathered into (or scattered
-//! from) a small buffer, widened or narrowed on the way ([`operand`]).
+//! from) a small buffer, widened or narrowed on the way (`operand`).
 #![allow(unsafe_code)]
 
 mod boxes;
 mod convert;
+mod cut;
 mod map;
 mod operand;
 
@@ -125,7 +126,7 @@ impl<const M: usize> Loop<M> {
         let mut fine = true;
         self.boxes.each(range, |offsets, shape| {
             // SAFETY: offsets of a box lie within the operands.
-            fine &= unsafe { self.tile.run(&places(at, offsets), shape.len()) };
+            fine &= unsafe { self.run_tile(&places(at, offsets), shape) };
         });
         fine
     }
@@ -170,24 +171,38 @@ impl<const M: usize> Loop<M> {
         let mut places = at;
         for k in 0..M - 1 {
             if !self.boxes.direct[k] || at[k] == output {
-                places[k] = buffers[k].start();
-                let repeats = self.is_uniform(k) && shape.len() <= held[k].shape.len();
-                if at[k].cast_const() != held[k].from || !(repeats || held[k].shape == shape) {
-                    // SAFETY: as promised; the buffer holds the box.
-                    unsafe { self.load(k, at[k], shape, places[k]) };
-                    held[k] = Held { from: at[k], shape };
-                }
+                // SAFETY: as promised.
+                places[k] = unsafe { self.fetch(k, at[k], shape, &mut buffers[k], &mut held[k]) };
             }
         }
         // SAFETY: as promised; the inputs are boxes of contiguous elements.
         unsafe { self.compute(places, shape, &mut buffers[M - 1]) }
     }
 
+    /// The buffer of operand `k` with a box in it, which may be there already.
+    unsafe fn fetch(
+        &self,
+        k: usize,
+        from: *const u8,
+        shape: Shape2,
+        buffer: &mut Buffer,
+        held: &mut Held,
+    ) -> *mut u8 {
+        let to = buffer.start();
+        let repeats = self.is_uniform(k) && shape.len() <= held.shape.len();
+        if from != held.from || !(repeats || held.shape == shape) {
+            // SAFETY: as promised; the buffer holds the box.
+            unsafe { self.load(k, from, shape, to) };
+            *held = Held { from, shape };
+        }
+        to
+    }
+
     /// Computes a box from contiguous inputs.
     unsafe fn compute(&self, mut at: [*mut u8; M], shape: Shape2, buffer: &mut Buffer) -> bool {
         if self.boxes.direct[M - 1] {
             // SAFETY: as promised; the output is a box of contiguous elements too.
-            return unsafe { self.tile.run(&at, shape.len()) };
+            return unsafe { self.run_tile(&at, shape) };
         }
         let (output, strides) = (at[M - 1], self.boxes.strides(M - 1));
         let mut fine = true;
@@ -196,11 +211,19 @@ impl<const M: usize> Loop<M> {
         } else {
             at[M - 1] = buffer.start();
             // SAFETY: as promised; the buffer is contiguous and nobody else's.
-            fine = unsafe { self.tile.run(&at, shape.len()) };
+            fine = unsafe { self.run_tile(&at, shape) };
         }
         // SAFETY: as promised.
         unsafe { self.operands[M - 1].store(self.isa, at[M - 1], output, strides, shape) };
         fine
+    }
+
+    /// Computes contiguous elements.
+    #[inline(always)]
+    unsafe fn run_tile(&self, at: &[*mut u8; M], shape: Shape2) -> bool {
+        debug_assert!(at[..M - 1].iter().all(|&input| input != at[M - 1]));
+        // SAFETY: by the caller's promise.
+        unsafe { self.tile.run(at, shape.len()) }
     }
 
     /// Gathers a box of operand `k`.
