@@ -40,6 +40,14 @@ pub trait Kernel: Send + Sync {
     /// # Errors
     /// Whatever only the data can show, such as a label out of range.
     fn run(&self, io: &Io) -> Result<()>;
+
+    /// Looks only at the inputs that [`super::Family::checked`] names.
+    ///
+    /// # Errors
+    /// The very one that [`Kernel::run`] would answer because of their values.
+    fn check(&self, _io: &Io) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The memory of one run of a kernel: addresses of the first elements.
@@ -62,7 +70,8 @@ impl<'a> Io<'a> {
     /// For as long as the value lives, each address is valid for the elements of the meta that
     /// the kernel was prepared with (inputs initialised), `scratch` for the bytes that it asked
     /// for, aligned to 64; outputs overlap nothing but inputs that `in_place` or `state` pairs
-    /// name.
+    /// name. Where it is only for [`Kernel::check`], addresses that this does not look at may be
+    /// any.
     pub unsafe fn new(inputs: &'a [*const u8], outputs: &'a [*mut u8], scratch: *mut u8) -> Self {
         Io { inputs, outputs, scratch }
     }
@@ -122,6 +131,38 @@ impl<F: Fn(&Io) -> Result<()> + Send + Sync> Kernel for FnKernel<F> {
     fn run(&self, io: &Io) -> Result<()> {
         (self.run)(io)
     }
+}
+
+struct Checked<C> {
+    check: C,
+    kernel: Arc<dyn Kernel>,
+}
+
+impl<C: Fn(&Io) -> Result<()> + Send + Sync> Kernel for Checked<C> {
+    fn scratch(&self) -> usize {
+        self.kernel.scratch()
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(self) + self.kernel.bytes()
+    }
+
+    fn run(&self, io: &Io) -> Result<()> {
+        self.check(io)?;
+        self.kernel.run(io)
+    }
+
+    fn check(&self, io: &Io) -> Result<()> {
+        (self.check)(io)
+    }
+}
+
+/// A kernel that runs only where `check` finds nothing wrong; see [`Kernel::check`].
+pub fn checked(
+    check: impl Fn(&Io) -> Result<()> + Send + Sync + 'static,
+    kernel: Arc<dyn Kernel>,
+) -> Arc<dyn Kernel> {
+    Arc::new(Checked { check, kernel })
 }
 
 /// A kernel from a function that needs `scratch` bytes of work space.

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, Result};
 pub use crate::view::{Meta, Metas, View};
 pub use attr::{Real, Scalar};
-pub use kernel::{Io, Kernel, Width, kernel};
+pub use kernel::{Io, Kernel, Width, checked, kernel};
 pub use prepared::Prepared;
 
 /// What an operation does besides writing its outputs from its inputs.
@@ -97,6 +97,11 @@ pub trait Family {
     /// generator's position; None if it draws none. So that operations may share one position.
     fn drawing_from(&self, _offset: u64) -> Option<Kind> {
         None
+    }
+
+    /// The inputs whose values decide whether it can fail, which [`Kernel::check`] looks at.
+    fn checked(&self) -> &'static [usize] {
+        &[]
     }
 
     /// What it costs; `io` are inputs, then outputs.

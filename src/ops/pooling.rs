@@ -161,6 +161,10 @@ impl Family for MaxPool2dGrad {
         "max_pool2d_grad"
     }
 
+    fn checked(&self) -> &'static [usize] {
+        &[1]
+    }
+
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dy, index] = exactly(self.name(), inputs)?;
         images(self.name(), dy, false)?;

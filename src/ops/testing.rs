@@ -1,7 +1,7 @@
 //! Runs kernels in tests on tensors of any strides, and any number of threads.
 #![allow(unsafe_code)]
 
-use super::{Family, Io, Meta, Width};
+use super::{Family, Io, Kernel, Meta, Width};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::shape::{Shape, Strides};
@@ -67,6 +67,11 @@ impl Array {
         &self.memory
     }
 
+    /// The address of the first element.
+    pub fn address(&mut self) -> *mut u8 {
+        mutable(self)
+    }
+
     fn pointer(&self) -> *const u8 {
         // SAFETY: the first element lies within the memory.
         unsafe { self.memory.as_ptr().cast::<u8>().add(self.first) }
@@ -105,13 +110,31 @@ fn run_sharing(
     let target = |(o, a)| state(o).map_or_else(|| mutable(a), |i| sources[i].cast_mut());
     let targets: Vec<*mut u8> = outputs.iter_mut().enumerate().map(target).collect();
     let place = scratch.as_mut_ptr().cast::<u8>();
+    // Before the run, which may write over an input.
+    let checked = check(family, &*kernel, &sources);
     // SAFETY: memory for these metas; rounded up, the scratch is aligned to 64 bytes.
     let status =
         kernel.run(&unsafe { Io::new(&sources, &targets, place.add(place.align_offset(64))) });
+    assert_same(&checked, &status);
+    let is_poison = |a: &Array| a.bits().iter().all(|bits| *bits == POISON);
+    assert!(status.is_ok() || outputs.iter().all(is_poison), "written in spite of {status:?}");
     status.map(|()| {
         let answer = |(o, a)| state(o).map_or(a, |i| inputs[i].clone());
         outputs.into_iter().enumerate().map(answer).collect()
     })
+}
+
+/// What the kernel's check says when it can reach nothing but the inputs that it is to look at.
+pub fn check(family: &dyn Family, kernel: &dyn Kernel, inputs: &[*const u8]) -> Result<()> {
+    let seen = |(i, &at)| if family.checked().contains(&i) { at } else { std::ptr::null() };
+    let inputs: Vec<*const u8> = inputs.iter().enumerate().map(seen).collect();
+    // SAFETY: a check looks at nothing else.
+    kernel.check(&unsafe { Io::new(&inputs, &[], std::ptr::null_mut()) })
+}
+
+/// Asserts that a check found what the run did.
+pub fn assert_same(checked: &Result<()>, run: &Result<()>) {
+    assert_eq!(format!("{checked:?}"), format!("{run:?}"));
 }
 
 fn mutable(array: &mut Array) -> *mut u8 {

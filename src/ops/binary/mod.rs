@@ -1,11 +1,13 @@
 //! Functions of two tensors, or of a tensor and a scalar, with NumPy's broadcasting.
 
+mod partial;
 mod table;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use partial::Divisor;
 pub use table::{BinaryFn, Class};
 
 use super::cpu::loops::{Loop, Operand};
@@ -68,14 +70,6 @@ fn cost(f: BinaryFn) -> u64 {
     }
 }
 
-/// What is wrong where an integer has no result.
-fn fault(f: BinaryFn, name: &'static str) -> Error {
-    match f {
-        BinaryFn::Pow => Error::value(name, "a negative exponent of an integer", "one from 0 on"),
-        _ => Error::value(name, "an integer divided by zero", "divisors other than zero"),
-    }
-}
-
 impl Family for Binary {
     fn name(&self) -> &'static str {
         self.f.name()
@@ -97,14 +91,20 @@ impl Family for Binary {
         true
     }
 
+    fn checked(&self) -> &'static [usize] {
+        if partial::is_partial(self.f) { &[1] } else { &[] }
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, cost(self.f))
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let operands = [0, 1, 2].map(|i| Operand::widened(io[i]));
-        let made = Loop::new(self.f.tile(io[0].dtype), operands, width);
-        Ok(Arc::new(made.failing_with(fault(self.f, self.name()))))
+        let made = Arc::new(Loop::new(self.f.tile(io[0].dtype), operands, width));
+        let divisor = Divisor { f: self.f, name: self.name(), input: 1, meta: io[1] };
+        // Broadcast to no element at all, the second operand is not looked at.
+        Ok(if io[2].numel() == 0 { made } else { divisor.checked(made, width) })
     }
 }
 
@@ -117,17 +117,6 @@ impl BinaryScalar {
             return operand(name, Scalar::Int(truth), dtype);
         }
         operand(name, self.scalar, dtype)
-    }
-
-    fn check_exponent(&self, dtype: DType) -> Result<()> {
-        let divides = matches!(self.f, BinaryFn::FloorDivide | BinaryFn::Remainder);
-        let bad = match self.f {
-            BinaryFn::Pow => self.scalar.to_f64() < 0.0,
-            _ => divides && self.scalar.to_f64() == 0.0,
-        };
-        let bad = bad && dtype.is_int() && !self.reverse;
-        crate::ensure!(!bad, fault(self.f, self.name()));
-        Ok(())
     }
 }
 
@@ -156,7 +145,9 @@ impl Family for BinaryScalar {
         let [a] = exactly(self.name(), inputs)?;
         let dtype = result_dtype(self.f, self.name(), a.dtype)?;
         self.operand(a.dtype)?;
-        self.check_exponent(a.dtype)?;
+        if !self.reverse {
+            partial::check_scalar(self.f, self.name(), self.scalar, a.dtype)?;
+        }
         Ok(smallvec::smallvec![elementwise::result(dtype, a.shape.clone(), inputs)])
     }
 
@@ -168,6 +159,10 @@ impl Family for BinaryScalar {
         true
     }
 
+    fn checked(&self) -> &'static [usize] {
+        if self.reverse && partial::is_partial(self.f) { &[0] } else { &[] }
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, cost(self.f))
     }
@@ -176,8 +171,9 @@ impl Family for BinaryScalar {
         let [a, c] = [0, 1].map(|i| Operand::widened(io[i]));
         let scalar = self.operand(io[0].dtype)?;
         let operands = if self.reverse { [scalar, a, c] } else { [a, scalar, c] };
-        let made = Loop::new(self.f.tile(io[0].dtype), operands, width);
-        Ok(Arc::new(made.failing_with(fault(self.f, self.name()))))
+        let made = Arc::new(Loop::new(self.f.tile(io[0].dtype), operands, width));
+        let divisor = Divisor { f: self.f, name: self.name(), input: 0, meta: io[0] };
+        Ok(if self.reverse { divisor.checked(made, width) } else { made })
     }
 }
 

@@ -21,16 +21,9 @@ pub enum Class {
 macro_rules! functions {
     (@bool) => { None };
     (@bool $as:ident) => { Some(BinaryFn::$as) };
-    (@fails) => {};
-    (@fails $b:ident => $fails:expr) => {
-        #[inline(always)]
-        fn fails(&self, _a: T, $b: T) -> bool {
-            $fails
-        }
-    };
     (
         $($(#[$doc:meta])* $number:ident $class:ident $name:literal $scalar:literal
-            { $a:ident, $b:ident => $value:expr } [$($fails:tt)*] ($($as:ident)?);)*
+            { $a:ident, $b:ident => $value:expr } ($($as:ident)?);)*
         ---
         $($(#[$truth_doc:meta])* $truth:ident $truth_name:literal $truth_scalar:literal
             { $x:ident, $y:ident => $holds:expr };)*
@@ -92,7 +85,6 @@ macro_rules! functions {
                             fn at<L: Level>(&self, $a: T, $b: T) -> T {
                                 $value
                             }
-                            functions!(@fails $($fails)*);
                         }
                         map2::<T, T, T>(isa, Row)
                     })*
@@ -121,30 +113,29 @@ macro_rules! functions {
     };
 }
 
-// A row: name, name with a scalar, value; for numbers also the types, when there is no value, and
-// which logical function it is on booleans. `T` is the type that is computed in, `L` the
-// instruction set.
+// A row: name, name with a scalar, value; for numbers also the types, and which logical function it
+// is on booleans. `T` is the type that is computed in, `L` the instruction set.
 functions! {
     /// a + b.
-    Add Arithmetic "add" "add_scalar" { a, b => a.plus(b) } [] (Or);
+    Add Arithmetic "add" "add_scalar" { a, b => a.plus(b) } (Or);
     /// a - b.
-    Sub Arithmetic "sub" "sub_scalar" { a, b => a.minus(b) } [] ();
+    Sub Arithmetic "sub" "sub_scalar" { a, b => a.minus(b) } ();
     /// a b.
-    Mul Arithmetic "mul" "mul_scalar" { a, b => a.times(b) } [] (And);
+    Mul Arithmetic "mul" "mul_scalar" { a, b => a.times(b) } (And);
     /// a / b of floats.
-    Div Floating "div" "div_scalar" { a, b => a.over(b) } [] ();
+    Div Floating "div" "div_scalar" { a, b => a.over(b) } ();
     /// a to the power of b.
-    Pow Arithmetic "pow" "pow_scalar" { a, b => a.power::<L>(b) } [b => T::lacks_power(b)] ();
+    Pow Arithmetic "pow" "pow_scalar" { a, b => a.power::<L>(b) } ();
     /// The larger one, or NaN.
-    Maximum Arithmetic "maximum" "maximum_scalar" { a, b => a.larger(b) } [] (Or);
+    Maximum Arithmetic "maximum" "maximum_scalar" { a, b => a.larger(b) } (Or);
     /// The smaller one, or NaN.
-    Minimum Arithmetic "minimum" "minimum_scalar" { a, b => a.smaller(b) } [] (And);
+    Minimum Arithmetic "minimum" "minimum_scalar" { a, b => a.smaller(b) } (And);
     /// a / b rounded towards minus infinity.
     FloorDivide Arithmetic "floor_divide" "floor_divide_scalar"
-        { a, b => a.floor_over(b) } [b => T::lacks_quotient(b)] ();
+        { a, b => a.floor_over(b) } ();
     /// What is left of a then, with b's sign.
     Remainder Arithmetic "remainder" "remainder_scalar"
-        { a, b => a.modulo(b) } [b => T::lacks_quotient(b)] ();
+        { a, b => a.modulo(b) } ();
     ---
     /// a < b.
     Lt "lt" "lt_scalar" { a, b => a.less(b) };

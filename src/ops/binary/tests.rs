@@ -185,6 +185,35 @@ fn integers_wrap_and_never_divide_by_zero() {
 }
 
 #[test]
+fn every_integer_without_a_result_is_found_before_the_run() {
+    use BinaryFn::*;
+    let mut random = Random::new(5);
+    for dtype in [DType::Int8, DType::Int32, DType::Int64, DType::UInt8] {
+        for (f, bad) in [(FloorDivide, 0.0), (Remainder, 0.0), (Pow, -1.0)] {
+            let meta = random.layout(dtype, &[3, 5, 700]);
+            let mut values = vec![1.0; 10_500];
+            let run = |b: &[f64], threads| {
+                let b = Tensor::new(meta.clone(), b);
+                let whole = apply(&Binary { f }, &[&tensor(dtype, &[4.0]), &b], threads);
+                let scalar = BinaryScalar { f, scalar: Scalar::Int(4), reverse: true };
+                let reversed = apply(&scalar, &[&b], threads);
+                assert_eq!(whole.is_err(), reversed.is_err());
+                whole.is_err()
+            };
+            assert!(!run(&values, 2));
+            values[random.below(10_500)] = bad;
+            // No unsigned exponent is negative.
+            let fails = !(f == Pow && dtype == DType::UInt8);
+            assert_eq!([run(&values, 1), run(&values, 3)], [fails; 2], "{f:?} {dtype}");
+        }
+    }
+    let (none, zero) = (tensor(DType::Int32, &[]), tensor(DType::Int32, &[0.0]));
+    assert!(apply(&Binary { f: FloorDivide }, &[&none, &zero], 1).is_ok());
+    let half = tensor(DType::Float16, &[0.0, -1.0]);
+    assert!(apply(&Binary { f: Remainder }, &[&half, &half], 1).is_ok());
+}
+
+#[test]
 fn scalars_take_the_dtype_of_the_tensor() {
     let half = Scalar::Real(Real(0.5));
     let infer = |f, scalar, dtype| {

@@ -18,6 +18,7 @@ pub mod portable_gemm;
 pub mod random;
 pub mod reduce;
 pub mod running_average;
+pub mod scan;
 pub mod softmax;
 pub mod space;
 pub mod tile;

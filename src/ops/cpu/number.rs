@@ -70,8 +70,6 @@ pub trait Number: Value {
     fn over(self, b: Self) -> Self;
     /// Self to the power of `b`; 0 where an integer `b` is negative.
     fn power<L: Level>(self, b: Self) -> Self;
-    /// Whether it cannot be raised to the power of `b`.
-    fn lacks_power(b: Self) -> bool;
     /// The larger one, NaN if one is.
     fn larger(self, b: Self) -> Self;
     /// The smaller one, NaN if one is.
@@ -80,8 +78,6 @@ pub trait Number: Value {
     fn floor_over(self, b: Self) -> Self;
     /// The remainder of that division, with the sign of `b`; 0 where an integer `b` is 0.
     fn modulo(self, b: Self) -> Self;
-    /// Whether it cannot be divided by `b`.
-    fn lacks_quotient(b: Self) -> bool;
 }
 
 /// What all numbers share but how they are added, which wraps for integers.
@@ -115,10 +111,6 @@ macro_rules! floats {
             fn over(self, b: Self) -> Self { self / b }
             #[inline(always)]
             fn power<L: Level>(self, b: Self) -> Self { Float::pow::<L>(self, b) }
-            #[inline(always)]
-            fn lacks_power(_: Self) -> bool { false }
-            #[inline(always)]
-            fn lacks_quotient(_: Self) -> bool { false }
             #[inline(always)]
             fn floor_over(self, b: Self) -> Self {
                 let rest = self % b;
@@ -164,11 +156,6 @@ macro_rules! integers {
             }
             #[inline(always)]
             #[allow(unused_comparisons)]
-            fn lacks_power(b: Self) -> bool { b < 0 }
-            #[inline(always)]
-            fn lacks_quotient(b: Self) -> bool { b == 0 }
-            #[inline(always)]
-            #[allow(unused_comparisons)]
             fn floor_over(self, b: Self) -> Self {
                 if b == 0 {
                     return 0;
@@ -198,6 +185,10 @@ pub trait Integer: Number {
     fn magnitude(self) -> Self;
     /// -1, 0 or 1.
     fn sign(self) -> Self;
+    /// Whether nothing can be raised to the power of `b`.
+    fn lacks_power(b: Self) -> bool;
+    /// Whether nothing can be divided by `b`.
+    fn lacks_quotient(b: Self) -> bool;
 }
 
 macro_rules! integer_signs {
@@ -213,6 +204,11 @@ macro_rules! integer_signs {
             fn sign(self) -> Self {
                 ((self > 0) as $type).wrapping_sub((self < 0) as $type)
             }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn lacks_power(b: Self) -> bool { b < 0 }
+            #[inline(always)]
+            fn lacks_quotient(b: Self) -> bool { b == 0 }
         }
     )*};
 }

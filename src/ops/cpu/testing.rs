@@ -4,6 +4,7 @@
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
+use crate::ops::testing::{assert_same, check};
 use crate::ops::{Family, Io, Kernel, Meta, Metas, Width};
 use crate::shape::Strides;
 
@@ -160,7 +161,11 @@ pub fn apply(family: &dyn Family, inputs: &[&Tensor], threads: usize) -> Result<
     let metas: Vec<&Meta> = inputs.iter().map(|t| &t.meta).collect();
     let outputs: Metas = family.infer(&metas)?;
     let io: Vec<&Meta> = metas.into_iter().chain(&outputs).collect();
-    run(&*family.cpu(&io, Width(threads))?, inputs, &outputs)
+    let kernel = family.cpu(&io, Width(threads))?;
+    let made = run(&*kernel, inputs, &outputs);
+    let from: Vec<*const u8> = inputs.iter().map(|t| t.start()).collect();
+    assert_same(&check(family, &*kernel, &from), &made.as_ref().map(drop).map_err(Clone::clone));
+    made
 }
 
 /// Asserts that the values are near, NaN equal to NaN.

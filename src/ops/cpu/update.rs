@@ -40,7 +40,7 @@ pub fn prepare<P: Float, R: Rule>(
     io: &[&Meta],
     moments: &[usize],
     width: Width,
-    read: impl Fn(&Io) -> Result<R> + Send + Sync + 'static,
+    read: impl Fn(&Io) -> R + Send + Sync + 'static,
 ) -> Arc<dyn Kernel> {
     let input = |m: usize| moments.get(m).map_or(io[0], |&i| io[i]);
     let metas = [io[0], io[1], input(0), input(1)];
@@ -53,7 +53,7 @@ pub fn prepare<P: Float, R: Rule>(
     };
     kernel(0, move |io| {
         plan.check(io)?;
-        let rule = read(io)?;
+        let rule = read(io);
         team::parallel(plan.parts, &|part| {
             let range = team::share(plan.walk.elements(), GRAIN, plan.parts, part);
             if plan.is_direct::<P>() {

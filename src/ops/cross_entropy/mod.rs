@@ -68,6 +68,10 @@ impl Family for SoftmaxCrossEntropy {
         Ok(smallvec::smallvec![Meta::new(x.dtype, [1]), lse])
     }
 
+    fn checked(&self) -> &'static [usize] {
+        &[1]
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 16)
     }
@@ -98,6 +102,10 @@ impl Family for SoftmaxCrossEntropyGrad {
         self.check("dloss", dloss, x.dtype, 1)?;
         self.check("lse", lse, DType::Float64, x.shape[0])?;
         Ok(smallvec::smallvec![x.like(x.dtype)])
+    }
+
+    fn checked(&self) -> &'static [usize] {
+        &[2]
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {

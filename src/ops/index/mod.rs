@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::gather::{self, Layout};
+use super::cpu::gather::{self, Indices};
 use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -42,14 +42,18 @@ impl Family for Gather {
         Ok(smallvec::smallvec![Meta::new(x.dtype, shape)])
     }
 
+    fn checked(&self) -> &'static [usize] {
+        &[1]
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(&io[1..], 1)
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let axis = io[0].shape.axis(self.name(), self.axis)?;
-        let layout = Layout::new(self.name(), io[0].shape[axis], io[1]);
-        Ok(gather::forward(layout, io[0], axis, width))
+        let indices = Indices::new(self.name(), io[0].shape[axis], io[1]);
+        Ok(gather::forward(indices, io[0], axis, width))
     }
 }
 
@@ -103,12 +107,16 @@ impl Family for GatherGrad {
         Ok(smallvec::smallvec![Meta::new(dy.dtype, shape)])
     }
 
+    fn checked(&self) -> &'static [usize] {
+        &[1]
+    }
+
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let (_, axis) = self.shape(io[0], io[1])?;
         let axes = axis..axis + io[1].shape.rank();
-        let layout = Layout::new(self.name(), self.size, io[1]);
+        let indices = Indices::new(self.name(), self.size, io[1]);
         crate::dispatch!(float io[0].dtype,
-            T => Ok(gather::backward::<T>(layout, io[0], axes, width)),
+            T => Ok(gather::backward::<T>(indices, io[0], axes, width)),
             else => Err(Error::dtype(self.name(), [io[0].dtype], "a float dtype")))
     }
 }

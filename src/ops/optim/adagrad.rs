@@ -46,11 +46,11 @@ impl Family for Adagrad {
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let decay = self.weight_decay.then_some(5);
-        prepare!(self, io, &[3], width, move |io: &Io| Ok(Step {
+        prepare!(self, io, &[3], width, move |io: &Io| Step {
             lr: scalar(io, 2),
             eps: scalar(io, 4),
             decay: decay.map(|i| scalar(io, i)),
-        }))
+        })
     }
 }
 

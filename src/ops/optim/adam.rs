@@ -8,7 +8,7 @@ use super::{Signature, prepare, scalar};
 use crate::error::{Error, Result};
 use crate::ops::cpu::update::Rule;
 use crate::ops::cpu::wide::Wide;
-use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width};
+use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width, checked};
 
 /// (param, grad, lr, m, v, beta1, beta2, eps, step, [decay]): updates `param`, `m` and `v`.
 ///
@@ -24,25 +24,39 @@ pub struct Adam {
     pub weight_decay: bool,
 }
 
+/// Which input the step is.
+const STEP: usize = 8;
+
 impl Adam {
-    fn rule(&self, io: &Io) -> Result<Step> {
-        // SAFETY: `infer` found an int32 of one element.
-        #[allow(unsafe_code)]
-        let step = unsafe { *io.input::<i32>(8) };
-        let want = "a step counted from 0";
-        crate::ensure!(step >= 0, Error::value(self.name(), format!("step {step}"), want));
+    fn rule(&self, io: &Io) -> Step {
+        let step = step(io);
         let [lr, beta1, beta2, eps] = [2, 5, 6, 7].map(|i| scalar(io, i));
         let bias = |beta: f64| 1.0 - beta.powf(step as f64 + 1.0);
         let decay = if self.weight_decay { scalar(io, 9) } else { 0.0 };
-        Ok(Step {
+        Step {
             shrink: self.decoupled.then_some(1.0 - lr * decay),
             decay: (self.weight_decay && !self.decoupled).then_some(decay),
             beta: [beta1, beta2],
             rate: lr / bias(beta1),
             root: bias(beta2).sqrt().recip(),
             eps,
-        })
+        }
     }
+}
+
+/// How many updates there were.
+fn step(io: &Io) -> i32 {
+    // SAFETY: `infer` found an int32 of one element.
+    #[allow(unsafe_code)]
+    unsafe {
+        *io.input::<i32>(STEP)
+    }
+}
+
+fn check_step(io: &Io) -> Result<()> {
+    let (step, want) = (step(io), "a step counted from 0");
+    crate::ensure!(step >= 0, Error::value("adam", format!("step {step}"), want));
+    Ok(())
 }
 
 impl Catalog for Adam {
@@ -58,11 +72,16 @@ impl Family for Adam {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let count = 9 + self.weight_decay as usize;
-        Signature { op: self.name(), inputs: count, moments: &[3, 4], counters: &[8] }.infer(inputs)
+        Signature { op: self.name(), inputs: count, moments: &[3, 4], counters: &[STEP] }
+            .infer(inputs)
     }
 
     fn effects(&self) -> Effects {
         Effects::updates(&[(0, 0), (3, 1), (4, 2)])
+    }
+
+    fn checked(&self) -> &'static [usize] {
+        &[STEP]
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
@@ -71,7 +90,8 @@ impl Family for Adam {
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let family = self.clone();
-        prepare!(self, io, &[3, 4], width, move |io: &Io| family.rule(io))
+        let update = prepare!(self, io, &[3, 4], width, move |io: &Io| family.rule(io))?;
+        Ok(checked(check_step, update))
     }
 }
 

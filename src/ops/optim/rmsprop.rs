@@ -46,12 +46,12 @@ impl Family for Rmsprop {
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let decay = self.weight_decay.then_some(6);
-        prepare!(self, io, &[3], width, move |io: &Io| Ok(Step {
+        prepare!(self, io, &[3], width, move |io: &Io| Step {
             lr: scalar(io, 2),
             rho: scalar(io, 4),
             eps: scalar(io, 5),
             decay: decay.map(|i| scalar(io, i)),
-        }))
+        })
     }
 }
 

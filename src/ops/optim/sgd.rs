@@ -75,7 +75,7 @@ impl Family for Sgd {
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let family = self.clone();
-        prepare!(self, io, self.buffer().as_slice(), width, move |io: &Io| Ok(family.rule(io)))
+        prepare!(self, io, self.buffer().as_slice(), width, move |io: &Io| family.rule(io))
     }
 }
 

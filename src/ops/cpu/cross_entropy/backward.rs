@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use super::{Plan, Targets};
 use crate::device::team;
+use crate::error::Result;
 use crate::ops::cpu::isa::{self, Body, Isa, Level};
 use crate::ops::cpu::softmax::row::{Buffer, CHUNK, chunks};
 use crate::ops::cpu::wide::Wide;
-use crate::ops::{Io, Kernel, Width, kernel};
+use crate::ops::{Io, Kernel, Width};
 
 /// Prepares (dloss, x, t, lse) -> dx with these steps from row to row and class to class.
 pub fn backward<W: Wide>(
@@ -18,28 +19,45 @@ pub fn backward<W: Wide>(
     lse: isize,
     width: Width,
 ) -> Arc<dyn Kernel> {
-    kernel(plan.scratch(), move |io| {
+    Arc::new(Gradient { plan, dx, lse, width })
+}
+
+struct Gradient<W> {
+    plan: Plan<W>,
+    dx: [isize; 2],
+    /// From row to row of lse.
+    lse: isize,
+    width: Width,
+}
+
+impl<W: Wide> Kernel for Gradient<W> {
+    fn scratch(&self) -> usize {
+        self.plan.scratch()
+    }
+
+    fn check(&self, io: &Io) -> Result<()> {
+        self.plan.each_label(io, |_| ())
+    }
+
+    fn run(&self, io: &Io) -> Result<()> {
+        let (plan, width) = (&self.plan, self.width.0);
         let labels = plan.labels(io)?;
         let mut scale = [W::default()];
         // SAFETY: dloss has one element.
         unsafe { plan.port.load(io.input(0), 0, 1, &mut scale) };
         let scale = scale[0].to_f64() / plan.rows as f64;
-        team::parallel(width.0, &|part| {
-            let range = team::share(plan.rows, 1, width.0, part);
-            let body = Backward { plan: &plan, io, labels, range, dx, lse, scale };
-            isa::run(Isa::active(), body);
+        team::parallel(width, &|part| {
+            let range = team::share(plan.rows, 1, width, part);
+            isa::run(Isa::active(), Backward { this: self, io, labels, range, scale });
         })
-    })
+    }
 }
 
 struct Backward<'a, W> {
-    plan: &'a Plan<W>,
+    this: &'a Gradient<W>,
     io: &'a Io<'a>,
     labels: &'a [i64],
     range: Range<usize>,
-    dx: [isize; 2],
-    /// From row to row of lse.
-    lse: isize,
     /// dloss divided by the number of rows.
     scale: f64,
 }
@@ -52,7 +70,7 @@ impl<W: Wide> Body for Backward<'_, W> {
         let mut buffers = [[W::default(); CHUNK]; 2];
         for row in self.range.clone() {
             // SAFETY: lse has an element for each row.
-            let lse = unsafe { *self.io.input::<f64>(3).offset(row as isize * self.lse) };
+            let lse = unsafe { *self.io.input::<f64>(3).offset(row as isize * self.this.lse) };
             self.row::<L>(row, lse, &mut buffers);
         }
     }
@@ -61,7 +79,7 @@ impl<W: Wide> Body for Backward<'_, W> {
 impl<W: Wide> Backward<'_, W> {
     #[inline(always)]
     fn row<L: Level>(&self, row: usize, lse: f64, [x, w]: &mut [Buffer<W>; 2]) {
-        let (plan, io) = (self.plan, self.io);
+        let (plan, io, dx) = (&self.this.plan, self.io, self.this.dx);
         let share = match plan.targets {
             Targets::Weights { steps } => 1.0 / plan.weight(io, steps, row, w),
             Targets::Labels { .. } => 1.0,
@@ -75,18 +93,19 @@ impl<W: Wide> Backward<'_, W> {
                 let softmax = W::of(value.to_f64() - lse).exp::<L>();
                 *value = (softmax - target * share) * scale;
             }
-            let at = row as isize * self.dx[0] + chunk.start as isize * self.dx[1];
+            let at = row as isize * dx[0] + chunk.start as isize * dx[1];
             // SAFETY: the part lies within the row, which belongs to one thread.
-            unsafe { plan.port.store(values, io.output(0), at, self.dx[1]) };
+            unsafe { plan.port.store(values, io.output(0), at, dx[1]) };
         }
     }
 
     /// The targets of a part of a row, as weights.
     #[inline(always)]
     fn targets(&self, row: usize, part: &Range<usize>, to: &mut [W]) {
-        match self.plan.targets {
+        let plan = &self.this.plan;
+        match plan.targets {
             Targets::Weights { steps } => {
-                self.plan.load(self.io, self.plan.input, steps, row, part, to);
+                plan.load(self.io, plan.input, steps, row, part, to);
             }
             Targets::Labels { .. } => {
                 to[..part.len()].fill(W::default());

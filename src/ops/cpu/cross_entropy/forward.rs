@@ -6,19 +6,38 @@ use std::sync::Arc;
 
 use super::{Plan, Targets};
 use crate::device::team;
+use crate::error::Result;
 use crate::ops::cpu::isa::{self, Body, Isa, Level};
 use crate::ops::cpu::softmax::row::{Buffer, CHUNK, chunks, scan, sum};
 use crate::ops::cpu::wide::Wide;
-use crate::ops::{Io, Kernel, Width, kernel};
+use crate::ops::{Io, Kernel, Width};
 
 /// Prepares (x, t) -> (loss, lse): the mean over the rows, and each row's logarithm of the sum
 /// of exponentials in float64.
 pub fn forward<W: Wide>(plan: Plan<W>, width: Width) -> Arc<dyn Kernel> {
-    kernel(plan.scratch(), move |io| {
+    Arc::new(Loss { plan, width })
+}
+
+struct Loss<W> {
+    plan: Plan<W>,
+    width: Width,
+}
+
+impl<W: Wide> Kernel for Loss<W> {
+    fn scratch(&self) -> usize {
+        self.plan.scratch()
+    }
+
+    fn check(&self, io: &Io) -> Result<()> {
+        self.plan.each_label(io, |_| ())
+    }
+
+    fn run(&self, io: &Io) -> Result<()> {
+        let Loss { plan, width } = self;
         let labels = plan.labels(io)?;
         team::parallel(width.0, &|part| {
             let range = team::share(plan.rows, 1, width.0, part);
-            isa::run(Isa::active(), Forward { plan: &plan, io, labels, range });
+            isa::run(Isa::active(), Forward { plan, io, labels, range });
         })?;
         // SAFETY: the rows wrote the first half of the scratch.
         let losses = unsafe { std::slice::from_raw_parts(io.scratch::<f64>(), plan.rows) };
@@ -26,7 +45,7 @@ pub fn forward<W: Wide>(plan: Plan<W>, width: Width) -> Arc<dyn Kernel> {
         // SAFETY: the loss has one element.
         unsafe { plan.port.store(&[W::of(mean)], io.output(0), 0, 1) };
         Ok(())
-    })
+    }
 }
 
 struct Forward<'a, W> {

@@ -80,22 +80,33 @@ impl<W: Wide> Plan<W> {
         self.rows * 16
     }
 
+    /// Hands the labels, if there are any, to `visit`.
+    ///
+    /// # Errors
+    /// [`Error::Index`] or [`Error::Value`] at the first one that names no class.
+    fn each_label(&self, io: &Io, mut visit: impl FnMut(i64)) -> Result<()> {
+        let Targets::Labels { read, step } = self.targets else { return Ok(()) };
+        for row in 0..self.rows as isize {
+            // SAFETY: the place is that of a row's label.
+            let label = unsafe { read(io.input(self.input), row * step) };
+            let want = "a class index without a fraction";
+            let index = label.map_err(|value| Error::value(self.name, value, want))?;
+            let inside = (0..self.classes as i64).contains(&index);
+            let op = || self.name.into();
+            crate::ensure!(inside, Error::Index { op: op(), index, size: self.classes });
+            visit(index);
+        }
+        Ok(())
+    }
+
     /// Reads and checks the labels, if there are any, into the scratch.
     fn labels<'a>(&self, io: &Io<'a>) -> Result<&'a [i64]> {
-        let Targets::Labels { read, step } = self.targets else { return Ok(&[]) };
         // SAFETY: the scratch was asked for; this is its second half.
         let labels = unsafe {
             std::slice::from_raw_parts_mut(io.scratch::<i64>().add(self.rows), self.rows)
         };
-        for (row, label) in labels.iter_mut().enumerate() {
-            // SAFETY: the place is that of a row's label.
-            let read = unsafe { read(io.input(self.input), row as isize * step) };
-            let want = "a class index without a fraction";
-            *label = read.map_err(|value| Error::value(self.name, value, want))?;
-            let inside = (0..self.classes as i64).contains(label);
-            let op = || self.name.into();
-            crate::ensure!(inside, Error::Index { op: op(), index: *label, size: self.classes });
-        }
+        let mut to = labels.iter_mut();
+        self.each_label(io, |label| *to.next().expect("a place for each row") = label)?;
         Ok(labels)
     }
 

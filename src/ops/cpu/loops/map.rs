@@ -8,12 +8,12 @@ use crate::ops::cpu::isa::{Body, Isa, Level, Reach};
 
 /// A function of contiguous elements: `M - 1` inputs and an output.
 pub trait Tile<const M: usize>: Send + Sync {
-    /// Computes `len` elements; says whether each of them has a result.
+    /// Computes `len` elements.
     ///
     /// # Safety
     /// `at` are the inputs and the output, each `len` elements of the type that the tile was made
     /// for, and the output shares no memory with the inputs.
-    unsafe fn run(&self, at: &[*mut u8; M], len: usize) -> bool;
+    unsafe fn run(&self, at: &[*mut u8; M], len: usize);
 
     /// Whether it only copies, so that the loop may move elements without it.
     fn is_identity(&self) -> bool {
@@ -35,14 +35,8 @@ pub trait Map2<A, B, O>: Send + Sync + 'static {
     /// What it is compiled for.
     type Reach: Reach;
 
-    /// The result; anything where there is none.
+    /// The result.
     fn at<L: Level>(&self, a: A, b: B) -> O;
-
-    /// Whether there is no result.
-    #[inline(always)]
-    fn fails(&self, _a: A, _b: B) -> bool {
-        false
-    }
 }
 
 /// A function of three elements. All that it calls must be `#[inline(always)]`.
@@ -94,38 +88,33 @@ struct Run<'a, F, I, O> {
 }
 
 impl<F: Map1<A, O>, A: Copy, O> Body for Run<'_, F, &[A], O> {
-    type Output = bool;
+    type Output = ();
     #[inline(always)]
-    fn run<L: Level>(self) -> bool {
+    fn run<L: Level>(self) {
         for (o, a) in self.output.iter_mut().zip(self.inputs) {
             *o = self.f.at::<L>(*a);
         }
-        true
     }
 }
 
 impl<F: Map2<A, B, O>, A: Copy, B: Copy, O> Body for Run<'_, F, (&[A], &[B]), O> {
-    type Output = bool;
+    type Output = ();
     #[inline(always)]
-    fn run<L: Level>(self) -> bool {
-        let mut fine = true;
+    fn run<L: Level>(self) {
         for ((o, a), b) in self.output.iter_mut().zip(self.inputs.0).zip(self.inputs.1) {
-            fine &= !self.f.fails(*a, *b);
             *o = self.f.at::<L>(*a, *b);
         }
-        fine
     }
 }
 
 impl<F: Map3<A, B, C, O>, A: Copy, B: Copy, C: Copy, O> Body for Run<'_, F, (&[A], &[B], &[C]), O> {
-    type Output = bool;
+    type Output = ();
     #[inline(always)]
-    fn run<L: Level>(self) -> bool {
+    fn run<L: Level>(self) {
         let (a, b, c) = self.inputs;
         for (((o, a), b), c) in self.output.iter_mut().zip(a).zip(b).zip(c) {
             *o = self.f.at::<L>(*a, *b, *c);
         }
-        true
     }
 }
 
@@ -144,7 +133,7 @@ unsafe fn slice_mut<'a, T>(at: *mut u8, len: usize) -> &'a mut [T] {
 }
 
 impl<F: Map1<A, O>, A: Copy, O> Tile<2> for Each<F, (A, O)> {
-    unsafe fn run(&self, at: &[*mut u8; 2], len: usize) -> bool {
+    unsafe fn run(&self, at: &[*mut u8; 2], len: usize) {
         // SAFETY: by the caller's promise.
         let (inputs, output) = unsafe { (slice::<A>(at[0], len), slice_mut::<O>(at[1], len)) };
         F::Reach::run(self.isa, Run { f: &self.f, inputs, output })
@@ -152,7 +141,7 @@ impl<F: Map1<A, O>, A: Copy, O> Tile<2> for Each<F, (A, O)> {
 }
 
 impl<F: Map2<A, B, O>, A: Copy, B: Copy, O> Tile<3> for Each<F, (A, B, O)> {
-    unsafe fn run(&self, at: &[*mut u8; 3], len: usize) -> bool {
+    unsafe fn run(&self, at: &[*mut u8; 3], len: usize) {
         // SAFETY: by the caller's promise.
         let (a, b) = unsafe { (slice::<A>(at[0], len), slice::<B>(at[1], len)) };
         // SAFETY: as above.
@@ -165,7 +154,7 @@ impl<F, A: Copy, B: Copy, C: Copy, O> Tile<4> for Each<F, (A, B, C, O)>
 where
     F: Map3<A, B, C, O>,
 {
-    unsafe fn run(&self, at: &[*mut u8; 4], len: usize) -> bool {
+    unsafe fn run(&self, at: &[*mut u8; 4], len: usize) {
         // SAFETY: by the caller's promise.
         let inputs = unsafe { (slice(at[0], len), slice(at[1], len), slice(at[2], len)) };
         // SAFETY: as above.
@@ -184,10 +173,9 @@ struct Identity {
 }
 
 impl Tile<2> for Identity {
-    unsafe fn run(&self, at: &[*mut u8; 2], len: usize) -> bool {
+    unsafe fn run(&self, at: &[*mut u8; 2], len: usize) {
         // SAFETY: by the caller's promise.
         unsafe { at[1].copy_from_nonoverlapping(at[0], len * self.size) };
-        true
     }
 
     fn is_identity(&self) -> bool {

@@ -14,14 +14,13 @@ mod operand;
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 pub use map::{Map1, Map2, Map3, Tile, identity, map1, map2, map3};
 pub use operand::Operand;
 
 use super::isa::Isa;
 use crate::device::team;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::{Io, Kernel, Width};
 use boxes::{Boxes, Shape2};
 
@@ -45,7 +44,6 @@ pub struct Loop<const M: usize> {
     boxes: Boxes<M>,
     width: usize,
     isa: Isa,
-    fault: Option<Error>,
 }
 
 /// What a buffer was last filled with.
@@ -66,12 +64,7 @@ impl<const M: usize> Loop<M> {
     /// Prepares `tile` for operands that all have (or broadcast to) the output's shape.
     pub fn new(tile: Box<dyn Tile<M>>, operands: [Operand; M], width: Width) -> Self {
         let boxes = Boxes::new(&operands, width.0, BUFFER);
-        Loop { tile, operands, boxes, width: width.0, isa: Isa::active(), fault: None }
-    }
-
-    /// The error to answer where the tile says that an element has no result.
-    pub fn failing_with(self, fault: Error) -> Self {
-        Loop { fault: Some(fault), ..self }
+        Loop { tile, operands, boxes, width: width.0, isa: Isa::active() }
     }
 
     /// Computes the output; `at` are the addresses of the operands' first elements (those of
@@ -82,7 +75,7 @@ impl<const M: usize> Loop<M> {
     /// memory with the output is the very same elements in the same order.
     ///
     /// # Errors
-    /// The fault, where an element has no result.
+    /// [`crate::Error::Panic`], where a thread panicked.
     pub unsafe fn run_at(&self, mut at: [*mut u8; M]) -> Result<()> {
         for (at, operand) in at.iter_mut().zip(&self.operands) {
             *at = operand.constant().map_or(*at, |c| c.cast_mut());
@@ -90,32 +83,23 @@ impl<const M: usize> Loop<M> {
         let parts = self.width.min(self.boxes.count()).max(1);
         if parts == 1 {
             // SAFETY: by the caller's promise.
-            return self.verdict(unsafe { self.part(at, 0..self.boxes.count()) });
+            unsafe { self.part(at, 0..self.boxes.count()) };
+            return Ok(());
         }
-        let (fine, at) = (AtomicBool::new(true), Addresses(at));
+        let at = Addresses(at);
         team::parallel(parts, &|part| {
             let range = team::share(self.boxes.count(), 1, parts, part);
             let at = &at;
             // SAFETY: by the caller's promise; the parts' boxes are disjoint.
-            if !unsafe { self.part(at.0, range) } {
-                fine.store(false, Relaxed);
-            }
-        })?;
-        self.verdict(fine.into_inner())
+            unsafe { self.part(at.0, range) };
+        })
     }
 
-    fn verdict(&self, fine: bool) -> Result<()> {
-        match &self.fault {
-            Some(fault) if !fine => Err(fault.clone()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Computes a range of boxes; says whether all elements had a result.
+    /// Computes a range of boxes.
     ///
     /// # Safety
     /// As for [`Loop::run_at`].
-    unsafe fn part(&self, at: [*mut u8; M], range: Range<usize>) -> bool {
+    unsafe fn part(&self, at: [*mut u8; M], range: Range<usize>) {
         // Slices of one memory must not be written and read at a time, so an input that is
         // the output too goes through a buffer.
         let alone = at[..M - 1].iter().all(|&input| input != at[M - 1]);
@@ -123,19 +107,16 @@ impl<const M: usize> Loop<M> {
             // SAFETY: as promised.
             return unsafe { self.buffered(at, range) };
         }
-        let mut fine = true;
         self.boxes.each(range, |offsets, shape| {
             // SAFETY: offsets of a box lie within the operands.
-            fine &= unsafe { self.run_tile(&places(at, offsets), shape) };
+            unsafe { self.run_tile(&places(at, offsets), shape) };
         });
-        fine
     }
 
     #[inline(never)]
-    unsafe fn buffered(&self, at: [*mut u8; M], range: Range<usize>) -> bool {
+    unsafe fn buffered(&self, at: [*mut u8; M], range: Range<usize>) {
         let mut buffers = [const { Buffer(MaybeUninit::uninit()) }; M];
         let mut held = [Held { from: std::ptr::null(), shape: Shape2::default() }; M];
-        let mut fine = true;
         self.boxes.each(range, |offsets, shape| {
             let at = places(at, offsets);
             // A straight box can be longer than a buffer.
@@ -144,10 +125,9 @@ impl<const M: usize> Loop<M> {
                     at[k].wrapping_offset(start as isize * self.boxes.column.strides[k])
                 });
                 // SAFETY: as promised; the piece fits the buffers.
-                fine &= unsafe { self.piece(at, shape, &mut buffers, &mut held) };
+                unsafe { self.piece(at, shape, &mut buffers, &mut held) };
             }
         });
-        fine
     }
 
     /// Computes one box that fits the buffers.
@@ -157,7 +137,7 @@ impl<const M: usize> Loop<M> {
         shape: Shape2,
         buffers: &mut [Buffer; M],
         held: &mut [Held; M],
-    ) -> bool {
+    ) {
         let output = at[M - 1];
         if self.tile.is_identity()
             && self.boxes.direct[M - 1]
@@ -166,7 +146,7 @@ impl<const M: usize> Loop<M> {
         {
             // SAFETY: as promised.
             unsafe { self.load(0, at[0], shape, output) };
-            return true;
+            return;
         }
         let mut places = at;
         for k in 0..M - 1 {
@@ -199,28 +179,26 @@ impl<const M: usize> Loop<M> {
     }
 
     /// Computes a box from contiguous inputs.
-    unsafe fn compute(&self, mut at: [*mut u8; M], shape: Shape2, buffer: &mut Buffer) -> bool {
+    unsafe fn compute(&self, mut at: [*mut u8; M], shape: Shape2, buffer: &mut Buffer) {
         if self.boxes.direct[M - 1] {
             // SAFETY: as promised; the output is a box of contiguous elements too.
             return unsafe { self.run_tile(&at, shape) };
         }
         let (output, strides) = (at[M - 1], self.boxes.strides(M - 1));
-        let mut fine = true;
         if self.tile.is_identity() {
             at[M - 1] = at[0];
         } else {
             at[M - 1] = buffer.start();
             // SAFETY: as promised; the buffer is contiguous and nobody else's.
-            fine = unsafe { self.run_tile(&at, shape) };
+            unsafe { self.run_tile(&at, shape) };
         }
         // SAFETY: as promised.
         unsafe { self.operands[M - 1].store(self.isa, at[M - 1], output, strides, shape) };
-        fine
     }
 
     /// Computes contiguous elements.
     #[inline(always)]
-    unsafe fn run_tile(&self, at: &[*mut u8; M], shape: Shape2) -> bool {
+    unsafe fn run_tile(&self, at: &[*mut u8; M], shape: Shape2) {
         debug_assert!(at[..M - 1].iter().all(|&input| input != at[M - 1]));
         // SAFETY: by the caller's promise.
         unsafe { self.tile.run(at, shape.len()) }

@@ -2,18 +2,19 @@
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::access::Access;
 use super::super::isa::{self, Body, Isa, Level};
+use super::super::scan::Scan;
 use super::super::space;
 use super::super::tile::Sum;
 use super::super::wide::Wide;
 use super::rows::Rows;
 use super::{Plan, Windows};
 use crate::device::team;
+use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::ops::{Io, Kernel, Meta, Width, kernel};
+use crate::ops::{Io, Kernel, Meta, Width, checked, kernel};
 
 /// The kernel for `io` = x, y, index. NaN is greater than all; the first of equals counts.
 ///
@@ -112,17 +113,28 @@ fn raise<S: Sum>(best: &mut [S], index: &mut [i32], seen: &[S], step: usize, tap
 pub fn max_grad(windows: Windows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new(windows, io[0], io[2], width);
     let index = Rows::new(io[1], plan.all_channels);
-    crate::dispatch!(float io[0].dtype, T => Ok(backward(plan, index, Access::of::<T>())),
-        else => Err(Error::dtype("max_pool2d_grad", [io[0].dtype], "a float dtype")))
+    let kernel = crate::dispatch!(float io[0].dtype,
+        T => backward(plan, index, Access::of::<T>()),
+        else => return Err(Error::dtype("max_pool2d_grad", [io[0].dtype], "a float dtype")));
+    let (scan, taps) = (Scan::new(1, io[1], width), windows.kernel[0] * windows.kernel[1]);
+    Ok(crate::dispatch!(int io[1].dtype,
+        T => checked(move |io| check_index(scan.largest(io, |i: T| i.to_i64() as u32)?, taps), kernel),
+        else => return Err(Error::dtype("max_pool2d_grad", [io[1].dtype], "an integer index"))))
+}
+
+/// Refuses places outside of the window: their gradients would be lost. Negative ones count as
+/// the largest.
+fn check_index(largest: u32, taps: usize) -> Result<()> {
+    let (op, index) = ("max_pool2d_grad".into(), largest as i32 as i64);
+    crate::ensure!((largest as usize) < taps, Error::Index { op, index, size: taps });
+    Ok(())
 }
 
 fn backward<A: Wide + Sum>(plan: Plan, index_rows: Rows, access: Access<A>) -> Arc<dyn Kernel> {
     let lengths = [plan.from.len(), plan.to.len(), index_rows.len()];
     let space = space::bytes::<A>([lengths[0], lengths[1]]);
     let own = space + space::bytes::<i32>([lengths[2]]);
-    let taps = plan.windows.kernel[0] * plan.windows.kernel[1];
     kernel(plan.parts * own, move |io| {
-        let largest = AtomicU32::new(0);
         team::parallel(plan.parts, &|part| {
             // SAFETY: each part has its own work space.
             let (dy, dx, index) = unsafe {
@@ -133,18 +145,9 @@ fn backward<A: Wide + Sum>(plan: Plan, index_rows: Rows, access: Access<A>) -> A
             };
             let (plan, index_rows) = (&plan, &index_rows);
             let rows = Backward { plan, access, index_rows, io, part, dy, dx, index };
-            largest.fetch_max(isa::run(Isa::active(), rows), Ordering::Relaxed);
-        })?;
-        check_index(largest.into_inner() as i32, taps)
+            isa::run(Isa::active(), rows);
+        })
     })
-}
-
-/// Refuses places outside of the window: their gradients would be lost.
-fn check_index(largest: i32, taps: usize) -> Result<()> {
-    let (op, index) = ("max_pool2d_grad".into(), largest as i64);
-    let inside = usize::try_from(largest).is_ok_and(|i| i < taps);
-    crate::ensure!(inside, Error::Index { op, index, size: taps });
-    Ok(())
 }
 
 struct Backward<'a, A> {
@@ -159,12 +162,10 @@ struct Backward<'a, A> {
 }
 
 impl<A: Wide + Sum> Body for Backward<'_, A> {
-    /// The largest index, negative ones counted as the greatest.
-    type Output = u32;
+    type Output = ();
 
     #[inline(always)]
-    fn run<L: Level>(self) -> u32 {
-        let mut largest = 0;
+    fn run<L: Level>(self) {
         let Backward { plan, access, index_rows, io, part, dy, dx, index } = self;
         for (plane, row) in plan.rows(part) {
             dx.fill(Default::default());
@@ -174,7 +175,6 @@ impl<A: Wide + Sum> Body for Backward<'_, A> {
                     index_rows.read_index(io, (plane, window), index);
                     plan.from.read(access, io.input(0), (plane, window), dy)
                 };
-                largest = index.iter().fold(largest, |most, &i| most.max(i as u32));
                 let down = row + plan.windows.padding[0] - window * plan.windows.stride[0];
                 for right in 0..plan.windows.kernel[1] {
                     let tap = (down * plan.windows.kernel[1] + right) as i32;
@@ -187,7 +187,6 @@ impl<A: Wide + Sum> Body for Backward<'_, A> {
             // SAFETY: output 0 is the gradient, and the row is this part's.
             unsafe { plan.to.write(access, io.output(0), (plane, row), dx) };
         }
-        largest
     }
 }
 

@@ -1,5 +1,6 @@
 use super::super::testing::{Random, Tensor, apply, assert_near, tolerance};
 use crate::dtype::DType;
+use crate::error::Error;
 use crate::ops::geometry::Geometry;
 use crate::ops::pooling::{AvgPool2d, AvgPool2dGrad, MaxPool2d, MaxPool2dGrad, Window};
 use crate::ops::{Family, Meta};
@@ -138,6 +139,28 @@ fn nan_wins_and_the_first_of_equals_counts() {
         let out = apply(&MaxPool2d { window: window.clone() }, &[&x], 1).unwrap();
         assert_near(&out[0].values(), &[nan, nan, 2.0, f64::NEG_INFINITY], 0.0, "y");
         assert_eq!(out[1].values(), [1.0, 0.0, 0.0, 0.0]);
+    }
+}
+
+#[test]
+fn places_outside_of_the_window_are_refused() {
+    let (shape, strides) = ([2, 3, 4, 70], [840, 1, 210, 3]);
+    for (kernel, dtype) in [([2, 2], DType::UInt8), ([20, 20], DType::Int32)] {
+        let window = Window { kernel, stride: [1; 2], padding: [0; 4] };
+        let size = [0, 1].map(|d| shape[d + 2] + kernel[d] - 1);
+        let (backward, taps) = (MaxPool2dGrad { window, size }, kernel[0] * kernel[1]);
+        let dy = Tensor::new(Meta::new(DType::Float32, shape), &[1.0; 1680]);
+        let meta = Meta { strides: strides[..].into(), ..Meta::new(dtype, shape) };
+        let run = |places: &[f64]| apply(&backward, &[&dy, &Tensor::new(meta.clone(), places)], 2);
+        let mut places = vec![taps as f64 - 1.0; 1680];
+        assert!(run(&places).is_ok());
+        let wrong = [taps as i64, 200 + taps as i64 / 2];
+        for bad in wrong.into_iter().chain((dtype == DType::Int32).then_some(-1)) {
+            places[1003] = bad as f64;
+            let index = bad;
+            let want = Error::Index { op: "max_pool2d_grad".into(), index, size: taps };
+            assert_eq!(run(&places).err().map(|e| e.to_string()), Some(want.to_string()));
+        }
     }
 }
 

@@ -1,0 +1,34 @@
+//! Copying rows by index, and adding them back.
+
+mod backward;
+mod forward;
+mod indices;
+
+use std::ops::Range;
+
+use super::walk::{Walk, dims};
+use crate::ops::Meta;
+pub use backward::backward;
+pub use forward::forward;
+pub use indices::Indices;
+
+/// The dimensions of a tensor before, of, and after some neighbouring axes.
+struct Split {
+    outer: Walk<1>,
+    middle: Walk<1>,
+    inner: Walk<1>,
+}
+
+impl Split {
+    fn new(meta: &Meta, axes: Range<usize>) -> Split {
+        let dims = dims([meta]);
+        let walk = |range: Range<usize>| Walk::new(dims[range].iter().copied());
+        let (start, end) = (axes.start, axes.end);
+        Split { outer: walk(0..start), middle: walk(axes), inner: walk(end..dims.len()) }
+    }
+}
+
+/// Place `at` of a walk.
+fn place(walk: &Walk<1>, at: usize) -> isize {
+    walk.runs(at..at + 1).next().map_or(0, |([place], _)| place)
+}
