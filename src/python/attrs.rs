@@ -19,8 +19,27 @@ pub(super) fn kind(name: &str, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<Ki
     let value = Value::Object(map);
     let bad = |e: serde_json::Error| Error::value(name.to_owned(), &value, e.to_string());
     let kind: Kind = serde_json::from_value(value.clone()).map_err(bad)?;
-    check_names(name, &value, &attributes(&kind)?)?;
+    let mut known = attributes(&kind)?;
+    add_defaults(&value, &mut known);
+    check_names(name, &value, &known)?;
     Ok(kind)
+}
+
+/// Adds the attributes that an operation has but does not write, since they have their defaults.
+fn add_defaults(got: &Value, known: &mut Value) {
+    let (Value::Object(got), Value::Object(known)) = (got, known) else { return };
+    for (name, value) in got {
+        if !known.contains_key(name) && is_read(got, name) {
+            known.insert(name.clone(), value.clone());
+        }
+    }
+}
+
+/// Whether an operation with these attributes would refuse a senseless one of this name.
+fn is_read(attrs: &Map<String, Value>, name: &str) -> bool {
+    let mut attrs = attrs.clone();
+    attrs.insert(name.into(), Value::Array(vec![Value::Null]));
+    serde_json::from_value::<Kind>(Value::Object(attrs)).is_err()
 }
 
 /// Refuses attributes that the operation does not have.

@@ -514,6 +514,8 @@ def test_extents_that_are_no_integers(shape):
     "name, attrs",
     [
         ("matmul", {"transpose": True}),
+        ("softmax", {"axis": 0, "log": False, "nonsense": 1}),
+        ("dropout", {"ratio": 0.5, "offest": 1}),
         ("binary_scalar", {"f": "add", "scalar": 1, "reversed": True}),
         ("unary", {"f": {"elu": {"alpha": 1.0, "beta": 2.0}}}),
     ],
@@ -521,6 +523,14 @@ def test_extents_that_are_no_integers(shape):
 def test_attributes_that_an_operation_does_not_have(name, attrs):
     with pytest.raises(ValueError, match="attribute|expected unit"):
         _core.Op(name, **attrs)
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_attributes_that_may_be_left_out(offset):
+    attrs = _core.Op("dropout", ratio=0.5, offset=offset).attrs
+    assert attrs == {"op": "dropout", "ratio": 0.5} | ({"offset": 3} if offset else {})
+    with pytest.raises(ValueError, match="offset|integer|u64"):
+        _core.Op("dropout", ratio=0.5, offset=-1)
 
 
 def test_attributes_that_contain_themselves():
