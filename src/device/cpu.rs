@@ -18,9 +18,12 @@ const RESERVE_BYTES: usize = 256 << 20;
 /// The one CPU device of the process.
 pub fn device() -> &'static Arc<Device> {
     static CPU: OnceLock<Arc<Device>> = OnceLock::new();
-    CPU.get_or_init(|| {
-        Device::new(-1, "cpu", Box::<Host>::default(), super::team::allowed_threads())
-    })
+    CPU.get_or_init(fresh)
+}
+
+/// A CPU device with an account book of its own.
+pub(super) fn fresh() -> Arc<Device> {
+    Device::new(-1, "cpu", Box::<Host>::default(), super::team::allowed_threads())
 }
 
 #[derive(Default)]
@@ -59,6 +62,13 @@ impl Backend for Host {
         let free = machine_available();
         self.credit.store(free.min(RECHECK_BYTES), Relaxed);
         free
+    }
+
+    fn total(&self) -> usize {
+        // SAFETY: asks for two numbers.
+        let (pages, size) =
+            unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+        (pages.max(1) as usize).saturating_mul(size.max(1) as usize)
     }
 }
 

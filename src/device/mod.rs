@@ -6,6 +6,7 @@ pub mod ledger;
 pub mod onednn;
 pub mod pool;
 pub mod process;
+pub mod range;
 pub mod team;
 
 use std::ptr::NonNull;
@@ -36,6 +37,9 @@ pub trait Backend: Send + Sync {
     /// How many more bytes the machine would give; the last reading is enough where it says that
     /// there are `wanted`.
     fn available(&self, wanted: usize) -> usize;
+
+    /// How many bytes the machine has, whoever uses them.
+    fn total(&self) -> usize;
 }
 
 /// Alignment of every block, in bytes: a cache line, and the widest vector register.

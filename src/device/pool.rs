@@ -73,6 +73,19 @@ impl Pool {
         Pool { device, backend, free: Mutex::default(), ledger: Ledger::default() }
     }
 
+    /// Where the memory comes from.
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    /// Whether the machine has so many bytes more, if need be by giving freed memory back to it.
+    pub fn has(&self, bytes: usize) -> bool {
+        if bytes > self.backend.available(bytes) {
+            self.trim();
+        }
+        bytes <= self.backend.available(bytes)
+    }
+
     /// The account book.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
@@ -85,14 +98,14 @@ impl Pool {
     /// other sizes is given back to the machine before that is said.
     pub fn take(&self, bytes: usize, account: Account, zeroed: bool) -> Result<Piece> {
         let wanted = bytes;
-        let bytes = size_class(wanted).ok_or_else(|| self.out_of_memory(wanted))?;
+        let bytes = size_class(wanted).ok_or_else(|| self.out_of_memory("allocate", wanted))?;
         let cached = self.free().get_mut(&bytes).and_then(Vec::pop);
         let piece = match cached {
             Some(piece) => {
                 self.ledger.release(Account::Pool, bytes);
                 piece
             }
-            None => self.fresh(bytes).ok_or_else(|| self.out_of_memory(wanted))?,
+            None => self.fresh(bytes).ok_or_else(|| self.out_of_memory("allocate", wanted))?,
         };
         self.ledger.charge(account, bytes);
         if zeroed {
@@ -139,17 +152,14 @@ impl Pool {
     }
 
     fn fresh(&self, bytes: usize) -> Option<Piece> {
-        if bytes > self.backend.available(bytes) {
-            self.trim();
-        }
-        let is_there = bytes <= self.backend.available(bytes);
-        let pointer = is_there.then(|| self.backend.allocate(bytes)).flatten()?;
+        let pointer = self.has(bytes).then(|| self.backend.allocate(bytes)).flatten()?;
         Some(Piece { pointer, bytes })
     }
 
-    fn out_of_memory(&self, requested: usize) -> Error {
+    /// The error for so many bytes that operation `op` cannot have.
+    pub fn out_of_memory(&self, op: &'static str, requested: usize) -> Error {
         Error::OutOfMemory {
-            op: "allocate".into(),
+            op: op.into(),
             device: self.device.into(),
             requested,
             in_use: self.ledger.in_use(),

@@ -1,15 +1,20 @@
-//! An engine that is not recording: an operation runs when it is submitted.
+//! Submitting an operation: an engine that is not recording runs it at once.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::record::{self, Mode};
+use super::run::execute;
 use super::{Engine, Inputs, Outputs, Stream, Turn, checks};
 use crate::error::{Error, Result};
 use crate::ops::{Kind, Meta, Prepared, View, copy, random};
 
 impl Engine {
-    /// Runs an operation into new tensors; inputs that it updates are not among them.
+    /// Runs an operation into new tensors; inputs that it updates are not among them. While this
+    /// thread records, the operation is only appended to the recording.
     ///
     /// # Errors
     /// What [`crate::ops::Family::infer`] or the kernel says of the inputs, or
@@ -33,11 +38,14 @@ impl Engine {
         kind: &Kind,
         inputs: &mut Inputs,
     ) -> Option<Result<Outputs>> {
+        if record::mode() != Mode::Eager {
+            return None;
+        }
         let run = || {
             self.complete(&mut turn, kind, inputs)?;
             let Some(op) = turn.0.find_short(kind, inputs) else { return Ok(None) };
             let outputs = self.outputs(op);
-            self.execute(op, inputs, &outputs)?;
+            execute(op, inputs, &outputs)?;
             self.advance(&mut turn, kind, inputs)?;
             Ok(Some(outputs))
         };
@@ -67,12 +75,22 @@ impl Engine {
         done
     }
 
-    fn fresh(&self, turn: &mut Turn, kind: &Kind, inputs: &mut Inputs) -> Result<Outputs> {
-        self.complete(turn, kind, inputs)?;
+    pub(super) fn fresh(
+        &self,
+        turn: &mut Turn,
+        kind: &Kind,
+        inputs: &mut Inputs,
+    ) -> Result<Outputs> {
+        let kind = &*self.complete(turn, kind, inputs)?;
         let op = turn.0.get(kind, inputs, None)?;
         let outputs = self.outputs(op);
-        self.execute(op, inputs, &outputs)?;
-        self.advance(turn, kind, inputs)?;
+        if record::mode() == Mode::Eager {
+            execute(op, inputs, &outputs)?;
+            self.advance(turn, kind, inputs)?;
+        } else {
+            let op = op.clone();
+            self.put_off(turn, &op, inputs, &outputs)?;
+        }
         Ok(outputs)
     }
 
@@ -83,8 +101,7 @@ impl Engine {
         inputs: &mut Inputs,
         outputs: &[View],
     ) -> Result<()> {
-        let family = kind.family();
-        self.complete(turn, kind, inputs)?;
+        let (family, kind) = (kind.family(), &*self.complete(turn, kind, inputs)?);
         checks::device(family, self.device(), outputs)?;
         let op = turn.0.get(kind, inputs, None)?;
         checks::outputs(op, family.name(), inputs, outputs)?;
@@ -95,12 +112,22 @@ impl Engine {
         }
         let fits = op.outputs.iter().zip(outputs).all(|(meta, view)| *meta == view.meta);
         let op = if fits { op } else { turn.0.get(kind, inputs, Some(outputs))? };
+        if record::mode() != Mode::Eager {
+            let op = op.clone();
+            return self.put_off(turn, &op, inputs, &written);
+        }
         self.execute_in_place(op, kind, inputs, &written)?;
         self.advance(turn, kind, inputs)
     }
 
     /// Adds the generator's state where it was left out, and copies what is updated meanwhile.
-    fn complete(&self, turn: &mut Turn, kind: &Kind, inputs: &mut Inputs) -> Result<()> {
+    /// Answers the operation, which in a recording draws beyond what was drawn before.
+    fn complete<'a>(
+        &self,
+        turn: &mut Turn,
+        kind: &'a Kind,
+        inputs: &mut Inputs,
+    ) -> Result<Cow<'a, Kind>> {
         let (family, effects) = (kind.family(), kind.family().effects());
         checks::device(family, self.device(), inputs)?;
         if effects.generator == Some(inputs.len()) {
@@ -113,14 +140,17 @@ impl Engine {
                 inputs[i] = copied[0].clone();
             }
         }
-        Ok(())
+        match effects.generator {
+            Some(state) if state < inputs.len() => self.draw(turn, kind, state, inputs),
+            _ => Ok(Cow::Borrowed(kind)),
+        }
     }
 
-    fn outputs(&self, op: &Prepared) -> Outputs {
+    pub(super) fn outputs(&self, op: &Prepared) -> Outputs {
         let mut outputs = Outputs::new();
         for (o, meta) in op.outputs.iter().enumerate() {
             if op.state_of(o).is_none() {
-                outputs.push(View::of(self.device(), meta));
+                outputs.push(record::fresh(self.device(), meta));
             }
         }
         outputs
@@ -136,7 +166,7 @@ impl Engine {
     ) -> Result<()> {
         let unwritten: SmallVec<[&View; 2]> =
             outputs.iter().filter(|v| !v.block.is_allocated()).collect();
-        let done = guarded(kind, || self.execute(op, inputs, outputs));
+        let done = guarded(kind, || execute(op, inputs, outputs));
         if done.is_err() {
             unwritten.iter().for_each(|v| v.block.clear());
         }
@@ -145,11 +175,10 @@ impl Engine {
 
     /// Moves the generator past the numbers that the operation read.
     fn advance(&self, turn: &mut Turn, kind: &Kind, inputs: &[View]) -> Result<()> {
-        let family = kind.family();
-        let Some(state) = family.effects().generator else { return Ok(()) };
-        let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|v| &*v.meta).collect();
-        let advance = random::Advance { by: family.draws(&metas) };
-        self.fresh(turn, &advance.into(), &mut smallvec![inputs[state].clone()]).map(drop)
+        let Some(state) = kind.family().effects().generator else { return Ok(()) };
+        let by = draws(kind, inputs);
+        self.fresh(turn, &random::Advance { by }.into(), &mut smallvec![inputs[state].clone()])
+            .map(drop)
     }
 
     fn copy(&self, turn: &mut Turn, from: &[View], to: &[View]) -> Result<()> {
@@ -169,8 +198,15 @@ impl Engine {
         checks::device(kind.family(), self.device(), inputs)?;
         let op = Prepared::new(kind, inputs, None, self.device().threads())?;
         let outputs = self.outputs(&op);
-        self.execute(&op, inputs, &outputs)?;
+        self.run_on_host(op, inputs, &outputs)?;
         Ok(outputs)
+    }
+
+    fn run_on_host(&self, op: Prepared, inputs: &[View], outputs: &[View]) -> Result<()> {
+        if record::mode() == Mode::Eager {
+            return execute(&op, inputs, outputs);
+        }
+        self.put_off(&mut self.turn(), &Arc::new(op), inputs, outputs)
     }
 
     fn on_host_into(&self, kind: &Kind, inputs: &[View], outputs: &[View]) -> Result<()> {
@@ -179,9 +215,15 @@ impl Engine {
         let op = Prepared::new(kind, inputs, None, self.device().threads())?;
         checks::outputs(&op, kind.family().name(), inputs, outputs)?;
         let made = self.outputs(&op);
-        self.execute(&op, inputs, &made)?;
+        self.run_on_host(op, inputs, &made)?;
         self.copy(&mut self.turn(), &made, outputs)
     }
+}
+
+/// How many blocks of numbers an operation draws.
+pub(super) fn draws(kind: &Kind, inputs: &[View]) -> u64 {
+    let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|v| &*v.meta).collect();
+    kind.family().draws(&metas)
 }
 
 fn without_state(op: &Prepared, outputs: &[View]) -> Outputs {

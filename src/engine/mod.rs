@@ -1,10 +1,18 @@
 //! Runs operations: prepares each one's kernel, gives its blocks memory, keeps versions.
 
+mod append;
+mod arena;
 mod checks;
 mod eager;
+mod executable;
+mod fits;
+mod initial;
 mod kernels;
+pub mod record;
+mod recording;
 mod rng;
 mod run;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -12,11 +20,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use smallvec::SmallVec;
 
+use crate::device::range::Range;
 use crate::device::{Device, cpu, process};
 use crate::error::{Error, Result};
 use crate::ops::Kind;
 use crate::view::View;
+pub use executable::Executable;
 use kernels::Kernels;
+pub use recording::Recording;
 pub use rng::{Rng, Stream};
 
 /// The inputs of an operation.
@@ -30,6 +41,9 @@ pub struct Engine {
     device: Arc<Device>,
     rng: Rng,
     turn: Mutex<Kernels>,
+    /// The planned memory of all graphs, and the right to use it.
+    arena: OnceLock<Arc<Range>>,
+    runs: Mutex<()>,
 }
 
 /// The right to run on a device: one holder at a time. The prepared kernels come with it.
@@ -60,7 +74,8 @@ pub fn of(device: &Device) -> Result<&'static Engine> {
 impl Engine {
     fn new(device: Arc<Device>) -> Self {
         let rng = Rng::new(&device);
-        Engine { turn: Mutex::new(Kernels::new(&device)), device, rng }
+        let turn = Mutex::new(Kernels::new(&device));
+        Engine { device, rng, turn, arena: OnceLock::new(), runs: Mutex::default() }
     }
 
     /// The device that it runs on.

@@ -1,45 +1,60 @@
-//! Runs one prepared operation on memory.
+//! Runs prepared operations on memory: one, or those of a bound graph.
 #![allow(unsafe_code)]
+
+use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::Engine;
 use crate::device::Account;
 use crate::error::Result;
+use crate::graph::{Bound, Stopped};
 use crate::ops::{Io, Prepared, View};
 
 /// Addresses of the first elements.
 type Addresses<T> = SmallVec<[T; 8]>;
 
-impl Engine {
-    /// Runs a kernel. `outputs` are those that are not state, in order.
-    pub(super) fn execute(&self, op: &Prepared, inputs: &[View], outputs: &[View]) -> Result<()> {
-        let scratch = match op.kernel.scratch() {
-            0 => None,
-            bytes => Some(self.device().pool().lend(bytes, Account::Scratch)?),
-        };
-        let mut from: Addresses<*const u8> = SmallVec::new();
-        for input in inputs {
-            from.push(input.address(false)?.cast_const());
-        }
-        let mut to: Addresses<*mut u8> = SmallVec::new();
-        let mut fresh = outputs.iter();
-        for o in 0..op.outputs.len() {
-            to.push(match op.state_of(o) {
-                Some(i) => from[i].cast_mut(),
-                None => fresh.next().expect("one view an output").address(true)?,
-            });
-        }
-        raise_versions(op, inputs, outputs);
-        let place = scratch.as_ref().map_or(std::ptr::null_mut(), |s| s.pointer());
-        // SAFETY: the addresses are those of live views with the metas that the kernel was
-        // prepared for; `checks` keeps overlapping tensors away.
-        op.kernel.run(&unsafe { Io::new(&from, &to, place) })
+/// Runs a kernel. `outputs` are those that are not state, in order. The caller has the device's
+/// turn, or is what a block waits for.
+pub(super) fn execute(op: &Prepared, inputs: &[View], outputs: &[View]) -> Result<()> {
+    let device = outputs.iter().chain(inputs).next().map(|view| view.block.device());
+    let scratch = match (op.kernel.scratch(), device) {
+        (0, _) | (_, None) => None,
+        (bytes, Some(device)) => Some(device.pool().lend(bytes, Account::Scratch)?),
+    };
+    let mut from: Addresses<*const u8> = SmallVec::new();
+    for input in inputs {
+        from.push(input.address(false)?.cast_const());
     }
+    let mut to: Addresses<*mut u8> = SmallVec::new();
+    let mut fresh = outputs.iter();
+    for o in 0..op.outputs.len() {
+        to.push(match op.state_of(o) {
+            Some(i) => from[i].cast_mut(),
+            None => fresh.next().expect("one view an output").address(true)?,
+        });
+    }
+    raise_versions(op, inputs, outputs);
+    let place = scratch.as_ref().map_or(std::ptr::null_mut(), |s| s.pointer());
+    // SAFETY: the addresses are those of live views with the metas that the kernel was
+    // prepared for; `checks` keeps overlapping tensors away.
+    op.kernel.run(&unsafe { Io::new(&from, &to, place) })
 }
 
 /// Also where the kernel then fails, since it may have written some of its outputs.
-fn raise_versions(op: &Prepared, inputs: &[View], outputs: &[View]) {
+pub(super) fn raise_versions(op: &Prepared, inputs: &[View], outputs: &[View]) {
     op.effects.state.iter().for_each(|&(i, _)| inputs[i].block.touch());
     outputs.iter().for_each(|v| v.block.touch());
+}
+
+/// Runs nodes of a graph whose every block an [`super::Executable`] has bound.
+pub(super) fn replay(bound: &Bound, nodes: Range<usize>) -> std::result::Result<(), Stopped> {
+    // SAFETY: the executable bound captured blocks, arguments of the recorded metas and results to
+    // memory that it holds, and has the right to run and the arena, which is backed.
+    unsafe { bound.run_from(nodes.start, nodes.end) }
+}
+
+/// Checks the values of a node's arguments before a run.
+pub(super) fn check(bound: &Bound, node: usize) -> std::result::Result<(), Stopped> {
+    // SAFETY: as for `replay`; what is checked was there before the run.
+    unsafe { bound.check(node) }
 }

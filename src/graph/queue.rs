@@ -51,12 +51,14 @@ impl Node {
 }
 
 /// Operations in the order in which they were submitted, and the blocks that they name.
-#[derive(Default, Debug)]
+#[derive(Default, Clone, Debug)]
 pub struct Queue {
     nodes: Vec<Node>,
     places: Vec<Place>,
     blocks: Vec<Arc<Block>>,
     numbers: FxHashMap<usize, u32>,
+    /// Blocks that go by the number of another one; their addresses must stay theirs.
+    others: Vec<Arc<Block>>,
 }
 
 impl Queue {
@@ -111,6 +113,17 @@ impl Queue {
             self.blocks.push(block.clone());
             self.blocks.len() as u32 - 1
         })
+    }
+
+    /// Has another block go by the number of one that the queue names.
+    pub fn rename(&mut self, block: Arc<Block>, number: u32) {
+        self.numbers.insert(Arc::as_ptr(&block).addr(), number);
+        self.others.push(block);
+    }
+
+    /// The same operations without the blocks that they name.
+    pub fn without_blocks(self) -> Queue {
+        Queue { nodes: self.nodes, places: self.places, ..Queue::default() }
     }
 
     /// The block's number, if the queue names it.

@@ -141,12 +141,36 @@ impl Bound {
         done.map_err(|error| Stopped { node, error: error.in_op(self.name(node)) })
     }
 
+    /// Has a node's kernel check the values of its inputs, which were there before the run.
+    ///
+    /// # Errors
+    /// [`Stopped`] with what the kernel would say.
+    ///
+    /// # Safety
+    /// What the kernel checks is bound to memory that nothing writes meanwhile.
+    pub unsafe fn check(&self, node: usize) -> std::result::Result<(), Stopped> {
+        let step = &self.steps[node];
+        // SAFETY: by the caller's promise.
+        let done = unsafe { (*step.kernel).check(&self.io(step)) };
+        done.map_err(|error| Stopped { node, error: error.in_op(self.name(node)) })
+    }
+
     /// Runs one kernel.
     ///
     /// # Safety
     /// As [`Bound::run_from`].
     #[inline(always)]
     unsafe fn step(&self, step: &Step) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        unsafe { (*step.kernel).run(&self.io(step)) }
+    }
+
+    /// The addresses of one kernel.
+    ///
+    /// # Safety
+    /// As [`Bound::run_from`].
+    #[inline(always)]
+    unsafe fn io(&self, step: &Step) -> Io<'_> {
         let (inputs, outputs) = (step.inputs as usize, step.outputs as usize);
         // SAFETY: `add` pushed that many addresses and one more from `first` on; `ops` keeps the
         // kernel. By the caller's promise the addresses are those of memory for its metas.
@@ -154,7 +178,7 @@ impl Bound {
             let base = self.addresses.as_ptr().add(step.first as usize);
             let from = std::slice::from_raw_parts(base.cast::<*const u8>(), inputs);
             let to = std::slice::from_raw_parts(base.add(inputs), outputs);
-            (*step.kernel).run(&Io::new(from, to, *base.add(inputs + outputs)))
+            Io::new(from, to, *base.add(inputs + outputs))
         }
     }
 

@@ -31,10 +31,8 @@ impl PyDevice {
     /// The ledger in bytes: one entry an account, and `allocated` (all but the pool and the
     /// kernels), `peak` (the highest `allocated`), `reserved` (all).
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (ledger, report) = (self.0.ledger(), PyDict::new(py));
-        for account in Account::ALL {
-            report.set_item(account.name(), ledger.balance(account))?;
-        }
+        let ledger = self.0.ledger();
+        let report = accounts(py, &Account::ALL.map(|a| (a, ledger.balance(a))))?;
         report.set_item("allocated", ledger.in_use())?;
         report.set_item("peak", ledger.peak())?;
         report.set_item("reserved", ledger.reserved())?;
@@ -81,6 +79,18 @@ impl PyDevice {
     fn __repr__(&self) -> String {
         format!("Device({}, {})", self.0.name(), self.0.id())
     }
+}
+
+/// Bytes by the names of accounts.
+pub(super) fn accounts<'py>(
+    py: Python<'py>,
+    bytes: &[(Account, usize)],
+) -> PyResult<Bound<'py, PyDict>> {
+    let report = PyDict::new(py);
+    for (account, bytes) in bytes {
+        report.set_item(account.name(), bytes)?;
+    }
+    Ok(report)
 }
 
 /// The CPU: always there, the default.

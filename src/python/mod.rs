@@ -6,6 +6,7 @@ mod device;
 mod dlpack;
 mod dtype;
 mod error;
+mod graph;
 mod host;
 mod libraries;
 mod numpy;
@@ -33,6 +34,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     numpy::register(module)?;
     dlpack::register(module)?;
     op::register(module)?;
+    graph::register(module)?;
     saved::register(module)?;
     host::register(module)?;
     libraries::register(module)?;

@@ -20,6 +20,7 @@ use crate::block::Block;
 use crate::device::cpu;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
+use crate::engine::record::{self, Mode};
 use crate::engine::{self, Turn};
 use crate::error::{Error, Result};
 use crate::ops::copy::{Cast, Copy};
@@ -41,6 +42,7 @@ impl Handle {
     /// A fresh writable row-major array (bfloat16 comes as float32).
     fn to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyUntypedArray>> {
         let view = self.view()?;
+        record::check_read("to_numpy", &view)?;
         // NumPy has no bfloat16 of its own: float32 holds every value of it.
         let (dtype, kind) = match view.meta.dtype {
             DType::BFloat16 => (DType::Float32, Cast { dtype: DType::Float32 }.into()),
@@ -64,6 +66,7 @@ impl Handle {
         if got.shape != want.shape {
             return Err(Error::shape(name, [&got.shape], want.shape.to_string()).into());
         }
+        let from = baked(&array, from)?;
         op::run_into(array.py(), &Copy.into(), smallvec![from], &[view])
     }
 
@@ -73,6 +76,7 @@ impl Handle {
         if view.meta.numel() != 1 {
             return Err(Error::shape("item", [&view.meta.shape], "one element").into());
         }
+        record::check_read("item", &view)?;
         let engine = engine::of(view.block.device())?;
         let bits = match engine.try_turn() {
             Some(turn) => bits(&turn, &view),
@@ -126,11 +130,29 @@ fn source<'py>(
     Ok((array, view))
 }
 
+/// The tensor of an array; a copy that belongs to the recording while this thread records.
+fn baked(array: &Bound<'_, PyUntypedArray>, from: View) -> PyResult<View> {
+    if record::mode() != Mode::Record {
+        return Ok(from);
+    }
+    // SAFETY: the array is row-major, and alive.
+    let bytes = unsafe {
+        let data = (*array.as_array_ptr()).fields.data.cast::<u8>();
+        std::slice::from_raw_parts(
+            NonNull::new(data).unwrap_or(NonNull::dangling()).as_ptr(),
+            from.meta.bytes(),
+        )
+    };
+    let engine = engine::cpu();
+    Ok(array.py().detach(|| engine.bake(&mut engine.turn(), from, bytes))?)
+}
+
 /// A new tensor with the elements of an array; the dtype is kept.
 #[pyfunction]
 fn from_numpy<'py>(array: &Bound<'py, PyAny>, device: &PyDevice) -> PyResult<Bound<'py, Handle>> {
     let (array, from) = source("from_numpy", array)?;
-    let view = View::of(&device.0, &from.meta);
+    let from = baked(&array, from)?;
+    let view = record::fresh(&device.0, &from.meta);
     op::run_into(array.py(), &Copy.into(), smallvec![from], std::slice::from_ref(&view))?;
     tensor::make(array.py(), view)
 }

@@ -7,9 +7,11 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PyTuple};
 
 use super::attrs;
+use super::graph::note_line;
 use super::host::PythonFn;
 use super::tensor::{self, Handle};
 use crate::device::cpu;
+use crate::engine::record::{self, Mode};
 use crate::engine::{self, Engine, Inputs, Outputs, Turn};
 use crate::error::Error;
 use crate::ops::host::Host;
@@ -43,7 +45,14 @@ fn engine_of(kind: &Kind, views: &[View]) -> crate::Result<&'static Engine> {
 /// lock away and take it back would cost more.
 fn run(py: Python<'_>, kind: &Kind, mut inputs: Inputs) -> PyResult<Outputs> {
     let engine = engine_of(kind, &inputs)?;
-    let short = engine.try_turn().and_then(|t| engine.submit_if_short(t, kind, &mut inputs));
+    note_line(py);
+    let short = match engine.try_turn() {
+        Some(turn) if record::mode() != Mode::Eager => {
+            Some(engine.submit(turn, kind, inputs.clone()))
+        }
+        Some(turn) => engine.submit_if_short(turn, kind, &mut inputs),
+        None => None,
+    };
     let made = short.unwrap_or_else(|| py.detach(|| engine.submit(engine.turn(), kind, inputs)));
     made.map_err(exception)
 }
@@ -56,7 +65,8 @@ pub(super) fn run_into(
     outputs: &[View],
 ) -> PyResult<()> {
     let engine = engine_of(kind, outputs)?;
-    let is_short = |turn: &mut Turn| turn.is_short(kind, &inputs);
+    note_line(py);
+    let is_short = |turn: &mut Turn| record::mode() != Mode::Eager || turn.is_short(kind, &inputs);
     let short = engine.try_turn().and_then(|mut turn| is_short(&mut turn).then_some(turn));
     let done = match short {
         Some(turn) => engine.submit_into(turn, kind, inputs, outputs),
@@ -66,7 +76,7 @@ pub(super) fn run_into(
 }
 
 /// The exception that the user's code raised, or ours.
-fn exception(error: crate::Error) -> PyErr {
+pub(super) fn exception(error: crate::Error) -> PyErr {
     super::host::raised(&error).unwrap_or_else(|| error.into())
 }
 

@@ -10,9 +10,10 @@ use super::args::Extents;
 use super::device::PyDevice;
 use super::dtype::{self, PyDType};
 use super::error::GraphError;
+use crate::block::note_change;
 use crate::device::{Account, cpu};
 use crate::dtype::DType;
-use crate::engine;
+use crate::engine::{self, record};
 use crate::error::Error;
 use crate::view::{Meta, View};
 
@@ -32,7 +33,12 @@ impl Handle {
     /// The same for operation `op`, which the error names.
     pub(super) fn view_in(&self, op: &str) -> PyResult<View> {
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
-        view.clone().ok_or_else(|| no_value(op))
+        let mut view = view.clone().ok_or_else(|| no_value(op))?;
+        // A tensor made in a recording shows what the latest run of its graph made.
+        if let Some(block) = view.block.current() {
+            view.block = block;
+        }
+        Ok(view)
     }
 
     fn set(&self, view: View) {
@@ -79,7 +85,7 @@ impl Handle {
         shape.checked_numel("tensor")?;
         let dtype = dtype.map_or(Ok(DType::Float32), dtype::parse)?;
         let device = device.map_or(cpu::device(), |d| &d.0);
-        self.set(View::new(device, Meta::new(dtype, shape)));
+        self.set(record::fresh(device, &Arc::new(Meta::new(dtype, shape))));
         Ok(())
     }
 
@@ -162,6 +168,7 @@ impl Handle {
     /// Points this object to the view of another one.
     fn rebind(&self, other: &Handle) -> PyResult<()> {
         self.set(other.view()?);
+        note_change();
         Ok(())
     }
 

@@ -48,6 +48,10 @@ impl Backend for Limited {
     fn available(&self, _wanted: usize) -> usize {
         self.left.load(SeqCst)
     }
+
+    fn total(&self) -> usize {
+        1 << 30
+    }
 }
 
 /// An engine with so much memory.

@@ -10,7 +10,7 @@ use smallvec::smallvec;
 
 use super::super::tensor::Handle;
 use super::{CPU, DlDevice, DlTensor, MAJOR, Managed, NEW, OLD, Versioned, dl_type};
-use crate::engine::{self, Engine};
+use crate::engine::{self, Engine, record};
 use crate::view::View;
 
 /// What an exported tensor needs for as long as the consumer holds it.
@@ -88,6 +88,7 @@ impl Handle {
             ));
         }
         let view = self.view()?;
+        record::check_read("__dlpack__", &view)?;
         let engine = engine::of(view.block.device())?;
         let view = if copy == Some(true) { copied(py, engine, view)? } else { view };
         let data = view.block.to_touch()?.as_ptr();

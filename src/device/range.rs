@@ -1,0 +1,195 @@
+//! A range of addresses that never moves: memory comes and goes within it.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Account, Device};
+use crate::error::Result;
+
+/// Memory comes and goes in pieces of this many bytes: the machine's large pages.
+const PAGE: usize = 2 << 20;
+
+/// Addresses set aside for planned memory, backed up to the height that its users need.
+pub struct Range {
+    start: NonNull<u8>,
+    bytes: usize,
+    backed: Mutex<Backed>,
+}
+
+// SAFETY: a range is addresses; what lies there belongs to whoever runs.
+unsafe impl Send for Range {}
+// SAFETY: as above; what changes is under a lock.
+unsafe impl Sync for Range {}
+
+#[derive(Default)]
+struct Backed {
+    bytes: usize,
+    /// How much each user needs.
+    heights: Vec<usize>,
+}
+
+impl Range {
+    /// Sets addresses aside: as many as the machine has memory, or what it grants.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] where it grants none.
+    pub fn new(device: &Device) -> Result<Self> {
+        let mut bytes = device.pool().backend().total().next_multiple_of(PAGE);
+        loop {
+            if let Some(start) = reserve(bytes) {
+                return Ok(Range { start, bytes, backed: Mutex::default() });
+            }
+            crate::ensure!(bytes > 16 * PAGE, device.pool().out_of_memory("arena", bytes));
+            bytes = (bytes / 2).next_multiple_of(PAGE);
+        }
+    }
+
+    /// The first address.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Notes a user of the first `height` bytes, and backs them with memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] where the machine or the range has not so many.
+    pub fn enter(&self, device: &Device, height: usize) -> Result<()> {
+        let mut backed = self.backed();
+        self.grow(&mut backed, device, height)?;
+        backed.heights.push(height);
+        Ok(())
+    }
+
+    /// Forgets a user, and gives back what only that one needed.
+    pub fn leave(&self, device: &Device, height: usize) {
+        let mut backed = self.backed();
+        if let Some(place) = backed.heights.iter().position(|h| *h == height) {
+            backed.heights.swap_remove(place);
+        }
+        let needed = backed.heights.iter().copied().max().unwrap_or(0).next_multiple_of(PAGE);
+        if needed < backed.bytes {
+            // SAFETY: the pages lie in the range, and nobody uses them any more.
+            unsafe { withdraw(self.start.add(needed), backed.bytes - needed) };
+            device.ledger().release(Account::Arena, backed.bytes - needed);
+            backed.bytes = needed;
+        }
+    }
+
+    /// Fills the first bytes with what is not a number in any float type. The caller has the right
+    /// to write them.
+    pub fn poison(&self, bytes: usize) {
+        let backed = self.backed();
+        // SAFETY: so many bytes are backed, and nobody else uses them.
+        unsafe { self.start.write_bytes(0xff, bytes.min(backed.bytes)) };
+    }
+
+    fn grow(&self, backed: &mut Backed, device: &Device, height: usize) -> Result<()> {
+        let Some(more) = height.next_multiple_of(PAGE).checked_sub(backed.bytes) else {
+            return Ok(());
+        };
+        let refused = || device.pool().out_of_memory("arena", height);
+        crate::ensure!(height <= self.bytes && device.pool().has(more), refused());
+        // SAFETY: the pages lie in the range and are not backed yet.
+        let granted = unsafe { back(self.start.add(backed.bytes), more) };
+        crate::ensure!(granted, refused());
+        device.ledger().charge(Account::Arena, more);
+        backed.bytes += more;
+        Ok(())
+    }
+
+    fn backed(&self) -> MutexGuard<'_, Backed> {
+        self.backed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped with this size, and its users are gone.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+fn reserve(bytes: usize) -> Option<NonNull<u8>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: an anonymous private mapping at an address of the kernel's choice; one page more,
+    // so that the range can begin at a large page.
+    let mapped =
+        unsafe { libc::mmap(std::ptr::null_mut(), bytes + PAGE, libc::PROT_NONE, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED {
+        return None;
+    }
+    let skipped = mapped.addr().next_multiple_of(PAGE) - mapped.addr();
+    // SAFETY: both ends lie in the mapping and are used by nobody.
+    unsafe {
+        if skipped > 0 {
+            libc::munmap(mapped, skipped);
+        }
+        libc::munmap(mapped.byte_add(skipped + bytes), PAGE - skipped);
+        NonNull::new(mapped.byte_add(skipped).cast())
+    }
+}
+
+/// Makes pages of a range usable.
+///
+/// # Safety
+/// The pages belong to a range.
+unsafe fn back(start: NonNull<u8>, bytes: usize) -> bool {
+    let start = start.as_ptr().cast();
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let granted = libc::mprotect(start, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0;
+        #[cfg(target_os = "linux")]
+        libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
+        granted
+    }
+}
+
+/// Gives pages of a range back to the machine.
+///
+/// # Safety
+/// The pages belong to a range, and nobody uses what lies there.
+unsafe fn withdraw(start: NonNull<u8>, bytes: usize) {
+    let start = start.as_ptr().cast();
+    // SAFETY: by the caller's promise.
+    unsafe {
+        libc::madvise(start, bytes, libc::MADV_DONTNEED);
+        libc::mprotect(start, bytes, libc::PROT_NONE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cpu;
+    use crate::error::Error;
+
+    #[test]
+    fn memory_comes_with_the_highest_user_and_goes_with_it() {
+        let device = cpu::fresh();
+        let range = Range::new(&device).unwrap();
+        let arena = || device.ledger().balance(Account::Arena);
+        range.enter(&device, 3 * PAGE).unwrap();
+        range.enter(&device, PAGE - 1).unwrap();
+        assert_eq!(arena(), 3 * PAGE);
+        // SAFETY: three pages are backed.
+        unsafe { range.start().add(3 * PAGE - 1).write(7) };
+        range.leave(&device, 3 * PAGE);
+        assert_eq!(arena(), PAGE);
+        range.enter(&device, 2 * PAGE).unwrap();
+        // SAFETY: two pages are backed, the second anew.
+        assert_eq!(unsafe { range.start().add(2 * PAGE - 1).read() }, 0);
+        range.leave(&device, PAGE - 1);
+        range.leave(&device, 2 * PAGE);
+        assert_eq!(arena(), 0);
+    }
+
+    #[test]
+    fn what_the_machine_does_not_have_is_refused() {
+        let device = cpu::fresh();
+        let range = Range::new(&device).unwrap();
+        let refused = range.enter(&device, 1 << 50);
+        assert!(matches!(refused, Err(Error::OutOfMemory { .. })));
+        assert_eq!(device.ledger().balance(Account::Arena), 0);
+    }
+}

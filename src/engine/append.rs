@@ -1,0 +1,172 @@
+//! What a recording does with an operation instead of running it.
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use super::eager::draws;
+use super::record::{self, Mode, Recorder};
+use super::recording::{Blocks, Draws, Recording};
+use super::run::{execute, raise_versions};
+use super::{Engine, Inputs, Turn};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::{Kind, Meta, Prepared, Scalar, View, copy, random};
+
+impl Engine {
+    /// Records an operation, or keeps it as an initialiser; `outputs` are those that are not
+    /// state.
+    pub(super) fn put_off(
+        &self,
+        turn: &mut Turn,
+        op: &Arc<Prepared>,
+        inputs: &[View],
+        outputs: &[View],
+    ) -> Result<()> {
+        if record::mode() == Mode::State {
+            return initialise(op, inputs, outputs);
+        }
+        self.append(turn, op, inputs, outputs)
+    }
+
+    fn append(
+        &self,
+        turn: &mut Turn,
+        op: &Arc<Prepared>,
+        inputs: &[View],
+        outputs: &[View],
+    ) -> Result<()> {
+        let generator = op.effects.generator;
+        let moved = record::with(|r| {
+            let mut moved = r.recording.moved(inputs, generator);
+            moved.extend(r.recording.moved(outputs, None));
+            moved
+        });
+        self.advance_all(turn, moved.unwrap_or_default())?;
+        let unwritten = record::with(|r| r.recording.unwritten(inputs, outputs));
+        self.zero_all(turn, unwritten.unwrap_or_default())?;
+        raise_versions(op, inputs, outputs);
+        record::with(|r| {
+            r.recording.push(op, inputs, outputs, r.line());
+            if let Some(state) = generator {
+                r.recording.draw(&inputs[state], draws(&op.kind, inputs));
+            }
+        });
+        Ok(())
+    }
+
+    /// A tensor with the elements of an array of the host, which is lent for a moment: while this
+    /// thread records, one of its own, which becomes part of the recording.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`].
+    pub fn bake(&self, turn: &mut Turn, array: View, bytes: &[u8]) -> Result<View> {
+        if record::mode() != Mode::Record {
+            return Ok(array);
+        }
+        let view = View::of(self.device(), &array.meta);
+        let op = turn.0.get(&copy::Copy.into(), std::slice::from_ref(&array), None)?;
+        execute(op, &[array], std::slice::from_ref(&view))?;
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        record::with(|r| r.recording.bake(&view.block, hasher.finish()));
+        Ok(view)
+    }
+
+    /// Ends a recording on this thread: generators move, and what was answered is written.
+    ///
+    /// # Errors
+    /// [`Error::Graph`] where this thread does not record.
+    pub fn end_recording(&self, turn: &mut Turn, results: &[View]) -> Result<Recording> {
+        let mut finish = || {
+            let moved = record::with(|r| r.recording.all_moved()).unwrap_or_default();
+            self.advance_all(turn, moved)?;
+            let unwritten = record::with(|r| r.recording.unwritten(results, &[]));
+            self.zero_all(turn, unwritten.unwrap_or_default())
+        };
+        let done = finish();
+        let mut recording = record::end()?;
+        done?;
+        recording.answer(results);
+        Ok(recording)
+    }
+
+    fn advance_all(&self, turn: &mut Turn, moved: Draws) -> Result<()> {
+        for (state, by) in moved {
+            let advance = Kind::from(random::Advance { by });
+            let op = turn.0.get(&advance, std::slice::from_ref(&state), None)?;
+            record::with(|r| r.recording.push(op, &[state], &[], r.line()));
+        }
+        Ok(())
+    }
+
+    /// Memory that was never written reads as zero.
+    fn zero_all(&self, turn: &mut Turn, blocks: Blocks) -> Result<()> {
+        for block in blocks {
+            let bytes = block.bytes();
+            let (value, shape) = (Scalar::Int(0), [bytes].into());
+            let fill = copy::Fill { value, shape, dtype: DType::UInt8 }.into();
+            let meta = Arc::new(Meta::new(DType::UInt8, [bytes]));
+            let op = turn.0.get(&fill, &[], None)?;
+            let view = View { block, meta, offset: 0 };
+            record::with(|r| r.recording.push(op, &[], &[view], r.line()));
+        }
+        Ok(())
+    }
+
+    /// Draws in a recording: from where the recorded operations before have drawn up to. State
+    /// that is being made draws from a copy of the generator, which moves on at once.
+    pub(super) fn draw<'a>(
+        &self,
+        turn: &mut Turn,
+        kind: &'a Kind,
+        state: usize,
+        inputs: &mut Inputs,
+    ) -> Result<Cow<'a, Kind>> {
+        match record::mode() {
+            Mode::Eager => {}
+            Mode::Record => {
+                let drawn = record::with(|r| r.recording.drawn(&inputs[state])).unwrap_or(0);
+                let moved = (drawn > 0).then(|| kind.family().drawing_from(drawn)).flatten();
+                return Ok(moved.map_or(Cow::Borrowed(kind), Cow::Owned));
+            }
+            Mode::State => inputs[state] = self.draw_apart(turn, kind, state, inputs)?,
+        }
+        Ok(Cow::Borrowed(kind))
+    }
+
+    fn draw_apart(
+        &self,
+        turn: &mut Turn,
+        kind: &Kind,
+        state: usize,
+        inputs: &Inputs,
+    ) -> Result<View> {
+        let generator = &inputs[state];
+        let copied = View::of(self.device(), &generator.meta);
+        let op = turn.0.get(&copy::Copy.into(), std::slice::from_ref(generator), None)?;
+        execute(op, std::slice::from_ref(generator), std::slice::from_ref(&copied))?;
+        let advance = Kind::from(random::Advance { by: draws(kind, inputs) });
+        let op = turn.0.get(&advance, std::slice::from_ref(generator), None)?;
+        execute(op, std::slice::from_ref(generator), &[])?;
+        Ok(copied)
+    }
+}
+
+/// Keeps an operation that makes state for when it is needed; runs it where that cannot wait.
+fn initialise(op: &Arc<Prepared>, inputs: &[View], outputs: &[View]) -> Result<()> {
+    let generator = op.effects.generator;
+    let taken = record::with(|r: &mut Recorder| {
+        let waits = !op.effects.host && r.state.takes(inputs, outputs, generator);
+        if waits {
+            r.state.push(op, inputs, outputs);
+        }
+        waits
+    });
+    if taken == Some(true) {
+        raise_versions(op, inputs, outputs);
+        return Ok(());
+    }
+    record::settle();
+    execute(op, inputs, outputs)
+}

@@ -1,0 +1,61 @@
+//! The memory that all graphs of a device share, and the right to run one.
+
+use std::cell::Cell;
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
+
+use super::Engine;
+use crate::device::range::Range;
+use crate::error::{Error, Result};
+
+thread_local! {
+    static RUNS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The right to run a graph on a device: one holder at a time.
+pub(super) struct Run<'a>(#[allow(dead_code)] MutexGuard<'a, ()>);
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        RUNS.set(false);
+    }
+}
+
+impl Engine {
+    /// The arena; its addresses are set aside when it is first asked for.
+    pub(super) fn arena(&self) -> Result<Arc<Range>> {
+        if let Some(arena) = self.arena.get() {
+            return Ok(arena.clone());
+        }
+        let made = Arc::new(Range::new(self.device())?);
+        Ok(self.arena.get_or_init(|| made).clone())
+    }
+
+    /// Waits for the right to run a graph. Never call this while holding Python's lock, unless
+    /// [`Engine::is_idle`].
+    ///
+    /// # Errors
+    /// [`Error::Graph`] where user code that a running graph called asks for it.
+    pub(super) fn begin_run(&self) -> Result<Run<'_>> {
+        let message = "a graph cannot be run by user code that another graph runs; call its model \
+                       with use_graph=False";
+        crate::ensure!(!RUNS.get(), Error::Graph { op: "run".into(), message: message.into() });
+        let guard = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        RUNS.set(true);
+        Ok(Run(guard))
+    }
+
+    /// Whether a graph that is run now need not wait.
+    pub fn is_idle(&self) -> bool {
+        self.runs.try_lock().is_ok() && self.turn.try_lock().is_ok()
+    }
+
+    /// Where `SINGA_RS_CHECK` is 1, fills the arena with what is not a number in any float type,
+    /// so that no run can live on what an earlier one left.
+    pub(super) fn poison(&self, arena: &Range, bytes: usize) {
+        static CHECKS: OnceLock<bool> = OnceLock::new();
+        let is_asked = || std::env::var_os("SINGA_RS_CHECK").is_some_and(|value| value == "1");
+        if cfg!(test) || *CHECKS.get_or_init(is_asked) {
+            arena.poison(bytes);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Whether a recorded graph may run on other arguments.
+
+use std::sync::Arc;
+
+use super::executable::Executable;
+use crate::error::{Error, Result};
+use crate::ops::View;
+
+impl Executable {
+    /// Checks that arguments have the recorded shapes, dtypes, strides and device.
+    ///
+    /// # Errors
+    /// [`Error::Arity`], [`Error::Shape`] or [`Error::Device`].
+    pub fn check_arguments(&self, arguments: &[View]) -> Result<()> {
+        let (got, want) = (arguments.len(), self.arguments.len());
+        crate::ensure!(got == want, Error::Arity { op: "run".into(), got, want: want.to_string() });
+        for (place, view) in self.arguments.iter().zip(arguments) {
+            let want = || format!("{} as recorded, with the same strides", place.meta.shape);
+            let same = view.meta == place.meta;
+            crate::ensure!(same, Error::shape("run", [&view.meta.shape], want()));
+            let here = view.block.device().id() == self.device().id();
+            let message = || format!("got an argument on {:?}", view.block.device());
+            crate::ensure!(here, Error::Device { op: "run".into(), message: message() });
+        }
+        Ok(())
+    }
+
+    /// Whether the arguments share memory with each other as they did in the recording, and none
+    /// with what the graph knows otherwise.
+    pub fn fits(&self, arguments: &[View]) -> bool {
+        self.arguments.len() == arguments.len()
+            && (0..arguments.len()).all(|i| self.fits_at(i, arguments))
+    }
+
+    fn fits_at(&self, i: usize, arguments: &[View]) -> bool {
+        let (place, view) = (&self.arguments[i], &arguments[i]);
+        let as_recorded = |k: usize| {
+            let (other, given) = (&self.arguments[k], &arguments[k]);
+            match other.block == place.block {
+                true => {
+                    Arc::ptr_eq(&given.block, &view.block)
+                        && given.offset + place.offset == view.offset + other.offset
+                }
+                false => !is_one_memory(view, given),
+            }
+        };
+        (0..i).all(as_recorded) && !self.is_captured(view)
+    }
+
+    /// Whether an argument lies in memory that the graph uses anyway.
+    fn is_captured(&self, view: &View) -> bool {
+        let meets = |block: &Arc<crate::block::Block>| {
+            Arc::ptr_eq(block, &view.block)
+                || (block.is_lent() || view.block.is_lent()) && block.meets(&view.block)
+        };
+        self.captured.iter().any(|(_, block)| meets(block))
+    }
+}
+
+/// Whether two tensors lie in one block, or in one that was lent twice.
+fn is_one_memory(a: &View, b: &View) -> bool {
+    Arc::ptr_eq(&a.block, &b.block) || a.overlaps(b)
+}

@@ -1,0 +1,124 @@
+//! State made while recording: its operations are kept as initialisers of its blocks, and run
+//! when one of them is needed.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::run;
+use crate::block::{Block, Initialiser};
+use crate::device::Device;
+use crate::error::Result;
+use crate::graph::{Place, Queue};
+use crate::ops::{Prepared, View};
+
+/// Operations that make state, still being collected.
+#[derive(Default)]
+pub(super) struct Initial {
+    queue: Queue,
+}
+
+impl Initial {
+    /// Whether an operation computes state from nothing but state that is made here.
+    pub fn takes(&self, inputs: &[View], outputs: &[View], generator: Option<usize>) -> bool {
+        let is_new = |view: &View| {
+            !view.block.is_lent() && (self.queue.find(&view.block).is_some() || is_blank(view))
+        };
+        let known = |(i, view): (usize, &View)| {
+            Some(i) == generator || self.queue.find(&view.block).is_some()
+        };
+        inputs.iter().enumerate().all(known) && outputs.iter().all(is_new)
+    }
+
+    /// Appends an operation that [`Initial::takes`].
+    pub fn push(&mut self, op: &Arc<Prepared>, inputs: &[View], outputs: &[View]) {
+        self.queue.push(op.clone(), inputs, outputs, 0);
+    }
+
+    /// Ends the collection: from now on the blocks wait for their values.
+    pub fn settle(self) {
+        if self.queue.nodes().is_empty() {
+            return;
+        }
+        let program = Arc::new(Program(Mutex::new(None)));
+        let held = |block: &Arc<Block>| match Arc::strong_count(block) > 1 && !block.is_allocated()
+        {
+            true => Held::Elsewhere(Arc::downgrade(block), block.device().clone(), block.bytes()),
+            false => Held::Here(block.clone()),
+        };
+        let blocks: Vec<Held> = self.queue.blocks().iter().map(held).collect();
+        for (block, held) in self.queue.blocks().iter().zip(&blocks) {
+            if matches!(held, Held::Elsewhere(..)) {
+                block.postpone(program.clone());
+            }
+        }
+        let queue = self.queue.without_blocks();
+        *program.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Steps { queue, blocks });
+    }
+}
+
+/// Whether a tensor's block has neither memory nor a value to come.
+fn is_blank(view: &View) -> bool {
+    !view.block.is_allocated() && !view.block.is_waiting()
+}
+
+/// A block of a program. Those that others hold are not kept alive by it, since they keep it.
+enum Held {
+    Here(Arc<Block>),
+    Elsewhere(Weak<Block>, Arc<Device>, usize),
+}
+
+impl Held {
+    /// The block; another one where it is gone or got a value by other means.
+    fn block(&self) -> Arc<Block> {
+        match self {
+            Held::Here(block) => block.clone(),
+            Held::Elsewhere(block, device, bytes) => {
+                let waiting = block.upgrade().filter(|block| block.take_pending());
+                waiting.unwrap_or_else(|| Block::new(device, *bytes))
+            }
+        }
+    }
+}
+
+struct Steps {
+    queue: Queue,
+    blocks: Vec<Held>,
+}
+
+/// What a scope's state is made by; nothing is left once it has run.
+struct Program(Mutex<Option<Steps>>);
+
+impl Steps {
+    fn run(&self, blocks: &[Arc<Block>]) -> Result<()> {
+        let view = |place: &Place| View {
+            block: blocks[place.block as usize].clone(),
+            meta: place.meta.clone(),
+            offset: place.offset,
+        };
+        for node in self.queue.nodes() {
+            let inputs: Vec<View> = self.queue.inputs(node).iter().map(view).collect();
+            let outputs = self.queue.outputs(node).iter().enumerate();
+            let fresh = outputs.filter(|(o, _)| node.op.state_of(*o).is_none());
+            let outputs: Vec<View> = fresh.map(|(_, place)| view(place)).collect();
+            run::execute(&node.op, &inputs, &outputs)?;
+        }
+        Ok(())
+    }
+}
+
+impl Initialiser for Program {
+    fn run(self: Arc<Self>) -> Result<()> {
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(steps) = place.take() else { return Ok(()) };
+        let blocks: Vec<Arc<Block>> = steps.blocks.iter().map(Held::block).collect();
+        let done = steps.run(&blocks);
+        if done.is_err() {
+            // What was being made is as it was before, and the next need tries again.
+            let waits = |held: &&Held| matches!(held, Held::Elsewhere(..));
+            for (_, block) in steps.blocks.iter().zip(&blocks).filter(|(held, _)| waits(held)) {
+                block.retract(self.clone());
+            }
+            *place = Some(steps);
+        }
+        done
+    }
+}

@@ -1,0 +1,214 @@
+//! What a thread recorded: operations in order, and what is known of the blocks that they name.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::block::Block;
+use crate::device::Device;
+use crate::error::Result;
+use crate::graph::{Graph, Place, Queue, Role};
+use crate::ops::{Prepared, View};
+
+/// Where a block of a recording comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    /// It was given as an argument.
+    Argument,
+    /// It existed before.
+    Captured,
+    /// It holds an array that was read from the host meanwhile, whose hash this is.
+    Constant(u64),
+    /// It was made meanwhile.
+    Made {
+        /// Whether an operation has written it, or zeros have been recorded for it.
+        written: bool,
+    },
+}
+
+/// See the module's documentation.
+pub struct Recording {
+    pub(super) device: Arc<Device>,
+    pub(super) queue: Queue,
+    /// By block number.
+    pub(super) sources: Vec<Source>,
+    pub(super) arguments: Vec<Place>,
+    pub(super) results: Vec<Place>,
+    /// What the generators whose states these blocks are have drawn since they last moved.
+    draws: SmallVec<[(View, u64); 1]>,
+    lines: Vec<Arc<str>>,
+    pub(super) roles: Vec<Role>,
+    /// The blocks made meanwhile that somebody else still held when it was sealed.
+    pub(super) kept: Vec<u32>,
+}
+
+impl Recording {
+    /// An empty one, of a function of these arguments.
+    pub fn new(device: &Arc<Device>, arguments: &[View]) -> Self {
+        let mut recording = Recording {
+            device: device.clone(),
+            queue: Queue::default(),
+            sources: Vec::new(),
+            arguments: Vec::new(),
+            results: Vec::new(),
+            draws: SmallVec::new(),
+            lines: vec!["an unknown line".into()],
+            roles: Vec::new(),
+            kept: Vec::new(),
+        };
+        for argument in arguments {
+            let place = recording.queue.place(argument);
+            recording.sources.resize(recording.queue.blocks().len(), Source::Argument);
+            recording.arguments.push(place);
+        }
+        recording
+    }
+
+    /// The lines of the user's program, by number.
+    pub fn lines(&self) -> &[Arc<str>] {
+        &self.lines
+    }
+
+    /// The line of that number.
+    pub fn line(&self, number: u32) -> Arc<str> {
+        self.lines[number as usize].clone()
+    }
+
+    pub(super) fn add_line(&mut self, line: Arc<str>) {
+        self.lines.push(line);
+    }
+
+    /// Notes a block that is made while this is recorded.
+    pub(super) fn make(&mut self, block: &Arc<Block>) {
+        let number = self.queue.number(block) as usize;
+        debug_assert_eq!(number, self.sources.len());
+        self.sources.push(Source::Made { written: false });
+    }
+
+    /// Notes a block that holds an array of the host.
+    pub(super) fn bake(&mut self, block: &Arc<Block>, hash: u64) {
+        self.queue.number(block);
+        self.sources.push(Source::Constant(hash));
+    }
+
+    /// Appends an operation; `outputs` are those that are not state.
+    pub(super) fn push(&mut self, op: &Arc<Prepared>, from: &[View], to: &[View], line: u32) {
+        self.queue.push(op.clone(), from, to, line);
+        // What was not given and not made meanwhile has been there before.
+        self.sources.resize(self.queue.blocks().len(), Source::Captured);
+    }
+
+    /// The blocks made meanwhile that an operation reads, or writes in part, before anything was
+    /// written into them: they must be set to zero first. From now on they are written.
+    pub(super) fn unwritten(&mut self, from: &[View], to: &[View]) -> Blocks {
+        let mut found = Blocks::new();
+        for view in from {
+            self.write(view, false, &mut found);
+        }
+        for view in to {
+            self.write(view, view.covers_block(), &mut found);
+        }
+        found
+    }
+
+    fn write(&mut self, view: &View, whole: bool, found: &mut Blocks) {
+        let Some(number) = self.queue.find(&view.block) else { return };
+        if let Source::Made { written } = &mut self.sources[number as usize]
+            && !std::mem::replace(written, true)
+            && !whole
+        {
+            found.push(view.block.clone());
+        }
+    }
+
+    /// How far beyond a generator's state what is drawn next lies.
+    pub(super) fn drawn(&self, state: &View) -> u64 {
+        self.draws.iter().find(|(s, _)| s.is_same(state)).map_or(0, |draw| draw.1)
+    }
+
+    /// Notes that so many blocks of numbers were drawn.
+    pub(super) fn draw(&mut self, state: &View, count: u64) {
+        match self.draws.iter_mut().find(|(s, _)| s.is_same(state)) {
+            Some(draw) => draw.1 += count,
+            None => self.draws.push((state.clone(), count)),
+        }
+    }
+
+    /// The generators that have to move before these tensors are read or written, but for the
+    /// one that an operation only draws from.
+    pub(super) fn moved(&mut self, views: &[View], generator: Option<usize>) -> Draws {
+        let touches = |state: &View| {
+            let drawn = |i: usize, view: &View| Some(i) == generator && view.is_same(state);
+            views.iter().enumerate().any(|(i, v)| v.overlaps(state) && !drawn(i, v))
+        };
+        let (now, later) =
+            self.draws.drain(..).partition(|(state, count)| *count > 0 && touches(state));
+        self.draws = later;
+        now
+    }
+
+    /// The generators that have not moved yet.
+    pub(super) fn all_moved(&mut self) -> Draws {
+        std::mem::take(&mut self.draws)
+    }
+
+    /// Notes the views that the recorded function answered.
+    pub(super) fn answer(&mut self, results: &[View]) {
+        self.results.clear();
+        for view in results {
+            let place = self.queue.place(view);
+            self.sources.resize(self.queue.blocks().len(), Source::Captured);
+            self.results.push(place);
+        }
+    }
+
+    /// Decides the blocks' roles: what was made and is still held by somebody else, or was
+    /// answered, lies outside of the arena.
+    pub fn seal(&mut self) {
+        let blocks = self.queue.blocks().iter().zip(&self.sources).enumerate();
+        // Whoever holds a block besides the recording can still see it.
+        let kept = blocks.filter(|(_, (block, source))| {
+            matches!(source, Source::Made { .. }) && Arc::strong_count(block) > 1
+        });
+        self.kept = kept.map(|(n, _)| n as u32).collect();
+        let is_seen =
+            |n| self.kept.contains(&n) || self.results.iter().any(|place| place.block == n);
+        let role = |(n, source): (usize, &Source)| match source {
+            Source::Argument => Role::Argument,
+            Source::Captured | Source::Constant(_) => Role::Captured,
+            Source::Made { .. } if is_seen(n as u32) => Role::Slot,
+            Source::Made { .. } => Role::Temporary,
+        };
+        self.roles = self.sources.iter().enumerate().map(role).collect();
+    }
+
+    /// The analysed and planned graph.
+    ///
+    /// # Errors
+    /// [`crate::Error::Panic`] where the analysis contradicts itself.
+    pub(super) fn graph(&self) -> Result<Graph> {
+        Graph::new(self.queue.clone(), self.roles.clone())
+    }
+
+    /// The same to be continued: tensors that show a graph's results name what was recorded.
+    pub fn reopened(mut self) -> Self {
+        for &number in &self.kept {
+            if let Some(now) = self.queue.blocks()[number as usize].current() {
+                self.queue.rename(now, number);
+            }
+        }
+        self.results.clear();
+        self
+    }
+
+    /// The device that it was recorded on.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+}
+
+/// A few blocks.
+pub(super) type Blocks = SmallVec<[Arc<Block>; 2]>;
+
+/// Generators' states, and how many blocks of numbers were drawn.
+pub(super) type Draws = SmallVec<[(View, u64); 1]>;

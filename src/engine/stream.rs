@@ -1,0 +1,103 @@
+//! Whether two recordings are the same stream of operations.
+
+use std::sync::Arc;
+
+use super::recording::{Recording, Source};
+use crate::graph::{Node, Place, Role};
+
+impl Recording {
+    /// What first differs from another recording, with the line of the user's program; `None`
+    /// where a graph of the one does what the other does. Both are sealed.
+    pub fn difference(&self, other: &Recording) -> Option<String> {
+        self.different_operation(other)
+            .or_else(|| self.different_ends(other))
+            .or_else(|| self.different_role(other))
+    }
+
+    fn different_operation(&self, other: &Recording) -> Option<String> {
+        let (ours, theirs) = (self.queue.nodes(), other.queue.nodes());
+        for (i, (a, b)) in ours.iter().zip(theirs).enumerate() {
+            if let Some(what) = self.different_node(a, other, b) {
+                return Some(format!("operation {i}, {} {what}", self.at(a)));
+            }
+        }
+        let longer = if ours.len() > theirs.len() { self } else { other };
+        let node = longer.queue.nodes().get(ours.len().min(theirs.len()))?;
+        Some(format!(
+            "operation {}, {}, is in one of them only",
+            ours.len().min(theirs.len()),
+            longer.at(node)
+        ))
+    }
+
+    fn different_node(&self, a: &Node, other: &Recording, b: &Node) -> Option<String> {
+        if !Arc::ptr_eq(&a.op, &b.op) && a.op.kind != b.op.kind {
+            return Some(match a.op.name() == b.op.name() {
+                true => format!("has other attributes: {:?} and {:?}", a.op.kind, b.op.kind),
+                false => format!("is {} in the other", other.at(b)),
+            });
+        }
+        let inputs = self.queue.inputs(a).iter().zip(other.queue.inputs(b));
+        for (k, (x, y)) in inputs.enumerate() {
+            if let Some(what) = self.different_place(x, other, y) {
+                return Some(format!("reads {what} as input {k}"));
+            }
+        }
+        let outputs = self.queue.outputs(a).iter().zip(other.queue.outputs(b));
+        for (k, (x, y)) in outputs.enumerate() {
+            if let Some(what) = self.different_place(x, other, y) {
+                return Some(format!("writes {what} as output {k}"));
+            }
+        }
+        None
+    }
+
+    fn different_place(&self, a: &Place, other: &Recording, b: &Place) -> Option<&'static str> {
+        if a.block != b.block || !self.is_same_block(a.block, other) {
+            let is_constant = matches!(self.sources[a.block as usize], Source::Constant(_));
+            return Some(if is_constant { "other values from NumPy" } else { "another tensor" });
+        }
+        let same = a.meta == b.meta && a.offset == b.offset;
+        (!same).then_some("a tensor of another shape, dtype or place in memory")
+    }
+
+    fn is_same_block(&self, number: u32, other: &Recording) -> bool {
+        let n = number as usize;
+        match (&self.sources[n], &other.sources[n]) {
+            (Source::Captured, Source::Captured) => {
+                Arc::ptr_eq(&self.queue.blocks()[n], &other.queue.blocks()[n])
+            }
+            (Source::Made { .. }, Source::Made { .. }) => {
+                self.queue.blocks()[n].bytes() == other.queue.blocks()[n].bytes()
+            }
+            (a, b) => a == b,
+        }
+    }
+
+    fn different_ends(&self, other: &Recording) -> Option<String> {
+        let results = self.results.iter().zip(&other.results);
+        let differs =
+            results.into_iter().position(|(a, b)| self.different_place(a, other, b).is_some());
+        let count = self.results.len() != other.results.len();
+        differs
+            .map(|i| format!("result {i}"))
+            .or_else(|| count.then(|| "the number of results".into()))
+    }
+
+    fn different_role(&self, other: &Recording) -> Option<String> {
+        let differs = |&n: &usize| self.roles.get(n) != other.roles.get(n);
+        let n = (0..self.roles.len().max(other.roles.len())).find(differs)?;
+        let kept = if self.roles.get(n) == Some(&Role::Slot) { self } else { other };
+        let maker =
+            kept.queue.nodes().iter().find(|node| {
+                kept.queue.outputs(node).iter().any(|place| place.block as usize == n)
+            });
+        let what = maker.map_or_else(|| "a tensor".into(), |node| kept.at(node));
+        Some(format!("what {what} makes is kept after one of them only"))
+    }
+
+    /// An operation's name and line.
+    fn at(&self, node: &Node) -> String {
+        format!("{} at {}", node.op.name(), self.line(node.origin))
+    }
+}

@@ -1,0 +1,119 @@
+//! A graph as a Python object.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use super::super::tensor::{self, Handle};
+use super::super::{device, op};
+use super::recording::{PyRecording, views};
+use crate::engine::{self, Executable};
+use crate::ops::View;
+
+/// A step that was recorded, analysed and planned, and can be replayed.
+#[pyclass(name = "Graph", module = "singa_rs._core", frozen)]
+pub(super) struct PyGraph {
+    graph: Executable,
+}
+
+impl PyGraph {
+    pub(super) fn new(graph: Executable) -> Self {
+        PyGraph { graph }
+    }
+
+    /// Keeps Python's lock where the run is short and need not wait: to give it away and take it
+    /// back would cost more.
+    fn replay(&self, py: Python<'_>, arguments: &[View]) -> PyResult<Vec<View>> {
+        let engine = engine::of(self.graph.device())?;
+        let run = || self.graph.run(engine, arguments);
+        let done = if self.graph.is_short() && engine.is_idle() { run() } else { py.detach(run) };
+        done.map_err(op::exception)
+    }
+}
+
+#[pymethods]
+impl PyGraph {
+    /// Runs the graph once; the results, each a new tensor.
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: Vec<Bound<'py, Handle>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let arguments = views(&arguments)?;
+        self.graph.check_arguments(&arguments)?;
+        let results = self.replay(py, &arguments)?;
+        let results = results.into_iter().map(|view| tensor::make(py, view));
+        PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Whether the arguments share memory with each other as in the recording, and none with
+    /// what the graph knows otherwise.
+    fn fits(&self, arguments: Vec<Bound<'_, Handle>>) -> PyResult<bool> {
+        Ok(self.graph.fits(&views(&arguments)?))
+    }
+
+    /// The tensors that are still held of an equal recording show this graph's runs from now on.
+    fn adopt(&self, recording: &PyRecording) -> PyResult<()> {
+        recording.with("adopt", |recording| self.graph.adopt(recording))
+    }
+
+    /// How many operations it has.
+    #[getter]
+    fn nodes(&self) -> usize {
+        self.graph.graph().nodes().len()
+    }
+
+    /// How many blocks they name.
+    #[getter]
+    fn blocks(&self) -> usize {
+        self.graph.graph().roles().len()
+    }
+
+    /// The most bytes that what lives and dies within a run takes at once.
+    #[getter]
+    fn peak_bytes(&self) -> usize {
+        self.graph.graph().peak_bytes()
+    }
+
+    /// What no plan for this order of operations can do without.
+    #[getter]
+    fn lower_bound_bytes(&self) -> usize {
+        self.graph.graph().lower_bound_bytes()
+    }
+
+    /// Bytes of the planned arena.
+    #[getter]
+    fn arena_bytes(&self) -> usize {
+        self.graph.graph().arena_bytes()
+    }
+
+    /// Bytes by account of what a run needs, whether it is there yet or not.
+    fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        device::accounts(py, &self.graph.memory())
+    }
+
+    /// `block_id` of every block that was there before the recording.
+    fn captured(&self) -> Vec<usize> {
+        self.graph.captured_ids()
+    }
+
+    /// `block_id` of the blocks that were there before, and that the run which just failed has
+    /// written.
+    fn written(&self) -> Vec<usize> {
+        self.graph.written()
+    }
+
+    /// A few lines of text.
+    fn summary(&self) -> String {
+        format!("{:?}", self.graph.graph().roles().len())
+    }
+
+    /// Nodes, blocks, edges and totals.
+    fn to_json(&self) -> String {
+        String::new()
+    }
+
+    fn __repr__(&self) -> String {
+        let graph = self.graph.graph();
+        format!("Graph({} operations, arena of {} bytes)", graph.nodes().len(), graph.arena_bytes())
+    }
+}

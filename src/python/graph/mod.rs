@@ -1,0 +1,53 @@
+//! Recordings and graphs as Python objects.
+
+mod executable;
+mod lines;
+mod recording;
+mod signature;
+
+use pyo3::prelude::*;
+
+pub(super) use lines::note_line;
+
+/// Whether this thread records.
+#[pyfunction(name = "recording")]
+fn is_recording() -> bool {
+    crate::engine::record::mode() != crate::engine::record::Mode::Eager
+}
+
+/// What is made from now on in a recording is state, until `leave_state`.
+#[pyfunction]
+fn enter_state() {
+    crate::engine::record::enter_state();
+}
+
+/// The end of what `enter_state` began.
+#[pyfunction]
+fn leave_state() {
+    crate::engine::record::leave_state();
+}
+
+/// Counts the changes of what a recording may have seen of the program's state: tensors that were
+/// pointed to other memory, and calls of `note_change`.
+#[pyfunction]
+fn changes() -> u64 {
+    crate::block::changes()
+}
+
+/// Adds to `changes`.
+#[pyfunction]
+fn note_change() {
+    crate::block::note_change();
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<recording::PyRecording>()?;
+    module.add_class::<executable::PyGraph>()?;
+    module.add_function(wrap_pyfunction!(is_recording, module)?)?;
+    module.add_function(wrap_pyfunction!(enter_state, module)?)?;
+    module.add_function(wrap_pyfunction!(leave_state, module)?)?;
+    module.add_function(wrap_pyfunction!(changes, module)?)?;
+    module.add_function(wrap_pyfunction!(note_change, module)?)?;
+    lines::register(module)?;
+    signature::register(module)
+}

@@ -1,0 +1,106 @@
+//! A recording as a Python object.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+
+use super::super::device::PyDevice;
+use super::super::tensor::Handle;
+use super::executable::PyGraph;
+use crate::engine::record::{self, Mode};
+use crate::engine::{self, Executable, Recording};
+use crate::error::Error;
+use crate::ops::View;
+
+/// What a thread records: from the moment this object is made its operations are only buffered.
+#[pyclass(name = "Recording", module = "singa_rs._core", frozen)]
+pub(super) struct PyRecording {
+    /// None while the thread records.
+    recording: Mutex<Option<Recording>>,
+}
+
+impl PyRecording {
+    fn ended(&self) -> MutexGuard<'_, Option<Recording>> {
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was recorded, once it has ended.
+    pub(super) fn with<T>(
+        &self,
+        op: &'static str,
+        f: impl FnOnce(&mut Recording) -> T,
+    ) -> PyResult<T> {
+        let message = "the recording has not ended";
+        let missing = || Error::Graph { op: op.into(), message: message.into() };
+        Ok(self.ended().as_mut().map(f).ok_or_else(missing)?)
+    }
+}
+
+/// The views of tensors.
+pub(super) fn views(tensors: &[Bound<'_, Handle>]) -> PyResult<Vec<View>> {
+    tensors.iter().map(|tensor| tensor.get().view()).collect()
+}
+
+#[pymethods]
+impl PyRecording {
+    /// Begins to record a function of these arguments on this thread.
+    #[new]
+    fn new(device: &PyDevice, arguments: Vec<Bound<'_, Handle>>) -> PyResult<Self> {
+        engine::of(&device.0)?;
+        record::begin(Recording::new(&device.0, &views(&arguments)?))?;
+        Ok(PyRecording { recording: Mutex::new(None) })
+    }
+
+    /// Goes on recording after the end, on this thread.
+    fn resume(&self) -> PyResult<()> {
+        let misuse = |message: &str| Error::Graph { op: "record".into(), message: message.into() };
+        if record::mode() != Mode::Eager {
+            return Err(misuse("this thread records already").into());
+        }
+        let recording = self.ended().take().ok_or_else(|| misuse("the recording has not ended"))?;
+        Ok(record::begin(recording.reopened())?)
+    }
+
+    /// Ends the recording on this thread: operations run again. `results` are what the recorded
+    /// function answered; no reference to them is kept.
+    fn end(&self, py: Python<'_>, results: Vec<Bound<'_, Handle>>) -> PyResult<()> {
+        let results = views(&results)?;
+        let engine = engine::cpu();
+        let ended = py.detach(|| engine.end_recording(&mut engine.turn(), &results))?;
+        *self.ended() = Some(ended);
+        Ok(())
+    }
+
+    /// Ends the recording on this thread, and forgets what was recorded. Tensors that were made in
+    /// it can never be read.
+    fn abort(&self) {
+        if self.ended().is_none() {
+            let _ = record::end(); // it may have ended by an error already
+        }
+    }
+
+    /// Decides what lies in the arena: everything that was made, but for what was answered and
+    /// what is held by a tensor at this moment.
+    fn seal(&self) -> PyResult<()> {
+        self.with("seal", Recording::seal)
+    }
+
+    /// None where another recording is the same stream of operations on the same tensors, both
+    /// sealed; else what differs first, and where in the program.
+    fn difference(&self, other: &PyRecording) -> PyResult<Option<String>> {
+        if std::ptr::eq(self, other) {
+            return Ok(None);
+        }
+        let other = other.ended();
+        let Some(other) = &*other else { return Ok(Some("the other has not ended".into())) };
+        self.with("difference", |recording| recording.difference(other))
+    }
+
+    /// The analysed, planned graph.
+    fn graph(&self, py: Python<'_>) -> PyResult<PyGraph> {
+        let made = py.detach(|| {
+            self.with("graph", |recording| Executable::new(engine::cpu(), recording))
+        })??;
+        Ok(PyGraph::new(made))
+    }
+}
