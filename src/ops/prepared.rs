@@ -142,3 +142,35 @@ fn kernel(
     let is_short = cost.bytes.max(cost.flops / 4) < SHORT_BYTES;
     Ok((kind.family().cpu(&io, Width::of(cost, threads))?, is_short))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::cpu;
+    use crate::dtype::DType;
+    use crate::ops::{Real, Scalar, copy, random};
+
+    fn is_short(kind: Kind, inputs: &[Meta]) -> bool {
+        let views: Vec<View> =
+            inputs.iter().map(|m| View::of(cpu::device(), &Arc::new(m.clone()))).collect();
+        Prepared::new(&kind, &views, None, 1).unwrap().is_short
+    }
+
+    #[test]
+    fn operations_that_make_much_from_nothing_are_not_short() {
+        let state = Meta::new(DType::Int64, [2]);
+        for (count, want) in [(100, true), (1 << 20, false)] {
+            for dtype in [DType::Int8, DType::Float32, DType::Float64] {
+                let (one, shape) = (Scalar::Int(1), || [count].into());
+                let fill = copy::Fill { value: one, shape: shape(), dtype };
+                assert_eq!(is_short(fill.into(), &[]), want);
+                let zero = Scalar::Int(0);
+                let arange = copy::Arange { start: one, step: zero, count, dtype };
+                assert_eq!(is_short(arange.into(), &[]), want);
+                let dist = random::Distribution::Bernoulli { p: Real(0.5) };
+                let random = random::Random { dist, shape: shape(), dtype, offset: 0 };
+                assert_eq!(is_short(random.into(), std::slice::from_ref(&state)), want);
+            }
+        }
+    }
+}

@@ -11,7 +11,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::ops::cpu::loops::{Loop, Operand, identity};
 use crate::ops::elementwise::element;
-use crate::ops::{Catalog, Family, Kernel, Meta, Metas, Scalar, Width, exactly, kernel};
+use crate::ops::{Catalog, Cost, Family, Kernel, Meta, Metas, Scalar, Width, exactly, kernel};
 use crate::shape::Shape;
 
 /// A tensor of one value. An integer dtype must hold it.
@@ -116,6 +116,11 @@ impl Family for Arange {
 
     fn any_output_strides(&self) -> bool {
         true
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        // Each number is computed and rounded on its own.
+        Cost::elementwise(io, 8)
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
