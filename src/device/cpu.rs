@@ -14,6 +14,8 @@ const MAP_BYTES: usize = 1 << 20;
 const RECHECK_BYTES: usize = 64 << 20;
 /// Left to the rest of the process, so that a refusal is an exception and not the kernel's kill.
 const RESERVE_BYTES: usize = 256 << 20;
+/// The reserve is at most one part in so many of the machine's memory or a group's limit.
+const RESERVE_SHARE: usize = 8;
 
 /// The one CPU device of the process.
 pub fn device() -> &'static Arc<Device> {
@@ -108,15 +110,23 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
 /// Bytes that this process may still take: the machine's free memory or what the control
 /// groups leave, whichever is less, minus a reserve.
 fn machine_available() -> usize {
-    let groups = cgroup_headrooms();
-    let free = groups.into_iter().chain(meminfo_available()).min();
-    free.unwrap_or(usize::MAX).saturating_sub(RESERVE_BYTES)
+    let machine = std::fs::read_to_string("/proc/meminfo").ok();
+    let machine = machine.and_then(|text| machine_headroom(&text));
+    cgroup_headrooms().into_iter().chain(machine).min().unwrap_or(usize::MAX)
 }
 
-fn meminfo_available() -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    Some(line.trim().trim_end_matches(" kB").parse::<usize>().ok()? << 10)
+/// What is free of `total` bytes when some are kept for the rest of the process.
+fn without_reserve(free: usize, total: usize) -> usize {
+    free.saturating_sub(RESERVE_BYTES.min(total / RESERVE_SHARE))
+}
+
+/// What the machine leaves, by the text of its `meminfo`.
+fn machine_headroom(meminfo: &str) -> Option<usize> {
+    let bytes = |name: &str| {
+        let line = meminfo.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
+        Some(line.trim().trim_end_matches(" kB").parse::<usize>().ok()? << 10)
+    };
+    Some(without_reserve(bytes("MemAvailable")?, bytes("MemTotal")?))
 }
 
 /// What each control group above this process leaves (version 2, then version 1).
@@ -139,15 +149,67 @@ fn headrooms(membership: &str) -> Vec<usize> {
     };
     let leaf = std::path::Path::new(root).join(path.trim_start_matches('/'));
     let within = leaf.ancestors().take_while(|folder| folder.starts_with(root));
-    within.filter_map(|folder| headroom(folder, limit, usage)).collect()
+    let headroom = |folder: &std::path::Path| {
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+        group_headroom(&read(limit)?, &read(usage)?, &read("memory.stat").unwrap_or_default())
+    };
+    within.filter_map(headroom).collect()
 }
 
-fn headroom(folder: &std::path::Path, limit: &str, usage: &str) -> Option<usize> {
-    let read =
-        |name: &str| std::fs::read_to_string(folder.join(name)).ok()?.trim().parse::<usize>().ok();
-    // Pages of cached files count as usage but are given up under pressure.
-    let stat = std::fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
-    let cached =
-        stat.lines().find_map(|l| l.strip_prefix("inactive_file ")?.parse().ok()).unwrap_or(0);
-    Some(read(limit)?.saturating_sub(read(usage)?.saturating_sub(cached)))
+/// What a control group leaves, by the texts of its limit, its usage and its statistics; None
+/// where it has no limit.
+fn group_headroom(limit: &str, usage: &str, stat: &str) -> Option<usize> {
+    let [limit, usage] = [limit, usage].map(|text| text.trim().parse::<usize>().ok());
+    let (limit, usage) = (limit?, usage?);
+    let count = |name: &str| {
+        stat.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse::<usize>().ok())
+    };
+    // Pages of cached files count as usage but are given up under pressure. Version 1 counts
+    // those of the groups below apart.
+    let cached = count("total_inactive_file").or_else(|| count("inactive_file")).unwrap_or(0);
+    Some(without_reserve(limit.saturating_sub(usage.saturating_sub(cached)), limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn large_memory_keeps_a_fixed_reserve_and_small_memory_a_share() {
+        assert_eq!(without_reserve(10 << 30, 16 << 30), (10 << 30) - 256 * MIB);
+        assert_eq!(without_reserve(400 * MIB, 512 * MIB), 336 * MIB);
+        assert_eq!(without_reserve(10 * MIB, 512 * MIB), 0);
+    }
+
+    #[test]
+    fn the_machine_leaves_what_it_calls_available() {
+        let text = "MemTotal:        1048576 kB\nMemFree:          100 kB\n\
+                    MemAvailable:     524288 kB\nBuffers:         4 kB\n";
+        assert_eq!(machine_headroom(text), Some(384 * MIB));
+        assert_eq!(machine_headroom("MemTotal: 1048576 kB\nMemFree: 100 kB\n"), None);
+        assert_eq!(machine_headroom("MemAvailable: much\nMemTotal: 4 kB\n"), None);
+    }
+
+    #[test]
+    fn a_control_group_s_cached_files_count_as_free() {
+        let [limit, usage] = [800 * MIB, 500 * MIB].map(|n| format!("{n}\n"));
+        let free = |stat: &str| group_headroom(&limit, &usage, stat);
+        assert_eq!(free(""), Some(200 * MIB));
+        let stat = format!("anon 1\ninactive_file {}\nactive_file 9\n", 100 * MIB);
+        assert_eq!(free(&stat), Some(300 * MIB));
+        // Version 1: the group's own pages, and with those of the groups below.
+        let stat = format!("inactive_file {MIB}\ntotal_inactive_file {}\n", 50 * MIB);
+        assert_eq!(free(&stat), Some(250 * MIB));
+        assert_eq!(free(&format!("inactive_file {}\n", 900 * MIB)), Some(700 * MIB));
+    }
+
+    #[test]
+    fn a_control_group_without_a_limit_leaves_everything() {
+        assert_eq!(group_headroom("max\n", "4096\n", ""), None);
+        let unlimited = "9223372036854771712\n";
+        assert!(group_headroom(unlimited, "4096\n", "").unwrap() > 1 << 60);
+        assert_eq!(group_headroom("4096\n", "", ""), None);
+    }
 }
