@@ -81,7 +81,7 @@ impl Engine {
         let mut finish = || {
             let moved = record::with(|r| r.recording.all_moved()).unwrap_or_default();
             self.advance_all(turn, moved)?;
-            let unwritten = record::with(|r| r.recording.unwritten(results, &[]));
+            let unwritten = record::with(|r| r.recording.never_written());
             self.zero_all(turn, unwritten.unwrap_or_default())
         };
         let done = finish();

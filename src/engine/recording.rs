@@ -111,6 +111,18 @@ impl Recording {
         found
     }
 
+    /// The blocks made meanwhile that nothing has written and somebody may still read.
+    pub(super) fn never_written(&mut self) -> Blocks {
+        let blocks = self.queue.blocks().iter().zip(&mut self.sources);
+        let unwritten = blocks.filter_map(|(block, source)| match source {
+            Source::Made { written } if Arc::strong_count(block) > 1 => {
+                (!std::mem::replace(written, true)).then(|| block.clone())
+            }
+            _ => None,
+        });
+        unwritten.collect()
+    }
+
     fn write(&mut self, view: &View, whole: bool, found: &mut Blocks) {
         let Some(number) = self.queue.find(&view.block) else { return };
         if let Source::Made { written } = &mut self.sources[number as usize]

@@ -3,6 +3,7 @@
 
 mod failures;
 mod programs;
+mod replay;
 mod state;
 
 use std::alloc::Layout;

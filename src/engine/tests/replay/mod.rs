@@ -1,0 +1,138 @@
+//! Random programs: replay gives the bits of eager execution.
+
+mod generate;
+mod play;
+
+use super::*;
+use crate::engine::{Executable, Recording, record};
+use generate::{Features, Program, Random};
+use play::Player;
+
+/// How many programs a test run draws.
+const PROGRAMS: u64 = 10_000;
+/// How often each one is run.
+const RUNS: usize = 3;
+
+/// Says which program it was when a test fails.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the program of seed {} failed; SINGA_RS_SEED={0} runs it alone", self.0);
+        }
+    }
+}
+
+/// A tensor's elements, bit by bit, row-major.
+fn bits(view: &View) -> Vec<u8> {
+    let mut view = view.clone();
+    if let Some(block) = view.block.current() {
+        view.block = block;
+    }
+    let size = view.meta.dtype.size();
+    let start = view.block.to_touch().unwrap();
+    // SAFETY: the places lie in the block.
+    let element =
+        |p: usize| unsafe { std::slice::from_raw_parts(start.add(p * size).as_ptr(), size) };
+    places(&view).into_iter().flat_map(|place| element(place).to_vec()).collect()
+}
+
+fn all_bits(views: &[View]) -> Vec<Vec<u8>> {
+    views.iter().map(bits).collect()
+}
+
+/// One engine with the parameters of a program.
+struct World {
+    engine: Engine,
+    parameters: Vec<View>,
+}
+
+impl World {
+    fn new(program: &Program) -> Self {
+        let engine = engine(1 << 24);
+        engine.rng().seed(&engine.turn(), program.seed >> 1).unwrap();
+        let mut random = Random(program.seed);
+        let parameters = program.parameters(&engine, &mut random);
+        World { engine, parameters }
+    }
+
+    /// What a run leaves behind besides its results.
+    fn state(&self) -> Vec<Vec<u8>> {
+        let stream = self.engine.rng().state(&self.engine.turn(), Stream::Step).unwrap().clone();
+        self.parameters.iter().chain([&stream]).map(bits).collect()
+    }
+
+    fn player(&self, program: &Program, arguments: &[View]) -> Player<'_> {
+        let mut player = Player::new(&self.engine, [arguments, &self.parameters].concat());
+        program.steps.iter().for_each(|step| player.step(step).unwrap());
+        player
+    }
+
+    fn record(&self, program: &Program, arguments: &[View]) -> (Recording, Vec<View>) {
+        record::begin(Recording::new(self.engine.device(), arguments)).unwrap();
+        let player = self.player(program, arguments);
+        let results = player.take(&program.results);
+        let mut recording = self.engine.end_recording(&mut self.engine.turn(), &results).unwrap();
+        drop(results);
+        let kept = player.take(&program.kept);
+        drop(player);
+        recording.seal();
+        (recording, kept)
+    }
+}
+
+fn check(seed: u64) -> Features {
+    let _seed = Seed(seed);
+    let program = Program::draw(seed);
+    let (eager, replayed) = (World::new(&program), World::new(&program));
+    let random = &mut Random(!seed);
+    let mut held = Vec::new();
+    let mut graph = None;
+    for run in 0..RUNS {
+        let values = random.next();
+        let [ours, theirs] =
+            [&eager, &replayed].map(|world| program.arguments(&world.engine, &mut Random(values)));
+        let player = eager.player(&program, &ours);
+        let (want, want_kept) = (player.take(&program.results), player.take(&program.kept));
+        let (executable, kept) = graph.get_or_insert_with(|| {
+            let (recording, kept) = replayed.record(&program, &theirs);
+            let (again, also_kept) = replayed.record(&program, &theirs);
+            assert_eq!(recording.difference(&again), None);
+            let executable = Executable::new(&replayed.engine, &recording).unwrap();
+            executable.adopt(&again);
+            (executable, [kept, also_kept])
+        });
+        assert!(executable.fits(&theirs));
+        let got = executable.run(&replayed.engine, &theirs).unwrap();
+        assert_eq!(all_bits(&got), all_bits(&want), "results of run {run}");
+        for kept in kept {
+            assert_eq!(all_bits(kept), all_bits(&want_kept), "what is kept after run {run}");
+        }
+        assert_eq!(all_bits(&theirs), all_bits(&ours), "arguments after run {run}");
+        assert_eq!(replayed.state(), eager.state(), "parameters after run {run}");
+        if program.holds_results {
+            held.push((want, got));
+        }
+    }
+    for (want, got) in &held {
+        assert_eq!(all_bits(got), all_bits(want), "results held over later runs");
+    }
+    program.features
+}
+
+#[test]
+fn replay_equals_eager_to_the_bit() {
+    if let Ok(seed) = std::env::var("SINGA_RS_SEED") {
+        check(seed.parse().unwrap());
+        return;
+    }
+    let half = |first: u64| move || (first..PROGRAMS).step_by(2).map(check).sum::<Features>();
+    let total = std::thread::scope(|scope| {
+        let other = scope.spawn(half(1));
+        let ours = half(0)();
+        [ours, other.join().unwrap()].into_iter().sum::<Features>()
+    });
+    eprintln!("{PROGRAMS} programs: {total:?}");
+    total.check(PROGRAMS);
+}
