@@ -12,6 +12,7 @@ pub mod run;
 pub mod share;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod verify;
 
 use crate::error::{Error, Result};
 pub use csr::{Csr, Edges};
@@ -52,7 +53,8 @@ impl Graph {
     /// Analyses and plans a queue; `roles` are those of its blocks. Lets go of all blocks.
     ///
     /// # Errors
-    /// [`Error::Graph`] where there is not one role a block.
+    /// [`Error::Graph`] where there is not one role a block, and from the checks
+    /// ([`Graph::verify`]) that debug builds and `SINGA_RS_CHECK=1` make.
     pub fn new(queue: Queue, roles: Vec<Role>) -> Result<Graph> {
         let (nodes, places, bytes) = queue.into_parts();
         let message = || format!("got {} roles for {} blocks", roles.len(), bytes.len());
@@ -77,7 +79,22 @@ impl Graph {
         let (edges, cycles) = (hazards.edges, hazards.cycles);
         let graph =
             Graph { nodes, places, roles, bytes, lifetimes, written, edges, cycles, layout };
+        if cfg!(debug_assertions) || std::env::var_os("SINGA_RS_CHECK").is_some_and(|v| v == "1") {
+            graph.verify()?;
+        }
         Ok(graph)
+    }
+
+    /// Checks the edges and the plan, by code that shares nothing with what made them.
+    ///
+    /// # Errors
+    /// [`Error::Graph`], which names a node and its blocks: a bug.
+    pub fn verify(&self) -> Result<()> {
+        let op = |node: usize| self.nodes[node].op.name();
+        verify::verify(self).map_err(|fault| Error::Graph {
+            op: fault.node().map_or("graph", op).into(),
+            message: format!("internal error: {fault}"),
+        })
     }
 }
 

@@ -65,3 +65,6 @@ impl Blocks<'_> {
             && place.byte_range() == (0..bytes)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,14 +7,24 @@ use crate::device::cpu;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::binary::{Binary, BinaryFn};
+use crate::ops::copy::Copy;
 use crate::ops::unary::{Unary, UnaryFn};
-use crate::ops::{Kind, Meta, Prepared, View};
+use crate::ops::{Effects, Kind, Meta, Prepared, View, kernel};
 
 /// A queue, and the roles of its blocks.
 #[derive(Default)]
 pub struct Recorder {
     pub queue: Queue,
     pub roles: Vec<Role>,
+}
+
+/// What an operation that does nothing says of itself.
+#[derive(Clone, Debug)]
+pub struct Empty {
+    pub kind: Kind,
+    pub updates: bool,
+    pub host: bool,
+    pub scratch: usize,
 }
 
 impl Recorder {
@@ -62,6 +72,21 @@ impl Recorder {
     pub fn add(&mut self, a: &View, b: &View, to: &View) {
         let inputs = [a.clone(), b.clone()];
         self.push(Binary { f: BinaryFn::Add }, &inputs, std::slice::from_ref(to));
+    }
+
+    /// Appends an operation that does nothing, whatever it is called. Output 0 is input 0 where
+    /// it `updates`; `outputs` are the others.
+    pub fn push_empty(&mut self, like: &Empty, inputs: &[View], outputs: &[View]) {
+        let one = View::new(cpu::device(), Meta::new(DType::UInt8, [1]));
+        let mut op = Prepared::new(&Copy.into(), &[one], None, 1).unwrap();
+        let state: &'static [(usize, usize)] = if like.updates { &[(0, 0)] } else { &[] };
+        op.kind = like.kind.clone();
+        op.effects = Effects { host: like.host, ..Effects::updates(state) };
+        op.kernel = kernel(like.scratch, |_| Ok(()));
+        op.inputs = inputs.iter().map(|view| view.meta.clone()).collect();
+        let written = inputs[..like.updates as usize].iter().chain(outputs);
+        op.outputs = written.map(|view| view.meta.clone()).collect();
+        self.push_prepared(Arc::new(op), inputs, outputs);
     }
 
     pub fn graph(self) -> Result<Graph> {

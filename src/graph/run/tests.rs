@@ -1,8 +1,7 @@
 use super::*;
-use crate::dtype::DType;
 use crate::graph::Role::*;
 use crate::graph::testing::Recorder;
-use crate::ops::{Meta, View, kernel};
+use crate::ops::kernel;
 
 /// Memory aligned to 64 bytes.
 #[repr(align(64))]
@@ -65,23 +64,32 @@ fn a_failure_names_its_node() {
 #[test]
 fn scratch_lies_in_the_arena() {
     let mut recorder = Recorder::default();
-    let x = recorder.tensor(Argument, 4);
-    let (a, b) = (recorder.tensor(Temporary, 20), recorder.tensor(Slot, 20));
-    let meta = Meta::new(DType::Float32, [4]);
-    assert_eq!(*x.meta, meta);
+    let (x, y) = (recorder.tensor(Argument, 20), recorder.tensor(Slot, 20));
+    let half = recorder.tensor(Temporary, 20);
+    recorder.negate(&x, &half);
     let mut op =
-        Prepared::new(&crate::ops::copy::Copy.into(), std::slice::from_ref(&a), None, 1).unwrap();
+        Prepared::new(&crate::ops::copy::Copy.into(), std::slice::from_ref(&half), None, 1)
+            .unwrap();
     op.kernel = kernel(100, |io| {
         let scratch = io.scratch::<u8>();
         assert!(scratch.addr().is_multiple_of(64));
-        // SAFETY: 100 bytes were asked for.
-        unsafe { scratch.write_bytes(7, 100) };
+        // SAFETY: 100 bytes were asked for, and the output has 20 elements.
+        unsafe {
+            scratch.write_bytes(7, 100);
+            io.output::<f32>(0).copy_from(io.input(0), 20);
+        }
         Ok(())
     });
-    let y = View::new(x.block.device(), Meta::new(DType::Float32, [20]));
-    recorder.negate(&y, &a);
-    recorder.push_prepared(Arc::new(op), &[a], &[b]);
+    recorder.push_prepared(Arc::new(op), &[half], &[y]);
     let graph = recorder.graph().unwrap();
-    assert_eq!(graph.peak_bytes(), 128 + 128);
+    assert_eq!((graph.peak_bytes(), graph.arena_bytes()), (256, 256));
     assert!(graph.scratch_offset(0).is_none() && graph.scratch_offset(1).is_some());
+    let mut memory = [Line([f32::NAN; 16]); 8];
+    let mut bound = Bound::new(&graph, start(&mut memory[4..]));
+    let (mut from, mut to) = ([Line([2.0; 16]); 2], [Line([f32::NAN; 16]); 2]);
+    bound.bind(0, start(&mut from));
+    bound.bind(1, start(&mut to));
+    // SAFETY: everything is bound.
+    unsafe { bound.run() }.unwrap();
+    assert_eq!((to[0].0, to[1].0[..4].to_vec()), ([-2.0; 16], vec![-2.0; 4]));
 }

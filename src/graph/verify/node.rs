@@ -1,0 +1,123 @@
+//! Does a node find its operands apart from each other, each within its memory?
+
+use std::ops::Range;
+
+use super::{Fault, Graph, Operand, Place, Role};
+use crate::device::ALIGNMENT;
+use crate::graph::layout::{Layout, OUTSIDE};
+
+/// A memory of its own: the arena, or a block outside of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Memory {
+    Arena,
+    Block(u32),
+}
+
+/// An operand, and where it lies.
+#[derive(Clone, Debug)]
+pub(super) struct Located<'a> {
+    pub(super) operand: Operand,
+    /// None for scratch.
+    pub(super) place: Option<&'a Place>,
+    pub(super) memory: Memory,
+    /// Where byte 0 of the block lies in the memory.
+    pub(super) base: usize,
+    /// Bytes of the memory.
+    pub(super) bytes: Range<usize>,
+}
+
+/// The operands of a node, which lie within their memories.
+pub(super) fn locate<'a>(
+    graph: &'a Graph,
+    layout: &Layout,
+    n: usize,
+) -> Result<Vec<Located<'a>>, Fault> {
+    let node = &graph.nodes()[n];
+    let inputs = graph.inputs(node).iter().enumerate().map(|(i, p)| (Operand::Input(i), p));
+    let outputs = graph.outputs(node).iter().enumerate().map(|(o, p)| (Operand::Output(o), p));
+    let places = inputs.chain(outputs).map(|(operand, p)| place(graph, layout, n, operand, p));
+    let mut located = places.collect::<Result<Vec<_>, _>>()?;
+    let bytes = node.op.kernel.scratch();
+    if bytes > 0 {
+        located.push(scratch(layout, n, bytes)?);
+    }
+    Ok(located)
+}
+
+fn place<'a>(
+    graph: &Graph,
+    layout: &Layout,
+    node: usize,
+    operand: Operand,
+    place: &'a Place,
+) -> Result<Located<'a>, Fault> {
+    let (block, size) = (Some(place.block), graph.block_bytes(place.block));
+    let offset = layout.offsets[place.block as usize];
+    let is_temporary = graph.roles()[place.block as usize] == Role::Temporary;
+    let fits = is_temporary == (offset != OUTSIDE);
+    if !fits || is_temporary && !offset.is_multiple_of(ALIGNMENT) {
+        return Err(Fault::Misplaced { node, operand, block });
+    }
+    let (memory, base, room) = match is_temporary {
+        true => (Memory::Arena, offset, layout.height),
+        false => (Memory::Block(place.block), 0, size),
+    };
+    let range = place.byte_range();
+    for (end, limit) in [(range.end, size), (base + range.end, room)] {
+        if end > limit {
+            return Err(Fault::Beyond { node, operand, block, end, limit });
+        }
+    }
+    let bytes = base + range.start..base + range.end;
+    Ok(Located { operand, place: Some(place), memory, base, bytes })
+}
+
+fn scratch(layout: &Layout, node: usize, size: usize) -> Result<Located<'static>, Fault> {
+    let (operand, block, limit) = (Operand::Scratch, None, layout.height);
+    let at = layout.scratch.partition_point(|&(n, _)| (n as usize) < node);
+    let fits = |&&(n, base): &&(u32, usize)| n as usize == node && base.is_multiple_of(ALIGNMENT);
+    let Some(&(_, base)) = layout.scratch.get(at).filter(fits) else {
+        return Err(Fault::Misplaced { node, operand, block });
+    };
+    let end = base + size;
+    if end > limit {
+        return Err(Fault::Beyond { node, operand, block, end, limit });
+    }
+    Ok(Located { operand, place: None, memory: Memory::Arena, base, bytes: base..end })
+}
+
+/// Checks that what the node writes overlaps nothing but what it may overwrite.
+pub(super) fn apart(graph: &Graph, n: usize, operands: &[Located]) -> Result<(), Fault> {
+    let is_written = |one: &&Located| !matches!(one.operand, Operand::Input(_));
+    for one in operands.iter().filter(is_written) {
+        let clash = |other: &&Located| {
+            other.operand != one.operand && one.overlaps(other) && !may_share(graph, n, one, other)
+        };
+        if let Some(other) = operands.iter().find(clash) {
+            let blocks = [one, other].map(|located| located.place.map(|place| place.block));
+            let (one, other) = (one.operand, other.operand);
+            return Err(Fault::Overlap { node: n, one, other, blocks });
+        }
+    }
+    Ok(())
+}
+
+impl Located<'_> {
+    fn overlaps(&self, other: &Located) -> bool {
+        let (a, b) = (&self.bytes, &other.bytes);
+        self.memory == other.memory && a.start.max(b.start) < a.end.min(b.end)
+    }
+}
+
+/// Whether an output may lie where the input is: it must be the very same place.
+fn may_share(graph: &Graph, n: usize, one: &Located, other: &Located) -> bool {
+    let (Operand::Output(o), Operand::Input(i)) = (one.operand, other.operand) else {
+        return false;
+    };
+    let (Some(to), Some(from)) = (one.place, other.place) else { return false };
+    let op = &graph.nodes()[n].op;
+    let pair = (i, o);
+    let is_allowed =
+        op.effects.state.contains(&pair) || op.kind.family().in_place().contains(&pair);
+    is_allowed && from.meta == to.meta && one.bytes == other.bytes
+}

@@ -1,0 +1,77 @@
+//! What each node finds where every block has memory of its own.
+
+use std::ops::Range;
+
+use super::intervals::Intervals;
+use super::{Fault, Graph, Place, Role, Writer};
+use crate::graph::Csr;
+
+/// A part of a block, and who wrote it.
+pub(super) type Part = (Range<usize>, Writer);
+
+/// The recording, run in its own order over separate memory.
+pub(super) struct Recorded {
+    /// For each operand of each node the parts of its block that it must find.
+    parts: Csr<Part>,
+    /// The first operand of each node.
+    starts: Vec<usize>,
+    /// What each block holds at the end.
+    pub(super) blocks: Vec<Intervals<Writer>>,
+}
+
+impl Recorded {
+    pub(super) fn new(graph: &Graph) -> Result<Recorded, Fault> {
+        let blocks = vec![Intervals::default(); graph.roles().len()];
+        let mut recorded = Recorded { parts: Csr::with_capacity(0, 0), starts: Vec::new(), blocks };
+        for n in 0..graph.nodes().len() {
+            recorded.run(graph, n)?;
+        }
+        Ok(recorded)
+    }
+
+    /// What operand `k` of a node must find, inputs before outputs.
+    pub(super) fn wanted(&self, node: usize, k: usize) -> &[Part] {
+        self.parts.row(self.starts[node] + k)
+    }
+
+    fn run(&mut self, graph: &Graph, n: usize) -> Result<(), Fault> {
+        let node = &graph.nodes()[n];
+        let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
+        self.starts.push(self.parts.rows());
+        for place in inputs {
+            self.look(graph, n, place, has_gaps(place))?;
+            self.parts.end_row();
+        }
+        for place in outputs {
+            // A write that leaves gaps keeps what lies in them.
+            if has_gaps(place) {
+                self.look(graph, n, place, true)?;
+            }
+            self.parts.end_row();
+        }
+        let writer = Writer::Node(n as u32);
+        outputs.iter().for_each(|p| self.blocks[p.block as usize].set(p.byte_range(), writer));
+        Ok(())
+    }
+
+    /// Notes what is in a place. What is in a temporary block before it is written does not
+    /// matter, and nobody may read it; between the elements of a place it may well be.
+    fn look(&mut self, graph: &Graph, node: usize, at: &Place, gaps: bool) -> Result<(), Fault> {
+        let is_temporary = graph.roles()[at.block as usize] == Role::Temporary;
+        for (bytes, writer) in self.blocks[at.block as usize].parts(at.byte_range()) {
+            match writer {
+                None if is_temporary && gaps => {}
+                None if is_temporary => {
+                    return Err(Fault::Unwritten { node, block: at.block, bytes });
+                }
+                writer => self.parts.push((bytes, writer.unwrap_or(Writer::Before))),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether some bytes between the first and the last element may belong to no element.
+fn has_gaps(place: &Place) -> bool {
+    place.meta.bytes() != place.byte_range().len()
+}

@@ -1,0 +1,84 @@
+use super::super::{Fault, Operand, Reader, Resource, Tag, Writer, edges, replay};
+use crate::graph::Role::*;
+use crate::graph::testing::Recorder;
+use crate::graph::{Csr, Edges, Graph};
+
+/// `a = -x; b = -a; y = a + b`.
+fn graph() -> Graph {
+    let mut recorder = Recorder::default();
+    let (x, y) = (recorder.tensor(Argument, 4), recorder.tensor(Slot, 4));
+    let (a, b) = (recorder.tensor(Temporary, 4), recorder.tensor(Temporary, 4));
+    recorder.negate(&x, &a);
+    recorder.negate(&a, &b);
+    recorder.add(&a, &b, &y);
+    recorder.graph().unwrap()
+}
+
+fn edges_of(rows: [&[u32]; 3]) -> Edges {
+    let pairs = rows.iter().zip(0..).flat_map(|(row, to)| row.iter().map(move |&from| (to, from)));
+    let pairs: Vec<(usize, u32)> = pairs.collect();
+    Csr::sorted(3, || pairs.iter().copied())
+}
+
+#[test]
+fn edges_that_are_missing_or_wrong() {
+    let graph = graph();
+    assert_eq!(graph.edges(), &edges_of([&[], &[0], &[0, 1]]));
+    assert_eq!(edges(&graph, &edges_of([&[], &[0], &[1]])), Ok(()));
+    let fault = edges(&graph, &edges_of([&[], &[0], &[0]])).unwrap_err();
+    let resource = Resource::Block(3);
+    assert_eq!(fault, Fault::Unordered { earlier: 1, later: 2, resource });
+    assert_eq!(fault.node(), Some(2));
+    assert_eq!(fault.to_string(), "nodes 1 and 2 both touch block 3, and no edges order them");
+    let fault = edges(&graph, &edges_of([&[], &[1], &[0, 1]])).unwrap_err();
+    assert_eq!(fault, Fault::Backwards { node: 1, earlier: 1 });
+}
+
+#[test]
+fn schedules_that_are_no_permutation_or_in_a_wrong_order() {
+    let graph = graph();
+    let run = |schedule: &[u32]| replay(&graph, &graph.layout, schedule);
+    assert_eq!(run(&[0, 1]), Err(Fault::Schedule { node: 2, times: 0 }));
+    assert_eq!(run(&[0, 1, 1, 2]), Err(Fault::Schedule { node: 1, times: 2 }));
+    let (want, reader) = (Writer::Node(0), Reader::Node(1));
+    let stale = Fault::Stale { reader, block: 2, bytes: 0..16, want, found: None };
+    assert_eq!(run(&[1, 0, 2]), Err(stale));
+}
+
+#[test]
+fn places_that_are_missing_or_too_far() {
+    let graph = graph();
+    let with = |offset: usize, height: usize| {
+        let mut layout = graph.layout.clone();
+        layout.offsets[2] = offset;
+        layout.height = height;
+        replay(&graph, &layout, &[0, 1, 2])
+    };
+    let (operand, block) = (Operand::Output(0), Some(2));
+    let misplaced = Err(Fault::Misplaced { node: 0, operand, block });
+    assert_eq!(with(usize::MAX, 256), misplaced);
+    assert_eq!(with(4, 256), misplaced);
+    assert_eq!(
+        with(128, 140),
+        Err(Fault::Beyond { node: 0, operand, block, end: 144, limit: 140 })
+    );
+    assert_eq!(with(128, 144), Ok(()));
+    let [a, b] = [2, 3].map(|block| graph.offset(block).unwrap());
+    let moved = with(b, 256);
+    assert_ne!(a, b);
+    let (one, other, blocks) = (Operand::Output(0), Operand::Input(0), [Some(3), Some(2)]);
+    // `negate` may write where it reads, but then its input is gone.
+    assert!(!matches!(moved, Err(Fault::Overlap { .. })), "{one} {other} {blocks:?}");
+    let found = Some(Tag { block: Some(3), writer: Writer::Node(1) });
+    let (want, reader) = (Writer::Node(0), Reader::Node(2));
+    assert_eq!(moved, Err(Fault::Stale { reader, block: 2, bytes: 0..16, want, found }));
+}
+
+#[test]
+fn a_temporary_block_is_written_before_it_is_read() {
+    let mut recorder = Recorder::default();
+    let (a, y) = (recorder.tensor(Temporary, 4), recorder.tensor(Slot, 4));
+    recorder.negate(&a, &y);
+    let error = recorder.graph().unwrap_err().to_string();
+    assert!(error.starts_with("neg: ") && error.contains("which nothing has written"), "{error}");
+}

@@ -1,0 +1,4 @@
+mod faults;
+mod oracle;
+mod programs;
+mod properties;
