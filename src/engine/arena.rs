@@ -1,9 +1,9 @@
 //! The memory that all graphs of a device share, and the right to run one.
 
 use std::cell::Cell;
-use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, TryLockError};
 
-use super::Engine;
+use super::{Engine, Turn};
 use crate::device::range::Range;
 use crate::error::{Error, Result};
 
@@ -11,8 +11,18 @@ thread_local! {
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The right to run a graph on a device: one holder at a time.
-pub(super) struct Run<'a>(#[allow(dead_code)] MutexGuard<'a, ()>);
+/// The right to run a graph on a device: one holder at a time, who has the device's turn too.
+pub struct Run<'a> {
+    pub(super) turn: Option<Turn<'a>>,
+    _guard: MutexGuard<'a, ()>,
+}
+
+impl<'a> Run<'a> {
+    fn new(guard: MutexGuard<'a, ()>, turn: Turn<'a>) -> Self {
+        RUNS.set(true);
+        Run { turn: Some(turn), _guard: guard }
+    }
+}
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
@@ -30,23 +40,26 @@ impl Engine {
         Ok(self.arena.get_or_init(|| made).clone())
     }
 
-    /// Waits for the right to run a graph. Never call this while holding Python's lock, unless
-    /// [`Engine::is_idle`].
+    /// Waits for the right to run a graph. Never call this while holding Python's lock.
     ///
     /// # Errors
     /// [`Error::Graph`] where user code that a running graph called asks for it.
-    pub(super) fn begin_run(&self) -> Result<Run<'_>> {
+    pub fn run(&self) -> Result<Run<'_>> {
         let message = "a graph cannot be run by user code that another graph runs; call its model \
                        with use_graph=False";
         crate::ensure!(!RUNS.get(), Error::Graph { op: "run".into(), message: message.into() });
         let guard = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        RUNS.set(true);
-        Ok(Run(guard))
+        Ok(Run::new(guard, self.turn()))
     }
 
-    /// Whether a graph that is run now need not wait.
-    pub fn is_idle(&self) -> bool {
-        self.runs.try_lock().is_ok() && self.turn.try_lock().is_ok()
+    /// The right to run a graph, if it is there at once.
+    pub fn try_run(&self) -> Option<Run<'_>> {
+        let guard = match self.runs.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(Run::new(guard, self.try_turn()?))
     }
 
     /// Where `SINGA_RS_CHECK` is 1, fills the arena with what is not a number in any float type,

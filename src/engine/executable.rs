@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashSet;
 
 use super::recording::{Recording, Source};
-use super::{Engine, Turn, run};
+use super::run::{self, replay};
+use super::{Engine, Run};
 use crate::block::{Block, Latest};
 use crate::device::range::Range;
 use crate::device::{Account, Device};
@@ -102,22 +103,24 @@ impl Executable {
     }
 
     /// Runs the graph once on these arguments, which [`Executable::fits`]; answers the results.
-    /// Whoever calls this does not hold Python's lock, unless it [`Executable::is_short`] and
-    /// nothing else runs.
+    /// Whoever calls this does not hold Python's lock, unless it [`Executable::is_short`].
     ///
     /// # Errors
     /// Before anything is written: [`Error::OutOfMemory`], an argument's value out of range. In
     /// the middle: what a kernel says; [`Executable::written`] then tells what has changed.
-    pub fn run(&self, engine: &Engine, arguments: &[View]) -> Result<Vec<View>> {
-        let run = engine.begin_run()?;
-        let turn = engine.turn();
+    pub fn run<'a>(
+        &self,
+        engine: &'a Engine,
+        mut run: Run<'a>,
+        arguments: &[View],
+    ) -> Result<Vec<View>> {
         let mut state = self.state();
         self.bind(&mut state, arguments)?;
         let slots = self.bind_slots(&mut state.bound)?;
         self.check(&state.bound)?;
         self.raise_versions(arguments);
         engine.poison(&self.arena, self.graph.arena_bytes());
-        let done = self.replay(engine, turn, &state.bound);
+        let done = self.replay(engine, &mut run, &state.bound);
         state.stopped = done.as_ref().err().map(|stopped| stopped.node);
         drop(state);
         done.map_err(|stopped| self.describe(stopped))?;
@@ -172,17 +175,21 @@ impl Executable {
     }
 
     /// User code runs without the turn, so that it may itself submit operations.
-    fn replay(&self, engine: &Engine, turn: Turn, bound: &Bound) -> Result<(), Stopped> {
-        let mut turn = Some(turn);
+    fn replay<'a>(
+        &self,
+        engine: &'a Engine,
+        run: &mut Run<'a>,
+        bound: &Bound,
+    ) -> Result<(), Stopped> {
         let mut first = 0;
         for &host in &self.hosts {
-            run::replay(bound, first..host)?;
-            drop(turn.take());
-            run::replay(bound, host..host + 1)?;
-            turn = Some(engine.turn());
+            replay(bound, first..host)?;
+            drop(run.turn.take());
+            replay(bound, host..host + 1)?;
+            run.turn = Some(engine.turn());
             first = host + 1;
         }
-        run::replay(bound, first..self.graph.nodes().len())
+        replay(bound, first..self.graph.nodes().len())
     }
 
     fn result(&self, place: &Place, arguments: &[View]) -> View {

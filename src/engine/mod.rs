@@ -25,6 +25,7 @@ use crate::device::{Device, cpu, process};
 use crate::error::{Error, Result};
 use crate::ops::Kind;
 use crate::view::View;
+pub use arena::Run;
 pub use executable::Executable;
 use kernels::Kernels;
 pub use recording::Recording;

@@ -24,8 +24,11 @@ impl PyGraph {
     /// back would cost more.
     fn replay(&self, py: Python<'_>, arguments: &[View]) -> PyResult<Vec<View>> {
         let engine = engine::of(self.graph.device())?;
-        let run = || self.graph.run(engine, arguments);
-        let done = if self.graph.is_short() && engine.is_idle() { run() } else { py.detach(run) };
+        let at_once = self.graph.is_short().then(|| engine.try_run()).flatten();
+        let done = match at_once {
+            Some(run) => self.graph.run(engine, run, arguments),
+            None => py.detach(|| self.graph.run(engine, engine.run()?, arguments)),
+        };
         done.map_err(op::exception)
     }
 }

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use super::super::device::PyDevice;
 use super::super::tensor::Handle;
 use super::executable::PyGraph;
+use super::lines;
 use crate::engine::record::{self, Mode};
 use crate::engine::{self, Executable, Recording};
 use crate::error::Error;
@@ -65,6 +66,7 @@ impl PyRecording {
     /// function answered; no reference to them is kept.
     fn end(&self, py: Python<'_>, results: Vec<Bound<'_, Handle>>) -> PyResult<()> {
         let results = views(&results)?;
+        lines::forget();
         let engine = engine::cpu();
         let ended = py.detach(|| engine.end_recording(&mut engine.turn(), &results))?;
         *self.ended() = Some(ended);
@@ -74,6 +76,7 @@ impl PyRecording {
     /// Ends the recording on this thread, and forgets what was recorded. Tensors that were made in
     /// it can never be read.
     fn abort(&self) {
+        lines::forget();
         if self.ended().is_none() {
             let _ = record::end(); // it may have ended by an error already
         }

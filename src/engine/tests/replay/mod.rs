@@ -104,7 +104,8 @@ fn check(seed: u64) -> Features {
             (executable, [kept, also_kept])
         });
         assert!(executable.fits(&theirs));
-        let got = executable.run(&replayed.engine, &theirs).unwrap();
+        let engine = &replayed.engine;
+        let got = executable.run(engine, engine.run().unwrap(), &theirs).unwrap();
         assert_eq!(all_bits(&got), all_bits(&want), "results of run {run}");
         for kept in kept {
             assert_eq!(all_bits(kept), all_bits(&want_kept), "what is kept after run {run}");
