@@ -100,6 +100,7 @@ fn check(seed: u64) -> Features {
             let (again, also_kept) = replayed.record(&program, &theirs);
             assert_eq!(recording.difference(&again), None);
             let executable = Executable::new(&replayed.engine, &recording).unwrap();
+            executable.graph().verify().unwrap();
             executable.adopt(&again);
             (executable, [kept, also_kept])
         });
