@@ -7,8 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{Account, Device};
 use crate::error::Result;
 
-/// Memory comes and goes in pieces of this many bytes: the machine's large pages.
-const PAGE: usize = 2 << 20;
+/// Memory comes and goes in pieces of this many bytes.
+const PAGE: usize = 4 << 10;
+/// The machine's large pages, where a range begins and which it takes wherever they fit.
+const LARGE_PAGE: usize = 2 << 20;
 
 /// Addresses set aside for planned memory, backed up to the height that its users need.
 pub struct Range {
@@ -35,13 +37,13 @@ impl Range {
     /// # Errors
     /// [`Error::OutOfMemory`] where it grants none.
     pub fn new(device: &Device) -> Result<Self> {
-        let mut bytes = device.pool().backend().total().next_multiple_of(PAGE);
+        let mut bytes = device.pool().backend().total().next_multiple_of(LARGE_PAGE);
         loop {
             if let Some(start) = reserve(bytes) {
                 return Ok(Range { start, bytes, backed: Mutex::default() });
             }
-            crate::ensure!(bytes > 16 * PAGE, device.pool().out_of_memory("arena", bytes));
-            bytes = (bytes / 2).next_multiple_of(PAGE);
+            crate::ensure!(bytes > 16 * LARGE_PAGE, device.pool().out_of_memory("arena", bytes));
+            bytes = (bytes / 2).next_multiple_of(LARGE_PAGE);
         }
     }
 
@@ -114,18 +116,19 @@ fn reserve(bytes: usize) -> Option<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: an anonymous private mapping at an address of the kernel's choice; one page more,
     // so that the range can begin at a large page.
-    let mapped =
-        unsafe { libc::mmap(std::ptr::null_mut(), bytes + PAGE, libc::PROT_NONE, flags, -1, 0) };
+    let mapped = unsafe {
+        libc::mmap(std::ptr::null_mut(), bytes + LARGE_PAGE, libc::PROT_NONE, flags, -1, 0)
+    };
     if mapped == libc::MAP_FAILED {
         return None;
     }
-    let skipped = mapped.addr().next_multiple_of(PAGE) - mapped.addr();
+    let skipped = mapped.addr().next_multiple_of(LARGE_PAGE) - mapped.addr();
     // SAFETY: both ends lie in the mapping and are used by nobody.
     unsafe {
         if skipped > 0 {
             libc::munmap(mapped, skipped);
         }
-        libc::munmap(mapped.byte_add(skipped + bytes), PAGE - skipped);
+        libc::munmap(mapped.byte_add(skipped + bytes), LARGE_PAGE - skipped);
         NonNull::new(mapped.byte_add(skipped).cast())
     }
 }
@@ -140,7 +143,9 @@ unsafe fn back(start: NonNull<u8>, bytes: usize) -> bool {
     unsafe {
         let granted = libc::mprotect(start, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0;
         #[cfg(target_os = "linux")]
-        libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
+        if bytes >= LARGE_PAGE {
+            libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
+        }
         granted
     }
 }

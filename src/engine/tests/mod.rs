@@ -1,8 +1,11 @@
 //! The engine on a device of its own, whose memory is counted and limited.
 #![allow(unsafe_code)]
 
+mod executable;
 mod failures;
+mod initial;
 mod programs;
+mod recording;
 mod replay;
 mod state;
 
@@ -10,6 +13,8 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use serde_json::json;
 
 use super::*;
 use crate::device::{ALIGNMENT, Account, Backend};
@@ -109,6 +114,33 @@ fn lent(view: &View) -> View {
     let block =
         crate::block::Block::foreign(device, block.bytes(), block.to_touch().unwrap(), owner);
     View { block, ..view.clone() }
+}
+
+fn kind(attributes: serde_json::Value) -> Kind {
+    serde_json::from_value(attributes).unwrap()
+}
+
+fn binary(f: &str) -> Kind {
+    kind(json!({"op": "binary", "f": f}))
+}
+
+fn sgd() -> Kind {
+    kind(json!({"op": "sgd", "momentum": false, "nesterov": false, "weight_decay": false}))
+}
+
+/// Records `step`; what it answers is returned, what it leaves in `kept` is kept.
+fn recorded(engine: &Engine, arguments: &[View], step: impl FnOnce() -> Vec<View>) -> Recording {
+    record::begin(Recording::new(engine.device(), arguments)).unwrap();
+    record::set_line("net.py:7");
+    let results = step();
+    let mut recording = engine.end_recording(&mut engine.turn(), &results).unwrap();
+    drop(results);
+    recording.seal();
+    recording
+}
+
+fn replay(engine: &Engine, graph: &Executable, arguments: &[View]) -> Result<Vec<View>> {
+    graph.run(engine, engine.run()?, arguments)
 }
 
 fn float(shape: impl Into<crate::shape::Shape>) -> Meta {
