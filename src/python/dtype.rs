@@ -1,5 +1,6 @@
 //! Element types as Python objects.
 
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyInt, PyString, PyType};
@@ -93,7 +94,10 @@ fn name_of(object: &Bound<'_, PyAny>) -> PyResult<String> {
     if object.is_instance_of::<PyType>() {
         return object.getattr("__name__")?.extract();
     }
-    object.getattr("name").map_err(|_| unknown(object))?.extract()
+    let is_missing = |error: &PyErr| error.is_instance_of::<PyAttributeError>(object.py());
+    let name = object.getattr("name");
+    // Anything else, such as an interrupt, is the caller's.
+    name.map_err(|error| if is_missing(&error) { unknown(object) } else { error })?.extract()
 }
 
 fn unknown(object: &Bound<'_, PyAny>) -> PyErr {

@@ -1,5 +1,6 @@
 //! Host operations: user code in NumPy.
 
+use std::any::Any;
 use std::cell::Cell;
 
 use pyo3::prelude::*;
@@ -62,12 +63,15 @@ fn keep(exception: PyErr) -> Error {
 pub(super) struct PythonFn {
     infer: Py<PyAny>,
     forward: Py<PyAny>,
+    /// Equal for functions that do the same.
+    key: Option<Py<PyAny>>,
 }
 
 impl PythonFn {
     /// Tells Python's cycle collector what it refers to.
     pub(super) fn traverse(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.infer)?;
+        visit.call(&self.key)?;
         visit.call(&self.forward)
     }
 }
@@ -79,6 +83,12 @@ impl HostFn for PythonFn {
 
     fn call(&self, inputs: &[HostInput], outputs: &mut [HostOutput]) -> Result<()> {
         Python::attach(|py| self.call_in(py, inputs, outputs)).map_err(keep)
+    }
+
+    fn is_same(&self, other: &dyn Any) -> bool {
+        let other = other.downcast_ref::<PythonFn>();
+        let keys = self.key.as_ref().zip(other.and_then(|other| other.key.as_ref()));
+        keys.is_some_and(|(a, b)| Python::attach(|py| a.bind(py).eq(b).unwrap_or(false)))
     }
 }
 
@@ -172,10 +182,12 @@ fn narrowed<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// An operation that runs `forward(*arrays)` on NumPy copies of its inputs. `infer(*metas)` tells
-/// the shape and dtype of each result, as pairs or as objects with these attributes.
+/// the shape and dtype of each result, as pairs or as objects with these attributes. Operations of
+/// one name whose keys are equal count as the same in recordings; without a key none do.
 #[pyfunction(name = "HostOp")]
-fn host_op(name: &str, infer: Py<PyAny>, forward: Py<PyAny>) -> Op {
-    Op::host(name, PythonFn { infer, forward })
+#[pyo3(signature = (name, infer, forward, key=None))]
+fn host_op(name: &str, infer: Py<PyAny>, forward: Py<PyAny>, key: Option<Py<PyAny>>) -> Op {
+    Op::host(name, PythonFn { infer, forward, key })
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -41,12 +41,13 @@ impl Handle {
         Ok(view)
     }
 
-    fn set(&self, view: View) {
+    /// Points the handle to a view; whether it had one before.
+    fn set(&self, view: View) -> bool {
         let mut place = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         let before = place.replace(view);
         // Unlocked first: the last view of another library's memory runs code of its owner.
         drop(place);
-        drop(before);
+        before.is_some()
     }
 
     /// What the view looks like. Nothing of Python's is made under the lock, since that may
@@ -150,6 +151,12 @@ impl Handle {
         Ok(self.view()?.block.is_allocated())
     }
 
+    /// Whether it was made in a recording, by an operation that no graph has run yet.
+    #[getter]
+    fn is_recorded(&self) -> PyResult<bool> {
+        Ok(self.view()?.block.recorded_at().is_some())
+    }
+
     /// Whether the elements lie row-major without gaps.
     fn is_contiguous(&self) -> PyResult<bool> {
         Ok(self.meta()?.is_contiguous())
@@ -167,16 +174,18 @@ impl Handle {
 
     /// Points this object to the view of another one.
     fn rebind(&self, other: &Handle) -> PyResult<()> {
-        self.set(other.view()?);
-        note_change();
+        if self.set(other.view()?) {
+            note_change();
+        }
         Ok(())
     }
 
-    /// Enters the block into another account of the ledger: `parameters`, `states`, `results`.
+    /// Enters the block into another account of the ledger: `parameters`, `states`, `results`,
+    /// `staging`.
     fn set_account(&self, name: &str) -> PyResult<()> {
-        let account = [Account::Parameters, Account::States, Account::Results];
-        let account = account.into_iter().find(|a| a.name() == name);
-        let want = "parameters, states or results";
+        let of_tensors = [Account::Parameters, Account::States, Account::Results, Account::Staging];
+        let account = of_tensors.into_iter().find(|a| a.name() == name);
+        let want = "parameters, states, results or staging";
         let account = account.ok_or_else(|| Error::value("set_account", name, want))?;
         let block = self.view()?.block;
         engine::of(block.device())?;
