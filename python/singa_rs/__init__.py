@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from types import ModuleType
 
-from . import _core, autograd, device, tensor
+from . import _core, autograd, device, record, tensor
 from .errors import (
     CheckpointError,
     DeviceError,
@@ -17,6 +18,7 @@ from .errors import (
 from .tensor import Placeholder, Tensor
 
 __version__: str = _core.__version__
+_core.set_package(str(Path(__file__).parent))
 
 _LAZY = ("data", "initializer", "layer", "loss", "metric", "model", "module", "opt", "singa_wrap")
 
@@ -31,6 +33,7 @@ __all__ = [
     "Tensor",
     "autograd",
     "device",
+    "record",
     "tensor",
 ]
 

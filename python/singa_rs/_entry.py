@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import autograd, tensor
+from ._graphs import graph_function
 from .layer.calls import with_place
 from .layer.node import now
 
@@ -41,13 +42,22 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @wraps(function)
     def entry(self: Module, *args: Any, **kwargs: Any) -> Any:
+        return call(self, self._mode(name), args, kwargs)
+
+    def call(self: Module, training: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls it in a given mode."""
+        if self._graphs is not None:
+            graphed = graph_function(self, function, name, training)
+            if graphed is not None:
+                return graphed(function, self, training, args, kwargs)
         if _holds_array(args) or _holds_array(kwargs):
             args, kwargs = _admit(args, self.device), _admit(kwargs, self.device)
         if now.running:
             return function(self, *args, **kwargs)
-        with autograd._training_scope(self._mode(name)):
+        with autograd._training_scope(training):
             return function(self, *args, **kwargs)
 
+    entry.call = call  # type: ignore[attr-defined]
     return entry
 
 

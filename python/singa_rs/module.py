@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _archive, autograd, device
 from ._entry import wrap_deprecated, wrap_forward, wrap_train_one_batch
+from ._graphs import Graphed
 from .errors import CheckpointError
 from .layer.base import Layer
 from .layer.calls import wrap
@@ -22,7 +23,7 @@ from .summary import table
 from .tensor import Tensor
 
 
-class Module(Layer):
+class Module(Graphed):
     """A model. A subclass makes its layers in `__init__`, computes in `forward` and, if it is to
     be trained by calling it, updates its parameters in `train_one_batch`.
 
@@ -34,6 +35,7 @@ class Module(Layer):
     was given its own; one in evaluation passes no gradient on.
     """
 
+    _unwatched = Layer._unwatched | {"_graphs", "_device", "_has_mode"}
     #: The value that `train` or `eval` of any module last gave `autograd.training`.
     _told: ClassVar[bool | None] = None
 
@@ -48,12 +50,16 @@ class Module(Layer):
     def __new__(cls, *args: Any, **kwargs: Any) -> Module:
         """As `Layer`; in training."""
         module = super().__new__(cls, *args, **kwargs)
-        module.__dict__.update(training=True, _has_mode=False, _device=None)
+        module.__dict__.update(training=True, _has_mode=False, _device=None, _graphs=None)
         return module  # type: ignore[return-value]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """`train_one_batch` in training where the class defines it, else `forward`."""
         mode = self._mode("__call__")
+        if self._graphs is not None and not now.running:
+            call = getattr(self._step()[0], "call", None)
+            if call is not None:
+                return call(self, mode, args, kwargs)
         if now.running and autograd.training and not mode:
             self._warn_of_cut(args)
         train = getattr(self, "train_one_batch", None) if mode else None

@@ -200,6 +200,8 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
 
     @stores_grad.setter
     def stores_grad(self, value: bool) -> None:
+        if self._stores_grad != bool(value):
+            _core.note_change()
         self._stores_grad = bool(value)
         if value and self._creator is not None:
             self._retain()

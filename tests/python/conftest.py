@@ -1,7 +1,12 @@
 """Fixtures of all tests."""
 
-import pytest
-from singa_rs import _core
+import os
+
+# Before every run of a graph the arena is filled with NaN, and each plan is verified.
+os.environ["SINGA_RS_CHECK"] = "1"
+
+import pytest  # noqa: E402
+from singa_rs import _core, autograd, module  # noqa: E402
 
 
 @pytest.fixture
@@ -10,3 +15,10 @@ def cpu():
     device = _core.cpu()
     device.set_seed(0)
     return device
+
+
+@pytest.fixture(autouse=True)
+def _modes():
+    """Every test finds `autograd.training` as it is when the package is imported."""
+    yield
+    autograd.training, module.Module._told = False, None

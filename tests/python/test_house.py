@@ -113,7 +113,7 @@ def test_files_are_short(path):
 
 # ---- Python --------------------------------------------------------------------------------------
 
-ORDER = ["_core", "device", "tensor", "autograd", "layer", "module"]
+ORDER = ["_core", "device", "tensor", "autograd", "record", "layer", "module"]
 # Where modules that are not in the chain stand in it.
 BESIDE = {
     "errors": "_core",
@@ -123,6 +123,7 @@ BESIDE = {
     "_functions": "tensor",
     "_indexing": "tensor",
     "_placeholder": "tensor",
+    "_plain": "tensor",
     "_raw": "tensor",
     "_updates": "tensor",
     "_writing": "tensor",
@@ -135,8 +136,9 @@ BESIDE = {
     "summary": "module",
     "_archive": "module",
     "_entry": "module",
+    "_graphs": "module",
 }
-CALL_CORE = {"__init__", "_core", "device", "tensor", "autograd"}
+CALL_CORE = {"__init__", "_core", "device", "tensor", "autograd", "record"}
 
 
 def python_room(name: str) -> str:

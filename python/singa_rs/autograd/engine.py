@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._core import DTypeError, GraphError, ShapeError
+from .._core import DTypeError, GraphError, ShapeError, set_origin
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .mode import mode
@@ -113,10 +113,24 @@ class _Walk:
         self.late: dict[int, list[Leaf]] = {}
 
     def run(self, root: Operator, index: int, seed: Tensor) -> Pairs:
+        """All pairs, from the gradient of output `index` of `root`."""
         self.slots[id(root)] = {index: Slot()}
         self.slots[id(root)][index].put(seed, False)
+        return self._pairs() if mode.nodes is None else self._recorded_pairs()
+
+    def _recorded_pairs(self) -> Pairs:
+        """While a step is recorded, what is done for a node, also by who takes its pairs, stands
+        in the line of its forward."""
+        try:
+            yield from self._pairs(set_origin)
+        finally:
+            set_origin(0)
+
+    def _pairs(self, enter: Callable[[int], None] | None = None) -> Pairs:
         while self.plan.order:
             node = self.plan.order.pop()
+            if enter is not None:
+                enter(node.origin)
             arrived = self.slots.pop(id(node), {})
             if node.retained:
                 yield from _retained(node, arrived)

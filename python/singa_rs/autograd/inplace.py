@@ -21,7 +21,7 @@ from ..tensor import Tensor, as_tensor
 from . import binary, ops
 from .casting import cast
 from .mode import mode, no_grad
-from .tape import Rule, edge
+from .tape import Port, Rule, edge, note
 from .views import Expand, Identity, Select, View
 
 
@@ -103,6 +103,8 @@ class _Patch(Rule):
 def _replace(a: Tensor, creator: Any) -> None:
     """Notes that `a` was written: `creator` made its value, None where nothing did."""
     a._creator = creator
+    if creator is not None:
+        note(creator.node if type(creator) is Port else creator, (a,))
     a.stores_grad = a._stores_grad
     _renew_views(a)
     while a._base is not None:
@@ -110,6 +112,7 @@ def _replace(a: Tensor, creator: Any) -> None:
         node = _Patch(view)
         node.edges = (edge(base), edge(a))
         base._creator = node
+        note(node, (base,))
         base.stores_grad = base._stores_grad
         _renew_views(base, a)
         a = base
@@ -123,6 +126,7 @@ def _renew_views(a: Tensor, but: Tensor | None = None) -> None:
             node = view._base[1].again()
             node.shape, node.edges = a.shape, (edge(a),)
             view._creator = node
+            note(node, (view,))
             _renew_views(view)
 
 

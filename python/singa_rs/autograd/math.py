@@ -54,7 +54,8 @@ def _make_function(cls: type[Binary]) -> Function:
             return compute(cls, a, b)
         if counts and y.dtype is bool_:
             return compute(cls, a, b)
-        if mode.tape:
+        tape = mode.tape
+        if tape:
             if not a.requires_grad and not b.requires_grad:
                 y.requires_grad = False
                 return y
@@ -66,6 +67,8 @@ def _make_function(cls: type[Binary]) -> Function:
                 node.saved = saves(a, b, y)
             node.edges = (edge(a), edge(b))
             y._creator = node
+            if tape is not True:
+                tape.note(node, (y,))
         return y
 
     return function

@@ -1,9 +1,12 @@
-"""What a thread records: `training`, `no_grad`, and the scope of a module's call."""
+"""What a thread notes for the way back: `training`, `no_grad`, the scope of a module's call, and
+the nodes that are made while a step is recorded."""
 
 from __future__ import annotations
 
 import threading
 from typing import Any
+
+from .. import _core
 
 
 class _Mode(threading.local):
@@ -11,8 +14,25 @@ class _Mode(threading.local):
 
     training = False
     paused = 0
-    #: Whether operations are recorded: `training` and not paused. All that a function looks at.
-    tape = False
+    #: The nodes made since this thread began to record a step; None where it does not.
+    nodes: Nodes | None = None
+    #: Whether operations are noted for backward, and all that a function looks at: False (not
+    #: `training`, or paused), True, or the `nodes` of the step that is being recorded.
+    tape: Nodes | bool = False
+
+
+class Nodes:
+    """The nodes that were made while a step was recorded, with what each of them made."""
+
+    __slots__ = ("made",)
+
+    def __init__(self) -> None:
+        self.made: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def note(self, node: Any, ys: tuple[Any, ...]) -> None:
+        """Notes a node and the line of the user's program that its operation stands in."""
+        node.origin = _core.origin()
+        self.made.append((node, ys))
 
 
 mode = _Mode()
@@ -20,10 +40,17 @@ mode = _Mode()
 
 def _refresh() -> None:
     own = mode.__dict__
-    if "training" in own or mode.paused:
-        mode.tape = mode.training and not mode.paused
+    if "training" in own or mode.paused or mode.nodes is not None:
+        noted = mode.training and not mode.paused
+        mode.tape = (mode.nodes or True) if noted else False
     else:
         own.pop("tape", None)
+
+
+def set_nodes(nodes: Nodes | None) -> None:
+    """The calling thread begins to note the nodes that it makes, or ends."""
+    mode.nodes = nodes
+    _refresh()
 
 
 def set_training(value: bool) -> None:

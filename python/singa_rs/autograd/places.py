@@ -119,7 +119,7 @@ class ScatterElements(Rule):
             return to
 
         infer = lambda x, *_: (x.shape, x.dtype)  # noqa: E731
-        return _core.HostOp("scatter_elements", infer, write)(x, *rest)
+        return _core.HostOp("scatter_elements", infer, write, self.axis)(x, *rest)
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         self.save(self.__dict__.pop("places"))

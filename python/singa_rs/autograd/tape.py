@@ -11,8 +11,9 @@ import numpy as np
 
 from .. import _core
 from .._core import GraphError, ShapeError
+from .._plain import plain
 from ..tensor import Tensor, as_tensor
-from .mode import mode, no_grad
+from .mode import Nodes, mode, no_grad
 
 
 class Port:
@@ -49,6 +50,8 @@ class Operator:
     retained: dict[int, Tensor] | None = None
     differentiable = True
     host = False
+    #: The line of the user's program that it was recorded under; 0 outside of recordings.
+    origin = 0
     _name: str | None = None
 
     def __init__(self, name: str | None = None) -> None:
@@ -136,7 +139,8 @@ class Operator:
         return grad
 
     def _on_host(self, xs: tuple[Tensor, ...]) -> Any:
-        return _core.HostOp(type(self).__name__, self.infer, self.forward)(*xs)
+        op = _core.HostOp(type(self).__name__, self.infer, self.forward, self._key("forward"))
+        return op(*xs)
 
     def _back_on_host(self, dys: tuple[Tensor, ...]) -> Any:
         def backward(*arrays: Any) -> Any:
@@ -145,7 +149,20 @@ class Operator:
             return [np.zeros(s, d.name) if g is None else g for g, (s, d) in pairs]
 
         infer = lambda *_: list(self._inputs)  # noqa: E731
-        return _core.HostOp(f"{type(self).__name__}.backward", infer, backward)(*dys)
+        name = f"{type(self).__name__}.backward"
+        return _core.HostOp(name, infer, backward, self._key("backward"))(*dys)
+
+    def _key(self, method: str) -> Any:
+        """Equal for operations that two recordings may take for each other: of one class, with
+        the same attributes."""
+        own = (pair for pair in vars(self).items() if pair[0] not in _OF_THE_TAPE)
+        return (type(self), method, *((name, plain(value)) for name, value in own))
+
+
+#: What the tape keeps in an operation's attributes.
+_OF_THE_TAPE = frozenset(
+    {"edges", "saved", "metas", "retained", "origin", "_name", "_inputs", "_versions"}
+)
 
 
 def _tuple(made: Any) -> tuple[Any, ...]:
@@ -249,6 +266,14 @@ def record(node: Operator, xs: Sequence[Tensor], ys: tuple[Tensor, ...]) -> None
         node.metas = tuple((y.shape, y.device, y.dtype) for y in ys)
         for i in range(1, len(ys)):
             ys[i]._creator = Port(node, i)
+    note(node, ys)
+
+
+def note(node: Operator, ys: tuple[Tensor, ...]) -> None:
+    """Keeps a node that made `ys` until the recording ends, if the thread records."""
+    tape = mode.tape
+    if tape is not True and tape:
+        tape.note(node, ys)
 
 
 def _wanted(xs: Sequence[Tensor]) -> bool:
@@ -285,3 +310,14 @@ def alive(node: Operator) -> None:
 def release(node: Operator) -> None:
     """Drops what a processed node held."""
     node.edges, node.saved, node.retained = RELEASED, (), None
+
+
+def cut(nodes: Nodes) -> None:
+    """Ends the tape of a recording: its nodes hold nothing any more, and no tensor has one of
+    them as its creator, so that nothing made in the recording is kept alive by the tape."""
+    for node, ys in nodes.made:
+        release(node)
+        for y in ys:
+            y._creator = y._base = None
+            y._views = ()
+    nodes.made.clear()

@@ -93,7 +93,8 @@ def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
             y = op(x)
         except TypeError:
             return _unusual(cls, name, x)
-        if mode.tape:
+        tape = mode.tape
+        if tape:
             if x.requires_grad:
                 node = new(cls)
                 creator = x._creator
@@ -101,6 +102,8 @@ def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
                 if saves is not None:
                     node.saved = ((x if saves == "x" else y).saved(),)
                 y._creator = node
+                if tape is not True:
+                    tape.note(node, (y,))
             else:
                 y.requires_grad = False
         return y

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
 from ..errors import DTypeError
+from ..record import note_change
 from ..tensor import Tensor
 from . import collect, tree
 from .calls import wrap, wrap_forward, wrap_initialize
@@ -103,6 +104,7 @@ class Layer(metaclass=_LayerType):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        note_change()
         node = self._node
         self._let_go(name)
         if name in node.registered and isinstance(value, Layer):
@@ -120,6 +122,7 @@ class Layer(metaclass=_LayerType):
                     tree.hold(member, self)
 
     def __delattr__(self, name: str) -> None:
+        note_change()
         self._let_go(name)
         if self._node.registered.pop(name, None) is None:
             object.__delattr__(self, name)
@@ -132,6 +135,39 @@ class Layer(metaclass=_LayerType):
             for _, member in members(name, held):
                 if isinstance(member, Layer):
                     tree.let_go(member, self)
+
+    #: Attributes that say nothing that others do not say.
+    _unwatched = frozenset({"_node"})
+
+    def _watched(self) -> Iterator[tuple[str, Any]]:
+        """What a recorded step may look at: attributes, and the layers that none of them holds."""
+        unwatched = self._unwatched
+        for name, value in self.__dict__.items():
+            if name not in unwatched:
+                yield name, value
+        yield from self._node.registered.items()
+        for index, child in enumerate(tree.alive(self)):
+            yield f"{type(child).__name__}#{index}", child
+
+    def _remember(self) -> Callable[[bool], None]:
+        """A function that puts the attributes back. Given True, it leaves a layer that was
+        initialised meanwhile as it then was."""
+        attributes, node = dict(self.__dict__), self._node
+        remembered = node.remembered()
+        node.made = None
+
+        def restore(keep_state: bool) -> None:
+            made, node.made = node.made, None
+            if keep_state and made is not None:
+                self.__dict__.clear()
+                self.__dict__.update(made)
+                return
+            self.__dict__.clear()
+            self.__dict__.update(attributes)
+            if not keep_state:
+                node.__dict__.update(remembered)
+
+        return restore
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
         """A copy with tensors and layers of its own.

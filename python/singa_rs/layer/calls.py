@@ -8,6 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from .. import autograd
+from ..record import is_recording, making_state
 from . import collect, tree
 from .node import now
 from .tree import Tree
@@ -20,20 +21,22 @@ _initialising = threading.RLock()
 
 
 def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`initialize`: without recording; names what it makes."""
+    """`initialize`: unrecorded, what it makes is state; names what it makes."""
 
     @wraps(function)
     def initialize(self: Layer, *args: Any, **kwargs: Any) -> None:
         node = self._node
         node.initializing += 1
         try:
-            with autograd.no_grad():
+            with autograd.no_grad(), making_state():
                 function(self, *args, **kwargs)
+                if node.initializing == 1:  # not called by a subclass's
+                    self._initialized = True
+                    collect.settle(self)
         finally:
             node.initializing -= 1
-        if not node.initializing:  # not called by a subclass's
-            self._initialized = True
-            collect.settle(self)
+        if is_recording():
+            node.made = dict(self.__dict__)
 
     return initialize
 

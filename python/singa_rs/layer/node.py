@@ -44,6 +44,18 @@ class Node:
         #: Values that were loaded before their tensors were made, by name.
         self.pending: dict[str, Any] = {}
         self.output_shape: Any = None
+        #: The layer's attributes as the last `initialize` left them.
+        self.made: dict[str, Any] | None = None
+
+    def remembered(self) -> dict[str, Any]:
+        """What `initialize` changes of this."""
+        return {
+            "registered": dict(self.registered),
+            "unnamed": list(self.unnamed),
+            "states": set(self.states),
+            "pending": dict(self.pending),
+            "initializing": self.initializing,
+        }
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Node:
         new = Node()

@@ -6,23 +6,26 @@ import math
 from typing import Any
 
 from .. import initializer
+from ..record import making_state
 from ..tensor import Tensor
 
 
 def parameter(shape: tuple[int, ...], like: Tensor, fill: Any, argument: str) -> Tensor:
     """A tensor that stores its gradient, with the device and dtype of `like`, filled by an
     initialiser or its name."""
-    made = Tensor(shape, like.device, like.dtype, stores_grad=True)
-    made.set_account("parameters")
-    initializer.get(fill, argument)(made)
+    with making_state():
+        made = Tensor(shape, like.device, like.dtype, stores_grad=True)
+        made.set_account("parameters")
+        initializer.get(fill, argument)(made)
     return made
 
 
 def state(shape: tuple[int, ...], like: Tensor, value: float) -> Tensor:
     """A tensor without gradient, with the device and dtype of `like`."""
-    made = Tensor(shape, like.device, like.dtype, requires_grad=False)
-    made.set_account("states")
-    return made.set_value(value)
+    with making_state():
+        made = Tensor(shape, like.device, like.dtype, requires_grad=False)
+        made.set_account("states")
+        return made.set_value(value)
 
 
 def normal(variance: float) -> initializer.Initializer:

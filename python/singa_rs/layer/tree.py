@@ -76,7 +76,8 @@ def _fresh_name(layer: Layer, child: Layer) -> str:
     return f"{stem}_{index}"
 
 
-def _alive(layer: Layer) -> list[Layer]:
+def alive(layer: Layer) -> list[Layer]:
+    """The layers that were made in a layer's constructor or called in its forward."""
     return [child for ref in layer._node.unnamed if (child := ref()) is not None]
 
 
@@ -98,9 +99,9 @@ class Tree:
                 self._visit(child, join(self.paths[id(layer)], name), layer)
 
     def _unnamed(self, layer: Layer) -> list[Layer]:
-        alive = _alive(layer)
-        layer._node.unnamed = [weakref.ref(child) for child in alive]
-        return [child for child in alive if id(child) not in self.paths]
+        children = alive(layer)
+        layer._node.unnamed = [weakref.ref(child) for child in children]
+        return [child for child in children if id(child) not in self.paths]
 
     def _visit(self, layer: Layer, path: str, owner: Layer | None = None) -> None:
         if id(layer) in self.paths:
@@ -183,6 +184,6 @@ class Collection:
     def children(self, layer: Layer) -> list[Layer]:
         """The layers directly below one, without those that hold it."""
         found = [m for _, m in named_members(layer) if not isinstance(m, Tensor)]
-        found += [child for child in _alive(layer) if child._node.owner() is layer]
+        found += [child for child in alive(layer) if child._node.owner() is layer]
         known = {id(one): one for one in found if id(one) in self.tree.paths}
         return [one for one in known.values() if not any(one is o for o in self.open)]

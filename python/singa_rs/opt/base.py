@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import autograd, device, tensor
 from ..errors import ShapeError
+from ..record import making_state, note_change
 from ..tensor import Tensor
 from .moments import Moments
 from .schedule import Constant, DecayScheduler, number
@@ -28,6 +29,7 @@ class Optimizer:
 
     #: Attribute of each hyperparameter -> (attribute of its tensor, the values it may have).
     hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]] = {"lr": ("lr_value", {})}
+    _moments: Moments
     #: Kinds of moments, as `get_states` names them.
     moment_kinds: ClassVar[tuple[str, ...]] = ()
 
@@ -46,8 +48,40 @@ class Optimizer:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.hyperparameters:
+            before = self._structure(name)
             value = self._set_hyperparameter(name, value)
-        object.__setattr__(self, name, value)
+            object.__setattr__(self, name, value)
+            if before is not None and before == self._structure(name):
+                return  # the new value is in a tensor
+        else:
+            object.__setattr__(self, name, value)
+        note_change()
+
+    def _structure(self, name: str) -> bool | DecayScheduler | None:
+        """What of a hyperparameter decides which operations an update has: whether a constant is
+        used at all, or the schedule."""
+        schedule = self.__dict__.get(name)
+        return self._uses(name) if type(schedule) is Constant else schedule
+
+    def _watched(self) -> Iterator[tuple[str, Any]]:
+        """What a recorded step may look at."""
+        for name, value in self.__dict__.items():
+            if name in self.hyperparameters:
+                yield name, self._structure(name)
+            elif name != "_moments":
+                yield name, value
+
+    def _remember(self) -> Callable[[bool], None]:
+        """A function that puts the attributes back; given True, moments made since stay."""
+        attributes, forget = dict(self.__dict__), self._moments.remember()
+
+        def restore(keep_state: bool) -> None:
+            self.__dict__.clear()
+            self.__dict__.update(attributes)
+            if not keep_state:
+                forget()
+
+        return restore
 
     def _set_hyperparameter(self, name: str, value: Any) -> DecayScheduler:
         holder, limits = self.hyperparameters[name]
@@ -57,9 +91,13 @@ class Optimizer:
             schedule = Constant(number(value, argument, **limits))
         elif isinstance(value, Constant):
             number(value.init_value, argument, **limits)
-        if holder not in self.__dict__:
-            object.__setattr__(self, holder, _scalar(tensor.float32))
-        self._evaluate(argument, schedule, getattr(self, holder))
+        if holder in self.__dict__:
+            self._evaluate(argument, schedule, getattr(self, holder))
+            return schedule
+        with making_state():
+            made = _scalar(tensor.float32)
+            self._evaluate(argument, schedule, made)
+        object.__setattr__(self, holder, made)
         return schedule
 
     def _evaluate(self, argument: str, schedule: DecayScheduler, holder: Tensor) -> None:
@@ -159,6 +197,7 @@ class Optimizer:
 
 
 def _scalar(dtype: Any) -> Tensor:
-    made = Tensor((1,), device.get_default_device(), dtype, requires_grad=False)
+    with making_state():
+        made = Tensor((1,), device.get_default_device(), dtype, requires_grad=False)
     made.set_account("states")
     return made

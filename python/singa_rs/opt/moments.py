@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from .. import tensor
 from ..errors import ShapeError
+from ..record import making_state
 from ..tensor import Tensor
 
 
@@ -35,7 +36,8 @@ class Moments:
         """The moment of a parameter: zeros where there was none."""
         slot = self._slots.get(id(param)) or self._find(param, name)
         if kind not in slot.tensors:
-            slot.tensors[kind] = self._make(slot.name, param, kind)
+            with making_state():
+                slot.tensors[kind] = self._make(slot.name, param, kind)
         return slot.tensors[kind]
 
     def _find(self, param: Tensor, name: str) -> _Slot:
@@ -70,6 +72,19 @@ class Moments:
             _check_shape(kind, name, value, param.shape)
             made.copy_from(value)
         return made
+
+    def remember(self) -> Callable[[], None]:
+        """A function that forgets the moments made since, and gives back what they took."""
+        slots = {key: (slot, slot.param, dict(slot.tensors)) for key, slot in self._slots.items()}
+        waiting = {kind: dict(values) for kind, values in self._waiting.items()}
+
+        def restore() -> None:
+            self._slots = {key: slot for key, (slot, _, _) in slots.items()}
+            for slot, param, tensors in slots.values():
+                slot.param, slot.tensors = param, tensors
+            self._waiting = waiting
+
+        return restore
 
     def named(self, kind: str) -> dict[str, Tensor]:
         """The moments of one kind by their parameters' names."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any
 
 from .. import tensor
+from ..record import note_change
 from ..tensor import Tensor
 
 
@@ -39,6 +41,19 @@ class DecayScheduler:
     def __call__(self, step: Tensor) -> Tensor:
         """`call`."""
         return self.call(step)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        note_change()
+        object.__setattr__(self, name, value)
+
+    def _watched(self) -> Iterable[tuple[str, Any]]:
+        """What a recorded step may look at."""
+        return self.__dict__.items()
+
+    def _remember(self) -> Callable[[bool], None]:
+        """A function that puts the attributes back."""
+        attributes = dict(self.__dict__)
+        return lambda _: self.__dict__.update(attributes)
 
 
 class Constant(DecayScheduler):

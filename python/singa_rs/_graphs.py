@@ -1,0 +1,178 @@
+"""What `Module.compile` makes of a module's methods: graph functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from . import record
+from .errors import GraphError
+from .layer.base import Layer
+from .layer.node import now
+from .record import GraphFunction, Plan
+from .tensor import Tensor
+
+
+class Options(NamedTuple):
+    """How a module is recorded."""
+
+    check_every: int | None = None
+
+
+class Graphs:
+    """The graph functions of a module."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._functions: dict[Any, GraphFunction] = {}
+
+    def of(self, function: Callable[..., Any], module: Any, name: str) -> GraphFunction:
+        """The graph function of a method."""
+        found = self._functions.get(function)
+        if found is None:
+            full = f"{type(module).__name__}.{name}"
+            found = GraphFunction(full, self.options.check_every)
+            found = self._functions.setdefault(function, found)
+        return found
+
+    def all(self) -> list[GraphFunction]:
+        """Those that were called."""
+        return list(self._functions.values())
+
+    def __reduce__(self) -> Any:
+        """A copy of a module has no graphs yet."""
+        return Graphs, (self.options,)
+
+
+class Graphed(Layer):
+    """A module's part that deals with graphs."""
+
+    _graphs: Graphs | None
+
+    def compile(
+        self,
+        inputs: Sequence[Any],
+        is_train: bool = True,
+        use_graph: bool = True,
+        graph_alg: str | bool = "sequence",
+        *,
+        memory_budget: int | None = None,
+        exact: bool = True,
+        amp: Any = None,
+        check_every: int | None = None,
+    ) -> None:
+        """Lets every layer find its shapes, and with `use_graph` makes `train_one_batch`, and
+        `forward` in evaluation, graph functions. Nothing is executed: parameters take no memory
+        before they are needed.
+
+        A graph function records a call and runs what was recorded. Once two recordings in a row
+        are the same, calls like them are replayed without Python. What a recording depends on is
+        its key: the arguments' shapes, dtypes, strides and flags, other arguments, the mode, and
+        the numbers, strings and tensors in the attributes of the module, its layers and its
+        optimizers. A change of these is noticed. A condition on anything else (a global, the
+        clock, a random number of NumPy's) is noticed if it shows within the first recordings; one
+        that first shows later is noticed only with `check_every`. A function whose recordings keep
+        differing runs eagerly, with one RuntimeWarning. `explain()` tells all of this.
+
+        Args:
+            inputs: a tensor or Placeholder for each argument of `forward`.
+            is_train: whether the module is put into training, or evaluation.
+            use_graph: whether steps are recorded and replayed.
+            graph_alg: "sequence". A bool is SINGA's `sequential`.
+            exact: False allows replacements that change results within rounding; there are none
+                yet, so that it makes no difference.
+            check_every: after so many calls one is recorded again and compared.
+
+        Raises:
+            GraphError: `forward` reads a value, which placeholders have not; an option that is
+                not there yet: `graph_alg="parallel"`, `memory_budget`, `amp`.
+        """
+        _check_algorithm(graph_alg)
+        _refuse(memory_budget=memory_budget, amp=amp)
+        if not isinstance(exact, bool):
+            raise TypeError(f"compile: got exact={exact!r}, want a bool")
+        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        self._graphs = None
+        self.train(bool(is_train))
+        for one in given[:1]:
+            self._device = one.device if isinstance(one, Tensor) else self.device
+        forward = type(self).forward
+        record.infer(forward, self, bool(is_train), given, {})
+        self._graphs = Graphs(Options(_every(check_every))) if use_graph else None
+
+    def graph(self, mode: bool = True, sequential: bool = False) -> None:
+        """Makes `train_one_batch`, and `forward` in evaluation, graph functions, or plain methods
+        again (SINGA Model.graph). `sequential` is accepted: operations run in recorded order."""
+        self._graphs = Graphs(Options()) if mode else None
+
+    @property
+    def graph_mode(self) -> bool:
+        """Whether steps are recorded and replayed."""
+        return self._graphs is not None
+
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
+        """Records a call with these arguments and plans its memory without running it; leaves the
+        module as it is. Arguments may be Placeholders.
+
+        Raises:
+            GraphError: the step reads a value.
+        """
+        method, name = self._step()
+        return record.plan(
+            f"{type(self).__name__}.{name}", method, self, self.training, args, kwargs
+        )
+
+    def _step(self) -> tuple[Callable[..., Any], str]:
+        """The method that a call of the module calls, and its name."""
+        train = getattr(type(self), "train_one_batch", None) if self.training else None
+        return (type(self).forward, "forward") if train is None else (train, "train_one_batch")
+
+    @property
+    def graphs(self) -> list[Any]:
+        """The graphs that calls replay, each with `nodes`, `blocks`, `peak_bytes`,
+        `lower_bound_bytes`, `arena_bytes`, `summary()`, `to_json()`."""
+        functions = self._graphs.all() if self._graphs is not None else []
+        return [entry.graph for function in functions for entry in function.entries]
+
+    def explain(self) -> str:
+        """Which graphs there are, what is in their keys, why each recording happened and what came
+        of it, and why a function runs eagerly."""
+        if self._graphs is None:
+            return f"{type(self).__name__} runs eagerly: compile it with use_graph=True"
+        functions = self._graphs.all()
+        if not functions:
+            return f"{type(self).__name__}: nothing was called since it was compiled"
+        return "\n".join(function.explain() for function in functions)
+
+
+def _check_algorithm(graph_alg: Any) -> None:
+    if isinstance(graph_alg, bool) or graph_alg == "sequence":
+        return
+    if graph_alg == "parallel":
+        raise GraphError('compile: graph_alg="parallel" is not there yet; use "sequence"')
+    raise ValueError(f'compile: got graph_alg={graph_alg!r}, want "sequence"')
+
+
+def _refuse(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise GraphError(f"compile: {name} is not there yet; leave it None")
+
+
+def _every(value: Any) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"compile: got check_every={value!r}, want an integer from 1")
+    return value
+
+
+def graph_function(
+    module: Any, function: Callable[..., Any], name: str, training: bool
+) -> GraphFunction | None:
+    """The graph function that a call of a module's method goes to; None if it runs as it is:
+    uncompiled, within another module's call or a recording, `forward` in training."""
+    graphs = module._graphs
+    if graphs is None or now.running or (training and name == "forward"):
+        return None
+    return None if record.is_recording() else graphs.of(function, module, name)

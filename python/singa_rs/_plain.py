@@ -1,0 +1,66 @@
+"""What stands for a value in a key: equal where a program cannot tell two values apart."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from ._core import DType
+
+#: Types whose values compare as Python compares them.
+_EXACT = frozenset({int, bool, str, bytes, type(None), DType, range})
+
+
+class Same:
+    """An object that equals only itself, as long as it lives; not kept alive where that is
+    possible."""
+
+    __slots__ = ("_get", "_hash", "kind")
+
+    def __init__(self, value: Any) -> None:
+        self.kind = type(value).__name__
+        self._hash = id(value)
+        try:
+            self._get: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self._get = lambda: value
+
+    def get(self) -> Any:
+        """The object, or None where it is gone."""
+        return self._get()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Same):
+            return NotImplemented
+        own = self._get()
+        return own is not None and own is other._get()
+
+    def __repr__(self) -> str:
+        return f"a {self.kind}"
+
+
+def plain(value: Any) -> Hashable:
+    """The key of a value: by identity for objects that are no numbers or text."""
+    kind = type(value)
+    if kind in _EXACT:
+        return kind, value
+    if kind in (float, complex):
+        return kind, repr(value)  # NaN equals NaN, 0.0 is not -0.0
+    if isinstance(value, np.generic):
+        return kind, value.tobytes()
+    if kind in (tuple, frozenset):
+        return kind, kind(map(plain, value))
+    return Same(value)
+
+
+def show(key: Any) -> str:
+    """A key as text."""
+    if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], type):
+        return key[1] if key[0] in (float, complex) else repr(key[1])
+    return str(key)

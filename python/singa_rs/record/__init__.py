@@ -1,0 +1,23 @@
+"""Recording steps and replaying them: graph functions, plans, recording by hand.
+
+Objects whose attributes a recorded step may look at (layers, optimizers, schedules) yield them by
+`_watched()`, put them back by what `_remember()` answers, and call `note_change()` when one of
+them is set.
+"""
+
+from .function import GraphFunction
+from .plan import Plan, infer, plan
+from .session import Recorded
+from .state import making_state, note_change
+from .taking import is_recording
+
+__all__ = [
+    "GraphFunction",
+    "Plan",
+    "Recorded",
+    "infer",
+    "is_recording",
+    "making_state",
+    "note_change",
+    "plan",
+]

@@ -1,0 +1,141 @@
+"""A call of a graph function, and the recording of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._core import GraphError, signature
+from ..autograd.mode import mode, training_scope
+from ..device import get_default_device
+from ..tensor import Placeholder, Tensor, from_numpy
+from .changes import Effects, changes, effects
+from .snapshot import Snapshot, matches, pattern, text
+from .taking import Taken, take
+from .trees import flatten, replace
+
+
+class Call:
+    """One call: what it was given, and what of that tells it apart from other calls."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        root: Any,
+        training: bool,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        self.function, self.root, self.training = function, root, training
+        self.args, self.kwargs = admitted(args, kwargs, root)
+        self.paused = bool(mode.paused)
+        self.tensors: list[Tensor] = []
+        tree = flatten((self.args, self.kwargs), self.tensors)
+        self.requires_grad = [x.requires_grad for x in self.tensors]
+        self.device = self.tensors[0].device if self.tensors else get_default_device()
+        self._tree = tree
+
+    def run(self) -> Any:
+        """Calls the function itself."""
+        with training_scope(self.training):
+            return self.function(self.root, *self.args, **self.kwargs)
+
+    def identify(self, name: str) -> None:
+        """Finds the key.
+
+        Raises:
+            GraphError: an argument without a value.
+        """
+        for x in self.tensors:
+            if isinstance(x, Placeholder):
+                raise GraphError(f"{name}: got an unfilled {x!r}; fill it with copy_from first")
+        self.signature = signature(self.tensors)
+        flags = (self.training, self.paused, tuple(self.requires_grad))
+        self.key: Hashable = (self.function, self._tree, self.signature, flags)
+
+    def shown(self) -> list[str]:
+        """The key in words."""
+        tensors = [
+            f"argument {i}: {t.dtype.name} {t.shape}" + ("" if t.requires_grad else ", no gradient")
+            for i, t in enumerate(self.tensors)
+        ]
+        constants = [repr(c) for c in _constants((self.args, self.kwargs))]
+        mode_ = "in training" if self.training else "in evaluation"
+        paused = [", within no_grad"] if self.paused else []
+        return [*tensors, *(f"also given {c}" for c in constants), mode_ + "".join(paused)]
+
+
+def staged(array: np.ndarray, device: _core.Device) -> Tensor:
+    """A copy of an array that the caller may go on using."""
+    made = from_numpy(array, device)
+    made.set_account("staging")
+    return made
+
+
+def admitted(args: Any, kwargs: Any, root: Any) -> tuple[Any, Any]:
+    """Arguments with copies of their NumPy arrays on the model's device."""
+
+    def swap(leaf: Any) -> Any:
+        return staged(leaf, root.device) if isinstance(leaf, np.ndarray) else leaf
+
+    return replace((args, kwargs), swap)
+
+
+def _constants(value: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def note(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            found.append(leaf)
+        return leaf
+
+    replace(value, note)
+    return found
+
+
+class Attempt:
+    """A recording of a call, with the attributes before and after."""
+
+    def __init__(self, call: Call, before: Snapshot) -> None:
+        self.call, self.before = call, before
+        self.taken: Taken = take(call.device, call.tensors, call.run, list(before.tensors.values()))
+        self.after = Snapshot(call.root)
+        self.changes = changes(before, self.after)
+        #: What is run; see `plan` and `take_graph_of`.
+        self.graph: _core.Graph
+
+    def plan(self) -> None:
+        """Makes a graph of the recording, which its tensors show from now on."""
+        self.graph = self.taken.recording.graph()
+
+    def is_followed_by(self, before: Snapshot) -> str | None:
+        """None if the attributes are as the call before left them, or as it found them; else one
+        that was changed since, in words."""
+        captured = frozenset(self.graph.captured())
+        for path, item in before.items.items():
+            known = self.after.items.get(path)
+            if known is None:
+                return f"there is a new attribute {path}"
+            if path in self.changes or matches(pattern(known.value, captured), item.value):
+                continue
+            return f"attribute {path} changed from {text(known.value)} to {text(item.value)}"
+        gone = self.after.items.keys() - before.items.keys()
+        return f"attribute {min(gone)} is gone" if gone else None
+
+    def take_graph_of(self, equal: Attempt) -> None:
+        """Uses the graph of an equal recording, which shows this one's tensors from now on."""
+        equal.graph.adopt(self.taken.recording)
+        self.graph = equal.graph
+
+    def compare(self, later: Attempt) -> Effects | str:
+        """What both do to the attributes, if they are the same recording; else what differs
+        first, in words."""
+        difference = self.taken.recording.difference(later.taken.recording)
+        if difference is None:
+            difference = self.taken.results.difference(later.taken.results)
+        if difference is not None:
+            return difference
+        return effects(self.changes, later.changes, later.after)

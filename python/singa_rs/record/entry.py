@@ -1,0 +1,111 @@
+"""A recorded step that two recordings agree on, and its replay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core import signature
+from .._plain import Same
+from ..tensor import Placeholder, Tensor
+from .attempt import Attempt, staged
+from .changes import Effects
+from .profile import profile
+from .snapshot import Snapshot, matches, pattern, text
+
+
+class Entry:
+    """A graph, and all that a call must agree with for it to be replayed."""
+
+    def __init__(self, attempt: Attempt, effects: Effects) -> None:
+        call, self.graph, self.effects = attempt.call, attempt.graph, effects
+        self.function, self.training, self.paused = call.function, call.training, call.paused
+        self.signature, self.requires_grad = call.signature, call.requires_grad
+        self.device, self.results = call.device, attempt.taken.results
+        left_out = effects.counters.keys() | effects.kept.keys()
+        items = attempt.before.items.items()
+        captured = frozenset(self.graph.captured())
+        self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
+        self.held = _held(call.tensors, attempt.after)
+        self.shown = call.shown()
+        self.runs = 0
+        self._has_effects = bool(left_out)
+
+    # ---- does it fit? ---------------------------------------------------------------------------
+
+    def accept(self, args: tuple[Any, ...]) -> list[Tensor] | None:
+        """The tensors of the arguments, if all are tensors or arrays and may be run on."""
+        tensors, requires_grad = [], self.requires_grad
+        if len(args) != len(requires_grad):
+            return None
+        for x, want in zip(args, requires_grad, strict=True):
+            if type(x) is Tensor:
+                if x.requires_grad is not want:
+                    return None
+                tensors.append(x)
+            elif type(x) is np.ndarray and want:
+                tensors.append(staged(x, self.device))
+            else:
+                return None
+        fits = signature(tensors) == self.signature and self.misfit(tensors) is None
+        return tensors if fits else None
+
+    def mismatch(self, now: Snapshot, root: Any) -> str | None:
+        """The attribute in which a model differs from the recorded one, in words."""
+        items, effects = now.items, self.effects
+        for path, want in self.wanted.items():
+            item = items.get(path)
+            if item is None or not matches(want, item.value):
+                value = "nothing" if item is None else text(item.value)
+                return f"attribute {path} changed from {text(want)} to {value}"
+        for path, (place, _) in effects.counters.items():
+            item = items.get(path)
+            if item is None or not place.is_place_of(item, root) or item.value[0] is not int:
+                return f"attribute {path}, which each step counts up, was replaced"
+        for path, kept in effects.kept.items():
+            item = items.get(path)
+            if item is None or not kept.admits(item, now.tensors.get(path), root):
+                return f"attribute {path}, which each step sets, was replaced"
+        for path, (_, tensor) in self.held.items():
+            if now.tensors.get(path) is not tensor.get():
+                return f"attribute {path}, which the step may set to an argument, was replaced"
+        more = items.keys() - self.wanted.keys() - effects.counters.keys() - effects.kept.keys()
+        return f"there is a new attribute {min(more)}" if more else None
+
+    def misfit(self, tensors: Sequence[Tensor]) -> str | None:
+        """What of the arguments' memory differs, in words."""
+        if self.held and any(tensors[i] is not x.get() for i, x in self.held.values()):
+            return "another tensor than the argument that an attribute holds"
+        if not self.graph.fits(tensors):
+            return "the arguments share memory with each other or the model in another way"
+        return None
+
+    # ---- replay ---------------------------------------------------------------------------------
+
+    def replay(self, tensors: Sequence[Tensor], root: Any, snapshot: Snapshot) -> Any:
+        """Runs the graph once; what the function answers."""
+        graph = self.graph
+        made = profile.run(graph, tensors) if profile.level else graph.run(tensors)
+        self.runs += 1
+        if self._has_effects:
+            self._take_effect(root, snapshot)
+        return self.results.build(tensors, made)
+
+    def _take_effect(self, root: Any, snapshot: Snapshot) -> None:
+        for place, by in self.effects.counters.values():
+            place.write(root, place.read(root) + by)
+            if place.is_item:
+                snapshot.follow(place.owner(root), place.key)
+        for kept in self.effects.kept.values():
+            if kept.place.read(root) is not kept.tensor:
+                kept.place.write(root, kept.tensor)
+
+
+def _held(arguments: Sequence[Tensor], after: Snapshot) -> dict[str, tuple[int, Same]]:
+    """The attributes that are in the memory of an argument, with its number and the tensor."""
+    numbers = {x.block_id: i for i, x in enumerate(arguments)}
+    found = ((p, t) for p, t in after.tensors.items() if not isinstance(t, Placeholder))
+    given = ((p, t, numbers.get(t.block_id)) for p, t in found)
+    return {p: (i, Same(arguments[i])) for p, t, i in given if i is not None}

@@ -1,0 +1,212 @@
+"""Graph functions: methods that are recorded until two recordings agree, then replayed."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from .. import _core
+from .._core import changes as count_changes
+from ..autograd.mode import mode
+from .attempt import Attempt, Call
+from .changes import Effects, Undo
+from .entry import Entry
+from .history import History, warn_user
+from .snapshot import Snapshot
+
+#: A function stays eager after so many unequal recordings in a row.
+MOST_UNEQUAL = 4
+#: The same after so many recordings in a row of which none could be used again.
+MOST_FRUITLESS = 32
+#: How many graphs a function keeps, and of what size their results may be together.
+MOST_GRAPHS, MOST_BYTES = 16, 1 << 30
+
+
+class GraphFunction:
+    """A method of a model as a graph.
+
+    Each call is exactly one step. A call for which there is no graph yet is recorded, and its own
+    recording is run. Once two recordings in a row are the same stream of operations, the graph
+    replays calls that have the same key: the arguments' structure, shapes, strides, dtypes,
+    requires_grad and shared memory, arguments that are no tensors, the mode, and the scalars and
+    tensors in the attributes of the model. With `check_every`, every so many replays a call is
+    recorded again and compared.
+    """
+
+    def __init__(self, name: str, check_every: int | None = None) -> None:
+        self.name, self.check_every = name, check_every
+        self.history = History()
+        #: Why the function runs eagerly for good, if it does.
+        self.eager: str | None = None
+        self._entries: OrderedDict[Hashable, list[Entry]] = OrderedDict()
+        self._attempts: OrderedDict[Hashable, Attempt] = OrderedDict()
+        self._unequal = self._fruitless = 0
+        self._lock = threading.RLock()
+        #: What the last call replayed, the attributes as it found them, and their changes' count.
+        self._ready: tuple[Entry, Snapshot, int] | None = None
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The graphs that are replayed, with their keys; the last used one last."""
+        return [entry for entries in self._entries.values() for entry in entries]
+
+    def __call__(
+        self,
+        function: Callable[..., Any],
+        root: Any,
+        training: bool,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Calls `function(root, *args, **kwargs)` in training or evaluation."""
+        ready = self._ready
+        if ready is not None and not kwargs:
+            entry, snapshot, count = ready
+            if (
+                count_changes() == count
+                and entry.function is function
+                and entry.training is training
+                and bool(mode.paused) is entry.paused
+                and snapshot.still_holds()
+                and not self._is_due(entry)
+            ):
+                tensors = entry.accept(args)
+                if tensors is not None:
+                    return self._replay(entry, tensors, root, snapshot)
+        return self._call(Call(function, root, training, args, kwargs))
+
+    def explain(self) -> str:
+        """What is known of the function, in words."""
+        lines = [f"{self.name}: " + (f"runs eagerly: {self.eager}" if self.eager else "recorded")]
+        for index, entry in enumerate(self.entries):
+            graph = entry.graph
+            lines.append(f"  graph {index}: {graph.nodes} operations, replayed {entry.runs} times")
+            lines += [f"    key: {line}" for line in entry.shown]
+            lines.append(f"    key: {len(entry.wanted)} attributes of the model")
+            lines += [f"    {line}" for line in entry.effects.shown()]
+        lines += [f"  {event}" for event in self.history.events]
+        return "\n".join(lines)
+
+    # ---- one call -------------------------------------------------------------------------------
+
+    def _call(self, call: Call) -> Any:
+        if self.eager is not None:
+            return call.run()
+        call.identify(self.name)
+        with self._lock:
+            count, snapshot = count_changes(), Snapshot(call.root)
+            entry, reason = self._find(call, snapshot)
+            if entry is None or self._is_due(entry):
+                return self._record(call, snapshot, entry, reason)
+            self._fruitless = 0
+            self._ready = (entry, snapshot, count)
+            return self._replay(entry, call.tensors, call.root, snapshot)
+
+    def _find(self, call: Call, now: Snapshot) -> tuple[Entry | None, str]:
+        """The graph to replay; if there is none, why."""
+        reason = ""
+        for entry in reversed(self._entries.get(call.key, ())):
+            found = entry.mismatch(now, call.root) or entry.misfit(call.tensors)
+            if found is None:
+                self._entries.move_to_end(call.key)
+                return entry, f"check_every={self.check_every}"
+            reason = reason or found
+        return None, reason or self.history.what_is_new(call, call.key in self._attempts)
+
+    def _is_due(self, entry: Entry) -> bool:
+        """Whether a graph is to be compared with a new recording."""
+        return self.check_every is not None and entry.runs + 1 >= self.check_every
+
+    def _replay(self, entry: Entry, tensors: Any, root: Any, snapshot: Snapshot) -> Any:
+        try:
+            return entry.replay(tensors, root, snapshot)
+        except Exception as error:
+            name_written(error, entry.graph, root)
+            raise
+
+    # ---- recording ------------------------------------------------------------------------------
+
+    def _record(self, call: Call, before: Snapshot, due: Entry | None, reason: str) -> Any:
+        """Records the call and runs its own recording, or the equal one before it."""
+        undo = Undo(call.root, before)
+        previous = self._attempts.get(call.key)
+        try:
+            attempt = Attempt(call, before)
+            changed = previous and previous.is_followed_by(before)
+            verdict = previous.compare(attempt) if previous and not changed else None
+            if isinstance(verdict, Effects):
+                attempt.take_graph_of(previous)
+            else:
+                attempt.plan()
+        except BaseException:
+            undo()
+            raise
+        try:
+            made = attempt.graph.run(call.tensors)
+        except BaseException as error:
+            undo(keep_state=True)
+            name_written(error, attempt.graph, call.root)
+            raise
+        if due is not None:
+            self._entries[call.key].remove(due)
+        self._settle(attempt, verdict, changed or reason)
+        return attempt.taken.results.build(call.tensors, made)
+
+    def _settle(self, attempt: Attempt, verdict: Effects | str | None, reason: str) -> None:
+        """What becomes of a recording that has run."""
+        self._ready = None
+        self._attempts[attempt.call.key] = attempt
+        if isinstance(verdict, Effects):
+            self._unequal = self._fruitless = 0
+            self._keep(attempt, verdict)
+            outcome = "the same as the one before: calls like it replay its graph"
+        elif verdict is not None:
+            self._unequal += 1
+            outcome = f"not the same as the one before: {verdict}"
+        else:
+            self._fruitless += 1
+            outcome = "to be compared with the next one like it"
+        self.history.note(attempt.call, reason, outcome)
+        if self._unequal >= MOST_UNEQUAL:
+            self._stay_eager(f"{MOST_UNEQUAL} recordings in a row differed; the last by {verdict}")
+        elif self._fruitless >= MOST_FRUITLESS:
+            self._stay_eager(f"{MOST_FRUITLESS} recordings in a row were used once: {reason}")
+        self._limit()
+
+    def _keep(self, attempt: Attempt, effects: Effects) -> None:
+        key = attempt.call.key
+        self._entries.setdefault(key, []).append(Entry(attempt, effects))
+        self._entries.move_to_end(key)
+        if self.check_every is None:
+            del self._attempts[key]
+
+    def _limit(self) -> None:
+        """Drops what was not used for longest."""
+        while len(self._attempts) > MOST_GRAPHS:
+            self._attempts.popitem(last=False)
+        while len(found := self.entries) > 1 and (
+            len(found) > MOST_GRAPHS
+            or sum(entry.graph.memory()["results"] for entry in found) > MOST_BYTES
+        ):
+            oldest = next(iter(self._entries))
+            self._entries[oldest].pop(0)
+            if not self._entries[oldest]:
+                del self._entries[oldest]
+
+    def _stay_eager(self, reason: str) -> None:
+        self.eager = reason
+        self._entries.clear()
+        self._attempts.clear()
+        warn_user(f"{self.name}: runs without a graph from now on: {reason}")
+
+
+def name_written(error: BaseException, graph: _core.Graph, root: Any) -> None:
+    """Adds to an error which tensors of a model the run that failed has written already."""
+    blocks = set(graph.written())
+    if not blocks or len(error.args) != 1 or not isinstance(error.args[0], str):
+        return
+    names = [name for name, state in root.get_states().items() if state.block_id in blocks]
+    if names:
+        error.args = (f"{error.args[0]}; already written in this step: {', '.join(names)}",)

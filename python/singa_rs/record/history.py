@@ -1,0 +1,56 @@
+"""Why a function was recorded, and what came of it."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import deque
+from pathlib import Path
+from typing import NamedTuple
+
+from .attempt import Call
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+class Event(NamedTuple):
+    """A recording."""
+
+    number: int
+    reason: str
+    outcome: str
+
+    def __str__(self) -> str:
+        return f"recording {self.number}, because of {self.reason}: {self.outcome}"
+
+
+class History:
+    """The last recordings of a function."""
+
+    def __init__(self) -> None:
+        self.events: deque[Event] = deque(maxlen=20)
+        self.recordings = 0
+        self._shown: list[str] | None = None
+
+    def what_is_new(self, call: Call, is_known: bool) -> str:
+        """Why a call without a graph has none."""
+        if self._shown is None:
+            return "the first call"
+        if is_known:
+            return "to compare with the recording before"
+        new = [line for line in call.shown() if line not in self._shown]
+        return "new: " + "; ".join(new) if new else "arguments in another structure or layout"
+
+    def note(self, call: Call, reason: str, outcome: str) -> None:
+        """Adds a recording."""
+        self.recordings += 1
+        self.events.append(Event(self.recordings, reason, outcome))
+        self._shown = call.shown()
+
+
+def warn_user(message: str) -> None:
+    """A RuntimeWarning that shows the line of the user's program."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RuntimeWarning, stacklevel=level - 1)

@@ -1,0 +1,204 @@
+"""Recording and running by hand: `with device.record() as graph`, and SINGA's `EnableGraph`."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any
+
+from .. import _core
+from .._core import GraphError
+from ..autograd.mode import Nodes, set_nodes
+from ..autograd.tape import cut
+from .profile import profile
+
+
+class Recorded:
+    """What a device recorded, to be run as often as wanted.
+
+        with device.record() as graph:
+            y = x @ w
+        graph.run()
+
+    Within the block operations are only buffered. Tensors made in it that are still held when the
+    graph first runs, or is asked for its figures, show the latest run from then on; before, reading
+    them raises GraphError. All else that was made is memory that the graph plans. Each run works on
+    the tensors that were there before: write into them, by `copy_from`, to run on other values.
+    Entered again, the recording is continued.
+    """
+
+    def __init__(self, device: _core.Device) -> None:
+        self._device = device
+        self._recording: _core.Recording | None = None
+        self._nodes: Nodes | None = None
+        self._graph: _core.Graph | None = None
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether operations are being buffered."""
+        return self._nodes is not None
+
+    def begin(self) -> None:
+        """Begins to buffer the operations of the calling thread, or goes on with it."""
+        if self._recording is None:
+            self._recording = _core.Recording(self._device, [])
+        else:
+            self._recording.resume()
+        self._graph = None
+        self._nodes = Nodes()
+        set_nodes(self._nodes)
+
+    def end(self) -> None:
+        """Ends what `begin` began."""
+        try:
+            self._recording.end([])
+        except BaseException:
+            self.abort()
+            raise
+        self._cut()
+
+    def abort(self) -> None:
+        """Ends it, and forgets what was recorded."""
+        self._recording.abort()
+        self._recording = None
+        self._cut()
+
+    def _cut(self) -> None:
+        set_nodes(None)
+        cut(self._nodes)
+        self._nodes = None
+
+    def __enter__(self) -> Recorded:
+        self.begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: Any, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.end()
+        else:
+            self.abort()
+
+    @property
+    def graph(self) -> _core.Graph:
+        """The analysed, planned graph.
+
+        Raises:
+            GraphError: nothing was recorded, or the recording has not ended.
+        """
+        if self._graph is None:
+            if self._recording is None or self.is_recording:
+                what = "is still recording" if self.is_recording else "has recorded nothing"
+                raise GraphError(f"run: the device {what}")
+            self._recording.seal()
+            self._graph = self._recording.graph()
+        return self._graph
+
+    def run(self, n: int = 1) -> None:
+        """Runs the graph `n` times. An interrupt takes effect between two runs.
+
+        Raises:
+            GraphError: nothing was recorded, or the recording has not ended.
+        """
+        graph = self.graph
+        for _ in range(n):
+            profile.run(graph, []) if profile.level else graph.run([])
+
+    def __getattr__(self, name: str) -> Any:
+        """The graph's own figures: `nodes`, `blocks`, `peak_bytes`, `summary()` and so on."""
+        if name.startswith("_") or not hasattr(_core.Graph, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.graph, name)
+
+    def __repr__(self) -> str:
+        state = "recording" if self.is_recording else repr(self._graph or "not run yet")
+        return f"Recorded({state})"
+
+
+class _Sessions(threading.local):
+    """What `EnableGraph` recorded in the calling thread, by device."""
+
+    def __init__(self) -> None:
+        self.of: dict[_core.Device, Recorded] = {}
+
+
+_sessions = _Sessions()
+
+
+def record(device: _core.Device) -> Recorded:
+    """A recording: `with device.record() as graph: ...`, then `graph.run(n)`."""
+    return Recorded(device)
+
+
+def enable_graph(device: _core.Device, flag: bool = True) -> None:
+    """Begins or ends to buffer the calling thread's operations instead of running them (SINGA
+    EnableGraph, SetBufferFlag). A second `EnableGraph(True)` appends, until `ResetGraph`."""
+    session = _sessions.of.setdefault(device, Recorded(device))
+    if bool(flag) != session.is_recording:
+        session.begin() if flag else session.end()
+
+
+def graph_enabled(device: _core.Device) -> bool:
+    """Whether `EnableGraph(True)` is in force in the calling thread."""
+    return device in _sessions.of and _sessions.of[device].is_recording
+
+
+def run_graph(device: _core.Device, sequential: bool = True) -> None:
+    """Runs what was buffered, once, in the order of its recording (SINGA RunGraph, ExecBuffOps).
+
+    Raises:
+        GraphError: nothing was buffered, or `EnableGraph(True)` is in force; `sequential=False`,
+            as operations are not run in parallel yet.
+    """
+    if not sequential:
+        raise GraphError("RunGraph: got sequential=False, but operations only run in order yet")
+    _sessions.of.setdefault(device, Recorded(device)).run()
+
+
+def reset_graph(device: _core.Device) -> None:
+    """Forgets what was buffered; a recording that is in force begins anew (SINGA ResetGraph)."""
+    session = _sessions.of.pop(device, None)
+    if session is not None and session.is_recording:
+        session.abort()
+        enable_graph(device)
+
+
+def set_verbosity(device: _core.Device, verbosity: int) -> None:
+    """From 1 on, runs of graphs are timed, each as a whole; at 0 they are not (SINGA's
+    SetVerbosity). Single operations are not timed at any level yet."""
+    profile.level = _natural("SetVerbosity", verbosity)
+    profile.reset()
+
+
+def set_skip_iteration(device: _core.Device, skip_iteration: int) -> None:
+    """How many runs at the beginning `PrintTimeProfiling` leaves out; 5 by default."""
+    profile.skip = _natural("SetSkipIteration", skip_iteration)
+    profile.reset()
+
+
+def print_time_profiling(device: _core.Device) -> None:
+    """Prints the mean time of the runs of graphs since `SetVerbosity`."""
+    print(profile.text())
+
+
+def _natural(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{name}: got {value!r}, want an integer from 0")
+    return value
+
+
+# SINGA's spellings, and those of its first design.
+for _name, _function in {
+    "record": record,
+    "EnableGraph": enable_graph,
+    "SetBufferFlag": enable_graph,
+    "graph_enabled": graph_enabled,
+    "RunGraph": run_graph,
+    "ExecBuffOps": run_graph,
+    "ResetGraph": reset_graph,
+    "SetVerbosity": set_verbosity,
+    "SetSkipIteration": set_skip_iteration,
+    "PrintTimeProfiling": print_time_profiling,
+}.items():
+    setattr(_core.Device, _name, _function)

@@ -1,0 +1,67 @@
+"""Taking one recording of a Python function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from .. import _core
+from ..autograd.mode import Nodes, mode, set_nodes
+from ..autograd.tape import cut
+from ..tensor import Tensor
+from .trees import Results
+
+
+def is_recording() -> bool:
+    """Whether the calling thread records."""
+    return mode.nodes is not None
+
+
+class Taken(NamedTuple):
+    """A recording that has ended, and what the recorded function answered."""
+
+    recording: _core.Recording
+    results: Results
+
+
+@contextmanager
+def noting() -> Iterator[None]:
+    """Within it, the nodes of the tape are noted; at its end none of them holds anything."""
+    nodes = Nodes()
+    set_nodes(nodes)
+    try:
+        yield
+    finally:
+        set_nodes(None)
+        cut(nodes)
+
+
+def take(
+    device: _core.Device,
+    arguments: Sequence[Tensor],
+    call: Callable[[], Any],
+    held: Sequence[Tensor] = (),
+) -> Taken:
+    """Records a call, which runs nothing.
+
+    Args:
+        device: where its operations will run.
+        arguments: the tensors that each run will get anew.
+        call: the function, without arguments.
+        held: tensors that are to be answered as they are, if the function answers them.
+
+    Raises:
+        GraphError: this thread records already, or the call reads a value.
+    """
+    recording = _core.Recording(device, arguments)
+    try:
+        with noting():
+            results = Results(call(), arguments, held)
+            recording.end(results.tensors)
+    except BaseException:
+        recording.abort()
+        raise
+    results.let_go()
+    recording.seal()
+    return Taken(recording, results)

@@ -1,0 +1,174 @@
+"""Trees of arguments and results: which tensors they hold, and what else they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._plain import Same, plain
+from ..tensor import Tensor
+
+
+def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
+    """Appends the tensors of an argument; what the rest of it says."""
+    kind = type(value)
+    if isinstance(value, Tensor):
+        tensors.append(value)
+        return Tensor
+    if kind in (list, tuple) or _is_named(value):
+        return (kind, *[flatten(item, tensors) for item in value])
+    if isinstance(value, dict):
+        names = tuple(map(plain, value))
+        return (kind, names, *[flatten(item, tensors) for item in value.values()])
+    return ("=", plain(value))
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(type(value), "_fields")
+
+
+def replace(value: Any, swap: Callable[[Any], Any]) -> Any:
+    """A copy of an argument with `swap(leaf)` for each leaf; itself where none changes."""
+    kind = type(value)
+    if kind in (list, tuple):
+        items = [replace(item, swap) for item in value]
+        changed = any(new is not old for new, old in zip(items, value, strict=True))
+        return kind(items) if changed else value
+    if _is_named(value):
+        return kind(*[replace(item, swap) for item in value])
+    if kind is dict:
+        items = {key: replace(item, swap) for key, item in value.items()}
+        return items if any(items[key] is not item for key, item in value.items()) else value
+    return swap(value)
+
+
+class Results:
+    """The tree that a recorded function answered, to be built again from what each run makes.
+
+    A result that is an argument, or a tensor that the model held before, is that very tensor.
+    """
+
+    def __init__(self, value: Any, arguments: Sequence[Tensor], held: Sequence[Tensor]) -> None:
+        #: The tensors that the function made; see `let_go`.
+        self.tensors: list[Tensor] = []
+        self._index: dict[int, int] = {}
+        self._given = {id(t): i for i, t in enumerate(arguments)}
+        self._held = {id(t): t for t in held}
+        self.spec = self._flatten(value)
+        #: For each of them: requires_grad, the given name, the class.
+        self.flags = [(t.requires_grad, t._name, type(t)) for t in self.tensors]
+        self._is_plain = all(flags == (True, None, Tensor) for flags in self.flags)
+
+    def _flatten(self, value: Any) -> Any:
+        kind = type(value)
+        if isinstance(value, Tensor):
+            return self._tensor(value)
+        if kind in (list, tuple) or _is_named(value):
+            return (kind, tuple(map(self._flatten, value)))
+        if isinstance(value, dict):
+            return (kind, tuple((key, self._flatten(item)) for key, item in value.items()))
+        return ("=", Constant(value))
+
+    def _tensor(self, value: Tensor) -> Any:
+        if id(value) in self._given:
+            return ("argument", self._given[id(value)])
+        if id(value) in self._held:
+            return ("held", Same(value))
+        index = self._index.setdefault(id(value), len(self.tensors))
+        if index == len(self.tensors):
+            self.tensors.append(value)
+        return ("made", index)
+
+    def let_go(self) -> None:
+        """Forgets the tensors, so that only who else holds them does."""
+        self.tensors.clear()
+        self._index.clear()
+        self._given.clear()
+        self._held.clear()
+
+    def build(self, arguments: Sequence[Tensor], made: Sequence[Tensor]) -> Any:
+        """The results of a run."""
+        if not self._is_plain:
+            for tensor, flags in zip(made, self.flags, strict=True):
+                _restore(tensor, *flags)
+        return _build(self.spec, arguments, made)
+
+    def difference(self, other: Results) -> str | None:
+        """What differs but for the tensors' values; None where nothing does."""
+        if self.spec != other.spec:
+            return f"the results: {_text(self.spec)}, then {_text(other.spec)}"
+        if self.flags != other.flags:
+            return "the results' requires_grad or names"
+        return None
+
+
+class Constant:
+    """A part of a result that is no tensor. Equal as the program sees it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value.copy() if isinstance(value, np.ndarray) else value
+
+    def get(self) -> Any:
+        """The value; of an array a copy."""
+        return self.value.copy() if isinstance(self.value, np.ndarray) else self.value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Constant):
+            return NotImplemented
+        mine, its = self.value, other.value
+        if isinstance(mine, np.ndarray) and isinstance(its, np.ndarray):
+            alike = mine.dtype == its.dtype and mine.shape == its.shape
+            return alike and mine.tobytes() == its.tobytes()
+        return plain(mine) == plain(its)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _restore(tensor: Tensor, requires_grad: bool, name: str | None, kind: type) -> None:
+    if kind is not Tensor:
+        tensor.__class__ = kind
+    if not requires_grad:
+        tensor.requires_grad = False
+    if name is not None:
+        tensor._name = name
+
+
+def _build(spec: Any, arguments: Sequence[Tensor], made: Sequence[Tensor]) -> Any:
+    kind, what = spec
+    if kind == "made":
+        return made[what]
+    if kind is tuple:
+        return tuple([_build(item, arguments, made) for item in what])
+    if kind == "argument":
+        return arguments[what]
+    if kind == "held":
+        return what.get()
+    if kind == "=":
+        return what.get()
+    if issubclass(kind, dict):
+        return _refilled(kind, ((key, _build(item, arguments, made)) for key, item in what))
+    items = [_build(item, arguments, made) for item in what]
+    return items if kind is list else kind(*items)
+
+
+def _refilled(kind: type[dict], items: Iterator[tuple[Any, Any]]) -> dict[Any, Any]:
+    made = kind.__new__(kind)
+    made.update(items)
+    return made
+
+
+def _text(spec: Any) -> str:
+    kind, what = spec
+    if kind in ("made", "argument", "held"):
+        return "a tensor"
+    if kind == "=":
+        return repr(what)
+    items = [_text(item[1] if issubclass(kind, dict) else item) for item in what]
+    return f"{kind.__name__}({', '.join(items)})"
