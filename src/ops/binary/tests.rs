@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ops::Real;
-use crate::ops::cpu::testing::{Random, Tensor, apply, assert_near, tolerance};
+use crate::ops::testing::{Random, Tensor, apply, assert_near, tolerance};
 
 fn tensor(dtype: DType, values: &[f64]) -> Tensor {
     Tensor::new(Meta::new(dtype, [values.len()]), values)

@@ -3,8 +3,10 @@
 use super::*;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::ops::cpu::testing::{Random, Tensor, apply, run};
+use crate::ops::testing::{Random, Tensor, apply, run};
 use crate::ops::{Kind, Real, Scalar};
+
+const NOTHING: [Tensor; 0] = [];
 
 fn tensor(dtype: DType, values: &[f64]) -> Tensor {
     Tensor::new(Meta::new(dtype, [values.len()]), values)
@@ -67,20 +69,21 @@ fn fills_any_view() {
         let strided = Random::new(4).layout(dtype, &[40, 700]);
         for output in [Meta::new(dtype, [40, 700]), strided] {
             let kernel = fill.cpu(&[&output], Width(2)).unwrap();
-            assert_eq!(run(&*kernel, &[], &[output]).unwrap()[0].values(), [1.0; 28_000]);
+            assert_eq!(run(&*kernel, &NOTHING, &[output]).unwrap()[0].values(), [1.0; 28_000]);
         }
     }
     let bad = |value, dtype| Fill { value, shape: [2].into(), dtype }.infer(&[]);
     assert!(bad(Scalar::Int(256), DType::UInt8).is_err());
     assert!(bad(Scalar::Real(Real(f64::NAN)), DType::Int32).is_err());
     let none = Fill { value: Scalar::Int(0), shape: [0, 3].into(), dtype: DType::Bool };
-    assert!(apply(&none, &[], 1).unwrap()[0].values().is_empty());
+    assert!(apply(&none, &NOTHING, 1).unwrap()[0].values().is_empty());
 }
 
 #[test]
 fn ranges() {
     let real = |v| Scalar::Real(Real(v));
-    let range = |start, step, count, dtype| apply(&Arange { start, step, count, dtype }, &[], 2);
+    let range =
+        |start, step, count, dtype| apply(&Arange { start, step, count, dtype }, &NOTHING, 2);
     let values = |r: Result<Vec<Tensor>>| r.unwrap()[0].values();
     let down = range(Scalar::Int(5), Scalar::Int(-2), 4, DType::Int8);
     assert_eq!(values(down), [5.0, 3.0, 1.0, -1.0]);

@@ -1,7 +1,7 @@
 //! Convolutions for tests, and the plain loops that they are compared with.
 
-use super::testing::Random;
 use crate::ops::geometry::Geometry;
+use crate::ops::testing::Random;
 
 /// Sizes of a convolution: N, I, O, image, window.
 #[allow(missing_docs)]

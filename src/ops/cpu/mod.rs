@@ -28,5 +28,3 @@ pub mod wide;
 
 #[cfg(test)]
 pub mod conv_case;
-#[cfg(test)]
-pub mod testing;

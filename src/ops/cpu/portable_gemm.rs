@@ -112,9 +112,9 @@ fn tiles([rows, columns]: [usize; 2]) -> [usize; 3] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Random, Tensor, assert_near, run, tolerance};
     use super::*;
     use crate::dtype::DType;
+    use crate::ops::testing::{Random, Tensor, assert_near, run, tolerance};
     use crate::shape::Shape;
 
     const FLOATS: [DType; 4] = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16];

@@ -55,9 +55,9 @@ impl Scan {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::ops::testing::{Array, layouts};
+    use crate::ops::testing::{Tensor, layouts};
 
-    fn largest(array: &mut Array, width: usize) -> u32 {
+    fn largest(array: &mut Tensor, width: usize) -> u32 {
         let scan = Scan::new(0, &array.meta, Width(width));
         let inputs = [array.address().cast_const()];
         // SAFETY: the array has the memory of its meta.
@@ -72,7 +72,7 @@ mod tests {
             for place in [0, 5000, 10_499] {
                 let mut values = vec![1.0; 10_500];
                 values[place] = 9.0;
-                let mut array = Array::strided(DType::Int32, &shape, &strides, &values);
+                let mut array = Tensor::strided(DType::Int32, &shape, &strides, &values);
                 assert_eq!([1, 3].map(|width| largest(&mut array, width)), [9, 9]);
             }
         }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn expanded_and_empty_inputs() {
-        let mut one = Array::one(DType::Int32, 4.0);
+        let mut one = Tensor::one(DType::Int32, 4.0);
         one.meta =
             Meta { strides: smallvec::smallvec![0; 2], ..Meta::new(DType::Int32, [1 << 30; 2]) };
         assert_eq!(largest(&mut one, 2), 4);

@@ -1,7 +1,7 @@
 //! Cross entropy and its gradient against plain loops in float64.
 
 use super::*;
-use crate::ops::testing::{Array, assert_close, layouts, noise, run_any_width};
+use crate::ops::testing::{Tensor, apply_any_width, assert_near, layouts, noise};
 
 const FLOATS: [DType; 4] = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16];
 
@@ -29,21 +29,21 @@ fn expected(x: &[f64], w: &[f64], rows: usize) -> (f64, Vec<f64>) {
     (loss, dx)
 }
 
-fn run(x: &Array, t: &Array) -> Result<(f64, Vec<f64>)> {
-    let mut forward = run_any_width(&SoftmaxCrossEntropy {}, &[x.clone(), t.clone()])?;
+fn run(x: &Tensor, t: &Tensor) -> Result<(f64, Vec<f64>)> {
+    let mut forward = apply_any_width(&SoftmaxCrossEntropy {}, &[x.clone(), t.clone()])?;
     let lse = forward.pop().unwrap();
-    let dloss = Array::one(x.meta.dtype, 2.0);
+    let dloss = Tensor::one(x.meta.dtype, 2.0);
     let inputs = [dloss, x.clone(), t.clone(), lse];
-    let dx = run_any_width(&SoftmaxCrossEntropyGrad {}, &inputs)?.remove(0);
+    let dx = apply_any_width(&SoftmaxCrossEntropyGrad {}, &inputs)?.remove(0);
     assert_eq!(dx.meta, x.meta.like(x.meta.dtype));
     Ok((forward[0].values()[0], dx.values()))
 }
 
-fn check(x: &Array, t: &Array, weights: &[f64]) {
+fn check(x: &Tensor, t: &Tensor, weights: &[f64]) {
     let (loss, dx) = run(x, t).unwrap();
     let (want, want_dx) = expected(&x.values(), weights, x.meta.shape[0]);
-    assert_close(&[loss], &[want], tolerance(x.meta.dtype));
-    assert_close(&dx, &want_dx, tolerance(x.meta.dtype));
+    assert_near(&[loss], &[want], tolerance(x.meta.dtype), "loss");
+    assert_near(&dx, &want_dx, tolerance(x.meta.dtype), "dx");
 }
 
 #[test]
@@ -55,13 +55,13 @@ fn class_indices_of_every_dtype() {
     let values: Vec<f64> = noise(rows * classes, 1).iter().map(|v| v * 9.0).collect();
     for dtype in FLOATS {
         for strides in layouts(&[rows, classes]) {
-            let x = Array::strided(dtype, &[rows, classes], &strides, &values);
-            check(&x, &Array::strided(DType::Int32, &[rows, 1], &[2, 1], &labels), &weights);
+            let x = Tensor::strided(dtype, &[rows, classes], &strides, &values);
+            check(&x, &Tensor::strided(DType::Int32, &[rows, 1], &[2, 1], &labels), &weights);
         }
     }
-    let x = Array::new(DType::Float32, &[rows, classes], &values);
+    let x = Tensor::dense(DType::Float32, &[rows, classes], &values);
     for dtype in DType::ALL.into_iter().filter(|&d| d != DType::Bool) {
-        check(&x, &Array::strided(dtype, &[rows], &[-1], &labels), &weights);
+        check(&x, &Tensor::strided(dtype, &[rows], &[-1], &labels), &weights);
     }
 }
 
@@ -70,9 +70,9 @@ fn weights_need_not_be_normalised() {
     for (rows, classes) in [(5, 12), (2, 5000)] {
         let n = rows * classes;
         for dtype in FLOATS {
-            let x = Array::new(dtype, &[rows, classes], &noise(n, 1));
+            let x = Tensor::dense(dtype, &[rows, classes], &noise(n, 1));
             let weights: Vec<f64> = noise(n, 2).iter().map(|v| v.abs() + 0.1).collect();
-            let t = Array::strided(dtype, &[rows, classes], &[1, rows as isize], &weights);
+            let t = Tensor::strided(dtype, &[rows, classes], &[1, rows as isize], &weights);
             check(&x, &t, &t.values());
         }
     }
@@ -80,38 +80,38 @@ fn weights_need_not_be_normalised() {
 
 #[test]
 fn a_class_of_weight_zero_may_be_impossible() {
-    let x = Array::new(DType::Float32, &[1, 3], &[0.0, f64::NEG_INFINITY, 0.0]);
-    let t = Array::new(DType::Float32, &[1, 3], &[1.0, 0.0, 1.0]);
+    let x = Tensor::dense(DType::Float32, &[1, 3], &[0.0, f64::NEG_INFINITY, 0.0]);
+    let t = Tensor::dense(DType::Float32, &[1, 3], &[1.0, 0.0, 1.0]);
     let (loss, dx) = run(&x, &t).unwrap();
-    assert_close(&[loss], &[2f64.ln()], 1e-6);
-    assert_close(&dx, &[0.0; 3], 1e-6);
+    assert_near(&[loss], &[2f64.ln()], 1e-6, "loss");
+    assert_near(&dx, &[0.0; 3], 1e-6, "dx");
 }
 
 #[test]
 fn labels_are_checked() {
-    let x = Array::new(DType::Float32, &[2, 3], &[0.0; 6]);
-    let run = |dtype, labels: [f64; 2]| run(&x, &Array::new(dtype, &[2], &labels)).unwrap_err();
+    let x = Tensor::dense(DType::Float32, &[2, 3], &[0.0; 6]);
+    let run = |dtype, labels: [f64; 2]| run(&x, &Tensor::dense(dtype, &[2], &labels)).unwrap_err();
     assert!(matches!(run(DType::Int64, [0.0, 3.0]), Error::Index { index: 3, size: 3, .. }));
     assert!(matches!(run(DType::Int32, [-1.0, 0.0]), Error::Index { index: -1, .. }));
     assert!(matches!(run(DType::Float32, [0.5, 0.0]), Error::Value { .. }));
     assert!(matches!(run(DType::Float64, [f64::NAN, 0.0]), Error::Value { .. }));
     assert!(matches!(run(DType::Float64, [f64::INFINITY, 0.0]), Error::Value { .. }));
     assert!(matches!(run(DType::Bool, [1.0, 0.0]), Error::DType { .. }));
-    let t = Array::new(DType::Float64, &[2, 3], &[0.0; 6]);
+    let t = Tensor::dense(DType::Float64, &[2, 3], &[0.0; 6]);
     assert!(matches!(super::tests::run(&x, &t), Err(Error::DType { .. })));
-    let t = Array::new(DType::Int32, &[3], &[0.0; 3]);
+    let t = Tensor::dense(DType::Int32, &[3], &[0.0; 3]);
     assert!(matches!(super::tests::run(&x, &t), Err(Error::Shape { .. })));
 }
 
 #[test]
 fn large_logits_keep_their_gradients_exact() {
-    let x = Array::new(DType::Float32, &[1, 3], &[30000.0, 30001.0, 29999.5]);
-    check(&x, &Array::new(DType::Int32, &[1], &[1.0]), &[0.0, 1.0, 0.0]);
+    let x = Tensor::dense(DType::Float32, &[1, 3], &[30000.0, 30001.0, 29999.5]);
+    check(&x, &Tensor::dense(DType::Int32, &[1], &[1.0]), &[0.0, 1.0, 0.0]);
 }
 
 #[test]
 fn no_rows_have_no_mean() {
-    let x = Array::new(DType::Float32, &[0, 3], &[]);
-    let (loss, dx) = run(&x, &Array::new(DType::Int32, &[0], &[])).unwrap();
+    let x = Tensor::dense(DType::Float32, &[0, 3], &[]);
+    let (loss, dx) = run(&x, &Tensor::dense(DType::Int32, &[0], &[])).unwrap();
     assert!(loss.is_nan() && dx.is_empty());
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Error;
-use crate::ops::testing::{Array, run};
+use crate::ops::testing::{Tensor, apply};
 
 /// Answers the first input's bytes reversed element by element, and the number of inputs.
 struct Reverse;
@@ -31,8 +31,8 @@ fn user_code_sees_row_major_copies() {
     let values: Vec<f64> = (0..6).map(f64::from).collect();
     for dtype in [DType::UInt8, DType::Float16, DType::Int32, DType::Float64] {
         for strides in [[3, 1], [1, 2], [-5, 2], [8, -1]] {
-            let x = Array::strided(dtype, &[2, 3], &strides, &values);
-            let got = run(&host, &mut [x.clone(), x], 1).unwrap();
+            let x = Tensor::strided(dtype, &[2, 3], &strides, &values);
+            let got = apply(&host, &[&x, &x], 1).unwrap();
             assert_eq!(got[0].values(), [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]);
             assert_eq!(got[1].values(), [2.0]);
         }

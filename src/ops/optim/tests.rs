@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ops::Family;
-use crate::ops::testing::{Array, assert_close, layouts, noise, run_any_width};
+use crate::ops::testing::{Tensor, apply_any_width, assert_near, layouts, noise};
 
 const SHAPE: [usize; 3] = [5, 67, 4];
 const N: usize = 5 * 67 * 4;
@@ -11,43 +11,44 @@ const N: usize = 5 * 67 * 4;
 fn check<const M: usize>(
     optimizer: &dyn Family,
     scalars: [f32; 4],
-    arrange: impl Fn(Array, Array, [Array; M], [Array; 4]) -> Vec<Array>,
+    arrange: impl Fn(Tensor, Tensor, [Tensor; M], [Tensor; 4]) -> Vec<Tensor>,
     formula: impl Fn(&mut f64, f64, &mut [f64; M]),
 ) {
     for dtype in [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16] {
         for (p_layout, g_layout) in layouts(&SHAPE).iter().zip(layouts(&SHAPE).iter().rev()) {
             for g_layout in [p_layout, g_layout] {
-                let p = Array::strided(dtype, &SHAPE, p_layout, &noise(N, 1));
-                let g = Array::strided(dtype, &SHAPE, g_layout, &noise(N, 2));
+                let p = Tensor::strided(dtype, &SHAPE, p_layout, &noise(N, 1));
+                let g = Tensor::strided(dtype, &SHAPE, g_layout, &noise(N, 2));
                 let positive = |m: u64| noise(N, 3 + m).iter().map(|v| v.abs()).collect::<Vec<_>>();
-                let moments: [Array; M] = std::array::from_fn(|m| {
-                    Array::strided(moment_dtype(dtype), &SHAPE, p_layout, &positive(m as u64))
+                let moments: [Tensor; M] = std::array::from_fn(|m| {
+                    Tensor::strided(moment_dtype(dtype), &SHAPE, p_layout, &positive(m as u64))
                 });
-                let ones = scalars.map(|s| Array::one(DType::Float32, s as f64));
+                let ones = scalars.map(|s| Tensor::one(DType::Float32, s as f64));
                 let want = expected(&p, &g, &moments, &formula);
                 let inputs = arrange(p, g, moments, ones);
-                let got = run_any_width(optimizer, &inputs).unwrap();
+                let got = apply_any_width(optimizer, &inputs).unwrap();
                 let fine = if dtype == DType::Float64 { 1e-14 } else { 2e-6 };
                 let coarse = match dtype {
                     DType::Float16 => 1e-3,
                     DType::BFloat16 => 8e-3,
                     _ => fine,
                 };
-                assert_close(&got[0].values(), &want[0], coarse);
-                (1..=M).for_each(|m| assert_close(&got[m].values(), &want[m], fine));
+                assert_near(&got[0].values(), &want[0], coarse, optimizer.name());
+                (1..=M)
+                    .for_each(|m| assert_near(&got[m].values(), &want[m], fine, optimizer.name()));
             }
         }
     }
 }
 
 fn expected<const M: usize>(
-    p: &Array,
-    g: &Array,
-    moments: &[Array; M],
+    p: &Tensor,
+    g: &Tensor,
+    moments: &[Tensor; M],
     formula: impl Fn(&mut f64, f64, &mut [f64; M]),
 ) -> Vec<Vec<f64>> {
     let (mut p, g) = (p.values(), g.values());
-    let mut moments: Vec<Vec<f64>> = moments.iter().map(Array::values).collect();
+    let mut moments: Vec<Vec<f64>> = moments.iter().map(Tensor::values).collect();
     for i in 0..p.len() {
         let mut own: [f64; M] = std::array::from_fn(|m| moments[m][i]);
         formula(&mut p[i], g[i], &mut own);
@@ -64,11 +65,11 @@ fn sgd_with_and_without_momentum_and_decay() {
     let plain = Sgd { momentum: false, nesterov: false, weight_decay: false };
     check::<0>(&plain, s, |p, g, [], [lr, ..]| vec![p, g, lr], |p, g, []| *p -= lr * g);
     let decayed = Sgd { weight_decay: true, ..plain.clone() };
-    let arrange = |p, g, []: [Array; 0], [lr, _, _, wd]: [Array; 4]| vec![p, g, lr, wd];
+    let arrange = |p, g, []: [Tensor; 0], [lr, _, _, wd]: [Tensor; 4]| vec![p, g, lr, wd];
     check::<0>(&decayed, s, arrange, |p, g, []| *p -= lr * (g + decay * *p));
     for nesterov in [false, true] {
         let sgd = Sgd { momentum: true, nesterov, weight_decay: true };
-        let arrange = |p, g, [buf]: [Array; 1], [lr, mom, damp, wd]: [Array; 4]| {
+        let arrange = |p, g, [buf]: [Tensor; 1], [lr, mom, damp, wd]: [Tensor; 4]| {
             vec![p, g, lr, wd, buf, mom, damp]
         };
         check::<1>(&sgd, s, arrange, |p, g, [buf]| {
@@ -83,14 +84,15 @@ fn sgd_with_and_without_momentum_and_decay() {
 fn rmsprop_and_adagrad() {
     let s = [0.1f32, 0.9, 1e-3, 0.01];
     let [lr, rho, eps, decay] = s.map(f64::from);
-    let arrange =
-        |p, g, [avg]: [Array; 1], [lr, rho, eps, wd]: [Array; 4]| vec![p, g, lr, avg, rho, eps, wd];
+    let arrange = |p, g, [avg]: [Tensor; 1], [lr, rho, eps, wd]: [Tensor; 4]| {
+        vec![p, g, lr, avg, rho, eps, wd]
+    };
     check::<1>(&Rmsprop { weight_decay: true }, s, arrange, |p, g, [avg]| {
         let g = g + decay * *p;
         *avg = rho * *avg + (1.0 - rho) * g * g;
         *p -= lr * g / (*avg + eps).sqrt();
     });
-    let arrange = |p, g, [h]: [Array; 1], [lr, _, eps, _]: [Array; 4]| vec![p, g, lr, h, eps];
+    let arrange = |p, g, [h]: [Tensor; 1], [lr, _, eps, _]: [Tensor; 4]| vec![p, g, lr, h, eps];
     check::<1>(&Adagrad { weight_decay: false }, s, arrange, |p, g, [h]| {
         *h += g * g;
         *p -= lr * g / (*h + eps).sqrt();
@@ -103,9 +105,9 @@ fn adam_and_adamw() {
     let [lr, beta1, beta2, decay] = s.map(f64::from);
     let eps = 1e-3f32 as f64;
     for (decoupled, weight_decay) in [(false, false), (false, true), (true, true)] {
-        let arrange = |p, g, [m, v]: [Array; 2], [lr, b1, b2, wd]: [Array; 4]| {
-            let eps = Array::one(DType::Float32, eps);
-            let mut all = vec![p, g, lr, m, v, b1, b2, eps, Array::one(DType::Int32, 2.0), wd];
+        let arrange = |p, g, [m, v]: [Tensor; 2], [lr, b1, b2, wd]: [Tensor; 4]| {
+            let eps = Tensor::one(DType::Float32, eps);
+            let mut all = vec![p, g, lr, m, v, b1, b2, eps, Tensor::one(DType::Int32, 2.0), wd];
             all.truncate(9 + weight_decay as usize);
             all
         };
@@ -138,24 +140,24 @@ fn bad_inputs_are_named() {
 #[test]
 fn a_gradient_may_be_expanded_and_tensors_may_be_empty() {
     let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
-    let one = |v| Array::one(DType::Float32, v);
+    let one = |v| Tensor::one(DType::Float32, v);
     let mut g = one(2.0);
     g.meta = Meta { strides: smallvec::smallvec![0, 0], ..Meta::new(DType::Float32, [2, 3]) };
-    let p = Array::new(DType::Float32, &[2, 3], &[1.0; 6]);
-    let got = run_any_width(&sgd, &[p, g, one(0.5)]).unwrap();
+    let p = Tensor::dense(DType::Float32, &[2, 3], &[1.0; 6]);
+    let got = apply_any_width(&sgd, &[p, g, one(0.5)]).unwrap();
     assert_eq!(got[0].values(), [0.0; 6]);
-    let empty = Array::new(DType::Float32, &[0, 3], &[]);
-    assert!(run_any_width(&sgd, &[empty.clone(), empty, one(0.5)]).is_ok());
+    let empty = Tensor::dense(DType::Float32, &[0, 3], &[]);
+    assert!(apply_any_width(&sgd, &[empty.clone(), empty, one(0.5)]).is_ok());
 }
 
 #[test]
 fn a_negative_step_is_refused() {
     let adam = Adam { decoupled: false, weight_decay: false };
-    let one = |v| Array::one(DType::Float32, v);
-    let step = Array::one(DType::Int32, -1.0);
+    let one = |v| Tensor::one(DType::Float32, v);
+    let step = Tensor::one(DType::Int32, -1.0);
     let inputs = [1.0, 1.0, 0.1, 0.0, 0.0, 0.9, 0.9, 1e-8].map(one);
-    let inputs: Vec<Array> = inputs.into_iter().chain([step]).collect();
-    assert!(matches!(run_any_width(&adam, &inputs), Err(Error::Value { .. })));
+    let inputs: Vec<Tensor> = inputs.into_iter().chain([step]).collect();
+    assert!(matches!(apply_any_width(&adam, &inputs), Err(Error::Value { .. })));
 }
 
 #[test]

@@ -1,17 +1,17 @@
 //! Distributions, dropout, and independence of threads.
 
 use super::*;
-use crate::ops::testing::{Array, layouts, noise, run_any_width};
+use crate::ops::testing::{Tensor, apply_any_width, layouts, noise};
 
 const FLOATS: [DType; 4] = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16];
 
-fn state(seed: f64, position: f64) -> Array {
-    Array::new(DType::Int64, &[2], &[seed, position])
+fn state(seed: f64, position: f64) -> Tensor {
+    Tensor::dense(DType::Int64, &[2], &[seed, position])
 }
 
 fn draw(dist: Distribution, dtype: DType, n: usize, position: f64) -> Vec<f64> {
     let random = Random { dist, shape: [n].into(), dtype, offset: 0 };
-    run_any_width(&random, &[state(7.0, position)]).unwrap()[0].values()
+    apply_any_width(&random, &[state(7.0, position)]).unwrap()[0].values()
 }
 
 fn uniform(low: f64, high: f64) -> Distribution {
@@ -96,16 +96,16 @@ fn the_position_counts_the_blocks_that_were_drawn() {
 }
 
 /// What `kind` makes of `inputs` from this position on, and how many blocks it reads.
-fn at(kind: Kind, inputs: &[Array], position: f64) -> (Vec<Vec<f64>>, u64) {
-    let all: Vec<Array> = inputs.iter().cloned().chain([state(3.0, position)]).collect();
-    let made = run_any_width(kind.family(), &all).unwrap();
+fn at(kind: Kind, inputs: &[Tensor], position: f64) -> (Vec<Vec<f64>>, u64) {
+    let all: Vec<Tensor> = inputs.iter().cloned().chain([state(3.0, position)]).collect();
+    let made = apply_any_width(kind.family(), &all).unwrap();
     let metas: Vec<&Meta> = all.iter().map(|a| &a.meta).collect();
-    (made.iter().map(Array::values).collect(), kind.family().draws(&metas))
+    (made.iter().map(Tensor::values).collect(), kind.family().draws(&metas))
 }
 
 #[test]
 fn an_offset_counts_from_the_position() {
-    let check = |kind: Kind, inputs: &[Array]| {
+    let check = |kind: Kind, inputs: &[Tensor]| {
         for offset in [0, 1, 7, 1 << 40] {
             let moved = kind.family().drawing_from(offset).unwrap();
             assert_eq!(at(moved, inputs, 5.0), at(kind.clone(), inputs, 5.0 + offset as f64));
@@ -120,7 +120,7 @@ fn an_offset_counts_from_the_position() {
         }
     }
     for dtype in FLOATS {
-        let x = Array::new(dtype, &[131], &noise(131, 4));
+        let x = Tensor::dense(dtype, &[131], &noise(131, 4));
         check(Dropout { ratio: Real(0.5), offset: 0 }.into(), &[x]);
     }
     let draws_none: Kind = DropoutGrad { ratio: Real(0.5) }.into();
@@ -147,12 +147,12 @@ fn dropout_follows_the_memory_order_of_its_input() {
     let shape = [3, 50, 7];
     for dtype in FLOATS {
         for strides in layouts(&shape) {
-            let x = Array::strided(dtype, &shape, &strides, &noise(1050, 1));
+            let x = Tensor::strided(dtype, &shape, &strides, &noise(1050, 1));
             let dropout = Dropout { ratio: Real(0.25), offset: 0 };
-            let got = run_any_width(&dropout, &[x.clone(), state(1.0, 0.0)]).unwrap();
+            let got = apply_any_width(&dropout, &[x.clone(), state(1.0, 0.0)]).unwrap();
             assert_eq!(got[0].meta, x.meta.like(dtype));
             let grad =
-                run_any_width(&DropoutGrad { ratio: Real(0.25) }, &[x.clone(), got[1].clone()]);
+                apply_any_width(&DropoutGrad { ratio: Real(0.25) }, &[x.clone(), got[1].clone()]);
             assert_eq!(grad.unwrap()[0].values(), got[0].values());
             let mask = got[1].values();
             assert!((moments(&mask).0 - 0.75).abs() < 0.05);
@@ -165,17 +165,18 @@ fn dropout_follows_the_memory_order_of_its_input() {
 
 #[test]
 fn dropout_at_the_ends() {
-    let x = Array::new(DType::Float32, &[2], &[f64::NAN, 1.0]);
+    let x = Tensor::dense(DType::Float32, &[2], &[f64::NAN, 1.0]);
     let at = |ratio| {
         let dropout = Dropout { ratio: Real(ratio), offset: 0 };
-        run_any_width(&dropout, &[x.clone(), state(0.0, 0.0)]).map(|got| got[0].values())
+        apply_any_width(&dropout, &[x.clone(), state(0.0, 0.0)]).map(|got| got[0].values())
     };
     assert_eq!(at(1.0).unwrap(), [0.0, 0.0]);
     assert!(matches!(at(0.0).unwrap()[..], [a, b] if a.is_nan() && b == 1.0));
     assert!(matches!(at(1.5), Err(Error::Value { .. })));
-    let empty = Array::new(DType::Float32, &[0, 4], &[]);
+    let empty = Tensor::dense(DType::Float32, &[0, 4], &[]);
     assert!(
-        run_any_width(&Dropout { ratio: Real(0.5), offset: 0 }, &[empty, state(0.0, 0.0)]).is_ok()
+        apply_any_width(&Dropout { ratio: Real(0.5), offset: 0 }, &[empty, state(0.0, 0.0)])
+            .is_ok()
     );
 }
 

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::dtype::Element;
-use crate::ops::testing::{Array, assert_close, layouts, noise, run, run_any_width};
+use crate::ops::testing::{Tensor, apply, apply_any_width, assert_near, layouts, noise};
 
 fn reduce(f: ReduceFn, axes: &[i64], keepdims: bool) -> Reduce {
     Reduce { f, axes: axes.into(), keepdims }
 }
 
 /// The values of each output, in row-major order, and the output's shape without reduced axes.
-fn groups(x: &Array, axes: &[usize]) -> Vec<Vec<f64>> {
+fn groups(x: &Tensor, axes: &[usize]) -> Vec<Vec<f64>> {
     let shape = &x.meta.shape;
     let kept: Vec<usize> = (0..shape.rank()).filter(|d| !axes.contains(d)).collect();
     let count: usize = kept.iter().map(|&d| shape[d]).product();
@@ -56,14 +56,14 @@ fn expected(f: ReduceFn, dtype: DType, values: &[f64]) -> f64 {
     })
 }
 
-fn input(dtype: DType, shape: &[usize], strides: &[isize], seed: u64) -> Array {
+fn input(dtype: DType, shape: &[usize], strides: &[isize], seed: u64) -> Tensor {
     let n = shape.iter().product();
     let scale = if dtype.is_float() { 1.0 } else { 9.0 };
     let values: Vec<f64> = noise(n, seed).iter().map(|v| (v * scale).abs()).collect();
-    Array::strided(dtype, shape, strides, &values)
+    Tensor::strided(dtype, shape, strides, &values)
 }
 
-fn check(f: ReduceFn, x: &Array, axes: &[i64], keepdims: bool) {
+fn check(f: ReduceFn, x: &Tensor, axes: &[i64], keepdims: bool) {
     let dtype = x.meta.dtype;
     if f == ReduceFn::Mean && !dtype.is_float() {
         return;
@@ -71,8 +71,8 @@ fn check(f: ReduceFn, x: &Array, axes: &[i64], keepdims: bool) {
     let reduce = reduce(f, axes, keepdims);
     // The work is shared out alike for all dtypes.
     let got = match dtype {
-        DType::Float32 => run_any_width(&reduce, std::slice::from_ref(x)),
-        _ => run(&reduce, std::slice::from_mut(&mut x.clone()), 1),
+        DType::Float32 => apply_any_width(&reduce, std::slice::from_ref(x)),
+        _ => apply(&reduce, &[x], 1),
     };
     let got = got.unwrap();
     let axes = x.meta.shape.axes("", axes).unwrap();
@@ -84,7 +84,7 @@ fn check(f: ReduceFn, x: &Array, axes: &[i64], keepdims: bool) {
         DType::Float32 => 2e-7,
         _ => 1e-14,
     };
-    assert_close(&got[0].values(), &want, tolerance);
+    assert_near(&got[0].values(), &want, tolerance, reduce.name());
 }
 
 #[test]
@@ -130,9 +130,9 @@ fn many_blocks_rows_and_columns() {
 #[test]
 fn a_long_float32_sum_is_accurate() {
     let n = 10_000_000;
-    let x = Array::new(DType::Float32, &[n], &vec![0.1; n]);
+    let x = Tensor::dense(DType::Float32, &[n], &vec![0.1; n]);
     let sum = reduce(ReduceFn::Sum, &[], false);
-    let got = run_any_width(&sum, &[x]).unwrap()[0].values()[0];
+    let got = apply_any_width(&sum, &[x]).unwrap()[0].values()[0];
     let want = 0.1f32 as f64 * n as f64;
     assert!((got / want - 1.0).abs() < 1e-7, "{got} {want}");
 }
@@ -141,27 +141,27 @@ fn a_long_float32_sum_is_accurate() {
 fn nan_goes_through() {
     let values = [1.0, f64::NAN, 3.0, f64::NAN, -1.0, f64::NEG_INFINITY];
     for dtype in [DType::Float32, DType::Float64, DType::Float16] {
-        let x = Array::new(dtype, &[6], &values);
+        let x = Tensor::dense(dtype, &[6], &values);
         let at = |f| {
             let reduce = reduce(f, &[], false);
-            run_any_width(&reduce, std::slice::from_ref(&x)).unwrap()[0].values()[0]
+            apply_any_width(&reduce, std::slice::from_ref(&x)).unwrap()[0].values()[0]
         };
         assert!(at(ReduceFn::Max).is_nan() && at(ReduceFn::Min).is_nan());
         assert!(at(ReduceFn::Sum).is_nan());
         assert_eq!([at(ReduceFn::Argmax), at(ReduceFn::Argmin)], [1.0, 1.0]);
         assert_eq!([at(ReduceFn::Any), at(ReduceFn::All)], [1.0, 1.0]);
     }
-    let low = Array::new(DType::Float32, &[3], &[f64::NEG_INFINITY; 3]);
+    let low = Tensor::dense(DType::Float32, &[3], &[f64::NEG_INFINITY; 3]);
     let argmax = reduce(ReduceFn::Argmax, &[], false);
-    assert_eq!(run_any_width(&argmax, &[low]).unwrap()[0].values(), [0.0]);
+    assert_eq!(apply_any_width(&argmax, &[low]).unwrap()[0].values(), [0.0]);
 }
 
 #[test]
 fn nothing_has_numpy_s_values() {
     let run = |f, shape: &[usize], axis| {
-        let x = Array::new(DType::Float32, shape, &[]);
+        let x = Tensor::dense(DType::Float32, shape, &[]);
         let reduce = reduce(f, &[axis], false);
-        run_any_width(&reduce, &[x]).map(|got| got[0].values())
+        apply_any_width(&reduce, &[x]).map(|got| got[0].values())
     };
     assert_eq!(run(ReduceFn::Sum, &[0, 2], 0).unwrap(), [0.0, 0.0]);
     assert_eq!(run(ReduceFn::Prod, &[0, 2], 0).unwrap(), [1.0, 1.0]);
@@ -177,22 +177,22 @@ fn nothing_has_numpy_s_values() {
 #[test]
 fn sums_wrap_and_bools_count() {
     let sum = reduce(ReduceFn::Sum, &[], true);
-    let x = Array::new(DType::Int8, &[3], &[100.0, 100.0, 1.0]);
-    assert_eq!(run_any_width(&sum, &[x]).unwrap()[0].values(), [-55.0]);
-    let x = Array::new(DType::Bool, &[2, 2], &[1.0, 1.0, 0.0, 1.0]);
-    let got = run_any_width(&sum, &[x]).unwrap();
+    let x = Tensor::dense(DType::Int8, &[3], &[100.0, 100.0, 1.0]);
+    assert_eq!(apply_any_width(&sum, &[x]).unwrap()[0].values(), [-55.0]);
+    let x = Tensor::dense(DType::Bool, &[2, 2], &[1.0, 1.0, 0.0, 1.0]);
+    let got = apply_any_width(&sum, &[x]).unwrap();
     assert_eq!(got[0].values(), [3.0]);
     assert_eq!(got[0].meta, Meta::new(DType::Int64, [1, 1]));
 }
 
 #[test]
 fn expanded_inputs_and_scalars() {
-    let mut x = Array::new(DType::Float32, &[1], &[2.0]);
+    let mut x = Tensor::dense(DType::Float32, &[1], &[2.0]);
     x.meta = Meta { strides: smallvec::smallvec![0, 0], ..Meta::new(DType::Float32, [40, 70]) };
     for axes in [vec![], vec![0], vec![1]] {
         check(ReduceFn::Sum, &x, &axes, false);
     }
-    let scalar = Array::new(DType::Float32, &[], &[3.0]);
+    let scalar = Tensor::dense(DType::Float32, &[], &[3.0]);
     check(ReduceFn::Argmax, &scalar, &[], true);
     let mean = reduce(ReduceFn::Mean, &[], false);
     assert!(matches!(mean.infer(&[&Meta::new(DType::Int32, [2])]), Err(Error::DType { .. })));

@@ -1,7 +1,7 @@
 //! Choosing, with any layout.
 
 use super::*;
-use crate::ops::cpu::testing::{Random, Tensor, apply};
+use crate::ops::testing::{Random, Tensor, apply};
 
 #[test]
 fn chooses_in_every_type() {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::dtype::DType;
-use crate::ops::testing::{Array, assert_close, layouts, noise, run_any_width};
+use crate::ops::testing::{Tensor, apply_any_width, assert_near, layouts, noise};
 
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
@@ -44,17 +44,17 @@ fn rows(shape: &[usize], axis: usize, values: &[f64]) -> Vec<Vec<f64>> {
 fn check(dtype: DType, shape: &[usize], axis: usize, strides: &[isize], log: bool) {
     let n = shape.iter().product();
     let values: Vec<f64> = noise(n, 1).iter().map(|v| v * 8.0).collect();
-    let x = Array::strided(dtype, shape, strides, &values);
+    let x = Tensor::strided(dtype, shape, strides, &values);
     let forward = Softmax { axis: axis as i64, log };
-    let y = run_any_width(&forward, std::slice::from_ref(&x)).unwrap().remove(0);
+    let y = apply_any_width(&forward, std::slice::from_ref(&x)).unwrap().remove(0);
     assert_eq!(y.meta, x.meta.like(dtype));
     let mut want = x.values();
     along(shape, axis, &mut want, |_, row| softmax(log, row));
-    assert_close(&y.values(), &want, tolerance(dtype));
+    assert_near(&y.values(), &want, tolerance(dtype), "y");
 
-    let dy = Array::strided(dtype, shape, strides, &noise(n, 2));
+    let dy = Tensor::strided(dtype, shape, strides, &noise(n, 2));
     let grad = SoftmaxGrad { axis: axis as i64, log };
-    let dx = run_any_width(&grad, &[dy.clone(), y.clone()]).unwrap().remove(0);
+    let dx = apply_any_width(&grad, &[dy.clone(), y.clone()]).unwrap().remove(0);
     let ys = rows(shape, axis, &y.values());
     let mut want = dy.values();
     along(shape, axis, &mut want, |r, row| {
@@ -63,7 +63,7 @@ fn check(dtype: DType, shape: &[usize], axis: usize, strides: &[isize], log: boo
             *d = if log { *d - y.exp() * total } else { y * (*d - total) };
         }
     });
-    assert_close(&dx.values(), &want, tolerance(dtype));
+    assert_near(&dx.values(), &want, tolerance(dtype), "dx");
 }
 
 #[test]
@@ -86,13 +86,13 @@ fn any_axis_dtype_and_layout() {
 fn large_values_and_infinities() {
     let x = [1e4, 1e4 - 1.0, -1e4, f64::NEG_INFINITY];
     let run = |axis, shape: &[usize], values: &[f64], log| {
-        let x = Array::new(DType::Float32, shape, values);
-        run_any_width(&Softmax { axis, log }, &[x]).unwrap()[0].values()
+        let x = Tensor::dense(DType::Float32, shape, values);
+        apply_any_width(&Softmax { axis, log }, &[x]).unwrap()[0].values()
     };
     let p = 1.0 / (1.0 + (-1f64).exp());
-    assert_close(&run(0, &[4], &x, false), &[p, 1.0 - p, 0.0, 0.0], 1e-6);
+    assert_near(&run(0, &[4], &x, false), &[p, 1.0 - p, 0.0, 0.0], 1e-6, "y");
     let log = run(0, &[4], &x, true);
-    assert_close(&log[..2], &[p.ln(), (1.0 - p).ln()], 1e-6);
+    assert_near(&log[..2], &[p.ln(), (1.0 - p).ln()], 1e-6, "log y");
     assert_eq!(log[3], f64::NEG_INFINITY);
     for bad in [f64::NEG_INFINITY, f64::INFINITY, f64::NAN] {
         for (axis, shape) in [(1, [9, 2]), (0, [2, 9])] {
@@ -107,9 +107,9 @@ fn large_values_and_infinities() {
 #[test]
 fn empty_tensors_and_bad_inputs() {
     for (shape, axis) in [([0, 3], 1), ([0, 3], 0), ([3, 0], 1), ([9, 0], 0), ([0, 9], 0)] {
-        let x = Array::new(DType::Float32, &shape, &[]);
-        assert!(run_any_width(&Softmax { axis, log: false }, std::slice::from_ref(&x)).is_ok());
-        assert!(run_any_width(&SoftmaxGrad { axis, log: true }, &[x.clone(), x]).is_ok());
+        let x = Tensor::dense(DType::Float32, &shape, &[]);
+        assert!(apply_any_width(&Softmax { axis, log: false }, std::slice::from_ref(&x)).is_ok());
+        assert!(apply_any_width(&SoftmaxGrad { axis, log: true }, &[x.clone(), x]).is_ok());
     }
     let softmax = Softmax { axis: 2, log: false };
     let meta = |dtype| Meta::new(dtype, [2, 3]);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ops::Real;
-use crate::ops::cpu::testing::{Random, Tensor, apply, assert_near, tolerance};
+use crate::ops::testing::{Random, Tensor, apply, assert_near, tolerance};
 
 const FLOATS: [DType; 4] = [DType::Float64, DType::Float32, DType::Float16, DType::BFloat16];
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::dtype::DType;
 use crate::ops::Meta;
 use crate::ops::cpu::isa::{Every, Level};
-use crate::ops::cpu::testing::{Random, Tensor, run};
+use crate::ops::testing::{Random, Tensor, run};
 
 /// 2 a - b: tells the operands apart, and is exact for small whole numbers.
 struct TwiceLess;
