@@ -8,7 +8,6 @@ use super::isa::{self, Body, Isa, Level};
 use super::walk::Walk;
 use super::wide::{Float, Wide, gather, scatter};
 use crate::device::team;
-use crate::error::{Error, Result};
 use crate::ops::{Io, Kernel, Meta, Width, kernel};
 
 /// Elements that a thread takes at least, and a multiple of a cache line of every dtype.
@@ -25,18 +24,14 @@ pub trait Rule: Sync {
 
 /// The tensors of an update: which inputs the moments are, and how all of them lie.
 struct Plan {
-    name: &'static str,
     moments: usize,
     walk: Walk<4>,
-    /// Bytes before and after the first element, of parameter, gradient and moments.
-    spans: [Range<isize>; 4],
     parts: usize,
 }
 
 /// Prepares the pass over inputs 0 (parameter), 1 (gradient) and `moments`, which are outputs 0
 /// and 1, 2; `read` reads the hyperparameters.
 pub fn prepare<P: Float, R: Rule>(
-    name: &'static str,
     io: &[&Meta],
     moments: &[usize],
     width: Width,
@@ -44,15 +39,8 @@ pub fn prepare<P: Float, R: Rule>(
 ) -> Arc<dyn Kernel> {
     let input = |m: usize| moments.get(m).map_or(io[0], |&i| io[i]);
     let metas = [io[0], io[1], input(0), input(1)];
-    let plan = Plan {
-        name,
-        moments: moments.len(),
-        walk: Walk::in_tiles(metas),
-        spans: metas.map(byte_span),
-        parts: width.0,
-    };
+    let plan = Plan { moments: moments.len(), walk: Walk::in_tiles(metas), parts: width.0 };
     kernel(0, move |io| {
-        plan.check(io)?;
         let rule = read(io);
         team::parallel(plan.parts, &|part| {
             let range = team::share(plan.walk.elements(), GRAIN, plan.parts, part);
@@ -63,11 +51,6 @@ pub fn prepare<P: Float, R: Rule>(
             }
         })
     })
-}
-
-fn byte_span(meta: &Meta) -> Range<isize> {
-    let (span, size) = (meta.span(), meta.dtype.size() as isize);
-    span.start * size..span.end * size
 }
 
 /// A rule and what it is to work on: the only code that is compiled for each instruction set.
@@ -88,33 +71,6 @@ impl<R: Rule, A: Wide> Body for Step<'_, R, A> {
 }
 
 impl Plan {
-    /// Nothing but state may share memory with what is written.
-    fn check(&self, io: &Io) -> Result<()> {
-        let places = [
-            io.output::<u8>(0) as usize,
-            io.input::<u8>(1) as usize,
-            self.moment(io, 0),
-            self.moment(io, 1),
-        ];
-        let range = |t: usize| {
-            let at = |reach: isize| places[t].wrapping_add_signed(reach);
-            at(self.spans[t].start)..at(self.spans[t].end)
-        };
-        for a in 0..2 + self.moments {
-            for b in 0..a {
-                let (a, b) = (range(a), range(b));
-                let apart = a.end <= b.start || b.end <= a.start || a.is_empty() || b.is_empty();
-                let want = "parameter, gradient and moments in memory of their own";
-                crate::ensure!(apart, Error::value(self.name, "tensors that overlap", want));
-            }
-        }
-        Ok(())
-    }
-
-    fn moment(&self, io: &Io, m: usize) -> usize {
-        if m < self.moments { io.output::<u8>(m + 1) as usize } else { 0 }
-    }
-
     /// Whether the rule can work on the tensors themselves.
     fn is_direct<P: Float>(&self) -> bool {
         let inner = self.walk.inner();
@@ -133,7 +89,7 @@ impl Plan {
                     std::slice::from_raw_parts_mut(io.output::<A>(m + 1).offset(at[m + 2]), n)
                 }
             };
-            // SAFETY: as above, and `check` found that the tensors do not overlap.
+            // SAFETY: as above; state shares no memory with any other input.
             let (p, g) = unsafe {
                 let p = std::slice::from_raw_parts_mut(io.output::<A>(0).offset(at[0]), n);
                 (p, std::slice::from_raw_parts(io.input::<A>(1).offset(at[1]), n))

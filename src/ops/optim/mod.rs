@@ -113,10 +113,10 @@ fn scalar(io: &Io, i: usize) -> f64 {
 /// Prepares an update for the parameter's dtype.
 macro_rules! prepare {
     ($family:expr, $io:expr, $moments:expr, $width:expr, $read:expr) => {{
-        let (name, io) = ($family.name(), $io);
+        let io = $io;
         $crate::dispatch!(float io[0].dtype, T =>
-            Ok($crate::ops::cpu::update::prepare::<T, _>(name, io, $moments, $width, $read)),
-            else => Err($crate::Error::dtype(name, [io[0].dtype], "a float dtype")))
+            Ok($crate::ops::cpu::update::prepare::<T, _>(io, $moments, $width, $read)),
+            else => Err($crate::Error::dtype($family.name(), [io[0].dtype], "a float dtype")))
     }};
 }
 use prepare;
