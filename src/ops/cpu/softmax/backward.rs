@@ -44,6 +44,7 @@ impl<W: Wide> Backward<W> {
 
 impl<W: Wide> Job<3> for Backward<W> {
     type Wide = W;
+    const HOLDS: bool = false;
 
     #[inline(always)]
     fn row<L: Level>(self, io: &Io, axis: Dim<3>, at: [isize; 3], [dy, y]: &mut [Buffer<W>; 2]) {
@@ -75,7 +76,13 @@ impl<W: Wide> Job<3> for Backward<W> {
     }
 
     #[inline(always)]
-    fn tile<L: Level>(self, io: &Io, axis: Dim<3>, Tile { at, steps, width }: Tile<3>) {
+    fn tile<L: Level>(
+        self,
+        io: &Io,
+        axis: Dim<3>,
+        Tile { at, steps, width }: Tile<3>,
+        _: &mut [W],
+    ) {
         let mut buffers = [[W::default(); COLUMNS]; 2];
         let [dy, y] = &mut buffers;
         let (dy, y) = (&mut dy[..width], &mut y[..width]);

@@ -30,6 +30,7 @@ struct Forward<W> {
 
 impl<W: Wide> Job<2> for Forward<W> {
     type Wide = W;
+    const HOLDS: bool = true;
 
     #[inline(always)]
     fn row<L: Level>(
@@ -72,9 +73,15 @@ impl<W: Wide> Job<2> for Forward<W> {
     }
 
     #[inline(always)]
-    fn tile<L: Level>(self, io: &Io, axis: Dim<2>, Tile { at, steps, width }: Tile<2>) {
-        let mut buffer = [W::default(); COLUMNS];
-        let values = &mut buffer[..width];
+    fn tile<L: Level>(
+        self,
+        io: &Io,
+        axis: Dim<2>,
+        Tile { at, steps, width }: Tile<2>,
+        buffer: &mut [W],
+    ) {
+        let held = axis.extent * width <= buffer.len();
+        let slot = |i: usize| if held { i * width..(i + 1) * width } else { 0..width };
         let place = |t: usize, i: usize| at[t] + i as isize * axis.strides[t];
         let load = |i: usize, values: &mut [W]| {
             // SAFETY: the columns lie within the input.
@@ -82,6 +89,7 @@ impl<W: Wide> Job<2> for Forward<W> {
         };
         let mut most = [W::of(f64::NEG_INFINITY); COLUMNS];
         for i in 0..axis.extent {
+            let values = &mut buffer[slot(i)];
             load(i, values);
             for (most, &value) in most.iter_mut().zip(values.iter()) {
                 *most = if value > *most { value } else { *most };
@@ -89,17 +97,29 @@ impl<W: Wide> Job<2> for Forward<W> {
         }
         let mut total = [0.0; COLUMNS];
         for i in 0..axis.extent {
-            load(i, values);
-            for ((total, &value), &most) in total.iter_mut().zip(values.iter()).zip(&most) {
-                *total += (value - most).exp::<L>().to_f64();
+            let values = &mut buffer[slot(i)];
+            if !held {
+                load(i, values);
+            }
+            for ((total, value), &most) in total.iter_mut().zip(values).zip(&most) {
+                let shifted = *value - most;
+                let exponential = shifted.exp::<L>();
+                *total += exponential.to_f64();
+                *value = if self.log { shifted } else { exponential };
             }
         }
         let last = total.map(|total| W::of(if self.log { total.ln() } else { 1.0 / total }));
         for i in 0..axis.extent {
-            load(i, values);
-            for ((value, &most), &last) in values.iter_mut().zip(&most).zip(&last) {
-                let shifted = *value - most;
-                *value = if self.log { shifted - last } else { shifted.exp::<L>() * last };
+            let values = &mut buffer[slot(i)];
+            if !held {
+                load(i, values);
+                for (value, &most) in values.iter_mut().zip(&most) {
+                    let shifted = *value - most;
+                    *value = if self.log { shifted } else { shifted.exp::<L>() };
+                }
+            }
+            for (value, &last) in values.iter_mut().zip(&last) {
+                *value = if self.log { *value - last } else { *value * last };
             }
             // SAFETY: the columns lie within the output, and belong to one thread.
             unsafe { self.port.store(values, io.output(0), place(0, i), steps[0]) };

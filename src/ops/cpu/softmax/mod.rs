@@ -1,5 +1,6 @@
 //! Softmax, log-softmax and their gradients along any axis: row by row where the axis is
 //! innermost in memory, else for neighbouring columns together. Either way the loops vectorise.
+#![allow(unsafe_code)]
 
 mod backward;
 mod forward;
@@ -9,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::isa::{self, Body, Isa, Level};
+use super::space;
 use super::walk::{Dim, Walk, dims};
 use super::wide::Wide;
 use crate::device::team;
@@ -19,6 +21,9 @@ use row::{Buffer, CHUNK};
 
 /// Columns that are computed together.
 const COLUMNS: usize = 64;
+/// The longest columns that are held while they are computed: with all their neighbours, they fit
+/// the second-level cache.
+const HELD: usize = 1024;
 
 /// How `N` tensors are gone through, the output first.
 struct Plan<const N: usize> {
@@ -41,6 +46,15 @@ impl<const N: usize> Plan<N> {
         Plan { axis, columns: wide.then(|| others.clone().split_inner()), others }
     }
 
+    /// How many values of a tile are held: all, unless there are very many.
+    fn room(&self) -> usize {
+        match self.columns {
+            Some(_) if self.axis.extent <= HELD => self.axis.extent * COLUMNS,
+            Some(_) => COLUMNS,
+            None => 0,
+        }
+    }
+
     fn tasks(&self) -> usize {
         match &self.columns {
             Some((outer, inner)) => outer.elements() * inner.extent.div_ceil(COLUMNS),
@@ -59,6 +73,8 @@ struct Tile<const N: usize> {
 /// What is computed of each row along the axis.
 trait Job<const N: usize>: Copy + Send + Sync + 'static {
     type Wide: Wide;
+    /// Whether columns are held while they are computed.
+    const HOLDS: bool;
     /// Of the row whose first elements are at places `at`.
     fn row<L: Level>(
         self,
@@ -67,24 +83,30 @@ trait Job<const N: usize>: Copy + Send + Sync + 'static {
         at: [isize; N],
         buffers: &mut [Buffer<Self::Wide>; 2],
     );
-    /// Of the columns of a tile.
-    fn tile<L: Level>(self, io: &Io, axis: Dim<N>, tile: Tile<N>);
+    /// Of the columns of a tile; `held` has room for all its elements, or for one row of them.
+    fn tile<L: Level>(self, io: &Io, axis: Dim<N>, tile: Tile<N>, held: &mut [Self::Wide]);
 }
 
 fn prepare<const N: usize, J: Job<N>>(plan: Plan<N>, job: J, width: Width) -> Arc<dyn Kernel> {
-    kernel(0, move |io| {
+    let room = if J::HOLDS { plan.room() } else { 0 };
+    let bytes = space::bytes::<J::Wide>([room]);
+    kernel(width.0 * bytes, move |io| {
         team::parallel(width.0, &|part| {
             let range = team::share(plan.tasks(), 1, width.0, part);
-            isa::run(Isa::active(), Part { plan: &plan, io, job, range });
+            // SAFETY: each part has its own work space.
+            let [held] =
+                unsafe { space::arrays(io.scratch::<u8>().wrapping_add(part * bytes), [room]) };
+            isa::run(Isa::active(), Part { plan: &plan, io, job, range, held });
         })
     })
 }
 
-struct Part<'a, const N: usize, J> {
+struct Part<'a, const N: usize, J: Job<N>> {
     plan: &'a Plan<N>,
     io: &'a Io<'a>,
     job: J,
     range: Range<usize>,
+    held: &'a mut [J::Wide],
 }
 
 impl<const N: usize, J: Job<N>> Body for Part<'_, N, J> {
@@ -122,7 +144,7 @@ impl<const N: usize, J: Job<N>> Part<'_, N, J> {
             for (mut at, _) in outer.runs(o..o + 1) {
                 (0..N).for_each(|t| at[t] += inner.strides[t] * first as isize);
                 let tile = Tile { at, steps: inner.strides, width };
-                self.job.tile::<L>(self.io, self.plan.axis, tile);
+                self.job.tile::<L>(self.io, self.plan.axis, tile, self.held);
             }
         }
     }
