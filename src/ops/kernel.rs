@@ -69,10 +69,12 @@ impl<'a> Io<'a> {
     /// # Safety
     /// For as long as the value lives, each address is valid for the elements of the meta that
     /// the kernel was prepared with (inputs initialised), `scratch` for the bytes that it asked
-    /// for, aligned to 64; outputs overlap nothing but inputs that `in_place` or `state` pairs
-    /// name. Where it is only for [`Kernel::check`], addresses that this does not look at may be
-    /// any.
+    /// for, aligned to 64, or null where those are none; outputs overlap nothing but inputs that
+    /// `in_place` or `state` pairs name. Where it is only for [`Kernel::check`], addresses that
+    /// this does not look at may be any.
     pub unsafe fn new(inputs: &'a [*const u8], outputs: &'a [*mut u8], scratch: *mut u8) -> Self {
+        // No bytes at all have no address, but even an empty slice has one that is aligned.
+        let scratch = if scratch.is_null() { NOWHERE } else { scratch };
         Io { inputs, outputs, scratch }
     }
 
@@ -117,6 +119,9 @@ impl<'a> Io<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.output(i), len) }
     }
 }
+
+/// Where a work space of no bytes is.
+const NOWHERE: *mut u8 = std::ptr::without_provenance_mut(64);
 
 struct FnKernel<F> {
     scratch: usize,

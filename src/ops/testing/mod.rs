@@ -91,8 +91,9 @@ fn execute(
     let mut from: Vec<*const u8> = inputs.iter().map(|t| t.borrow().start()).collect();
     shared.iter().for_each(|&(i, o)| from[i] = to[o]);
     let mut scratch = Memory::poisoned(kernel.scratch());
+    let place = if kernel.scratch() == 0 { std::ptr::null_mut() } else { scratch.start() };
     // SAFETY: each tensor has the memory of its meta.
-    let status = kernel.run(&unsafe { Io::new(&from, &to, scratch.start()) });
+    let status = kernel.run(&unsafe { Io::new(&from, &to, place) });
     scratch.assert_guarded("work space");
     outputs.iter().for_each(Tensor::assert_guarded);
     status
