@@ -61,8 +61,10 @@ def main() -> None:
         side(), side()
     times = [tuple(map(seconds, sides)) for _ in range(pairs)]
     mine, other = (statistics.median(side) * 1e3 for side in zip(*times, strict=True))
-    print(f"record and plan a ResNet-18 step: {mine:.2f} ms; PyTorch on meta: {other:.2f} ms; "
-          f"1/{other / mine:.1f}")
+    print(
+        f"record and plan a ResNet-18 step: {mine:.2f} ms; PyTorch on meta: {other:.2f} ms; "
+        f"1/{other / mine:.1f}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 //! A graph that can be run: its arguments, parameters and results bound to memory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::bind::Slot;
 use super::recording::Recording;
@@ -120,6 +121,31 @@ impl Executable {
         self.slots.iter().zip(slots).for_each(|(slot, block)| slot.latest.set(block));
         drop(run);
         Ok(self.results.iter().map(|place| self.result(place, arguments)).collect())
+    }
+
+    /// Mean seconds of running the kernels alone, over `runs` runs in a row on these arguments.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn time<'a>(
+        &self,
+        engine: &'a Engine,
+        mut run: Run<'a>,
+        arguments: &[View],
+        runs: usize,
+    ) -> Result<f64> {
+        let mut state = self.state();
+        self.bind(&mut state, arguments)?;
+        let slots = self.bind_slots(&mut state.bound)?;
+        self.check(&state.bound)?;
+        self.raise_versions(arguments);
+        let start = Instant::now();
+        for _ in 0..runs {
+            let done = self.replay(engine, &mut run, &state.bound);
+            done.map_err(|stopped| self.describe(stopped))?;
+        }
+        self.slots.iter().zip(slots).for_each(|(slot, block)| slot.latest.set(block));
+        Ok(start.elapsed().as_secs_f64() / runs.max(1) as f64)
     }
 
     /// Refuses arguments whose values an operation would refuse, before anything is written.
