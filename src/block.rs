@@ -24,6 +24,8 @@ pub struct Block {
     account: AtomicU8,
     /// How many graphs name the block as memory that is there before they run.
     captures: AtomicU32,
+    /// How many tensor objects that showed the block were pointed to another one.
+    departures: AtomicU32,
     /// Set where the block only stands for what each run of a graph makes.
     latest: OnceLock<Arc<Latest>>,
 }
@@ -60,6 +62,7 @@ impl Block {
             version: AtomicU64::new(0),
             account: AtomicU8::new(Account::Results as u8),
             captures: AtomicU32::new(0),
+            departures: AtomicU32::new(0),
             latest: OnceLock::new(),
         })
     }
@@ -218,6 +221,16 @@ impl Block {
         } else {
             self.captures.fetch_sub(1, Relaxed);
         }
+    }
+
+    /// How many tensor objects that showed the block were pointed to another one.
+    pub fn departures(&self) -> u32 {
+        self.departures.load(Relaxed)
+    }
+
+    /// Notes that a tensor object was pointed to another block.
+    pub fn note_departure(&self) {
+        self.departures.fetch_add(1, Relaxed);
     }
 
     /// Whether two blocks are on the same bytes, as memory of another library may be.

@@ -11,6 +11,11 @@ thread_local! {
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Whether this thread runs a graph: it is in user code that the graph has called.
+pub fn runs_graph() -> bool {
+    RUNS.get()
+}
+
 /// The right to run a graph on a device: one holder at a time, who has the device's turn too.
 pub struct Run<'a> {
     pub(super) turn: Option<Turn<'a>>,

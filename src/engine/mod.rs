@@ -2,7 +2,6 @@
 
 mod append;
 mod arena;
-mod bind;
 mod checks;
 mod eager;
 mod executable;
@@ -26,7 +25,7 @@ use crate::device::{Device, cpu, process};
 use crate::error::{Error, Result};
 use crate::ops::Kind;
 use crate::view::View;
-pub use arena::Run;
+pub use arena::{Run, runs_graph};
 pub use executable::Executable;
 use kernels::Kernels;
 pub use recording::Recording;

@@ -41,13 +41,10 @@ impl Handle {
         Ok(view)
     }
 
-    /// Points the handle to a view; whether it had one before.
-    fn set(&self, view: View) -> bool {
-        let mut place = self.view.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = place.replace(view);
-        // Unlocked first: the last view of another library's memory runs code of its owner.
-        drop(place);
-        before.is_some()
+    /// Points the handle to a view; the one before. The last view of another library's memory runs
+    /// code of its owner, so it is dropped by the caller, after the lock.
+    fn set(&self, view: View) -> Option<View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner).replace(view)
     }
 
     /// What the view looks like. Nothing of Python's is made under the lock, since that may
@@ -174,7 +171,13 @@ impl Handle {
 
     /// Points this object to the view of another one.
     fn rebind(&self, other: &Handle) -> PyResult<()> {
-        if self.set(other.view()?) {
+        let now = other.view()?;
+        let block = now.block.clone();
+        if let Some(before) = self.set(now) {
+            let left = before.block.current().unwrap_or(before.block);
+            if !Arc::ptr_eq(&left, &block) {
+                left.note_departure();
+            }
             note_change();
         }
         Ok(())

@@ -15,6 +15,12 @@ fn is_recording() -> bool {
     crate::engine::record::mode() != crate::engine::record::Mode::Eager
 }
 
+/// Whether this thread is in user code that a running graph has called.
+#[pyfunction(name = "running")]
+fn is_running() -> bool {
+    crate::engine::runs_graph()
+}
+
 /// What is made from now on in a recording is state, until `leave_state`.
 #[pyfunction]
 fn enter_state() {
@@ -44,6 +50,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recording::PyRecording>()?;
     module.add_class::<executable::PyGraph>()?;
     module.add_function(wrap_pyfunction!(is_recording, module)?)?;
+    module.add_function(wrap_pyfunction!(is_running, module)?)?;
     module.add_function(wrap_pyfunction!(enter_state, module)?)?;
     module.add_function(wrap_pyfunction!(leave_state, module)?)?;
     module.add_function(wrap_pyfunction!(changes, module)?)?;

@@ -1,6 +1,7 @@
 //! A recording as a Python object.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use pyo3::prelude::*;
 
@@ -18,11 +19,26 @@ use crate::ops::View;
 pub(super) struct PyRecording {
     /// None while the thread records.
     recording: Mutex<Option<Recording>>,
+    /// The thread that records, while one does.
+    open: Mutex<Option<ThreadId>>,
 }
 
 impl PyRecording {
     fn ended(&self) -> MutexGuard<'_, Option<Recording>> {
         self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_open(&self, open: bool) -> Option<ThreadId> {
+        let mut place = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut place, open.then(|| thread::current().id()))
+    }
+
+    /// Ends what this thread records, if it is this.
+    fn forget(&self) {
+        if self.set_open(false) == Some(thread::current().id()) {
+            lines::forget();
+            let _ = record::end(); // it may have ended by an error already
+        }
     }
 
     /// What was recorded, once it has ended.
@@ -49,7 +65,8 @@ impl PyRecording {
     fn new(device: &PyDevice, arguments: Vec<Bound<'_, Handle>>) -> PyResult<Self> {
         engine::of(&device.0)?;
         record::begin(Recording::new(&device.0, &views(&arguments)?))?;
-        Ok(PyRecording { recording: Mutex::new(None) })
+        let open = Mutex::new(Some(thread::current().id()));
+        Ok(PyRecording { recording: Mutex::new(None), open })
     }
 
     /// Goes on recording after the end, on this thread.
@@ -59,7 +76,9 @@ impl PyRecording {
             return Err(misuse("this thread records already").into());
         }
         let recording = self.ended().take().ok_or_else(|| misuse("the recording has not ended"))?;
-        Ok(record::begin(recording.reopened())?)
+        record::begin(recording.reopened())?;
+        self.set_open(true);
+        Ok(())
     }
 
     /// Ends the recording on this thread: operations run again. `results` are what the recorded
@@ -69,6 +88,7 @@ impl PyRecording {
         lines::forget();
         let engine = engine::cpu();
         let ended = py.detach(|| engine.end_recording(&mut engine.turn(), &results))?;
+        self.set_open(false);
         *self.ended() = Some(ended);
         Ok(())
     }
@@ -76,10 +96,7 @@ impl PyRecording {
     /// Ends the recording on this thread, and forgets what was recorded. Tensors that were made in
     /// it can never be read.
     fn abort(&self) {
-        lines::forget();
-        if self.ended().is_none() {
-            let _ = record::end(); // it may have ended by an error already
-        }
+        self.forget();
     }
 
     /// Decides what lies in the arena: everything that was made, but for what was answered and
@@ -105,5 +122,12 @@ impl PyRecording {
             self.with("graph", |recording| Executable::new(engine::cpu(), recording))
         })??;
         Ok(PyGraph::new(made))
+    }
+}
+
+/// A recording that nobody can end any more, as after an interrupt, must not go on.
+impl Drop for PyRecording {
+    fn drop(&mut self) {
+        self.forget();
     }
 }
