@@ -110,6 +110,10 @@ class Graphed(Layer):
         """Whether steps are recorded and replayed."""
         return self._graphs is not None
 
+    @graph_mode.setter
+    def graph_mode(self, mode: bool) -> None:
+        self.graph(mode)
+
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """Records a call with these arguments and plans its memory without running it; leaves the
         module as it is. Arguments may be Placeholders.
@@ -117,15 +121,15 @@ class Graphed(Layer):
         Raises:
             GraphError: the step reads a value.
         """
-        method, name = self._step()
-        return record.plan(
-            f"{type(self).__name__}.{name}", method, self, self.training, args, kwargs
-        )
+        name = self._step()
+        method = getattr(type(self), name)
+        full = f"{type(self).__name__}.{name}"
+        return record.plan(full, method, self, self.training, args, kwargs)
 
-    def _step(self) -> tuple[Callable[..., Any], str]:
-        """The method that a call of the module calls, and its name."""
-        train = getattr(type(self), "train_one_batch", None) if self.training else None
-        return (type(self).forward, "forward") if train is None else (train, "train_one_batch")
+    def _step(self) -> str:
+        """The name of the method that a call of the module calls."""
+        trains = self.training and hasattr(type(self), "train_one_batch")
+        return "train_one_batch" if trains else "forward"
 
     @property
     def graphs(self) -> list[Any]:

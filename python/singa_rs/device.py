@@ -139,6 +139,12 @@ def _itself(device: Device) -> Device:
     return device
 
 
+def _by_name(device: Device) -> tuple[object, tuple[()]]:
+    """How copies and pickles find the device again."""
+    return _core.cpu, ()
+
+
+Device.__reduce__ = _by_name
 # SINGA's spellings.
 Device.__call__ = _itself
 Device.SetRandSeed = _set_seed

@@ -57,8 +57,9 @@ class Module(Graphed):
         """`train_one_batch` in training where the class defines it, else `forward`."""
         mode = self._mode("__call__")
         if self._graphs is not None and not now.running:
-            call = getattr(self._step()[0], "call", None)
-            if call is not None:
+            method = getattr(self, self._step())
+            call = getattr(getattr(method, "__func__", None), "call", None)
+            if call is not None:  # not one that was put into this object
                 return call(self, mode, args, kwargs)
         if now.running and autograd.training and not mode:
             self._warn_of_cut(args)

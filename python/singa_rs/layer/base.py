@@ -162,10 +162,13 @@ class Layer(metaclass=_LayerType):
                 self.__dict__.clear()
                 self.__dict__.update(made)
                 return
+            initialized = self._initialized
             self.__dict__.clear()
             self.__dict__.update(attributes)
             if not keep_state:
                 node.__dict__.update(remembered)
+            elif not self._makes_tensors():
+                self.__dict__["_initialized"] = initialized
 
         return restore
 

@@ -32,6 +32,11 @@ class Moments:
         self._slots: dict[int, _Slot] = {}
         self._waiting: dict[str, dict[str, np.ndarray]] = {kind: {} for kind in kinds}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy's parameters are other objects."""
+        self.__dict__.update(state)
+        self._slots = {id(slot.param): slot for slot in self._slots.values()}
+
     def of(self, param: Tensor, name: str, kind: str) -> Tensor:
         """The moment of a parameter: zeros where there was none."""
         slot = self._slots.get(id(param)) or self._find(param, name)

@@ -56,6 +56,10 @@ class Call:
         flags = (self.training, self.paused, tuple(self.requires_grad))
         self.key: Hashable = (self.function, self._tree, self.signature, flags)
 
+    def let_go(self) -> None:
+        """Forgets the arguments."""
+        self.args, self.kwargs, self.tensors = (), {}, []
+
     def shown(self) -> list[str]:
         """The key in words."""
         tensors = [

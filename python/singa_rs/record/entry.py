@@ -27,6 +27,7 @@ class Entry:
         left_out = effects.counters.keys() | effects.kept.keys()
         items = attempt.before.items.items()
         captured = frozenset(self.graph.captured())
+        self.departures = self.graph.departures
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = _held(call.tensors, attempt.after)
         self.shown = call.shown()
@@ -53,8 +54,10 @@ class Entry:
         return tensors if fits else None
 
     def mismatch(self, now: Snapshot, root: Any) -> str | None:
-        """The attribute in which a model differs from the recorded one, in words."""
+        """What of a model differs from the recorded one, in words."""
         items, effects = now.items, self.effects
+        if self.graph.departures != self.departures:
+            return "a tensor that the step may use was pointed to other memory"
         for path, want in self.wanted.items():
             item = items.get(path)
             if item is None or not matches(want, item.value):

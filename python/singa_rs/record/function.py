@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from .. import _core
+from .._core import GraphError, running
 from .._core import changes as count_changes
 from ..autograd.mode import mode
 from .attempt import Attempt, Call
@@ -22,6 +23,8 @@ MOST_UNEQUAL = 4
 MOST_FRUITLESS = 32
 #: How many graphs a function keeps, and of what size their results may be together.
 MOST_GRAPHS, MOST_BYTES = 16, 1 << 30
+
+_NESTED = "called by user code that a graph runs; call a model with use_graph=False there"
 
 
 class GraphFunction:
@@ -95,6 +98,8 @@ class GraphFunction:
         if self.eager is not None:
             return call.run()
         call.identify(self.name)
+        if running():  # to wait for the lock might be to wait for ourselves
+            raise GraphError(f"{self.name}: {_NESTED}")
         with self._lock:
             count, snapshot = count_changes(), Snapshot(call.root)
             entry, reason = self._find(call, snapshot)
@@ -149,10 +154,11 @@ class GraphFunction:
             undo(keep_state=True)
             name_written(error, attempt.graph, call.root)
             raise
+        result = attempt.taken.results.build(call.tensors, made)
         if due is not None:
             self._entries[call.key].remove(due)
         self._settle(attempt, verdict, changed or reason)
-        return attempt.taken.results.build(call.tensors, made)
+        return result
 
     def _settle(self, attempt: Attempt, verdict: Effects | str | None, reason: str) -> None:
         """What becomes of a recording that has run."""
@@ -173,6 +179,7 @@ class GraphFunction:
             self._stay_eager(f"{MOST_UNEQUAL} recordings in a row differed; the last by {verdict}")
         elif self._fruitless >= MOST_FRUITLESS:
             self._stay_eager(f"{MOST_FRUITLESS} recordings in a row were used once: {reason}")
+        attempt.call.let_go()
         self._limit()
 
     def _keep(self, attempt: Attempt, effects: Effects) -> None:

@@ -20,11 +20,11 @@ _NOT_COUNTED = ("pool", "kernels")
 class Plan:
     """The memory of one step, stated without running it."""
 
-    def __init__(self, name: str, graph: _core.Graph) -> None:
+    def __init__(self, name: str, graph: _core.Graph, returned: int) -> None:
         self.name = name
         accounts = graph.memory()
         # The caller still holds the last results while the next ones are made.
-        accounts["results"] *= 2
+        accounts["results"] += returned
         #: Bytes by account of the device's ledger.
         self.accounts = {k: v for k, v in accounts.items() if k not in _NOT_COUNTED}
         #: How many operations, and how many blocks of memory they name.
@@ -74,7 +74,7 @@ def plan(name: str, function: Callable[..., Any], root: Any, training: bool, *gi
         undo()
         raise
     undo(keep_state=True)
-    return Plan(name, graph)
+    return Plan(name, graph, taken.results.nbytes)
 
 
 def infer(function: Callable[..., Any], root: Any, training: bool, *given: Any) -> None:

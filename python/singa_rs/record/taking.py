@@ -15,7 +15,12 @@ from .trees import Results
 
 def is_recording() -> bool:
     """Whether the calling thread records."""
-    return mode.nodes is not None
+    if mode.nodes is None:
+        return False
+    if _core.recording():
+        return True
+    set_nodes(None)  # an interrupt struck before the end of a recording was noted
+    return False
 
 
 class Taken(NamedTuple):

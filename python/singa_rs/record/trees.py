@@ -59,6 +59,8 @@ class Results:
         self.spec = self._flatten(value)
         #: For each of them: requires_grad, the given name, the class.
         self.flags = [(t.requires_grad, t._name, type(t)) for t in self.tensors]
+        #: Bytes of what is answered anew each time.
+        self.nbytes = sum({t.block_id: t.nbytes for t in self.tensors}.values())
         self._is_plain = all(flags == (True, None, Tensor) for flags in self.flags)
 
     def _flatten(self, value: Any) -> Any:

@@ -1,0 +1,210 @@
+"""State in attributes of a recorded model: it goes on, or its change is noticed."""
+
+import numpy as np
+import pytest
+from recorded import CPU, RNG, B, Counting, Net, batch, pair, replays, same, same_states, step
+from singa_rs import autograd, layer
+from singa_rs.tensor import Tensor, from_numpy
+
+
+def test_hidden_state_in_an_attribute():
+    class Recurrent(Net):
+        def __init__(self):
+            super().__init__()
+            self.h = None
+
+        def train_one_batch(self, x, y):
+            if self.h is None:
+                self.h = Tensor((4, 6)).set_value(0.5)
+            self.h = autograd.tanh(self.h + x).detach()
+            return super().train_one_batch(self.h, y)
+
+    recorded, eager = pair(Recurrent)
+    with pytest.warns(RuntimeWarning, match="train_one_batch.*without a graph"):
+        for _ in range(8):
+            step(recorded, eager, *batch())
+            same(recorded.h, eager.h)
+    assert "runs eagerly" in recorded.explain() and not recorded.graphs
+
+
+def test_hidden_state_written_in_place():
+    class Recurrent(Net):
+        def __init__(self):
+            super().__init__()
+            self.h = Tensor((4, 6))
+
+        def train_one_batch(self, x, y):
+            self.h.copy_data(autograd.tanh(self.h + x))
+            return super().train_one_batch(self.h, y)
+
+    recorded, eager = pair(Recurrent)
+    for i in range(8):
+        step(recorded, eager, *batch())
+        same(recorded.h, eager.h)
+        if i == 4:
+            recorded.h.set_value(0), eager.h.set_value(0)
+    assert replays(recorded) == 6
+
+
+def counts(model):
+    return model.n, model.stats
+
+
+def test_counters_go_on():
+    recorded, eager = pair(Counting)
+    for i in range(8):
+        step(recorded, eager, *batch())
+        assert counts(recorded) == counts(eager) == (i + 1, counts(eager)[1])
+    assert replays(recorded) == 6
+    recorded.n = eager.n = 100
+    for _ in range(3):
+        step(recorded, eager, *batch())
+    assert counts(recorded) == counts(eager) and recorded.n == 103
+
+
+def test_flag_between_steps():
+    recorded, eager = pair(Counting)
+    for i in range(16):
+        recorded.flag = eager.flag = i // 4 % 2 == 1
+        step(recorded, eager, *batch())
+    assert len(recorded.graphs) == 2 and replays(recorded) == 12
+
+
+def test_flag_set_within_the_step():
+    class First(Net):
+        first = True
+
+        def train_one_batch(self, x, y):
+            if self.first:
+                self.first = False
+                x = x * 0
+            return super().train_one_batch(x, y)
+
+    recorded, eager = pair(First)
+    for _ in range(6):
+        step(recorded, eager, *batch())
+    assert replays(recorded) == 3
+
+
+def test_condition_on_a_counter():
+    recorded, eager = pair(Counting, 2)
+    with pytest.warns(RuntimeWarning, match=r"mul_scalar at .*recorded\.py:\d+"):
+        for _ in range(8):
+            step(recorded, eager, *batch())
+
+
+def test_condition_that_shows_late_is_noticed_by_check_every():
+    recorded, eager = pair(Counting, 4, check_every=3)
+    for i in range(8):
+        results = recorded(*B), eager(*B)
+        if i < 3:
+            same(*results)
+    assert "not the same as the one before" in recorded.explain()
+    assert recorded.n == eager.n == 8
+
+
+def test_attribute_that_changes_every_step():
+    recorded, eager = pair(Counting)
+    with pytest.warns(RuntimeWarning, match="attribute flag2"):
+        for i in range(40):
+            recorded.flag2 = eager.flag2 = i
+            step(recorded, eager, *batch())
+
+
+def test_float_that_the_step_changes():
+    class Decaying(Net):
+        rate = 1.0
+
+        def train_one_batch(self, x, y):
+            self.rate *= 0.5
+            return super().train_one_batch(x * self.rate, y)
+
+    recorded, eager = pair(Decaying)
+    with pytest.warns(RuntimeWarning, match="Decaying.train_one_batch"):
+        for _ in range(7):
+            step(recorded, eager, *batch())
+    assert recorded.rate == eager.rate
+
+
+def test_list_that_the_step_fills():
+    class Logging(Net):
+        def __init__(self):
+            super().__init__()
+            self.log = []
+
+        def train_one_batch(self, x, y):
+            out, loss = super().train_one_batch(x, y)
+            self.log.append(loss)
+            return out
+
+    recorded, eager = pair(Logging)
+    with pytest.warns(RuntimeWarning, match="attribute log"):
+        for _ in range(7):
+            step(recorded, eager, *batch())
+    same(recorded.log, eager.log)
+
+
+def test_masks_drawn_in_numpy():
+    class Masking(Net):
+        def train_one_batch(self, x, y):
+            mask = from_numpy((self.rng.random((4, 6)) < 0.5).astype(np.float32))
+            return super().train_one_batch(x * mask, y)
+
+    recorded, eager = pair(Masking)
+    recorded.rng, eager.rng = np.random.default_rng(0), np.random.default_rng(0)
+    with pytest.warns(RuntimeWarning, match=r"other values from NumPy"):
+        for _ in range(7):
+            step(recorded, eager, *batch())
+
+
+def test_constant_mask_is_baked_in():
+    class Masking(Net):
+        def train_one_batch(self, x, y):
+            mask = from_numpy(np.eye(4, 6, dtype=np.float32))
+            return super().train_one_batch(x * mask, y)
+
+    recorded, eager = pair(Masking)
+    for _ in range(5):
+        step(recorded, eager, *batch())
+    assert replays(recorded) == 3
+
+
+def test_array_in_an_attribute():
+    class Masking(Net):
+        def train_one_batch(self, x, y):
+            return super().train_one_batch(x * from_numpy(self.mask), y)
+
+    recorded, eager = pair(Masking)
+    for i in range(9):
+        if i % 3 == 0:
+            recorded.mask = eager.mask = RNG.random((4, 6)).astype(np.float32)
+        step(recorded, eager, *batch())
+    assert replays(recorded) == 3
+
+
+def test_function_in_an_attribute():
+    class Activated(Net):
+        act = staticmethod(autograd.relu)
+
+        def train_one_batch(self, x, y):
+            return super().train_one_batch(self.act(x), y)
+
+    recorded, eager = pair(Activated)
+    for i in range(9):
+        if i % 3 == 0:
+            recorded.act = eager.act = (autograd.tanh, autograd.sigmoid)[i % 2]
+        step(recorded, eager, *batch())
+
+
+def test_layer_replaced_between_steps():
+    recorded, eager = pair(Net)
+    for i in range(8):
+        if i == 4:
+            for model in (recorded, eager):
+                CPU.set_seed(9)
+                model.fc2 = layer.Linear(3)
+        CPU.set_seed(10)
+        results = recorded(*B)
+        CPU.set_seed(10)
+        same(results, eager(*B))
+    same_states(recorded, eager)
