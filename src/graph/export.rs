@@ -1,0 +1,179 @@
+//! A graph as text: a few lines for people, JSON for programs.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Graph, Place, Role};
+use crate::ops::Kind;
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Role; 4] = [Role::Argument, Role::Captured, Role::Slot, Role::Temporary];
+
+    /// Its name, as `summary` and `to_json` print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Argument => "argument",
+            Role::Captured => "captured",
+            Role::Slot => "slot",
+            Role::Temporary => "temporary",
+        }
+    }
+}
+
+impl Graph {
+    /// What there is and what memory it takes, in a few lines.
+    pub fn summary(&self) -> String {
+        let (nodes, edges) = (self.nodes().len(), self.edges().items().len());
+        let (bound, arena) = (self.lower_bound_bytes(), self.arena_bytes());
+        let over = 100.0 * (arena - bound) as f64 / bound.max(1) as f64;
+        format!(
+            "{nodes} nodes, {} blocks, {edges} edges\noperations: {}\nblocks: {}\n\
+             arena: {}, {over:.2}% over the lower bound of {}",
+            self.roles().len(),
+            self.operations(),
+            self.blocks(),
+            size(arena),
+            size(bound),
+        )
+    }
+
+    /// The operations with their counts, the most frequent first.
+    fn operations(&self) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        self.nodes().iter().for_each(|node| *counts.entry(node.op.name()).or_default() += 1);
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        list(counts.into_iter().map(|(name, count)| format!("{count} {name}")))
+    }
+
+    /// How many blocks there are of each role, and what they hold.
+    fn blocks(&self) -> String {
+        let of = |role: Role| (0u32..).zip(self.roles()).filter(move |(_, r)| **r == role);
+        let one = |role: Role| {
+            let bytes = of(role).map(|(block, _)| self.block_bytes(block)).sum();
+            format!("{} {} ({})", of(role).count(), role.name(), size(bytes))
+        };
+        list(Role::ALL.into_iter().filter(|&role| of(role).count() > 0).map(one))
+    }
+
+    /// Everything: `nodes` (name, attributes, inputs, outputs, scratch, the recorder's number for
+    /// the line that it comes from), `blocks` (bytes, role, lifetime, offset in the arena),
+    /// `edges` (the nodes that must run before each node) and `totals`.
+    pub fn to_json(&self) -> Value {
+        let blocks = 0..self.roles().len() as u32;
+        json!({
+            "nodes": (0..self.nodes().len()).map(|n| self.node_json(n)).collect::<Vec<_>>(),
+            "blocks": blocks.map(|block| self.block_json(block)).collect::<Vec<_>>(),
+            "edges": self.edges().iter().collect::<Vec<_>>(),
+            "totals": {
+                "nodes": self.nodes().len(),
+                "blocks": self.roles().len(),
+                "edges": self.edges().items().len(),
+                "arena_bytes": self.arena_bytes(),
+                "lower_bound_bytes": self.lower_bound_bytes(),
+                "peak_bytes": self.peak_bytes(),
+            },
+        })
+    }
+
+    fn node_json(&self, n: usize) -> Value {
+        let node = &self.nodes()[n];
+        let places = |places: &[Place]| places.iter().map(place_json).collect::<Vec<_>>();
+        let scratch = self
+            .scratch_offset(n)
+            .map(|offset| json!({"bytes": node.op.kernel.scratch(), "offset": offset}));
+        json!({
+            "name": node.op.name(),
+            "attributes": attributes(&node.op.kind),
+            "inputs": places(self.inputs(node)),
+            "outputs": places(self.outputs(node)),
+            "scratch": scratch,
+            "origin": node.origin,
+        })
+    }
+
+    fn block_json(&self, block: u32) -> Value {
+        let life = self.lifetime(block);
+        json!({
+            "bytes": self.block_bytes(block),
+            "role": self.roles()[block as usize].name(),
+            "first": life.map(|life| life.first),
+            "last": life.map(|life| life.last),
+            "offset": self.offset(block),
+            "is_written": self.is_written(block),
+        })
+    }
+}
+
+/// An operation's attributes without its name.
+fn attributes(kind: &Kind) -> Value {
+    let mut fields = serde_json::to_value(kind).expect("attributes are plain data");
+    if let Some(fields) = fields.as_object_mut() {
+        fields.remove("op");
+    }
+    fields
+}
+
+fn place_json(place: &Place) -> Value {
+    json!({
+        "block": place.block,
+        "offset": place.offset,
+        "dtype": place.meta.dtype.to_string(),
+        "shape": &place.meta.shape[..],
+        "strides": &place.meta.strides[..],
+    })
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(", ")
+}
+
+/// A number of bytes for people.
+fn size(bytes: usize) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = "bytes";
+    for next in units {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, next);
+    }
+    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{value:.2} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::graph::Role::*;
+    use crate::graph::testing::Recorder;
+    use serde_json::json;
+
+    #[test]
+    fn a_graph_as_text() {
+        let mut recorder = Recorder::default();
+        let (x, y) = (recorder.tensor(Argument, 16), recorder.tensor(Slot, 16));
+        let half = recorder.tensor(Temporary, 16);
+        recorder.negate(&x, &half);
+        recorder.add(&half, &x, &y);
+        let graph = recorder.graph().unwrap();
+        assert_eq!(
+            graph.summary(),
+            "2 nodes, 3 blocks, 1 edges\n\
+             operations: 1 add, 1 neg\n\
+             blocks: 1 argument (64 bytes), 1 slot (64 bytes), 1 temporary (64 bytes)\n\
+             arena: 64 bytes, 0.00% over the lower bound of 64 bytes"
+        );
+        let json = graph.to_json();
+        assert_eq!(json["nodes"][1]["name"], "add");
+        assert_eq!(json["nodes"][1]["inputs"][0]["shape"], json!([16]));
+        assert_eq!(json["nodes"][1]["attributes"], json!({"f": "add"}));
+        assert_eq!(json["edges"], json!([[], [0]]));
+        let half = json!({"bytes": 64, "role": "temporary", "first": 0, "last": 1, "offset": 0,
+                          "is_written": true});
+        assert_eq!(json["blocks"][2], half);
+        assert_eq!(json["totals"]["arena_bytes"], 64);
+        assert_eq!(super::size(3 << 19), "1.50 MiB");
+    }
+}
