@@ -1,6 +1,14 @@
 //! Offsets in one arena for pieces of memory whose lifetimes are known.
+//!
+//! Finding the lowest arena is NP-hard (dynamic storage allocation); the best of several
+//! heuristics is the lower bound itself for most training steps, where activations are freed in
+//! the reverse order of their making.
 
+mod first_fit;
 mod online;
+mod orders;
+mod search;
+mod skyline;
 
 use super::liveness::{self, Lifetime};
 
@@ -15,50 +23,107 @@ pub struct Plan {
     pub bound: usize,
 }
 
-/// Pieces of memory that take some: who, when, how much.
+/// Heuristics whose time is quadratic are for at most so many pieces.
+const MOST_QUADRATIC: usize = 20_000;
+
+/// A piece of memory that takes some. Time is counted in pieces: it is the number of those that
+/// begin earlier, so that two pieces meet just where their lifetimes do.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
+    /// Its place in the caller's list.
     index: u32,
-    life: Lifetime,
+    first: u32,
+    last: u32,
     size: usize,
+}
+
+impl Piece {
+    fn duration(&self) -> usize {
+        (self.last - self.first) as usize + 1
+    }
+
+    fn meets(&self, other: &Piece) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
 }
 
 /// Plans an arena. Offsets and sizes are multiples of `alignment`.
 pub fn plan(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Plan {
     let bound = liveness::bound(lifetimes, sizes, alignment);
     let pieces = pieces(lifetimes, sizes, alignment);
-    let mut best = Plan { offsets: vec![0; sizes.len()], height: usize::MAX, bound };
-    keep(&mut best, &pieces, online::forward(&pieces));
-    if best.height > bound {
-        keep(&mut best, &pieces, online::backward(&pieces));
+    let mut best = Best { offsets: vec![0; pieces.len()], height: usize::MAX, bound };
+    best.keep(&pieces, online::forward(&pieces));
+    best.attempt(&pieces, || Some(online::backward(&pieces)));
+    if pieces.len() <= MOST_QUADRATIC {
+        improve(&pieces, &mut best);
     }
-    best
+    let mut offsets = vec![0; sizes.len()];
+    for (piece, offset) in pieces.iter().zip(best.offsets) {
+        offsets[piece.index as usize] = offset;
+    }
+    Plan { offsets, height: best.height, bound }
 }
 
-/// In the order in which they are first needed.
-fn pieces(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = (0u32..)
-        .zip(lifetimes.iter().zip(sizes))
-        .filter(|(_, (life, size))| !life.is_never() && **size > 0)
-        .map(|(index, (&life, size))| {
-            let size = size.next_multiple_of(alignment);
-            Piece { index, life, size }
-        })
-        .collect();
-    pieces.sort_by_key(|piece| (piece.life.first, std::cmp::Reverse(piece.size)));
-    pieces
+/// Tries what takes quadratic time, until the bound is met.
+fn improve(pieces: &[Piece], best: &mut Best) {
+    let area = |piece: &Piece| piece.duration() * piece.size;
+    for key in [Piece::duration as fn(&Piece) -> usize, area] {
+        let limit = best.height;
+        best.attempt(pieces, || skyline::place(pieces, key, limit));
+    }
+    if !best.is_done() {
+        search::search(pieces, orders::orders(pieces), best);
+    }
 }
 
-/// Takes over the offsets of `pieces` if their arena is smaller.
-fn keep(best: &mut Plan, pieces: &[Piece], offsets: Vec<usize>) {
-    let ends = pieces.iter().zip(&offsets).map(|(piece, offset)| offset + piece.size);
-    let height = ends.max().unwrap_or(0);
-    if height < best.height {
-        best.height = height;
-        for (piece, offset) in pieces.iter().zip(offsets) {
-            best.offsets[piece.index as usize] = offset;
+/// The lowest arena so far.
+struct Best {
+    offsets: Vec<usize>,
+    height: usize,
+    bound: usize,
+}
+
+impl Best {
+    fn is_done(&self) -> bool {
+        self.height == self.bound
+    }
+
+    /// Takes over what is lower.
+    fn keep(&mut self, pieces: &[Piece], offsets: Vec<usize>) {
+        let ends = pieces.iter().zip(&offsets).map(|(piece, offset)| offset + piece.size);
+        let height = ends.max().unwrap_or(0);
+        if height < self.height {
+            (self.height, self.offsets) = (height, offsets);
         }
     }
+
+    /// Tries a heuristic unless the bound is met.
+    fn attempt(&mut self, pieces: &[Piece], place: impl FnOnce() -> Option<Vec<usize>>) {
+        if !self.is_done()
+            && let Some(offsets) = place()
+        {
+            self.keep(pieces, offsets);
+        }
+    }
+}
+
+/// The pieces in the order in which they begin; of those that begin at once the largest first.
+fn pieces(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Vec<Piece> {
+    let all = (0u32..).zip(lifetimes.iter().zip(sizes));
+    let some = all.filter(|(_, (life, size))| !life.is_never() && **size > 0);
+    let mut pieces: Vec<Piece> = some
+        .map(|(index, (life, size))| {
+            let size = size.next_multiple_of(alignment);
+            Piece { index, first: life.first, last: life.last, size }
+        })
+        .collect();
+    pieces.sort_by_key(|piece| (piece.first, std::cmp::Reverse(piece.size)));
+    let firsts: Vec<u32> = pieces.iter().map(|piece| piece.first).collect();
+    let before = |node: u32| firsts.partition_point(|&first| first < node) as u32;
+    for piece in &mut pieces {
+        (piece.first, piece.last) = (before(piece.first), before(piece.last + 1) - 1);
+    }
+    pieces
 }
 
 #[cfg(test)]

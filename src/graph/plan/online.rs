@@ -8,20 +8,20 @@ use super::Piece;
 pub(super) fn forward(pieces: &[Piece]) -> Vec<usize> {
     let starts: Vec<u32> = (0..pieces.len() as u32).collect();
     let mut ends = starts.clone();
-    ends.sort_by_key(|&p| pieces[p as usize].life.last);
-    let begins = |p: u32| pieces[p as usize].life.first;
-    place(pieces, &starts, &ends, |gone, next| pieces[gone as usize].life.last < begins(next))
+    ends.sort_by_key(|&p| pieces[p as usize].last);
+    let begins = |p: u32| pieces[p as usize].first;
+    place(pieces, &starts, &ends, |gone, next| pieces[gone as usize].last < begins(next))
 }
 
 /// The same with time running backwards.
 pub(super) fn backward(pieces: &[Piece]) -> Vec<usize> {
     let mut starts: Vec<u32> = (0..pieces.len() as u32).collect();
     let mut ends = starts.clone();
-    let key = |&p: &u32| (pieces[p as usize].life.last, pieces[p as usize].size);
+    let key = |&p: &u32| (pieces[p as usize].last, pieces[p as usize].size);
     starts.sort_by_key(|p| std::cmp::Reverse(key(p)));
     ends.reverse();
-    let begins = |p: u32| pieces[p as usize].life.last;
-    place(pieces, &starts, &ends, |gone, next| pieces[gone as usize].life.first > begins(next))
+    let begins = |p: u32| pieces[p as usize].last;
+    place(pieces, &starts, &ends, |gone, next| pieces[gone as usize].first > begins(next))
 }
 
 /// Places pieces in the order `starts`, after freeing those of `ends` that are over by then.

@@ -36,3 +36,79 @@ fn what_takes_no_memory_costs_nothing() {
     let plan = plan(&[], &[], 64);
     assert_eq!((plan.height, plan.bound), (0, 0));
 }
+
+/// What a convolutional network's step makes: activations that the backward pass reads in reverse,
+/// gradients of them that live from one layer to the one before, gradients of weights that an
+/// optimizer uses at once or after the backward pass, scratch.
+fn training_step(layers: u32, images: usize, keeps_gradients: bool) -> (Vec<Lifetime>, Vec<usize>) {
+    let mut pieces = Vec::new();
+    // The extent halves and the channels double four times on the way.
+    let stage = |layer: u32| layer * 4 / layers;
+    let activation = |layer: u32| images * 4 * (64 * 56 * 56) >> stage(layer);
+    let weight = |layer: u32| 4 * 9 * (64 * 64) << (2 * stage(layer));
+    let steps = |layer: u32| (4 * layer, 4 * layers + 8 * (layers - 1 - layer));
+    let end = 12 * layers;
+    for layer in 0..layers {
+        let (forward, backward) = steps(layer);
+        // Convolution, normalisation with its statistics, activation.
+        pieces.push((forward, backward + 5, activation(layer)));
+        pieces.push((forward, forward, weight(layer)));
+        pieces.push((forward + 1, backward + 3, 256 << stage(layer)));
+        pieces.push((forward + 2, backward + 8, activation(layer)));
+        // Their gradients, in reverse.
+        pieces.push((backward + 1, backward + 3, activation(layer)));
+        pieces.push((backward + 3, backward + 6, activation(layer)));
+        pieces.push((
+            backward + 5,
+            if keeps_gradients { end } else { backward + 6 },
+            weight(layer),
+        ));
+        pieces.push((backward + 6, backward + 9, activation(layer.saturating_sub(1))));
+    }
+    pieces.into_iter().map(|(first, last, size)| (life(first, last), size)).unzip()
+}
+
+#[test]
+fn training_steps_need_hardly_more_than_the_bound() {
+    for (layers, images) in [(13, 1), (13, 32), (50, 2), (50, 64), (120, 8)] {
+        for keeps_gradients in [false, true] {
+            let (lifetimes, sizes) = training_step(layers, images, keeps_gradients);
+            let plan = plan(&lifetimes, &sizes, 64);
+            check(&lifetimes, &sizes, &plan);
+            let over = plan.height as f64 / plan.bound as f64;
+            assert!(over <= 1.005, "{layers} layers, {images} images: {over}");
+        }
+    }
+}
+
+#[test]
+fn as_many_pieces_as_there_may_be() {
+    let (lifetimes, sizes) = training_step(5000, 1, false);
+    assert!(sizes.len() > MOST_QUADRATIC);
+    let plan = plan(&lifetimes, &sizes, 64);
+    let over = plan.height as f64 / plan.bound as f64;
+    assert!(over <= 1.05, "{over}");
+}
+
+proptest! {
+    #[test]
+    fn each_heuristic_keeps_pieces_apart(
+        given in prop::collection::vec((0u32..40, 0u32..20, 1usize..3000), 1..60),
+    ) {
+        let lifetimes: Vec<Lifetime> = given.iter().map(|g| life(g.0, g.0 + g.1)).collect();
+        let sizes: Vec<usize> = given.iter().map(|g| g.2).collect();
+        let pieces = pieces(&lifetimes, &sizes, 64);
+        let sky = skyline::place(&pieces, |piece| piece.duration(), usize::MAX).unwrap();
+        let mut fit = first_fit::FirstFit::new(&pieces);
+        let first = fit.place(&orders::orders(&pieces)[0], usize::MAX).unwrap().to_vec();
+        for found in [online::forward(&pieces), online::backward(&pieces), sky, first] {
+            let mut best = Best { offsets: Vec::new(), height: usize::MAX, bound: 0 };
+            best.keep(&pieces, found.clone());
+            let mut offsets = vec![0; sizes.len()];
+            for (piece, offset) in pieces.iter().zip(found) {
+                offsets[piece.index as usize] = offset;
+            }
+            check(&lifetimes, &sizes, &Plan { offsets, height: best.height, bound: 0 });
+        }
+    }
+}
