@@ -44,8 +44,8 @@ fn training_step(layers: u32, images: usize, keeps_gradients: bool) -> (Vec<Life
     let mut pieces = Vec::new();
     // The extent halves and the channels double four times on the way.
     let stage = |layer: u32| layer * 4 / layers;
-    let activation = |layer: u32| images * 4 * (64 * 56 * 56) >> stage(layer);
-    let weight = |layer: u32| 4 * 9 * (64 * 64) << (2 * stage(layer));
+    let activation = |layer: u32| (images * 4 * (64 * 56 * 56)) >> stage(layer);
+    let weight = |layer: u32| (4 * 9 * (64 * 64)) << (2 * stage(layer));
     let steps = |layer: u32| (4 * layer, 4 * layers + 8 * (layers - 1 - layer));
     let end = 12 * layers;
     for layer in 0..layers {
