@@ -4,11 +4,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use super::Graph;
 use super::csr::Csr;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::ops::{Io, Kernel, Prepared};
 
 /// A run that ended early.
@@ -23,25 +23,34 @@ pub struct Stopped {
 /// A graph with the addresses of all its places.
 pub struct Bound {
     steps: Vec<Step>,
-    /// For each step its inputs, its outputs, its scratch (null where it needs none).
+    /// For each step its inputs, its outputs, its scratch if it needs some.
     addresses: Vec<*mut u8>,
+    /// What steps do, each once: far fewer than steps, so that replay finds them in the cache.
+    calls: Vec<Call>,
     /// Where each block outside of the arena is, by number; null until it is bound.
     starts: Vec<*mut u8>,
     /// The addresses that each of them is the base of: (index, bytes from the block's start).
     patches: Csr<(u32, usize)>,
-    /// Keeps the kernels alive.
+    /// The operations of `calls`, whose kernels they keep alive.
     ops: Vec<Arc<Prepared>>,
 }
 
 /// A block outside of the arena, and the address that it is the base of.
 type Outside = (usize, (u32, usize));
 
-/// A kernel and where its addresses begin.
+/// A node: what to call, and where its addresses begin.
+#[derive(Clone, Copy)]
 struct Step {
-    kernel: *const dyn Kernel,
+    call: u32,
     first: u32,
+}
+
+/// A kernel, and which addresses it takes.
+struct Call {
+    kernel: *const dyn Kernel,
     inputs: u16,
     outputs: u16,
+    has_scratch: bool,
 }
 
 // SAFETY: kernels may be shared between threads, and addresses are only used by `run`.
@@ -54,29 +63,40 @@ impl Bound {
     pub fn new(graph: &Graph, arena: *mut u8) -> Bound {
         let mut bound = Bound {
             steps: Vec::with_capacity(graph.nodes.len()),
-            addresses: Vec::with_capacity(graph.places.len() + graph.nodes.len()),
+            addresses: Vec::with_capacity(graph.places.len() + graph.layout.scratch.len()),
+            calls: Vec::new(),
             starts: vec![std::ptr::null_mut(); graph.roles.len()],
             patches: Csr::with_capacity(0, 0),
-            ops: distinct(graph),
+            ops: Vec::new(),
         };
-        let mut outside = Vec::new();
-        for n in 0..graph.nodes.len() {
+        let (mut known, mut outside) = (FxHashMap::default(), Vec::new());
+        for (n, node) in graph.nodes.iter().enumerate() {
+            let call = *known.entry(Arc::as_ptr(&node.op)).or_insert_with(|| bound.call(&node.op));
+            bound.steps.push(Step { call, first: bound.addresses.len() as u32 });
             bound.add(graph, n, arena, &mut outside);
         }
         bound.patches = Csr::sorted(graph.roles.len(), || outside.iter().copied());
         bound
     }
 
-    /// Appends a node; what lies outside of the arena is noted as (block, patch).
+    /// Notes an operation that is not known yet.
+    fn call(&mut self, op: &Arc<Prepared>) -> u32 {
+        self.calls.push(Call {
+            kernel: Arc::as_ptr(&op.kernel),
+            inputs: op.inputs.len() as u16,
+            outputs: op.outputs.len() as u16,
+            has_scratch: op.kernel.scratch() > 0,
+        });
+        self.ops.push(op.clone());
+        self.ops.len() as u32 - 1
+    }
+
+    /// Appends a node's addresses; what lies outside of the arena is noted as (block, patch).
     fn add(&mut self, graph: &Graph, n: usize, arena: *mut u8, outside: &mut Vec<Outside>) {
         let node = &graph.nodes[n];
         let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
-        self.steps.push(Step {
-            kernel: Arc::as_ptr(&node.op.kernel),
-            first: self.addresses.len() as u32,
-            inputs: inputs.len() as u16,
-            outputs: outputs.len() as u16,
-        });
+        let counts = (node.op.inputs.len(), node.op.outputs.len());
+        assert_eq!((inputs.len(), outputs.len()), counts, "places of {}", node.op.name());
         for place in inputs.iter().chain(outputs) {
             let from = place.offset * place.meta.dtype.size();
             self.addresses.push(match graph.offset(place.block) {
@@ -87,8 +107,7 @@ impl Bound {
                 }
             });
         }
-        let scratch = graph.scratch_offset(n).map(|offset| arena.wrapping_add(offset));
-        self.addresses.push(scratch.unwrap_or_default());
+        self.addresses.extend(graph.scratch_offset(n).map(|offset| arena.wrapping_add(offset)));
     }
 
     /// Says where a block outside of the arena is.
@@ -129,16 +148,16 @@ impl Bound {
     pub unsafe fn run_from(&self, first: usize, end: usize) -> std::result::Result<(), Stopped> {
         let mut node = first;
         let run = || {
-            while node < end {
+            for step in &self.steps[first..end] {
                 // SAFETY: by the caller's promise.
-                unsafe { self.step(&self.steps[node]) }?;
+                unsafe { (*self.calls[step.call as usize].kernel).run(&self.io(step)) }?;
                 node += 1;
             }
             Ok(())
         };
-        let done: Result<()> = catch_unwind(AssertUnwindSafe(run))
+        let done = catch_unwind(AssertUnwindSafe(run))
             .unwrap_or_else(|panic| Err(Error::panic("", &*panic)));
-        done.map_err(|error| Stopped { node, error: error.in_op(self.name(node)) })
+        done.map_err(|error| self.stopped(node, error))
     }
 
     /// Has a node's kernel check the values of its inputs, which were there before the run.
@@ -151,50 +170,37 @@ impl Bound {
     pub unsafe fn check(&self, node: usize) -> std::result::Result<(), Stopped> {
         let step = &self.steps[node];
         // SAFETY: by the caller's promise.
-        let done = unsafe { (*step.kernel).check(&self.io(step)) };
-        done.map_err(|error| Stopped { node, error: error.in_op(self.name(node)) })
+        let done = unsafe { (*self.calls[step.call as usize].kernel).check(&self.io(step)) };
+        done.map_err(|error| self.stopped(node, error))
     }
 
-    /// Runs one kernel.
-    ///
-    /// # Safety
-    /// As [`Bound::run_from`].
-    #[inline(always)]
-    unsafe fn step(&self, step: &Step) -> Result<()> {
-        // SAFETY: by the caller's promise.
-        unsafe { (*step.kernel).run(&self.io(step)) }
-    }
-
-    /// The addresses of one kernel.
+    /// The addresses of a step.
     ///
     /// # Safety
     /// As [`Bound::run_from`].
     #[inline(always)]
     unsafe fn io(&self, step: &Step) -> Io<'_> {
-        let (inputs, outputs) = (step.inputs as usize, step.outputs as usize);
-        // SAFETY: `add` pushed that many addresses and one more from `first` on; `ops` keeps the
-        // kernel. By the caller's promise the addresses are those of memory for its metas.
+        let call = &self.calls[step.call as usize];
+        let (inputs, outputs) = (call.inputs as usize, call.outputs as usize);
+        // SAFETY: `add` pushed that many addresses from `first` on, and one more for scratch;
+        // `ops` keeps the kernel. By the caller's promise they address memory for its metas.
         unsafe {
             let base = self.addresses.as_ptr().add(step.first as usize);
             let from = std::slice::from_raw_parts(base.cast::<*const u8>(), inputs);
             let to = std::slice::from_raw_parts(base.add(inputs), outputs);
-            Io::new(from, to, *base.add(inputs + outputs))
+            // Where there is none, not to look spares the cache a line.
+            let scratch = match call.has_scratch {
+                true => *base.add(inputs + outputs),
+                false => std::ptr::null_mut(),
+            };
+            Io::new(from, to, scratch)
         }
     }
 
-    /// The name of a node's operation.
-    fn name(&self, node: usize) -> &'static str {
-        let kernel = self.steps[node].kernel.cast::<()>();
-        let is_its = |op: &&Arc<Prepared>| Arc::as_ptr(&op.kernel).cast::<()>() == kernel;
-        self.ops.iter().find(is_its).map_or("graph", |op| op.name())
+    fn stopped(&self, node: usize, error: Error) -> Stopped {
+        let op = &self.ops[self.steps[node].call as usize];
+        Stopped { node, error: error.in_op(op.name()) }
     }
-}
-
-/// Each operation once.
-fn distinct(graph: &Graph) -> Vec<Arc<Prepared>> {
-    let mut seen = FxHashSet::default();
-    let ops = graph.nodes.iter().map(|node| &node.op);
-    ops.filter(|op| seen.insert(Arc::as_ptr(op).addr())).cloned().collect()
 }
 
 #[cfg(test)]
