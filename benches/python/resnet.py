@@ -15,7 +15,12 @@ class Unit(layer.Layer):
     def __init__(self, channels: int, kernel: int, stride: int = 1, relu: bool = True) -> None:
         super().__init__()
         self.conv = layer.Conv2d(
-            channels, kernel, stride=stride, padding=kernel // 2, bias=False, kernel_init="he_normal"
+            channels,
+            kernel,
+            stride=stride,
+            padding=kernel // 2,
+            bias=False,
+            kernel_init="he_normal",
         )
         self.norm = layer.BatchNorm2d()
         self.relu = layer.ReLU() if relu else None
@@ -49,7 +54,9 @@ class Block(layer.Layer):
 class ResNet(module.Module):
     """The network, trained by gradient descent with momentum unless another optimizer is given."""
 
-    def __init__(self, depth: int = 18, classes: int = 1000, optimizer: opt.Optimizer | None = None):
+    def __init__(
+        self, depth: int = 18, classes: int = 1000, optimizer: opt.Optimizer | None = None
+    ):
         super().__init__()
         counts, is_bottleneck = DEPTHS[depth]
         self.stem = Unit(64, 7, 2)

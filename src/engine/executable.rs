@@ -1,33 +1,26 @@
 //! A graph that can be run: its arguments, parameters and results bound to memory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use rustc_hash::FxHashSet;
-
-use super::recording::{Recording, Source};
+use super::bind::Slot;
+use super::recording::Recording;
 use super::run::{self, replay};
 use super::{Engine, Run};
-use crate::block::{Block, Latest};
+use crate::block::Block;
+use crate::device::Device;
 use crate::device::range::Range;
-use crate::device::{Account, Device};
 use crate::error::{Error, Result};
 use crate::graph::{Bound, Graph, Place, Role, Stopped};
 use crate::ops::View;
 
-/// A block that a run makes outside of the arena.
-pub(super) struct Slot {
-    pub block: u32,
-    pub bytes: usize,
-    pub latest: Arc<Latest>,
-}
-
 /// See the module's documentation.
 pub struct Executable {
-    device: Arc<Device>,
-    graph: Graph,
+    pub(super) device: Arc<Device>,
+    pub(super) graph: Graph,
     lines: Vec<Arc<str>>,
     pub(super) arguments: Vec<Place>,
-    results: Vec<Place>,
+    pub(super) results: Vec<Place>,
     pub(super) captured: Vec<(u32, Arc<Block>)>,
     pub(super) slots: Vec<Slot>,
     /// The operations that run user code, in order.
@@ -36,14 +29,14 @@ pub struct Executable {
     checked: Vec<usize>,
     /// Whether to wait for another thread would take longer than to run it.
     is_short: bool,
-    arena: Arc<Range>,
+    pub(super) arena: Arc<Range>,
     state: Mutex<State>,
 }
 
-struct State {
-    bound: Bound,
+pub(super) struct State {
+    pub bound: Bound,
     /// Whether the arena is backed and captured blocks are bound.
-    is_ready: bool,
+    pub is_ready: bool,
     /// The operation that the last run stopped at.
     stopped: Option<usize>,
 }
@@ -115,6 +108,7 @@ impl Executable {
         arguments: &[View],
     ) -> Result<Vec<View>> {
         let mut state = self.state();
+        state.stopped = None;
         self.bind(&mut state, arguments)?;
         let slots = self.bind_slots(&mut state.bound)?;
         self.check(&state.bound)?;
@@ -129,35 +123,29 @@ impl Executable {
         Ok(self.results.iter().map(|place| self.result(place, arguments)).collect())
     }
 
-    /// Binds what may have changed since the last run.
-    fn bind(&self, state: &mut State, arguments: &[View]) -> Result<()> {
-        if !state.is_ready {
-            for (number, block) in &self.captured {
-                state.bound.bind(*number, block.to_touch()?.as_ptr());
-            }
-            self.arena.enter(&self.device, self.graph.arena_bytes())?;
-            state.is_ready = true;
+    /// Mean seconds of running the kernels alone, over `runs` runs in a row on these arguments.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn time<'a>(
+        &self,
+        engine: &'a Engine,
+        mut run: Run<'a>,
+        arguments: &[View],
+        runs: usize,
+    ) -> Result<f64> {
+        let mut state = self.state();
+        self.bind(&mut state, arguments)?;
+        let slots = self.bind_slots(&mut state.bound)?;
+        self.check(&state.bound)?;
+        self.raise_versions(arguments);
+        let start = Instant::now();
+        for _ in 0..runs {
+            let done = self.replay(engine, &mut run, &state.bound);
+            done.map_err(|stopped| self.describe(stopped))?;
         }
-        for (place, view) in self.arguments.iter().zip(arguments) {
-            let moved = (view.offset as isize - place.offset as isize)
-                .wrapping_mul(place.meta.dtype.size() as isize);
-            let start = view.block.to_touch()?.as_ptr();
-            state.bound.bind(place.block, start.wrapping_offset(moved));
-        }
-        Ok(())
-    }
-
-    /// Memory for what the run makes outside of the arena: that of the last run where nobody can
-    /// see it any more.
-    fn bind_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
-        let mut blocks = Vec::with_capacity(self.slots.len());
-        for slot in &self.slots {
-            let block =
-                slot.latest.reusable().unwrap_or_else(|| Block::new(&self.device, slot.bytes));
-            bound.bind(slot.block, block.to_overwrite()?.as_ptr());
-            blocks.push(block);
-        }
-        Ok(blocks)
+        self.slots.iter().zip(slots).for_each(|(slot, block)| slot.latest.set(block));
+        Ok(start.elapsed().as_secs_f64() / runs.max(1) as f64)
     }
 
     /// Refuses arguments whose values an operation would refuse, before anything is written.
@@ -190,29 +178,6 @@ impl Executable {
             first = host + 1;
         }
         replay(bound, first..self.graph.nodes().len())
-    }
-
-    fn result(&self, place: &Place, arguments: &[View]) -> View {
-        let mut offset = place.offset;
-        let block = match self.graph.roles()[place.block as usize] {
-            Role::Argument => {
-                let same = |recorded: &&Place| recorded.block == place.block;
-                let which = self.arguments.iter().position(|p| same(&p)).expect("an argument");
-                offset = offset + arguments[which].offset - self.arguments[which].offset;
-                arguments[which].block.clone()
-            }
-            Role::Captured => self.captured_block(place.block),
-            Role::Slot | Role::Temporary => {
-                let slot = self.slots.iter().find(|slot| slot.block == place.block);
-                slot.and_then(|slot| slot.latest.get()).expect("results lie in slots")
-            }
-        };
-        View { block, meta: place.meta.clone(), offset }
-    }
-
-    fn captured_block(&self, number: u32) -> Arc<Block> {
-        let found = self.captured.iter().find(|(n, _)| *n == number);
-        found.expect("captured blocks are listed").1.clone()
     }
 
     /// The error with the operation's name and line.
@@ -258,61 +223,5 @@ impl Drop for Executable {
         if self.state().is_ready {
             self.arena.leave(&self.device, self.graph.arena_bytes());
         }
-    }
-}
-
-impl Recording {
-    fn captured(&self) -> Vec<(u32, Arc<Block>)> {
-        let blocks = self.queue.blocks().iter().zip(&self.sources).enumerate();
-        let is_captured = |s: &Source| matches!(s, Source::Captured | Source::Constant(_));
-        let captured = blocks.filter(|(_, (_, source))| is_captured(source));
-        captured.map(|(n, (block, _))| (n as u32, block.clone())).collect()
-    }
-
-    /// What was made and lies outside of the arena; tensors that still hold it show it.
-    fn slots(&self) -> Vec<Slot> {
-        let slot = |(n, block): (usize, &Arc<Block>)| {
-            let latest = Arc::<Latest>::default();
-            let is_kept = self.kept.contains(&(n as u32));
-            let latest = if is_kept { block.follow(&latest).clone() } else { latest };
-            Slot { block: n as u32, bytes: block.bytes(), latest }
-        };
-        let blocks = self.queue.blocks().iter().enumerate();
-        blocks.filter(|(n, _)| self.roles[*n] == Role::Slot).map(slot).collect()
-    }
-}
-
-impl Executable {
-    /// The tensors that are still held of an equal recording show this graph's runs from now on.
-    pub fn adopt(&self, recording: &Recording) {
-        for slot in &self.slots {
-            if recording.kept.contains(&slot.block) {
-                recording.queue.blocks()[slot.block as usize].follow(&slot.latest);
-            }
-        }
-    }
-}
-
-impl Executable {
-    /// Bytes by account of what a run needs, whether it is there yet or not.
-    pub fn memory(&self) -> Vec<(Account, usize)> {
-        let mut accounts = Account::ALL.map(|account| (account, 0));
-        let mut add = |account: Account, bytes| accounts[account as usize].1 += bytes;
-        self.captured.iter().for_each(|(_, block)| add(block.account(), block.bytes()));
-        self.slots.iter().for_each(|slot| add(Account::Results, slot.bytes));
-        add(Account::Arena, self.graph.arena_bytes());
-        let given: FxHashSet<u32> = self.arguments.iter().map(|place| place.block).collect();
-        given.iter().for_each(|n| add(Account::Staging, self.graph.block_bytes(*n)));
-        accounts.to_vec()
-    }
-
-    /// How often a tensor object was pointed away from memory that the graph captured.
-    pub fn departures(&self) -> u32 {
-        self.captured.iter().map(|(_, block)| block.departures()).fold(0, u32::wrapping_add)
-    }
-
-    /// What tells captured blocks apart, by [`Arc::as_ptr`].
-    pub fn captured_ids(&self) -> Vec<usize> {
-        self.captured.iter().map(|(_, block)| Arc::as_ptr(block).addr()).collect()
     }
 }

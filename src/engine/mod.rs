@@ -2,6 +2,7 @@
 
 mod append;
 mod arena;
+mod bind;
 mod checks;
 mod eager;
 mod executable;

@@ -122,7 +122,11 @@ pub fn line() -> Option<u32> {
 
 /// The operations that follow come from a line that [`line`] told before.
 pub fn set_line_number(number: u32) {
-    with(|recorder| recorder.lines.current = number);
+    with(|recorder| {
+        if (number as usize) < recorder.recording.lines().len() {
+            recorder.lines.current = number;
+        }
+    });
 }
 
 /// Refuses to read a value while it is only recorded. In a state scope, what is read is made.

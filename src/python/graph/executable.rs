@@ -48,6 +48,21 @@ impl PyGraph {
         PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)
     }
 
+    /// Mean seconds of the kernels alone, over `runs` runs in a row: what a run costs without the
+    /// call from Python. The runs count as steps.
+    fn time(
+        &self,
+        py: Python<'_>,
+        arguments: Vec<Bound<'_, Handle>>,
+        runs: usize,
+    ) -> PyResult<f64> {
+        let arguments = views(&arguments)?;
+        self.graph.check_arguments(&arguments)?;
+        let engine = engine::of(self.graph.device())?;
+        let time = || self.graph.time(engine, engine.run()?, &arguments, runs);
+        py.detach(time).map_err(op::exception)
+    }
+
     /// Whether the arguments share memory with each other as in the recording, and none with
     /// what the graph knows otherwise.
     fn fits(&self, arguments: Vec<Bound<'_, Handle>>) -> PyResult<bool> {

@@ -1,0 +1,28 @@
+"""What the kernel knows of this process's memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def _status(field: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) << 10
+    raise OSError(f"/proc/self/status has no {field}")
+
+
+def resident() -> int:
+    """Bytes of memory that the process has now."""
+    return _status("VmRSS")
+
+
+def peak() -> int:
+    """The most bytes that it had since `start`."""
+    return _status("VmHWM")
+
+
+def start() -> int:
+    """Begins a new measurement of the peak; the bytes that the process has now."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return resident()

@@ -1,0 +1,127 @@
+//! What a graph's blocks outside of the arena are bound to: arguments, parameters, results.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::executable::{Executable, State};
+use super::recording::{Recording, Source};
+use crate::block::{Block, Latest};
+use crate::device::Account;
+use crate::error::Result;
+use crate::graph::{Bound, Place, Role};
+use crate::ops::View;
+
+/// A block that a run makes outside of the arena.
+pub(super) struct Slot {
+    pub block: u32,
+    pub bytes: usize,
+    pub latest: Arc<Latest>,
+}
+
+impl Executable {
+    /// Binds what may have changed since the last run.
+    pub(super) fn bind(&self, state: &mut State, arguments: &[View]) -> Result<()> {
+        if !state.is_ready {
+            for (number, block) in &self.captured {
+                state.bound.bind(*number, block.to_touch()?.as_ptr());
+            }
+            self.arena.enter(&self.device, self.graph.arena_bytes())?;
+            state.is_ready = true;
+        }
+        for (place, view) in self.arguments.iter().zip(arguments) {
+            let moved = (view.offset as isize - place.offset as isize)
+                .wrapping_mul(place.meta.dtype.size() as isize);
+            let start = view.block.to_touch()?.as_ptr();
+            state.bound.bind(place.block, start.wrapping_offset(moved));
+        }
+        Ok(())
+    }
+
+    /// Memory for what the run makes outside of the arena: that of the last run where nobody can
+    /// see it any more.
+    pub(super) fn bind_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
+        let mut blocks = Vec::with_capacity(self.slots.len());
+        for slot in &self.slots {
+            let block =
+                slot.latest.reusable().unwrap_or_else(|| Block::new(&self.device, slot.bytes));
+            bound.bind(slot.block, block.to_overwrite()?.as_ptr());
+            blocks.push(block);
+        }
+        Ok(blocks)
+    }
+
+    pub(super) fn result(&self, place: &Place, arguments: &[View]) -> View {
+        let mut offset = place.offset;
+        let block = match self.graph.roles()[place.block as usize] {
+            Role::Argument => {
+                let same = |recorded: &&Place| recorded.block == place.block;
+                let which = self.arguments.iter().position(|p| same(&p)).expect("an argument");
+                offset = offset + arguments[which].offset - self.arguments[which].offset;
+                arguments[which].block.clone()
+            }
+            Role::Captured => self.captured_block(place.block),
+            Role::Slot | Role::Temporary => {
+                let slot = self.slots.iter().find(|slot| slot.block == place.block);
+                slot.and_then(|slot| slot.latest.get()).expect("results lie in slots")
+            }
+        };
+        View { block, meta: place.meta.clone(), offset }
+    }
+
+    fn captured_block(&self, number: u32) -> Arc<Block> {
+        let found = self.captured.iter().find(|(n, _)| *n == number);
+        found.expect("captured blocks are listed").1.clone()
+    }
+
+    /// The tensors that are still held of an equal recording show this graph's runs from now on.
+    pub fn adopt(&self, recording: &Recording) {
+        for slot in &self.slots {
+            if recording.kept.contains(&slot.block) {
+                recording.queue.blocks()[slot.block as usize].follow(&slot.latest);
+            }
+        }
+    }
+    /// Bytes by account of what a run needs, whether it is there yet or not.
+    pub fn memory(&self) -> Vec<(Account, usize)> {
+        let mut accounts = Account::ALL.map(|account| (account, 0));
+        let mut add = |account: Account, bytes| accounts[account as usize].1 += bytes;
+        self.captured.iter().for_each(|(_, block)| add(block.account(), block.bytes()));
+        self.slots.iter().for_each(|slot| add(Account::Results, slot.bytes));
+        add(Account::Arena, self.graph.arena_bytes());
+        let given: FxHashSet<u32> = self.arguments.iter().map(|place| place.block).collect();
+        given.iter().for_each(|n| add(Account::Staging, self.graph.block_bytes(*n)));
+        accounts.to_vec()
+    }
+
+    /// How often a tensor object was pointed away from memory that the graph captured.
+    pub fn departures(&self) -> u32 {
+        self.captured.iter().map(|(_, block)| block.departures()).fold(0, u32::wrapping_add)
+    }
+
+    /// What tells captured blocks apart, by [`Arc::as_ptr`].
+    pub fn captured_ids(&self) -> Vec<usize> {
+        self.captured.iter().map(|(_, block)| Arc::as_ptr(block).addr()).collect()
+    }
+}
+
+impl Recording {
+    pub(super) fn captured(&self) -> Vec<(u32, Arc<Block>)> {
+        let blocks = self.queue.blocks().iter().zip(&self.sources).enumerate();
+        let is_captured = |s: &Source| matches!(s, Source::Captured | Source::Constant(_));
+        let captured = blocks.filter(|(_, (_, source))| is_captured(source));
+        captured.map(|(n, (block, _))| (n as u32, block.clone())).collect()
+    }
+
+    /// What was made and lies outside of the arena; tensors that still hold it show it.
+    pub(super) fn slots(&self) -> Vec<Slot> {
+        let slot = |(n, block): (usize, &Arc<Block>)| {
+            let latest = Arc::<Latest>::default();
+            let is_kept = self.kept.contains(&(n as u32));
+            let latest = if is_kept { block.follow(&latest).clone() } else { latest };
+            Slot { block: n as u32, bytes: block.bytes(), latest }
+        };
+        let blocks = self.queue.blocks().iter().enumerate();
+        blocks.filter(|(n, _)| self.roles[*n] == Role::Slot).map(slot).collect()
+    }
+}
