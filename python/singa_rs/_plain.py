@@ -11,7 +11,7 @@ import numpy as np
 from ._core import DType
 
 #: Types whose values compare as Python compares them.
-_EXACT = frozenset({int, bool, str, bytes, type(None), DType, range})
+EXACT = frozenset({int, bool, str, bytes, type(None), DType, range})
 
 
 class Same:
@@ -48,7 +48,7 @@ class Same:
 def plain(value: Any) -> Hashable:
     """The key of a value: by identity for objects that are no numbers or text."""
     kind = type(value)
-    if kind in _EXACT:
+    if kind in EXACT:
         return kind, value
     if kind in (float, complex):
         return kind, repr(value)  # NaN equals NaN, 0.0 is not -0.0

@@ -67,16 +67,18 @@ impl Latest {
         self.place().as_ref().filter(|block| block.is_unshared()).cloned()
     }
 
-    /// Points to the block of another run.
-    pub fn set(&self, block: Arc<Block>) {
+    /// Points to the block of another run; whether tensors that show it changed thereby.
+    pub fn set(&self, block: Arc<Block>) -> bool {
         let mut place = self.place();
         let moves = place.as_ref().is_some_and(|before| !Arc::ptr_eq(before, &block));
         let before = place.replace(block);
         drop(place);
         drop(before);
-        if moves && self.is_followed.load(Relaxed) {
+        let is_seen = moves && self.is_followed.load(Relaxed);
+        if is_seen {
             note_change();
         }
+        is_seen
     }
 
     fn place(&self) -> MutexGuard<'_, Option<Arc<Block>>> {

@@ -1,5 +1,6 @@
 //! A graph that can be run: its arguments, parameters and results bound to memory.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -30,6 +31,7 @@ pub struct Executable {
     /// Whether to wait for another thread would take longer than to run it.
     is_short: bool,
     pub(super) arena: Arc<Range>,
+    moves: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -70,6 +72,7 @@ impl Executable {
             hosts,
             checked,
             arena,
+            moves: AtomicU64::new(0),
             state: Mutex::new(State { bound, is_ready: false, stopped: None }),
             graph,
         })
@@ -118,9 +121,24 @@ impl Executable {
         state.stopped = done.as_ref().err().map(|stopped| stopped.node);
         drop(state);
         done.map_err(|stopped| self.describe(stopped))?;
-        self.slots.iter().zip(slots).for_each(|(slot, block)| slot.latest.set(block));
+        self.show(slots);
+        // Before another run may take the memory that nobody holds yet.
+        let results = self.results.iter().map(|place| self.result(place, arguments)).collect();
         drop(run);
-        Ok(self.results.iter().map(|place| self.result(place, arguments)).collect())
+        Ok(results)
+    }
+
+    /// Tensors that show the latest run show these blocks from now on.
+    fn show(&self, blocks: Vec<Arc<Block>>) {
+        let pairs = self.slots.iter().zip(blocks);
+        let moved = pairs.map(|(slot, block)| u64::from(slot.latest.set(block))).sum();
+        self.moves.fetch_add(moved, Relaxed);
+    }
+
+    /// How many of the changes that [`crate::block::changes`] counts were made by the graph's runs:
+    /// tensors that show its results were pointed to other memory.
+    pub fn moves(&self) -> u64 {
+        self.moves.load(Relaxed)
     }
 
     /// Mean seconds of running the kernels alone, over `runs` runs in a row on these arguments.
@@ -144,7 +162,7 @@ impl Executable {
             let done = self.replay(engine, &mut run, &state.bound);
             done.map_err(|stopped| self.describe(stopped))?;
         }
-        self.slots.iter().zip(slots).for_each(|(slot, block)| slot.latest.set(block));
+        self.show(slots);
         Ok(start.elapsed().as_secs_f64() / runs.max(1) as f64)
     }
 

@@ -208,3 +208,20 @@ def test_layer_replaced_between_steps():
         CPU.set_seed(10)
         same(results, eager(*B))
     same_states(recorded, eager)
+
+
+def test_tensor_that_no_attribute_holds_is_pointed_elsewhere():
+    shift = Tensor((4, 6)).set_value(1)
+
+    class Shifted(Net):
+        def train_one_batch(self, x, y):
+            return super().train_one_batch(x + shift, y)
+
+    recorded, eager = pair(Shifted)
+    for i in range(10):
+        if i == 4:
+            shift.copy_from(RNG.normal(size=(4, 6)).astype(np.float32))
+        if i == 6:
+            shift.data = from_numpy(RNG.normal(size=(4, 6)).astype(np.float32))
+        step(recorded, eager, *batch())
+    assert replays(recorded) == 6 and len(recorded.graphs) == 2

@@ -5,8 +5,10 @@ import threading
 import time
 import weakref
 
+import pytest
 from recorded import CPU, B, Counting, Net, batch, inputs, pair, replays, same, step
 from singa_rs import autograd, layer, opt
+from singa_rs.errors import GraphError
 from singa_rs.tensor import from_numpy
 
 
@@ -173,10 +175,11 @@ def test_a_prefetch_thread():
     assert done.is_set() and replays(recorded) == 10
 
 
-def test_two_threads_call_one_model():
+@pytest.mark.parametrize("rows", [4, 4096])
+def test_two_threads_call_one_model(rows):
     recorded, eager = pair(Net)
     recorded.eval(), eager.eval()
-    x = [batch()[0] for _ in range(40)]
+    x = [batch(rows)[0] for _ in range(60)]
     want = [eager(one).to_numpy() for one in x]
     got = [None] * len(x)
 
@@ -189,3 +192,29 @@ def test_two_threads_call_one_model():
     [thread.join() for thread in threads]
     for one, other in zip(want, got, strict=True):
         assert one.tobytes() == other.tobytes()
+
+
+def test_a_compiled_model_called_by_a_host_operation():
+    inner, _ = pair(Net)
+    inner.eval()
+
+    class Calling(autograd.Operator):
+        host = True
+
+        def infer(self, x):
+            return x
+
+        def forward(self, x):
+            inner(x)
+            return x
+
+    class Outer(Net):
+        def forward(self, x):
+            return super().forward(Calling()(x)[0])
+
+    recorded, eager = pair(Outer)
+    with pytest.raises(GraphError, match="called by user code that a graph runs"):
+        recorded(*batch())
+    inner.graph(False)
+    for _ in range(4):
+        step(recorded, eager, *batch())

@@ -24,6 +24,7 @@ MOST_FRUITLESS = 32
 #: How many graphs a function keeps, and of what size their results may be together.
 MOST_GRAPHS, MOST_BYTES = 16, 1 << 30
 
+_Ready = tuple[Entry, Snapshot, int]
 _NESTED = "called by user code that a graph runs; call a model with use_graph=False there"
 
 
@@ -48,7 +49,7 @@ class GraphFunction:
         self._unequal = self._fruitless = 0
         self._lock = threading.RLock()
         #: What the last call replayed, the attributes as it found them, and their changes' count.
-        self._ready: tuple[Entry, Snapshot, int] | None = None
+        self._ready: _Ready | None = None
 
     @property
     def entries(self) -> list[Entry]:
@@ -77,7 +78,7 @@ class GraphFunction:
             ):
                 tensors = entry.accept(args)
                 if tensors is not None:
-                    return self._replay(entry, tensors, root, snapshot)
+                    return self._replay(ready, tensors, root)
         return self._call(Call(function, root, training, args, kwargs))
 
     def explain(self) -> str:
@@ -106,8 +107,8 @@ class GraphFunction:
             if entry is None or self._is_due(entry):
                 return self._record(call, snapshot, entry, reason)
             self._fruitless = 0
-            self._ready = (entry, snapshot, count)
-            return self._replay(entry, call.tensors, call.root, snapshot)
+            self._ready = ready = (entry, snapshot, count)
+            return self._replay(ready, call.tensors, call.root)
 
     def _find(self, call: Call, now: Snapshot) -> tuple[Entry | None, str]:
         """The graph to replay; if there is none, why."""
@@ -124,12 +125,20 @@ class GraphFunction:
         """Whether a graph is to be compared with a new recording."""
         return self.check_every is not None and entry.runs + 1 >= self.check_every
 
-    def _replay(self, entry: Entry, tensors: Any, root: Any, snapshot: Snapshot) -> Any:
+    def _replay(self, ready: _Ready, tensors: Any, root: Any) -> Any:
+        entry, snapshot, count = ready
+        moves = entry.graph.moves if entry.effects.kept else 0
         try:
-            return entry.replay(tensors, root, snapshot)
+            result = entry.replay(tensors, root, snapshot)
         except Exception as error:
             name_written(error, entry.graph, root)
             raise
+        if entry.effects.kept:
+            # What only the run itself changed is no reason to look at all attributes again.
+            count += entry.graph.moves - moves
+            if count_changes() == count:
+                self._ready = (entry, snapshot, count)
+        return result
 
     # ---- recording ------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Iterable
 from operator import attrgetter, is_
 from typing import Any, NamedTuple
 
-from .._plain import plain, show
+from .._plain import EXACT, plain, show
 from ..tensor import Placeholder, Tensor
 
 #: Of a longer list, tuple or dictionary only the length is looked at.
@@ -61,11 +61,14 @@ class Snapshot:
         """Whether nothing has changed that changes without a note: items of containers, and the
         flags and gradients of parameters."""
         parameters = self._parameters
-        return (
-            list(map(_requires_grad, parameters)) == self._flags
-            and all(map(is_, map(_grad, parameters), self._grads))
-            and (not self._containers or all(_is_same(*pair) for pair in self._containers))
-        )
+        if list(map(_requires_grad, parameters)) != self._flags:
+            return False
+        if not all(map(is_, map(_grad, parameters), self._grads)):
+            return False
+        for container, copy in self._containers:  # faster than all() of a generator
+            if not _is_same(container, copy):
+                return False
+        return True
 
     def follow(self, container: Any, key: Any) -> None:
         """Takes over an item of a container that was changed knowingly."""
@@ -80,8 +83,13 @@ class Snapshot:
     def _attributes(self, path: str, watched: Any) -> None:
         owner = None if watched is self._root else watched
         prefix = f"{path}." if path else ""
+        items = self.items
         for name, value in watched._watched():
-            self._value(prefix + name, owner, name, value)
+            kind = type(value)
+            if kind in EXACT:  # most are
+                items[prefix + name] = Item(owner, name, (kind, value))
+            else:
+                self._value(prefix + name, owner, name, value)
 
     def _value(self, path: str, owner: Any, key: Any, value: Any) -> None:
         kind = type(value)

@@ -114,6 +114,12 @@ impl PyGraph {
         self.graph.captured_ids()
     }
 
+    /// How many of the `changes` were made by runs of the graph.
+    #[getter]
+    fn moves(&self) -> u64 {
+        self.graph.moves()
+    }
+
     /// How often a tensor object was pointed away from memory that the graph captured: a recording
     /// made now may use another block.
     #[getter]
