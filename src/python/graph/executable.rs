@@ -135,12 +135,14 @@ impl PyGraph {
 
     /// A few lines of text.
     fn summary(&self) -> String {
-        format!("{:?}", self.graph.graph().roles().len())
+        self.graph.graph().summary()
     }
 
-    /// Nodes, blocks, edges and totals.
+    /// Nodes, blocks, edges, totals, and the lines of the program that nodes have as origins.
     fn to_json(&self) -> String {
-        String::new()
+        let mut graph = self.graph.graph().to_json();
+        graph["lines"] = self.graph.lines().iter().map(|line| &**line).collect();
+        graph.to_string()
     }
 
     fn __repr__(&self) -> String {
