@@ -126,6 +126,7 @@ class Optimizer:
         """Backward and the update of every parameter, without `step`."""
         for param, grad in autograd.backward(loss):
             self.apply(param.name, param, grad)
+            del grad  # so that its memory is free for the next one
 
     def backward_and_update(self, loss: Tensor) -> None:
         """`self(loss)`."""
