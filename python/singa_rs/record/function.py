@@ -16,6 +16,7 @@ from .changes import Effects, Undo
 from .entry import Entry
 from .history import History, warn_user
 from .snapshot import Snapshot
+from .taking import uncollected
 
 #: A function stays eager after so many unequal recordings in a row.
 MOST_UNEQUAL = 4
@@ -142,6 +143,7 @@ class GraphFunction:
 
     # ---- recording ------------------------------------------------------------------------------
 
+    @uncollected()
     def _record(self, call: Call, before: Snapshot, due: Entry | None, reason: str) -> Any:
         """Records the call and runs its own recording, or the equal one before it."""
         undo = Undo(call.root, before)

@@ -10,7 +10,7 @@ from ..tensor import Placeholder
 from .attempt import Call
 from .changes import Undo
 from .snapshot import Snapshot
-from .taking import take
+from .taking import take, uncollected
 from .trees import replace
 
 #: Accounts that are no memory of the step.
@@ -60,6 +60,7 @@ def stand_in(leaf: Any) -> Any:
     return made
 
 
+@uncollected()
 def plan(name: str, function: Callable[..., Any], root: Any, training: bool, *given: Any) -> Plan:
     """Records and plans `function(root, *args, **kwargs)`; `given` are args and kwargs, in which
     Placeholders may be unfilled. Leaves the model as it was, but that it has its parameters."""
@@ -77,6 +78,7 @@ def plan(name: str, function: Callable[..., Any], root: Any, training: bool, *gi
     return Plan(name, graph, taken.results.nbytes)
 
 
+@uncollected()
 def infer(function: Callable[..., Any], root: Any, training: bool, *given: Any) -> None:
     """Lets the layers of a model find their shapes, without running anything: they make their
     parameters and states, which take no memory until they are needed. Arguments as in `plan`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -28,6 +29,19 @@ class Taken(NamedTuple):
 
     recording: _core.Recording
     results: Results
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Within it Python's collector of cycles rests. A recording makes thousands of objects, and
+    would set it off to look through every object of the process; nearly all are gone at the end."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @contextmanager
