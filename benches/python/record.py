@@ -3,7 +3,8 @@
 
     python benches/python/record.py       # in an environment with singa_rs and torch: make bench
 
-Both in turn, medians. Prepared kernels are not counted: the first recording prepares them.
+Rounds of ten calls of each in turn, medians. Prepared kernels are not counted: the first recording
+prepares them.
 """
 
 from __future__ import annotations
@@ -46,20 +47,26 @@ def theirs() -> Callable[[], object]:
     return step
 
 
+#: Calls a round.
+REPEATS = 10
+
+
 def seconds(call: Callable[[], object]) -> float:
+    """Seconds a call, over a round of them."""
     start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+    for _ in range(REPEATS):
+        call()
+    return (time.perf_counter() - start) / REPEATS
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--pairs", type=int, default=30)
-    pairs = options.parse_args().pairs
+    options.add_argument("--rounds", type=int, default=11)
+    rounds = options.parse_args().rounds
     sides = ours(), theirs()
     for side in sides:
         side(), side()
-    times = [tuple(map(seconds, sides)) for _ in range(pairs)]
+    times = [tuple(map(seconds, sides)) for _ in range(rounds)]
     mine, other = (statistics.median(side) * 1e3 for side in zip(*times, strict=True))
     print(
         f"record and plan a ResNet-18 step: {mine:.2f} ms; PyTorch on meta: {other:.2f} ms; "

@@ -104,7 +104,8 @@ class Layer(metaclass=_LayerType):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        note_change()
+        if self.__dict__.get(name, self) is not value:  # `+=` sets what is there already
+            note_change()
         node = self._node
         self._let_go(name)
         if name in node.registered and isinstance(value, Layer):

@@ -53,6 +53,8 @@ class Optimizer:
             object.__setattr__(self, name, value)
             if before is not None and before == self._structure(name):
                 return  # the new value is in a tensor
+        elif self.__dict__.get(name, self) is value:
+            return  # `+=` sets what is there already
         else:
             object.__setattr__(self, name, value)
         note_change()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from .. import _core
 from ..tensor import Placeholder
@@ -60,14 +61,26 @@ def stand_in(leaf: Any) -> Any:
     return made
 
 
+#: What the last plan of a model saw of its attributes, and the count of changes then.
+_seen: WeakKeyDictionary[Any, tuple[int, Snapshot]] = WeakKeyDictionary()
+
+
+def _attributes(root: Any) -> Snapshot:
+    """The attributes of a model; looked up again only where something may have changed."""
+    count = _core.changes()
+    known = _seen.get(root)
+    if known is None or known[0] != count or not known[1].still_holds():
+        known = _seen[root] = (count, Snapshot(root))
+    return known[1]
+
+
 @uncollected()
 def plan(name: str, function: Callable[..., Any], root: Any, training: bool, *given: Any) -> Plan:
     """Records and plans `function(root, *args, **kwargs)`; `given` are args and kwargs, in which
     Placeholders may be unfilled. Leaves the model as it was, but that it has its parameters."""
     args, kwargs = replace(given, stand_in)
     call = Call(function, root, training, args, kwargs)
-    before = Snapshot(root)
-    undo = Undo(root, before)
+    undo = Undo(root, _attributes(root))
     try:
         taken = take(call.device, call.tensors, call.run)
         graph = taken.recording.graph()
