@@ -70,9 +70,8 @@ def main() -> None:
             run = subprocess.run(command, capture_output=True, text=True, check=True)
             stated, taken = map(int, run.stdout.split())
             off = f"{(taken - stated) / MIB:+.1f} MiB, {taken / stated - 1:+.1%}"
-            print(
-                f"{model:12} {optimizer:10} {stated / MIB:6.1f} MiB {taken / MIB:6.1f} MiB {off:>22}"
-            )
+            sizes = f"{stated / MIB:6.1f} MiB {taken / MIB:6.1f} MiB"
+            print(f"{model:12} {optimizer:10} {sizes} {off:>22}")
 
 
 if __name__ == "__main__":

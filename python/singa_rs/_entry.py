@@ -13,6 +13,7 @@ from . import autograd, tensor
 from ._graphs import graph_function
 from .layer.calls import with_place
 from .layer.node import now
+from .record import MISS
 
 if TYPE_CHECKING:
     from .module import Module
@@ -42,6 +43,10 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @wraps(function)
     def entry(self: Module, *args: Any, **kwargs: Any) -> Any:
+        if self._graphs is not None and not kwargs:
+            made = self._graphs.call(function, self, args)
+            if made is not MISS:
+                return made
         return call(self, self._mode(name), args, kwargs)
 
     def call(self: Module, training: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -49,7 +54,10 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         if self._graphs is not None:
             graphed = graph_function(self, function, name, training)
             if graphed is not None:
-                return graphed(function, self, training, args, kwargs)
+                made = graphed(function, self, training, args, kwargs)
+                if self._has_mode and self.training is training and name == self._step():
+                    self._graphs.shortcut = graphed.shortcut()
+                return made
         if _holds_array(args) or _holds_array(kwargs):
             args, kwargs = _admit(args, self.device), _admit(kwargs, self.device)
         if now.running:

@@ -9,7 +9,7 @@ from . import record
 from .errors import GraphError
 from .layer.base import Layer
 from .layer.node import now
-from .record import GraphFunction, Plan
+from .record import MISS, GraphFunction, Plan, Shortcut, name_written
 from .tensor import Tensor
 
 
@@ -24,6 +24,8 @@ class Graphs:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        #: The short way of a call like the last one.
+        self.shortcut: Shortcut | None = None
         self._functions: dict[Any, GraphFunction] = {}
 
     def of(self, function: Callable[..., Any], module: Any, name: str) -> GraphFunction:
@@ -34,6 +36,19 @@ class Graphs:
             found = GraphFunction(full, self.options.check_every)
             found = self._functions.setdefault(function, found)
         return found
+
+    def call(self, function: Callable[..., Any], module: Any, args: tuple[Any, ...]) -> Any:
+        """Calls a method the short way; MISS where that cannot be."""
+        shortcut = self.shortcut
+        if shortcut is None or now.running or shortcut.training is not module.training:
+            return MISS
+        if function is not None and function is not shortcut.function:
+            return MISS
+        try:
+            return shortcut(args)
+        except Exception as error:
+            name_written(error, shortcut.graph, module)
+            raise
 
     def all(self) -> list[GraphFunction]:
         """Those that were called."""

@@ -19,6 +19,7 @@ from .layer.calls import wrap
 from .layer.collect import below, match, uninitialised
 from .layer.node import now
 from .layer.tree import join
+from .record import MISS
 from .summary import table
 from .tensor import Tensor
 
@@ -55,6 +56,10 @@ class Module(Graphed):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """`train_one_batch` in training where the class defines it, else `forward`."""
+        if self._graphs is not None and not kwargs:
+            made = self._graphs.call(None, self, args)
+            if made is not MISS:
+                return made
         mode = self._mode("__call__")
         if self._graphs is not None and not now.running:
             method = getattr(self, self._step())

@@ -5,19 +5,23 @@ Objects whose attributes a recorded step may look at (layers, optimizers, schedu
 them is set.
 """
 
-from .function import GraphFunction
+from .function import GraphFunction, name_written
 from .plan import Plan, infer, plan
 from .session import Recorded
+from .shortcut import MISS, Shortcut
 from .state import making_state, note_change
 from .taking import is_recording
 
 __all__ = [
+    "MISS",
     "GraphFunction",
     "Plan",
     "Recorded",
+    "Shortcut",
     "infer",
     "is_recording",
     "making_state",
+    "name_written",
     "note_change",
     "plan",
 ]

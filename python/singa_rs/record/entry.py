@@ -34,6 +34,11 @@ class Entry:
         self.runs = 0
         self._has_effects = bool(left_out)
 
+    @property
+    def is_simple(self) -> bool:
+        """Whether a replay changes no attribute, and no attribute holds an argument."""
+        return not (self._has_effects or self.held or self.paused)
+
     # ---- does it fit? ---------------------------------------------------------------------------
 
     def accept(self, args: tuple[Any, ...]) -> list[Tensor] | None:

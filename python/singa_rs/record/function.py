@@ -15,6 +15,7 @@ from .attempt import Attempt, Call
 from .changes import Effects, Undo
 from .entry import Entry
 from .history import History, warn_user
+from .shortcut import Shortcut
 from .snapshot import Snapshot
 from .taking import uncollected
 
@@ -81,6 +82,13 @@ class GraphFunction:
                 if tensors is not None:
                     return self._replay(ready, tensors, root)
         return self._call(Call(function, root, training, args, kwargs))
+
+    def shortcut(self) -> Shortcut | None:
+        """The short way for calls like the last one, where a replay has nothing else to do."""
+        ready = self._ready
+        if ready is None or self.check_every is not None or not ready[0].is_simple:
+            return None
+        return Shortcut(*ready)
 
     def explain(self) -> str:
         """What is known of the function, in words."""
@@ -169,6 +177,7 @@ class GraphFunction:
         if due is not None:
             self._entries[call.key].remove(due)
         self._settle(attempt, verdict, changed or reason)
+        call.root = None  # the model keeps the attempt, which must not keep the model
         return result
 
     def _settle(self, attempt: Attempt, verdict: Effects | str | None, reason: str) -> None:

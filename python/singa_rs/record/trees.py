@@ -61,7 +61,8 @@ class Results:
         self.flags = [(t.requires_grad, t._name, type(t)) for t in self.tensors]
         #: Bytes of what is answered anew each time.
         self.nbytes = sum({t.block_id: t.nbytes for t in self.tensors}.values())
-        self._is_plain = all(flags == (True, None, Tensor) for flags in self.flags)
+        #: Whether all are ordinary tensors.
+        self.is_plain = all(flags == (True, None, Tensor) for flags in self.flags)
 
     def _flatten(self, value: Any) -> Any:
         kind = type(value)
@@ -92,7 +93,7 @@ class Results:
 
     def build(self, arguments: Sequence[Tensor], made: Sequence[Tensor]) -> Any:
         """The results of a run."""
-        if not self._is_plain:
+        if not self.is_plain:
             for tensor, flags in zip(made, self.flags, strict=True):
                 _restore(tensor, *flags)
         return _build(self.spec, arguments, made)
