@@ -97,7 +97,8 @@ bench: wheel $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 	    --force-reinstall --no-index --no-deps --find-links dist singa-rs
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check onednn-cpu-gomp
-	$(BENCH_VENV)/bin/python benches/python/eager.py $(ARGS)
+	for bench in eager record replay memory; do \
+	    $(BENCH_VENV)/bin/python benches/python/$$bench.py || exit 1; done
 	cargo bench --no-default-features
 
 clean:
