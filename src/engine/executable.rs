@@ -32,6 +32,7 @@ pub struct Executable {
     is_short: bool,
     pub(super) arena: Arc<Range>,
     moves: AtomicU64,
+    runs: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -73,6 +74,7 @@ impl Executable {
             checked,
             arena,
             moves: AtomicU64::new(0),
+            runs: AtomicU64::new(0),
             state: Mutex::new(State { bound, is_ready: false, stopped: None }),
             graph,
         })
@@ -133,6 +135,12 @@ impl Executable {
         let pairs = self.slots.iter().zip(blocks);
         let moved = pairs.map(|(slot, block)| u64::from(slot.latest.set(block))).sum();
         self.moves.fetch_add(moved, Relaxed);
+        self.runs.fetch_add(1, Relaxed);
+    }
+
+    /// How often it has run to its end; all runs of one [`Executable::time`] count as one.
+    pub fn runs(&self) -> u64 {
+        self.runs.load(Relaxed)
     }
 
     /// How many of the changes that [`crate::block::changes`] counts were made by the graph's runs:

@@ -212,6 +212,13 @@ fn set_tensor_class(class: &Bound<'_, PyType>) -> PyResult<()> {
     })
 }
 
+/// The tensor that an object is, if it is of the very class that results are made of.
+pub(super) fn exact<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Handle> {
+    let class = CLASS.get(object.py())?;
+    let is_exact = object.get_type_ptr() == class.bind(object.py()).as_type_ptr();
+    is_exact.then(|| object.cast::<Handle>().ok().map(Bound::get)).flatten()
+}
+
 /// A tensor object for a view. Its `__init__` is not run: the view is all there is to know.
 pub(super) fn make(py: Python<'_>, view: View) -> PyResult<Bound<'_, Handle>> {
     let Some(class) = CLASS.get(py) else {

@@ -31,8 +31,13 @@ class Entry:
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = _held(call.tensors, attempt.after)
         self.shown = call.shown()
-        self.runs = 0
+        self._runs_before = self.graph.runs
         self._has_effects = bool(left_out)
+
+    @property
+    def runs(self) -> int:
+        """How many calls were replayed."""
+        return self.graph.runs - self._runs_before
 
     @property
     def is_simple(self) -> bool:
@@ -96,7 +101,6 @@ class Entry:
         """Runs the graph once; what the function answers."""
         graph = self.graph
         made = profile.run(graph, tensors) if profile.level else graph.run(tensors)
-        self.runs += 1
         if self._has_effects:
             self._take_effect(root, snapshot)
         return self.results.build(tensors, made)

@@ -15,6 +15,7 @@ from .attempt import Attempt, Call
 from .changes import Effects, Undo
 from .entry import Entry
 from .history import History, warn_user
+from .profile import profile
 from .shortcut import Shortcut
 from .snapshot import Snapshot
 from .taking import uncollected
@@ -75,7 +76,7 @@ class GraphFunction:
                 and entry.function is function
                 and entry.training is training
                 and bool(mode.paused) is entry.paused
-                and snapshot.still_holds()
+                and snapshot.watch.holds()
                 and not self._is_due(entry)
             ):
                 tensors = entry.accept(args)
@@ -86,7 +87,7 @@ class GraphFunction:
     def shortcut(self) -> Shortcut | None:
         """The short way for calls like the last one, where a replay has nothing else to do."""
         ready = self._ready
-        if ready is None or self.check_every is not None or not ready[0].is_simple:
+        if ready is None or profile.level or self.check_every is not None or not ready[0].is_simple:
             return None
         return Shortcut(*ready)
 

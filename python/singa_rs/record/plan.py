@@ -69,7 +69,7 @@ def _attributes(root: Any) -> Snapshot:
     """The attributes of a model; looked up again only where something may have changed."""
     count = _core.changes()
     known = _seen.get(root)
-    if known is None or known[0] != count or not known[1].still_holds():
+    if known is None or known[0] != count or not known[1].watch.holds():
         known = _seen[root] = (count, Snapshot(root))
     return known[1]
 

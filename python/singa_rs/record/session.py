@@ -11,6 +11,7 @@ from .._core import GraphError
 from ..autograd.mode import Nodes, set_nodes
 from ..autograd.tape import cut
 from .profile import profile
+from .state import note_change
 
 
 class Recorded:
@@ -169,6 +170,7 @@ def set_verbosity(device: _core.Device, verbosity: int) -> None:
     SetVerbosity). Single operations are not timed at any level yet."""
     profile.level = _natural("SetVerbosity", verbosity)
     profile.reset()
+    note_change()  # so that no call goes the short way, which is not timed
 
 
 def set_skip_iteration(device: _core.Device, skip_iteration: int) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Hashable, Iterable
-from operator import attrgetter, is_
 from typing import Any, NamedTuple
 
+from .._core import Watch
 from .._plain import EXACT, plain, show
 from ..tensor import Placeholder, Tensor
 
@@ -18,7 +18,6 @@ from ..tensor import Placeholder, Tensor
 LONGEST = 1000
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
-_requires_grad, _grad = attrgetter("requires_grad"), attrgetter("grad")
 
 
 class Memory(NamedTuple):
@@ -53,22 +52,9 @@ class Snapshot:
         self._root = root
         self._attributes("", root)
         del self._root
-        self._parameters = [t for t in self.tensors.values() if t._stores_grad]
-        self._flags = list(map(_requires_grad, self._parameters))
-        self._grads = list(map(_grad, self._parameters))
-
-    def still_holds(self) -> bool:
-        """Whether nothing has changed that changes without a note: items of containers, and the
-        flags and gradients of parameters."""
-        parameters = self._parameters
-        if list(map(_requires_grad, parameters)) != self._flags:
-            return False
-        if not all(map(is_, map(_grad, parameters), self._grads)):
-            return False
-        for container, copy in self._containers:  # faster than all() of a generator
-            if not _is_same(container, copy):
-                return False
-        return True
+        parameters = [t for t in self.tensors.values() if t._stores_grad]
+        #: Tells whether anything has changed that changes without a note.
+        self.watch = Watch(parameters, self._containers)
 
     def follow(self, container: Any, key: Any) -> None:
         """Takes over an item of a container that was changed knowingly."""
@@ -140,16 +126,6 @@ def memory(tensor: Tensor) -> Hashable:
     if isinstance(tensor, Placeholder):
         return plain(tensor)
     return Memory(tensor.block_id, (tensor.shape, tensor.dtype), tensor.is_recorded)
-
-
-def _is_same(container: Any, copy: Any) -> bool:
-    if len(container) != len(copy):
-        return False
-    if isinstance(container, dict):
-        return all(map(is_, container, copy)) and all(map(is_, container.values(), copy.values()))
-    if isinstance(container, set):
-        return container == copy
-    return all(map(is_, container, copy))
 
 
 def pattern(value: Any, captured: Collection[int]) -> Any:

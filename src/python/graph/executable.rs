@@ -20,6 +20,21 @@ impl PyGraph {
         PyGraph { graph }
     }
 
+    /// Whether it may run on these arguments.
+    pub(super) fn accepts(&self, arguments: &[View]) -> bool {
+        self.graph.is_like(arguments) && self.graph.fits(arguments)
+    }
+
+    /// Runs the graph once; the results, each a new tensor.
+    pub(super) fn results<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[View],
+    ) -> PyResult<Vec<Bound<'py, Handle>>> {
+        let results = self.replay(py, arguments)?;
+        results.into_iter().map(|view| tensor::make(py, view)).collect()
+    }
+
     /// Keeps Python's lock where the run is short and need not wait: to give it away and take it
     /// back would cost more.
     fn replay(&self, py: Python<'_>, arguments: &[View]) -> PyResult<Vec<View>> {
@@ -43,9 +58,7 @@ impl PyGraph {
     ) -> PyResult<Bound<'py, PyList>> {
         let arguments = views(&arguments)?;
         self.graph.check_arguments(&arguments)?;
-        let results = self.replay(py, &arguments)?;
-        let results = results.into_iter().map(|view| tensor::make(py, view));
-        PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)
+        PyList::new(py, self.results(py, &arguments)?)
     }
 
     /// Mean seconds of the kernels alone, over `runs` runs in a row: what a run costs without the
@@ -72,6 +85,12 @@ impl PyGraph {
     /// The tensors that are still held of an equal recording show this graph's runs from now on.
     fn adopt(&self, recording: &PyRecording) -> PyResult<()> {
         recording.with("adopt", |recording| self.graph.adopt(recording))
+    }
+
+    /// How often it has run to its end.
+    #[getter]
+    fn runs(&self) -> u64 {
+        self.graph.runs()
     }
 
     /// How many operations it has.

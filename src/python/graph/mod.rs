@@ -3,7 +3,9 @@
 mod executable;
 mod lines;
 mod recording;
+mod shortcut;
 mod signature;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -49,6 +51,8 @@ fn note_change() {
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recording::PyRecording>()?;
     module.add_class::<executable::PyGraph>()?;
+    module.add_class::<watch::PyWatch>()?;
+    module.add_class::<shortcut::PyShortcut>()?;
     module.add_function(wrap_pyfunction!(is_recording, module)?)?;
     module.add_function(wrap_pyfunction!(is_running, module)?)?;
     module.add_function(wrap_pyfunction!(enter_state, module)?)?;

@@ -1,0 +1,76 @@
+//! The short way of a call that is like the one before: a few checks, and the replay.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
+
+use super::super::tensor::{self, Handle};
+use super::executable::PyGraph;
+use super::watch::PyWatch;
+use crate::block;
+use crate::engine::record::{self, Mode};
+use crate::ops::View;
+
+/// Replays a graph for calls with tensors only, in order, while nothing has changed that the
+/// long way would look at.
+#[pyclass(name = "Shortcut", module = "singa_rs._core", frozen)]
+pub(super) struct PyShortcut {
+    graph: Py<PyGraph>,
+    watch: Py<PyWatch>,
+    /// The count of `changes` that the graph goes with.
+    changes: u64,
+    /// The flags of the arguments.
+    requires_grad: Vec<bool>,
+}
+
+impl PyShortcut {
+    /// The views of arguments that are as the recorded ones.
+    fn accept(&self, args: &Bound<'_, PyTuple>) -> PyResult<Option<Vec<View>>> {
+        if args.len() != self.requires_grad.len() {
+            return Ok(None);
+        }
+        let mut views = Vec::with_capacity(args.len());
+        for (arg, want) in args.iter().zip(&self.requires_grad) {
+            let Some(handle) = tensor::exact(&arg) else { return Ok(None) };
+            let flag = arg.getattr(intern!(arg.py(), "requires_grad"))?;
+            if !flag.is(&*PyBool::new(arg.py(), *want)) {
+                return Ok(None);
+            }
+            views.push(handle.view()?);
+        }
+        Ok(Some(views))
+    }
+}
+
+#[pymethods]
+impl PyShortcut {
+    #[new]
+    fn new(graph: Py<PyGraph>, watch: Py<PyWatch>, changes: u64, requires_grad: Vec<bool>) -> Self {
+        PyShortcut { graph, watch, changes, requires_grad }
+    }
+
+    /// Replays the graph; its results, each a new tensor. None where the call has to go the long
+    /// way.
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        if block::changes() != self.changes || record::mode() != Mode::Eager {
+            return Ok(None);
+        }
+        let Some(views) = self.accept(args)? else { return Ok(None) };
+        let graph = self.graph.get();
+        if !graph.accepts(&views) || !self.watch.get().holds(py)? {
+            return Ok(None);
+        }
+        let results: Vec<Bound<'_, Handle>> = graph.results(py, &views)?;
+        PyTuple::new(py, results).map(Some)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.graph)?;
+        visit.call(&self.watch)
+    }
+}
