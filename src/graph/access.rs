@@ -34,18 +34,31 @@ impl Access {
 /// The accesses of each node: reads, then writes. `blocks` says how many blocks there are.
 pub fn accesses(nodes: &[Node], places: &[Place], blocks: usize) -> Csr<Access> {
     let mut found = Csr::with_capacity(nodes.len(), places.len());
-    let some = |place: &&Place| !place.byte_range().is_empty();
     for node in nodes {
-        for place in node.inputs(places).iter().filter(some) {
-            found.push(Access::read(place.block, place.byte_range()));
+        for place in node.inputs(places) {
+            add(&mut found, Access::read(place.block, place.byte_range()));
         }
-        for place in node.outputs(places).iter().filter(some) {
-            found.push(Access::write(place.block, place.byte_range()));
+        for place in node.outputs(places) {
+            add(&mut found, Access::write(place.block, place.byte_range()));
         }
         if node.op.effects.host {
-            found.push(Access::write(blocks as u32, 0..1));
+            add(&mut found, Access::write(blocks as u32, 0..1));
         }
         found.end_row();
     }
     found
+}
+
+fn add(found: &mut Csr<Access>, access: Access) {
+    if access.start < access.end {
+        found.push(access);
+    }
+}
+
+/// Whether each resource is written.
+pub fn written(accesses: &Csr<Access>, resources: usize) -> Vec<bool> {
+    let mut written = vec![false; resources];
+    let writes = accesses.items().iter().filter(|access| access.is_write);
+    writes.for_each(|access| written[access.resource as usize] = true);
+    written
 }

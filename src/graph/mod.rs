@@ -64,27 +64,26 @@ impl Graph {
             roles.len() == bytes.len(),
             Error::Graph { op: "graph".into(), message: message() }
         );
+        let graph = Graph::analyse(nodes, places, roles, bytes);
+        if cfg!(debug_assertions) || std::env::var_os("SINGA_RS_CHECK").is_some_and(|v| v == "1") {
+            graph.verify()?;
+        }
+        Ok(graph)
+    }
+
+    fn analyse(nodes: Vec<Node>, places: Vec<Place>, roles: Vec<Role>, bytes: Vec<usize>) -> Graph {
         let accesses = access::accesses(&nodes, &places, bytes.len());
-        let hazards = hazard::hazards(&accesses, bytes.len() + 1);
+        let hazard::Hazards { edges, cycles } = hazard::hazards(&accesses, bytes.len() + 1);
+        let written = access::written(&accesses, bytes.len() + 1);
         let lifetimes = liveness::lifetimes(&nodes, &places, bytes.len());
-        let mut written = vec![false; bytes.len() + 1];
-        let writes = accesses.items().iter().filter(|access| access.is_write);
-        writes.for_each(|access| written[access.resource as usize] = true);
-        let blocks = Blocks {
+        let layout = Layout::new(&Blocks {
             nodes: &nodes,
             places: &places,
             roles: &roles,
             bytes: &bytes,
             lifetimes: &lifetimes,
-        };
-        let layout = Layout::new(&blocks);
-        let (edges, cycles) = (hazards.edges, hazards.cycles);
-        let graph =
-            Graph { nodes, places, roles, bytes, lifetimes, written, edges, cycles, layout };
-        if cfg!(debug_assertions) || std::env::var_os("SINGA_RS_CHECK").is_some_and(|v| v == "1") {
-            graph.verify()?;
-        }
-        Ok(graph)
+        });
+        Graph { nodes, places, roles, bytes, lifetimes, written, edges, cycles, layout }
     }
 
     /// Checks the edges and the plan, by code that shares nothing with what made them.

@@ -118,12 +118,21 @@ fn pieces(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Vec<Piec
         })
         .collect();
     pieces.sort_by_key(|piece| (piece.first, std::cmp::Reverse(piece.size)));
-    let firsts: Vec<u32> = pieces.iter().map(|piece| piece.first).collect();
-    let before = |node: u32| firsts.partition_point(|&first| first < node) as u32;
-    for piece in &mut pieces {
-        (piece.first, piece.last) = (before(piece.first), before(piece.last + 1) - 1);
-    }
+    count_time(&mut pieces);
     pieces
+}
+
+/// Counts time in pieces instead of nodes.
+fn count_time(pieces: &mut [Piece]) {
+    let end = pieces.iter().map(|piece| piece.last as usize + 2).max().unwrap_or(0);
+    // How many pieces begin before each node.
+    let mut before = vec![0u32; end];
+    pieces.iter().for_each(|piece| before[piece.first as usize + 1] += 1);
+    (1..end).for_each(|node| before[node] += before[node - 1]);
+    for piece in pieces {
+        piece.first = before[piece.first as usize];
+        piece.last = before[piece.last as usize + 1] - 1;
+    }
 }
 
 #[cfg(test)]
