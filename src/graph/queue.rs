@@ -34,8 +34,8 @@ pub struct Node {
     /// Where the user's program asked for it: the number that the recorder gave the line.
     pub origin: u32,
     first: u32,
-    inputs: u16,
-    outputs: u16,
+    inputs: u32,
+    outputs: u32,
 }
 
 impl Node {
@@ -97,7 +97,7 @@ impl Queue {
             };
             self.places.push(place);
         }
-        let (inputs, outputs) = (inputs.len() as u16, op.outputs.len() as u16);
+        let (inputs, outputs) = (inputs.len() as u32, op.outputs.len() as u32);
         self.nodes.push(Node { op, origin, first, inputs, outputs });
     }
 

@@ -48,8 +48,8 @@ struct Step {
 /// A kernel, and which addresses it takes.
 struct Call {
     kernel: *const dyn Kernel,
-    inputs: u16,
-    outputs: u16,
+    inputs: u32,
+    outputs: u32,
     has_scratch: bool,
 }
 
@@ -83,8 +83,8 @@ impl Bound {
     fn call(&mut self, op: &Arc<Prepared>) -> u32 {
         self.calls.push(Call {
             kernel: Arc::as_ptr(&op.kernel),
-            inputs: op.inputs.len() as u16,
-            outputs: op.outputs.len() as u16,
+            inputs: op.inputs.len() as u32,
+            outputs: op.outputs.len() as u32,
             has_scratch: op.kernel.scratch() > 0,
         });
         self.ops.push(op.clone());

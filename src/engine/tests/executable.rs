@@ -125,6 +125,19 @@ fn graphs_share_the_arena_and_give_it_back() {
 }
 
 #[test]
+fn an_operation_may_have_more_inputs_than_sixteen_bits_count() {
+    let engine = engine(1 << 26);
+    let all: Vec<View> = (0..70_000).map(|i| tensor(&engine, &[1], &[i as f32])).collect();
+    let concat = kind(json!({"op": "concat", "axis": 0}));
+    let inputs: Vec<&View> = all.iter().collect();
+    let recording =
+        recorded(&engine, &[], || run(&engine, concat.clone(), &inputs).unwrap().to_vec());
+    let graph = Executable::new(&engine, &recording).unwrap();
+    let made = replay(&engine, &graph, &[]).unwrap();
+    assert!(values::<f32>(&made[0]).into_iter().eq((0..70_000).map(|i| i as f32)));
+}
+
+#[test]
 fn arguments_must_fit() {
     let engine = engine(1 << 20);
     let x = tensor(&engine, &[2], &[1f32, 2.0]);
