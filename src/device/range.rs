@@ -52,10 +52,18 @@ impl Range {
         self.start
     }
 
-    /// Notes a user of the first `height` bytes, and backs them with memory.
+    /// Backs the first `height` bytes with memory, as far as they are not.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] where the machine or the range has not so many.
+    pub fn back(&self, device: &Device, height: usize) -> Result<()> {
+        self.grow(&mut self.backed(), device, height)
+    }
+
+    /// Notes a user of the first `height` bytes, and backs them with memory.
+    ///
+    /// # Errors
+    /// As [`Range::back`].
     pub fn enter(&self, device: &Device, height: usize) -> Result<()> {
         let mut backed = self.backed();
         self.grow(&mut backed, device, height)?;
@@ -70,12 +78,13 @@ impl Range {
             backed.heights.swap_remove(place);
         }
         let needed = backed.heights.iter().copied().max().unwrap_or(0).next_multiple_of(PAGE);
-        if needed < backed.bytes {
-            // SAFETY: the pages lie in the range, and nobody uses them any more.
-            unsafe { withdraw(self.start.add(needed), backed.bytes - needed) };
-            device.ledger().release(Account::Arena, backed.bytes - needed);
-            backed.bytes = needed;
-        }
+        self.shrink(&mut backed, device, needed);
+    }
+
+    /// Gives all memory back, also what users need: each calls [`Range::back`] before it goes on.
+    /// The caller has the right to write it. Answers the bytes.
+    pub fn trim(&self, device: &Device) -> usize {
+        self.shrink(&mut self.backed(), device, 0)
     }
 
     /// Fills the first bytes with what is not a number in any float type. The caller has the right
@@ -87,9 +96,10 @@ impl Range {
     }
 
     fn grow(&self, backed: &mut Backed, device: &Device, height: usize) -> Result<()> {
-        let Some(more) = height.next_multiple_of(PAGE).checked_sub(backed.bytes) else {
+        let more = height.next_multiple_of(PAGE).saturating_sub(backed.bytes);
+        if more == 0 {
             return Ok(());
-        };
+        }
         let refused = || device.pool().out_of_memory("arena", height);
         crate::ensure!(height <= self.bytes && device.pool().has(more), refused());
         // SAFETY: the pages lie in the range and are not backed yet.
@@ -98,6 +108,19 @@ impl Range {
         device.ledger().charge(Account::Arena, more);
         backed.bytes += more;
         Ok(())
+    }
+
+    /// Gives back what lies beyond `needed` bytes, whole pages; says how much that is.
+    fn shrink(&self, backed: &mut Backed, device: &Device, needed: usize) -> usize {
+        let less = backed.bytes.saturating_sub(needed);
+        if less == 0 {
+            return 0;
+        }
+        // SAFETY: the pages lie in the range, and nobody uses them any more.
+        unsafe { withdraw(self.start.add(needed), less) };
+        device.ledger().release(Account::Arena, less);
+        backed.bytes = needed;
+        less
     }
 
     fn backed(&self) -> MutexGuard<'_, Backed> {
@@ -186,6 +209,28 @@ mod tests {
         assert_eq!(unsafe { range.start().add(2 * PAGE - 1).read() }, 0);
         range.leave(&device, PAGE - 1);
         range.leave(&device, 2 * PAGE);
+        assert_eq!(arena(), 0);
+    }
+
+    #[test]
+    fn what_was_trimmed_is_backed_anew() {
+        let device = cpu::fresh();
+        let range = Range::new(&device).unwrap();
+        let arena = || device.ledger().balance(Account::Arena);
+        range.enter(&device, 3 * PAGE).unwrap();
+        // SAFETY: three pages are backed.
+        unsafe { range.start().write(7) };
+        assert_eq!((range.trim(&device), arena(), range.trim(&device)), (3 * PAGE, 0, 0));
+        range.enter(&device, PAGE).unwrap();
+        assert_eq!(arena(), PAGE, "only what somebody is about to use");
+        // SAFETY: one page is backed.
+        assert_eq!(unsafe { range.start().read() }, 0);
+        range.back(&device, 3 * PAGE).unwrap();
+        range.back(&device, PAGE).unwrap();
+        assert_eq!(arena(), 3 * PAGE);
+        range.trim(&device);
+        range.leave(&device, PAGE);
+        range.leave(&device, 3 * PAGE);
         assert_eq!(arena(), 0);
     }
 

@@ -59,12 +59,29 @@ impl Engine {
 
     /// The right to run a graph, if it is there at once.
     pub fn try_run(&self) -> Option<Run<'_>> {
-        let guard = match self.runs.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let guard = self.idle()?;
         Some(Run::new(guard, self.try_turn()?))
+    }
+
+    /// Unless a graph runs; none begins until the guard is dropped.
+    fn idle(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.runs.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Gives prepared kernels and all memory that nobody uses at the moment back: what is cached,
+    /// and the arena unless a graph runs, maybe in user code that calls this. The next run of a
+    /// graph backs it anew. Says how many bytes of memory that were. Never call this while holding
+    /// Python's lock.
+    pub fn trim(&self) -> usize {
+        let idle = self.idle();
+        let mut turn = self.turn();
+        turn.0.clear();
+        let arena = self.arena.get().filter(|_| idle.is_some());
+        arena.map_or(0, |arena| arena.trim(self.device())) + self.device().pool().trim()
     }
 
     /// Where `SINGA_RS_CHECK` is 1, fills the arena with what is not a number in any float type,

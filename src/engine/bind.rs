@@ -22,11 +22,14 @@ pub(super) struct Slot {
 impl Executable {
     /// Binds what may have changed since the last run.
     pub(super) fn bind(&self, state: &mut State, arguments: &[View]) -> Result<()> {
-        if !state.is_ready {
+        let height = self.graph.arena_bytes();
+        if state.is_ready {
+            self.arena.back(&self.device, height)?; // it may have been trimmed
+        } else {
             for (number, block) in &self.captured {
                 state.bound.bind(*number, block.to_touch()?.as_ptr());
             }
-            self.arena.enter(&self.device, self.graph.arena_bytes())?;
+            self.arena.enter(&self.device, height)?;
             state.is_ready = true;
         }
         for (place, view) in self.arguments.iter().zip(arguments) {

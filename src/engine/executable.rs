@@ -38,7 +38,7 @@ pub struct Executable {
 
 pub(super) struct State {
     pub bound: Bound,
-    /// Whether the arena is backed and captured blocks are bound.
+    /// Whether the graph is a user of the arena, and captured blocks are bound.
     pub is_ready: bool,
     /// The operation that the last run stopped at.
     stopped: Option<usize>,

@@ -103,12 +103,6 @@ impl Engine {
             Err(TryLockError::WouldBlock) => None,
         }
     }
-
-    /// Gives cached memory and prepared kernels back; says how many bytes of memory that were.
-    pub fn trim(&self, mut turn: Turn) -> usize {
-        turn.0.clear();
-        self.device.pool().trim()
-    }
 }
 
 impl Turn<'_> {

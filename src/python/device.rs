@@ -44,10 +44,11 @@ impl PyDevice {
         self.0.ledger().reset_peak();
     }
 
-    /// Gives freed memory that is kept for reuse back to the machine; the bytes given back.
+    /// Gives memory that is kept for reuse back to the machine: freed memory and, unless a graph
+    /// runs at the moment, that of graphs, which their next run takes anew. The bytes given back.
     fn trim(&self, py: Python<'_>) -> PyResult<usize> {
         let engine = engine::of(&self.0)?;
-        Ok(py.detach(|| engine.trim(engine.turn())))
+        Ok(py.detach(|| engine.trim()))
     }
 
     /// How many threads a kernel may use.

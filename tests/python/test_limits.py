@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from harness import CPU, to_handle
 from singa_rs import _core
+from singa_rs.tensor import Tensor
 
 ADD = _core.Op("binary", f="add")
 GIB = 1 << 30
@@ -96,6 +97,79 @@ def test_memory_is_accounted_for():
     assert after["allocated"] == before["allocated"]
     assert after["pool"] - before["pool"] >= 4 << 20
     assert CPU.trim() >= 4 << 20 and CPU.memory()["pool"] == 0
+
+
+def add_twice(x, w):
+    """A recording whose sum lies in the arena: it adds twice `x` to `w`."""
+    with CPU.record() as graph:
+        double = x + x
+        w += double
+        del double
+    return graph
+
+
+def test_the_arena_is_trimmed_and_comes_back():
+    x, w = (Tensor((1 << 18,)).set_value(value) for value in (1, 0))
+    graph = add_twice(x, w)
+    graph.run()
+    CPU.trim()
+    assert CPU.memory()["arena"] == 0
+    before = CPU.memory()["allocated"]
+    graph.run()
+    arena = CPU.memory()["arena"]
+    assert arena >= 1 << 20 and CPU.memory()["allocated"] == before + arena
+    assert (w.to_numpy() == 4).all()
+    assert CPU.trim() >= arena and CPU.memory()["allocated"] == before
+    del graph
+    assert CPU.memory()["arena"] == 0
+
+
+def test_trimming_while_another_thread_runs_graphs():
+    x, w = (Tensor((1000,)).set_value(value) for value in (1, 0))
+    graph, done = add_twice(x, w), threading.Event()
+    thread = threading.Thread(target=lambda: (graph.run(2000), done.set()))
+    thread.start()
+    while not done.is_set():
+        CPU.trim()
+    thread.join()
+    assert (w.to_numpy() == 4000).all()
+
+
+REENTER = """
+import re
+import resource
+from singa_rs import _core, device
+from singa_rs.tensor import Tensor
+
+cpu = device.get_default_device()
+x, w = (Tensor((8 << 20,)).set_value(value) for value in (1, 0))
+with cpu.record() as graph:
+    double = x + x
+    w += double
+    del double
+graph.run()
+assert cpu.trim() >= 32 << 20
+data = int(re.search(r"VmData:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) << 10
+_, hard = resource.getrlimit(resource.RLIMIT_DATA)
+resource.setrlimit(resource.RLIMIT_DATA, (data + (16 << 20), hard))
+try:
+    graph.run()
+    raise AssertionError("not refused")
+except _core.OutOfMemoryError as error:
+    assert "arena" in str(error)
+resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+assert cpu.memory()["arena"] == 0 and (w.to_numpy() == 2).all()
+graph.run()
+assert cpu.memory()["arena"] >= 32 << 20 and (w.to_numpy() == 4).all()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's limit of private memory")
+def test_a_trimmed_arena_may_be_refused():
+    """Before anything is written; with more memory the graph runs again."""
+    command = [sys.executable, "-c", REENTER]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.timeout(600)

@@ -125,6 +125,59 @@ fn graphs_share_the_arena_and_give_it_back() {
 }
 
 #[test]
+fn a_trimmed_arena_comes_back_with_the_next_run() {
+    let engine = engine(1 << 20);
+    let arena = || engine.device().ledger().balance(Account::Arena);
+    let p = tensor(&engine, &[2000], &vec![1f32; 2000]);
+    let lr = tensor(&engine, &[1], &[1f32]);
+    let recording = recorded(&engine, &[], || {
+        let doubled = run(&engine, binary("add"), &[&p, &p]).unwrap();
+        run(&engine, sgd(), &[&p, &doubled[0], &lr]).unwrap();
+        Vec::new()
+    });
+    let graph = Executable::new(&engine, &recording).unwrap();
+    replay(&engine, &graph, &[]).unwrap();
+    let needed = arena();
+    assert_eq!(needed, graph.graph().arena_bytes().next_multiple_of(4 << 10));
+    assert!(engine.trim() >= needed && arena() == 0);
+    // What it did not have to be refused before, it has to be now.
+    let pool = engine.device().pool();
+    let taken = pool.lend(pool.backend().available(0) & !0xffff, Account::Results).unwrap();
+    let taken = (taken, pool.lend(pool.backend().available(0) - 4096, Account::Results).unwrap());
+    let version = p.block.version();
+    assert!(matches!(replay(&engine, &graph, &[]), Err(Error::OutOfMemory { .. })));
+    assert_eq!((arena(), p.block.version()), (0, version));
+    assert_eq!(values::<f32>(&p), [-1.0; 2000]);
+    drop(taken);
+    replay(&engine, &graph, &[]).unwrap();
+    assert_eq!((arena(), values::<f32>(&p)), (needed, vec![1.0; 2000]));
+    drop(graph);
+    assert_eq!(arena(), 0);
+}
+
+#[test]
+fn the_arena_of_a_running_graph_is_not_trimmed() {
+    let engine: &'static Engine = Box::leak(Box::new(engine(1 << 20)));
+    let arena = move || engine.device().ledger().balance(Account::Arena);
+    let trims = move || {
+        let needed = arena();
+        engine.trim();
+        assert!(needed > 0 && arena() == needed);
+    };
+    let host = Kind::from(Host::new("doubles", Arc::new(Doubles(Box::leak(Box::new(trims))))));
+    let x = tensor(engine, &[2], &[1f32, 2.0]);
+    let recording = recorded(engine, std::slice::from_ref(&x), || {
+        let kept = run(engine, binary("add"), &[&x, &x]).unwrap();
+        let made = run(engine, host.clone(), &[&x]).unwrap();
+        run(engine, binary("mul"), &[&made[0], &kept[0]]).unwrap().to_vec()
+    });
+    let graph = Executable::new(engine, &recording).unwrap();
+    assert_eq!(values::<f32>(&replay(engine, &graph, &[x]).unwrap()[0]), [4.0, 16.0]);
+    engine.trim();
+    assert_eq!(arena(), 0);
+}
+
+#[test]
 fn an_operation_may_have_more_inputs_than_sixteen_bits_count() {
     let engine = engine(1 << 26);
     let all: Vec<View> = (0..70_000).map(|i| tensor(&engine, &[1], &[i as f32])).collect();

@@ -156,7 +156,7 @@ fn the_ledger_is_empty_at_the_end() {
     let ledger = engine.device().ledger();
     assert_eq!((ledger.in_use(), ledger.balance(Account::Scratch)), (0, 0));
     assert!(ledger.balance(Account::Kernels) > 0 && ledger.balance(Account::Pool) > 0);
-    engine.trim(engine.turn());
+    engine.trim();
     assert_eq!(ledger.reserved(), 0);
 }
 
