@@ -1,77 +1,95 @@
 //! Which line of the user's program an operation comes from: looked up only while recording.
+#![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use rustc_hash::FxHashMap;
 
 use crate::engine::record::{self, Mode};
 
 /// Files in this folder are not the user's.
 static PACKAGE: OnceLock<String> = OnceLock::new();
-/// `sys._getframe`.
-static FRAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 thread_local! {
     /// Whether operations come from a line that was set by hand, as those of backward do.
     static IS_SET: Cell<bool> = const { Cell::new(false) };
-    /// The files of code objects by address (which hold for as long as the objects are kept),
-    /// None for the package's own.
-    static FILES: RefCell<FxHashMap<usize, File>> = RefCell::default();
+    static SEEN: RefCell<Seen> = RefCell::default();
 }
 
-struct File {
-    _code: Py<PyAny>,
-    name: Option<String>,
+/// What a thread has found of code objects while it records one step.
+#[derive(Default)]
+struct Seen {
+    /// Whether they are the package's, by address, which holds for as long as they are kept.
+    codes: FxHashMap<usize, (bool, Py<PyAny>)>,
+    /// The recorder's numbers of the other ones' lines.
+    lines: FxHashMap<(usize, i32), u32>,
 }
 
 /// While this thread records, notes the line that the program is at.
 pub(in crate::python) fn note_line(py: Python<'_>) {
-    if record::mode() != Mode::Record || IS_SET.get() {
-        return;
-    }
-    if let Ok(Some(line)) = user_line(py) {
-        record::set_line(&line);
+    if record::mode() == Mode::Record && !IS_SET.get() {
+        let _ = note_innermost(py); // what has no line is recorded all the same
     }
 }
 
-/// File and number of the innermost line that is not the package's.
-fn user_line(py: Python<'_>) -> PyResult<Option<String>> {
-    let get = FRAME
-        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("sys")?.getattr("_getframe")?.unbind()))?;
-    let mut frame = get.bind(py).call0()?;
+/// Notes the innermost line that is not the package's.
+fn note_innermost(py: Python<'_>) -> PyResult<()> {
+    // SAFETY: answers a borrowed frame, or null where the thread is in none.
+    let innermost = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
+    let Some(mut frame) = innermost else { return Ok(()) };
     while !frame.is_none() {
-        if let Some(file) = file(&frame.getattr(intern!(py, "f_code"))?)? {
-            let line: u32 = frame.getattr(intern!(py, "f_lineno"))?.extract()?;
-            return Ok(Some(format!("{file}:{line}")));
+        // SAFETY: it is a frame, and has a code object, of which a reference is answered.
+        let code = unsafe {
+            Bound::from_owned_ptr_or_err(py, ffi::PyFrame_GetCode(frame.as_ptr().cast()).cast())
+        }?;
+        if !is_own(&code)? {
+            // SAFETY: it is a frame.
+            return note(&code, unsafe { ffi::PyFrame_GetLineNumber(frame.as_ptr().cast()) });
         }
         frame = frame.getattr(intern!(py, "f_back"))?;
     }
-    Ok(None)
+    Ok(())
 }
 
-/// The file of a code object, unless it is one of the package.
-fn file(code: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+/// Whether code is the package's.
+fn is_own(code: &Bound<'_, PyAny>) -> PyResult<bool> {
     let address = code.as_ptr().addr();
-    if let Some(known) = FILES.with_borrow(|files| files.get(&address).map(|f| f.name.clone())) {
+    if let Some(known) = SEEN.with_borrow(|seen| seen.codes.get(&address).map(|code| code.0)) {
         return Ok(known);
     }
-    let file: String = code.getattr(intern!(code.py(), "co_filename"))?.extract()?;
+    let file = file(code)?;
     let is_own = PACKAGE.get().is_some_and(|package| file.starts_with(package));
-    let name = (!is_own).then_some(file);
-    let entry = File { _code: code.clone().unbind(), name: name.clone() };
-    FILES.with_borrow_mut(|files| files.insert(address, entry));
-    Ok(name)
+    let entry = (is_own, code.clone().unbind());
+    SEEN.with_borrow_mut(|seen| seen.codes.insert(address, entry));
+    Ok(is_own)
 }
 
-/// Forgets code objects, at the end of a recording.
+/// Notes a line of code that is not the package's.
+fn note(code: &Bound<'_, PyAny>, line: i32) -> PyResult<()> {
+    let place = (code.as_ptr().addr(), line);
+    if let Some(number) = SEEN.with_borrow(|seen| seen.lines.get(&place).copied()) {
+        record::set_line_number(number);
+        return Ok(());
+    }
+    record::set_line(&format!("{}:{line}", file(code)?));
+    let number = record::line().unwrap_or(0);
+    SEEN.with_borrow_mut(|seen| seen.lines.insert(place, number));
+    Ok(())
+}
+
+fn file(code: &Bound<'_, PyAny>) -> PyResult<String> {
+    code.getattr(intern!(code.py(), "co_filename"))?.extract()
+}
+
+/// Forgets what it has found, at the end of a recording.
 pub(super) fn forget() {
-    let files = FILES.take();
+    let seen = SEEN.take();
     IS_SET.set(false);
-    drop(files);
+    drop(seen); // after it has been taken, as it may run code
 }
 
 /// Says which folder is this package's.
