@@ -35,7 +35,7 @@ impl Executable {
     }
 
     /// Whether the arguments share memory with each other as they did in the recording, and none
-    /// with what the graph knows otherwise.
+    /// with what the graph knows otherwise, unless it writes neither.
     pub fn fits(&self, arguments: &[View]) -> bool {
         self.arguments.len() == arguments.len()
             && (0..arguments.len()).all(|i| self.fits_at(i, arguments))
@@ -53,16 +53,19 @@ impl Executable {
                 false => !is_one_memory(view, given),
             }
         };
-        (0..i).all(as_recorded) && !self.is_captured(view)
+        (0..i).all(as_recorded) && !self.clashes(place.block, view)
     }
 
-    /// Whether an argument lies in memory that the graph uses anyway.
-    fn is_captured(&self, view: &View) -> bool {
+    /// Whether an argument lies in memory that the graph uses anyway, and writes by either name:
+    /// which operations depend on each other was found without that.
+    fn clashes(&self, number: u32, view: &View) -> bool {
+        let is_written = self.graph.is_written(number);
         let meets = |block: &Arc<crate::block::Block>| {
             Arc::ptr_eq(block, &view.block)
                 || (block.is_lent() || view.block.is_lent()) && block.meets(&view.block)
         };
-        self.captured.iter().any(|(_, block)| meets(block))
+        let mut captured = self.captured.iter();
+        captured.any(|(n, block)| (is_written || self.graph.is_written(*n)) && meets(block))
     }
 }
 

@@ -135,6 +135,12 @@ impl Handle {
         Ok(self.view()?.block.version())
     }
 
+    /// Where in its block the tensor begins, in elements.
+    #[getter]
+    fn offset(&self) -> PyResult<usize> {
+        Ok(self.view()?.offset)
+    }
+
     /// A number that is the same for all tensors that share the block, and for no other that
     /// lives at the same time.
     #[getter]

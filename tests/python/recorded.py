@@ -2,7 +2,7 @@
 
 import numpy as np
 from singa_rs import device, layer, module, opt
-from singa_rs.tensor import Placeholder, Tensor
+from singa_rs.tensor import Placeholder, Tensor, from_numpy
 
 RNG = np.random.default_rng(7)
 CPU = device.get_default_device()
@@ -37,6 +37,14 @@ class Net(module.Module):
         return out, loss
 
 
+def tensor(*shape):
+    return from_numpy(RNG.normal(size=shape).astype(np.float32))
+
+
+def copy(x):
+    return from_numpy(x.to_numpy())
+
+
 def inputs(rows=4, columns=6):
     return [Placeholder((rows, columns), device=CPU)]
 
@@ -51,6 +59,15 @@ def pair(cls, *args, **options):
         model.get_params()
         [state.to_numpy() for state in model.get_states().values()]
         made.append(model)
+    return made
+
+
+def evaluated(cls, *args):
+    """A model in evaluation that is recorded, and one that is not."""
+    made = [cls(*args) for _ in range(2)]
+    for model in made:
+        model.eval()
+    made[0].graph(True)
     return made
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .. import _core
 from .._core import GraphError, signature
+from .._plain import Same
 from ..autograd.mode import mode, training_scope
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
 from .changes import Effects, changes, effects
-from .snapshot import Snapshot, matches, pattern, text
+from .snapshot import Snapshot, Spot, matches, pattern, text
+from .standins import StandIns
 from .taking import Taken, take
-from .trees import flatten, replace
+from .trees import flatten, leaves, replace
 
 
 class Call:
@@ -35,13 +38,15 @@ class Call:
         self.tensors: list[Tensor] = []
         tree = flatten((self.args, self.kwargs), self.tensors)
         self.requires_grad = [x.requires_grad for x in self.tensors]
+        self.parameters = [Same(x) if x._stores_grad else None for x in self.tensors]
         self.device = self.tensors[0].device if self.tensors else get_default_device()
         self._tree = tree
 
-    def run(self) -> Any:
-        """Calls the function itself."""
+    def run(self, given: tuple[Any, Any] | None = None) -> Any:
+        """Calls the function itself; `given` in place of its arguments."""
+        args, kwargs = given or (self.args, self.kwargs)
         with training_scope(self.training):
-            return self.function(self.root, *self.args, **self.kwargs)
+            return self.function(self.root, *args, **kwargs)
 
     def identify(self, name: str) -> None:
         """Finds the key.
@@ -53,7 +58,8 @@ class Call:
             if isinstance(x, Placeholder):
                 raise GraphError(f"{name}: got an unfilled {x!r}; fill it with copy_from first")
         self.signature = signature(self.tensors)
-        flags = (self.training, self.paused, tuple(self.requires_grad))
+        # An optimizer knows parameters by their names, so each of them has graphs of its own.
+        flags = (self.training, self.paused, tuple(self.requires_grad), tuple(self.parameters))
         self.key: Hashable = (self.function, self._tree, self.signature, flags)
 
     def let_go(self) -> None:
@@ -66,7 +72,8 @@ class Call:
             f"argument {i}: {t.dtype.name} {t.shape}" + ("" if t.requires_grad else ", no gradient")
             for i, t in enumerate(self.tensors)
         ]
-        constants = [repr(c) for c in _constants((self.args, self.kwargs))]
+        given = leaves((self.args, self.kwargs))
+        constants = [repr(leaf) for leaf in given if not isinstance(leaf, Tensor)]
         mode_ = "in training" if self.training else "in evaluation"
         paused = [", within no_grad"] if self.paused else []
         return [*tensors, *(f"also given {c}" for c in constants), mode_ + "".join(paused)]
@@ -85,19 +92,9 @@ def admitted(args: Any, kwargs: Any, root: Any) -> tuple[Any, Any]:
     def swap(leaf: Any) -> Any:
         return staged(leaf, root.device) if isinstance(leaf, np.ndarray) else leaf
 
-    return replace((args, kwargs), swap)
-
-
-def _constants(value: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def note(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor):
-            found.append(leaf)
-        return leaf
-
-    replace(value, note)
-    return found
+    given = (args, kwargs)
+    has_arrays = any(isinstance(leaf, np.ndarray) for leaf in leaves(given))
+    return replace(given, swap) if has_arrays else given
 
 
 class Attempt:
@@ -105,15 +102,28 @@ class Attempt:
 
     def __init__(self, call: Call, before: Snapshot) -> None:
         self.call, self.before = call, before
-        self.taken: Taken = take(call.device, call.tensors, call.run, list(before.tensors.values()))
-        self.after = Snapshot(call.root)
+        spots = before.spots()
+        #: The attributes in the memory of an argument, each with its number and their distance.
+        self.held = _held(call.tensors, spots)
+        stand_ins = StandIns((call.args, call.kwargs), {spot.block for spot in spots.values()})
+        run, held = partial(call.run, stand_ins.given), list(before.tensors.values())
+        with stand_ins:
+            self.taken: Taken = take(call.device, stand_ins.tensors, run, held)
+        self.after = stand_ins.restore(call.root)
         self.changes = changes(before, self.after)
+        self._obstacle = stand_ins.difference()
         #: What is run; see `plan` and `take_graph_of`.
         self.graph: _core.Graph
 
     def plan(self) -> None:
         """Makes a graph of the recording, which its tensors show from now on."""
         self.graph = self.taken.recording.graph()
+
+    def obstacle(self) -> str | None:
+        """Why no graph can do what the call does, in words; None where the graph can."""
+        if self._obstacle is None and not self.graph.fits(self.call.tensors):
+            return "the step reaches the memory of an argument in another way, too, and writes it"
+        return self._obstacle
 
     def is_followed_by(self, before: Snapshot) -> str | None:
         """None if the attributes are as the call before left them, or as it found them; else one
@@ -143,3 +153,9 @@ class Attempt:
         if difference is not None:
             return difference
         return effects(self.changes, later.changes, later.after)
+
+
+def _held(arguments: Sequence[Tensor], spots: dict[str, Spot]) -> dict[str, tuple[int, int]]:
+    given = {x.block_id: (i, x.offset) for i, x in enumerate(arguments)}
+    found = ((path, spot, given.get(spot.block)) for path, spot in spots.items())
+    return {path: (one[0], spot.offset - one[1]) for path, spot, one in found if one is not None}

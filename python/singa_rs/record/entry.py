@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._core import signature
-from .._plain import Same
-from ..tensor import Placeholder, Tensor
+from ..tensor import Tensor
 from .attempt import Attempt, staged
 from .changes import Effects
 from .profile import profile
@@ -29,7 +28,8 @@ class Entry:
         captured = frozenset(self.graph.captured())
         self.departures = self.graph.departures
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
-        self.held = _held(call.tensors, attempt.after)
+        self.held = attempt.held
+        self._has_parameters = any(call.parameters)
         self.shown = call.shown()
         self._runs_before = self.graph.runs
         self._has_effects = bool(left_out)
@@ -41,27 +41,28 @@ class Entry:
 
     @property
     def is_simple(self) -> bool:
-        """Whether a replay changes no attribute, and no attribute holds an argument."""
-        return not (self._has_effects or self.held or self.paused)
+        """Whether a replay changes no attribute, and no argument is known in another way, too."""
+        return not (self._has_effects or self.held or self._has_parameters or self.paused)
 
     # ---- does it fit? ---------------------------------------------------------------------------
 
-    def accept(self, args: tuple[Any, ...]) -> list[Tensor] | None:
+    def accept(self, args: tuple[Any, ...], attributes: Snapshot) -> list[Tensor] | None:
         """The tensors of the arguments, if all are tensors or arrays and may be run on."""
         tensors, requires_grad = [], self.requires_grad
-        if len(args) != len(requires_grad):
+        if len(args) != len(requires_grad) or self._has_parameters:
             return None
         for x, want in zip(args, requires_grad, strict=True):
             if type(x) is Tensor:
-                if x.requires_grad is not want:
+                if x.requires_grad is not want or x._stores_grad:
                     return None
                 tensors.append(x)
             elif type(x) is np.ndarray and want:
                 tensors.append(staged(x, self.device))
             else:
                 return None
-        fits = signature(tensors) == self.signature and self.misfit(tensors) is None
-        return tensors if fits else None
+        if signature(tensors) != self.signature:
+            return None
+        return tensors if self.misfit(tensors, attributes.tensors) is None else None
 
     def mismatch(self, now: Snapshot, root: Any) -> str | None:
         """What of a model differs from the recorded one, in words."""
@@ -81,16 +82,15 @@ class Entry:
             item = items.get(path)
             if item is None or not kept.admits(item, now.tensors.get(path), root):
                 return f"attribute {path}, which each step sets, was replaced"
-        for path, (_, tensor) in self.held.items():
-            if now.tensors.get(path) is not tensor.get():
-                return f"attribute {path}, which the step may set to an argument, was replaced"
         more = items.keys() - self.wanted.keys() - effects.counters.keys() - effects.kept.keys()
         return f"there is a new attribute {min(more)}" if more else None
 
-    def misfit(self, tensors: Sequence[Tensor]) -> str | None:
+    def misfit(self, tensors: Sequence[Tensor], attributes: Mapping[str, Tensor]) -> str | None:
         """What of the arguments' memory differs, in words."""
-        if self.held and any(tensors[i] is not x.get() for i, x in self.held.values()):
-            return "another tensor than the argument that an attribute holds"
+        for path, (i, distance) in self.held.items():
+            held, given = attributes[path], tensors[i]
+            if held.block_id != given.block_id or held.offset - given.offset != distance:
+                return f"attribute {path} is not in the memory of the argument as recorded"
         if not self.graph.fits(tensors):
             return "the arguments share memory with each other or the model in another way"
         return None
@@ -110,14 +110,7 @@ class Entry:
             place.write(root, place.read(root) + by)
             if place.is_item:
                 snapshot.follow(place.owner(root), place.key)
-        for kept in self.effects.kept.values():
+        for path, kept in self.effects.kept.items():
             if kept.place.read(root) is not kept.tensor:
                 kept.place.write(root, kept.tensor)
-
-
-def _held(arguments: Sequence[Tensor], after: Snapshot) -> dict[str, tuple[int, Same]]:
-    """The attributes that are in the memory of an argument, with its number and the tensor."""
-    numbers = {x.block_id: i for i, x in enumerate(arguments)}
-    found = ((p, t) for p, t in after.tensors.items() if not isinstance(t, Placeholder))
-    given = ((p, t, numbers.get(t.block_id)) for p, t in found)
-    return {p: (i, Same(arguments[i])) for p, t, i in given if i is not None}
+                snapshot.tensors[path] = kept.tensor

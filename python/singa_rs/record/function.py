@@ -79,7 +79,7 @@ class GraphFunction:
                 and snapshot.watch.holds()
                 and not self._is_due(entry)
             ):
-                tensors = entry.accept(args)
+                tensors = entry.accept(args, snapshot)
                 if tensors is not None:
                     return self._replay(ready, tensors, root)
         return self._call(Call(function, root, training, args, kwargs))
@@ -124,7 +124,7 @@ class GraphFunction:
         """The graph to replay; if there is none, why."""
         reason = ""
         for entry in reversed(self._entries.get(call.key, ())):
-            found = entry.mismatch(now, call.root) or entry.misfit(call.tensors)
+            found = entry.mismatch(now, call.root) or entry.misfit(call.tensors, now.tensors)
             if found is None:
                 self._entries.move_to_end(call.key)
                 return entry, f"check_every={self.check_every}"
@@ -165,9 +165,13 @@ class GraphFunction:
                 attempt.take_graph_of(previous)
             else:
                 attempt.plan()
+            obstacle = attempt.obstacle()
         except BaseException:
             undo()
             raise
+        if obstacle is not None:
+            undo(keep_state=True)
+            return self._run_eagerly(call, reason, obstacle)
         try:
             made = attempt.graph.run(call.tensors)
         except BaseException as error:
@@ -181,6 +185,12 @@ class GraphFunction:
         call.root = None  # the model keeps the attempt, which must not keep the model
         return result
 
+    def _run_eagerly(self, call: Call, reason: str, obstacle: str) -> Any:
+        """Runs a call that no graph can do, whose recording was undone."""
+        self.history.note(call, reason, f"not used: {obstacle}")
+        self._count_unequal(obstacle)
+        return call.run()
+
     def _settle(self, attempt: Attempt, verdict: Effects | str | None, reason: str) -> None:
         """What becomes of a recording that has run."""
         self._ready = None
@@ -190,18 +200,24 @@ class GraphFunction:
             self._keep(attempt, verdict)
             outcome = "the same as the one before: calls like it replay its graph"
         elif verdict is not None:
-            self._unequal += 1
             outcome = f"not the same as the one before: {verdict}"
         else:
             self._fruitless += 1
             outcome = "to be compared with the next one like it"
         self.history.note(attempt.call, reason, outcome)
-        if self._unequal >= MOST_UNEQUAL:
-            self._stay_eager(f"{MOST_UNEQUAL} recordings in a row differed; the last by {verdict}")
+        if isinstance(verdict, str):
+            self._count_unequal(f"they differ: {verdict}")
         elif self._fruitless >= MOST_FRUITLESS:
             self._stay_eager(f"{MOST_FRUITLESS} recordings in a row were used once: {reason}")
         attempt.call.let_go()
         self._limit()
+
+    def _count_unequal(self, what: str) -> None:
+        self._unequal += 1
+        if self._unequal >= MOST_UNEQUAL:
+            self._stay_eager(
+                f"{MOST_UNEQUAL} recordings in a row could not be used; the last: {what}"
+            )
 
     def _keep(self, attempt: Attempt, effects: Effects) -> None:
         key = attempt.call.key
@@ -224,7 +240,7 @@ class GraphFunction:
                 del self._entries[oldest]
 
     def _stay_eager(self, reason: str) -> None:
-        self.eager = reason
+        self.eager, self._ready = reason, None
         self._entries.clear()
         self._attempts.clear()
         warn_user(f"{self.name}: runs without a graph from now on: {reason}")

@@ -20,10 +20,18 @@ LONGEST = 1000
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 
 
+class Spot(NamedTuple):
+    """Where a tensor lies."""
+
+    block: int
+    offset: int
+    strides: tuple[int, ...]
+
+
 class Memory(NamedTuple):
     """A tensor in an attribute."""
 
-    block: int
+    spot: Spot
     meta: tuple[Any, ...]
     #: Whether it was made in a recording, and has no value yet.
     is_recorded: bool
@@ -55,6 +63,11 @@ class Snapshot:
         parameters = [t for t in self.tensors.values() if t._stores_grad]
         #: Tells whether anything has changed that changes without a note.
         self.watch = Watch(parameters, self._containers)
+
+    def spots(self) -> dict[str, Spot]:
+        """Where the tensors lie, by path."""
+        found = ((path, item.value) for path, item in self.items.items())
+        return {path: value.spot for path, value in found if type(value) is Memory}
 
     def follow(self, container: Any, key: Any) -> None:
         """Takes over an item of a container that was changed knowingly."""
@@ -125,21 +138,22 @@ def memory(tensor: Tensor) -> Hashable:
     """What a key says of a tensor."""
     if isinstance(tensor, Placeholder):
         return plain(tensor)
-    return Memory(tensor.block_id, (tensor.shape, tensor.dtype), tensor.is_recorded)
+    spot = Spot(tensor.block_id, tensor.offset, tensor.strides)
+    return Memory(spot, (tensor.shape, tensor.dtype), tensor.is_recorded)
 
 
 def pattern(value: Any, captured: Collection[int]) -> Any:
     """What another snapshot's value must match: a tensor that the graph uses is to lie in the
-    very block, another one to look alike."""
+    very place, another one to look alike."""
     if type(value) is Memory:
-        return value.block if value.block in captured else value.meta
+        return value.spot if value.spot.block in captured else value.meta
     return value
 
 
 def matches(want: Any, value: Any) -> bool:
     """Whether a value is what `pattern` made of another one asks for."""
     if type(value) is Memory:
-        return want == (value.block if type(want) is int else value.meta)
+        return want == (value.spot if type(want) is Spot else value.meta)
     return want == value
 
 
@@ -147,6 +161,6 @@ def text(value: Any) -> str:
     """A value, or a pattern, in words."""
     if type(value) is Memory:
         return "a tensor of shape " + str(value.meta[0])
-    if type(value) is int:
+    if type(value) is Spot:
         return "another tensor"
     return show(value)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import copy
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,32 @@ def _is_named(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(type(value), "_fields")
 
 
+def leaves(value: Any) -> Iterator[Any]:
+    """The parts of an argument that hold no others."""
+    if isinstance(value, dict):
+        parts: Iterable[Any] = value.values()
+    elif type(value) in (list, tuple) or _is_named(value):
+        parts = value
+    else:
+        yield value
+        return
+    for part in parts:
+        yield from leaves(part)
+
+
 def replace(value: Any, swap: Callable[[Any], Any]) -> Any:
-    """A copy of an argument with `swap(leaf)` for each leaf; itself where none changes."""
+    """A copy of an argument with `swap(leaf)` for each leaf."""
     kind = type(value)
     if kind in (list, tuple):
-        items = [replace(item, swap) for item in value]
-        changed = any(new is not old for new, old in zip(items, value, strict=True))
-        return kind(items) if changed else value
+        return kind([replace(item, swap) for item in value])
     if _is_named(value):
         return kind(*[replace(item, swap) for item in value])
-    if kind is dict:
-        items = {key: replace(item, swap) for key, item in value.items()}
-        return items if any(items[key] is not item for key, item in value.items()) else value
-    return swap(value)
+    if not isinstance(value, dict):
+        return swap(value)
+    made = copy.copy(value)
+    for key, item in value.items():
+        made[key] = replace(item, swap)
+    return made
 
 
 class Results:

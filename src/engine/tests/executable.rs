@@ -196,6 +196,7 @@ fn arguments_must_fit() {
     let x = tensor(&engine, &[2], &[1f32, 2.0]);
     let p = tensor(&engine, &[2], &[1f32, 2.0]);
     let recording = recorded(&engine, &[x.clone(), x.clone()], || {
+        run_into(&engine, binary("add"), &[&x, &p], &[&p]).unwrap();
         run(&engine, binary("add"), &[&x, &p]).unwrap().to_vec()
     });
     let graph = Executable::new(&engine, &recording).unwrap();
@@ -207,4 +208,25 @@ fn arguments_must_fit() {
     let other = tensor(&engine, &[3], &[0f32; 3]);
     assert!(matches!(graph.check_arguments(&[other.clone(), other]), Err(Error::Shape { .. })));
     assert!(matches!(graph.check_arguments(&[y]), Err(Error::Arity { .. })));
+}
+
+#[test]
+fn arguments_may_share_memory_that_is_only_read() {
+    let engine = engine(1 << 20);
+    let [p, q, x] = [1f32, 2.0, 3.0].map(|value| tensor(&engine, &[2], &[value; 2]));
+    let recording = recorded(&engine, std::slice::from_ref(&x), || {
+        run_into(&engine, binary("add"), &[&q, &p], &[&q]).unwrap();
+        run(&engine, binary("add"), &[&x, &p]).unwrap().to_vec()
+    });
+    let graph = Executable::new(&engine, &recording).unwrap();
+    assert!(!graph.fits(std::slice::from_ref(&q)), "the graph writes it");
+    assert!(graph.fits(std::slice::from_ref(&p)));
+    let made = replay(&engine, &graph, std::slice::from_ref(&p)).unwrap();
+    assert_eq!(values::<f32>(&made[0]), [2.0; 2]);
+    let writes = recorded(&engine, std::slice::from_ref(&x), || {
+        run_into(&engine, binary("add"), &[&x, &p], &[&x]).unwrap();
+        Vec::new()
+    });
+    let graph = Executable::new(&engine, &writes).unwrap();
+    assert!(graph.fits(&[x]) && !graph.fits(&[p]), "the argument is written");
 }

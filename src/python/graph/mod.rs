@@ -1,5 +1,6 @@
 //! Recordings and graphs as Python objects.
 
+mod arguments;
 mod executable;
 mod lines;
 mod recording;
@@ -59,6 +60,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(leave_state, module)?)?;
     module.add_function(wrap_pyfunction!(changes, module)?)?;
     module.add_function(wrap_pyfunction!(note_change, module)?)?;
+    arguments::register(module)?;
     lines::register(module)?;
     signature::register(module)
 }

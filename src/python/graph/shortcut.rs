@@ -34,7 +34,8 @@ impl PyShortcut {
         for (arg, want) in args.iter().zip(&self.requires_grad) {
             let Some(handle) = tensor::exact(&arg) else { return Ok(None) };
             let flag = arg.getattr(intern!(arg.py(), "requires_grad"))?;
-            if !flag.is(&*PyBool::new(arg.py(), *want)) {
+            let is_parameter = arg.getattr(intern!(arg.py(), "_stores_grad"))?.is_truthy()?;
+            if is_parameter || !flag.is(&*PyBool::new(arg.py(), *want)) {
                 return Ok(None);
             }
             views.push(handle.view()?);

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::super::tensor::{self, Handle};
-use super::super::{args::Extents, device::PyDevice, dtype};
-use crate::block::Block;
-use crate::view::{Meta, View};
+use super::super::tensor::Handle;
+use crate::view::View;
 
 /// The bytes that tell the metas of tensors apart, and which of them share memory.
 #[derive(Default)]
@@ -49,23 +47,6 @@ fn shared(before: &[View], view: &View) -> Option<(usize, isize)> {
     Some((first, view.offset as isize - before[first].offset as isize))
 }
 
-/// A tensor that only stands for an argument while a function is recorded: it has no value.
-#[pyfunction]
-fn stand_in<'py>(
-    py: Python<'py>,
-    shape: Extents,
-    device: &PyDevice,
-    dtype: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, Handle>> {
-    let Extents(shape) = shape;
-    shape.checked_numel("tensor")?;
-    let meta = Meta::new(dtype::parse(dtype)?, shape);
-    let line = "the call that a Placeholder was passed to".into();
-    let block = Block::recorded(&device.0, meta.bytes(), line);
-    tensor::make(py, View { block, meta: Arc::new(meta), offset: 0 })
-}
-
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(signature, module)?)?;
-    module.add_function(wrap_pyfunction!(stand_in, module)?)
+    module.add_function(wrap_pyfunction!(signature, module)?)
 }

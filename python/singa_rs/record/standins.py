@@ -1,0 +1,84 @@
+"""Stand-ins: what a recorded function gets in place of the tensors that it was called with.
+
+So what it reaches through its arguments, which are others in the next call, is told from what it
+reaches in another way, by a global or a closure, even where both are one tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from .. import _core
+from .._core import signature
+from ..tensor import Tensor
+from .changes import Place
+from .snapshot import Snapshot
+from .trees import flatten, leaves, replace
+
+_VIEWS = ("_base", "_views")
+_TAPE = ("_creator", *_VIEWS)
+
+
+class StandIns:
+    """Arguments in which other tensors stand for those that can be reached by chance only.
+
+    The memory of parameters and of what the model holds is known to the step; arguments that lie
+    there stay what they are. Within the context the function may be called.
+
+    Args:
+        given: the arguments of the call, a tree.
+        known: the blocks of what the model holds.
+    """
+
+    def __init__(self, given: Any, known: Collection[int]) -> None:
+        tensors = [leaf for leaf in leaves(given) if isinstance(leaf, Tensor)]
+        known = {*known, *(x.block_id for x in tensors if x._stores_grad)}
+        distinct = {id(x): x for x in tensors if x.block_id not in known}
+        self._real = list(distinct.values())
+        self._made: list[Tensor] = _core.stand_ins(self._real)
+        self._views = [made.alias() for made in self._made]
+        for made, real in zip(self._made, self._real, strict=True):
+            made.__class__ = type(real)
+            made.__dict__.update(_attributes(real, but=_VIEWS))
+        swaps = dict(zip(distinct, self._made, strict=True))
+        #: What the function is called with, and the tensors in it.
+        self.given = replace(given, lambda leaf: swaps.get(id(leaf), leaf))
+        self.tensors: list[Tensor] = []
+        self._tree = flatten(self.given, self.tensors)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        """From now on stand-ins that somebody kept, and views of them, show the real tensors."""
+        _core.show(self._views, self._real)
+
+    def restore(self, root: Any) -> Snapshot:
+        """Gives the real tensors the flags and names that their stand-ins got, and puts them where
+        the attributes of a model hold their stand-ins; the attributes then."""
+        real = {}
+        for made, one in zip(self._made, self._real, strict=True):
+            one.__dict__.update(_attributes(made, but=_TAPE))
+            real[id(made)] = one
+        after = Snapshot(root)
+        found = [path for path, tensor in after.tensors.items() if id(tensor) in real]
+        for path in found:
+            place = Place(after.items[path])
+            if not isinstance(place.owner(root), tuple):
+                place.write(root, real[id(after.tensors[path])])
+        return Snapshot(root) if found else after
+
+    def difference(self) -> str | None:
+        """What the function did to its arguments that no graph can do again, in words."""
+        tensors: list[Tensor] = []
+        tree = flatten(self.given, tensors)
+        if tree != self._tree or list(map(id, tensors)) != list(map(id, self.tensors)):
+            return "the step changes a list or dictionary that it was given"
+        if signature(self._views + self._made) != signature(self._views + self._views):
+            return "the step points a tensor that it was given to other memory"
+        return None
+
+
+def _attributes(tensor: Tensor, but: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in tensor.__dict__.items() if name not in but}

@@ -1,0 +1,237 @@
+"""What a recorded step reaches through its arguments is told from what it reaches otherwise."""
+
+import numpy as np
+import pytest
+from recorded import (
+    RNG,
+    Net,
+    batch,
+    copy,
+    evaluated,
+    pair,
+    replays,
+    same,
+    same_states,
+    step,
+    tensor,
+)
+from singa_rs import module
+from singa_rs.tensor import Tensor, from_numpy
+
+# ---- an argument that the step reaches in another way, too ---------------------------------------
+
+
+def test_argument_that_a_closure_holds_too():
+    bank = tensor(8, 6)
+
+    class Nearest(Net):
+        def forward(self, x):
+            return super().forward(x) + (x @ bank.transpose()).max(axis=1, keepdims=True)
+
+    recorded, eager = pair(Nearest)
+    x2, y = tensor(4, 6), from_numpy(batch()[1])
+    for x in (bank[:4], x2, bank[:4], bank[4:], x2, bank[2:6]) * 2:
+        step(recorded, eager, x, y)
+    assert replays(recorded) == 10 and len(recorded.graphs) == 1
+
+
+class Holder:
+    """An object that no recording looks into."""
+
+
+@pytest.mark.parametrize("writes", ["argument", "other", "neither"])
+@pytest.mark.filterwarnings("ignore:.*runs without a graph")
+def test_argument_that_an_object_holds_too(writes):
+    """The same bits for x, another tensor, and x again, whichever way writes its memory."""
+
+    class Step(module.Module):
+        def __init__(self, holder):
+            super().__init__()
+            self.holder = holder
+
+        def forward(self, x):
+            before = x * 2
+            if writes == "argument":
+                x += 1
+            if writes == "other":
+                self.holder.x += 1
+            return before + self.holder.x * x
+
+    values = RNG.normal(size=(2, 3)).astype(np.float32)
+    results = []
+    for use_graph in (True, False):
+        holder = Holder()
+        holder.x = from_numpy(values)
+        model, x2 = Step(holder), from_numpy(values + 1)
+        model.eval()
+        model.graph(use_graph)
+        given = [holder.x, x2, holder.x, x2, x2, holder.x, holder.x, x2]
+        results.append([model(x).to_numpy().tobytes() for x in given])
+        results[-1] += [holder.x.to_numpy().tobytes(), x2.to_numpy().tobytes()]
+        if use_graph:
+            told = "reaches the memory of an argument in another way" in model.explain()
+            assert told == (writes != "neither")
+            assert model.graphs
+    assert results[0] == results[1]
+
+
+def test_function_gives_up_where_each_call_writes_what_it_reaches_twice():
+    state = tensor(2, 3)
+
+    class Step(module.Module):
+        def forward(self, x):
+            x *= 2
+            return x + state
+
+    model = Step()
+    model.eval()
+    model.graph(True)
+    want = state.to_numpy()
+    with pytest.warns(RuntimeWarning, match=r"Step\.forward.*memory of an argument"):
+        for _ in range(5):
+            want = want * 2
+            assert model(state).to_numpy().tobytes() == (want + want).tobytes()
+
+
+def test_same_tensor_as_two_arguments():
+    class Step(module.Module):
+        def forward(self, a, rest):
+            a += 1
+            return a * rest["b"], rest["b"][0]
+
+    recorded, eager = evaluated(Step)
+    for i in range(9):
+        x, other = tensor(2, 3), tensor(2, 3)
+        results = []
+        for model in (recorded, eager):
+            a = copy(x)
+            results.append(model(a, {"b": (a, a[:], copy(other))[i % 3]}))
+        same(*results)
+    assert len(recorded.graphs) == 2 and replays(recorded, "forward") == 5
+
+
+# ---- parameters and what the model holds ---------------------------------------------------------
+
+
+def test_parameter_that_the_step_trains():
+    class Tied(Net):
+        def train_one_batch(self, x, y, w):
+            out = self.forward(x) + (x @ w)[:, :3]
+            loss = self.loss(out, y)
+            self.optimizer(loss)
+            return out, w
+
+    recorded, eager = pair(Tied)
+    for i in range(8):
+        x, y = map(from_numpy, batch())
+        results = []
+        for model in (recorded, eager):
+            out, w = model(x, y, model.fc1.W)
+            assert w is model.fc1.W
+            results.append(out)
+            if i == 5:
+                model.fc1.W.data = from_numpy(np.ones((6, 5), np.float32))
+        same(*results)
+        same_states(recorded, eager)
+    assert replays(recorded) == 6
+
+
+class Prompted(Net):
+    """Trains a parameter that it is given."""
+
+    def train_one_batch(self, x, y, prompt):
+        out = self.forward(x + prompt)
+        loss = self.loss(out, y)
+        self.optimizer(loss)
+        return out
+
+
+def test_parameters_that_are_no_part_of_the_model():
+    recorded, eager = pair(Prompted)
+    mine, other = ([Tensor((1, 6), stores_grad=True, name=n) for n in "pq"] for _ in range(2))
+    for i in (0, 0, 0, 1, 1, 1, 0, 1, 0, 1):
+        x, y = map(from_numpy, batch())
+        same(recorded(x, y, mine[i]), eager(x, y, other[i]))
+        same(mine, other)
+    assert len(recorded.graphs) == 2 and replays(recorded) == 6
+    assert mine[0].to_numpy().any() and mine[1].to_numpy().any()
+
+
+def test_parameter_after_an_ordinary_tensor():
+    recorded, eager = pair(Prompted)
+    plain = tensor(1, 6)
+    mine, other = (Tensor((1, 6), stores_grad=True, name="p") for _ in range(2))
+    for i in range(12):
+        x, y = map(from_numpy, batch())
+        args = (mine, other) if 3 < i < 8 or i == 9 else (plain, plain)
+        same(recorded(x, y, args[0]), eager(x, y, args[1]))
+        same(mine, other)
+    assert mine.to_numpy().any() and len(recorded.graphs) == 2
+
+
+def test_state_of_the_model():
+    class Summing(Net):
+        def __init__(self):
+            super().__init__()
+            self.total = Tensor((4, 6))
+
+        def train_one_batch(self, x, y):
+            self.total += x
+            return *super().train_one_batch(x, y), x * 2
+
+    recorded, eager = pair(Summing)
+    y, free = from_numpy(batch()[1]), tensor(4, 6)
+    for own in (False, False, False, True, True, True, True, False):
+        results = [m(m.total if own else free, y) for m in (recorded, eager)]
+        same(*results)
+        same(recorded.total, eager.total)
+    assert len(recorded.graphs) == 2 and replays(recorded) == 4
+
+
+def test_state_that_each_step_replaces():
+    """The step gets the state that it left in an attribute, and reads it there as well."""
+
+    class Recurrent(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.h = Tensor((2, 3))
+
+        def forward(self, x, h):
+            out = x * h - self.h
+            self.h = out + 1
+            return out
+
+    recorded, eager = evaluated(Recurrent)
+    xs, others = ([tensor(2, 3) for _ in range(14)] for _ in range(2))
+    results = []
+    for model in (recorded, eager):  # one after the other: each counts the other's changes
+        made = []
+        for i, (x, h) in enumerate(zip(xs, others, strict=True)):
+            given = h if i in (7, 10) else model.h
+            if i == 12:
+                given = model.h = others[0]
+            if i == 13:  # what the attribute held before
+                given = others[0]
+            made += [model(x, given), copy(model.h)]
+        results.append(made)
+    same(*results)
+    assert replays(recorded, "forward") == 9
+
+
+def test_view_in_an_attribute_that_is_moved():
+    class Windowed(module.Module):
+        def __init__(self, bank):
+            super().__init__()
+            self.window = bank[:2]
+
+        def forward(self, x):
+            return x + self.window
+
+    bank, square = tensor(8, 2), tensor(2, 2)
+    recorded, eager = evaluated(Windowed, bank)
+    views = [bank[:2]] * 4 + [bank[2:4]] * 3 + [square] * 3 + [square.transpose()]
+    for view in views:
+        for model in (recorded, eager):
+            model.window = view
+        x = tensor(2, 2)
+        same(recorded(x), eager(x))
