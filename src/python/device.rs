@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use super::args::natural;
@@ -96,8 +97,18 @@ pub(super) fn accounts<'py>(
 
 /// The CPU: always there, the default.
 #[pyfunction(name = "cpu")]
-fn cpu_device() -> PyDevice {
-    PyDevice(cpu::device().clone())
+fn cpu_device(py: Python<'_>) -> PyResult<Bound<'_, PyDevice>> {
+    object(py, cpu::device().clone())
+}
+
+/// A device as an object; the CPU is always the same one.
+pub(super) fn object(py: Python<'_>, device: Arc<Device>) -> PyResult<Bound<'_, PyDevice>> {
+    static CPU: PyOnceLock<Py<PyDevice>> = PyOnceLock::new();
+    if !Arc::ptr_eq(&device, cpu::device()) {
+        return Bound::new(py, PyDevice(device));
+    }
+    let made = CPU.get_or_try_init(py, || Py::new(py, PyDevice(device)))?;
+    Ok(made.bind(py).clone())
 }
 
 /// The state (int64 key and position) of one of a device's generators: `step` or `init`.

@@ -7,10 +7,10 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 
 use super::args::Extents;
-use super::device::PyDevice;
+use super::device::{self, PyDevice};
 use super::dtype::{self, PyDType};
 use super::error::GraphError;
-use crate::block::note_change;
+use crate::block::{Block, note_change};
 use crate::device::{Account, cpu};
 use crate::dtype::DType;
 use crate::engine::{self, record};
@@ -47,12 +47,24 @@ impl Handle {
         self.view.lock().unwrap_or_else(PoisonError::into_inner).replace(view)
     }
 
-    /// What the view looks like. Nothing of Python's is made under the lock, since that may
+    /// What is to be known of the view. Nothing of Python's is made under the lock, since that may
     /// collect garbage, and a finaliser may ask the same handle.
-    fn meta(&self) -> PyResult<Arc<Meta>> {
+    fn ask<T>(&self, what: impl FnOnce(&View) -> T) -> PyResult<T> {
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
-        let meta = view.as_ref().map(|v| v.meta.clone());
-        meta.ok_or_else(|| no_value("tensor"))
+        view.as_ref().map(what).ok_or_else(|| no_value("tensor"))
+    }
+
+    /// What is to be known of the block.
+    fn ask_block<T>(&self, what: impl FnOnce(&Arc<Block>) -> T) -> PyResult<T> {
+        match self.ask(|view| view.block.current())? {
+            Some(latest) => Ok(what(&latest)),
+            None => self.ask(|view| what(&view.block)),
+        }
+    }
+
+    /// What the view looks like.
+    fn meta(&self) -> PyResult<Arc<Meta>> {
+        self.ask(|view| view.meta.clone())
     }
 }
 
@@ -107,8 +119,8 @@ impl Handle {
 
     /// The device that the tensor is on.
     #[getter]
-    fn device(&self) -> PyResult<PyDevice> {
-        Ok(PyDevice(self.view()?.block.device().clone()))
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDevice>> {
+        device::object(py, self.ask(|view| view.block.device().clone())?)
     }
 
     /// The number of elements.
@@ -132,7 +144,7 @@ impl Handle {
     /// How many writes have been submitted to the tensor's block.
     #[getter]
     fn version(&self) -> PyResult<u64> {
-        Ok(self.view()?.block.version())
+        self.ask_block(|block| block.version())
     }
 
     /// Where in its block the tensor begins, in elements.
@@ -145,19 +157,19 @@ impl Handle {
     /// lives at the same time.
     #[getter]
     fn block_id(&self) -> PyResult<usize> {
-        Ok(Arc::as_ptr(&self.view()?.block).addr())
+        self.ask_block(|block| Arc::as_ptr(block).addr())
     }
 
     /// Whether the block has memory.
     #[getter]
     fn is_allocated(&self) -> PyResult<bool> {
-        Ok(self.view()?.block.is_allocated())
+        self.ask_block(|block| block.is_allocated())
     }
 
     /// Whether it was made in a recording, by an operation that no graph has run yet.
     #[getter]
     fn is_recorded(&self) -> PyResult<bool> {
-        Ok(self.view()?.block.recorded_at().is_some())
+        self.ask_block(|block| block.recorded_at().is_some())
     }
 
     /// Whether the elements lie row-major without gaps.
@@ -167,7 +179,7 @@ impl Handle {
 
     /// Whether both share memory.
     fn shares_block(&self, other: &Handle) -> PyResult<bool> {
-        Ok(Arc::ptr_eq(&self.view()?.block, &other.view()?.block))
+        Ok(self.block_id()? == other.block_id()?)
     }
 
     /// A new tensor object on the same view.

@@ -470,6 +470,10 @@ def test_the_ledger_balances():
     assert after["reserved"] == after["allocated"]
 
 
+def test_the_cpu_is_one_object():
+    assert tensor([1]).device is CPU is _core.cpu()
+
+
 def test_only_a_tensor_s_own_accounts():
     for name in ("pool", "kernels", "arena", "nothing"):
         with pytest.raises(ValueError, match="set_account"):
