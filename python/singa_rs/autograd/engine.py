@@ -9,8 +9,8 @@ from .._core import DTypeError, GraphError, ShapeError, set_origin
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .mode import mode
-from .plan import Leaf, Plan, Slot
-from .tape import Operator, Port, Rule, release
+from .plan import Leaf, Plan, Step
+from .tape import Port, Rule, release
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
@@ -37,7 +37,7 @@ def backward(y: Tensor, dy: Any = None) -> Pairs:
     if y._creator is not None:
         port = y._creator
         node, index = (port.node, port.index) if type(port) is Port else (port, 0)
-        return _Walk(Plan(node)).run(node, index, seed)
+        return _Walk(Plan(node)).run(index, seed)
     if y.stores_grad:
         return iter([(y, ops.copy(seed))])
     raise GraphError(
@@ -107,15 +107,13 @@ class _Walk:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        #: By node: the gradients of its outputs.
-        self.slots: dict[int, dict[int, Slot]] = {}
         #: By block: parameters whose old value is still needed.
         self.late: dict[int, list[Leaf]] = {}
 
-    def run(self, root: Operator, index: int, seed: Tensor) -> Pairs:
-        """All pairs, from the gradient of output `index` of `root`."""
-        self.slots[id(root)] = {index: Slot()}
-        self.slots[id(root)][index].put(seed, False)
+    def run(self, index: int, seed: Tensor) -> Pairs:
+        """All pairs, from the gradient of output `index` of the root."""
+        if self.plan.root is not None:
+            self.plan.root.slot(index).put(seed, False)
         return self._pairs() if mode.nodes is None else self._recorded_pairs()
 
     def _recorded_pairs(self) -> Pairs:
@@ -127,90 +125,84 @@ class _Walk:
             set_origin(0)
 
     def _pairs(self, enter: Callable[[int], None] | None = None) -> Pairs:
+        self.plan.root = None  # so that nothing outlives its step
         while self.plan.order:
-            node = self.plan.order.pop()
+            step = self.plan.order.pop()
             if enter is not None:
-                enter(node.origin)
-            arrived = self.slots.pop(id(node), {})
-            if node.retained:
-                yield from _retained(node, arrived)
-            final = self._through(node, arrived)
-            del node, arrived  # nothing of what it kept may outlive it
+                enter(step.node.origin)
+            if step.node.retained:
+                yield from _retained(step)
+            final = self._through(step)
+            del step  # nothing of what it kept may outlive it
             for leaf in final:
                 yield leaf.tensor, leaf.take()
 
-    def _through(self, node: Operator, arrived: dict[int, Slot]) -> list[Leaf]:
+    def _through(self, step: Step) -> list[Leaf]:
         """Runs a node's gradient; the parameters that are final thereby."""
-        wanted, edges = self.plan.wanted[id(node)], node.edges
-        grads = [None] * len(wanted)
-        if arrived and any(wanted):
-            dys = _complete(node, arrived)
-            grads = node.gradients(dys, wanted)
-            owned = _owned(node, grads, dys, arrived)
-        blocks = self.plan.blocks(node)
+        node, targets = step.node, step.targets
+        grads = owned = [None] * len(targets)
+        dys = _complete(step) if any(targets) else None
+        if dys is not None:
+            grads = node.gradients(dys, [target is not None for target in targets])
+            owned = _owned(step, grads, dys)
         release(node)
         final = []
-        for i, (edge, want) in enumerate(zip(edges, wanted, strict=False)):
-            if want:
-                self._put(edge, grads[i], owned[i] if grads[i] is not None else False, final)
-        return self._unlocked(final, blocks)
-
-    def _put(self, edge: Any, grad: Tensor | None, owned: bool, final: list[Leaf]) -> None:
-        if isinstance(edge, Tensor):
-            leaf = self.plan.leaves[id(edge)]
-            leaf.missing -= 1
-            if leaf.missing == 0:
-                final.append(leaf)
-            slot = leaf
-        elif grad is not None:
-            node, index = (edge.node, edge.index) if type(edge) is Port else (edge, 0)
-            slot = self.slots.setdefault(id(node), {}).setdefault(index, Slot())
-        if grad is not None:
-            slot.put(grad, owned)
+        for i, target in enumerate(targets):
+            if target is None:
+                continue
+            if grads[i] is not None:
+                target.put(grads[i], owned[i])
+            if type(target) is Leaf:
+                target.missing -= 1
+                if target.missing == 0:
+                    final.append(target)
+        return self._unlocked(final, step.blocks)
 
     def _unlocked(self, final: list[Leaf], blocks: list[int]) -> list[Leaf]:
         """Of the final parameters those whose old value nobody needs any more."""
+        if not final and not blocks:
+            return final
         readers, now = self.plan.readers, []
         for leaf in final:
             self.late.setdefault(leaf.block, []).append(leaf)
         for block in blocks:
             readers[block] -= 1
-        for block in dict.fromkeys([*(leaf.block for leaf in final), *blocks]):
+        for block in dict.fromkeys([*[leaf.block for leaf in final], *blocks]):
             if readers[block] == 0:
                 now += self.late.pop(block, ())
         return [leaf for leaf in now if leaf.grad is not None]
 
 
-def _retained(node: Operator, arrived: dict[int, Slot]) -> Pairs:
-    for index, tensor in node.retained.items():
-        if tensor.stores_grad and index in arrived:
-            grad = ops.copy(arrived[index].grad)
+def _retained(step: Step) -> Pairs:
+    for index, tensor in step.node.retained.items():
+        slot = step.slots.get(index)
+        if tensor.stores_grad and slot is not None and slot.grad is not None:
+            grad = ops.copy(slot.grad)
             grad.requires_grad = False
             yield tensor, grad
 
 
-def _complete(node: Operator, arrived: dict[int, Slot]) -> tuple[Tensor, ...]:
-    """The gradients of all outputs; zeros where nobody used one."""
-    metas = node.metas
+def _complete(step: Step) -> tuple[Tensor, ...] | None:
+    """The gradients of all outputs, zeros where nobody used one; None where nobody used any."""
+    metas = step.node.metas
     if metas is None:
-        return (arrived[0].grad,)
+        slot = step.slots.get(0)
+        return None if slot is None or slot.grad is None else (slot.grad,)
+    grads = {i: slot.grad for i, slot in step.slots.items() if slot.grad is not None}
+    if not grads:
+        return None
     return tuple(
-        arrived[i].grad if i in arrived else ops.op("fill", value=0, shape=s, dtype=d.name)()
+        grads[i] if i in grads else ops.op("fill", value=0, shape=s, dtype=d.name)()
         for i, (s, _, d) in enumerate(metas)
     )
 
 
-def _owned(node: Operator, grads: Any, dys: tuple[Tensor, ...], arrived: Any) -> list[bool]:
+def _owned(step: Step, grads: Any, dys: tuple[Tensor, ...]) -> list[bool]:
     """Which gradients lie in memory that nothing else holds."""
-    if not isinstance(node, Rule):
+    if not isinstance(step.node, Rule):
         return [False] * len(grads)
-    made = [g for g in grads if g is not None]
-    alone = len(made) == 1 or len({g.block_id for g in made}) == len(made)
-    only = len(dys) == 1 and 0 in arrived and arrived[0].owned
-    return [
-        g is not None
-        and alone
-        and 0 not in g.strides
-        and (only or not any(g.shares_block(dy) for dy in dys))
-        for g in grads
-    ]
+    slot = step.slots.get(0)
+    only = len(dys) == 1 and slot is not None and slot.owned
+    held = [] if only else [dy.block_id for dy in dys]
+    held += [g.block_id for g in grads if g is not None]
+    return [g is not None and held.count(g.block_id) == 1 and 0 not in g.strides for g in grads]

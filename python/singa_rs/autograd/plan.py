@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from .. import _core
 from ..tensor import Tensor
@@ -44,49 +43,82 @@ class Leaf(Slot):
     __slots__ = ("tensor", "block", "missing")
 
     def __init__(self, tensor: Tensor) -> None:
-        super().__init__()
+        self.grad, self.owned = None, False  # quicker than by super(), and there are many
         self.tensor, self.block = tensor, tensor.block_id
         #: How many nodes have yet to add to it.
         self.missing = 0
+
+
+class Step:
+    """A node that backward goes through."""
+
+    __slots__ = ("node", "targets", "slots", "blocks")
+
+    def __init__(self, node: Operator, targets: list[Slot | None]) -> None:
+        self.node = node
+        #: Where the gradient of each input goes; None where nobody wants it.
+        self.targets = targets
+        #: The gradients of its outputs, by index, as far as somebody uses them.
+        self.slots: dict[int, Slot] = {}
+        #: The parameters' blocks that it keeps views of.
+        self.blocks: list[int] = []
+
+    def slot(self, index: int) -> Slot:
+        """Where the gradient of output `index` is summed up."""
+        slot = self.slots.get(index)
+        if slot is None:
+            slot = self.slots[index] = Slot()
+        return slot
 
 
 class Plan:
     """Which nodes lead to a gradient that somebody wants, in an order that goes back."""
 
     def __init__(self, root: Operator) -> None:
-        #: The nodes to run, the last one first: each after all that use its outputs.
-        self.order: list[Operator] = []
-        #: For each of them (by id), which inputs' gradients are wanted.
-        self.wanted: dict[int, tuple[bool, ...]] = {}
+        #: The steps to run, the last one first: each after all that use its outputs.
+        self.order: list[Step] = []
+        #: The parameters whose gradients are wanted.
         self.leaves: dict[int, Leaf] = {}
+        steps: dict[int, Step] = {}
         for node in postorder(root):
-            self._visit(node)
+            targets = self._targets(node, steps) if node.differentiable else []
+            if node.retained is not None or any(targets):
+                step = steps[id(node)] = Step(node, targets)
+                self.order.append(step)
+        #: The step of the root, if a gradient leads through it.
+        self.root = steps.get(id(root))
         #: How many nodes have yet to read what they kept of a parameter's block.
         self.readers = {leaf.block: 0 for leaf in self.leaves.values()}
-        for node in self.order:
-            for block in self.blocks(node):
-                self.readers[block] += 1
+        for step in self.order if self.readers else ():
+            self._count_readers(step)
 
-    def _visit(self, node: Operator) -> None:
-        wanted = tuple(map(self._wants, node.edges)) if node.differentiable else ()
-        if not any(wanted) and node.retained is None:
-            return
-        for edge, want in zip(node.edges, wanted, strict=False):
-            if want and isinstance(edge, Tensor):
-                self.leaves.setdefault(id(edge), Leaf(edge)).missing += 1
-        self.wanted[id(node)] = wanted
-        self.order.append(node)
+    def _targets(self, node: Operator, steps: dict[int, Step]) -> list[Slot | None]:
+        targets: list[Slot | None] = []
+        for edge in node.edges:
+            if isinstance(edge, Tensor):
+                wants = edge._stores_grad and edge.requires_grad
+                targets.append(self._leaf(edge) if wants else None)
+            elif type(edge) is Port:
+                step = steps.get(id(edge.node))
+                targets.append(None if step is None else step.slot(edge.index))
+            else:
+                step = steps.get(id(edge))
+                targets.append(None if step is None else step.slot(0))
+        return targets
 
-    def _wants(self, edge: Any) -> bool:
-        if isinstance(edge, Tensor):
-            return edge.stores_grad and edge.requires_grad
-        return id(edge.node if type(edge) is Port else edge) in self.wanted
+    def _leaf(self, tensor: Tensor) -> Leaf:
+        leaf = self.leaves.get(id(tensor))
+        if leaf is None:
+            leaf = self.leaves[id(tensor)] = Leaf(tensor)
+        leaf.missing += 1
+        return leaf
 
-    def blocks(self, node: Operator) -> list[int]:
-        """The parameters' blocks that a node keeps views of."""
-        if not self.readers:
-            return []
-        return [b for b in dict.fromkeys(t.block_id for t in kept(node)) if b in self.readers]
+    def _count_readers(self, step: Step) -> None:
+        readers = self.readers
+        found = [block for t in kept(step.node) if (block := t.block_id) in readers]
+        step.blocks = found if len(found) < 2 else list(dict.fromkeys(found))
+        for block in step.blocks:
+            readers[block] += 1
 
 
 def kept(node: Operator) -> Iterable[Tensor | _core.Saved]:
@@ -103,16 +135,21 @@ def postorder(root: Operator) -> list[Operator]:
         GraphError: backward has been through one of them.
     """
     order: list[Operator] = []
+    #: Nodes that are looked at, each of which ends where `stack` has a None for it.
+    open_: list[Operator] = []
+    stack: list[Operator | None] = [root]
     seen: set[int] = set()
-    stack: list[tuple[Operator, bool]] = [(root, False)]
     while stack:
-        node, done = stack.pop()
-        if done:
-            order.append(node)
+        node = stack.pop()
+        if node is None:
+            order.append(open_.pop())
         elif id(node) not in seen:
             seen.add(id(node))
             alive(node)
-            stack.append((node, True))
-            edges = (e for e in reversed(node.edges) if not isinstance(e, Tensor))
-            stack.extend((e.node if type(e) is Port else e, False) for e in edges)
+            open_.append(node)
+            stack.append(None)
+            for edge in reversed(node.edges):
+                if isinstance(edge, Tensor):
+                    continue
+                stack.append(edge.node if type(edge) is Port else edge)
     return order
