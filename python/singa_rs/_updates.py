@@ -14,6 +14,11 @@ def _op(name: str, **attributes: bool) -> _core.Op:
     return _core.Op(name, **attributes)
 
 
+@cache
+def _sgd_op(momentum: bool, nesterov: bool, weight_decay: bool) -> _core.Op:
+    return _core.Op("sgd", momentum=momentum, nesterov=nesterov, weight_decay=weight_decay)
+
+
 def sgd(
     param: Tensor,
     grad: Tensor,
@@ -24,8 +29,7 @@ def sgd(
 ) -> None:
     """Gradient descent in place. `momentum`: the buffer, the momentum and the dampening;
     hyperparameters are float32 of shape (1,)."""
-    flags = {"momentum": momentum is not None, "nesterov": nesterov}
-    op = _op("sgd", **flags, weight_decay=weight_decay is not None)
+    op = _sgd_op(momentum is not None, nesterov, weight_decay is not None)
     op(param, grad, lr, *_optional(weight_decay), *(momentum or ()))
 
 

@@ -65,15 +65,16 @@ def float_input(x: Tensor, layer: str) -> None:
 
 def axes(x: Tensor, layer: str, *allowed: int) -> None:
     """Refuses an input whose number of axes is not among those allowed."""
-    if len(x.shape) not in allowed:
+    if x.rank not in allowed:
         want = " or ".join(map(str, allowed))
         raise ShapeError(f"{layer}: got shape {x.shape}, want {want} axes")
 
 
 def features(x: Tensor, layer: str, axis: int, want: int | None) -> int:
     """The size of an axis, which must be `want` if that is given."""
-    if len(x.shape) < 2:
-        raise ShapeError(f"{layer}: got shape {x.shape}, want at least 2 axes")
-    if want is not None and x.shape[axis] != want:
-        raise ShapeError(f"{layer}: got shape {x.shape}, want {want} on axis {axis}")
-    return x.shape[axis]
+    shape = x.shape
+    if len(shape) < 2:
+        raise ShapeError(f"{layer}: got shape {shape}, want at least 2 axes")
+    if want is not None and shape[axis] != want:
+        raise ShapeError(f"{layer}: got shape {shape}, want {want} on axis {axis}")
+    return shape[axis]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,8 @@ from ..record import making_state, note_change
 from ..tensor import Tensor
 from .moments import Moments
 from .schedule import Constant, DecayScheduler, number
+
+_device = attrgetter("device")
 
 
 class Optimizer:
@@ -155,13 +158,23 @@ class Optimizer:
 
     def device_check(self, *inputs: Tensor) -> None:
         """Moves tensors, in place, to the device of the first."""
+        devices = list(map(_device, inputs))
+        if devices.count(devices[0]) == len(devices):
+            return
         for other in inputs[1:]:
-            if other.device != inputs[0].device:
-                other.to_device(inputs[0].device)
+            if other.device != devices[0]:
+                other.to_device(devices[0])
 
-    def _own_tensors(self) -> list[Tensor]:
-        holders = [getattr(self, holder) for holder, _ in self.hyperparameters.values()]
-        return [self.step_counter, *holders]
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        holders = (holder for holder, _ in cls.hyperparameters.values())
+        cls._own = attrgetter("step_counter", *holders)
+
+    #: Reads the step counter and the tensors of the hyperparameters.
+    _own: ClassVar[Callable[[Any], tuple[Tensor, ...]]] = attrgetter("step_counter", "lr_value")
+
+    def _own_tensors(self) -> tuple[Tensor, ...]:
+        return self._own(self)
 
     def get_states(self) -> dict[str, Any]:
         """`step_counter`, an int, and the moments that exist: kind -> {parameter's name: the very
