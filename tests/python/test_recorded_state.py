@@ -2,8 +2,22 @@
 
 import numpy as np
 import pytest
-from recorded import CPU, RNG, B, Counting, Net, batch, pair, replays, same, same_states, step
-from singa_rs import autograd, layer
+from recorded import (
+    CPU,
+    RNG,
+    B,
+    Counting,
+    Net,
+    batch,
+    evaluated,
+    pair,
+    replays,
+    same,
+    same_states,
+    step,
+    tensor,
+)
+from singa_rs import autograd, layer, module
 from singa_rs.tensor import Tensor, from_numpy
 
 
@@ -68,6 +82,27 @@ def test_flag_between_steps():
         recorded.flag = eager.flag = i // 4 % 2 == 1
         step(recorded, eager, *batch())
     assert len(recorded.graphs) == 2 and replays(recorded) == 12
+
+
+@pytest.mark.filterwarnings("ignore:.*runs without a graph")
+def test_state_that_is_reset_between_steps():
+    """To the same tensor twice, then to another one."""
+
+    class Recurrent(module.Module):
+        def forward(self, x):
+            out = x * self.h
+            self.h = out + 1
+            return out
+
+    recorded, eager = evaluated(Recurrent)
+    states = [tensor(2, 3) for _ in range(3)]
+    for i in range(9):
+        x = tensor(2, 3)
+        for model in (recorded, eager):
+            if i % 3 < 2:
+                model.h = states[i // 3]
+        same(recorded(x), eager(x))
+        same(recorded.h, eager.h)
 
 
 def test_flag_set_within_the_step():

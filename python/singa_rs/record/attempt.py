@@ -16,7 +16,7 @@ from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
 from .changes import Effects, changes, effects
 from .snapshot import Snapshot, Spot, matches, pattern, text
-from .standins import StandIns
+from .standins import StandIns, is_parameter
 from .taking import Taken, take
 from .trees import flatten, leaves, replace
 
@@ -38,7 +38,9 @@ class Call:
         self.tensors: list[Tensor] = []
         tree = flatten((self.args, self.kwargs), self.tensors)
         self.requires_grad = [x.requires_grad for x in self.tensors]
-        self.parameters = [Same(x) if x._stores_grad else None for x in self.tensors]
+        self.parameters = [
+            (Same(x), x.block_id, x.offset) if is_parameter(x) else None for x in self.tensors
+        ]
         self.device = self.tensors[0].device if self.tensors else get_default_device()
         self._tree = tree
 
@@ -58,7 +60,8 @@ class Call:
             if isinstance(x, Placeholder):
                 raise GraphError(f"{name}: got an unfilled {x!r}; fill it with copy_from first")
         self.signature = signature(self.tensors)
-        # An optimizer knows parameters by their names, so each of them has graphs of its own.
+        # An optimizer knows parameters by their names, and no stand-ins tell what else reaches
+        # their memory, so each of them has graphs of its own.
         flags = (self.training, self.paused, tuple(self.requires_grad), tuple(self.parameters))
         self.key: Hashable = (self.function, self._tree, self.signature, flags)
 
@@ -102,10 +105,9 @@ class Attempt:
 
     def __init__(self, call: Call, before: Snapshot) -> None:
         self.call, self.before = call, before
-        spots = before.spots()
         #: The attributes in the memory of an argument, each with its number and their distance.
-        self.held = _held(call.tensors, spots)
-        stand_ins = StandIns((call.args, call.kwargs), {spot.block for spot in spots.values()})
+        self.held = _held(call.tensors, before.spots())
+        stand_ins = StandIns((call.args, call.kwargs))
         run, held = partial(call.run, stand_ins.given), list(before.tensors.values())
         with stand_ins:
             self.taken: Taken = take(call.device, stand_ins.tensors, run, held)
@@ -152,7 +154,12 @@ class Attempt:
             difference = self.taken.results.difference(later.taken.results)
         if difference is not None:
             return difference
-        return effects(self.changes, later.changes, later.after)
+        found = effects(self.changes, later.changes, later.after)
+        spots, captured = later.before.spots(), set(self.graph.captured())
+        for path in found.kept if isinstance(found, Effects) else ():
+            if path in spots and spots[path].block in captured:
+                return f"attribute {path}, which the step may read before it replaces it"
+        return found
 
 
 def _held(arguments: Sequence[Tensor], spots: dict[str, Spot]) -> dict[str, tuple[int, int]]:

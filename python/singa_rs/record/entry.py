@@ -28,7 +28,7 @@ class Entry:
         captured = frozenset(self.graph.captured())
         self.departures = self.graph.departures
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
-        self.held = attempt.held
+        self.held = {p: where for p, where in attempt.held.items() if p not in left_out}
         self._has_parameters = any(call.parameters)
         self.shown = call.shown()
         self._runs_before = self.graph.runs
@@ -110,7 +110,6 @@ class Entry:
             place.write(root, place.read(root) + by)
             if place.is_item:
                 snapshot.follow(place.owner(root), place.key)
-        for path, kept in self.effects.kept.items():
+        for kept in self.effects.kept.values():
             if kept.place.read(root) is not kept.tensor:
                 kept.place.write(root, kept.tensor)
-                snapshot.tensors[path] = kept.tensor

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import _core
 from .._core import signature
-from ..tensor import Tensor
+from ..tensor import Placeholder, Tensor
 from .changes import Place
 from .snapshot import Snapshot
 from .trees import flatten, leaves, replace
@@ -21,19 +21,16 @@ _TAPE = ("_creator", *_VIEWS)
 
 
 class StandIns:
-    """Arguments in which other tensors stand for those that can be reached by chance only.
+    """The arguments of a call, a tree, with other tensors in place of its own. Within the context
+    the function may be called.
 
-    The memory of parameters and of what the model holds is known to the step; arguments that lie
-    there stay what they are. Within the context the function may be called.
-
-    Args:
-        given: the arguments of the call, a tree.
-        known: the blocks of what the model holds.
+    Parameters, which `backward` and optimizers know by their identity, stay what they are, and so
+    do tensors in their memory.
     """
 
-    def __init__(self, given: Any, known: Collection[int]) -> None:
+    def __init__(self, given: Any) -> None:
         tensors = [leaf for leaf in leaves(given) if isinstance(leaf, Tensor)]
-        known = {*known, *(x.block_id for x in tensors if x._stores_grad)}
+        known = {x.block_id for x in tensors if is_parameter(x)}
         distinct = {id(x): x for x in tensors if x.block_id not in known}
         self._real = list(distinct.values())
         self._made: list[Tensor] = _core.stand_ins(self._real)
@@ -78,6 +75,11 @@ class StandIns:
         if signature(self._views + self._made) != signature(self._views + self._views):
             return "the step points a tensor that it was given to other memory"
         return None
+
+
+def is_parameter(tensor: Tensor) -> bool:
+    """Whether it is trained, or the user asks for its gradient otherwise."""
+    return tensor._stores_grad and not isinstance(tensor, Placeholder)
 
 
 def _attributes(tensor: Tensor, but: Collection[str]) -> dict[str, Any]:
