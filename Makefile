@@ -10,7 +10,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 DEMO ?= examples/digits.py
 ARGS ?=
 
-.PHONY: help demo demo-seeds test test-rust test-python lint format wheel bench clean build
+.PHONY: help demo demo-seeds test test-rust test-python lint format wheel bench bench-steps bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
@@ -19,6 +19,7 @@ help:
 	@echo "make format  format everything"
 	@echo "make wheel   build a wheel into dist/"
 	@echo "make bench   measure speed, with PyTorch beside it"
+	@echo "make bench-steps  training steps beside PyTorch's and JAX's (tens of minutes)"
 	@echo "make clean   remove what the targets above made"
 
 # ---- set-up -----------------------------------------------------------------------------------
@@ -88,18 +89,23 @@ wheel: $(VENV)/.ready
 	$(BIN)/python benches/python/wheel_size.py dist
 
 # The peers that we are measured against live in an environment of their own.
-$(BENCH_VENV)/.ready: pyproject.toml
+$(BENCH_VENV)/.ready: pyproject.toml Makefile
 	$(call make_venv,$(BENCH_VENV))
-	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check numpy torch
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check numpy torch jax
 	@touch $@
 
-bench: wheel $(BENCH_VENV)/.ready
+bench-env: wheel $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
 	    --force-reinstall --no-index --no-deps --find-links dist singa-rs
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check onednn-cpu-gomp
+
+bench: bench-env
 	for bench in eager record replay memory; do \
 	    $(BENCH_VENV)/bin/python benches/python/$$bench.py || exit 1; done
 	cargo bench --no-default-features
+
+bench-steps: bench-env
+	$(BENCH_VENV)/bin/python benches/python/steps.py --portable --picture docs/steps.svg $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) dist python/singa_rs/*.so

@@ -1,0 +1,141 @@
+"""The training steps that are compared, free of any library: shapes, weights and batches as NumPy
+arrays, so that every contender starts from the same numbers.
+
+Parameters are listed in the order in which the layers run, a block's shortcut last: a layer's
+weights (dense (in, out), convolutions (out, in, k, k)), then its bias; of batch normalisation the
+scale, then the bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+#: Depth -> blocks a stage, and whether they are bottlenecks (He et al., 2015).
+DEPTHS = {18: ((2, 2, 2, 2), False), 34: ((3, 4, 6, 3), False), 50: ((3, 4, 6, 3), True)}
+
+
+class Case(NamedTuple):
+    """One model with its batch."""
+
+    title: str
+    shape: tuple[int, ...]
+    classes: int
+    lr: float
+    momentum: float
+    #: The most that a step may take, over the best peer's.
+    target: float
+    #: The widths of a perceptron.
+    widths: tuple[int, ...] = ()
+    #: The layers of a residual network.
+    depth: int = 0
+
+    @property
+    def is_convolutional(self) -> bool:
+        return len(self.shape) == 4
+
+
+CASES = {
+    "mlp": Case(
+        "MLP 784-256-256-10, batch 64", (64, 784), 10, 0.05, 0.0, 0.75, widths=(784, 256, 256, 10)
+    ),
+    "tiny": Case(
+        "tiny MLP 4-32-16-4, batch 32", (32, 4), 4, 0.05, 0.0, 0.75, widths=(4, 32, 16, 4)
+    ),
+    "lenet": Case("LeNet, batch 64", (64, 1, 28, 28), 10, 0.01, 0.9, 0.75),
+    "resnet18": Case(
+        "ResNet-18, 224x224, batch 16", (16, 3, 224, 224), 1000, 0.01, 0.9, 0.88, depth=18
+    ),
+    "resnet50": Case(
+        "ResNet-50, 224x224, batch 8", (8, 3, 224, 224), 1000, 0.01, 0.9, 0.88, depth=50
+    ),
+}
+
+
+class Unit(NamedTuple):
+    """A convolution without bias, followed by batch normalisation."""
+
+    inputs: int
+    outputs: int
+    kernel: int
+    stride: int = 1
+
+
+class Block(NamedTuple):
+    """Units one after another, beside a shortcut, which may be the identity."""
+
+    units: list[Unit]
+    shortcut: Unit | None
+
+
+def blocks(depth: int) -> Iterator[Block]:
+    """The blocks of a residual network between its first pooling and its last."""
+    counts, is_bottleneck = DEPTHS[depth]
+    inputs = 64
+    for stage, count in enumerate(counts):
+        for i in range(count):
+            width, stride = 64 << stage, 2 if stage and not i else 1
+            outputs = width * 4 if is_bottleneck else width
+            if is_bottleneck:
+                units = [Unit(inputs, width, 1), Unit(width, width, 3, stride)]
+                units.append(Unit(width, outputs, 1))
+            else:
+                units = [Unit(inputs, width, 3, stride), Unit(width, outputs, 3)]
+            projects = stride != 1 or inputs != outputs
+            yield Block(units, Unit(inputs, outputs, 1, stride) if projects else None)
+            inputs = outputs
+
+
+def _shapes(case: Case) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Each parameter's shape, and over how many inputs it sums: 0 of those that start as 0, -1 of
+    those that start as 1."""
+
+    def dense(inputs: int, outputs: int):
+        yield (inputs, outputs), inputs
+        yield (outputs,), 0
+
+    def unit(one: Unit):
+        yield (one.outputs, one.inputs, one.kernel, one.kernel), one.inputs * one.kernel**2
+        yield (one.outputs,), -1
+        yield (one.outputs,), 0
+
+    if case.depth:
+        yield from unit(Unit(3, 64, 7, 2))
+        for block in blocks(case.depth):
+            for one in [*block.units, *([block.shortcut] if block.shortcut else [])]:
+                yield from unit(one)
+        yield from dense(2048 if case.depth == 50 else 512, case.classes)
+    elif case.widths:
+        for pair in zip(case.widths, case.widths[1:], strict=False):
+            yield from dense(*pair)
+    else:
+        yield from [((20, 1, 5, 5), 25), ((20,), 0), ((50, 20, 5, 5), 500), ((50,), 0)]
+        yield from dense(800, 500)
+        yield from dense(500, case.classes)
+
+
+def weights(case: Case, dtype: str = "float32") -> list[np.ndarray]:
+    """The parameters to start with (He et al., 2015, normal)."""
+    rng = np.random.default_rng(1)
+    made = []
+    for shape, inputs in _shapes(case):
+        if inputs > 0:
+            array = rng.normal(scale=(2 / inputs) ** 0.5, size=shape)
+        else:
+            array = np.full(shape, -inputs)
+        made.append(array.astype(dtype))
+    return made
+
+
+def batches(case: Case, dtype: str = "float32") -> list[tuple[np.ndarray, np.ndarray]]:
+    """Two batches of inputs and labels (int32), used in turn."""
+    rng = np.random.default_rng(0)
+    return [
+        (
+            rng.normal(size=case.shape).astype(dtype),
+            rng.integers(0, case.classes, case.shape[:1]).astype(np.int32),
+        )
+        for _ in range(2)
+    ]

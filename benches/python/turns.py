@@ -1,0 +1,173 @@
+"""Contenders that take turns, each in a process of its own.
+
+Thread pools disturb each other where they share a process: OpenMP's threads wait actively for
+milliseconds after their last work, and libraries bring OpenMP in several copies. So every contender
+lives in a worker process that waits for its turn in a read from a pipe, and a turn begins when the
+one before has been over for `REST` seconds, by which time its threads are asleep; a worker says how
+much time of the processor it took while it was not its turn, and the parent warns if that is much.
+All workers are confined to the same cores, one for each thread.
+
+A turn on a machine with other work may be disturbed: its `others` is the share of all cores that
+anyone but the worker took meanwhile.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import multiprocessing
+import os
+import time
+import traceback
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cases import CASES
+
+#: Seconds between turns.
+REST = 0.05
+#: Seconds a worker may take to get ready: compilers take their time.
+PATIENCE = 900
+
+
+class Contender(NamedTuple):
+    """Who competes: a title, a module with `make`, what it is told, and environment variables."""
+
+    title: str
+    module: str
+    how: str = ""
+    environment: dict[str, str] = {}  # noqa: RUF012
+
+
+class Turn(NamedTuple):
+    """Seconds a step, the share of the cores that others took, and the share of one core that the
+    worker took since its last turn."""
+
+    seconds: float
+    others: float
+    idle: float
+
+
+def cores(threads: int) -> set[int]:
+    """As many cores as threads, no two of them one core's hyperthreads if that can be."""
+    allowed = sorted(os.sched_getaffinity(0))
+    firsts: dict[str, int] = {}
+    for cpu in allowed:
+        path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        firsts.setdefault(path.read_text() if path.exists() else str(cpu), cpu)
+    rest = [cpu for cpu in allowed if cpu not in firsts.values()]
+    return set([*firsts.values(), *rest][:threads])
+
+
+def busy() -> float:
+    """Seconds that the machine's cores have worked, or were taken from a virtual machine."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    user, nice, system, _idle, _wait, irq, softirq, steal = map(int, fields)
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def _measure(step: Any, count: int, left: float) -> Turn:
+    """One turn of a worker that was at `left` seconds of processor time after its last."""
+    idle = time.process_time() - left
+    for _ in range(min(count // 10, 20)):  # the caches are another's
+        step()
+    machine, own, start = busy(), time.process_time(), time.perf_counter()
+    for _ in range(count):
+        step()
+    wall = time.perf_counter() - start
+    others = busy() - machine - (time.process_time() - own)
+    return Turn(wall / count, max(0.0, others) / wall / (os.cpu_count() or 1), idle)
+
+
+def _losses(step: Any, count: int) -> list[float]:
+    return [float(loss.item()) for loss in (step() for _ in range(count))]
+
+
+def _serve(pipe: Connection, who: Contender, case: str, threads: int, dtype: str) -> None:
+    """A worker's life: makes the step, then takes a turn for each count, until told None."""
+    os.sched_setaffinity(0, cores(threads))
+    os.environ.update({"OMP_NUM_THREADS": str(threads), **who.environment})
+    try:
+        step = importlib.import_module(who.module).make(CASES[case], who.how, threads, dtype)
+        first = _losses(step, 5)
+        pipe.send(first)
+        gc.collect()
+        left = time.process_time()
+        while (count := pipe.recv()) is not None:
+            pipe.send(_measure(step, count, left))
+            left = time.process_time()
+    except Exception:
+        pipe.send(traceback.format_exc().strip().splitlines()[-1])
+
+
+class Worker:
+    """A contender's process, ready for turns, with the losses of its first five steps."""
+
+    def __init__(self, who: Contender, case: str, threads: int = 2, dtype: str = "float32") -> None:
+        """Raises RuntimeError with the worker's words if it fails."""
+        context = multiprocessing.get_context("spawn")
+        self.who = who
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(
+            target=_serve, args=(other, who, case, threads, dtype), daemon=True
+        )
+        self.process.start()
+        other.close()
+        self.ended = time.perf_counter()
+        self.losses: list[float] = self._answer()
+        #: Steps a turn.
+        self.count = 1
+
+    def _answer(self) -> Any:
+        if not self.pipe.poll(PATIENCE):
+            self.process.kill()
+            raise RuntimeError(f"{self.who.title}: no answer within {PATIENCE} s")
+        try:
+            answer = self.pipe.recv()
+        except EOFError:
+            self.process.join()
+            raise RuntimeError(f"{self.who.title}: died ({self.process.exitcode})") from None
+        self.ended = time.perf_counter()
+        if isinstance(answer, str):
+            raise RuntimeError(f"{self.who.title}: {answer}")
+        return answer
+
+    def turn(self) -> Turn:
+        """Makes `count` steps after a rest."""
+        time.sleep(REST)
+        waited = time.perf_counter() - self.ended
+        self.pipe.send(self.count)
+        turn = self._answer()
+        return turn._replace(idle=max(0.0, turn.idle - REST) / waited)
+
+    def settle(self, seconds: float) -> None:
+        """Chooses the steps a turn so that one takes about so long."""
+        self.turn()
+        self.count = max(1, round(seconds / self.turn().seconds))
+
+    def stop(self) -> None:
+        """Ends the process."""
+        if self.process.is_alive():
+            self.pipe.send(None)
+            self.process.join(10)
+        if self.process.is_alive():
+            self.process.kill()
+
+
+class Load:
+    """A process that keeps one core busy as long as the context lasts."""
+
+    def __enter__(self) -> Load:
+        self.process = multiprocessing.get_context("spawn").Process(target=_spin, daemon=True)
+        self.process.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+def _spin() -> None:
+    while True:
+        pass
