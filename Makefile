@@ -19,7 +19,7 @@ help:
 	@echo "make format  format everything"
 	@echo "make wheel   build a wheel into dist/"
 	@echo "make bench   measure speed, with PyTorch beside it"
-	@echo "make bench-steps  training steps beside PyTorch's and JAX's (tens of minutes)"
+	@echo "make bench-steps  time training steps beside PyTorch's and JAX's (tens of minutes)"
 	@echo "make clean   remove what the targets above made"
 
 # ---- set-up -----------------------------------------------------------------------------------

@@ -1,77 +1,176 @@
-"""The peak memory that `Module.plan` states, beside what the process really takes.
+"""What a process takes for ten steps of training: beside PyTorch's, and beside the peak that
+`Module.plan` states.
 
-    python benches/python/memory.py              # every model and optimizer, a process each
-    python benches/python/memory.py lenet Adam   # one of them, in this process
+    python benches/python/memory.py                              # all of it, a process each
+    python benches/python/memory.py --models lenet resnet18      # some of the models
+    python benches/python/memory.py --one singa_rs lenet Adam    # one figure, in this process
 
 A process is measured from before the model is made until after ten steps: VmHWM less its level
-before. The libraries are loaded and the threads started by then.
+before. By then each side has run a small convolution and trained a small perceptron with the same
+optimizer, so that the libraries are loaded (PyTorch's first update alone imports 140 MiB) and the
+threads started; free memory was given back to the system, so that it does not hide what is taken.
+Two batches lie in NumPy arrays, from which each step copies one into the same tensors. PyTorch is
+eager.
 """
 
 from __future__ import annotations
 
+import argparse
+import ctypes
+import gc
+import os
 import subprocess
 import sys
+from collections.abc import Callable
+
+import numpy as np
+import process
+from cases import CASES, Case
 
 MIB = 1 << 20
+STEPS = 10
+#: What is compared with PyTorch, and the most that was aimed at.
+COMPARED = {"mlp": 0.6, "lenet": 0.6, "resnet18": 0.5, "resnet50": 0.5}
+#: What is compared with the plan.
+STATED = ["digits", "perceptron", "lenet", "resnet18", "resnet50"]
+#: What is trained beforehand.
+SMALL = CASES["tiny"]._replace(classes=10, widths=(4, 32, 16, 10))
+OPTIMIZERS = ["SGD", "Adam"]
 
 
-def warm_up() -> None:
-    """Has the libraries opened and their threads started."""
-    import numpy as np
-    from singa_rs import autograd, layer, tensor
-
-    x = tensor.from_numpy(np.ones((8, 8, 16, 16), np.float32))
-    layer.Conv2d(8, 3)(x)
-    autograd.matmul(x, x)
-
-
-def measure(model: str, optimizer: str, steps: int = 10) -> tuple[int, int]:
-    """Bytes stated and taken."""
-    import numpy as np
-    import process
-    from models import MODELS, OPTIMIZERS
-    from singa_rs import device, tensor
-
-    make, shape = MODELS[model]
-    warm_up()
-    device.get_default_device().trim()
+def batches(shape: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Two of them."""
     rng = np.random.default_rng(0)
-    batches = [
+    return [
         (
             rng.normal(size=shape).astype(np.float32),
             rng.integers(0, 10, shape[:1]).astype(np.int32),
         )
         for _ in range(2)
     ]
-    before = process.start()
-    net = make(OPTIMIZERS[optimizer]())
-    x = tensor.Placeholder(shape)
-    y = tensor.Placeholder(shape[:1], dtype=tensor.int32)
-    net.compile([x], is_train=True, use_graph=True)
-    stated = net.plan(x, y).peak_bytes
-    for step in range(steps):
-        for placeholder, array in zip((x, y), batches[step % 2], strict=True):
-            placeholder.copy_from(array)
-        result = net.train_one_batch(x, y)
-    del result
-    return stated, process.peak() - before
+
+
+def start() -> int:
+    """Begins a measurement; the bytes that the process has now."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return process.start()
+
+
+def singa_rs(name: str, optimizer: str) -> tuple[int, int]:
+    """Bytes taken and stated."""
+    import models
+    import ours
+    from singa_rs import device, layer, tensor
+
+    def train(make: Callable, shape: tuple[int, ...], data: list, steps: int) -> int:
+        net = make(models.OPTIMIZERS[optimizer]())
+        x = tensor.Placeholder(shape)
+        y = tensor.Placeholder(shape[:1], dtype=tensor.int32)
+        net.compile([x], is_train=True, use_graph=True)
+        stated = net.plan(x, y).peak_bytes
+        for step in range(steps):
+            for placeholder, array in zip((x, y), data[step % 2], strict=True):
+                placeholder.copy_from(array)
+            result = net.train_one_batch(x, y)
+        del result
+        return stated
+
+    def network(by: object) -> object:
+        return ours.network(CASES[name], by)
+
+    make, shape = (network, CASES[name].shape) if name in CASES else models.MODELS[name]
+    data = batches(shape)
+    layer.Conv2d(8, 3)(tensor.from_numpy(np.ones((2, 4, 8, 8), np.float32)))
+    train(lambda by: ours.network(SMALL, by), SMALL.shape, batches(SMALL.shape), 3)
+    device.get_default_device().trim()
+    before = start()
+    stated = train(make, shape, data, STEPS)
+    return process.peak() - before, stated
+
+
+def pytorch(name: str, optimizer: str) -> tuple[int, int]:
+    """Bytes taken; PyTorch states none."""
+    import peers_torch
+    import torch
+
+    torch.set_num_threads(2)
+    updates = {
+        "SGD": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9),
+        "Adam": lambda p: torch.optim.Adam(p, lr=0.001),
+    }
+
+    def train(case: Case, data: list, steps: int) -> None:
+        net = peers_torch.network(case)
+        x, y = torch.empty(case.shape), torch.empty(case.shape[0], dtype=torch.long)
+        update = updates[optimizer](net.parameters())
+        for step in range(steps):
+            for held, array in zip((x, y), data[step % 2], strict=True):
+                held.copy_(torch.from_numpy(array))
+            update.zero_grad()
+            loss = torch.nn.functional.cross_entropy(net(x), y)
+            loss.backward()
+            update.step()
+
+    data = batches(CASES[name].shape)
+    torch.nn.Conv2d(4, 8, 3)(torch.ones(2, 4, 8, 8)).sum().backward()
+    train(SMALL, batches(SMALL.shape), 3)
+    before = start()
+    train(CASES[name], data, STEPS)
+    return process.peak() - before, 0
+
+
+SIDES = {"singa_rs": singa_rs, "PyTorch": pytorch}
+
+
+def apart(side: str, model: str, optimizer: str) -> tuple[int, int]:
+    """A measurement in a process of its own."""
+    command = [sys.executable, __file__, "--one", side, model, optimizer]
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    run = subprocess.run(command, stdout=subprocess.PIPE, env=environment, text=True, check=True)
+    taken, stated = map(int, run.stdout.split())
+    return taken, stated
+
+
+def row(*cells: str) -> None:
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def compare(models: list[str]) -> None:
+    """The table beside PyTorch."""
+    row("ten steps with momentum", "singa_rs", "PyTorch", "ratio", "at most")
+    row(*["---"] * 5)
+    for model in [model for model in COMPARED if model in models]:
+        mine, other = (apart(side, model, "SGD")[0] for side in SIDES)
+        sizes = [f"{taken / MIB:.1f} MiB" for taken in (mine, other)]
+        row(CASES[model].title, *sizes, f"**{mine / other:.2f}**", f"{COMPARED[model]:.2f}")
+
+
+def check(models: list[str]) -> None:
+    """The table beside what is stated."""
+    row("model", "optimizer", "stated", "taken", "difference")
+    row(*["---"] * 5)
+    for model in [model for model in STATED if model in models]:
+        for optimizer in OPTIMIZERS:
+            taken, stated = apart("singa_rs", model, optimizer)
+            off = f"{(taken - stated) / MIB:+.1f} MiB, {taken / stated - 1:+.1%}"
+            sizes = [f"{size / MIB:.1f} MiB" for size in (stated, taken)]
+            row(model, optimizer, *sizes, off)
 
 
 def main() -> None:
-    if len(sys.argv) == 3:
-        print(*measure(*sys.argv[1:]))
+    add = (parser := argparse.ArgumentParser(description=__doc__.split("\n\n")[0])).add_argument
+    known = list(dict.fromkeys([*COMPARED, *STATED]))
+    add("--models", nargs="+", choices=known, default=known)
+    add("--one", nargs=3, metavar=("SIDE", "MODEL", "OPTIMIZER"), help="print bytes, no more")
+    args = parser.parse_args()
+    if args.one:
+        side, model, optimizer = args.one
+        print(*SIDES[side](model, optimizer))
         return
-    from models import MODELS, OPTIMIZERS
-
-    print(f"{'model':12} {'optimizer':10} {'stated':>10} {'taken':>10} {'difference':>22}")
-    for model in MODELS:
-        for optimizer in OPTIMIZERS:
-            command = [sys.executable, __file__, model, optimizer]
-            run = subprocess.run(command, capture_output=True, text=True, check=True)
-            stated, taken = map(int, run.stdout.split())
-            off = f"{(taken - stated) / MIB:+.1f} MiB, {taken / stated - 1:+.1%}"
-            sizes = f"{stated / MIB:6.1f} MiB {taken / MIB:6.1f} MiB"
-            print(f"{model:12} {optimizer:10} {sizes} {off:>22}")
+    compare(args.models)
+    print()
+    check(args.models)
 
 
 if __name__ == "__main__":
