@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::*};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Account, Device};
@@ -16,20 +17,16 @@ const LARGE_PAGE: usize = 2 << 20;
 pub struct Range {
     start: NonNull<u8>,
     bytes: usize,
-    backed: Mutex<Backed>,
+    /// How many of the first bytes are backed. Changed under the lock of `heights`.
+    backed: AtomicUsize,
+    /// How much each user needs.
+    heights: Mutex<Vec<usize>>,
 }
 
 // SAFETY: a range is addresses; what lies there belongs to whoever runs.
 unsafe impl Send for Range {}
 // SAFETY: as above; what changes is under a lock.
 unsafe impl Sync for Range {}
-
-#[derive(Default)]
-struct Backed {
-    bytes: usize,
-    /// How much each user needs.
-    heights: Vec<usize>,
-}
 
 impl Range {
     /// Sets addresses aside: as many as the machine has memory, or what it grants.
@@ -40,7 +37,7 @@ impl Range {
         let mut bytes = device.pool().backend().total().next_multiple_of(LARGE_PAGE);
         loop {
             if let Some(start) = reserve(bytes) {
-                return Ok(Range { start, bytes, backed: Mutex::default() });
+                return Ok(Range { start, bytes, backed: 0.into(), heights: Mutex::default() });
             }
             crate::ensure!(bytes > 16 * LARGE_PAGE, device.pool().out_of_memory("arena", bytes));
             bytes = (bytes / 2).next_multiple_of(LARGE_PAGE);
@@ -57,7 +54,11 @@ impl Range {
     /// # Errors
     /// [`Error::OutOfMemory`] where the machine or the range has not so many.
     pub fn back(&self, device: &Device, height: usize) -> Result<()> {
-        self.grow(&mut self.backed(), device, height)
+        if height <= self.backed.load(Acquire) {
+            return Ok(());
+        }
+        let _heights = self.heights();
+        self.grow(device, height)
     }
 
     /// Notes a user of the first `height` bytes, and backs them with memory.
@@ -65,66 +66,69 @@ impl Range {
     /// # Errors
     /// As [`Range::back`].
     pub fn enter(&self, device: &Device, height: usize) -> Result<()> {
-        let mut backed = self.backed();
-        self.grow(&mut backed, device, height)?;
-        backed.heights.push(height);
+        let mut heights = self.heights();
+        self.grow(device, height)?;
+        heights.push(height);
         Ok(())
     }
 
     /// Forgets a user, and gives back what only that one needed.
     pub fn leave(&self, device: &Device, height: usize) {
-        let mut backed = self.backed();
-        if let Some(place) = backed.heights.iter().position(|h| *h == height) {
-            backed.heights.swap_remove(place);
+        let mut heights = self.heights();
+        if let Some(place) = heights.iter().position(|h| *h == height) {
+            heights.swap_remove(place);
         }
-        let needed = backed.heights.iter().copied().max().unwrap_or(0).next_multiple_of(PAGE);
-        self.shrink(&mut backed, device, needed);
+        let needed = heights.iter().copied().max().unwrap_or(0).next_multiple_of(PAGE);
+        self.shrink(device, needed);
     }
 
     /// Gives all memory back, also what users need: each calls [`Range::back`] before it goes on.
     /// The caller has the right to write it. Answers the bytes.
     pub fn trim(&self, device: &Device) -> usize {
-        self.shrink(&mut self.backed(), device, 0)
+        let _heights = self.heights();
+        self.shrink(device, 0)
     }
 
     /// Fills the first bytes with what is not a number in any float type. The caller has the right
     /// to write them.
     pub fn poison(&self, bytes: usize) {
-        let backed = self.backed();
         // SAFETY: so many bytes are backed, and nobody else uses them.
-        unsafe { self.start.write_bytes(0xff, bytes.min(backed.bytes)) };
+        unsafe { self.start.write_bytes(0xff, bytes.min(self.backed.load(Acquire))) };
     }
 
-    fn grow(&self, backed: &mut Backed, device: &Device, height: usize) -> Result<()> {
-        let more = height.next_multiple_of(PAGE).saturating_sub(backed.bytes);
+    /// Backs the first `height` bytes, as far as they are not. The caller has the lock.
+    fn grow(&self, device: &Device, height: usize) -> Result<()> {
+        let backed = self.backed.load(Relaxed);
+        let more = height.next_multiple_of(PAGE).saturating_sub(backed);
         if more == 0 {
             return Ok(());
         }
         let refused = || device.pool().out_of_memory("arena", height);
         crate::ensure!(height <= self.bytes && device.pool().has(more), refused());
         // SAFETY: the pages lie in the range and are not backed yet.
-        let granted = unsafe { back(self.start.add(backed.bytes), more) };
+        let granted = unsafe { back(self.start.add(backed), more) };
         crate::ensure!(granted, refused());
         device.ledger().charge(Account::Arena, more);
-        backed.bytes += more;
+        self.backed.store(backed + more, Release);
         Ok(())
     }
 
-    /// Gives back what lies beyond `needed` bytes, whole pages; says how much that is.
-    fn shrink(&self, backed: &mut Backed, device: &Device, needed: usize) -> usize {
-        let less = backed.bytes.saturating_sub(needed);
+    /// Gives back what lies beyond `needed` bytes, whole pages; says how much that is. The caller
+    /// has the lock.
+    fn shrink(&self, device: &Device, needed: usize) -> usize {
+        let less = self.backed.load(Relaxed).saturating_sub(needed);
         if less == 0 {
             return 0;
         }
         // SAFETY: the pages lie in the range, and nobody uses them any more.
         unsafe { withdraw(self.start.add(needed), less) };
         device.ledger().release(Account::Arena, less);
-        backed.bytes = needed;
+        self.backed.store(needed, Release);
         less
     }
 
-    fn backed(&self) -> MutexGuard<'_, Backed> {
-        self.backed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn heights(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.heights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
