@@ -14,15 +14,13 @@ or 97% for a single seed, as one run's accuracy varies by half a percent.
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
-import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from progress import Progress
+from savings import print_cost, print_savings
 from singa_rs import data, device, layer, metric, module, opt, tensor
 
 HELD_OUT = 360
@@ -101,44 +99,16 @@ def shifted(images: np.ndarray, rng: np.random.Generator, most: float) -> np.nda
     return images
 
 
-class Progress:
-    """A bar on a terminal, a line per epoch elsewhere."""
-
-    def __init__(self, epochs: int, images: int) -> None:
-        self.epochs, self.images = epochs, images
-        self.bar = None
-        if sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self.bar = tqdm(total=epochs * images, unit="image", unit_scale=True)
-
-    def batch(self, images: int) -> None:
-        """So many more images were seen."""
-        if self.bar:
-            self.bar.update(images)
-
-    def epoch(self, number: int, loss: float, accuracy: float, speed: float) -> None:
-        """An epoch is over."""
-        if self.bar:
-            self.bar.set_postfix(loss=f"{loss:.4f}", accuracy=f"{accuracy:.2%}")
-        else:
-            print(
-                f"epoch {number:2}/{self.epochs}  loss {loss:.4f}  "
-                f"test accuracy {accuracy:.2%}  {speed:,.0f} images/s",
-                flush=True,
-            )
-
-    def close(self) -> None:
-        """Leaves the bar as it is."""
-        if self.bar:
-            self.bar.close()
-
-
 def evaluate(model: Net, x: np.ndarray, y: np.ndarray) -> float:
     """The share of images that the model gets right."""
     model.eval()
     hits = [metric.Accuracy().forward(model(bx), by) for bx, by in data.batches(x, y, size=512)]
     return float(np.concatenate(hits).mean())
+
+
+def network(digits: Digits, args: argparse.Namespace, optimizer: opt.Optimizer) -> Net:
+    """A new model for as many classes as there are."""
+    return Net(int(digits.y.max()) + 1, args.width, optimizer)
 
 
 def train(digits: Digits, seed: int, args: argparse.Namespace) -> float:
@@ -147,7 +117,7 @@ def train(digits: Digits, seed: int, args: argparse.Namespace) -> float:
     rng = np.random.default_rng(seed)
     steps = args.epochs * (len(digits.x) // args.batch)
     lr = opt.ExponentialDecay(args.lr, decay_steps=max(1, steps), decay_rate=0.02)
-    model = Net(int(digits.y.max()) + 1, args.width, opt.Adam(lr))
+    model = network(digits, args, opt.Adam(lr))
     model.compile([tensor.Placeholder((args.batch, *digits.x.shape[1:]))], use_graph=True)
     progress = Progress(args.epochs, len(digits.x) // args.batch * args.batch)
     accuracy = 0.0
@@ -165,67 +135,6 @@ def train(digits: Digits, seed: int, args: argparse.Namespace) -> float:
     if args.summary:
         print(model.summary())
     return accuracy
-
-
-def memory(field: str) -> int:
-    """Bytes of memory that the process has (VmRSS), or has had at most (VmHWM)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field))
-
-
-def measure(digits: Digits, use_graph: bool, args: argparse.Namespace) -> dict[str, Any]:
-    """Milliseconds a step, and the peak memory over that before the model: of tensors by the
-    engine's ledger, of the process in ten steps by the kernel's count, and, of a graph, what its
-    plan stated."""
-    x, y = tensor.from_numpy(digits.x[: args.batch]), tensor.from_numpy(digits.y[: args.batch])
-    layer.Conv2d(8, 3)(x), layer.Linear(8)(x.reshape((len(x), -1)))  # opens the libraries
-    dev = device.get_default_device()
-    dev.trim()
-    dev.reset_peak()
-    Path("/proc/self/clear_refs").write_text("5")
-    before, held = memory("VmRSS"), dev.memory()["allocated"]
-    model = Net(int(digits.y.max()) + 1, args.width, opt.Adam(0.001))
-    model.compile([x], use_graph=use_graph)
-    plan = model.plan(x, y) if use_graph else None
-    times = []
-    for step in range(100):
-        start = time.perf_counter()
-        model(x, y)
-        times.append(time.perf_counter() - start)
-        if step == 9:
-            peak = memory("VmHWM") - before
-    return {
-        "time": statistics.median(times[10:]) * 1e3,
-        "tensors": dev.memory()["peak"] - held,
-        "process": peak,
-        # The batch was there before.
-        "stated": plan.peak_bytes - plan.accounts["staging"] if plan else None,
-    }
-
-
-def compare(args: argparse.Namespace) -> None:
-    """Prints what the graph saves."""
-    if not Path("/proc/self/clear_refs").exists():
-        print("what the graph saves is measured on Linux only")
-        return
-    command = [sys.executable, __file__, "--batch", str(args.batch), "--width", str(args.width)]
-    command += ["--data", args.data] if args.data else []
-
-    def run(how: str) -> dict[str, Any]:
-        done = subprocess.run([*command, "--measure", how], capture_output=True, check=True)
-        return json.loads(done.stdout)
-
-    eager, replay = run("eager"), run("replay")
-
-    def row(name: str, key: str, unit: str, scale: float) -> None:
-        a, b = eager[key] / scale, replay[key] / scale
-        print(f"{name:24}{a:8.2f} {unit:3}{b:8.2f} {unit:3}{b / a:8.2f}")
-
-    print(f"{'':24}{'eager':>11} {'replay':>11}{'ratio':>8}")
-    row("time per step", "time", "ms", 1)
-    row("peak memory of tensors", "tensors", "MiB", 1 << 20)
-    print(f"{'  stated by the plan':36}{replay['stated'] / (1 << 20):8.2f} MiB")
-    row("peak of the process", "process", "MiB", 1 << 20)
 
 
 def arguments() -> argparse.Namespace:
@@ -256,7 +165,8 @@ def main() -> int:
     args = arguments()
     digits = Digits(*data.load_mnist(args.data)) if args.data else load_digits()
     if args.measure:
-        print(json.dumps(measure(digits, args.measure == "replay", args)))
+        batch = digits.x[: args.batch], digits.y[: args.batch]
+        print_cost(lambda: network(digits, args, opt.Adam(0.001)), *batch, args.measure, steps=100)
         return 0
     print(f"{len(digits.x)} digits to train on, {len(digits.test_x)} held out")
     accuracies = []
@@ -265,7 +175,7 @@ def main() -> int:
         print(f"seed {seed}: test accuracy {accuracies[-1]:.2%}")
     mean = float(np.mean(accuracies))
     print(f"mean test accuracy of {len(accuracies)} runs: {mean:.2%}, target {args.target:.2%}")
-    compare(args)
+    print_savings()
     return 0 if mean >= args.target else 1
 
 

@@ -1,4 +1,4 @@
-"""The smaller models of the benchmarks, each with the shape of its batches."""
+"""The models of the benchmarks; of the smaller ones, the shape of their batches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from singa_rs.tensor import Tensor
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from digits import Net  # noqa: E402
+from residual import ResNet  # noqa: E402
+
+__all__ = ["MODELS", "OPTIMIZERS", "LeNet", "Perceptron", "ResNet"]
 
 
 class Trained(module.Module):

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from itertools import cycle
 
 from cases import Case, batches, weights
-from models import LeNet, Perceptron
-from resnet import ResNet
+from models import LeNet, Perceptron, ResNet
 from singa_rs import device, module, opt, tensor
 
 

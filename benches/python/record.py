@@ -19,7 +19,7 @@ SHAPE = (16, 3, 224, 224)
 
 def ours() -> Callable[[], object]:
     """Records, analyses and plans a step."""
-    from resnet import ResNet
+    from models import ResNet
     from singa_rs import tensor
 
     net = ResNet(18)

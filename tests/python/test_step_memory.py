@@ -10,8 +10,7 @@ from singa_rs import device, tensor
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches" / "python"))
 
-from models import MODELS, OPTIMIZERS  # noqa: E402
-from resnet import ResNet  # noqa: E402
+from models import MODELS, OPTIMIZERS, ResNet  # noqa: E402
 
 
 def recorded(model, shape):

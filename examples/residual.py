@@ -1,4 +1,4 @@
-"""Residual networks of 18 and 50 layers (He et al., 2015) as the benchmarks and tests use them."""
+"""Residual networks of 18, 34 and 50 layers (He et al., 2015)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Unit(layer.Layer):
         self.relu = layer.ReLU() if relu else None
 
     def forward(self, x: Tensor) -> Tensor:
+        """(N, C, H, W) -> (N, channels, H / stride, W / stride)."""
         y = self.norm(self.conv(x))
         return y if self.relu is None else self.relu(y)
 
@@ -45,6 +46,7 @@ class Block(layer.Layer):
         self.relu = layer.ReLU()
 
     def forward(self, x: Tensor) -> Tensor:
+        """(N, C, H, W) -> (N, outputs, H / stride, W / stride)."""
         y = x
         for unit in self.units:
             y = unit(y)
@@ -56,7 +58,7 @@ class ResNet(module.Module):
 
     def __init__(
         self, depth: int = 18, classes: int = 1000, optimizer: opt.Optimizer | None = None
-    ):
+    ) -> None:
         super().__init__()
         counts, is_bottleneck = DEPTHS[depth]
         self.stem = Unit(64, 7, 2)
@@ -67,18 +69,19 @@ class ResNet(module.Module):
                 stride = 2 if stage and not i else 1
                 projects = not i and (is_bottleneck or stage > 0)
                 self.blocks.append(Block(64 << stage, stride, is_bottleneck, projects))
-        self.flatten = layer.Flatten()
         self.classifier = layer.Linear(classes)
         self.loss = layer.SoftMaxCrossEntropy()
         self.optimizer = optimizer or opt.SGD(lr=0.1, momentum=0.9)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Images (N, 3, H, W) -> (N, classes), before the softmax."""
         x = self.pool(self.stem(x))
         for block in self.blocks:
             x = block(x)
         return self.classifier(x.mean((2, 3)))
 
     def train_one_batch(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """One step; the outputs and the loss before it."""
         out = self.forward(x)
         loss = self.loss(out, y)
         self.optimizer.backward_and_update(loss)
