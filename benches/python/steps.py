@@ -166,7 +166,7 @@ def main() -> None:
     outcomes = []
     for model in args.models:
         outcomes.append(measure(model, args))
-        print(f"{model} is measured", file=sys.stderr)
+        print(table(outcomes[-1:], list(outcomes[-1].early[0]), args.load), file=sys.stderr)
     everyone = [OURS.title, *([PORTABLE.title] if args.portable else []), *(p.title for p in PEERS)]
     titles = [title for title in everyone if any(outcome.shared(title) for outcome in outcomes)]
     print(table(outcomes, titles, args.load))
