@@ -2,7 +2,8 @@
 //!
 //! A model is written imperatively; each operation is data ([`ops::Op`]) that the
 //! [`engine`] prepares and runs. Rooms, in the order in which they may know each other:
-//! `error, dtype, shape` → `device` → `block, view` → `ops` → `graph` → `engine` → `python`.
+//! `error, dtype, shape` → `device` → `block, view` → `ops` → `graph` → `rewrite` →
+//! `engine` → `python`.
 
 pub mod block;
 pub mod device;
@@ -13,6 +14,7 @@ pub mod graph;
 pub mod ops;
 #[cfg(feature = "python")]
 mod python;
+pub mod rewrite;
 pub mod shape;
 pub mod view;
 

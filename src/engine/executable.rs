@@ -1,8 +1,8 @@
 //! A graph that can be run: its arguments, parameters and results bound to memory.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use super::bind::Slot;
 use super::recording::Recording;
@@ -10,7 +10,7 @@ use super::run::{self, replay};
 use super::{Engine, Run};
 use crate::block::Block;
 use crate::device::Device;
-use crate::device::range::Range;
+use crate::device::range::Range as Reserved;
 use crate::error::{Error, Result};
 use crate::graph::{Bound, Graph, Place, Role, Stopped};
 use crate::ops::View;
@@ -30,7 +30,7 @@ pub struct Executable {
     checked: Vec<usize>,
     /// Whether to wait for another thread would take longer than to run it.
     is_short: bool,
-    pub(super) arena: Arc<Range>,
+    pub(super) arena: Arc<Reserved>,
     moves: AtomicU64,
     runs: AtomicU64,
     state: Mutex<State>,
@@ -45,13 +45,26 @@ pub(super) struct State {
 }
 
 impl Executable {
-    /// Analyses, plans and binds a sealed recording.
+    /// Rewrites, analyses, plans and binds a sealed recording.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] where there are no addresses for an arena; what
     /// [`Graph::new`] says.
     pub fn new(engine: &Engine, recording: &Recording) -> Result<Self> {
-        let graph = recording.graph()?;
+        let (queue, roles) = recording.improved(&mut engine.turn())?;
+        Self::bound(engine, recording, Graph::new(queue, roles)?)
+    }
+
+    /// The same without rewriting.
+    ///
+    /// # Errors
+    /// As [`Executable::new`].
+    pub fn as_recorded(engine: &Engine, recording: &Recording) -> Result<Self> {
+        let (queue, roles) = recording.operations();
+        Self::bound(engine, recording, Graph::new(queue, roles)?)
+    }
+
+    fn bound(engine: &Engine, recording: &Recording, graph: Graph) -> Result<Self> {
         let arena = engine.arena()?;
         let bound = Bound::new(&graph, arena.start().as_ptr());
         let captured = recording.captured();
@@ -119,7 +132,7 @@ impl Executable {
         self.check(&state.bound)?;
         self.raise_versions(arguments);
         engine.poison(&self.arena, self.graph.arena_bytes());
-        let done = self.replay(engine, &mut run, &state.bound);
+        let done = self.replay(engine, &mut run, &state.bound, self.nodes());
         state.stopped = done.as_ref().err().map(|stopped| stopped.node);
         drop(state);
         done.map_err(|stopped| self.describe(stopped))?;
@@ -131,14 +144,14 @@ impl Executable {
     }
 
     /// Tensors that show the latest run show these blocks from now on.
-    fn show(&self, blocks: Vec<Arc<Block>>) {
+    pub(super) fn show(&self, blocks: Vec<Arc<Block>>) {
         let pairs = self.slots.iter().zip(blocks);
         let moved = pairs.map(|(slot, block)| u64::from(slot.latest.set(block))).sum();
         self.moves.fetch_add(moved, Relaxed);
         self.runs.fetch_add(1, Relaxed);
     }
 
-    /// How often it has run to its end; all runs of one [`Executable::time`] count as one.
+    /// How often it has run to its end; all runs of one measurement count as one.
     pub fn runs(&self) -> u64 {
         self.runs.load(Relaxed)
     }
@@ -149,38 +162,13 @@ impl Executable {
         self.moves.load(Relaxed)
     }
 
-    /// Mean seconds of running the kernels alone, over `runs` runs in a row on these arguments.
-    ///
-    /// # Errors
-    /// As [`Executable::run`].
-    pub fn time<'a>(
-        &self,
-        engine: &'a Engine,
-        mut run: Run<'a>,
-        arguments: &[View],
-        runs: usize,
-    ) -> Result<f64> {
-        let mut state = self.state();
-        self.bind(&mut state, arguments)?;
-        let slots = self.bind_slots(&mut state.bound)?;
-        self.check(&state.bound)?;
-        self.raise_versions(arguments);
-        let start = Instant::now();
-        for _ in 0..runs {
-            let done = self.replay(engine, &mut run, &state.bound);
-            done.map_err(|stopped| self.describe(stopped))?;
-        }
-        self.show(slots);
-        Ok(start.elapsed().as_secs_f64() / runs.max(1) as f64)
-    }
-
     /// Refuses arguments whose values an operation would refuse, before anything is written.
-    fn check(&self, bound: &Bound) -> Result<()> {
+    pub(super) fn check(&self, bound: &Bound) -> Result<()> {
         let check = |&node: &usize| run::check(bound, node);
         self.checked.iter().try_for_each(check).map_err(|stopped| self.describe(stopped))
     }
 
-    fn raise_versions(&self, arguments: &[View]) {
+    pub(super) fn raise_versions(&self, arguments: &[View]) {
         let written = |number: u32| self.graph.is_written(number);
         let captured = self.captured.iter().filter(|(number, _)| written(*number));
         captured.for_each(|(_, block)| block.touch());
@@ -188,26 +176,32 @@ impl Executable {
         given.filter(|(place, _)| written(place.block)).for_each(|(_, v)| v.block.touch());
     }
 
+    /// All nodes.
+    pub(super) fn nodes(&self) -> Range<usize> {
+        0..self.graph.nodes().len()
+    }
+
     /// User code runs without the turn, so that it may itself submit operations.
-    fn replay<'a>(
+    pub(super) fn replay<'a>(
         &self,
         engine: &'a Engine,
         run: &mut Run<'a>,
         bound: &Bound,
+        nodes: Range<usize>,
     ) -> Result<(), Stopped> {
-        let mut first = 0;
-        for &host in &self.hosts {
+        let mut first = nodes.start;
+        for &host in self.hosts.iter().filter(|host| nodes.contains(host)) {
             replay(bound, first..host)?;
             drop(run.turn.take());
             replay(bound, host..host + 1)?;
             run.turn = Some(engine.turn());
             first = host + 1;
         }
-        replay(bound, first..self.graph.nodes().len())
+        replay(bound, first..nodes.end)
     }
 
     /// The error with the operation's name and line.
-    fn describe(&self, stopped: Stopped) -> Error {
+    pub(super) fn describe(&self, stopped: Stopped) -> Error {
         let node = &self.graph.nodes()[stopped.node];
         let line = &self.lines[node.origin as usize];
         stopped.error.in_op(format!("{} (recorded at {line})", node.op.name()))
@@ -224,7 +218,7 @@ impl Executable {
         written.map(|(_, block)| Arc::as_ptr(block).addr()).collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

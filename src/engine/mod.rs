@@ -16,6 +16,7 @@ mod run;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod timing;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::Turn;
 use crate::block::Block;
 use crate::device::Device;
 use crate::error::Result;
-use crate::graph::{Graph, Place, Queue, Role};
-use crate::ops::{Prepared, View};
+use crate::graph::draft::Draft;
+use crate::graph::{Place, Queue, Role, remat};
+use crate::ops::{Kind, Prepared, View};
+use crate::rewrite::rewrite;
 
 /// Where a block of a recording comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -194,12 +197,23 @@ impl Recording {
         self.roles = self.sources.iter().enumerate().map(role).collect();
     }
 
-    /// The analysed and planned graph.
+    /// The operations, and the roles of their blocks.
+    pub(super) fn operations(&self) -> (Queue, Vec<Role>) {
+        (self.queue.clone(), self.roles.clone())
+    }
+
+    /// The same, rewritten, and with what is cheap to compute again computed again rather than
+    /// kept.
     ///
     /// # Errors
-    /// [`crate::Error::Panic`] where the analysis contradicts itself.
-    pub(super) fn graph(&self) -> Result<Graph> {
-        Graph::new(self.queue.clone(), self.roles.clone())
+    /// What the new operations say of their inputs.
+    pub(super) fn improved(&self, turn: &mut Turn) -> Result<(Queue, Vec<Role>)> {
+        let (queue, roles) = self.operations();
+        let mut draft = Draft::new(&self.device, queue, roles);
+        let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();
+        rewrite(&mut draft, &mut prepare)?;
+        let again = remat::choose(&draft);
+        Ok(draft.finish(again))
     }
 
     /// The same to be continued: tensors that show a graph's results name what was recorded.

@@ -3,12 +3,14 @@
 
 pub mod access;
 pub mod csr;
+pub mod draft;
 mod export;
 pub mod hazard;
 mod layout;
 pub mod liveness;
 pub mod plan;
 pub mod queue;
+pub mod remat;
 pub mod run;
 pub mod share;
 #[cfg(test)]

@@ -101,6 +101,25 @@ impl Queue {
         self.nodes.push(Node { op, origin, first, inputs, outputs });
     }
 
+    /// Appends an operation on places of blocks that the queue names.
+    pub fn push_placed(
+        &mut self,
+        op: Arc<Prepared>,
+        inputs: &[Place],
+        outputs: &[Place],
+        origin: u32,
+    ) {
+        let first = self.places.len() as u32;
+        self.places.extend(inputs.iter().chain(outputs).cloned());
+        let (inputs, outputs) = (inputs.len() as u32, outputs.len() as u32);
+        self.nodes.push(Node { op, origin, first, inputs, outputs });
+    }
+
+    /// The same blocks without operations.
+    pub fn without_nodes(self) -> Queue {
+        Queue { nodes: Vec::new(), places: Vec::new(), ..self }
+    }
+
     /// The view with its block's number, which is new where the block is.
     pub fn place(&mut self, view: &View) -> Place {
         let block = self.number(&view.block);

@@ -159,6 +159,7 @@ pub mod gemm;
 pub mod host;
 pub mod index;
 pub mod norm;
+pub mod normalize;
 pub mod optim;
 pub mod pooling;
 pub mod random;
@@ -179,6 +180,7 @@ families! {
     index::Gather, index::GatherGrad,
     norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,
     norm::RunningAverage,
+    normalize::BatchNormReluGrad, normalize::BatchNormStatistics, normalize::Normalize,
     optim::Adagrad, optim::Adam, optim::Rmsprop, optim::Sgd,
     pooling::AvgPool2d, pooling::AvgPool2dGrad, pooling::MaxPool2d, pooling::MaxPool2dGrad,
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::{batch_norm, running_average};
+use super::cpu::batch_norm::{self, Through};
+use super::cpu::running_average;
 use super::{Catalog, Cost, Effects, Family, Kernel, Meta, Metas, Real, Width, exactly};
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 /// `y = (x - mean) / sqrt(var + eps) * scale + bias`, channel by channel, with the mean and the
@@ -74,7 +74,7 @@ catalog!(
 fn check(op: &'static str, x: &Meta, parameters: &[&Meta], eps: Real) -> Result<Meta> {
     crate::ensure!(x.dtype.is_float(), Error::dtype(op, [x.dtype], "a float dtype for x"));
     crate::ensure!(x.shape.rank() >= 2, Error::shape(op, [&x.shape], "x of shape (N, C, ...)"));
-    let dtype = if x.dtype == DType::Float64 { x.dtype } else { DType::Float32 };
+    let dtype = batch_norm::parameter(x.dtype);
     let parameter = Meta::new(dtype, [x.shape[1]]);
     for given in parameters {
         let want = || format!("one element for each channel of x {}: {}", x.shape, parameter.shape);
@@ -146,7 +146,7 @@ impl Family for BatchNormGrad {
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        batch_norm::gradient(self.eps.0, false, io, width)
+        batch_norm::gradient(self.eps.0, Through::Batch, io, width)
     }
 }
 
@@ -184,7 +184,7 @@ impl Family for BatchNormInferenceGrad {
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        batch_norm::gradient(self.eps.0, true, io, width)
+        batch_norm::gradient(self.eps.0, Through::Constants, io, width)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::{Effects, Kernel, Kind, Meta, View, Width};
+use super::{Cost, Effects, Kernel, Kind, Meta, View, Width};
 use crate::error::{Error, Result};
 use crate::view;
 
@@ -82,6 +82,13 @@ impl Prepared {
     /// The input that output `o` is one memory with.
     pub fn state_of(&self, o: usize) -> Option<usize> {
         self.effects.state.iter().find(|pair| pair.1 == o).map(|pair| pair.0)
+    }
+
+    /// What it costs.
+    pub fn cost(&self) -> Cost {
+        let io: SmallVec<[&Meta; 8]> =
+            self.inputs.iter().chain(&self.outputs).map(|meta| &**meta).collect();
+        self.kind.family().cost(&io)
     }
 
     /// The operation's name.

@@ -23,6 +23,7 @@ ROOMS = [
     {"block", "view"},
     {"ops"},
     {"graph"},
+    {"rewrite"},
     {"engine"},
     {"python"},
 ]

@@ -76,6 +76,21 @@ impl PyGraph {
         py.detach(time).map_err(op::exception)
     }
 
+    /// Mean seconds of each operation, in order, over `runs` runs in a row. The runs count as
+    /// steps; they are slower than others by the clock's reading.
+    fn profile(
+        &self,
+        py: Python<'_>,
+        arguments: Vec<Bound<'_, Handle>>,
+        runs: usize,
+    ) -> PyResult<Vec<f64>> {
+        let arguments = views(&arguments)?;
+        self.graph.check_arguments(&arguments)?;
+        let engine = engine::of(self.graph.device())?;
+        let profile = || self.graph.profile(engine, engine.run()?, &arguments, runs);
+        py.detach(profile).map_err(op::exception)
+    }
+
     /// Whether the arguments share memory with each other as in the recording, and none with
     /// what the graph knows otherwise.
     fn fits(&self, arguments: Vec<Bound<'_, Handle>>) -> PyResult<bool> {

@@ -116,11 +116,12 @@ impl PyRecording {
         self.with("difference", |recording| recording.difference(other))
     }
 
-    /// The analysed, planned graph.
-    fn graph(&self, py: Python<'_>) -> PyResult<PyGraph> {
-        let made = py.detach(|| {
-            self.with("graph", |recording| Executable::new(engine::cpu(), recording))
-        })??;
+    /// The analysed, planned graph; of the operations as they were recorded without `rewrite`.
+    #[pyo3(signature = (rewrite=true))]
+    fn graph(&self, py: Python<'_>, rewrite: bool) -> PyResult<PyGraph> {
+        let make = if rewrite { Executable::new } else { Executable::as_recorded };
+        let made =
+            py.detach(|| self.with("graph", |recording| make(engine::cpu(), recording)))??;
         Ok(PyGraph::new(made))
     }
 }

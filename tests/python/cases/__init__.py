@@ -18,6 +18,7 @@ _TRUTH = "the result is a truth value"
 _STEPS = "the result is constant between its steps"
 _STATE = "it updates state in place, which is never recorded"
 _SOURCE = "it has no inputs that could have a gradient"
+_WITHIN = "only graphs have it, in the place of operations that have gradients"
 _BACKWARD = "it is a gradient itself; second derivatives are not offered"
 _BOUND = "the differentiable functions of bounds are clip, maximum and minimum"
 _COMPARED = ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor")
@@ -32,5 +33,6 @@ NO_GRADIENT: dict[str, str] = {
     **dict.fromkeys(("fill", "arange", "random"), _SOURCE),
     **dict.fromkeys((f for f in _core.operations() if "_grad" in f), _BACKWARD),
     "dropout": "its mask differs from call to call: test_autograd_gradients fixes the seed",
+    **dict.fromkeys(("batch_norm_statistics", "normalize"), _WITHIN),
     "host": "the user writes its gradient: test_autograd_operators has one",
 }

@@ -38,6 +38,29 @@ def inference(x, scale, bias, mean, var):
     return ref.batch_norm(x, scale, bias, eps=EPS, mean=mean, var=var)
 
 
+def rectified(x, scale, bias):
+    """Training's, and the ReLU behind it."""
+    return np.where(normalise(x, scale, bias) <= 0, 0.0, normalise(x, scale, bias))
+
+
+def applied(x, mean, factor, term):
+    """One pass with given statistics."""
+    _, shape = ref.channels(x)
+    mean, factor, term = (v.reshape(shape) for v in (mean, factor, term))
+    return (x - mean) * factor + term
+
+
+def rectified_sum(x, mean, factor, term, other):
+    """The same, another tensor added, and the ReLU behind both."""
+    y = applied(x, mean, factor, term) + other
+    return np.where(y <= 0, 0.0, y)
+
+
+def affine(x, scale):
+    """Factor, and term for a bias of 0.4, by which training's batch normalisation maps x."""
+    return scale / np.sqrt(ref.statistics(x)[1] + EPS), np.full(3, 0.4)
+
+
 def training_function(x, scale, bias):
     """The public function in training; the running averages are not looked at."""
     running = (tensor.zeros(scale.shape), tensor.ones(scale.shape))
@@ -84,6 +107,50 @@ for label, shape in {"": (4, 3, 3, 2), "matrix": (7, 3), "volume": (2, 3, 2, 2, 
         specials=(),
         scale=20,
         bad=(Bad(SHAPE, shapes=(shape, (*shape[:-1], 9), (3,), (3,), (3,))),),
+    )
+    table.case(
+        "batch_norm_statistics",
+        lambda x, scale: (*ref.statistics(x), *affine(x, scale)),
+        shape,
+        SCALE,
+        attrs={"eps": EPS},
+        label=label,
+        derive=lambda x, scale: (x, scale, np.full(3, 0.4)),
+        derived=(None, "wide", "wide"),
+        out=("wide",) * 4,
+        specials=NO_INF,
+        scale=8,
+        bad=(unfit,),
+    )
+    for adds in (False, True):
+        table.case(
+            "normalize",
+            rectified_sum if adds else applied,
+            shape,
+            VECTOR,
+            SCALE,
+            VECTOR,
+            *([shape] if adds else []),
+            attrs={"adds": adds, "relu": adds},
+            label=f"{label}{'adds' if adds else ''}",
+            specials=NO_INF,
+            scale=8,
+            bad=(Bad(SHAPE, shapes=(shape, (3,), (3,), (4,), *([shape] if adds else []))),),
+        )
+    table.case(
+        "batch_norm_relu_grad",
+        lambda dy, x, scale: gradients_by(rectified, (0, 1, 2))(dy, x, scale, np.full(3, 0.4)),
+        shape,
+        shape,
+        SCALE,
+        attrs={"eps": EPS},
+        label=label,
+        derive=lambda dy, x, scale: (dy, x, scale, *ref.statistics(x), *affine(x, scale)),
+        derived=(None, None, *["wide"] * 5),
+        out=(None, "wide", "wide"),
+        specials=(),
+        scale=20,
+        bad=(Bad(SHAPE, shapes=(shape, shape, *[(3,)] * 4, (2,))),),
     )
     table.case(
         "batch_norm_inference",

@@ -7,6 +7,7 @@ use super::super::access::Access;
 use super::super::isa::{self, Body, Isa, Level};
 use super::super::tile::Sum;
 use super::super::wide::Wide;
+use super::formulas::{COEFFICIENTS, Formula, Term};
 use super::tiles::{LANES, Tile, Tiles};
 use crate::device::team;
 use crate::error::Result;
@@ -36,19 +37,19 @@ fn for_tiles<A: Sum, B: Body<Output = ()>>(
     })
 }
 
-/// For each channel and chunk of it, where `d` is x less the channel's centre: sums of d and of
-/// d squared, or (`GRADIENT`) of dy and of dy times d; in float64. `sums` holds them as two
-/// matrices, chunks x channels.
+/// For each channel and chunk of it, where `d` is x less the channel's centre: sums of u and of u
+/// times d, in float64. `sums` holds them as two matrices, chunks x channels.
 ///
 /// # Safety
 /// The inputs have the metas that the tiles were made for; `sums` addresses as many float64.
-pub unsafe fn sum<A: Sum, const GRADIENT: bool>(
+pub unsafe fn sum<A: Wide + Sum, T: Term + Send + Sync>(
     pass: Pass<A>,
     sums: Out<f64>,
     centre: impl Fn(usize) -> f64 + Sync,
+    relu: impl Fn(usize) -> [A; 3] + Sync,
 ) -> Result<()> {
-    let centre = &centre;
-    for_tiles(pass, |tile| SumTile::<A, _, GRADIENT> { pass, tile, sums, centre })
+    let (centre, relu, term) = (&centre, &relu, PhantomData::<T>);
+    for_tiles(pass, |tile| SumTile { pass, tile, sums, centre, relu, term })
 }
 
 /// An address that parts write to, each in places of its own.
@@ -77,37 +78,44 @@ impl<A> Out<A> {
     }
 }
 
-struct SumTile<'a, A, F, const GRADIENT: bool> {
+struct SumTile<'a, A, F, G, T> {
     pass: Pass<'a, A>,
     tile: Tile,
     sums: Out<f64>,
     centre: &'a F,
+    relu: &'a G,
+    term: PhantomData<T>,
 }
 
-impl<A: Sum, F: Fn(usize) -> f64, const GRADIENT: bool> Body for SumTile<'_, A, F, GRADIENT> {
+impl<A, F, G, T> Body for SumTile<'_, A, F, G, T>
+where
+    A: Wide + Sum,
+    F: Fn(usize) -> f64,
+    G: Fn(usize) -> [A; 3],
+    T: Term,
+{
     type Output = ();
 
     #[inline(always)]
     fn run<L: Level>(self) {
         let Pass { access, tiles, io, x, dy, .. } = self.pass;
-        let (mut centres, mut sums) = ([0.0; LANES], [[0.0; LANES]; 2]);
+        let (mut centres, mut relus) = ([0.0; LANES], [[A::default(); LANES]; 3]);
+        let mut sums = [[0.0; LANES]; 2];
         let mut buffers = [[A::default(); LANES]; 2];
         tiles.spread(&self.tile, &mut centres, self.centre);
+        if T::IS_RECTIFIED {
+            for (which, lanes) in relus.iter_mut().enumerate() {
+                tiles.spread(&self.tile, lanes, |c| (self.relu)(c)[which]);
+            }
+        }
         tiles.pieces(&self.tile, |piece| {
             let [for_x, for_dy] = &mut buffers;
             // SAFETY: the pieces lie in the inputs, of which dy is read where it matters.
             let (x, dy) = unsafe {
                 let x = access.read(io.input(x), piece.run(0), for_x);
-                (x, if GRADIENT { access.read(io.input(dy), piece.run(1), for_dy) } else { x })
+                (x, if T::READS_DY { access.read(io.input(dy), piece.run(1), for_dy) } else { x })
             };
-            let [first, second] = &mut sums;
-            let lanes = first.iter_mut().zip(second).zip(&centres);
-            for (((first, second), centre), (x, dy)) in lanes.zip(x.iter().zip(dy)) {
-                let d = x.to_f64() - centre;
-                let u = if GRADIENT { dy.to_f64() } else { d };
-                *first += u;
-                *second += u * d;
-            }
+            add::<A, T>(&mut sums, x, dy, &centres, &relus);
         });
         let (chunk, channels) = (self.tile.chunk, tiles.channels);
         for (which, lanes) in sums.iter().enumerate() {
@@ -118,54 +126,33 @@ impl<A: Sum, F: Fn(usize) -> f64, const GRADIENT: bool> Body for SumTile<'_, A, 
     }
 }
 
-/// What is computed for each element.
-pub trait Formula {
-    /// Whether it reads x, and dy.
-    const READS: [bool; 2];
-    /// The element, given the channel's coefficients.
-    fn of<A: Wide>(x: A, dy: A, coefficients: [A; 4]) -> A;
-}
-
-/// y = (x - mean) * scale + shift.
-pub struct Normalize;
-
-impl Formula for Normalize {
-    const READS: [bool; 2] = [true, false];
-    #[inline(always)]
-    fn of<A: Wide>(x: A, _: A, [mean, scale, shift, _]: [A; 4]) -> A {
-        (x - mean) * scale + shift
+#[inline(always)]
+fn add<A: Wide + Sum, T: Term>(
+    [first, second]: &mut [[f64; LANES]; 2],
+    x: &[A],
+    dy: &[A],
+    centres: &[f64; LANES],
+    relus: &[[A; LANES]; 3],
+) {
+    // Spelled out, since loops over `array::map` are not vectorised.
+    let [a, b, c] = relus;
+    let relus = a.iter().zip(b).zip(c);
+    let lanes = first.iter_mut().zip(second).zip(centres.iter().zip(relus));
+    for (((first, second), (centre, ((a, b), c))), (x, dy)) in lanes.zip(x.iter().zip(dy)) {
+        let d = x.to_f64() - centre;
+        let u = T::of(*x, *dy, d, [*a, *b, *c]);
+        *first += u;
+        *second += u * d;
     }
 }
 
-/// dx = dy * scale + (x - mean) * slope + shift.
-pub struct Gradient;
-
-impl Formula for Gradient {
-    const READS: [bool; 2] = [true, true];
-    #[inline(always)]
-    fn of<A: Wide>(x: A, dy: A, [mean, scale, shift, slope]: [A; 4]) -> A {
-        dy * scale + ((x - mean) * slope + shift)
-    }
-}
-
-/// dx = dy * scale.
-pub struct Scale;
-
-impl Formula for Scale {
-    const READS: [bool; 2] = [false, true];
-    #[inline(always)]
-    fn of<A: Wide>(_: A, dy: A, [_, scale, _, _]: [A; 4]) -> A {
-        dy * scale
-    }
-}
-
-/// Computes output 0 by a formula; `coefficients` are four arrays of one a channel each.
+/// Computes output 0 by a formula; `coefficients` are arrays of one a channel each.
 ///
 /// # Safety
 /// The tensors have the metas that the tiles were made for.
 pub unsafe fn map<A: Wide + Sum, F: Formula + Send + Sync>(
     pass: Pass<A>,
-    coefficients: [&[A]; 4],
+    coefficients: [&[A]; COEFFICIENTS],
 ) -> Result<()> {
     for_tiles(pass, |tile| Map::<A, F> { pass, tile, coefficients, formula: PhantomData })
 }
@@ -173,7 +160,7 @@ pub unsafe fn map<A: Wide + Sum, F: Formula + Send + Sync>(
 struct Map<'a, A, F> {
     pass: Pass<'a, A>,
     tile: Tile,
-    coefficients: [&'a [A]; 4],
+    coefficients: [&'a [A]; COEFFICIENTS],
     formula: PhantomData<F>,
 }
 
@@ -183,7 +170,7 @@ impl<A: Wide + Sum, F: Formula> Body for Map<'_, A, F> {
     #[inline(always)]
     fn run<L: Level>(self) {
         let Pass { access, tiles, io, x, dy, .. } = self.pass;
-        let mut lanes = [[A::default(); LANES]; 4];
+        let mut lanes = [[A::default(); LANES]; COEFFICIENTS];
         let mut buffers = [[A::default(); LANES]; 3];
         for (lanes, values) in lanes.iter_mut().zip(self.coefficients) {
             tiles.spread(&self.tile, lanes, |c| values[c]);
@@ -205,11 +192,18 @@ impl<A: Wide + Sum, F: Formula> Body for Map<'_, A, F> {
 }
 
 #[inline(always)]
-fn formula<F: Formula, A: Wide>(to: &mut [A], x: &[A], dy: &[A], lanes: &[[A; LANES]; 4]) {
+fn formula<F: Formula, A: Wide>(
+    to: &mut [A],
+    x: &[A],
+    dy: &[A],
+    lanes: &[[A; LANES]; COEFFICIENTS],
+) {
     let n = to.len();
-    let [a, b, c, d] = lanes;
-    let (x, dy, a, b, c, d) = (&x[..n], &dy[..n], &a[..n], &b[..n], &c[..n], &d[..n]);
+    // Spelled out, since loops over `array::map` are not vectorised.
+    let [a, b, c, d, e, f] = lanes;
+    let (x, dy, a, b, c) = (&x[..n], &dy[..n], &a[..n], &b[..n], &c[..n]);
+    let (d, e, f) = (&d[..n], &e[..n], &f[..n]);
     for i in 0..n {
-        to[i] = F::of(x[i], dy[i], [a[i], b[i], c[i], d[i]]);
+        to[i] = F::of(x[i], dy[i], [a[i], b[i], c[i], d[i], e[i], f[i]]);
     }
 }

@@ -1,9 +1,12 @@
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::norm::{
     BatchNorm, BatchNormGrad, BatchNormInference, BatchNormInferenceGrad, RunningAverage,
 };
+use crate::ops::normalize::{BatchNormReluGrad, BatchNormStatistics, Normalize};
 use crate::ops::testing::{Random, Tensor, apply, assert_near, tolerance};
+use crate::ops::unary::{Unary, UnaryFn, UnaryGrad};
 use crate::ops::{Family, Meta, Real};
 
 const EPS: Real = Real(1e-3);
@@ -163,6 +166,49 @@ fn the_number_of_threads_changes_nothing() {
         };
         assert!(results(1) == results(2));
         assert!(results(1) == results(5));
+    }
+}
+
+fn bits(tensors: &[Tensor]) -> Vec<u64> {
+    tensors.iter().flat_map(Tensor::values).map(f64::to_bits).collect()
+}
+
+/// What one operation computes.
+fn one(family: &dyn Family, inputs: &[&Tensor]) -> Tensor {
+    apply(family, inputs, 2).unwrap().remove(0)
+}
+
+#[test]
+fn in_two_steps_and_with_what_comes_behind_to_the_bit() {
+    let (mut random, norm, grad) =
+        (Random::new(35), BatchNorm { eps: EPS }, BatchNormGrad { eps: EPS });
+    for (round, shape) in [[5, 3, 4, 5], [9, 300, 21, 23], [2, 17, 1, 7]].into_iter().enumerate() {
+        for (meta, dtype) in FLOATS[..2].iter().flat_map(|&t| layouts(t, shape).map(|m| (m, t))) {
+            let [mut x, dy, other] = [(); 3].map(|()| random.tensor(meta.clone()));
+            if round == 0 {
+                x = Tensor::new(x.meta.clone(), &[&[f64::NAN], &x.values()[1..]].concat());
+            }
+            let [scale, bias] = [(); 2].map(|()| random.tensor(Meta::new(dtype, [shape[1]])));
+            let given = [&x, &scale, &bias];
+            let whole = apply(&norm, &given, 2).unwrap();
+            let stats = apply(&BatchNormStatistics { norm: norm.clone() }, &given, 2).unwrap();
+            assert_eq!(bits(&stats[..2]), bits(&whole[1..]));
+            let [mean, var, factor, term] = [&stats[0], &stats[1], &stats[2], &stats[3]];
+            let pass = |adds, relu| {
+                let given = [&x, mean, factor, term, &other];
+                one(&Normalize { adds, relu }, &given[..4 + usize::from(adds)])
+            };
+            let relu = |z: &Tensor| one(&Unary { f: UnaryFn::Relu }, &[z]);
+            let (y, sum) =
+                (relu(&whole[0]), one(&Binary { f: BinaryFn::Add }, &[&whole[0], &other]));
+            let got = [pass(false, false), pass(false, true), pass(true, false), pass(true, true)];
+            assert_eq!(bits(&got), bits(&[whole[0].clone(), y.clone(), sum.clone(), relu(&sum)]));
+            let given = [&dy, &x, &scale, mean, var, factor, term];
+            let got = apply(&BatchNormReluGrad { norm: grad.clone() }, &given, 2).unwrap();
+            let dz = one(&UnaryGrad { f: UnaryFn::Relu }, &[&dy, &y]);
+            let given = [&dz, &x, &scale, mean, var];
+            assert_eq!(bits(&got), bits(&apply(&grad, &given, 2).unwrap()));
+        }
     }
 }
 

@@ -1,0 +1,70 @@
+//! How long a graph's kernels take, without the call from Python.
+
+use std::time::Instant;
+
+use super::executable::Executable;
+use super::{Engine, Run};
+use crate::error::Result;
+use crate::graph::{Bound, Stopped};
+use crate::ops::View;
+
+impl Executable {
+    /// Mean seconds of running the kernels alone, over `runs` runs in a row on these arguments.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn time<'a>(
+        &self,
+        engine: &'a Engine,
+        mut run: Run<'a>,
+        arguments: &[View],
+        runs: usize,
+    ) -> Result<f64> {
+        self.measure(arguments, |bound| {
+            let start = Instant::now();
+            (0..runs).try_for_each(|_| self.replay(engine, &mut run, bound, self.nodes()))?;
+            Ok(start.elapsed().as_secs_f64() / runs.max(1) as f64)
+        })
+    }
+
+    /// Mean seconds of each node, over `runs` runs in a row on these arguments.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn profile<'a>(
+        &self,
+        engine: &'a Engine,
+        mut run: Run<'a>,
+        arguments: &[View],
+        runs: usize,
+    ) -> Result<Vec<f64>> {
+        self.measure(arguments, |bound| {
+            let mut seconds = vec![0.0; self.graph().nodes().len()];
+            for _ in 0..runs {
+                for (node, sum) in seconds.iter_mut().enumerate() {
+                    let start = Instant::now();
+                    self.replay(engine, &mut run, bound, node..node + 1)?;
+                    *sum += start.elapsed().as_secs_f64();
+                }
+            }
+            seconds.iter_mut().for_each(|sum| *sum /= runs.max(1) as f64);
+            Ok(seconds)
+        })
+    }
+
+    /// Binds the graph, and leaves it as after a run.
+    fn measure<T>(
+        &self,
+        arguments: &[View],
+        f: impl FnOnce(&Bound) -> std::result::Result<T, Stopped>,
+    ) -> Result<T> {
+        let mut state = self.state();
+        self.bind(&mut state, arguments)?;
+        let slots = self.bind_slots(&mut state.bound)?;
+        self.check(&state.bound)?;
+        self.raise_versions(arguments);
+        let measured = f(&state.bound).map_err(|stopped| self.describe(stopped))?;
+        self.show(slots);
+        Ok(measured)
+    }
+}

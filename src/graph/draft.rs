@@ -1,0 +1,225 @@
+//! A queue that is being rewritten.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::{Node, Place, Queue, Role};
+use crate::device::Device;
+use crate::error::Result;
+use crate::ops::{Kind, Meta, Prepared, View};
+
+/// Prepares an operation on tensors that need not have memory.
+pub type Prepare<'a> = dyn FnMut(&Kind, &[View]) -> Result<Arc<Prepared>> + 'a;
+
+/// An operation with its places.
+#[derive(Clone)]
+pub struct Step {
+    /// What is done.
+    pub op: Arc<Prepared>,
+    /// What it reads.
+    pub inputs: SmallVec<[Place; 4]>,
+    /// What it writes; an output that is state is the very place of its input.
+    pub outputs: SmallVec<[Place; 2]>,
+    /// As of a queue's node.
+    pub origin: u32,
+}
+
+/// A block that is dropped after a use, and computed again before the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// The step that makes it.
+    pub maker: usize,
+    /// The block.
+    pub block: u32,
+    /// The step before which it is made again.
+    pub before: usize,
+}
+
+/// The steps that name a block, in order.
+#[derive(Default)]
+struct Uses {
+    writers: SmallVec<[usize; 2]>,
+    readers: SmallVec<[usize; 4]>,
+}
+
+impl Step {
+    /// All places, inputs first.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        self.inputs.iter().chain(&self.outputs)
+    }
+
+    /// Gives blocks the names that they have now.
+    fn rename(&mut self, names: &[u32]) {
+        for place in self.inputs.iter_mut().chain(&mut self.outputs) {
+            place.block = names.get(place.block as usize).copied().unwrap_or(place.block);
+        }
+    }
+}
+
+/// See the module's documentation. The recorded operations have even numbers, which they keep; a
+/// removed one leaves a gap, and behind each there is one to insert another.
+pub struct Draft {
+    device: Arc<Device>,
+    queue: Queue,
+    roles: Vec<Role>,
+    steps: Vec<Option<Step>>,
+    uses: Vec<Uses>,
+}
+
+impl Draft {
+    /// A queue's operations; `roles` are those of its blocks.
+    pub fn new(device: &Arc<Device>, queue: Queue, roles: Vec<Role>) -> Draft {
+        let step = |node: &Node| Step {
+            op: Arc::clone(&node.op),
+            inputs: queue.inputs(node).into(),
+            outputs: queue.outputs(node).into(),
+            origin: node.origin,
+        };
+        let steps: Vec<_> =
+            queue.nodes().iter().flat_map(|node| [Some(step(node)), None]).collect();
+        let uses = roles.iter().map(|_| Uses::default()).collect();
+        let mut draft = Draft { device: device.clone(), queue, roles, steps, uses };
+        (0..draft.steps.len()).for_each(|n| draft.note(n));
+        draft
+    }
+
+    /// The numbers of steps and gaps.
+    pub fn numbers(&self) -> Range<usize> {
+        0..self.steps.len()
+    }
+
+    /// The steps with their numbers.
+    pub fn steps(&self) -> impl Iterator<Item = (usize, &Step)> {
+        self.steps.iter().enumerate().filter_map(|(n, step)| Some((n, step.as_ref()?)))
+    }
+
+    /// A step, unless there is a gap.
+    pub fn step(&self, n: usize) -> Option<&Step> {
+        self.steps[n].as_ref()
+    }
+
+    /// The size of a block in bytes.
+    pub fn bytes(&self, block: u32) -> usize {
+        self.queue.blocks()[block as usize].bytes()
+    }
+
+    /// How many blocks there are.
+    pub fn blocks(&self) -> usize {
+        self.roles.len()
+    }
+
+    /// What a block is.
+    pub fn role(&self, block: u32) -> Role {
+        self.roles[block as usize]
+    }
+
+    /// The steps that read a block, in order.
+    pub fn readers(&self, block: u32) -> &[usize] {
+        &self.uses[block as usize].readers
+    }
+
+    /// The step that makes what lies at a place: it alone writes the block, which is made here,
+    /// and writes just this place, before anybody reads it.
+    pub fn maker(&self, place: &Place) -> Option<usize> {
+        let is_made = matches!(self.role(place.block), Role::Temporary | Role::Slot);
+        let uses = &self.uses[place.block as usize];
+        let &[writer] = &uses.writers[..] else { return None };
+        let writes = self.step(writer)?.outputs.iter().any(|output| output == place);
+        let is_first = uses.readers.first().is_none_or(|&reader| reader > writer);
+        (is_made && writes && is_first).then_some(writer)
+    }
+
+    /// Whether a place holds the same behind the first step as before the second: nothing between
+    /// writes its block.
+    pub fn holds(&self, place: &Place, first: usize, second: usize) -> bool {
+        let mut writers = self.uses[place.block as usize].writers.iter();
+        !writers.any(|&writer| first < writer && writer < second)
+    }
+
+    /// A tensor of its own that lives within the run.
+    pub fn temporary(&mut self, meta: &Arc<Meta>) -> Place {
+        let place = self.queue.place(&View::of(&self.device, meta));
+        self.roles.push(Role::Temporary);
+        self.uses.push(Uses::default());
+        place
+    }
+
+    /// Prepares an operation on what lies at these places.
+    pub fn prepare(
+        &self,
+        kind: Kind,
+        inputs: &[Place],
+        prepare: &mut Prepare<'_>,
+    ) -> Result<Arc<Prepared>> {
+        let view = |place: &Place| View {
+            block: self.queue.blocks()[place.block as usize].clone(),
+            meta: place.meta.clone(),
+            offset: place.offset,
+        };
+        prepare(&kind, &inputs.iter().map(view).collect::<SmallVec<[View; 8]>>())
+    }
+
+    /// Puts a step in the place of another one, or of a gap.
+    pub fn replace(&mut self, n: usize, step: Step) {
+        self.remove(n);
+        self.steps[n] = Some(step);
+        self.note(n);
+    }
+
+    /// Removes a step.
+    pub fn remove(&mut self, n: usize) {
+        let Some(step) = self.steps[n].take() else { return };
+        for place in step.places() {
+            let uses = &mut self.uses[place.block as usize];
+            uses.readers.retain(|reader| *reader != n);
+            uses.writers.retain(|writer| *writer != n);
+        }
+    }
+
+    /// Enters a step into the blocks' uses.
+    fn note(&mut self, n: usize) {
+        let Some(step) = &self.steps[n] else { return };
+        for place in &step.inputs {
+            insert(&mut self.uses[place.block as usize].readers, n);
+        }
+        for place in &step.outputs {
+            insert(&mut self.uses[place.block as usize].writers, n);
+        }
+    }
+
+    /// The queue as it stands now, and the roles of its blocks; what is to be computed again is.
+    pub fn finish(mut self, mut again: Vec<Again>) -> (Queue, Vec<Role>) {
+        // Where one is computed from another, that one comes first: it did so before.
+        again.sort_unstable_by_key(|again| (again.before, again.maker));
+        let mut again = again.into_iter().peekable();
+        let (mut names, mut done) = (Vec::from_iter(0..self.roles.len() as u32), Vec::new());
+        for n in 0..self.steps.len() {
+            while let Some(again) = again.next_if(|again| again.before == n) {
+                let mut step = self.steps[again.maker].clone().expect("makers stay");
+                step.rename(&names);
+                let place = self.temporary(&step.outputs[0].meta.clone());
+                names[again.block as usize] = place.block;
+                step.outputs = smallvec![place];
+                done.push(step);
+            }
+            if let Some(mut step) = self.steps[n].clone() {
+                step.rename(&names);
+                done.push(step);
+            }
+        }
+        let mut queue = self.queue.without_nodes();
+        for Step { op, inputs, outputs, origin } in done {
+            queue.push_placed(op, &inputs, &outputs, origin);
+        }
+        (queue, self.roles)
+    }
+}
+
+/// Inserts a number into an ascending list that may have it already.
+fn insert<A: smallvec::Array<Item = usize>>(list: &mut SmallVec<A>, n: usize) {
+    if let Err(place) = list.binary_search(&n) {
+        list.insert(place, n);
+    }
+}

@@ -1,0 +1,210 @@
+//! Recomputation: what is cheap to compute again is not kept while memory is scarcest. The choice
+//! is greedy, after Kirisame et al. (2021): where most bytes live at once, what frees most of them
+//! for the least time goes first. Nothing here changes a value: what is computed again is a
+//! function of what has not been written since.
+
+use super::Role;
+use super::draft::{Again, Draft, Step};
+use crate::device::ALIGNMENT;
+use crate::ops::Effects;
+
+/// Blocks of fewer bytes are kept.
+const WORTH: usize = 1 << 20;
+/// The share of a run's time that may go into computing again.
+const SHARE: f64 = 0.05;
+/// A recording whose peak falls by less than this stays as it is.
+const GAIN: f64 = 0.02;
+/// Operations that a processor computes in the time in which it moves a byte.
+const INTENSITY: f64 = 8.0;
+
+/// What to compute again, and before which step.
+pub fn choose(draft: &Draft) -> Vec<Again> {
+    let mut state = State::new(draft);
+    let before = state.peak().1;
+    let mut allowed = SHARE * draft.steps().map(|(_, step)| time(step)).sum::<f64>();
+    let (mut chosen, mut lowest, mut useful) = (Vec::new(), before, 0);
+    while let Some(best) = state.best(allowed) {
+        allowed -= best.time;
+        state.apply(&best);
+        chosen.push(best.again);
+        let peak = state.peak().1;
+        if peak < lowest {
+            (lowest, useful) = (peak, chosen.len());
+        }
+    }
+    chosen.truncate(useful);
+    if (lowest as f64) < (1.0 - GAIN) * before as f64 { chosen } else { Vec::new() }
+}
+
+/// An estimate of a step's time, in bytes that could be moved meanwhile.
+fn time(step: &Step) -> f64 {
+    let cost = step.op.cost();
+    (cost.bytes as f64).max(cost.flops as f64 / INTENSITY)
+}
+
+/// The steps that use a block from when it is made, or made again, until it is dropped.
+type Segment = Vec<usize>;
+
+/// A way to free memory.
+struct Candidate {
+    again: Again,
+    /// The last step that uses the block before it is dropped.
+    last: usize,
+    /// Blocks that have to be kept longer for that, each with the segment that grows.
+    longer: Vec<(u32, usize)>,
+    time: f64,
+    /// The bytes that are free at the peak, for each unit of time.
+    score: f64,
+}
+
+struct State<'a> {
+    draft: &'a Draft,
+    /// By block; of what does not lie in the arena there are none.
+    segments: Vec<Vec<Segment>>,
+    /// The bytes that live during each step.
+    live: Vec<usize>,
+}
+
+impl<'a> State<'a> {
+    fn new(draft: &'a Draft) -> Self {
+        let mut segments = vec![Vec::new(); draft.blocks()];
+        let mut live = vec![0; draft.numbers().len()];
+        for (n, step) in draft.steps() {
+            live[n] += step.op.kernel.scratch();
+            for place in step.places().filter(|place| draft.role(place.block) == Role::Temporary) {
+                let known: &mut Vec<Segment> = &mut segments[place.block as usize];
+                match known.first_mut() {
+                    Some(uses) if uses.last() == Some(&n) => {}
+                    Some(uses) => uses.push(n),
+                    None => known.push(vec![n]),
+                }
+            }
+        }
+        for (block, uses) in (0u32..).zip(&segments) {
+            if let [uses] = &uses[..] {
+                let lives = &mut live[uses[0]..=uses[uses.len() - 1]];
+                lives.iter_mut().for_each(|bytes| *bytes += size(draft, block));
+            }
+        }
+        let mut state = State { draft, segments, live };
+        state.share();
+        state
+    }
+
+    /// An output that takes the memory of an input in place is not counted beside it.
+    fn share(&mut self) {
+        for (n, step) in self.draft.steps() {
+            for &(i, o) in step.op.kind.family().in_place() {
+                let (from, to) = (step.inputs[i].block, step.outputs[o].block);
+                let ends = self.segments[from as usize].first().and_then(|uses| uses.last());
+                let starts = self.segments[to as usize].first().and_then(|uses| uses.first());
+                if ends == Some(&n)
+                    && starts == Some(&n)
+                    && step.inputs[i].meta == step.outputs[o].meta
+                {
+                    self.live[n] -= size(self.draft, to).min(self.live[n]);
+                }
+            }
+        }
+    }
+
+    /// The step during which most bytes live, and how many.
+    fn peak(&self) -> (usize, usize) {
+        let steps = self.live.iter().copied().enumerate();
+        steps.max_by_key(|&(n, bytes)| (bytes, std::cmp::Reverse(n))).unwrap_or((0, 0))
+    }
+
+    /// What frees most bytes at the peak for its time, of what takes no longer than `allowed`.
+    fn best(&self, allowed: f64) -> Option<Candidate> {
+        let (peak, _) = self.peak();
+        let blocks = (0u32..)
+            .zip(&self.segments)
+            .filter(|(block, segments)| !segments.is_empty() && size(self.draft, *block) >= WORTH);
+        let found = blocks.filter_map(|(block, _)| self.candidate(block, peak));
+        let fits = found.filter(|candidate| candidate.time <= allowed);
+        fits.max_by(|a, b| a.score.total_cmp(&b.score))
+    }
+
+    /// What dropping a block during the peak would take.
+    fn candidate(&self, block: u32, peak: usize) -> Option<Candidate> {
+        let (last, before) = self.segments[block as usize].iter().find_map(|uses| {
+            let next = uses.partition_point(|&n| n <= peak);
+            let last = *uses[..next].last()?;
+            (last < peak).then_some((last, *uses.get(next)?))
+        })?;
+        let maker = self.maker(block)?;
+        let step = self.draft.step(maker)?;
+        let mut longer = Vec::new();
+        for place in &step.inputs {
+            if !self.draft.holds(place, maker, before) {
+                return None;
+            }
+            if longer.iter().all(|&(known, _)| known != place.block) {
+                longer.extend(self.longer(place.block, before)?);
+            }
+        }
+        let kept = longer.iter().filter(|&&(b, s)| self.end(b, s) < peak);
+        let kept: usize = kept.map(|&(block, _)| size(self.draft, block)).sum();
+        let freed = size(self.draft, block).checked_sub(kept).filter(|&freed| freed >= WORTH)?;
+        let (again, time) = (Again { maker, block, before }, time(step));
+        Some(Candidate { again, last, longer, time, score: freed as f64 / time })
+    }
+
+    /// The step that alone makes all of a block, and nothing else, from its inputs alone.
+    fn maker(&self, block: u32) -> Option<usize> {
+        let first = *self.segments[block as usize].first()?.first()?;
+        let step = self.draft.step(first)?;
+        let [output] = &step.outputs[..] else { return None };
+        let is_whole = output.block == block && output.meta.bytes() == self.draft.bytes(block);
+        let is_pure = step.op.effects == Effects::PURE;
+        let is_alone = self.draft.maker(output) == Some(first)
+            && step.inputs.iter().all(|input| input.block != block);
+        (is_whole && is_pure && is_alone).then_some(first)
+    }
+
+    /// The segment of a block that has to last until a step, if there is need to say so; None
+    /// where the block has been dropped for good.
+    fn longer(&self, block: u32, until: usize) -> Option<Option<(u32, usize)>> {
+        let segments = &self.segments[block as usize];
+        if segments.is_empty() {
+            return Some(None); // outside of the arena
+        }
+        let segment = segments.iter().rposition(|uses| uses[0] <= until)?;
+        Some(Some((block, segment)))
+    }
+
+    /// The last step of a segment.
+    fn end(&self, block: u32, segment: usize) -> usize {
+        *self.segments[block as usize][segment].last().expect("segments have uses")
+    }
+
+    fn apply(&mut self, candidate: &Candidate) {
+        let Again { block, before, .. } = candidate.again;
+        for &(input, segment) in &candidate.longer {
+            let (end, bytes) = (self.end(input, segment), size(self.draft, input));
+            let uses = &mut self.segments[input as usize][segment];
+            if let Err(place) = uses.binary_search(&before) {
+                uses.insert(place, before);
+            }
+            let grown = self.live.get_mut(end + 1..=before).unwrap_or_default();
+            grown.iter_mut().for_each(|live| *live += bytes);
+        }
+        let bytes = size(self.draft, block);
+        self.live[candidate.last + 1..before].iter_mut().for_each(|live| *live -= bytes);
+        let segments = &mut self.segments[block as usize];
+        let split = segments.iter_mut().enumerate().find_map(|(i, uses)| {
+            let next = uses.binary_search(&before).ok()?;
+            Some((i + 1, uses.split_off(next)))
+        });
+        let (place, rest) = split.expect("the candidate's segment has the step");
+        segments.insert(place, rest);
+    }
+}
+
+/// Bytes of a block in the arena.
+fn size(draft: &Draft, block: u32) -> usize {
+    draft.bytes(block).next_multiple_of(ALIGNMENT)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! Batch normalisation becomes two operations, the statistics and one pass that applies them, and
+//! that pass takes an addition and a ReLU behind it along. So do the gradients of normalisation
+//! and ReLU: what the ReLU passed is computed again from what was normalised, so that what the
+//! ReLU made need not be kept for that.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::error::Result;
+use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::{Place, Role};
+use crate::ops::binary::{Binary, BinaryFn};
+use crate::ops::norm::BatchNorm;
+use crate::ops::normalize::{BatchNormReluGrad, BatchNormStatistics, Normalize};
+use crate::ops::unary::{Unary, UnaryFn, UnaryGrad};
+use crate::ops::{Kind, Meta};
+
+/// Applies the rule wherever it fits.
+///
+/// # Errors
+/// What `prepare` says.
+pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+    for n in draft.numbers() {
+        let Some(Kind::BatchNorm(norm)) = draft.step(n).map(|step| step.op.kind.clone()) else {
+            continue;
+        };
+        let statistics = split(draft, n, norm, prepare)?;
+        let applied = take_along(draft, n + 1, prepare)?;
+        while let Some(pair) = gradients_of(draft, &statistics, n, applied) {
+            fuse_gradients(draft, &statistics, pair, prepare)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts statistics, and behind them the pass that applies them, in the place of a normalisation;
+/// answers the statistics.
+fn split(draft: &mut Draft, n: usize, norm: BatchNorm, prepare: &mut Prepare<'_>) -> Result<Step> {
+    let mut step = draft.step(n).cloned().expect("the caller found it");
+    let (x, y, origin) = (step.inputs[0].clone(), step.outputs.remove(0), step.origin);
+    step.op = draft.prepare(BatchNormStatistics { norm }.into(), &step.inputs, prepare)?;
+    let (factor, term) = (&step.op.outputs[2], &step.op.outputs[3]);
+    let (factor, term) = (draft.temporary(factor), draft.temporary(term));
+    step.outputs.extend([factor.clone(), term.clone()]);
+    let inputs: SmallVec<[Place; 4]> = smallvec![x, step.outputs[0].clone(), factor, term];
+    let op = draft.prepare(Normalize { adds: false, relu: false }.into(), &inputs, prepare)?;
+    draft.replace(n, step.clone());
+    draft.replace(n + 1, Step { op, inputs, outputs: smallvec![y], origin });
+    Ok(step)
+}
+
+/// Lets the pass at `n` do what comes behind it, for as long as that alone reads its result;
+/// answers where the pass stands then.
+fn take_along(draft: &mut Draft, mut n: usize, prepare: &mut Prepare<'_>) -> Result<usize> {
+    while let Some((reader, kind, inputs)) = behind(draft, n) {
+        let op = draft.prepare(kind.into(), &inputs, prepare)?;
+        let step = draft.step(reader).expect("it was found");
+        let (outputs, origin) = (step.outputs.clone(), step.origin);
+        draft.remove(n);
+        draft.replace(reader, Step { op, inputs, outputs, origin });
+        n = reader;
+    }
+    Ok(n)
+}
+
+/// What the pass at `n` may take along: the step, and the pass that then stands there.
+fn behind(draft: &Draft, n: usize) -> Option<(usize, Normalize, SmallVec<[Place; 4]>)> {
+    let pass = draft.step(n)?;
+    let (Kind::Normalize(kind), z) = (&pass.op.kind, &pass.outputs[0]) else { return None };
+    let &[reader] = draft.readers(z.block) else { return None };
+    let step = draft.step(reader)?;
+    let mut inputs = pass.inputs.clone();
+    let kind = match step.op.kind {
+        Kind::Unary(Unary { f: UnaryFn::Relu }) if !kind.relu => {
+            Normalize { relu: true, ..kind.clone() }
+        }
+        Kind::Binary(Binary { f: BinaryFn::Add }) if !kind.relu && !kind.adds => {
+            inputs.push(other(step, z)?);
+            Normalize { adds: true, relu: false }
+        }
+        _ => return None,
+    };
+    let y = &step.outputs[0];
+    let fits = step.inputs.contains(z)
+        && y.meta == z.meta
+        && draft.role(z.block) == Role::Temporary
+        && draft.maker(z) == Some(n)
+        && draft.maker(y) == Some(reader)
+        && pass.inputs.iter().all(|place| draft.holds(place, n, reader));
+    fits.then_some((reader, kind, inputs))
+}
+
+/// What is added to `z`, if it is another tensor like it. Narrower types would round the
+/// normalised values once more before the addition.
+fn other(step: &Step, z: &Place) -> Option<Place> {
+    let [a, b] = &step.inputs[..] else { return None };
+    let other = if a == z { b } else { a };
+    let is_alike = other.meta.shape == z.meta.shape && other.meta.dtype == z.meta.dtype;
+    (other.block != z.block && is_alike && is_wide(&z.meta)).then(|| other.clone())
+}
+
+/// Whether arithmetic is done in the type itself.
+fn is_wide(meta: &Meta) -> bool {
+    matches!(meta.dtype, crate::dtype::DType::Float32 | crate::dtype::DType::Float64)
+}
+
+/// The gradients of a ReLU and of the normalisation before it, both of which the pass at
+/// `applied` computes with statistics made at `n`.
+fn gradients_of(
+    draft: &Draft,
+    statistics: &Step,
+    n: usize,
+    applied: usize,
+) -> Option<(usize, usize)> {
+    let pass = draft.step(applied)?;
+    let y = &pass.outputs[0];
+    let is_relu = pass.op.kind == Kind::from(Normalize { adds: false, relu: true });
+    if !is_relu || !is_wide(&y.meta) || draft.maker(y) != Some(applied) {
+        return None;
+    }
+    let pairs = draft.readers(y.block).iter();
+    let mut pairs =
+        pairs.filter_map(|&relu| Some((relu, behind_relu(draft, statistics, y, relu)?)));
+    // What the gradient reads must still be what the forward pass read and wrote.
+    let kept = || statistics.inputs[..2].iter().chain(&statistics.outputs);
+    pairs.find(|&(_, norm)| kept().all(|place| draft.holds(place, n, norm)))
+}
+
+/// Behind the gradient of the ReLU that of the normalisation, which alone reads it.
+fn behind_relu(draft: &Draft, statistics: &Step, y: &Place, relu: usize) -> Option<usize> {
+    let step = draft.step(relu)?;
+    let is_relu = matches!(step.op.kind, Kind::UnaryGrad(UnaryGrad { f: UnaryFn::Relu }));
+    let (dy, dz) = (step.inputs.first()?, step.outputs.first()?);
+    let &[norm] = draft.readers(dz.block) else { return None };
+    let fits = is_relu
+        && step.inputs.get(1) == Some(y)
+        && draft.role(dz.block) == Role::Temporary
+        && draft.maker(dz) == Some(relu)
+        && draft.holds(dy, relu, norm)
+        && is_gradient(draft.step(norm)?, statistics, dz);
+    fits.then_some(norm)
+}
+
+/// Whether a step is the gradient of the normalisation that has these statistics.
+fn is_gradient(step: &Step, statistics: &Step, dz: &Place) -> bool {
+    let (Kind::BatchNormGrad(gradient), Kind::BatchNormStatistics(of)) =
+        (&step.op.kind, &statistics.op.kind)
+    else {
+        return false;
+    };
+    let [x, scale] = [&statistics.inputs[0], &statistics.inputs[1]];
+    let [mean, var] = [&statistics.outputs[0], &statistics.outputs[1]];
+    gradient.eps == of.norm.eps && step.inputs.iter().eq([dz, x, scale, mean, var])
+}
+
+/// Puts one operation in the place of both gradients.
+fn fuse_gradients(
+    draft: &mut Draft,
+    statistics: &Step,
+    (relu, norm): (usize, usize),
+    prepare: &mut Prepare<'_>,
+) -> Result<()> {
+    let dy = draft.step(relu).expect("it was found").inputs[0].clone();
+    let mut step = draft.step(norm).cloned().expect("it was found");
+    let Kind::BatchNormGrad(gradient) = step.op.kind.clone() else {
+        unreachable!("is_gradient looked at it")
+    };
+    let mut inputs: SmallVec<[Place; 4]> = smallvec![dy];
+    inputs.extend(step.inputs[1..].iter().chain(&statistics.outputs[2..]).cloned());
+    let kind = BatchNormReluGrad { norm: gradient }.into();
+    (step.op, step.inputs) = (draft.prepare(kind, &inputs, prepare)?, inputs);
+    draft.remove(relu);
+    draft.replace(norm, step);
+    Ok(())
+}
