@@ -99,8 +99,8 @@ def start(case: Case, dtype: str) -> tuple:
     arrays = weights(case, dtype)
     params = [jnp.asarray(a.transpose(2, 3, 1, 0) if a.ndim == 4 else a) for a in arrays]
     momentum = [jnp.zeros_like(p) for p in params] if case.momentum else []
-    ones = [i for i, a in enumerate(arrays) if a.ndim == 1 and a[0] == 1]
-    running = [f(params[i]) for i in ones for f in (jnp.zeros_like, jnp.ones_like)]
+    scales = [p for p in params[1:-2:3] if case.depth]  # of convolution, scale, bias
+    running = [make(scale) for scale in scales for make in (jnp.zeros_like, jnp.ones_like)]
     return params, momentum, running
 
 
