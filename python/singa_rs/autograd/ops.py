@@ -85,6 +85,15 @@ def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return copy(x).view_reshape(shape) if view is None else view
 
 
+def ordered_like(x: Tensor, other: Tensor) -> Tensor:
+    """`x`, copied into the memory order of another tensor of its shape unless it has that."""
+    strides = other.strides
+    if x.strides == strides:
+        return x
+    order = sorted(range(x.rank), key=lambda axis: -abs(strides[axis]))
+    return copy(x.view_permute(order)).view_permute([order.index(axis) for axis in range(x.rank)])
+
+
 def swap(x: Tensor) -> Tensor:
     """A view with the last two axes swapped."""
     rank = x.rank
