@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from cases import CASES, Case
 from turns import Contender, Worker
+from workloads import CASES, Case
 
 REPLAY = Contender("replay", "ours", "replay")
 EAGER = Contender("eager", "ours", "eager")

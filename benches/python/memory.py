@@ -25,7 +25,7 @@ from collections.abc import Callable
 
 import numpy as np
 import process
-from cases import CASES, Case
+from workloads import CASES, Case
 
 MIB = 1 << 20
 STEPS = 10

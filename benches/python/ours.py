@@ -1,13 +1,13 @@
-"""The steps of `cases.py` in singa_rs."""
+"""The steps of `workloads.py` in singa_rs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import cycle
 
-from cases import Case, batches, weights
 from models import LeNet, Perceptron, ResNet
 from singa_rs import device, module, opt, tensor
+from workloads import Case, batches, weights
 
 
 def network(case: Case, optimizer: opt.Optimizer) -> module.Module:

@@ -1,5 +1,5 @@
-"""The steps of `cases.py` in plain JAX: one jitted function whose parameters, momentum and running
-statistics are donated. Images are NHWC and kernels HWIO."""
+"""The steps of `workloads.py` in plain JAX: one jitted function whose parameters, momentum and
+running statistics are donated. Images are NHWC and kernels HWIO."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from itertools import cycle
 
 import jax
 import numpy as np
-from cases import Case, batches, blocks, weights
 from jax import lax
 from jax import numpy as jnp
+from workloads import Case, batches, blocks, weights
 
 IMAGES = ("NHWC", "HWIO", "NHWC")
 

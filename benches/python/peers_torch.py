@@ -1,4 +1,4 @@
-"""The steps of `cases.py` in PyTorch: eager, channels-last, compiled.
+"""The steps of `workloads.py` in PyTorch: eager, channels-last, compiled.
 
 Each is as fast as it can be had: the compiled convolutional models are channels-last as well, and
 the fused optimizer runs where it is the faster one (with it a convolutional model's update takes
@@ -12,9 +12,9 @@ from itertools import cycle, pairwise
 
 import numpy as np
 import torch
-from cases import Case, batches, weights
 from torch import nn
 from torch_resnet import resnet
+from workloads import Case, batches, weights
 
 
 def network(case: Case) -> nn.Module:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from cases import CASES
+from workloads import CASES
 
 if TYPE_CHECKING:
     from steps import Outcome

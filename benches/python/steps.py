@@ -25,10 +25,10 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from cases import CASES
 from machine import describe
 from report import draw, table
 from turns import Contender, Load, Turn, Worker
+from workloads import CASES
 
 OURS = Contender("singa_rs", "ours", "replay")
 PORTABLE = Contender("portable", "ours", "replay", {"SINGA_RS_KERNELS": "portable"})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import torch
-from cases import Block, Unit, blocks
 from torch import nn
+from workloads import Block, Unit, blocks
 
 
 def unit(one: Unit, relu: bool = True) -> list[nn.Module]:

@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cases import CASES
+from workloads import CASES
 
 #: Seconds between turns.
 REST = 0.05

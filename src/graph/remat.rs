@@ -8,20 +8,32 @@ use super::draft::{Again, Draft, Step};
 use crate::device::ALIGNMENT;
 use crate::ops::Effects;
 
-/// Blocks of fewer bytes are kept.
-const WORTH: usize = 1 << 20;
-/// The share of a run's time that may go into computing again.
-const SHARE: f64 = 0.05;
-/// A recording whose peak falls by less than this stays as it is.
-const GAIN: f64 = 0.02;
+/// What is worth being computed again.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Blocks of fewer bytes are kept.
+    pub bytes: usize,
+    /// The share of a run's time that may go into computing again.
+    pub share: f64,
+    /// By what part the peak has to fall; else all stays as it is.
+    pub gain: f64,
+}
+
+impl Limits {
+    /// What a graph is worth without being asked.
+    pub const DEFAULT: Limits = Limits { bytes: 1 << 20, share: 0.05, gain: 0.02 };
+    /// Whatever lowers the peak.
+    pub const NONE: Limits = Limits { bytes: 1, share: 1.0, gain: 0.0 };
+}
+
 /// Operations that a processor computes in the time in which it moves a byte.
 const INTENSITY: f64 = 8.0;
 
 /// What to compute again, and before which step.
-pub fn choose(draft: &Draft) -> Vec<Again> {
-    let mut state = State::new(draft);
+pub fn choose(draft: &Draft, limits: Limits) -> Vec<Again> {
+    let mut state = State::new(draft, limits.bytes);
     let before = state.peak().1;
-    let mut allowed = SHARE * draft.steps().map(|(_, step)| time(step)).sum::<f64>();
+    let mut allowed = limits.share * draft.steps().map(|(_, step)| time(step)).sum::<f64>();
     let (mut chosen, mut lowest, mut useful) = (Vec::new(), before, 0);
     while let Some(best) = state.best(allowed) {
         allowed -= best.time;
@@ -33,7 +45,7 @@ pub fn choose(draft: &Draft) -> Vec<Again> {
         }
     }
     chosen.truncate(useful);
-    if (lowest as f64) < (1.0 - GAIN) * before as f64 { chosen } else { Vec::new() }
+    if (lowest as f64) < (1.0 - limits.gain) * before as f64 { chosen } else { Vec::new() }
 }
 
 /// An estimate of a step's time, in bytes that could be moved meanwhile.
@@ -59,6 +71,8 @@ struct Candidate {
 
 struct State<'a> {
     draft: &'a Draft,
+    /// What is worth being freed, in bytes.
+    worth: usize,
     /// By block; of what does not lie in the arena there are none.
     segments: Vec<Vec<Segment>>,
     /// The bytes that live during each step.
@@ -66,7 +80,7 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn new(draft: &'a Draft) -> Self {
+    fn new(draft: &'a Draft, worth: usize) -> Self {
         let mut segments = vec![Vec::new(); draft.blocks()];
         let mut live = vec![0; draft.numbers().len()];
         for (n, step) in draft.steps() {
@@ -86,7 +100,7 @@ impl<'a> State<'a> {
                 lives.iter_mut().for_each(|bytes| *bytes += size(draft, block));
             }
         }
-        let mut state = State { draft, segments, live };
+        let mut state = State { draft, worth, segments, live };
         state.share();
         state
     }
@@ -117,9 +131,9 @@ impl<'a> State<'a> {
     /// What frees most bytes at the peak for its time, of what takes no longer than `allowed`.
     fn best(&self, allowed: f64) -> Option<Candidate> {
         let (peak, _) = self.peak();
-        let blocks = (0u32..)
-            .zip(&self.segments)
-            .filter(|(block, segments)| !segments.is_empty() && size(self.draft, *block) >= WORTH);
+        let blocks = (0u32..).zip(&self.segments).filter(|(block, segments)| {
+            !segments.is_empty() && size(self.draft, *block) >= self.worth
+        });
         let found = blocks.filter_map(|(block, _)| self.candidate(block, peak));
         let fits = found.filter(|candidate| candidate.time <= allowed);
         fits.max_by(|a, b| a.score.total_cmp(&b.score))
@@ -145,7 +159,8 @@ impl<'a> State<'a> {
         }
         let kept = longer.iter().filter(|&&(b, s)| self.end(b, s) < peak);
         let kept: usize = kept.map(|&(block, _)| size(self.draft, block)).sum();
-        let freed = size(self.draft, block).checked_sub(kept).filter(|&freed| freed >= WORTH)?;
+        let freed =
+            size(self.draft, block).checked_sub(kept).filter(|&freed| freed >= self.worth)?;
         let (again, time) = (Again { maker, block, before }, time(step));
         Some(Candidate { again, last, longer, time, score: freed as f64 / time })
     }

@@ -1,6 +1,17 @@
 //! What each operation means. An operation is data: a kind with its attributes, and the views
 //! it reads and writes. One file a family; the list of families stands here and nowhere else.
 
+/// The names of families that have one operation each.
+macro_rules! catalog {
+    ($($family:ident => $name:literal),*) => {$(
+        impl $crate::ops::Catalog for $family {
+            fn names() -> Vec<&'static str> {
+                vec![$name]
+            }
+        }
+    )*};
+}
+
 pub mod attr;
 pub mod cpu;
 pub mod elementwise;

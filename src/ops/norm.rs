@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::batch_norm::{self, Through};
 use super::cpu::running_average;
-use super::{Catalog, Cost, Effects, Family, Kernel, Meta, Metas, Real, Width, exactly};
+use super::{Cost, Effects, Family, Kernel, Meta, Metas, Real, Width, exactly};
 use crate::error::{Error, Result};
 
 /// `y = (x - mean) / sqrt(var + eps) * scale + bias`, channel by channel, with the mean and the
@@ -55,15 +55,6 @@ pub struct RunningAverage {
     pub factor: Real,
 }
 
-macro_rules! catalog {
-    ($($family:ident => $name:literal),*) => {$(
-        impl Catalog for $family {
-            fn names() -> Vec<&'static str> {
-                vec![$name]
-            }
-        }
-    )*};
-}
 catalog!(
     BatchNorm => "batch_norm", BatchNormGrad => "batch_norm_grad",
     BatchNormInference => "batch_norm_inference",

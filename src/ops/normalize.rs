@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::batch_norm::{self, Through};
 use super::norm::{BatchNorm, BatchNormGrad};
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Cost, Family, Kernel, Meta, Metas, Width, exactly};
 use crate::error::{Error, Result};
 
 /// Statistics of each channel of x, and how [`Normalize`] maps them to those that are wanted:
@@ -43,15 +43,6 @@ pub struct BatchNormReluGrad {
     pub norm: BatchNormGrad,
 }
 
-macro_rules! catalog {
-    ($($family:ident => $name:literal),*) => {$(
-        impl Catalog for $family {
-            fn names() -> Vec<&'static str> {
-                vec![$name]
-            }
-        }
-    )*};
-}
 catalog!(
     BatchNormStatistics => "batch_norm_statistics", Normalize => "normalize",
     BatchNormReluGrad => "batch_norm_relu_grad"

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::pooling::{self, Windows};
 use super::geometry::Geometry;
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Cost, Family, Kernel, Meta, Metas, Width, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -119,15 +119,6 @@ pub struct AvgPool2dGrad {
     pub size: [usize; 2],
 }
 
-macro_rules! catalog {
-    ($($family:ident => $name:literal),*) => {$(
-        impl Catalog for $family {
-            fn names() -> Vec<&'static str> {
-                vec![$name]
-            }
-        }
-    )*};
-}
 catalog!(
     MaxPool2d => "max_pool2d", MaxPool2dGrad => "max_pool2d_grad",
     AvgPool2d => "avg_pool2d", AvgPool2dGrad => "avg_pool2d_grad"

@@ -11,7 +11,7 @@ from singa_rs import tensor
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches" / "python"))
 
 import ours  # noqa: E402
-from cases import CASES, batches, weights  # noqa: E402
+from workloads import CASES, batches, weights  # noqa: E402
 
 SMALL = [name for name, case in CASES.items() if not case.depth]
 

@@ -1,4 +1,4 @@
-use super::choose;
+use super::{Limits, choose};
 use crate::device::cpu;
 use crate::graph::draft::Draft;
 use crate::graph::testing::Recorder;
@@ -12,7 +12,7 @@ const LARGE: usize = 1 << 20;
 /// The names of the operations, and the graph, with what is computed again.
 fn improved(recorder: Recorder) -> (Vec<&'static str>, Graph) {
     let draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
-    let again = choose(&draft);
+    let again = choose(&draft, Limits::DEFAULT);
     let (queue, roles) = draft.finish(again);
     let graph = Graph::new(queue, roles).unwrap();
     graph.verify().unwrap();

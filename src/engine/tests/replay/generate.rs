@@ -49,10 +49,12 @@ pub struct Features {
     unwritten: u64,
     moved_arguments: u64,
     one_argument_twice: u64,
+    /// Operations that a graph computes again.
+    pub recomputed: u64,
 }
 
 impl Features {
-    fn counts(&self) -> [u64; 10] {
+    fn counts(&self) -> [u64; 11] {
         [
             self.steps / STEPS[0] as u64,
             self.in_place,
@@ -64,6 +66,7 @@ impl Features {
             self.unwritten,
             self.moved_arguments,
             self.one_argument_twice,
+            self.recomputed,
         ]
     }
 
@@ -87,6 +90,7 @@ impl Sum for Features {
             unwritten: a.unwritten + b.unwritten,
             moved_arguments: a.moved_arguments + b.moved_arguments,
             one_argument_twice: a.one_argument_twice + b.one_argument_twice,
+            recomputed: a.recomputed + b.recomputed,
         })
     }
 }

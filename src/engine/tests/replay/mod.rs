@@ -89,6 +89,7 @@ fn check(seed: u64) -> Features {
     let random = &mut Random(!seed);
     let mut held = Vec::new();
     let mut graph = None;
+    let mut features = program.features.clone();
     for run in 0..RUNS {
         let values = random.next();
         let [ours, theirs] =
@@ -101,6 +102,9 @@ fn check(seed: u64) -> Features {
             assert_eq!(recording.difference(&again), None);
             let executable = Executable::new(&replayed.engine, &recording).unwrap();
             executable.graph().verify().unwrap();
+            let recorded = Executable::as_recorded(&replayed.engine, &recording).unwrap();
+            let more = executable.graph().nodes().len() - recorded.graph().nodes().len();
+            features.recomputed += more as u64;
             executable.adopt(&again);
             (executable, [kept, also_kept])
         });
@@ -120,7 +124,7 @@ fn check(seed: u64) -> Features {
     for (want, got) in &held {
         assert_eq!(all_bits(got), all_bits(want), "results held over later runs");
     }
-    program.features
+    features
 }
 
 #[test]
