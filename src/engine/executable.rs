@@ -125,26 +125,38 @@ impl Executable {
         mut run: Run<'a>,
         arguments: &[View],
     ) -> Result<Vec<View>> {
-        let mut state = self.state();
-        state.stopped = None;
-        self.bind(&mut state, arguments)?;
-        let slots = self.bind_slots(&mut state.bound)?;
-        self.check(&state.bound)?;
-        self.raise_versions(arguments);
-        engine.poison(&self.arena, self.graph.arena_bytes());
-        let done = self.replay(engine, &mut run, &state.bound, self.nodes());
-        state.stopped = done.as_ref().err().map(|stopped| stopped.node);
-        drop(state);
-        done.map_err(|stopped| self.describe(stopped))?;
-        self.show(slots);
+        self.with_bound(arguments, |bound| {
+            engine.poison(&self.arena, self.graph.arena_bytes());
+            self.replay(engine, &mut run, bound, self.nodes())
+        })?;
         // Before another run may take the memory that nobody holds yet.
         let results = self.results.iter().map(|place| self.result(place, arguments)).collect();
         drop(run);
         Ok(results)
     }
 
+    /// Does something with the graph bound to these arguments; results are shown afterwards.
+    pub(super) fn with_bound<T>(
+        &self,
+        arguments: &[View],
+        f: impl FnOnce(&Bound) -> Result<T, Stopped>,
+    ) -> Result<T> {
+        let mut state = self.state();
+        state.stopped = None;
+        self.bind(&mut state, arguments)?;
+        let slots = self.bind_slots(&mut state.bound)?;
+        self.check(&state.bound)?;
+        self.raise_versions(arguments);
+        let done = f(&state.bound);
+        state.stopped = done.as_ref().err().map(|stopped| stopped.node);
+        drop(state);
+        let done = done.map_err(|stopped| self.describe(stopped))?;
+        self.show(slots);
+        Ok(done)
+    }
+
     /// Tensors that show the latest run show these blocks from now on.
-    pub(super) fn show(&self, blocks: Vec<Arc<Block>>) {
+    fn show(&self, blocks: Vec<Arc<Block>>) {
         let pairs = self.slots.iter().zip(blocks);
         let moved = pairs.map(|(slot, block)| u64::from(slot.latest.set(block))).sum();
         self.moves.fetch_add(moved, Relaxed);
@@ -163,12 +175,12 @@ impl Executable {
     }
 
     /// Refuses arguments whose values an operation would refuse, before anything is written.
-    pub(super) fn check(&self, bound: &Bound) -> Result<()> {
+    fn check(&self, bound: &Bound) -> Result<()> {
         let check = |&node: &usize| run::check(bound, node);
         self.checked.iter().try_for_each(check).map_err(|stopped| self.describe(stopped))
     }
 
-    pub(super) fn raise_versions(&self, arguments: &[View]) {
+    fn raise_versions(&self, arguments: &[View]) {
         let written = |number: u32| self.graph.is_written(number);
         let captured = self.captured.iter().filter(|(number, _)| written(*number));
         captured.for_each(|(_, block)| block.touch());
@@ -201,7 +213,7 @@ impl Executable {
     }
 
     /// The error with the operation's name and line.
-    pub(super) fn describe(&self, stopped: Stopped) -> Error {
+    fn describe(&self, stopped: Stopped) -> Error {
         let node = &self.graph.nodes()[stopped.node];
         let line = &self.lines[node.origin as usize];
         stopped.error.in_op(format!("{} (recorded at {line})", node.op.name()))
@@ -218,7 +230,7 @@ impl Executable {
         written.map(|(_, block)| Arc::as_ptr(block).addr()).collect()
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

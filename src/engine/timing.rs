@@ -5,7 +5,6 @@ use std::time::Instant;
 use super::executable::Executable;
 use super::{Engine, Run};
 use crate::error::Result;
-use crate::graph::{Bound, Stopped};
 use crate::ops::View;
 
 impl Executable {
@@ -20,7 +19,7 @@ impl Executable {
         arguments: &[View],
         runs: usize,
     ) -> Result<f64> {
-        self.measure(arguments, |bound| {
+        self.with_bound(arguments, |bound| {
             let start = Instant::now();
             (0..runs).try_for_each(|_| self.replay(engine, &mut run, bound, self.nodes()))?;
             Ok(start.elapsed().as_secs_f64() / runs.max(1) as f64)
@@ -38,7 +37,7 @@ impl Executable {
         arguments: &[View],
         runs: usize,
     ) -> Result<Vec<f64>> {
-        self.measure(arguments, |bound| {
+        self.with_bound(arguments, |bound| {
             let mut seconds = vec![0.0; self.graph().nodes().len()];
             for _ in 0..runs {
                 for (node, sum) in seconds.iter_mut().enumerate() {
@@ -50,21 +49,5 @@ impl Executable {
             seconds.iter_mut().for_each(|sum| *sum /= runs.max(1) as f64);
             Ok(seconds)
         })
-    }
-
-    /// Binds the graph, and leaves it as after a run.
-    fn measure<T>(
-        &self,
-        arguments: &[View],
-        f: impl FnOnce(&Bound) -> std::result::Result<T, Stopped>,
-    ) -> Result<T> {
-        let mut state = self.state();
-        self.bind(&mut state, arguments)?;
-        let slots = self.bind_slots(&mut state.bound)?;
-        self.check(&state.bound)?;
-        self.raise_versions(arguments);
-        let measured = f(&state.bound).map_err(|stopped| self.describe(stopped))?;
-        self.show(slots);
-        Ok(measured)
     }
 }

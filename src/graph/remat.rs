@@ -33,7 +33,7 @@ const INTENSITY: f64 = 8.0;
 pub fn choose(draft: &Draft, limits: Limits) -> Vec<Again> {
     let mut state = State::new(draft, limits.bytes);
     let before = state.peak().1;
-    let mut allowed = limits.share * draft.steps().map(|(_, step)| time(step)).sum::<f64>();
+    let mut allowed = limits.share * state.times.iter().sum::<f64>();
     let (mut chosen, mut lowest, mut useful) = (Vec::new(), before, 0);
     while let Some(best) = state.best(allowed) {
         allowed -= best.time;
@@ -77,14 +77,18 @@ struct State<'a> {
     segments: Vec<Vec<Segment>>,
     /// The bytes that live during each step.
     live: Vec<usize>,
+    /// The time of each step.
+    times: Vec<f64>,
 }
 
 impl<'a> State<'a> {
     fn new(draft: &'a Draft, worth: usize) -> Self {
         let mut segments = vec![Vec::new(); draft.blocks()];
         let mut live = vec![0; draft.numbers().len()];
+        let mut times = vec![0.0; live.len()];
         for (n, step) in draft.steps() {
             live[n] += step.op.kernel.scratch();
+            times[n] = time(step);
             for place in step.places().filter(|place| draft.role(place.block) == Role::Temporary) {
                 let known: &mut Vec<Segment> = &mut segments[place.block as usize];
                 match known.first_mut() {
@@ -100,7 +104,7 @@ impl<'a> State<'a> {
                 lives.iter_mut().for_each(|bytes| *bytes += size(draft, block));
             }
         }
-        let mut state = State { draft, worth, segments, live };
+        let mut state = State { draft, worth, segments, live, times };
         state.share();
         state
     }
@@ -161,7 +165,7 @@ impl<'a> State<'a> {
         let kept: usize = kept.map(|&(block, _)| size(self.draft, block)).sum();
         let freed =
             size(self.draft, block).checked_sub(kept).filter(|&freed| freed >= self.worth)?;
-        let (again, time) = (Again { maker, block, before }, time(step));
+        let (again, time) = (Again { maker, block, before }, self.times[maker]);
         Some(Candidate { again, last, longer, time, score: freed as f64 / time })
     }
 

@@ -112,9 +112,7 @@ impl Plan {
         // SAFETY: the arrays are as long, and complete.
         Ok(out.map(|out| unsafe { std::slice::from_raw_parts(out.0, channels) }))
     }
-}
 
-impl Plan {
     /// The coefficients that map x to the wanted mean and variance; `keep` gets each channel's
     /// mean, variance, factor and term.
     fn measure<'a, A: Wide + Sum>(
