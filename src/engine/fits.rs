@@ -4,18 +4,9 @@ use std::sync::Arc;
 
 use super::executable::Executable;
 use crate::error::{Error, Result};
-use crate::graph::Place;
 use crate::ops::View;
 
 impl Executable {
-    /// Whether arguments have the recorded shapes, dtypes, strides and device.
-    pub fn is_like(&self, arguments: &[View]) -> bool {
-        let like = |(place, view): (&Place, &View)| {
-            view.meta == place.meta && view.block.device().id() == self.device().id()
-        };
-        self.arguments.len() == arguments.len() && self.arguments.iter().zip(arguments).all(like)
-    }
-
     /// Checks that arguments have the recorded shapes, dtypes, strides and device.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ impl PyGraph {
 
     /// Whether it may run on these arguments.
     pub(super) fn accepts(&self, arguments: &[View]) -> bool {
-        self.graph.is_like(arguments) && self.graph.fits(arguments)
+        self.graph.check_arguments(arguments).is_ok() && self.graph.fits(arguments)
     }
 
     /// Runs the graph once; the results, each a new tensor.
