@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import record
 from .errors import GraphError
 from .layer.base import Layer
 from .layer.node import now
-from .record import MISS, GraphFunction, Plan, Shortcut, name_written
+from .record import MISS, GraphFunction, Options, Plan, Shortcut, name_written
 from .tensor import Tensor
-
-
-class Options(NamedTuple):
-    """How a module is recorded."""
-
-    check_every: int | None = None
 
 
 class Graphs:
@@ -33,7 +27,7 @@ class Graphs:
         found = self._functions.get(function)
         if found is None:
             full = f"{type(module).__name__}.{name}"
-            found = GraphFunction(full, self.options.check_every)
+            found = GraphFunction(full, self.options)
             found = self._functions.setdefault(function, found)
         return found
 
@@ -113,7 +107,7 @@ class Graphed(Layer):
             self._device = one.device if isinstance(one, Tensor) else self.device
         forward = type(self).forward
         record.infer(forward, self, bool(is_train), given, {})
-        self._graphs = Graphs(Options(_every(check_every))) if use_graph else None
+        self._graphs = Graphs(Options(_every(check_every), exact)) if use_graph else None
 
     def graph(self, mode: bool = True, sequential: bool = False) -> None:
         """Makes `train_one_batch`, and `forward` in evaluation, graph functions, or plain methods
@@ -139,7 +133,8 @@ class Graphed(Layer):
         name = self._step()
         method = getattr(type(self), name)
         full = f"{type(self).__name__}.{name}"
-        return record.plan(full, method, self, self.training, args, kwargs)
+        options = self._graphs.options if self._graphs is not None else Options()
+        return record.plan(full, options, method, self, self.training, args, kwargs)
 
     def _step(self) -> str:
         """The name of the method that a call of the module calls."""

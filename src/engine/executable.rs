@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::bind::Slot;
 use super::recording::Recording;
 use super::run::{self, replay};
-use super::{Engine, Run};
+use super::{Engine, Options, Run};
 use crate::block::Block;
 use crate::device::Device;
 use crate::device::range::Range as Reserved;
@@ -50,21 +50,9 @@ impl Executable {
     /// # Errors
     /// [`Error::OutOfMemory`] where there are no addresses for an arena; what
     /// [`Graph::new`] says.
-    pub fn new(engine: &Engine, recording: &Recording) -> Result<Self> {
-        let (queue, roles) = recording.improved(&mut engine.turn())?;
-        Self::bound(engine, recording, Graph::new(queue, roles)?)
-    }
-
-    /// The same without rewriting.
-    ///
-    /// # Errors
-    /// As [`Executable::new`].
-    pub fn as_recorded(engine: &Engine, recording: &Recording) -> Result<Self> {
-        let (queue, roles) = recording.operations();
-        Self::bound(engine, recording, Graph::new(queue, roles)?)
-    }
-
-    fn bound(engine: &Engine, recording: &Recording, graph: Graph) -> Result<Self> {
+    pub fn new(engine: &Engine, recording: &Recording, options: &Options) -> Result<Self> {
+        let (queue, roles) = recording.improved(&mut engine.turn(), options)?;
+        let graph = Graph::new(queue, roles)?;
         let arena = engine.arena()?;
         let bound = Bound::new(&graph, arena.start().as_ptr());
         let captured = recording.captured();

@@ -9,6 +9,7 @@ mod executable;
 mod fits;
 mod initial;
 mod kernels;
+mod options;
 pub mod record;
 mod recording;
 mod rng;
@@ -30,6 +31,7 @@ use crate::view::View;
 pub use arena::{Run, runs_graph};
 pub use executable::Executable;
 use kernels::Kernels;
+pub use options::Options;
 pub use recording::Recording;
 pub use rng::{Rng, Stream};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Turn;
+use super::{Options, Turn};
 use crate::block::Block;
 use crate::device::Device;
 use crate::error::Result;
@@ -198,17 +198,24 @@ impl Recording {
     }
 
     /// The operations, and the roles of their blocks.
-    pub(super) fn operations(&self) -> (Queue, Vec<Role>) {
+    fn operations(&self) -> (Queue, Vec<Role>) {
         (self.queue.clone(), self.roles.clone())
     }
 
     /// The same, rewritten, and with what is cheap to compute again computed again rather than
-    /// kept.
+    /// kept, as far as the options allow.
     ///
     /// # Errors
     /// What the new operations say of their inputs.
-    pub(super) fn improved(&self, turn: &mut Turn) -> Result<(Queue, Vec<Role>)> {
+    pub(super) fn improved(
+        &self,
+        turn: &mut Turn,
+        options: &Options,
+    ) -> Result<(Queue, Vec<Role>)> {
         let (queue, roles) = self.operations();
+        if !options.rewrite {
+            return Ok((queue, roles));
+        }
         let mut draft = Draft::new(&self.device, queue, roles);
         let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();
         rewrite(&mut draft, &mut prepare)?;

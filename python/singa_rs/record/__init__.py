@@ -6,6 +6,7 @@ them is set.
 """
 
 from .function import GraphFunction, name_written
+from .options import Options
 from .plan import Plan, infer, plan
 from .session import Recorded
 from .shortcut import MISS, Shortcut
@@ -15,6 +16,7 @@ from .taking import is_recording
 __all__ = [
     "MISS",
     "GraphFunction",
+    "Options",
     "Plan",
     "Recorded",
     "Shortcut",

@@ -15,6 +15,7 @@ from ..autograd.mode import mode, training_scope
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
 from .changes import Effects, changes, effects
+from .options import Options
 from .snapshot import Snapshot, Spot, matches, pattern, text
 from .standins import StandIns, is_parameter
 from .taking import Taken, take
@@ -117,9 +118,9 @@ class Attempt:
         #: What is run; see `plan` and `take_graph_of`.
         self.graph: _core.Graph
 
-    def plan(self) -> None:
+    def plan(self, options: Options) -> None:
         """Makes a graph of the recording, which its tensors show from now on."""
-        self.graph = self.taken.recording.graph()
+        self.graph = options.graph_of(self.taken.recording)
 
     def obstacle(self) -> str | None:
         """Why no graph can do what the call does, in words; None where the graph can."""

@@ -15,6 +15,7 @@ from .attempt import Attempt, Call
 from .changes import Effects, Undo
 from .entry import Entry
 from .history import History, warn_user
+from .options import Options
 from .profile import profile
 from .shortcut import Shortcut
 from .snapshot import Snapshot
@@ -42,8 +43,8 @@ class GraphFunction:
     recorded again and compared.
     """
 
-    def __init__(self, name: str, check_every: int | None = None) -> None:
-        self.name, self.check_every = name, check_every
+    def __init__(self, name: str, options: Options) -> None:
+        self.name, self.options, self.check_every = name, options, options.check_every
         self.history = History()
         #: Why the function runs eagerly for good, if it does.
         self.eager: str | None = None
@@ -164,7 +165,7 @@ class GraphFunction:
             if isinstance(verdict, Effects):
                 attempt.take_graph_of(previous)
             else:
-                attempt.plan()
+                attempt.plan(self.options)
             obstacle = attempt.obstacle()
         except BaseException:
             undo()

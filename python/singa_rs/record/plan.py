@@ -10,6 +10,7 @@ from .. import _core
 from ..tensor import Placeholder
 from .attempt import Call
 from .changes import Undo
+from .options import Options
 from .snapshot import Snapshot
 from .taking import take, uncollected
 from .trees import replace
@@ -75,7 +76,14 @@ def _attributes(root: Any) -> Snapshot:
 
 
 @uncollected()
-def plan(name: str, function: Callable[..., Any], root: Any, training: bool, *given: Any) -> Plan:
+def plan(
+    name: str,
+    options: Options,
+    function: Callable[..., Any],
+    root: Any,
+    training: bool,
+    *given: Any,
+) -> Plan:
     """Records and plans `function(root, *args, **kwargs)`; `given` are args and kwargs, in which
     Placeholders may be unfilled. Leaves the model as it was, but that it has its parameters."""
     args, kwargs = replace(given, stand_in)
@@ -83,7 +91,7 @@ def plan(name: str, function: Callable[..., Any], root: Any, training: bool, *gi
     undo = Undo(root, _attributes(root))
     try:
         taken = take(call.device, call.tensors, call.run)
-        graph = taken.recording.graph()
+        graph = options.graph_of(taken.recording)
     except BaseException:
         undo()
         raise

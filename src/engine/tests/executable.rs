@@ -22,7 +22,7 @@ fn an_argument_out_of_range_is_refused_before_anything_is_written() {
         run(&engine, sgd(), &[&p, &p, &lr]).unwrap();
         run(&engine, gather(), &[&p, &good]).unwrap().to_vec()
     });
-    let graph = Executable::new(&engine, &recording).unwrap();
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     let error = replay(&engine, &graph, &[labels(&[0, 3])]).unwrap_err();
     assert!(matches!(&error, Error::Index { op, .. } if op.contains("net.py:7")), "{error}");
     assert_eq!(values::<f32>(&p), [1.0, 2.0, 3.0]);
@@ -41,7 +41,7 @@ fn a_failure_in_the_middle_tells_what_was_written() {
         run(&engine, sgd(), &[&p, &p, &lr]).unwrap();
         run(&engine, gather(), &[&p, &index]).unwrap().to_vec()
     });
-    let graph = Executable::new(&engine, &recording).unwrap();
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     run_into(
         &engine,
         kind(json!({"op": "fill", "value": 9, "shape": [1], "dtype": "int32"})),
@@ -87,7 +87,7 @@ fn user_code_in_a_graph_may_run_operations_but_no_graph() {
         let made = run(engine, host.clone(), &[&made[0]]).unwrap();
         run(engine, binary("add"), &[&made[0], &x]).unwrap().to_vec()
     });
-    let graph = Executable::new(engine, &recording).unwrap();
+    let graph = Executable::new(engine, &recording, &Options::default()).unwrap();
     assert!(!graph.is_short());
     assert_eq!(values::<f32>(&replay(engine, &graph, &[x]).unwrap()[0]), [5.0, 10.0]);
     assert!(engine.run().is_ok(), "the right to run has been given back");
@@ -109,7 +109,7 @@ fn graphs_share_the_arena_and_give_it_back() {
             .unwrap()
             .to_vec()
         });
-        (Executable::new(&engine, &recording).unwrap(), x)
+        (Executable::new(&engine, &recording, &Options::default()).unwrap(), x)
     };
     let ((large, x), (small, y)) = (graph(1 << 20), graph(1 << 10));
     assert_eq!(arena(), 0);
@@ -135,7 +135,7 @@ fn a_trimmed_arena_comes_back_with_the_next_run() {
         run(&engine, sgd(), &[&p, &doubled[0], &lr]).unwrap();
         Vec::new()
     });
-    let graph = Executable::new(&engine, &recording).unwrap();
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     replay(&engine, &graph, &[]).unwrap();
     let needed = arena();
     assert_eq!(needed, graph.graph().arena_bytes().next_multiple_of(4 << 10));
@@ -171,7 +171,7 @@ fn the_arena_of_a_running_graph_is_not_trimmed() {
         let made = run(engine, host.clone(), &[&x]).unwrap();
         run(engine, binary("mul"), &[&made[0], &kept[0]]).unwrap().to_vec()
     });
-    let graph = Executable::new(engine, &recording).unwrap();
+    let graph = Executable::new(engine, &recording, &Options::default()).unwrap();
     assert_eq!(values::<f32>(&replay(engine, &graph, &[x]).unwrap()[0]), [4.0, 16.0]);
     engine.trim();
     assert_eq!(arena(), 0);
@@ -185,7 +185,7 @@ fn an_operation_may_have_more_inputs_than_sixteen_bits_count() {
     let inputs: Vec<&View> = all.iter().collect();
     let recording =
         recorded(&engine, &[], || run(&engine, concat.clone(), &inputs).unwrap().to_vec());
-    let graph = Executable::new(&engine, &recording).unwrap();
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     let made = replay(&engine, &graph, &[]).unwrap();
     assert!(values::<f32>(&made[0]).into_iter().eq((0..70_000).map(|i| i as f32)));
 }
@@ -199,7 +199,7 @@ fn arguments_must_fit() {
         run_into(&engine, binary("add"), &[&x, &p], &[&p]).unwrap();
         run(&engine, binary("add"), &[&x, &p]).unwrap().to_vec()
     });
-    let graph = Executable::new(&engine, &recording).unwrap();
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     let y = tensor(&engine, &[2], &[0f32; 2]);
     assert!(graph.fits(&[y.clone(), y.clone()]));
     assert!(!graph.fits(&[x.clone(), y.clone()]), "one tensor twice was recorded");
@@ -218,7 +218,7 @@ fn arguments_may_share_memory_that_is_only_read() {
         run_into(&engine, binary("add"), &[&q, &p], &[&q]).unwrap();
         run(&engine, binary("add"), &[&x, &p]).unwrap().to_vec()
     });
-    let graph = Executable::new(&engine, &recording).unwrap();
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     assert!(!graph.fits(std::slice::from_ref(&q)), "the graph writes it");
     assert!(graph.fits(std::slice::from_ref(&p)));
     let made = replay(&engine, &graph, std::slice::from_ref(&p)).unwrap();
@@ -227,6 +227,6 @@ fn arguments_may_share_memory_that_is_only_read() {
         run_into(&engine, binary("add"), &[&x, &p], &[&x]).unwrap();
         Vec::new()
     });
-    let graph = Executable::new(&engine, &writes).unwrap();
+    let graph = Executable::new(&engine, &writes, &Options::default()).unwrap();
     assert!(graph.fits(&[x]) && !graph.fits(&[p]), "the argument is written");
 }

@@ -19,7 +19,7 @@ fn a_value_that_is_only_recorded_is_not_read() {
     let kept = kept.unwrap();
     let error = kept.address(false).unwrap_err();
     assert!(matches!(&error, Error::Graph { message, .. } if message.contains("net.py:7")));
-    let graph = Executable::new(&engine, &recording).unwrap();
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     assert!(kept.block.current().is_none());
     replay(&engine, &graph, &[x]).unwrap();
     let shown = View { block: kept.block.current().unwrap(), ..kept };
@@ -40,7 +40,7 @@ fn nothing_runs_and_nothing_is_allocated_while_recording() {
     assert_eq!(engine.device().ledger().in_use(), before);
     assert_eq!(values::<f32>(&p), [1.0, 1.0]);
     assert!(p.block.version() > version, "the tape must see the write");
-    let graph = Executable::new(&engine, &recording).unwrap();
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     let version = p.block.version();
     assert_eq!(values::<f32>(&replay(&engine, &graph, &[x]).unwrap()[0]), [1.0, 2.0]);
     assert_eq!(values::<f32>(&p), [0.0, -1.0]);
@@ -54,7 +54,7 @@ fn a_result_is_not_overwritten_while_it_is_held() {
     let recording = recorded(&engine, std::slice::from_ref(&x), || {
         run(&engine, binary("add"), &[&x, &x]).unwrap().to_vec()
     });
-    let graph = Executable::new(&engine, &recording).unwrap();
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     let step = |values: &[f32]| replay(&engine, &graph, &[tensor(&engine, &[2], values)]).unwrap();
     let first = step(&[1.0, 1.0]).remove(0);
     let second = step(&[2.0, 2.0]).remove(0);
@@ -74,14 +74,14 @@ fn a_recording_goes_on_after_its_end() {
         kept.push(run(&engine, binary("add"), &[&x, &x]).unwrap()[0].clone());
         Vec::new()
     });
-    let graph = Executable::new(&engine, &recording).unwrap();
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     replay(&engine, &graph, &[]).unwrap();
     let shown = |kept: &View| View { block: kept.block.current().unwrap(), ..kept.clone() };
     record::begin(recording.reopened()).unwrap();
     kept.push(run(&engine, binary("mul"), &[&shown(&kept[0]), &x]).unwrap()[0].clone());
     let mut recording = engine.end_recording(&mut engine.turn(), &[]).unwrap();
     recording.seal();
-    let graph = Executable::new(&engine, &recording).unwrap();
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
     run_into(&engine, binary("add"), &[&x, &x], &[&x]).unwrap();
     replay(&engine, &graph, &[]).unwrap();
     assert_eq!(values::<f32>(&shown(&kept[0])), [4.0, 8.0]);
@@ -130,6 +130,6 @@ fn arrays_of_the_host_are_part_of_the_recording() {
     assert_eq!(first.difference(&baked(&engine, &x, &[1.0, 2.0])), None);
     let text = first.difference(&baked(&engine, &x, &[1.0, 3.0])).unwrap();
     assert!(text.contains("other values from NumPy"), "{text}");
-    let graph = Executable::new(&engine, &first).unwrap();
+    let graph = Executable::new(&engine, &first, &Options::default()).unwrap();
     assert_eq!(values::<f32>(&replay(&engine, &graph, &[x]).unwrap()[0]), [2.0, 4.0]);
 }

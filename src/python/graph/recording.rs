@@ -10,7 +10,7 @@ use super::super::tensor::Handle;
 use super::executable::PyGraph;
 use super::lines;
 use crate::engine::record::{self, Mode};
-use crate::engine::{self, Executable, Recording};
+use crate::engine::{self, Executable, Options, Recording};
 use crate::error::Error;
 use crate::ops::View;
 
@@ -116,12 +116,13 @@ impl PyRecording {
         self.with("difference", |recording| recording.difference(other))
     }
 
-    /// The analysed, planned graph; of the operations as they were recorded without `rewrite`.
-    #[pyo3(signature = (rewrite=true))]
-    fn graph(&self, py: Python<'_>, rewrite: bool) -> PyResult<PyGraph> {
-        let make = if rewrite { Executable::new } else { Executable::as_recorded };
-        let made =
-            py.detach(|| self.with("graph", |recording| make(engine::cpu(), recording)))??;
+    /// The analysed, planned graph; of the operations as they were recorded without `rewrite`,
+    /// with replacements that change results within rounding where it need not be `exact`.
+    #[pyo3(signature = (*, rewrite=true, exact=true))]
+    fn graph(&self, py: Python<'_>, rewrite: bool, exact: bool) -> PyResult<PyGraph> {
+        let options = Options { rewrite, exact };
+        let make = |recording: &mut Recording| Executable::new(engine::cpu(), recording, &options);
+        let made = py.detach(|| self.with("graph", make))??;
         Ok(PyGraph::new(made))
     }
 }

@@ -4,7 +4,7 @@ mod generate;
 mod play;
 
 use super::*;
-use crate::engine::{Executable, Recording, record};
+use crate::engine::{Executable, Options, Recording, record};
 use generate::{Features, Program, Random};
 use play::Player;
 
@@ -100,9 +100,11 @@ fn check(seed: u64) -> Features {
             let (recording, kept) = replayed.record(&program, &theirs);
             let (again, also_kept) = replayed.record(&program, &theirs);
             assert_eq!(recording.difference(&again), None);
-            let executable = Executable::new(&replayed.engine, &recording).unwrap();
+            let executable =
+                Executable::new(&replayed.engine, &recording, &Options::default()).unwrap();
             executable.graph().verify().unwrap();
-            let recorded = Executable::as_recorded(&replayed.engine, &recording).unwrap();
+            let recorded =
+                Executable::new(&replayed.engine, &recording, &Options::AS_RECORDED).unwrap();
             let more = executable.graph().nodes().len() - recorded.graph().nodes().len();
             features.recomputed += more as u64;
             executable.adopt(&again);
