@@ -264,8 +264,7 @@ impl Block {
         let storage = self.storage();
         let before = Account::from_index(self.account.swap(account as u8, Relaxed));
         if let Storage::Pooled(piece) = &*storage {
-            self.device.ledger().release(before, piece.bytes());
-            self.device.ledger().charge(account, piece.bytes());
+            self.device.pool().transfer(piece, before, account);
         }
     }
 

@@ -1,9 +1,12 @@
 //! The one error type of the crate, with structured fields.
 
+pub mod memory;
+
 use std::borrow::Cow;
 
 use crate::dtype::DType;
 use crate::shape::Shape;
+pub use memory::{LiveTensor, Usage};
 
 /// The result of every fallible function of the crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -67,19 +70,21 @@ pub enum Error {
     /// Memory that cannot be had.
     #[error(
         "{op}: out of memory: requested {requested} bytes, {in_use} bytes in use, \
-         {available} bytes available on {device}"
+         {available} bytes available on {device}; {usage}"
     )]
     OutOfMemory {
         /// The operation.
         op: OpName,
         /// The device's name.
-        device: String,
+        device: &'static str,
         /// Bytes asked for.
         requested: usize,
         /// Bytes that live tensors of the device hold.
         in_use: usize,
         /// Bytes that the machine or its control group would still give.
         available: usize,
+        /// How well the memory was used, and what held most of it.
+        usage: Box<Usage>,
     },
     /// A device that cannot do what was asked.
     #[error("{op}: {message}")]

@@ -3,6 +3,7 @@
 
 pub mod cpu;
 pub mod ledger;
+pub mod live;
 pub mod onednn;
 pub mod pool;
 pub mod process;

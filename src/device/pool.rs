@@ -8,8 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::ledger::{Account, Ledger};
+use super::live::Live;
 use super::{ALIGNMENT, Backend, process};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Usage};
 
 /// Memory that came from the pool and must return to it.
 #[derive(Debug)]
@@ -64,13 +65,15 @@ pub struct Pool {
     device: &'static str,
     backend: Box<dyn Backend>,
     free: Mutex<FreeLists>,
+    live: Live,
     ledger: Ledger,
 }
 
 impl Pool {
     /// An empty pool in front of `backend`.
     pub fn new(device: &'static str, backend: Box<dyn Backend>) -> Self {
-        Pool { device, backend, free: Mutex::default(), ledger: Ledger::default() }
+        let (free, live, ledger) = Default::default();
+        Pool { device, backend, free, live, ledger }
     }
 
     /// Where the memory comes from.
@@ -108,6 +111,7 @@ impl Pool {
             None => self.fresh(bytes).ok_or_else(|| self.out_of_memory("allocate", wanted))?,
         };
         self.ledger.charge(account, bytes);
+        self.live.enter(&piece, wanted, account);
         if zeroed {
             self.zero(&piece);
         }
@@ -133,9 +137,17 @@ impl Pool {
         if process::is_orphan() {
             return; // the lists' lock may never be released; the memory goes with the process
         }
+        self.live.leave(&piece);
         self.ledger.release(account, piece.bytes);
         self.ledger.charge(Account::Pool, piece.bytes);
         self.free().entry(piece.bytes).or_default().push(piece);
+    }
+
+    /// Moves a piece that is in use from one account to another.
+    pub fn transfer(&self, piece: &Piece, from: Account, to: Account) {
+        self.ledger.release(from, piece.bytes);
+        self.ledger.charge(to, piece.bytes);
+        self.live.set_account(piece, to);
     }
 
     /// Gives all cached memory back to the machine; says how many bytes that were.
@@ -158,12 +170,15 @@ impl Pool {
 
     /// The error for so many bytes that operation `op` cannot have.
     pub fn out_of_memory(&self, op: &'static str, requested: usize) -> Error {
+        let in_use = self.ledger.in_use();
+        let bound = in_use.saturating_sub(self.live.lost());
         Error::OutOfMemory {
             op: op.into(),
-            device: self.device.into(),
+            device: self.device,
             requested,
-            in_use: self.ledger.in_use(),
+            in_use,
             available: self.backend.available(requested),
+            usage: Box::new(Usage::new(bound, in_use, self.live.tensors())),
         }
     }
 

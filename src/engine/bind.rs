@@ -8,7 +8,7 @@ use super::executable::{Executable, State};
 use super::recording::{Recording, Source};
 use crate::block::{Block, Latest};
 use crate::device::Account;
-use crate::error::Result;
+use crate::error::{Error, Result, Usage};
 use crate::graph::{Bound, Place, Role};
 use crate::ops::View;
 
@@ -24,12 +24,13 @@ impl Executable {
     pub(super) fn bind(&self, state: &mut State, arguments: &[View]) -> Result<()> {
         let height = self.graph.arena_bytes();
         if state.is_ready {
-            self.arena.back(&self.device, height)?; // it may have been trimmed
+            // It may have been trimmed.
+            self.arena.back(&self.device, height).map_err(|error| self.explain(error))?;
         } else {
             for (number, block) in &self.captured {
                 state.bound.bind(*number, block.to_touch()?.as_ptr());
             }
-            self.arena.enter(&self.device, height)?;
+            self.arena.enter(&self.device, height).map_err(|error| self.explain(error))?;
             state.is_ready = true;
         }
         for (place, view) in self.arguments.iter().zip(arguments) {
@@ -41,13 +42,36 @@ impl Executable {
         Ok(())
     }
 
+    /// A refusal of memory for the arena, with what would have been in it at its fullest.
+    fn explain(&self, mut error: Error) -> Error {
+        if let Error::OutOfMemory { usage, .. } = &mut error {
+            let mut tensors = self.graph.live_tensors(self.graph.peak_node(), self.lines());
+            tensors.append(&mut usage.largest);
+            let graph = &self.graph;
+            **usage = Usage::new(graph.lower_bound_bytes(), graph.arena_bytes(), tensors);
+        }
+        error
+    }
+
     /// Memory for what the run makes outside of the arena: that of the last run where nobody can
     /// see it any more.
     pub(super) fn bind_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
+        self.bind_slots_to(bound, |slot| slot.latest.reusable())
+    }
+
+    /// The same, in memory that no earlier run has used.
+    pub(super) fn bind_fresh_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
+        self.bind_slots_to(bound, |_| None)
+    }
+
+    fn bind_slots_to(
+        &self,
+        bound: &mut Bound,
+        used: impl Fn(&Slot) -> Option<Arc<Block>>,
+    ) -> Result<Vec<Arc<Block>>> {
         let mut blocks = Vec::with_capacity(self.slots.len());
         for slot in &self.slots {
-            let block =
-                slot.latest.reusable().unwrap_or_else(|| Block::new(&self.device, slot.bytes));
+            let block = used(slot).unwrap_or_else(|| Block::new(&self.device, slot.bytes));
             bound.bind(slot.block, block.to_overwrite()?.as_ptr());
             blocks.push(block);
         }
@@ -102,9 +126,27 @@ impl Executable {
         self.captured.iter().map(|(_, block)| block.departures()).fold(0, u32::wrapping_add)
     }
 
-    /// What tells captured blocks apart, by [`Arc::as_ptr`].
-    pub fn captured_ids(&self) -> Vec<usize> {
-        self.captured.iter().map(|(_, block)| Arc::as_ptr(block).addr()).collect()
+    /// What tells captured blocks apart, by [`Arc::as_ptr`], with their numbers.
+    pub fn captured_ids(&self) -> Vec<(usize, u32)> {
+        self.captured.iter().map(|(n, block)| (Arc::as_ptr(block).addr(), *n)).collect()
+    }
+
+    /// The numbers of the arguments' blocks.
+    pub fn argument_blocks(&self) -> Vec<u32> {
+        self.arguments.iter().map(|place| place.block).collect()
+    }
+
+    /// The numbers of the results' blocks.
+    pub fn result_blocks(&self) -> Vec<u32> {
+        self.results.iter().map(|place| place.block).collect()
+    }
+
+    /// The blocks that the run writes and that were there before, as they are bound.
+    pub(super) fn updated(&self, arguments: &[View]) -> Vec<Arc<Block>> {
+        let given = self.arguments.iter().zip(arguments).map(|(p, v)| (p.block, &v.block));
+        let known = self.captured.iter().map(|(n, block)| (*n, block));
+        let written = known.chain(given).filter(|(n, _)| self.graph.is_written(*n));
+        written.map(|(_, block)| block.clone()).collect()
     }
 }
 

@@ -143,6 +143,25 @@ impl Executable {
         Ok(done)
     }
 
+    /// Does something with the graph bound to these arguments, and leaves no trace: what it writes
+    /// is put back, and tensors go on showing the run before.
+    pub(super) fn aside<T>(
+        &self,
+        arguments: &[View],
+        f: impl FnOnce(&Bound) -> Result<T, Stopped>,
+    ) -> Result<T> {
+        let mut state = self.state();
+        self.bind(&mut state, arguments)?;
+        let slots = self.bind_fresh_slots(&mut state.bound)?;
+        self.check(&state.bound)?;
+        let updated = self.updated(arguments);
+        let before = updated.iter().map(|block| run::save(block)).collect::<Result<Vec<_>>>()?;
+        let done = f(&state.bound);
+        updated.iter().zip(&before).for_each(|(block, bytes)| run::restore(block, bytes));
+        drop(slots);
+        done.map_err(|stopped| self.describe(stopped))
+    }
+
     /// Tensors that show the latest run show these blocks from now on.
     fn show(&self, blocks: Vec<Arc<Block>>) {
         let pairs = self.slots.iter().zip(blocks);

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use crate::block::Block;
 use crate::device::Account;
 use crate::error::Result;
 use crate::graph::{Bound, Stopped};
@@ -57,4 +58,18 @@ pub(super) fn replay(bound: &Bound, nodes: Range<usize>) -> std::result::Result<
 pub(super) fn check(bound: &Bound, node: usize) -> std::result::Result<(), Stopped> {
     // SAFETY: as for `replay`; what is checked was there before the run.
     unsafe { bound.check(node) }
+}
+
+/// A block's bytes. The caller has the right to run.
+pub(super) fn save(block: &Block) -> Result<Vec<u8>> {
+    let start = block.to_touch()?;
+    // SAFETY: the block has memory of its size, which nobody writes meanwhile.
+    Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), block.bytes()) }.to_vec())
+}
+
+/// Writes what [`save`] answered. The caller has the right to run.
+pub(super) fn restore(block: &Block, bytes: &[u8]) {
+    let Some(start) = block.address() else { return };
+    // SAFETY: the block has memory of that many bytes, which nobody else uses meanwhile.
+    unsafe { start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
 }

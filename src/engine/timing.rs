@@ -2,9 +2,13 @@
 
 use std::time::Instant;
 
+use rustc_hash::FxHashMap;
+
 use super::executable::Executable;
 use super::{Engine, Run};
+use crate::block::Block;
 use crate::error::Result;
+use crate::graph::Place;
 use crate::ops::View;
 
 impl Executable {
@@ -26,7 +30,8 @@ impl Executable {
         })
     }
 
-    /// Mean seconds of each node, over `runs` runs in a row on these arguments.
+    /// Mean seconds of each node, over `runs` runs in a row on these arguments, or on zeros. All
+    /// that the runs write is as it was afterwards.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -34,10 +39,11 @@ impl Executable {
         &self,
         engine: &'a Engine,
         mut run: Run<'a>,
-        arguments: &[View],
+        arguments: Option<Vec<View>>,
         runs: usize,
     ) -> Result<Vec<f64>> {
-        self.with_bound(arguments, |bound| {
+        let arguments = arguments.unwrap_or_else(|| self.zeros());
+        self.aside(&arguments, |bound| {
             let mut seconds = vec![0.0; self.graph().nodes().len()];
             for _ in 0..runs {
                 for (node, sum) in seconds.iter_mut().enumerate() {
@@ -49,5 +55,17 @@ impl Executable {
             seconds.iter_mut().for_each(|sum| *sum /= runs.max(1) as f64);
             Ok(seconds)
         })
+    }
+
+    /// Arguments as the recorded ones, but of zeros.
+    fn zeros(&self) -> Vec<View> {
+        let mut blocks = FxHashMap::default();
+        let mut zeros = |place: &Place| {
+            let bytes = self.graph().block_bytes(place.block);
+            let block = blocks.entry(place.block);
+            let block = block.or_insert_with(|| Block::new(self.device(), bytes)).clone();
+            View { block, meta: place.meta.clone(), offset: place.offset }
+        };
+        self.arguments.iter().map(&mut zeros).collect()
     }
 }

@@ -58,15 +58,17 @@ impl Graph {
         list(Role::ALL.into_iter().filter(|&role| of(role).count() > 0).map(one))
     }
 
-    /// Everything: `nodes` (name, attributes, inputs, outputs, scratch, the recorder's number for
-    /// the line that it comes from), `blocks` (bytes, role, lifetime, offset in the arena),
-    /// `edges` (the nodes that must run before each node) and `totals`.
+    /// Everything: `nodes` (name, attributes, inputs, outputs, scratch, floating-point operations,
+    /// bytes read and written, the recorder's number for the line that it comes from), `blocks`
+    /// (bytes, role, lifetime, offset in the arena), `edges` (the nodes that must run before each
+    /// node), `curve` (bytes that live in the arena while each node runs) and `totals`.
     pub fn to_json(&self) -> Value {
         let blocks = 0..self.roles().len() as u32;
         json!({
             "nodes": (0..self.nodes().len()).map(|n| self.node_json(n)).collect::<Vec<_>>(),
             "blocks": blocks.map(|block| self.block_json(block)).collect::<Vec<_>>(),
             "edges": self.edges().iter().collect::<Vec<_>>(),
+            "curve": self.curve(),
             "totals": {
                 "nodes": self.nodes().len(),
                 "blocks": self.roles().len(),
@@ -81,6 +83,7 @@ impl Graph {
     fn node_json(&self, n: usize) -> Value {
         let node = &self.nodes()[n];
         let places = |places: &[Place]| places.iter().map(place_json).collect::<Vec<_>>();
+        let cost = node.op.cost();
         let scratch = self
             .scratch_offset(n)
             .map(|offset| json!({"bytes": node.op.kernel.scratch(), "offset": offset}));
@@ -90,6 +93,8 @@ impl Graph {
             "inputs": places(self.inputs(node)),
             "outputs": places(self.outputs(node)),
             "scratch": scratch,
+            "flops": cost.flops,
+            "bytes": cost.bytes,
             "origin": node.origin,
         })
     }
@@ -169,7 +174,12 @@ mod tests {
         assert_eq!(json["nodes"][1]["name"], "add");
         assert_eq!(json["nodes"][1]["inputs"][0]["shape"], json!([16]));
         assert_eq!(json["nodes"][1]["attributes"], json!({"f": "add"}));
+        assert_eq!(
+            (&json["nodes"][1]["flops"], &json["nodes"][1]["bytes"]),
+            (&json!(16), &json!(192))
+        );
         assert_eq!(json["edges"], json!([[], [0]]));
+        assert_eq!(json["curve"], json!([64, 64]));
         let half = json!({"bytes": 64, "role": "temporary", "first": 0, "last": 1, "offset": 0,
                           "is_written": true});
         assert_eq!(json["blocks"][2], half);

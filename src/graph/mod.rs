@@ -7,6 +7,7 @@ pub mod draft;
 mod export;
 pub mod hazard;
 mod layout;
+pub mod live;
 pub mod liveness;
 pub mod plan;
 pub mod queue;

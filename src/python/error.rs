@@ -4,7 +4,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::error::Error;
+use crate::error::{Error, LiveTensor, Usage};
 
 create_exception!(singa_rs, ShapeError, PyValueError, "Shapes that an operation cannot take.");
 create_exception!(
@@ -36,13 +36,35 @@ impl From<Error> for PyErr {
             Error::DType { .. } => DTypeError::new_err(text),
             Error::Value { .. } | Error::Index { .. } => PyValueError::new_err(text),
             Error::Arity { .. } => PyTypeError::new_err(text),
-            Error::OutOfMemory { .. } => OutOfMemoryError::new_err(text),
+            Error::OutOfMemory { requested, in_use, available, usage, .. } => {
+                let error = OutOfMemoryError::new_err(text);
+                let figures = [requested, in_use, available, usage.bound];
+                detail(error, figures, &usage)
+            }
             Error::Device { .. } => DeviceError::new_err(text),
             Error::Graph { .. } => GraphError::new_err(text),
             Error::Library { .. } | Error::Host { .. } | Error::Panic { .. } => {
                 PyRuntimeError::new_err(text)
             }
         }
+    }
+}
+
+/// The exception with the error's fields as attributes; of the tensors (name, bytes, line).
+fn detail(error: PyErr, figures: [usize; 4], usage: &Usage) -> PyErr {
+    let set = |py: Python<'_>| -> PyResult<()> {
+        let object = error.value(py);
+        for (name, bytes) in ["requested", "in_use", "available", "bound"].iter().zip(figures) {
+            object.setattr(name, bytes)?;
+        }
+        object.setattr("fragmentation", usage.fragmentation)?;
+        let tensor =
+            |t: &LiveTensor| (t.name.clone(), t.bytes, t.line.as_deref().map(String::from));
+        object.setattr("largest", usage.largest.iter().map(tensor).collect::<Vec<_>>())
+    };
+    match Python::attach(set) {
+        Ok(()) => error,
+        Err(other) => other,
     }
 }
 

@@ -7,10 +7,11 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PyTuple};
 
 use super::attrs;
-use super::graph::note_line;
+use super::graph::{at_line, note_line};
 use super::host::PythonFn;
 use super::tensor::{self, Handle};
 use crate::device::cpu;
+use crate::device::live::LARGE;
 use crate::engine::record::{self, Mode};
 use crate::engine::{self, Engine, Inputs, Outputs, Turn};
 use crate::error::Error;
@@ -46,6 +47,7 @@ fn engine_of(kind: &Kind, views: &[View]) -> crate::Result<&'static Engine> {
 fn run(py: Python<'_>, kind: &Kind, mut inputs: Inputs) -> PyResult<Outputs> {
     let engine = engine_of(kind, &inputs)?;
     note_line(py);
+    let line = takes_much(&inputs).then(|| at_line(py));
     let short = match engine.try_turn() {
         Some(turn) if record::mode() != Mode::Eager => {
             Some(engine.submit(turn, kind, inputs.clone()))
@@ -53,7 +55,10 @@ fn run(py: Python<'_>, kind: &Kind, mut inputs: Inputs) -> PyResult<Outputs> {
         Some(turn) => engine.submit_if_short(turn, kind, &mut inputs),
         None => None,
     };
-    let made = short.unwrap_or_else(|| py.detach(|| engine.submit(engine.turn(), kind, inputs)));
+    let made = short.unwrap_or_else(|| {
+        let _line = line.is_none().then(|| at_line(py));
+        py.detach(|| engine.submit(engine.turn(), kind, inputs))
+    });
     made.map_err(exception)
 }
 
@@ -66,13 +71,23 @@ pub(super) fn run_into(
 ) -> PyResult<()> {
     let engine = engine_of(kind, outputs)?;
     note_line(py);
+    let line = takes_much(inputs.iter().chain(outputs)).then(|| at_line(py));
     let is_short = |turn: &mut Turn| record::mode() != Mode::Eager || turn.is_short(kind, &inputs);
     let short = engine.try_turn().and_then(|mut turn| is_short(&mut turn).then_some(turn));
     let done = match short {
         Some(turn) => engine.submit_into(turn, kind, inputs, outputs),
-        None => py.detach(|| engine.submit_into(engine.turn(), kind, inputs, outputs)),
+        None => {
+            let _line = line.is_none().then(|| at_line(py));
+            py.detach(|| engine.submit_into(engine.turn(), kind, inputs, outputs))
+        }
     };
     done.map_err(exception)
+}
+
+/// Whether tensors have yet to take so much memory that it is noted where they do.
+fn takes_much<'a>(tensors: impl IntoIterator<Item = &'a View>) -> bool {
+    let mut blocks = tensors.into_iter().map(|view| &view.block);
+    blocks.any(|block| block.bytes() >= LARGE && !block.is_allocated())
 }
 
 /// The exception that the user's code raised, or ours.

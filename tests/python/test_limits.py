@@ -68,8 +68,14 @@ try:
     while True:
         held.append(_core.Handle((100 << 20,), _core.cpu(), "uint8"))
         held[-1].view_slice([(0, 1, 1)]).copy_from_numpy(np.ones(1, np.uint8))
-except _core.OutOfMemoryError:
+except _core.OutOfMemoryError as error:
     refused = True
+    largest, text = error.largest, str(error)
+    assert error.requested == 100 << 20 and error.bound == len(held[1:]) * error.requested
+    assert error.in_use >= error.bound and 0 < error.fragmentation < 0.125
+    assert [one[0] for one in largest] == ["results"] * min(len(held) - 1, 10)
+    assert all(size >= 100 << 20 and line == "<string>:12" for _, size, line in largest)
+    assert text.count("results, made at <string>:12") == len(largest)
 assert refused and 3 < len(held) < 12
 held.clear()
 again = _core.Handle((100 << 20,), _core.cpu(), "uint8")
@@ -157,6 +163,10 @@ try:
     raise AssertionError("not refused")
 except _core.OutOfMemoryError as error:
     assert "arena" in str(error)
+    assert error.bound == error.requested == 32 << 20 and error.fragmentation == 0
+    what, size, line = error.largest[0]
+    assert what.startswith("add float32 (") and size == 32 << 20 and line == "<string>:10"
+    assert {"results"} == {what for what, *_ in error.largest[1:]}
 resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 assert cpu.memory()["arena"] == 0 and (w.to_numpy() == 2).all()
 graph.run()

@@ -1,5 +1,7 @@
 //! A graph as a Python object.
 
+use std::collections::HashMap;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -76,18 +78,20 @@ impl PyGraph {
         py.detach(time).map_err(op::exception)
     }
 
-    /// Mean seconds of each operation, in order, over `runs` runs in a row. The runs count as
-    /// steps; they are slower than others by the clock's reading.
+    /// Mean seconds of each operation, in order, over `runs` runs in a row on these arguments, or
+    /// on zeros. Afterwards all that they write is as it was; they are slower than others by the
+    /// clock's reading.
+    #[pyo3(signature = (arguments, runs))]
     fn profile(
         &self,
         py: Python<'_>,
-        arguments: Vec<Bound<'_, Handle>>,
+        arguments: Option<Vec<Bound<'_, Handle>>>,
         runs: usize,
     ) -> PyResult<Vec<f64>> {
-        let arguments = views(&arguments)?;
-        self.graph.check_arguments(&arguments)?;
+        let arguments = arguments.map(|given| views(&given)).transpose()?;
+        arguments.as_ref().map_or(Ok(()), |given| self.graph.check_arguments(given))?;
         let engine = engine::of(self.graph.device())?;
-        let profile = || self.graph.profile(engine, engine.run()?, &arguments, runs);
+        let profile = || self.graph.profile(engine, engine.run()?, arguments, runs);
         py.detach(profile).map_err(op::exception)
     }
 
@@ -143,9 +147,9 @@ impl PyGraph {
         device::accounts(py, &self.graph.memory())
     }
 
-    /// `block_id` of every block that was there before the recording.
-    fn captured(&self) -> Vec<usize> {
-        self.graph.captured_ids()
+    /// `block_id` of every block that was there before the recording, with its number.
+    fn captured(&self) -> HashMap<usize, u32> {
+        self.graph.captured_ids().into_iter().collect()
     }
 
     /// How many of the `changes` were made by runs of the graph.
@@ -172,9 +176,12 @@ impl PyGraph {
         self.graph.graph().summary()
     }
 
-    /// Nodes, blocks, edges, totals, and the lines of the program that nodes have as origins.
+    /// Nodes, blocks, edges, totals, the lines of the program that nodes have as origins, and the
+    /// numbers of the arguments' and the results' blocks.
     fn to_json(&self) -> String {
         let mut graph = self.graph.graph().to_json();
+        graph["arguments"] = self.graph.argument_blocks().into();
+        graph["results"] = self.graph.result_blocks().into();
         graph["lines"] = self.graph.lines().iter().map(|line| &**line).collect();
         graph.to_string()
     }

@@ -7,8 +7,10 @@ use std::sync::OnceLock;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 use rustc_hash::FxHashMap;
 
+use crate::device::live::AtLine;
 use crate::engine::record::{self, Mode};
 
 /// Files in this folder are not the user's.
@@ -32,12 +34,27 @@ struct Seen {
 /// While this thread records, notes the line that the program is at.
 pub(in crate::python) fn note_line(py: Python<'_>) {
     if record::mode() == Mode::Record && !IS_SET.get() {
-        let _ = note_innermost(py); // what has no line is recorded all the same
+        let _ = innermost(py, is_known_own, note); // what has no line is recorded all the same
     }
 }
 
-/// Notes the innermost line that is not the package's.
-fn note_innermost(py: Python<'_>) -> PyResult<()> {
+/// While the answer lives, large tensors are made at the line that the program is at.
+pub(in crate::python) fn at_line(py: Python<'_>) -> AtLine {
+    let mut line = None;
+    let found = |code: &Bound<'_, PyAny>, number| {
+        line = Some(format!("{}:{number}", file(code)?).into());
+        Ok(())
+    };
+    let _ = innermost(py, is_own, found); // what has no line is made all the same
+    AtLine::new(line)
+}
+
+/// Tells `found` the innermost line that is not the package's.
+fn innermost(
+    py: Python<'_>,
+    is_own: impl Fn(&Bound<'_, PyAny>) -> PyResult<bool>,
+    found: impl FnOnce(&Bound<'_, PyAny>, i32) -> PyResult<()>,
+) -> PyResult<()> {
     // SAFETY: answers a borrowed frame, or null where the thread is in none.
     let innermost = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
     let Some(mut frame) = innermost else { return Ok(()) };
@@ -48,7 +65,7 @@ fn note_innermost(py: Python<'_>) -> PyResult<()> {
         }?;
         if !is_own(&code)? {
             // SAFETY: it is a frame.
-            return note(&code, unsafe { ffi::PyFrame_GetLineNumber(frame.as_ptr().cast()) });
+            return found(&code, unsafe { ffi::PyFrame_GetLineNumber(frame.as_ptr().cast()) });
         }
         frame = frame.getattr(intern!(py, "f_back"))?;
     }
@@ -57,12 +74,18 @@ fn note_innermost(py: Python<'_>) -> PyResult<()> {
 
 /// Whether code is the package's.
 fn is_own(code: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let file = file(code)?;
+    let file = file.to_str()?;
+    Ok(PACKAGE.get().is_some_and(|package| file.starts_with(package)))
+}
+
+/// The same, found out once a recording.
+fn is_known_own(code: &Bound<'_, PyAny>) -> PyResult<bool> {
     let address = code.as_ptr().addr();
     if let Some(known) = SEEN.with_borrow(|seen| seen.codes.get(&address).map(|code| code.0)) {
         return Ok(known);
     }
-    let file = file(code)?;
-    let is_own = PACKAGE.get().is_some_and(|package| file.starts_with(package));
+    let is_own = is_own(code)?;
     let entry = (is_own, code.clone().unbind());
     SEEN.with_borrow_mut(|seen| seen.codes.insert(address, entry));
     Ok(is_own)
@@ -81,8 +104,8 @@ fn note(code: &Bound<'_, PyAny>, line: i32) -> PyResult<()> {
     Ok(())
 }
 
-fn file(code: &Bound<'_, PyAny>) -> PyResult<String> {
-    code.getattr(intern!(code.py(), "co_filename"))?.extract()
+fn file<'py>(code: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+    Ok(code.getattr(intern!(code.py(), "co_filename"))?.cast_into()?)
 }
 
 /// Forgets what it has found, at the end of a recording.

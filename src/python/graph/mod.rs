@@ -10,7 +10,7 @@ mod watch;
 
 use pyo3::prelude::*;
 
-pub(super) use lines::note_line;
+pub(super) use lines::{at_line, note_line};
 
 /// Whether this thread records.
 #[pyfunction(name = "recording")]

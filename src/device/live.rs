@@ -1,0 +1,94 @@
+//! The larger pieces of memory in use, and where the user's program asked for them.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::Account;
+use super::pool::Piece;
+use crate::error::LiveTensor;
+
+/// Pieces of fewer bytes are not noted: operations on them are too short to look up a line for.
+pub const LARGE: usize = 256 << 10;
+
+thread_local! {
+    static LINE: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+}
+
+/// While it lives, what this thread takes is asked for by a line of the user's program.
+pub struct AtLine(Option<Arc<str>>);
+
+impl AtLine {
+    /// Begins at a line, if it is known.
+    pub fn new(line: Option<Arc<str>>) -> Self {
+        AtLine(LINE.replace(line))
+    }
+}
+
+impl Drop for AtLine {
+    fn drop(&mut self) {
+        LINE.replace(self.0.take());
+    }
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Live(Mutex<FxHashMap<usize, Entry>>);
+
+struct Entry {
+    account: Account,
+    wanted: usize,
+    bytes: usize,
+    line: Option<Arc<str>>,
+}
+
+impl Live {
+    /// Notes a piece that was taken because so many bytes were wanted.
+    pub fn enter(&self, piece: &Piece, wanted: usize, account: Account) {
+        let bytes = piece.bytes();
+        if bytes >= LARGE {
+            let entry = Entry { account, wanted, bytes, line: LINE.with_borrow(Option::clone) };
+            self.entries().insert(address(piece), entry);
+        }
+    }
+
+    /// Notes that a piece is held for something else from now on.
+    pub fn set_account(&self, piece: &Piece, account: Account) {
+        if piece.bytes() >= LARGE
+            && let Some(entry) = self.entries().get_mut(&address(piece))
+        {
+            entry.account = account;
+        }
+    }
+
+    /// Forgets a piece that is given back.
+    pub fn leave(&self, piece: &Piece) {
+        if piece.bytes() >= LARGE {
+            self.entries().remove(&address(piece));
+        }
+    }
+
+    /// What is in use.
+    pub fn tensors(&self) -> Vec<LiveTensor> {
+        let tensor = |entry: &Entry| LiveTensor {
+            name: entry.account.name().into(),
+            bytes: entry.bytes,
+            line: entry.line.clone(),
+        };
+        self.entries().values().map(tensor).collect()
+    }
+
+    /// Bytes that were taken beyond those wanted, since sizes are rounded up.
+    pub fn lost(&self) -> usize {
+        self.entries().values().map(|entry| entry.bytes - entry.wanted).sum()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, FxHashMap<usize, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn address(piece: &Piece) -> usize {
+    piece.pointer().addr().get()
+}

@@ -1,0 +1,138 @@
+//! What lies in the arena while each operation runs.
+
+use std::sync::Arc;
+
+use super::{Graph, Lifetime, Place};
+use crate::device::ALIGNMENT;
+use crate::error::LiveTensor;
+
+/// A tensor in the arena, or an operation's work space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// The block's number; None for work space.
+    pub block: Option<u32>,
+    /// The operation that makes it, or works in it.
+    pub maker: usize,
+    /// Where it lies in the arena.
+    pub offset: usize,
+    /// Bytes that it takes.
+    pub bytes: usize,
+    /// The operations that need it. One that takes another tensor's place begins behind its maker,
+    /// so that what shares memory is counted once.
+    pub life: Lifetime,
+}
+
+impl Graph {
+    /// All that ever lies in the arena.
+    pub fn residents(&self) -> Vec<Live> {
+        let blocks = (0..self.roles.len() as u32).filter_map(|block| self.resident(block));
+        let scratch = self.layout.scratch.iter().map(|&(n, offset)| Live {
+            block: None,
+            maker: n as usize,
+            offset,
+            bytes: self.nodes[n as usize].op.kernel.scratch(),
+            life: Lifetime { first: n, last: n },
+        });
+        blocks.chain(scratch).collect()
+    }
+
+    fn resident(&self, block: u32) -> Option<Live> {
+        let (offset, mut life) = (self.offset(block)?, self.lifetime(block)?);
+        let maker = life.first as usize;
+        let ends_here = |place: &Place| {
+            place.block != block
+                && self.offset(place.block) == Some(offset)
+                && self.block_bytes(place.block) > 0
+        };
+        if self.inputs(&self.nodes[maker]).iter().any(ends_here) {
+            life.first += 1;
+        }
+        Some(Live { block: Some(block), maker, offset, bytes: self.block_bytes(block), life })
+    }
+
+    /// Bytes that live in the arena while each node runs, each piece rounded up to 64.
+    pub fn curve(&self) -> Vec<usize> {
+        let mut change = vec![0isize; self.nodes.len() + 1];
+        for live in self.residents().iter().filter(|live| !live.life.is_never()) {
+            let size = live.bytes.next_multiple_of(ALIGNMENT) as isize;
+            change[live.life.first as usize] += size;
+            change[live.life.last as usize + 1] -= size;
+        }
+        let live = change.iter().scan(0isize, |live, change| {
+            *live += change;
+            Some(*live as usize)
+        });
+        live.take(self.nodes.len()).collect()
+    }
+
+    /// The first node at which most bytes live in the arena.
+    pub fn peak_node(&self) -> usize {
+        let curve = self.curve();
+        let peak = curve.iter().copied().max().unwrap_or(0);
+        curve.iter().position(|&live| live == peak).unwrap_or(0)
+    }
+
+    /// What lies in the arena while a node runs, for an error to name; `lines` are those of the
+    /// user's program, by the numbers that nodes have as origins.
+    pub fn live_tensors(&self, node: usize, lines: &[Arc<str>]) -> Vec<LiveTensor> {
+        let at = Lifetime { first: node as u32, last: node as u32 };
+        let residents = self.residents().into_iter();
+        let alive = residents.filter(|live| live.life.meets(&at));
+        let tensor = |live: Live| LiveTensor {
+            name: self.name(&live),
+            bytes: live.bytes,
+            line: lines.get(self.nodes[live.maker].origin as usize).cloned(),
+        };
+        alive.map(tensor).collect()
+    }
+
+    /// What a tensor in the arena is, in words.
+    fn name(&self, live: &Live) -> String {
+        let node = &self.nodes[live.maker];
+        let made = self.outputs(node).iter().find(|place| Some(place.block) == live.block);
+        match made {
+            Some(place) => {
+                format!("{} {} {}", node.op.name(), place.meta.dtype, place.meta.shape)
+            }
+            None => format!("work space of {}", node.op.name()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::graph::Role::*;
+    use crate::graph::testing::Recorder;
+
+    #[test]
+    fn what_lives_at_the_peak() {
+        let mut recorder = Recorder::default();
+        let (x, y) = (recorder.tensor(Argument, 16), recorder.tensor(Slot, 16));
+        let [half, other] = [(); 2].map(|()| recorder.tensor(Temporary, 16));
+        recorder.negate(&x, &half);
+        recorder.negate(&x, &other);
+        recorder.add(&half, &other, &y);
+        let graph = recorder.graph().unwrap();
+        assert_eq!(graph.curve(), [64, 128, 128]);
+        assert_eq!((graph.peak_node(), graph.peak_bytes()), (1, 128));
+        let named = graph.live_tensors(2, &["an unknown line".into()]);
+        assert_eq!(named.len(), 2);
+        assert_eq!((&*named[0].name, named[0].bytes), ("neg float32 (16,)", 64));
+        assert_eq!(named[0].line.as_deref(), Some("an unknown line"));
+        assert_eq!(graph.live_tensors(0, &[]).len(), 1);
+    }
+
+    #[test]
+    fn what_shares_memory_in_place_is_counted_once() {
+        let mut recorder = Recorder::default();
+        let (x, y) = (recorder.tensor(Argument, 16), recorder.tensor(Slot, 16));
+        let [a, b] = [(); 2].map(|()| recorder.tensor(Temporary, 16));
+        recorder.negate(&x, &a);
+        recorder.negate(&a, &b);
+        recorder.negate(&b, &y);
+        let graph = recorder.graph().unwrap();
+        assert_eq!(graph.offset(2), graph.offset(3));
+        assert_eq!(graph.curve(), [64, 64, 64]);
+        assert_eq!(graph.curve().into_iter().max(), Some(graph.peak_bytes()));
+    }
+}
