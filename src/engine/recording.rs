@@ -9,7 +9,8 @@ use crate::block::Block;
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::draft::Draft;
-use crate::graph::{Place, Queue, Role, remat};
+use crate::graph::peak::peak;
+use crate::graph::{Place, Queue, Role, order, remat};
 use crate::ops::{Kind, Prepared, View};
 use crate::rewrite::rewrite;
 
@@ -202,8 +203,8 @@ impl Recording {
         (self.queue.clone(), self.roles.clone())
     }
 
-    /// The same, rewritten, and with what is cheap to compute again computed again rather than
-    /// kept, as far as the options allow.
+    /// The same, rewritten, in the order that needs least memory, and with what is cheap to compute
+    /// again computed again rather than kept, as far as the options allow.
     ///
     /// # Errors
     /// What the new operations say of their inputs.
@@ -219,10 +220,19 @@ impl Recording {
         let mut draft = Draft::new(&self.device, queue, roles);
         let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();
         rewrite(&mut draft, &mut prepare)?;
+        let (queue, roles) = draft.finish(Vec::new());
+        let better = order::better(&queue, &roles);
+        let ways = [queue].into_iter().chain(better).map(|queue| self.thrifty(queue, &roles));
+        Ok(ways.min_by_key(|(queue, roles)| peak(queue, roles)).expect("there is one at least"))
+    }
+
+    /// Operations with what is cheap to compute again computed again rather than kept.
+    fn thrifty(&self, queue: Queue, roles: &[Role]) -> (Queue, Vec<Role>) {
         // Tests put recordings of any size to the proof.
         let limits = if cfg!(test) { remat::Limits::NONE } else { remat::Limits::DEFAULT };
+        let draft = Draft::new(&self.device, queue, roles.to_vec());
         let again = remat::choose(&draft, limits);
-        Ok(draft.finish(again))
+        draft.finish(again)
     }
 
     /// The same to be continued: tensors that show a graph's results name what was recorded.

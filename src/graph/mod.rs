@@ -9,6 +9,8 @@ pub mod hazard;
 mod layout;
 pub mod live;
 pub mod liveness;
+pub mod order;
+pub mod peak;
 pub mod plan;
 pub mod queue;
 pub mod remat;

@@ -72,6 +72,16 @@ impl Queue {
         &self.blocks
     }
 
+    /// The sizes of the blocks in bytes, by number.
+    pub fn sizes(&self) -> Vec<usize> {
+        self.blocks.iter().map(|block| block.bytes()).collect()
+    }
+
+    /// The places of all operations.
+    pub(super) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
     /// What a node reads.
     pub fn inputs(&self, node: &Node) -> &[Place] {
         node.inputs(&self.places)
@@ -115,6 +125,12 @@ impl Queue {
         self.nodes.push(Node { op, origin, first, inputs, outputs });
     }
 
+    /// The same operations in another order, which names each number once.
+    pub fn reordered(&self, order: &[u32]) -> Queue {
+        let nodes = order.iter().map(|&n| self.nodes[n as usize].clone()).collect();
+        Queue { nodes, ..self.clone() }
+    }
+
     /// The same blocks without operations.
     pub fn without_nodes(self) -> Queue {
         Queue { nodes: Vec::new(), places: Vec::new(), ..self }
@@ -152,7 +168,7 @@ impl Queue {
 
     /// The operations, their places and the sizes of the blocks, which it lets go of.
     pub(super) fn into_parts(self) -> (Vec<Node>, Vec<Place>, Vec<usize>) {
-        let bytes = self.blocks.iter().map(|block| block.bytes()).collect();
+        let bytes = self.sizes();
         (self.nodes, self.places, bytes)
     }
 }

@@ -195,4 +195,4 @@ pub(super) fn verify(graph: &Graph) -> Result<(), Fault> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

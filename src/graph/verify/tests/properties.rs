@@ -6,6 +6,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use super::super::{Fault, edges, replay};
 use super::oracle;
 use super::programs::programs;
+use super::separate;
 use crate::graph::layout::{Layout, OUTSIDE};
 use crate::graph::{Csr, Edges, Graph, Node, Place};
 
@@ -118,13 +119,6 @@ fn any_order_that_the_edges_allow_is_right_in_separate_memory() {
     let given = (programs(), prop::collection::vec(any::<u16>(), 24));
     let other = holds(given, |(program, keys)| {
         let graph = program.record().graph().unwrap();
-        let mut layout = graph.layout.clone();
-        let ends = (0..).step_by(256);
-        let homes = layout.offsets.iter_mut().filter(|o| **o != OUTSIDE);
-        homes.zip(ends).for_each(|(home, offset)| *home = offset);
-        let from = 256 * layout.offsets.len();
-        layout.scratch.iter_mut().zip((from..).step_by(256)).for_each(|(s, o)| s.1 = o);
-        layout.height = from + 256 * graph.nodes().len();
         let mut order: Vec<u32> = Vec::new();
         let mut left = recorded(&graph);
         while !left.is_empty() {
@@ -134,7 +128,7 @@ fn any_order_that_the_edges_allow_is_right_in_separate_memory() {
             order.push(next);
             left.retain(|&n| n != next);
         }
-        replay(&graph, &layout, &order).unwrap();
+        replay(&graph, &separate(&graph), &order).unwrap();
         (order != recorded(&graph)) as usize
     });
     assert!(other > 50, "only {other} orders were others");

@@ -1,0 +1,106 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::graph::Graph;
+use crate::graph::testing::{Empty, Recorder};
+use crate::graph::verify::replay;
+use crate::graph::verify::tests::{programs::programs, separate};
+use crate::ops::View;
+use crate::ops::copy::Copy;
+
+/// The operations in the best order that is known.
+fn ordered(recorder: Recorder) -> (Queue, Vec<Role>) {
+    let Recorder { queue, roles } = recorder;
+    (better(&queue, &roles).unwrap_or(queue), roles)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn what_is_estimated_is_what_a_plan_cannot_do_without(program in programs()) {
+        let recorder = program.record();
+        let estimated = peak(&recorder.queue, &recorder.roles);
+        prop_assert_eq!(estimated, recorder.graph().unwrap().peak_bytes());
+    }
+
+    #[test]
+    fn every_order_is_legal(program in programs()) {
+        let Recorder { queue, roles } = program.record();
+        let graph = Graph::new(queue.clone(), roles.clone()).unwrap();
+        for order in others(&Work::new(&queue, &roles)) {
+            replay(&graph, &separate(&graph), &order).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_order_is_never_worse_than_the_recorded_one(program in programs()) {
+        let before = program.record().graph().unwrap().peak_bytes();
+        let (queue, roles) = ordered(program.record());
+        let graph = Graph::new(queue, roles).unwrap();
+        graph.verify().unwrap();
+        prop_assert!(graph.peak_bytes() <= before);
+    }
+}
+
+/// Gradients of so many parameters, each made from the one before it, and the parameters' updates,
+/// which come behind each gradient or behind them all.
+fn backward(count: usize, collects: bool) -> Recorder {
+    let mut recorder = Recorder::default();
+    let parameters: Vec<View> =
+        (0..count).map(|_| recorder.tensor(Role::Captured, 1 << 10)).collect();
+    let mut upstream = recorder.tensor(Role::Argument, 64);
+    let mut gradients = Vec::new();
+    for parameter in &parameters {
+        let gradient = recorder.tensor(Role::Temporary, 1 << 10);
+        let next = recorder.tensor(Role::Temporary, 64);
+        recorder.negate(&upstream, &next);
+        recorder.negate(parameter, &gradient);
+        upstream = next;
+        if !collects {
+            recorder.add(parameter, &gradient, parameter);
+        }
+        gradients.push(gradient);
+    }
+    if collects {
+        let pairs = parameters.iter().zip(&gradients);
+        pairs.for_each(|(parameter, gradient)| recorder.add(parameter, gradient, parameter));
+    }
+    recorder
+}
+
+#[test]
+fn updates_move_to_where_their_gradients_are_made() {
+    let peaks = [true, false].map(|collects| {
+        let (queue, roles) = ordered(backward(10, collects));
+        Graph::new(queue, roles).unwrap().peak_bytes()
+    });
+    assert_eq!(peaks[0], peaks[1]);
+    assert!(peaks[0] < 2 * (1 << 12));
+}
+
+#[test]
+fn what_is_good_stays_as_it_is() {
+    let Recorder { queue, roles } = backward(1, false);
+    assert!(better(&queue, &roles).is_none());
+}
+
+/// A node that runs user code, or does nothing, and names these tensors.
+fn push(recorder: &mut Recorder, host: bool, inputs: &[View], outputs: &[View]) {
+    let kind = Copy.into();
+    recorder.push_empty(&Empty { kind, updates: false, host, scratch: 0 }, inputs, outputs);
+}
+
+#[test]
+fn parameters_change_on_their_side_of_user_code() {
+    let mut recorder = Recorder::default();
+    let [p, q] = [(); 2].map(|()| recorder.tensor(Role::Captured, 64));
+    let made = recorder.tensor(Role::Temporary, 64);
+    push(&mut recorder, false, &[], std::slice::from_ref(&p));
+    push(&mut recorder, false, &[], std::slice::from_ref(&made));
+    push(&mut recorder, true, &[], &[]);
+    push(&mut recorder, false, std::slice::from_ref(&made), std::slice::from_ref(&q));
+    let before = precedence::precedence(&recorder.queue, &recorder.roles);
+    let rows: Vec<&[u32]> = before.iter().collect();
+    assert_eq!(rows, [&[][..], &[], &[0], &[1, 2]]);
+}

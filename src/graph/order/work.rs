@@ -1,0 +1,66 @@
+//! What the orders are made from: precedence, and who uses which memory.
+
+use super::precedence::precedence;
+use crate::device::ALIGNMENT;
+use crate::graph::{Csr, Edges, Place, Queue, Role};
+
+pub(super) struct Work {
+    /// The nodes that must come before each node; of nodes that two reasons connect, twice.
+    pub(super) before: Edges,
+    /// The nodes that each node must come before.
+    pub(super) after: Edges,
+    /// The temporary blocks that each node names, each once.
+    pub(super) blocks: Csr<u32>,
+    /// The nodes that name each temporary block.
+    pub(super) users: Csr<u32>,
+    /// The size of each block in the arena.
+    pub(super) sizes: Vec<usize>,
+}
+
+impl Work {
+    pub(super) fn new(queue: &Queue, roles: &[Role]) -> Work {
+        let before = precedence(queue, roles);
+        let blocks = blocks(queue, roles);
+        let sizes = queue.sizes().into_iter().map(|bytes| bytes.next_multiple_of(ALIGNMENT));
+        Work {
+            after: inverse(&before, before.rows()),
+            before,
+            users: inverse(&blocks, roles.len()),
+            blocks,
+            sizes: sizes.collect(),
+        }
+    }
+
+    /// How many nodes there are.
+    pub(super) fn nodes(&self) -> usize {
+        self.before.rows()
+    }
+
+    /// Whether it matters to nobody when a node runs: it uses no temporary block, and nothing has
+    /// to wait for it.
+    pub(super) fn is_indifferent(&self, node: u32) -> bool {
+        self.blocks.row(node as usize).is_empty() && self.after.row(node as usize).is_empty()
+    }
+}
+
+fn blocks(queue: &Queue, roles: &[Role]) -> Csr<u32> {
+    let mut blocks = Csr::with_capacity(queue.nodes().len(), queue.places().len());
+    for node in queue.nodes() {
+        let places = queue.inputs(node).iter().chain(queue.outputs(node));
+        let is_temporary = |place: &&Place| roles[place.block as usize] == Role::Temporary;
+        let mut named: Vec<u32> = places.filter(is_temporary).map(|place| place.block).collect();
+        named.sort_unstable();
+        named.dedup();
+        named.into_iter().for_each(|block| blocks.push(block));
+        blocks.end_row();
+    }
+    blocks
+}
+
+/// The rows that name each item.
+fn inverse(lists: &Csr<u32>, items: usize) -> Csr<u32> {
+    let pairs = || {
+        (0u32..).zip(lists.iter()).flat_map(|(n, row)| row.iter().map(move |&i| (i as usize, n)))
+    };
+    Csr::sorted(items, pairs)
+}
