@@ -10,11 +10,12 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 DEMO ?= examples/digits.py
 ARGS ?=
 
-.PHONY: help demo demo-seeds test test-rust test-python lint format wheel bench bench-steps bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-browser lint format wheel bench bench-steps bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
 	@echo "make test    run all tests"
+	@echo "make test-browser  test the page of a graph in headless Chromium"
 	@echo "make lint    check formatting, run the linters, check the type stubs"
 	@echo "make format  format everything"
 	@echo "make wheel   build a wheel into dist/"
@@ -70,6 +71,10 @@ test-python: build
 	$(BIN)/python -m pytest $(ARGS)
 	SINGA_RS_KERNELS=portable $(BIN)/python -m pytest tests/python/test_operations.py \
 	    tests/python/test_gradients.py tests/python/test_views.py $(ARGS)
+
+# Debian and Ubuntu: apt-get install chromium. Without it the target says so and passes.
+test-browser: build
+	$(BIN)/python -m pytest tests/browser -rs $(ARGS)
 
 lint: build
 	cargo fmt --check

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import record
+from . import record, viz
 from .errors import GraphError
 from .layer.base import Layer
 from .layer.node import now
@@ -142,11 +142,17 @@ class Graphed(Layer):
         return "train_one_batch" if trains else "forward"
 
     @property
-    def graphs(self) -> list[Any]:
+    def graphs(self) -> list[viz.Graph]:
         """The graphs that calls replay, each with `nodes`, `blocks`, `peak_bytes`,
-        `lower_bound_bytes`, `arena_bytes`, `summary()`, `to_json()`."""
+        `lower_bound_bytes`, `arena_bytes`, `summary()`, `to_json()`, `to_dot()`, `profile(n)`,
+        `to_trace(path)` and `to_html(path)`."""
         functions = self._graphs.all() if self._graphs is not None else []
-        return [entry.graph for function in functions for entry in function.entries]
+        names = {state.block_id: name for name, state in self.get_states().items()}
+        return [
+            entry.picture(f"{function.name}, graph {index}", names)
+            for function in functions
+            for index, entry in enumerate(function.entries)
+        ]
 
     def explain(self) -> str:
         """Which graphs there are, what is in their keys, why each recording happened and what came

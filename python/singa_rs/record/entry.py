@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import viz
 from .._core import signature
 from ..tensor import Tensor
 from .attempt import Attempt, staged
@@ -33,6 +34,15 @@ class Entry:
         self.shown = call.shown()
         self._runs_before = self.graph.runs
         self._has_effects = bool(left_out)
+        self._picture: viz.Graph | None = None
+
+    def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
+        """The graph to be looked at: always the same object. `names` are those of the model's
+        tensors by `block_id`."""
+        if self._picture is None:
+            self._picture = viz.Graph(self.graph)
+        self._picture.title, self._picture.names = title, names
+        return self._picture
 
     @property
     def runs(self) -> int:

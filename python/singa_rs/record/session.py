@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from .. import _core
+from .. import _core, viz
 from .._core import GraphError
 from ..autograd.mode import Nodes, set_nodes
 from ..autograd.tape import cut
@@ -33,6 +33,7 @@ class Recorded:
         self._recording: _core.Recording | None = None
         self._nodes: Nodes | None = None
         self._graph: _core.Graph | None = None
+        self._picture: viz.Graph | None = None
 
     @property
     def is_recording(self) -> bool:
@@ -45,7 +46,7 @@ class Recorded:
             self._recording = _core.Recording(self._device, [])
         else:
             self._recording.resume()
-        self._graph = None
+        self._graph = self._picture = None
         self._nodes = Nodes()
         set_nodes(self._nodes)
 
@@ -107,10 +108,14 @@ class Recorded:
             profile.run(graph, []) if profile.level else graph.run([])
 
     def __getattr__(self, name: str) -> Any:
-        """The graph's own figures: `nodes`, `blocks`, `peak_bytes`, `summary()` and so on."""
-        if name.startswith("_") or not hasattr(_core.Graph, name):
+        """The graph's figures and pictures: `nodes`, `peak_bytes`, `summary()`, `to_html(path)`
+        and so on (`viz.Graph`)."""
+        known = hasattr(_core.Graph, name) or hasattr(viz.Graph, name)
+        if name.startswith("_") or not known:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.graph, name)
+        if self._picture is None:
+            self._picture = viz.Graph(self.graph, "recorded by hand")
+        return getattr(self._picture, name)
 
     def __repr__(self) -> str:
         state = "recording" if self.is_recording else repr(self._graph or "not run yet")

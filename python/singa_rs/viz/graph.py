@@ -1,0 +1,112 @@
+"""A graph as `Module.graphs` lists it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from . import dot, html, trace
+from .profile import Profile, profile
+
+
+class Graph:
+    """A recorded, planned step: its figures (`nodes`, `blocks`, `peak_bytes`,
+    `lower_bound_bytes`, `arena_bytes`, `runs`), and pictures of it."""
+
+    #: What `profile` measured last.
+    last_profile: Profile | None = None
+
+    def __init__(self, graph: Any, title: str = "graph", names: Mapping[int, str] | None = None):
+        """`graph` is the engine's; `names` are those of parameters and states by `block_id`."""
+        self._graph, self.title, self.names = graph, title, names or {}
+
+    def __getattr__(self, name: str) -> Any:
+        """The engine's figures."""
+        if name.startswith("_"):
+            raise AttributeError(f"a graph has no attribute {name!r}")
+        return getattr(self._graph, name)
+
+    def summary(self) -> str:
+        """What there is and what memory it takes, in a few lines."""
+        return self._graph.summary()
+
+    def to_json(self) -> str:
+        """All that is known, as JSON.
+
+        `nodes`: name, attributes, inputs and outputs (block, offset, dtype, shape, strides),
+        scratch, `flops`, `bytes` moved, `line` of the program. `blocks`: bytes, role, lifetime
+        (first and last node), offset in the arena, `name`, `line`. `edges`: the nodes that must
+        run before each node. `curve`: bytes alive in the arena while each node runs. `totals`,
+        `arguments` and `results` (numbers of blocks).
+        """
+        return json.dumps(self.data())
+
+    def data(self) -> dict[str, Any]:
+        """What `to_json` writes."""
+        made = json.loads(self._graph.to_json())
+        lines = made.pop("lines")
+        for node in made["nodes"]:
+            node["line"] = lines[node.pop("origin")]
+        captured = {number: id_ for id_, number in self._graph.captured().items()}
+        _name_blocks(made, captured, self.names)
+        return made
+
+    def profile(self, n: int = 10, arguments: Sequence[Any] | None = None) -> Profile:
+        """Runs the step `n` times and times each operation.
+
+        Nothing is measured unless this is called, and nothing of it remains: parameters, states
+        and kept tensors are afterwards as they were. User code on the host runs, too.
+
+        Args:
+            n: how many runs to take the mean of.
+            arguments: the step's tensors; zeros of the recorded shapes by default.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ValueError(f"profile: got n={n!r}, want an integer from 1")
+        given = None if arguments is None else list(arguments)
+        self.last_profile = profile(self.data(), self._graph.profile(given, n), n)
+        return self.last_profile
+
+    def to_dot(self) -> str:
+        """The operations and what they hand to each other, in Graphviz's language."""
+        return dot.text(self.data(), self.title)
+
+    def to_trace(self, path: str | PathLike[str]) -> None:
+        """Writes the last profile for `chrome://tracing` and ui.perfetto.dev; takes one first if
+        there is none."""
+        measured = self.last_profile or self.profile()
+        Path(fspath(path)).write_text(trace.text(measured, self.data(), self.title), "utf-8")
+
+    def to_html(self, path: str | PathLike[str]) -> None:
+        """Writes one page that needs nothing else: the graph, the arena over time, the memory
+        curve, and the timeline of the last profile."""
+        Path(fspath(path)).write_text(
+            html.text(self.data(), self.title, self.last_profile), "utf-8"
+        )
+
+    def __repr__(self) -> str:
+        return repr(self._graph)
+
+
+def _name_blocks(
+    data: dict[str, Any], captured: Mapping[int, int], names: Mapping[int, str]
+) -> None:
+    """Gives blocks names and lines, as far as they have some."""
+    blocks = data["blocks"]
+    for number, block in enumerate(blocks):
+        block["name"], block["line"] = names.get(captured.get(number, -1)), None
+    for i, number in enumerate(data["arguments"]):
+        blocks[number]["name"] = blocks[number]["name"] or f"argument {i}"
+    for node in data["nodes"]:
+        for out in node["outputs"]:
+            block = blocks[out["block"]]
+            if block["line"] is None and block["role"] in ("temporary", "slot"):
+                block["line"] = node["line"]
+                block["name"] = block["name"] or f"{node['name']} {out['dtype']} {_shape(out)}"
+
+
+def _shape(place: Mapping[str, Any]) -> str:
+    return "x".join(map(str, place["shape"])) or "scalar"

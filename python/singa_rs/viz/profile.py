@@ -1,0 +1,73 @@
+"""How long each operation of a graph takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Timed(NamedTuple):
+    """One operation."""
+
+    name: str
+    #: Mean seconds.
+    seconds: float
+    #: Floating-point operations, and bytes read and written.
+    flops: int
+    bytes: int
+    #: Where the program asks for it.
+    line: str
+
+
+class Profile:
+    """The operations of a graph in their order, each with its time."""
+
+    def __init__(self, operations: Sequence[Timed], runs: int) -> None:
+        self.operations, self.runs = list(operations), runs
+
+    @property
+    def seconds(self) -> float:
+        """Those of all operations together."""
+        return sum(one.seconds for one in self.operations)
+
+    def __iter__(self) -> Iterator[Timed]:
+        return iter(self.operations)
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+    def __getitem__(self, index: int) -> Timed:
+        return self.operations[index]
+
+    def summary(self, most: int = 20) -> str:
+        """A table: the operations of one name and line together, those that take longest first."""
+        rows: dict[tuple[str, str], list[float]] = {}
+        for one in self.operations:
+            row = rows.setdefault((one.name, one.line), [0, 0.0, 0, 0])
+            for i, more in enumerate((1, one.seconds, one.flops, one.bytes)):
+                row[i] += more
+        total = self.seconds or 1.0
+        lines = [f"{len(self)} operations, {self.seconds * 1e3:.3f} ms a run, mean of {self.runs}"]
+        lines.append("    share        ms   calls   GFLOP/s     GB/s  operation")
+        for (name, line), row in sorted(rows.items(), key=lambda item: -item[1][1])[:most]:
+            calls, seconds, flops, moved = row
+            per = max(seconds, 1e-12) * 1e9
+            lines.append(
+                f"  {100 * seconds / total:6.1f}%{seconds * 1e3:10.3f}{calls:8.0f}"
+                f"{flops / per:10.1f}{moved / per:9.1f}  {name}  {line}"
+            )
+        if len(rows) > most:
+            lines.append(f"  and {len(rows) - most} more")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Profile({len(self)} operations, {self.seconds * 1e3:.3f} ms)"
+
+
+def profile(data: Mapping[str, Any], seconds: Sequence[float], runs: int) -> Profile:
+    """What was measured of a graph's operations."""
+    timed = [
+        Timed(node["name"], time, node["flops"], node["bytes"], node["line"])
+        for node, time in zip(data["nodes"], seconds, strict=True)
+    ]
+    return Profile(timed, runs)
