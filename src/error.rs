@@ -1,11 +1,13 @@
 //! The one error type of the crate, with structured fields.
 
+pub mod finite;
 pub mod memory;
 
 use std::borrow::Cow;
 
 use crate::dtype::DType;
 use crate::shape::Shape;
+pub use finite::NotFinite;
 pub use memory::{LiveTensor, Usage};
 
 /// The result of every fallible function of the crate.
@@ -122,6 +124,14 @@ pub enum Error {
         /// The exception as text.
         message: String,
     },
+    /// A result that is no finite number, where somebody asked to be told.
+    #[error("{op}: {report}")]
+    NotFinite {
+        /// The operation.
+        op: OpName,
+        /// What it was given, and what it made.
+        report: Box<NotFinite>,
+    },
     /// A bug: a kernel panicked. The process goes on.
     #[error("{op}: internal error: {message}")]
     Panic {
@@ -186,6 +196,7 @@ impl Error {
         | Graph { op, .. }
         | Library { op, .. }
         | Host { op, .. }
+        | NotFinite { op, .. }
         | Panic { op, .. }) = self;
         op
     }

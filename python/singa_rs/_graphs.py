@@ -69,6 +69,7 @@ class Graphed(Layer):
         exact: bool = True,
         amp: Any = None,
         check_every: int | None = None,
+        check_finite: bool = False,
     ) -> None:
         """Lets every layer find its shapes, and with `use_graph` makes `train_one_batch`, and
         `forward` in evaluation, graph functions. Nothing is executed: parameters take no memory
@@ -91,6 +92,9 @@ class Graphed(Layer):
             exact: False allows replacements that change results within rounding; there are none
                 yet, so that it makes no difference.
             check_every: after so many calls one is recorded again and compared.
+            check_finite: every result is looked at, and a step that makes a NaN or an infinity
+                raises FloatingPointError, which names the first operation that did, its line,
+                and what its inputs and outputs were like. Operations run as they were recorded.
 
         Raises:
             GraphError: `forward` reads a value, which placeholders have not; an option that is
@@ -107,7 +111,8 @@ class Graphed(Layer):
             self._device = one.device if isinstance(one, Tensor) else self.device
         forward = type(self).forward
         record.infer(forward, self, bool(is_train), given, {})
-        self._graphs = Graphs(Options(_every(check_every), exact)) if use_graph else None
+        options = Options(_every(check_every), exact, _finite(check_finite, use_graph))
+        self._graphs = Graphs(options) if use_graph else None
 
     def graph(self, mode: bool = True, sequential: bool = False) -> None:
         """Makes `train_one_batch`, and `forward` in evaluation, graph functions, or plain methods
@@ -184,6 +189,14 @@ def _every(value: Any) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"compile: got check_every={value!r}, want an integer from 1")
+    return value
+
+
+def _finite(value: Any, use_graph: bool) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"compile: got check_finite={value!r}, want a bool")
+    if value and not use_graph:
+        raise ValueError("compile: check_finite looks at the results of graphs: use_graph=True")
     return value
 
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bind::Slot;
 use super::recording::Recording;
-use super::run::{self, replay};
+use super::run;
 use super::{Engine, Options, Run};
 use crate::block::Block;
 use crate::device::Device;
@@ -24,6 +24,8 @@ pub struct Executable {
     pub(super) results: Vec<Place>,
     pub(super) captured: Vec<(u32, Arc<Block>)>,
     pub(super) slots: Vec<Slot>,
+    /// Runs nodes, and looks at what they make where that is asked for.
+    replay: Replay,
     /// The operations that run user code, in order.
     hosts: Vec<usize>,
     /// The operations that the values of arguments can make fail.
@@ -35,6 +37,9 @@ pub struct Executable {
     runs: AtomicU64,
     state: Mutex<State>,
 }
+
+/// Runs nodes of a bound graph in recorded order.
+type Replay = fn(&Bound, Range<usize>) -> Result<(), Stopped>;
 
 pub(super) struct State {
     pub bound: Bound,
@@ -62,6 +67,7 @@ impl Executable {
         let hosts = (0..nodes.len()).filter(is_host).collect::<Vec<_>>();
         let checked = (0..nodes.len()).filter(|&n| is_checked(&graph, n)).collect();
         Ok(Executable {
+            replay: if options.check_finite { run::replay_checked } else { run::replay },
             is_short: hosts.is_empty()
                 && nodes.len() <= MOST_SHORT
                 && nodes.iter().all(|node| node.op.is_short),
@@ -210,20 +216,24 @@ impl Executable {
     ) -> Result<(), Stopped> {
         let mut first = nodes.start;
         for &host in self.hosts.iter().filter(|host| nodes.contains(host)) {
-            replay(bound, first..host)?;
+            (self.replay)(bound, first..host)?;
             drop(run.turn.take());
-            replay(bound, host..host + 1)?;
+            (self.replay)(bound, host..host + 1)?;
             run.turn = Some(engine.turn());
             first = host + 1;
         }
-        replay(bound, first..nodes.end)
+        (self.replay)(bound, first..nodes.end)
     }
 
     /// The error with the operation's name and line.
     fn describe(&self, stopped: Stopped) -> Error {
         let node = &self.graph.nodes()[stopped.node];
         let line = &self.lines[node.origin as usize];
-        stopped.error.in_op(format!("{} (recorded at {line})", node.op.name()))
+        let mut error = stopped.error;
+        if let Error::NotFinite { report, .. } = &mut error {
+            report.line = Some(line.clone());
+        }
+        error.in_op(format!("{} (recorded at {line})", node.op.name()))
     }
 
     /// Of the blocks that were there before the run, those that the run which just failed has

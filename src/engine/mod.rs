@@ -34,6 +34,7 @@ use kernels::Kernels;
 pub use options::Options;
 pub use recording::Recording;
 pub use rng::{Rng, Stream};
+pub use run::check_finite;
 
 /// The inputs of an operation.
 pub type Inputs = SmallVec<[View; 4]>;

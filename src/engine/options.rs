@@ -7,15 +7,18 @@ pub struct Options {
     pub rewrite: bool,
     /// Whether only what keeps every bit of the results may be done.
     pub exact: bool,
+    /// Whether every result is looked at, and a run stops at the first NaN or infinity. Then the
+    /// operations stay as recorded, so that the one that is named is one of the program.
+    pub check_finite: bool,
 }
 
 impl Options {
     /// Nothing is replaced, moved or computed again.
-    pub const AS_RECORDED: Options = Options { rewrite: false, exact: true };
+    pub const AS_RECORDED: Options = Options { rewrite: false, exact: true, check_finite: false };
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { rewrite: true, exact: true }
+        Options { rewrite: true, exact: true, check_finite: false }
     }
 }

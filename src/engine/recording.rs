@@ -214,7 +214,7 @@ impl Recording {
         options: &Options,
     ) -> Result<(Queue, Vec<Role>)> {
         let (queue, roles) = self.operations();
-        if !options.rewrite {
+        if !options.rewrite || options.check_finite {
             return Ok((queue, roles));
         }
         let mut draft = Draft::new(&self.device, queue, roles);

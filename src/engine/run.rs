@@ -1,6 +1,7 @@
 //! Runs prepared operations on memory: one, or those of a bound graph.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -8,6 +9,7 @@ use smallvec::SmallVec;
 use crate::block::Block;
 use crate::device::Account;
 use crate::error::Result;
+use crate::graph::run::finite::{Before, not_finite};
 use crate::graph::{Bound, Stopped};
 use crate::ops::{Io, Prepared, View};
 
@@ -38,7 +40,26 @@ pub(super) fn execute(op: &Prepared, inputs: &[View], outputs: &[View]) -> Resul
     let place = scratch.as_ref().map_or(std::ptr::null_mut(), |s| s.pointer());
     // SAFETY: the addresses are those of live views with the metas that the kernel was
     // prepared for; `checks` keeps overlapping tensors away.
-    op.kernel.run(&unsafe { Io::new(&from, &to, place) })
+    let io = unsafe { Io::new(&from, &to, place) };
+    if !CHECKS_FINITE.get() {
+        return op.kernel.run(&io);
+    }
+    // SAFETY: as above, before the kernel has run and after it.
+    unsafe {
+        let before = Before::of(op, &io);
+        op.kernel.run(&io)?;
+        not_finite(op, &io, before).map_or(Ok(()), Err)
+    }
+}
+
+thread_local! {
+    static CHECKS_FINITE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether operations that this thread runs from now on fail where they make a NaN or an
+/// infinity; what it was before.
+pub fn check_finite(is_asked: bool) -> bool {
+    CHECKS_FINITE.replace(is_asked)
 }
 
 /// Also where the kernel then fails, since it may have written some of its outputs.
@@ -52,6 +73,15 @@ pub(super) fn replay(bound: &Bound, nodes: Range<usize>) -> std::result::Result<
     // SAFETY: the executable bound captured blocks, arguments of the recorded metas and results to
     // memory that it holds, and has the right to run and the arena, which is backed.
     unsafe { bound.run_from(nodes.start, nodes.end) }
+}
+
+/// The same, up to the first node that makes a NaN or an infinity.
+pub(super) fn replay_checked(
+    bound: &Bound,
+    nodes: Range<usize>,
+) -> std::result::Result<(), Stopped> {
+    // SAFETY: as for `replay`.
+    unsafe { bound.run_checked(nodes) }
 }
 
 /// Checks the values of a node's arguments before a run.

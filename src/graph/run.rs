@@ -1,6 +1,8 @@
 //! Serial replay: the kernels of a graph, one after another, on bound memory.
 #![allow(unsafe_code)]
 
+pub mod finite;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 

@@ -1,10 +1,13 @@
 //! The one mapping from [`Error`] to Python's exceptions.
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyFloatingPointError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 
-use crate::error::{Error, LiveTensor, Usage};
+use crate::error::finite::Statistics;
+use crate::error::{Error, LiveTensor, NotFinite, Usage};
 
 create_exception!(singa_rs, ShapeError, PyValueError, "Shapes that an operation cannot take.");
 create_exception!(
@@ -39,7 +42,10 @@ impl From<Error> for PyErr {
             Error::OutOfMemory { requested, in_use, available, usage, .. } => {
                 let error = OutOfMemoryError::new_err(text);
                 let figures = [requested, in_use, available, usage.bound];
-                detail(error, figures, &usage)
+                with(error, |object| memory(object, figures, &usage))
+            }
+            Error::NotFinite { report, .. } => {
+                with(PyFloatingPointError::new_err(text), |object| numbers(object, &report))
             }
             Error::Device { .. } => DeviceError::new_err(text),
             Error::Graph { .. } => GraphError::new_err(text),
@@ -50,22 +56,30 @@ impl From<Error> for PyErr {
     }
 }
 
-/// The exception with the error's fields as attributes; of the tensors (name, bytes, line).
-fn detail(error: PyErr, figures: [usize; 4], usage: &Usage) -> PyErr {
-    let set = |py: Python<'_>| -> PyResult<()> {
-        let object = error.value(py);
-        for (name, bytes) in ["requested", "in_use", "available", "bound"].iter().zip(figures) {
-            object.setattr(name, bytes)?;
-        }
-        object.setattr("fragmentation", usage.fragmentation)?;
-        let tensor =
-            |t: &LiveTensor| (t.name.clone(), t.bytes, t.line.as_deref().map(String::from));
-        object.setattr("largest", usage.largest.iter().map(tensor).collect::<Vec<_>>())
-    };
-    match Python::attach(set) {
+/// The exception with the error's fields as attributes.
+fn with(error: PyErr, set: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) -> PyErr {
+    match Python::attach(|py| set(error.value(py).as_any())) {
         Ok(()) => error,
         Err(other) => other,
     }
+}
+
+/// Of the tensors (name, bytes, line).
+fn memory(object: &Bound<'_, PyAny>, figures: [usize; 4], usage: &Usage) -> PyResult<()> {
+    for (name, bytes) in ["requested", "in_use", "available", "bound"].iter().zip(figures) {
+        object.setattr(name, bytes)?;
+    }
+    object.setattr("fragmentation", usage.fragmentation)?;
+    let tensor = |t: &LiveTensor| (t.name.clone(), t.bytes, t.line.as_deref().map(String::from));
+    object.setattr("largest", usage.largest.iter().map(tensor).collect::<Vec<_>>())
+}
+
+fn numbers(object: &Bound<'_, PyAny>, report: &NotFinite) -> PyResult<()> {
+    object.setattr("operation", report.operation)?;
+    object.setattr("line", report.line.as_deref())?;
+    let texts = |list: &[Statistics]| list.iter().map(Statistics::to_string).collect::<Vec<_>>();
+    object.setattr("inputs", texts(&report.inputs))?;
+    object.setattr("outputs", texts(&report.outputs))
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -108,7 +108,8 @@ class GraphFunction:
 
     def _call(self, call: Call) -> Any:
         if self.eager is not None:
-            return call.run()
+            with self.options.eagerly():
+                return call.run()
         call.identify(self.name)
         if running():  # to wait for the lock might be to wait for ourselves
             raise GraphError(f"{self.name}: {_NESTED}")
@@ -190,7 +191,8 @@ class GraphFunction:
         """Runs a call that no graph can do, whose recording was undone."""
         self.history.note(call, reason, f"not used: {obstacle}")
         self._count_unequal(obstacle)
-        return call.run()
+        with self.options.eagerly():
+            return call.run()
 
     def _settle(self, attempt: Attempt, verdict: Effects | str | None, reason: str) -> None:
         """What becomes of a recording that has run."""

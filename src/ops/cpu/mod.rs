@@ -21,6 +21,7 @@ pub mod running_average;
 pub mod scan;
 pub mod softmax;
 pub mod space;
+pub mod statistics;
 pub mod tile;
 pub mod update;
 pub mod walk;

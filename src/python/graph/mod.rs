@@ -49,6 +49,13 @@ fn note_change() {
     crate::block::note_change();
 }
 
+/// Whether operations that this thread runs from now on fail where they make a NaN or an infinity;
+/// what it was before.
+#[pyfunction]
+fn check_finite(is_asked: bool) -> bool {
+    crate::engine::check_finite(is_asked)
+}
+
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recording::PyRecording>()?;
     module.add_class::<executable::PyGraph>()?;
@@ -60,6 +67,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(leave_state, module)?)?;
     module.add_function(wrap_pyfunction!(changes, module)?)?;
     module.add_function(wrap_pyfunction!(note_change, module)?)?;
+    module.add_function(wrap_pyfunction!(check_finite, module)?)?;
     arguments::register(module)?;
     lines::register(module)?;
     signature::register(module)

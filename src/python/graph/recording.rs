@@ -117,10 +117,17 @@ impl PyRecording {
     }
 
     /// The analysed, planned graph; of the operations as they were recorded without `rewrite`,
-    /// with replacements that change results within rounding where it need not be `exact`.
-    #[pyo3(signature = (*, rewrite=true, exact=true))]
-    fn graph(&self, py: Python<'_>, rewrite: bool, exact: bool) -> PyResult<PyGraph> {
-        let options = Options { rewrite, exact };
+    /// with replacements that change results within rounding where it need not be `exact`. With
+    /// `check_finite` it is as recorded, and its runs stop at the first NaN or infinity.
+    #[pyo3(signature = (*, rewrite=true, exact=true, check_finite=false))]
+    fn graph(
+        &self,
+        py: Python<'_>,
+        rewrite: bool,
+        exact: bool,
+        check_finite: bool,
+    ) -> PyResult<PyGraph> {
+        let options = Options { rewrite, exact, check_finite };
         let make = |recording: &mut Recording| Executable::new(engine::cpu(), recording, &options);
         let made = py.detach(|| self.with("graph", make))??;
         Ok(PyGraph::new(made))
