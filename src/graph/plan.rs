@@ -2,13 +2,16 @@
 //!
 //! Finding the lowest arena is NP-hard (dynamic storage allocation); the best of several
 //! heuristics is the lower bound itself for most training steps, where activations are freed in
-//! the reverse order of their making.
+//! the reverse order of their making. docs/planning.md tells more.
 
+pub mod exact;
 mod first_fit;
 mod online;
 mod orders;
+mod random;
 mod search;
 mod skyline;
+pub mod traces;
 
 use super::liveness::{self, Lifetime};
 
@@ -25,6 +28,10 @@ pub struct Plan {
 
 /// Heuristics whose time is quadratic are for at most so many pieces.
 const MOST_QUADRATIC: usize = 20_000;
+
+/// The exact search is for at most so many pieces, and takes at most so many steps.
+const MOST_EXACT: usize = 1000;
+const EXACT_STEPS: u64 = 1 << 17;
 
 /// A piece of memory that takes some. Time is counted in pieces: it is the number of those that
 /// begin earlier, so that two pieces meet just where their lifetimes do.
@@ -47,32 +54,42 @@ impl Piece {
     }
 }
 
-/// Plans an arena. Offsets and sizes are multiples of `alignment`.
+/// Plans an arena: the best of several heuristics, each of which is tried only while the bound is
+/// not met. Offsets and sizes are multiples of `alignment`. The same pieces have the same plan.
 pub fn plan(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Plan {
     let bound = liveness::bound(lifetimes, sizes, alignment);
     let pieces = pieces(lifetimes, sizes, alignment);
     let mut best = Best { offsets: vec![0; pieces.len()], height: usize::MAX, bound };
-    best.keep(&pieces, online::forward(&pieces));
+    best.keep(&pieces, online::outward(&pieces, crest(&pieces)));
+    best.attempt(&pieces, || Some(online::forward(&pieces)));
     best.attempt(&pieces, || Some(online::backward(&pieces)));
     if pieces.len() <= MOST_QUADRATIC {
         improve(&pieces, &mut best);
     }
-    let mut offsets = vec![0; sizes.len()];
-    for (piece, offset) in pieces.iter().zip(best.offsets) {
-        offsets[piece.index as usize] = offset;
-    }
-    Plan { offsets, height: best.height, bound }
+    Plan { offsets: spread(&pieces, &best.offsets, sizes.len()), height: best.height, bound }
 }
 
-/// Tries what takes quadratic time, until the bound is met.
+/// Offsets by the place of each piece in the caller's list of `count`.
+fn spread(pieces: &[Piece], offsets: &[usize], count: usize) -> Vec<usize> {
+    let mut spread = vec![0; count];
+    for (piece, offset) in pieces.iter().zip(offsets) {
+        spread[piece.index as usize] = *offset;
+    }
+    spread
+}
+
+/// Tries what takes quadratic time, then what takes longer.
 fn improve(pieces: &[Piece], best: &mut Best) {
     let area = |piece: &Piece| piece.duration() * piece.size;
     for key in [Piece::duration as fn(&Piece) -> usize, area] {
-        let limit = best.height;
-        best.attempt(pieces, || skyline::place(pieces, key, limit));
+        best.attempt(pieces, || Some(search::turned(pieces, &skyline::place(pieces, key))));
     }
     if !best.is_done() {
         search::search(pieces, orders::orders(pieces), best);
+    }
+    if !best.is_near() && pieces.len() <= MOST_EXACT {
+        let (bound, effort) = (best.bound, exact::Effort::steps(EXACT_STEPS));
+        best.attempt(pieces, || exact::offsets(pieces, bound, effort));
     }
 }
 
@@ -86,6 +103,11 @@ struct Best {
 impl Best {
     fn is_done(&self) -> bool {
         self.height == self.bound
+    }
+
+    /// Whether hardly anything could be saved.
+    fn is_near(&self) -> bool {
+        self.height <= self.bound + self.bound / 2048
     }
 
     /// Takes over what is lower.
@@ -120,6 +142,21 @@ fn pieces(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Vec<Piec
     pieces.sort_by_key(|piece| (piece.first, std::cmp::Reverse(piece.size)));
     count_time(&mut pieces);
     pieces
+}
+
+/// When most bytes live at once.
+fn crest(pieces: &[Piece]) -> u32 {
+    let mut change = vec![0isize; pieces.len() + 1];
+    for piece in pieces {
+        change[piece.first as usize] += piece.size as isize;
+        change[piece.last as usize + 1] -= piece.size as isize;
+    }
+    let mut live = 0;
+    let level = |(moment, change)| {
+        live += change;
+        (live, moment)
+    };
+    (0u32..).zip(change).map(level).max().map_or(0, |(_, moment)| moment)
 }
 
 /// Counts time in pieces instead of nodes.

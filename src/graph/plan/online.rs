@@ -1,49 +1,96 @@
 //! Best fit in the order of time: what an allocator would do, at O(n log n).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Piece;
 
 /// Offsets of pieces that are sorted by the first node that needs them.
 pub(super) fn forward(pieces: &[Piece]) -> Vec<usize> {
-    let starts: Vec<u32> = (0..pieces.len() as u32).collect();
-    let mut ends = starts.clone();
-    ends.sort_by_key(|&p| pieces[p as usize].last);
-    let begins = |p: u32| pieces[p as usize].first;
-    place(pieces, &starts, &ends, |gone, next| pieces[gone as usize].last < begins(next))
+    Pass::new(pieces, Vec::new()).forward((0..pieces.len() as u32).collect())
 }
 
 /// The same with time running backwards.
 pub(super) fn backward(pieces: &[Piece]) -> Vec<usize> {
-    let mut starts: Vec<u32> = (0..pieces.len() as u32).collect();
-    let mut ends = starts.clone();
-    let key = |&p: &u32| (pieces[p as usize].last, pieces[p as usize].size);
-    starts.sort_by_key(|p| std::cmp::Reverse(key(p)));
-    ends.reverse();
-    let begins = |p: u32| pieces[p as usize].last;
-    place(pieces, &starts, &ends, |gone, next| pieces[gone as usize].first > begins(next))
+    Pass::new(pieces, Vec::new()).backward((0..pieces.len() as u32).collect())
 }
 
-/// Places pieces in the order `starts`, after freeing those of `ends` that are over by then.
-fn place(
-    pieces: &[Piece],
-    starts: &[u32],
-    ends: &[u32],
-    is_over: impl Fn(u32, u32) -> bool,
-) -> Vec<usize> {
-    let mut offsets = vec![0; pieces.len()];
-    let (mut holes, mut freed) = (Holes::default(), 0);
-    for &p in starts {
-        while is_over(ends[freed], p) {
-            let gone = ends[freed] as usize;
-            holes.free(offsets[gone], pieces[gone].size);
-            freed += 1;
+/// The same from a moment on, away from it in both directions: where most bytes live at once
+/// nothing is left free, and both ways from there more and more is.
+pub(super) fn outward(pieces: &[Piece], moment: u32) -> Vec<usize> {
+    let is = |keep: &dyn Fn(&Piece) -> bool| -> Vec<u32> {
+        (0..pieces.len() as u32).filter(|&p| keep(&pieces[p as usize])).collect()
+    };
+    let mut live = is(&|piece| piece.first <= moment && moment <= piece.last);
+    live.sort_by_key(|&p| (Reverse(pieces[p as usize].last), pieces[p as usize].first));
+    let after = Pass::new(pieces, live.clone()).forward(is(&|piece| piece.first > moment));
+    let mut offsets = Pass::new(pieces, live).backward(is(&|piece| piece.last < moment));
+    for (p, piece) in pieces.iter().enumerate() {
+        if piece.first > moment {
+            offsets[p] = after[p];
         }
-        offsets[p as usize] = holes.take(pieces[p as usize].size);
     }
     offsets
 }
 
+/// Placing pieces one after the other, after freeing those that are over by then.
+struct Pass<'a> {
+    pieces: &'a [Piece],
+    offsets: Vec<usize>,
+    holes: Holes,
+    /// What has its place already.
+    placed: Vec<u32>,
+}
+
+impl<'a> Pass<'a> {
+    /// `live` lie on each other already.
+    fn new(pieces: &'a [Piece], live: Vec<u32>) -> Self {
+        let mut offsets = vec![0; pieces.len()];
+        let mut holes = Holes::default();
+        for &p in &live {
+            offsets[p as usize] = holes.take(pieces[p as usize].size);
+        }
+        Pass { pieces, offsets, holes, placed: live }
+    }
+
+    /// Places pieces that are in the order of their beginnings.
+    fn forward(self, starts: Vec<u32>) -> Vec<usize> {
+        let pieces = self.pieces;
+        let mut ends = [&self.placed[..], &starts].concat();
+        ends.sort_by_key(|&p| pieces[p as usize].last);
+        self.place(&starts, &ends, |gone, next| gone.last < next.first)
+    }
+
+    /// Places pieces in the order of their ends, the last first; they are in that of beginnings.
+    fn backward(self, mut starts: Vec<u32>) -> Vec<usize> {
+        let pieces = self.pieces;
+        let mut ends = [&self.placed[..], &starts].concat();
+        ends.sort_by_key(|&p| Reverse(pieces[p as usize].first));
+        let key = |&p: &u32| (pieces[p as usize].last, pieces[p as usize].size);
+        starts.sort_by_key(|p| Reverse(key(p)));
+        self.place(&starts, &ends, |gone, next| gone.first > next.last)
+    }
+
+    /// Places pieces in the order `starts`, after freeing those of `ends` that are over by then.
+    fn place(
+        mut self,
+        starts: &[u32],
+        ends: &[u32],
+        is_over: impl Fn(&Piece, &Piece) -> bool,
+    ) -> Vec<usize> {
+        let mut freed = 0;
+        for &p in starts {
+            let piece = &self.pieces[p as usize];
+            while is_over(&self.pieces[ends[freed] as usize], piece) {
+                let gone = ends[freed] as usize;
+                self.holes.free(self.offsets[gone], self.pieces[gone].size);
+                freed += 1;
+            }
+            self.offsets[p as usize] = self.holes.take(piece.size);
+        }
+        self.offsets
+    }
+}
 /// The free ranges below the top of what is in use.
 #[derive(Default)]
 struct Holes {

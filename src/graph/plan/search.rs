@@ -1,14 +1,17 @@
-//! Squeaky wheel optimization (Joslin and Clements, 1999): what ends too high is placed earlier
-//! the next time.
+//! Local search: squeaky wheel optimization (Joslin and Clements, 1999), by which what ends too high
+//! is placed earlier the next time; and turning an arena upside down.
+
+use std::cmp::Reverse;
 
 use super::first_fit::FirstFit;
+use super::random::Random;
 use super::{Best, Piece};
 
 /// Comparisons of pieces that may be spent.
 const BUDGET: usize = 10_000_000;
 
-/// Tries all orders, then changes the one that came furthest, until the bound is nearly met or
-/// the budget is spent.
+/// Tries all orders until the bound is met, then changes the one that came furthest until it is
+/// nearly met or the budget is spent.
 pub(super) fn search(pieces: &[Piece], orders: Vec<Vec<u32>>, best: &mut Best) {
     let mut fit = FirstFit::new(pieces);
     let mut furthest = (0, Vec::new());
@@ -21,8 +24,8 @@ pub(super) fn search(pieces: &[Piece], orders: Vec<Vec<u32>>, best: &mut Best) {
             furthest = (reached, order);
         }
     }
-    let (mut order, mut random, mut spent) = (furthest.1, Random(1), 0);
-    while best.height > best.bound + best.bound / 512 && spent < BUDGET {
+    let (mut order, mut random, mut spent) = (furthest.1, Random::new(0), 0);
+    while !best.is_near() && spent < BUDGET {
         let at = attempt(pieces, &mut fit, &order, best);
         spent += at * at / 2 + 16 * at;
         if at < order.len() {
@@ -43,14 +46,11 @@ fn attempt(pieces: &[Piece], fit: &mut FirstFit, order: &[u32], best: &mut Best)
     }
 }
 
-/// Numbers that are the same each time (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end as u64) as usize
-    }
+/// Turns an arena upside down: pieces fall, the formerly highest first, as far as others let them
+/// ("push-down"; in project scheduling, justification). It never ends up higher.
+pub(super) fn turned(pieces: &[Piece], offsets: &[usize]) -> Vec<usize> {
+    let mut order: Vec<u32> = (0..pieces.len() as u32).collect();
+    order.sort_by_key(|&p| Reverse(offsets[p as usize] + pieces[p as usize].size));
+    let mut fit = FirstFit::new(pieces);
+    fit.place(&order, usize::MAX).map_or_else(|_| offsets.to_vec(), <[usize]>::to_vec)
 }

@@ -11,18 +11,13 @@ struct Stretch {
     height: usize,
 }
 
-/// Offsets of all pieces, those with the largest `key` first where several fit; None if the arena
-/// would not be lower than `limit`.
-pub(super) fn place(
-    pieces: &[Piece],
-    key: impl Fn(&Piece) -> usize,
-    limit: usize,
-) -> Option<Vec<usize>> {
+/// Offsets of all pieces, those with the largest `key` first where several fit.
+pub(super) fn place(pieces: &[Piece], key: impl Fn(&Piece) -> usize) -> Vec<usize> {
     let mut offsets = vec![0; pieces.len()];
     let mut left: Vec<u32> = (0..pieces.len() as u32).collect();
     let mut sky = vec![Stretch { start: 0, end: pieces.len() as u32, height: 0 }];
     while !left.is_empty() {
-        let lowest = (0..sky.len()).min_by_key(|&s| sky[s].height)?;
+        let lowest = (0..sky.len()).min_by_key(|&s| sky[s].height).unwrap_or(0);
         let stretch = sky[lowest];
         let Some(at) = best(pieces, &left, stretch, &key) else {
             lift(&mut sky, lowest);
@@ -30,12 +25,9 @@ pub(super) fn place(
         };
         let p = left.remove(at) as usize;
         offsets[p] = stretch.height;
-        if stretch.height + pieces[p].size >= limit {
-            return None;
-        }
         build(&mut sky, lowest, &pieces[p]);
     }
-    Some(offsets)
+    offsets
 }
 
 /// The position in `left` of what to put on a stretch: `left` is in the order of beginnings.

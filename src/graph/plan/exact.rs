@@ -1,0 +1,90 @@
+//! Whether an arena of a given height holds all pieces: an exact answer, where it is found.
+
+mod branch;
+mod effort;
+mod fillers;
+mod groups;
+mod pq_tree;
+mod solve;
+mod tiling;
+
+use super::Piece;
+use crate::graph::liveness::Lifetime;
+use branch::Outcome;
+pub use effort::Effort;
+use tiling::Tile;
+
+/// Whether pieces fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// They do, at these offsets; 0 for what takes no memory.
+    Fits(Vec<usize>),
+    /// There is no way.
+    Impossible,
+    /// The effort did not suffice to tell.
+    Unknown,
+}
+
+/// Which ways to look for a packing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// All.
+    Any,
+    /// [`tiling`] alone, which finds packings that leave hardly anything free.
+    Tiling,
+    /// [`branch`] alone, which can find out that there is no way, too.
+    Branch,
+}
+
+/// Looks for offsets, multiples of `alignment`, such that everything ends at or below `capacity`.
+pub fn pack(
+    lifetimes: &[Lifetime],
+    sizes: &[usize],
+    alignment: usize,
+    capacity: usize,
+    method: Method,
+    effort: Effort,
+) -> Packing {
+    let pieces = super::pieces(lifetimes, sizes, alignment);
+    match search(&pieces, capacity - capacity % alignment, method, effort) {
+        Outcome::Found(offsets) => Packing::Fits(super::spread(&pieces, &offsets, sizes.len())),
+        Outcome::Impossible => Packing::Impossible,
+        Outcome::Unknown => Packing::Unknown,
+    }
+}
+
+/// Offsets at or below `capacity`, if some are found.
+pub(super) fn offsets(pieces: &[Piece], capacity: usize, effort: Effort) -> Option<Vec<usize>> {
+    match search(pieces, capacity, Method::Any, effort) {
+        Outcome::Found(offsets) => Some(offsets),
+        Outcome::Impossible | Outcome::Unknown => None,
+    }
+}
+
+/// Solves one window after the other.
+fn search(pieces: &[Piece], capacity: usize, method: Method, mut effort: Effort) -> Outcome {
+    let mut offsets = Vec::new();
+    for window in windows(pieces) {
+        match solve::solve(&tiles(window), capacity, method, &mut effort) {
+            Outcome::Found(found) => offsets.extend(found),
+            outcome => return outcome,
+        }
+    }
+    Outcome::Found(offsets)
+}
+
+/// Pieces, which are in the order of their beginnings, in runs that do not live together.
+fn windows(pieces: &[Piece]) -> impl Iterator<Item = &[Piece]> {
+    let mut end = 0;
+    pieces.chunk_by(move |one, other| {
+        end = one.last.max(end);
+        other.first <= end
+    })
+}
+
+fn tiles(pieces: &[Piece]) -> Vec<Tile> {
+    pieces.iter().map(|p| Tile { start: p.first, end: p.last + 1, size: p.size }).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! Turns of different searches, each longer than the one before: which of them is quick differs
+//! from packing to packing by far.
+
+use super::Method;
+use super::branch::{self, Outcome};
+use super::effort::Effort;
+use super::fillers::fillers;
+use super::tiling::{self, Tile};
+
+/// Steps of the first turns.
+const FIRST_TURN: u64 = 1 << 14;
+
+/// Looks for offsets of tiles below `height`.
+pub(super) fn solve(tiles: &[Tile], height: usize, method: Method, effort: &mut Effort) -> Outcome {
+    let mirrored = mirrored(tiles);
+    let sides = [tiles, &mirrored];
+    let filled = match method {
+        Method::Branch => [None, None],
+        Method::Any | Method::Tiling => sides.map(|side| filled(side, height)),
+    };
+    for round in 0.. {
+        let steps = FIRST_TURN << round;
+        for (side, filled) in sides.iter().zip(&filled) {
+            let turn = |effort: &mut Effort| match filled {
+                Some(filled) => tile(filled, tiles.len(), round, effort),
+                None => Outcome::Unknown,
+            };
+            let mut outcome = effort.limited(steps, turn);
+            if outcome == Outcome::Unknown && method != Method::Tiling {
+                outcome = effort.limited(steps, |effort| branch::search(side, height, effort));
+            }
+            if outcome != Outcome::Unknown || effort.is_spent() {
+                return outcome;
+            }
+        }
+        if method == Method::Tiling && filled.iter().all(Option::is_none) {
+            break;
+        }
+    }
+    Outcome::Unknown
+}
+
+/// The tiles with fillers, if hardly anything is free.
+fn filled(tiles: &[Tile], height: usize) -> Option<Vec<Tile>> {
+    let fillers = fillers(tiles, height)?;
+    Some([tiles, &fillers].concat())
+}
+
+/// Offsets of the first `count` tiles.
+fn tile(filled: &[Tile], count: usize, round: u64, effort: &mut Effort) -> Outcome {
+    let found = tiling::tile(filled, round, effort);
+    found.map_or(Outcome::Unknown, |mut offsets| {
+        offsets.truncate(count);
+        Outcome::Found(offsets)
+    })
+}
+
+/// The same with time running backwards: the same offsets hold.
+fn mirrored(tiles: &[Tile]) -> Vec<Tile> {
+    let end = tiles.iter().map(|tile| tile.end).max().unwrap_or(0);
+    tiles.iter().map(|t| Tile { start: end - t.end, end: end - t.start, size: t.size }).collect()
+}
