@@ -13,18 +13,19 @@ import numpy as np
 from . import _archive, autograd, device
 from ._entry import wrap_deprecated, wrap_forward, wrap_train_one_batch
 from ._graphs import Graphed
+from ._taps import Tappable
 from .errors import CheckpointError
 from .layer.base import Layer
 from .layer.calls import wrap
 from .layer.collect import below, match, uninitialised
 from .layer.node import now
 from .layer.tree import join
-from .record import MISS
+from .record import MISS, Taps
 from .summary import table
 from .tensor import Tensor
 
 
-class Module(Graphed):
+class Module(Graphed, Tappable):
     """A model. A subclass makes its layers in `__init__`, computes in `forward` and, if it is to
     be trained by calling it, updates its parameters in `train_one_batch`.
 
@@ -36,7 +37,7 @@ class Module(Graphed):
     was given its own; one in evaluation passes no gradient on.
     """
 
-    _unwatched = Layer._unwatched | {"_graphs", "_device", "_has_mode"}
+    _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device", "_has_mode"}
     #: The value that `train` or `eval` of any module last gave `autograd.training`.
     _told: ClassVar[bool | None] = None
 
@@ -51,7 +52,9 @@ class Module(Graphed):
     def __new__(cls, *args: Any, **kwargs: Any) -> Module:
         """As `Layer`; in training."""
         module = super().__new__(cls, *args, **kwargs)
-        module.__dict__.update(training=True, _has_mode=False, _device=None, _graphs=None)
+        module.__dict__.update(
+            training=True, _has_mode=False, _device=None, _graphs=None, _taps=Taps()
+        )
         return module  # type: ignore[return-value]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

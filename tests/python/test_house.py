@@ -138,6 +138,7 @@ BESIDE = {
     "_archive": "module",
     "_entry": "module",
     "_graphs": "module",
+    "_taps": "module",
 }
 CALL_CORE = {"__init__", "_core", "device", "tensor", "autograd", "record"}
 

@@ -10,7 +10,7 @@ from ..tensor import Tensor, as_tensor
 from . import ops
 from .mode import mode
 from .plan import Leaf, Plan, Step
-from .tape import Port, Rule, release
+from .tape import Port, Rule, release, watched_leaves
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
@@ -132,10 +132,12 @@ class _Walk:
                 enter(step.node.origin)
             if step.node.retained:
                 yield from _retained(step)
+            if step.node.watched:
+                _tell(step)
             final = self._through(step)
             del step  # nothing of what it kept may outlive it
             for leaf in final:
-                yield leaf.tensor, leaf.take()
+                yield leaf.tensor, _told(leaf) if watched_leaves else leaf.take()
 
     def _through(self, step: Step) -> list[Leaf]:
         """Runs a node's gradient; the parameters that are final thereby."""
@@ -180,6 +182,24 @@ def _retained(step: Step) -> Pairs:
             grad = ops.copy(slot.grad)
             grad.requires_grad = False
             yield tensor, grad
+
+
+def _tell(step: Step) -> None:
+    """Tells gradients to who watches them; from now on nobody else may write their memory."""
+    for index, tell in step.node.watched.items():
+        slot = step.slots.get(index)
+        if slot is not None and slot.grad is not None:
+            slot.owned = False
+            tell(slot.grad)
+
+
+def _told(leaf: Leaf) -> Tensor:
+    """A parameter's gradient, in memory of its own where somebody watches it."""
+    tell = watched_leaves.get(id(leaf.tensor))
+    if tell is not None:
+        leaf.owned = False
+        tell(leaf.grad)
+    return leaf.take()
 
 
 def _complete(step: Step) -> tuple[Tensor, ...] | None:

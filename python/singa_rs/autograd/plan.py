@@ -82,7 +82,7 @@ class Plan:
         steps: dict[int, Step] = {}
         for node in postorder(root):
             targets = self._targets(node, steps) if node.differentiable else []
-            if node.retained is not None or any(targets):
+            if node.retained is not None or node.watched is not None or any(targets):
                 step = steps[id(node)] = Step(node, targets)
                 self.order.append(step)
         #: The step of the root, if a gradient leads through it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ class Port:
     def __init__(self, node: Operator, index: int) -> None:
         self.node, self.index = node, index
 
+
+#: What takes a gradient that is final.
+Tell = Callable[[Tensor], None]
 
 #: Where a gradient goes: a leaf, a node's first output, or another of its outputs.
 Edge = Tensor | Any
@@ -48,6 +51,8 @@ class Operator:
     metas: tuple[Any, ...] | None = None
     #: Outputs that the user wants the gradients of, by their index.
     retained: dict[int, Tensor] | None = None
+    #: Who is told the gradients of outputs, by their index.
+    watched: dict[int, Tell] | None = None
     differentiable = True
     host = False
     #: The line of the user's program that it was recorded under; 0 outside of recordings.
@@ -103,12 +108,12 @@ class Operator:
     def _again(self) -> Operator:
         """A node for another call."""
         node = copy.copy(self)
-        node.edges = node.retained = node._name = None
+        node.edges = node.retained = node.watched = node._name = None
         return node
 
     def _held(self) -> list[Tensor]:
         """The tensors in the attributes, also those in tuples and lists."""
-        own = (v for k, v in vars(self).items() if k not in ("edges", "retained", "_versions"))
+        own = (v for k, v in vars(self).items() if k not in _NOT_HELD)
         flat = (v if isinstance(v, (tuple, list)) else (v,) for v in own)
         return [t for items in flat for t in items if isinstance(t, Tensor)]
 
@@ -161,8 +166,10 @@ class Operator:
 
 #: What the tape keeps in an operation's attributes.
 _OF_THE_TAPE = frozenset(
-    {"edges", "saved", "metas", "retained", "origin", "_name", "_inputs", "_versions"}
+    {"edges", "saved", "metas", "retained", "watched", "origin", "_name", "_inputs", "_versions"}
 )
+#: What of an operation's attributes holds tensors that it does not need for its gradient.
+_NOT_HELD = frozenset({"edges", "retained", "watched", "_versions"})
 
 
 def _tuple(made: Any) -> tuple[Any, ...]:
@@ -210,7 +217,7 @@ class Rule(Operator):
     def again(self) -> Rule:
         """A node of the same attributes for another call."""
         node = object.__new__(type(self))
-        skip = ("edges", "saved", "metas", "retained", "_name")
+        skip = ("edges", "saved", "metas", "retained", "watched", "_name")
         node.__dict__.update((k, v) for k, v in self.__dict__.items() if k not in skip)
         return node
 
@@ -246,11 +253,41 @@ def stale(node: Operator, shape: tuple[int, ...]) -> GraphError:
 
 def retain(tensor: Tensor) -> None:
     """Lets backward yield the gradient of a tensor that an operation made."""
-    creator = tensor._creator
-    node, index = (creator.node, creator.index) if type(creator) is Port else (creator, 0)
+    node, index = _made_by(tensor)
     if node.retained is None:
         node.retained = {}
     node.retained[index] = tensor
+
+
+def watch(tensor: Tensor, tell: Tell) -> None:
+    """Has backward tell the gradient of a tensor that an operation made, once it is final. Of one
+    that none can come of, nothing is told."""
+    if tensor._creator is None:
+        return
+    node, index = _made_by(tensor)
+    if node.watched is None:
+        node.watched = {}
+    node.watched[index] = tell
+
+
+#: Who is told the gradients of parameters, by their `id`.
+watched_leaves: dict[int, Tell] = {}
+
+
+def watch_leaf(parameter: Tensor, tell: Tell) -> None:
+    """Has every backward tell the gradient of a parameter, until `unwatch_leaf`."""
+    watched_leaves[id(parameter)] = tell
+
+
+def unwatch_leaf(parameter: Tensor) -> None:
+    """Ends `watch_leaf`."""
+    watched_leaves.pop(id(parameter), None)
+
+
+def _made_by(tensor: Tensor) -> tuple[Operator, int]:
+    """The node that made a tensor, and as which of its outputs."""
+    creator = tensor._creator
+    return (creator.node, creator.index) if type(creator) is Port else (creator, 0)
 
 
 def record(node: Operator, xs: Sequence[Tensor], ys: tuple[Tensor, ...]) -> None:
@@ -309,7 +346,7 @@ def alive(node: Operator) -> None:
 
 def release(node: Operator) -> None:
     """Drops what a processed node held."""
-    node.edges, node.saved, node.retained = RELEASED, (), None
+    node.edges, node.saved, node.retained, node.watched = RELEASED, (), None, None
 
 
 def cut(nodes: Nodes) -> None:

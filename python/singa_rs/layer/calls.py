@@ -59,8 +59,11 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
             result = function(self, *args, **kwargs)
         finally:
             running.pop()
+        node = self._node
         if first:
-            self._node.output_shape = getattr(result, "shape", None)
+            node.output_shape = getattr(result, "shape", None)
+        if node.tap is not None:
+            node.tap.see(result)
         return result
 
     return forward

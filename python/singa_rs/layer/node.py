@@ -9,6 +9,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..record.taps import Tap
     from .base import Layer
     from .tree import Collection
 
@@ -44,6 +45,8 @@ class Node:
         #: Values that were loaded before their tensors were made, by name.
         self.pending: dict[str, Any] = {}
         self.output_shape: Any = None
+        #: Takes what each call of the layer answers.
+        self.tap: Tap | None = None
         #: The layer's attributes as the last `initialize` left them.
         self.made: dict[str, Any] | None = None
 

@@ -12,6 +12,7 @@ from .session import Recorded
 from .shortcut import MISS, Shortcut
 from .state import making_state, note_change
 from .taking import is_recording
+from .taps import Tap, Taps
 
 __all__ = [
     "MISS",
@@ -20,6 +21,8 @@ __all__ = [
     "Plan",
     "Recorded",
     "Shortcut",
+    "Tap",
+    "Taps",
     "infer",
     "is_recording",
     "making_state",

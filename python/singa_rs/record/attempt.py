@@ -19,6 +19,7 @@ from .options import Options
 from .snapshot import Snapshot, Spot, matches, pattern, text
 from .standins import StandIns, is_parameter
 from .taking import Taken, take
+from .taps import Tapping
 from .trees import flatten, leaves, replace
 
 
@@ -109,7 +110,9 @@ class Attempt:
         #: The attributes in the memory of an argument, each with its number and their distance.
         self.held = _held(call.tensors, before.spots())
         stand_ins = StandIns((call.args, call.kwargs))
-        run, held = partial(call.run, stand_ins.given), list(before.tensors.values())
+        self.tapping = Tapping()
+        run = self.tapping.around(partial(call.run, stand_ins.given))
+        held = list(before.tensors.values())
         with stand_ins:
             self.taken: Taken = take(call.device, stand_ins.tensors, run, held)
         self.after = stand_ins.restore(call.root)
@@ -147,12 +150,18 @@ class Attempt:
         equal.graph.adopt(self.taken.recording)
         self.graph = equal.graph
 
+    def build(self, made: Sequence[Tensor]) -> Any:
+        """What the call answers, of what a run of its graph made."""
+        return self.tapping.deliver(self.taken.results.build(self.call.tensors, made))
+
     def compare(self, later: Attempt) -> Effects | str:
         """What both do to the attributes, if they are the same recording; else what differs
         first, in words."""
         difference = self.taken.recording.difference(later.taken.recording)
         if difference is None:
             difference = self.taken.results.difference(later.taken.results)
+        if difference is None and self.tapping.taps != later.tapping.taps:
+            difference = "the taps that the step comes by"
         if difference is not None:
             return difference
         found = effects(self.changes, later.changes, later.after)

@@ -24,6 +24,7 @@ class Entry:
         self.function, self.training, self.paused = call.function, call.training, call.paused
         self.signature, self.requires_grad = call.signature, call.requires_grad
         self.device, self.results = call.device, attempt.taken.results
+        self.tapping = attempt.tapping
         left_out = effects.counters.keys() | effects.kept.keys()
         items = attempt.before.items.items()
         captured = frozenset(self.graph.captured())
@@ -51,8 +52,10 @@ class Entry:
 
     @property
     def is_simple(self) -> bool:
-        """Whether a replay changes no attribute, and no argument is known in another way, too."""
-        return not (self._has_effects or self.held or self._has_parameters or self.paused)
+        """Whether a replay changes no attribute and serves no tap, and no argument is known in
+        another way, too."""
+        has_more = self._has_effects or self.held or self._has_parameters or self.tapping.taps
+        return not (has_more or self.paused)
 
     # ---- does it fit? ---------------------------------------------------------------------------
 
@@ -110,10 +113,11 @@ class Entry:
     def replay(self, tensors: Sequence[Tensor], root: Any, snapshot: Snapshot) -> Any:
         """Runs the graph once; what the function answers."""
         graph = self.graph
+        self.tapping.let_go()
         made = profile.run(graph, tensors) if profile.level else graph.run(tensors)
         if self._has_effects:
             self._take_effect(root, snapshot)
-        return self.results.build(tensors, made)
+        return self.tapping.deliver(self.results.build(tensors, made))
 
     def _take_effect(self, root: Any, snapshot: Snapshot) -> None:
         for place, by in self.effects.counters.values():

@@ -180,7 +180,7 @@ class GraphFunction:
             undo(keep_state=True)
             name_written(error, attempt.graph, call.root)
             raise
-        result = attempt.taken.results.build(call.tensors, made)
+        result = attempt.build(made)
         if due is not None:
             self._entries[call.key].remove(due)
         self._settle(attempt, verdict, changed or reason)

@@ -13,6 +13,7 @@ from .changes import Undo
 from .options import Options
 from .snapshot import Snapshot
 from .taking import take, uncollected
+from .taps import Tapping
 from .trees import replace
 
 #: Accounts that are no memory of the step.
@@ -90,7 +91,7 @@ def plan(
     call = Call(function, root, training, args, kwargs)
     undo = Undo(root, _attributes(root))
     try:
-        taken = take(call.device, call.tensors, call.run)
+        taken = take(call.device, call.tensors, Tapping().around(call.run))
         graph = options.graph_of(taken.recording)
     except BaseException:
         undo()
@@ -107,7 +108,7 @@ def infer(function: Callable[..., Any], root: Any, training: bool, *given: Any) 
     call = Call(function, root, training, args, kwargs)
     undo = Undo(root, Snapshot(root))
     try:
-        take(call.device, call.tensors, call.run)
+        take(call.device, call.tensors, Tapping().around(call.run))
     except BaseException:
         undo()
         raise

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._plain import Same, plain
 from ..tensor import Tensor
+from .taps import Tapped
 
 
 def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
@@ -74,7 +75,10 @@ class Results:
         #: For each of them: requires_grad, the given name, the class.
         self.flags = [(t.requires_grad, t._name, type(t)) for t in self.tensors]
         #: Bytes of what is answered anew each time.
-        self.nbytes = sum({t.block_id: t.nbytes for t in self.tensors}.values())
+        # But for what only taps see: they let go of the last step's before the next one.
+        own = leaves(value.result if type(value) is Tapped else value)
+        answered = [t for t in own if isinstance(t, Tensor) and id(t) in self._index]
+        self.nbytes = sum({t.block_id: t.nbytes for t in answered}.values())
         #: Whether all are ordinary tensors.
         self.is_plain = all(flags == (True, None, Tensor) for flags in self.flags)
 
