@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub mod cpu;
+pub mod heap;
 pub mod ledger;
 pub mod live;
 pub mod onednn;

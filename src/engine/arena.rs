@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use super::{Engine, Turn};
+use crate::device::heap;
 use crate::device::range::Range;
 use crate::error::{Error, Result};
 
@@ -81,7 +82,10 @@ impl Engine {
         let mut turn = self.turn();
         turn.0.clear();
         let arena = self.arena.get().filter(|_| idle.is_some());
-        arena.map_or(0, |arena| arena.trim(self.device())) + self.device().pool().trim()
+        let given = arena.map_or(0, |arena| arena.trim(self.device()));
+        let given = given + self.device().pool().trim();
+        heap::release();
+        given
     }
 
     /// Where `SINGA_RS_CHECK` is 1, fills the arena with what is not a number in any float type,

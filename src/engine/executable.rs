@@ -9,8 +9,8 @@ use super::recording::Recording;
 use super::run;
 use super::{Engine, Options, Run};
 use crate::block::Block;
-use crate::device::Device;
 use crate::device::range::Range as Reserved;
+use crate::device::{Device, heap};
 use crate::error::{Error, Result};
 use crate::graph::{Bound, Graph, Place, Role, Stopped};
 use crate::ops::View;
@@ -66,6 +66,7 @@ impl Executable {
         let is_host = |&n: &usize| nodes[n].op.effects.host;
         let hosts = (0..nodes.len()).filter(is_host).collect::<Vec<_>>();
         let checked = (0..nodes.len()).filter(|&n| is_checked(&graph, n)).collect();
+        heap::release();
         Ok(Executable {
             replay: if options.check_finite { run::replay_checked } else { run::replay },
             is_short: hosts.is_empty()

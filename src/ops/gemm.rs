@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::{onednn, portable_gemm};
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly, kernel};
+use super::cpu::row_blocks;
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -45,14 +45,7 @@ impl Family for Matmul {
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let [a, _, y] = [io[0], io[1], io[2]];
-        if a.shape.last() == Some(&0) || y.numel() == 0 {
-            return Ok(zeros(y.bytes()));
-        }
-        match onednn::matmul::matmul(io, width)? {
-            Some(steps) => Ok(Arc::new(steps)),
-            None => portable_gemm::matmul(io, width),
-        }
+        row_blocks::matmul([io[0], io[1], io[2]], width)
     }
 }
 
@@ -70,14 +63,4 @@ fn product_shape(a: &Shape, b: &Shape) -> Result<Shape> {
 fn split(shape: &Shape) -> (Shape, [usize; 2]) {
     let (batch, matrix) = shape.split_at(shape.rank() - 2);
     (batch.into(), [matrix[0], matrix[1]])
-}
-
-/// Zeros in `bytes` gapless bytes: all types' zero is all bits zero.
-pub(super) fn zeros(bytes: usize) -> Arc<dyn Kernel> {
-    kernel(0, move |io| {
-        // SAFETY: the output is gapless.
-        #[allow(unsafe_code)]
-        unsafe { io.write::<u8>(0, bytes) }.fill(0);
-        Ok(())
-    })
 }

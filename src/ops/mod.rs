@@ -192,7 +192,7 @@ families! {
     norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,
     norm::RunningAverage,
     normalize::BatchNormReluGrad, normalize::BatchNormStatistics, normalize::Normalize,
-    optim::Adagrad, optim::Adam, optim::Rmsprop, optim::Sgd,
+    optim::Adagrad, optim::Adam, optim::MatmulUpdate, optim::Rmsprop, optim::Sgd,
     pooling::AvgPool2d, pooling::AvgPool2dGrad, pooling::MaxPool2d, pooling::MaxPool2dGrad,
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
     reduce::Reduce,

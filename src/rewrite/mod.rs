@@ -2,6 +2,7 @@
 //! file a rule; each keeps every bit of what the recorded operations compute.
 
 mod batch_norm;
+mod matmul_update;
 #[cfg(test)]
 mod tests;
 
@@ -13,5 +14,6 @@ use crate::graph::draft::{Draft, Prepare};
 /// # Errors
 /// What `prepare` says.
 pub fn rewrite(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
-    batch_norm::apply(draft, prepare)
+    batch_norm::apply(draft, prepare)?;
+    matmul_update::apply(draft, prepare)
 }

@@ -53,3 +53,51 @@ def test_batch_norm_and_relu_become_one_unless_what_is_between_is_seen(shows):
     names = {node["name"] for node in json.loads(recorded.graphs[-1].to_json())["nodes"]}
     assert ("batch_norm_relu_grad" in names) is not shows
     assert ("relu" in names) is shows
+
+
+class Wide(module.Module):
+    """Two dense layers, the first with a weight whose gradient is large."""
+
+    def __init__(self, optimizer):
+        super().__init__()
+        self.first, self.second = layer.Linear(128), layer.Linear(4)
+        self.loss = layer.SoftMaxCrossEntropy()
+        self.optimizer = optimizer
+
+    def forward(self, x):
+        return self.second(autograd.tanh(self.first(x)))
+
+    def train_one_batch(self, x, labels):
+        out = self.forward(x)
+        loss = self.loss(out, labels)
+        self.optimizer(loss)
+        return out, loss
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: opt.SGD(lr=0.1),
+        lambda: opt.SGD(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3),
+        lambda: opt.RMSProp(lr=0.01),
+        lambda: opt.AdaGrad(lr=0.01),
+        lambda: opt.Adam(lr=0.01),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_large_gradient_is_made_where_its_weight_is_updated(make, dtype):
+    rng = np.random.default_rng(4)
+    x = tensor.from_numpy(rng.normal(size=(24, 700)).astype(dtype))
+    labels = tensor.from_numpy(rng.integers(0, 4, 24).astype(np.int32))
+    made = []
+    for use_graph in (True, False):
+        CPU.set_seed(5)
+        model = Wide(make())
+        model.compile([x], use_graph=use_graph)
+        [state.to_numpy() for state in model.get_states().values()]
+        made.append(model)
+    for _ in range(4):
+        step(*made, x, labels)
+    nodes = json.loads(made[0].graphs[-1].to_json())["nodes"]
+    assert [node["name"] for node in nodes].count("matmul_update") == 1
+    assert made[0].graphs[-1].arena_bytes < 700 * 128 * np.dtype(dtype).itemsize

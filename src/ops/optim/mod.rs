@@ -6,6 +6,7 @@
 
 mod adagrad;
 mod adam;
+mod matmul_update;
 mod rmsprop;
 mod sgd;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 
 pub use adagrad::Adagrad;
 pub use adam::Adam;
+pub use matmul_update::{MatmulUpdate, Update};
 pub use rmsprop::Rmsprop;
 pub use sgd::Sgd;
 

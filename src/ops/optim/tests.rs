@@ -196,3 +196,38 @@ fn a_gradient_in_the_memory_of_its_parameter_is_read_before_it_is_written() {
         unsafe { std::slice::from_raw_parts(start, view.meta.numel()) }.to_vec()
     }
 }
+
+#[test]
+fn a_gradient_that_is_a_product_made_in_blocks_of_rows_is_the_same() {
+    let one = |v| Tensor::one(DType::Float32, v);
+    let sgd = Sgd { momentum: true, nesterov: false, weight_decay: false };
+    let adam = Adam { decoupled: true, weight_decay: true };
+    let (rows, depth, columns) = (900, 37, 131);
+    for dtype in [DType::Float32, DType::Float64, DType::BFloat16] {
+        let of = |shape: &[usize], seed| {
+            Tensor::dense(dtype, shape, &noise(shape.iter().product(), seed))
+        };
+        let (p, b) = (of(&[rows, columns], 1), of(&[depth, columns], 2));
+        let a =
+            Tensor::strided(dtype, &[rows, depth], &[1, rows as isize], &noise(rows * depth, 3));
+        let state = || Tensor::dense(moment_dtype(dtype), &[rows, columns], &[0.5; 900 * 131]);
+        let g = apply_any_width(&crate::ops::gemm::Matmul, &[&a, &b]).unwrap().remove(0);
+        if dtype != DType::BFloat16 {
+            let io = [&a.meta, &b.meta, &g.meta];
+            assert!(crate::ops::cpu::row_blocks::is_split(io));
+        }
+        let [lr, half, eps] = [0.1, 0.5, 1e-6].map(one);
+        let step = Tensor::one(DType::Int32, 2.0);
+        let (m, v) = (state(), state());
+        for (update, rest) in [
+            (Update::Sgd(sgd.clone()), vec![&lr, &m, &half, &half]),
+            (Update::Adam(adam.clone()), vec![&lr, &m, &v, &half, &half, &eps, &step, &half]),
+        ] {
+            let apart = [&[&p, &g][..], &rest].concat();
+            let want = apply_any_width(update.family(), &apart).unwrap();
+            let fused = [&[&p, &a][..], &rest, &[&b]].concat();
+            let got = apply_any_width(&MatmulUpdate { update }, &fused).unwrap();
+            assert!(got == want, "{dtype}");
+        }
+    }
+}

@@ -79,6 +79,11 @@ def adam(decoupled, weight_decay):
     return update
 
 
+def of_product(update):
+    """An update whose gradient is the product of the second argument and the last one."""
+    return lambda param, a, *rest: update(param, a @ rest[-1], *rest[:-1])
+
+
 UNFIT = Bad(SHAPE, shapes=(P, (5, 4)))
 
 
@@ -102,6 +107,33 @@ def optimizer(family, reference, *args, updates, label, **attrs):
         ),
     )
 
+
+A, B = (P[0], 5), (5, P[1])
+for attrs, reference, extra in (
+    ({"update": "sgd", "momentum": True, "nesterov": True}, sgd(True, True, False), [0.9, 0.25]),
+    ({"update": "rmsprop"}, rmsprop(False), [0.9, 1e-3]),
+):
+    table.case(
+        "matmul_update",
+        of_product(reference),
+        P,
+        A,
+        LR,
+        Arg(P, 0.1, 2, dtype="wide"),
+        *map(number, extra),
+        B,
+        attrs={**attrs, "weight_decay": False},
+        label=attrs["update"],
+        updates=(0, 3),
+        specials=(np.nan,),
+        scale=16,
+        large=((513, 257), (513, 9), (1,), (513, 257), (1,), (1,), (9, 257)),
+        empty=(((0, 3), (0, 5), (1,), (0, 3), (1,), (1,), (5, 3)),),
+        bad=(
+            Bad(SHAPE, shapes=(P, A, (1,), P, (1,), (1,), (6, P[1]))),
+            Bad(SHAPE, shapes=(P, A, (1,), P, (1,), (1,), (5, P[1] + 1))),
+        ),
+    )
 
 STATE = Arg(P, 0.1, 2, dtype="wide")
 MOMENT = Arg(P, dtype="wide")

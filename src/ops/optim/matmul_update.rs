@@ -1,0 +1,105 @@
+//! Updates whose gradient is a matrix product that is made nowhere else, as graphs run them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use super::{Adagrad, Adam, Rmsprop, Sgd};
+use crate::error::{Error, Result};
+use crate::ops::cpu::matmul_update;
+use crate::ops::gemm::Matmul;
+use crate::ops::{Cost, Effects, Family, Kernel, Kind, Meta, Metas, Width};
+
+/// An optimizer's update with the gradient `a b`: inputs as of the update, but for `a` (M, K) in
+/// the place of the gradient and `b` (K, N) behind all others; outputs as of the update. Equal to
+/// the bit to [`Matmul`] and the update one after the other; the gradient takes the memory of a few
+/// of its rows.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct MatmulUpdate {
+    /// What is done with the gradient.
+    #[serde(flatten)]
+    pub update: Update,
+}
+
+/// An optimizer's update.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(tag = "update", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Update {
+    Adagrad(Adagrad),
+    Adam(Adam),
+    Rmsprop(Rmsprop),
+    Sgd(Sgd),
+}
+
+impl Update {
+    /// The update that an operation is, if it is one.
+    pub fn of(kind: &Kind) -> Option<Update> {
+        Some(match kind {
+            Kind::Adagrad(update) => Update::Adagrad(update.clone()),
+            Kind::Adam(update) => Update::Adam(update.clone()),
+            Kind::Rmsprop(update) => Update::Rmsprop(update.clone()),
+            Kind::Sgd(update) => Update::Sgd(update.clone()),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn family(&self) -> &dyn Family {
+        match self {
+            Update::Adagrad(update) => update,
+            Update::Adam(update) => update,
+            Update::Rmsprop(update) => update,
+            Update::Sgd(update) => update,
+        }
+    }
+}
+
+catalog!(MatmulUpdate => "matmul_update");
+
+impl MatmulUpdate {
+    /// The inputs of the update, with the product of a and b as its gradient.
+    fn inputs<'a>(inputs: &[&'a Meta], gradient: &'a Meta) -> SmallVec<[&'a Meta; 8]> {
+        let mut inputs = SmallVec::from_slice(&inputs[..inputs.len() - 1]);
+        inputs[1] = gradient;
+        inputs
+    }
+}
+
+impl Family for MatmulUpdate {
+    fn name(&self) -> &'static str {
+        "matmul_update"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let got = inputs.len();
+        let arity = || Error::Arity { op: self.name().into(), got, want: "4 or more".into() };
+        crate::ensure!(got >= 4, arity());
+        let product = Matmul.infer(&[inputs[1], inputs[got - 1]])?.remove(0);
+        self.update.family().infer(&Self::inputs(inputs, &product))
+    }
+
+    fn effects(&self) -> Effects {
+        self.update.family().effects()
+    }
+
+    fn checked(&self) -> &'static [usize] {
+        self.update.family().checked()
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        let (param, a) = (io[0], io[1]);
+        let depth = a.shape.last().copied().unwrap_or(0) as u64;
+        let update = Cost::elementwise(io, 6);
+        Cost { flops: update.flops + 2 * param.numel() as u64 * depth, ..update }
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let outputs = self.effects().state.len();
+        let (inputs, outputs) = io.split_at(io.len() - outputs);
+        let (a, b) = (inputs[1], inputs[inputs.len() - 1]);
+        let product = Matmul.infer(&[a, b])?.remove(0);
+        let inputs = Self::inputs(inputs, &product);
+        matmul_update::prepare(self.update.family(), [a, b, &product], &inputs, outputs, width)
+    }
+}

@@ -1,0 +1,64 @@
+//! The gradient of a weight is made where the weight is updated, a few rows at a time, and never
+//! lies in memory as a whole.
+
+use crate::error::Result;
+use crate::graph::Role;
+use crate::graph::draft::{Draft, Prepare, Step};
+use crate::ops::cpu::row_blocks;
+use crate::ops::optim::{MatmulUpdate, Update};
+use crate::ops::{Kind, Meta};
+
+/// Applies the rule wherever it fits.
+///
+/// # Errors
+/// What `prepare` says.
+pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+    for n in draft.numbers() {
+        let Some((product, update)) = found(draft, n) else { continue };
+        let factors = draft.step(product).expect("it was found").inputs.clone();
+        let step = draft.step(n).expect("it was found");
+        let (mut inputs, outputs, origin) =
+            (step.inputs.clone(), step.outputs.clone(), step.origin);
+        inputs[1] = factors[0].clone();
+        inputs.push(factors[1].clone());
+        let op = draft.prepare(MatmulUpdate { update }.into(), &inputs, prepare)?;
+        draft.remove(product);
+        draft.replace(n, Step { op, inputs, outputs, origin });
+    }
+    Ok(())
+}
+
+/// Where step `n` is an update whose gradient is a product that nobody else reads: the product's
+/// step, and the update.
+fn found(draft: &Draft, n: usize) -> Option<(usize, Update)> {
+    let step = draft.step(n)?;
+    let update = Update::of(&step.op.kind)?;
+    let gradient = &step.inputs[1];
+    let maker = draft.maker(gradient)?;
+    let product = draft.step(maker)?;
+    let is_only_read_here =
+        draft.readers(gradient.block) == [n] && draft.role(gradient.block) == Role::Temporary;
+    let fits = is_only_read_here
+        && is_split_product(product)
+        && product.inputs.iter().all(|factor| {
+            draft.holds(factor, maker, n) && step.outputs.iter().all(|o| o.block != factor.block)
+        })
+        && kept_longer(draft, product, n) <= gradient.meta.bytes();
+    fits.then_some((maker, update))
+}
+
+/// Whether a step is a product that is made in blocks of rows.
+fn is_split_product(step: &Step) -> bool {
+    let io = || step.op.inputs.iter().chain(&step.op.outputs).map(|meta| &**meta);
+    matches!(step.op.kind, Kind::Matmul(_))
+        && <[&Meta; 3]>::try_from(io().collect::<Vec<_>>()).is_ok_and(row_blocks::is_split)
+}
+
+/// The bytes of factors that would have to be kept until step `n` for its sake alone.
+fn kept_longer(draft: &Draft, product: &Step, n: usize) -> usize {
+    let factors = product.inputs.iter().filter(|factor| {
+        let is_needed_anyway = draft.readers(factor.block).iter().any(|&reader| reader >= n);
+        draft.role(factor.block) == Role::Temporary && !is_needed_anyway
+    });
+    factors.map(|factor| draft.bytes(factor.block)).sum()
+}
