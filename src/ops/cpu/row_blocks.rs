@@ -18,9 +18,9 @@ const TINY: usize = 192 << 10;
 /// Bytes of the product below which it stays whole.
 const SMALLEST: usize = 192 << 10;
 /// Bytes of a block, more or less: two fit into the second cache beside what they are made of.
-const BLOCK: usize = 64 << 10;
+const BLOCK: usize = 32 << 10;
 /// Rows below which packing the right factor for each block would show.
-const FEWEST: usize = 48;
+const FEWEST: usize = 32;
 /// The depth above which a block's factors leave the cache.
 const DEEPEST: usize = 512;
 /// Blocks have a multiple of so many rows, but for the last.
