@@ -9,9 +9,8 @@ A process is measured from before the model is made until after ten steps: VmHWM
 before. By then each side has run a small convolution and trained a small perceptron with the same
 optimizer, so that the libraries are loaded (PyTorch's first update alone imports 140 MiB) and the
 threads started; free memory was given back to the system, so that it does not hide what is taken.
-Beside PyTorch,
-the median of five processes counts. Two batches lie in NumPy arrays, from which each step copies one into the same tensors. PyTorch is
-eager.
+Beside PyTorch, which is eager, the median of five processes counts. Two batches lie in NumPy
+arrays, from which each step copies one into the same tensors.
 """
 
 from __future__ import annotations
