@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from recorded import B, Net, batch, evaluated, inputs, pair, replays, same, same_states, step
 from singa_rs import autograd, layer, module, opt
+from singa_rs.autograd.tape import watched_leaves
 from singa_rs.tensor import Tensor, from_numpy
 
 #: Of `Net`, in training: what can be tapped by name.
@@ -278,11 +279,23 @@ def test_nested_modules():
 
     models, tap = tapped(Outer)
     taps = tap("inner.fc2", grad=True)
+    same_place = [model.inner.tap("fc2", grad=True) for model in models]
     for _ in range(4):
         step(*models, *B)
-        equal(taps)
+        equal(taps), equal(same_place)
+        same(taps[0].grad, same_place[0].grad)
         equal([model.inner.taps["hidden"] for model in models])
-    assert models[0].inner.tap("fc1").name == "fc1"
+
+
+def test_two_taps_at_one_place():
+    models, _ = tapped()
+    with models[0].tap("fc1.W") as first:
+        more = [models[0].tap(models[0].fc1.W), models[1].tap("fc1.W")]
+        assert first.grad is None and models[0].taps["fc1.W"] is more[0]
+        for _ in range(3):
+            step(*models, *B)
+            equal(more)
+    assert models[0].taps["fc1.W"] is more[0], "the end of one that was replaced changes nothing"
 
 
 # ---- edges ---------------------------------------------------------------------------------------
@@ -341,18 +354,22 @@ def test_a_copy_has_no_taps():
     (model, _), _ = tapped()
     model.tap("fc1")
     other = copies.deepcopy(model)
-    assert not other.taps and other.fc1._node.tap is None
+    assert not other.taps and not other.fc1._node.taps
 
 
 def test_taps_keep_no_model_alive():
     (model, _), _ = tapped()
     tap = model.tap("fc1", grad=True)
+    model.tap("fc1.W")
     for _ in range(4):
         model(*B)
-    gone = weakref.ref(model)
-    del model
+    gone, parameter = weakref.ref(model), weakref.ref(model.fc1.W)
+    del model, _
     gc.collect()
     assert gone() is None and tap.value is not None
+    del tap
+    gc.collect()
+    assert parameter() is None and not watched_leaves
 
 
 def test_the_graph_names_what_is_tapped(tmp_path):

@@ -186,7 +186,7 @@ def _retained(step: Step) -> Pairs:
 
 def _tell(step: Step) -> None:
     """Tells gradients to who watches them; from now on nobody else may write their memory."""
-    for index, tell in step.node.watched.items():
+    for index, tell in step.node.watched:
         slot = step.slots.get(index)
         if slot is not None and slot.grad is not None:
             slot.owned = False
@@ -195,10 +195,11 @@ def _tell(step: Step) -> None:
 
 def _told(leaf: Leaf) -> Tensor:
     """A parameter's gradient, in memory of its own where somebody watches it."""
-    tell = watched_leaves.get(id(leaf.tensor))
-    if tell is not None:
-        leaf.owned = False
-        tell(leaf.grad)
+    for method in tuple(watched_leaves.get(id(leaf.tensor), ())):
+        tell = method()
+        if tell is not None:
+            leaf.owned = False
+            tell(leaf.grad)
     return leaf.take()
 
 

@@ -6,6 +6,7 @@ import copy
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -51,8 +52,8 @@ class Operator:
     metas: tuple[Any, ...] | None = None
     #: Outputs that the user wants the gradients of, by their index.
     retained: dict[int, Tensor] | None = None
-    #: Who is told the gradients of outputs, by their index.
-    watched: dict[int, Tell] | None = None
+    #: Indices of outputs, and who is told their gradients.
+    watched: list[tuple[int, Tell]] | None = None
     differentiable = True
     host = False
     #: The line of the user's program that it was recorded under; 0 outside of recordings.
@@ -266,22 +267,27 @@ def watch(tensor: Tensor, tell: Tell) -> None:
         return
     node, index = _made_by(tensor)
     if node.watched is None:
-        node.watched = {}
-    node.watched[index] = tell
+        node.watched = []
+    node.watched.append((index, tell))
 
 
-#: Who is told the gradients of parameters, by their `id`.
-watched_leaves: dict[int, Tell] = {}
+#: By `id` of parameters, the methods that are told their gradients.
+watched_leaves: dict[int, list[WeakMethod[Tell]]] = {}
 
 
-def watch_leaf(parameter: Tensor, tell: Tell) -> None:
-    """Has every backward tell the gradient of a parameter, until `unwatch_leaf`."""
-    watched_leaves[id(parameter)] = tell
+def watch_leaf(parameter: Tensor, tell: Tell) -> Callable[[], None]:
+    """Has every backward tell a method the gradient of a parameter, for as long as the method's
+    object lives, which is to hold the parameter; what is answered ends it."""
+    key = id(parameter)
 
+    def end(told: Any = None) -> None:
+        watched_leaves[key].remove(method)
+        if not watched_leaves[key]:
+            del watched_leaves[key]
 
-def unwatch_leaf(parameter: Tensor) -> None:
-    """Ends `watch_leaf`."""
-    watched_leaves.pop(id(parameter), None)
+    method = WeakMethod(tell, end)
+    watched_leaves.setdefault(key, []).append(method)
+    return end
 
 
 def _made_by(tensor: Tensor) -> tuple[Operator, int]:

@@ -62,8 +62,8 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
         node = self._node
         if first:
             node.output_shape = getattr(result, "shape", None)
-        if node.tap is not None:
-            node.tap.see(result)
+        for tap in node.taps:
+            tap.see(result)
         return result
 
     return forward

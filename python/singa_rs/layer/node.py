@@ -45,8 +45,8 @@ class Node:
         #: Values that were loaded before their tensors were made, by name.
         self.pending: dict[str, Any] = {}
         self.output_shape: Any = None
-        #: Takes what each call of the layer answers.
-        self.tap: Tap | None = None
+        #: They take what each call of the layer answers.
+        self.taps: list[Tap] = []
         #: The layer's attributes as the last `initialize` left them.
         self.made: dict[str, Any] | None = None
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..autograd.tape import unwatch_leaf, watch, watch_leaf
+from ..autograd.tape import watch, watch_leaf
 from ..tensor import Tensor
 from .state import note_change
 
@@ -22,7 +22,10 @@ class Tap:
         self.name, self.wants = name, (value, grad)
         self.value: Tensor | None = None
         self.grad: Tensor | None = None
+        #: The parameter whose gradient it is, if it is one's.
+        self.parameter: Tensor | None = None
         self._close = close
+        self._is_open = True
 
     def see(self, tensor: Any) -> None:
         """Takes what lies at the place."""
@@ -48,9 +51,11 @@ class Tap:
 
     def remove(self) -> None:
         """Ends the tap: steps from now on are as they were without it."""
-        self._close(self)
+        if self._is_open:
+            self._is_open = False
+            self._close(self)
+            note_change()
         self.let_go()
-        note_change()
 
     def __enter__(self) -> Tap:
         return self
@@ -142,21 +147,23 @@ class Taps:
         """The tap of what a layer answers; `node` is the layer's."""
 
         def close(tap: Tap) -> None:
-            node.tap = None
+            node.taps.remove(tap)
             self._forget(tap)
 
-        node.tap = self._open(Tap(name, value, grad, close))
-        return node.tap
+        tap = self._open(Tap(name, value, grad, close))
+        node.taps.append(tap)
+        return tap
 
     def of_parameter(self, parameter: Tensor, name: str) -> Tap:
         """The tap of a parameter's gradient."""
 
         def close(tap: Tap) -> None:
-            unwatch_leaf(parameter)
+            end()
             self._forget(tap)
 
         tap = self._open(Tap(name, False, True, close))
-        watch_leaf(parameter, tap.tell)
+        tap.parameter = parameter
+        end = watch_leaf(parameter, tap.tell)
         return tap
 
     def _open(self, tap: Tap) -> Tap:

@@ -2,12 +2,13 @@
 #![allow(unsafe_code)]
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::{Bound, Stopped};
 use crate::error::Error;
 use crate::error::finite::{NotFinite, Statistics};
 use crate::ops::cpu::statistics::{is_finite, statistics};
-use crate::ops::{Io, Prepared};
+use crate::ops::{Io, Meta, Prepared};
 
 impl Bound {
     /// Runs nodes in recorded order, up to the first one that makes a NaN or an infinity.
@@ -24,11 +25,11 @@ impl Bound {
             // SAFETY: by the caller's promise; no node runs meanwhile.
             let io = unsafe { self.io(step) };
             // SAFETY: as above.
-            let inputs = unsafe { Before::of(op, &io) };
+            let before = unsafe { Before::of(op, &io) };
             // SAFETY: as above, and the nodes before have run.
             unsafe { self.run_from(node, node + 1) }?;
             // SAFETY: the node has written its outputs.
-            let found = unsafe { not_finite(op, &io, inputs) };
+            let found = unsafe { not_finite(op, &io, before) };
             found.map_or(Ok(()), |error| Err(Stopped { node, error }))
         })
     }
@@ -44,7 +45,7 @@ impl Before {
     /// # Safety
     /// The addresses are those of tensors of the operation's metas, which nobody writes meanwhile.
     pub unsafe fn of(op: &Prepared, io: &Io) -> Before {
-        let reach = |meta: &crate::ops::Meta, first: *const u8| {
+        let reach = |meta: &Meta, first: *const u8| {
             let (span, size) = (meta.span(), meta.dtype.size() as isize);
             let at = |place: isize| first.wrapping_offset(place * size).addr();
             at(span.start)..at(span.end)
@@ -52,7 +53,7 @@ impl Before {
         let written: Vec<Range<usize>> = (op.outputs.iter().enumerate())
             .map(|(o, meta)| reach(meta, io.output::<u8>(o).cast_const()))
             .collect();
-        let look = |(i, meta): (usize, &std::sync::Arc<crate::ops::Meta>)| {
+        let look = |(i, meta): (usize, &Arc<Meta>)| {
             let (first, range) = (io.input::<u8>(i), reach(meta, io.input(i)));
             let is_written = written.iter().any(|w| w.start < range.end && range.start < w.end);
             // SAFETY: by the caller's promise.
