@@ -1,4 +1,4 @@
-"""Where the helpers of the other tests are."""
+"""Makes what the other tests share importable."""
 
 import sys
 from pathlib import Path
