@@ -69,3 +69,39 @@ pub fn print(trace: &Trace) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_is_read() {
+        let mut trace = Trace::default();
+        trace.lifetimes.extend([(0, 2), (2, 2)].map(|(first, last)| Lifetime { first, last }));
+        trace.sizes.extend([64, 0]);
+        let text = print(&trace);
+        assert_eq!(text, "id,lower,upper,size\n0,0,3,64\n1,2,3,0\n");
+        for text in [&text[..], "0,0,3,64\n\n 1, 2, 3, 0 \r\n"] {
+            let table = Table::parse(text).unwrap();
+            assert_eq!(table.trace.lifetimes, trace.lifetimes);
+            assert_eq!(table.trace.sizes, trace.sizes);
+            assert_eq!(table.offsets(&[0, 7]), "id,offset\n0,0\n1,7\n");
+        }
+    }
+
+    #[test]
+    fn the_line_that_is_wrong_is_named() {
+        for (row, want) in [
+            ("a,0,1", "id,lower,upper,size"),
+            ("a,0,1,2,3", "id,lower,upper,size"),
+            ("a,x,1,2", "step"),
+            ("a,0,4294967296,2", "step"),
+            ("a,1,1,2", "lower < upper"),
+            ("a,0,1,-2", "size"),
+            ("id,lower,upper,size", "step"),
+        ] {
+            let message = Table::parse(&format!("ok,0,1,2\n{row}\n")).err().unwrap();
+            assert!(message.starts_with("line 2: ") && message.contains(want), "{message}");
+        }
+    }
+}

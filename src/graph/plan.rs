@@ -30,8 +30,8 @@ pub struct Plan {
 const MOST_QUADRATIC: usize = 20_000;
 
 /// The exact search is for at most so many pieces, and takes at most so many steps.
-const MOST_EXACT: usize = 1000;
-const EXACT_STEPS: u64 = 1 << 17;
+const MOST_EXACT: usize = 500;
+const EXACT_STEPS: u64 = 1 << 15;
 
 /// A piece of memory that takes some. Time is counted in pieces: it is the number of those that
 /// begin earlier, so that two pieces meet just where their lifetimes do.
@@ -81,11 +81,11 @@ fn spread(pieces: &[Piece], offsets: &[usize], count: usize) -> Vec<usize> {
 /// Tries what takes quadratic time, then what takes longer.
 fn improve(pieces: &[Piece], best: &mut Best) {
     let area = |piece: &Piece| piece.duration() * piece.size;
-    for key in [Piece::duration as fn(&Piece) -> usize, area] {
+    for key in [Piece::duration as fn(&Piece) -> usize, area, |piece| piece.size] {
         best.attempt(pieces, || Some(search::turned(pieces, &skyline::place(pieces, key))));
     }
     if !best.is_done() {
-        search::search(pieces, orders::orders(pieces), best);
+        search::search(pieces, &orders::orders(pieces), best);
     }
     if !best.is_near() && pieces.len() <= MOST_EXACT {
         let (bound, effort) = (best.bound, exact::Effort::steps(EXACT_STEPS));
@@ -105,9 +105,13 @@ impl Best {
         self.height == self.bound
     }
 
-    /// Whether hardly anything could be saved.
+    /// A height below which hardly anything could be saved.
+    fn enough(&self) -> usize {
+        self.bound + self.bound / 2048
+    }
+
     fn is_near(&self) -> bool {
-        self.height <= self.bound + self.bound / 2048
+        self.height <= self.enough()
     }
 
     /// Takes over what is lower.

@@ -36,6 +36,11 @@ impl<'a> FirstFit<'a> {
         Ok(&self.offsets)
     }
 
+    /// Where pieces were placed last.
+    pub(super) fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
     /// The lowest place that is free for as long as the piece lives.
     fn lowest(&self, piece: &Piece) -> usize {
         let mut lowest = 0;

@@ -8,49 +8,111 @@ use super::random::Random;
 use super::{Best, Piece};
 
 /// Comparisons of pieces that may be spent.
-const BUDGET: usize = 10_000_000;
+const BUDGET: usize = 40_000_000;
+/// Of these for shaking.
+const SHAKES: usize = BUDGET / 4;
+/// Trials from one order in the first round.
+const TRIALS: usize = 2000;
+/// Trials after which the search returns to the order that came furthest.
+const PATIENCE: usize = 300;
 
-/// Tries all orders until the bound is met, then changes the one that came furthest until it is
-/// nearly met or the budget is spent.
-pub(super) fn search(pieces: &[Piece], orders: Vec<Vec<u32>>, best: &mut Best) {
+/// Tries all orders until the bound is met, then changes them in turn, each time for longer, until
+/// it is nearly met or the budget is spent.
+pub(super) fn search(pieces: &[Piece], orders: &[Vec<u32>], best: &mut Best) {
     let mut fit = FirstFit::new(pieces);
-    let mut furthest = (0, Vec::new());
     for order in orders {
-        let reached = attempt(pieces, &mut fit, &order, best);
-        if best.is_done() {
-            return;
-        }
-        if reached > furthest.0 {
-            furthest = (reached, order);
+        if let Ok(offsets) = fit.place(order, usize::MAX) {
+            best.attempt(pieces, || Some(turned(pieces, offsets)));
         }
     }
-    let (mut order, mut random, mut spent) = (furthest.1, Random::new(0), 0);
-    while !best.is_near() && spent < BUDGET {
-        let at = attempt(pieces, &mut fit, &order, best);
-        spent += at * at / 2 + 16 * at;
-        if at < order.len() {
-            let to = if random.below(2) == 0 { at / 2 } else { random.below(at.max(1)) };
-            order[to..=at].rotate_right(1);
+    let mut wheel = Wheel { pieces, fit, random: Random::new(0), spent: 0 };
+    wheel.shake(best);
+    let rounds = (0..).flat_map(|round| orders.iter().map(move |order| (round, order)));
+    for (round, order) in rounds {
+        if best.is_near() || wheel.spent >= BUDGET {
+            break;
         }
+        wheel.turn(order.clone(), TRIALS << (round / 2), round % 2 == 0, best);
     }
 }
 
-/// Places pieces in an order, and keeps that if it is lower; answers how many it could place.
-fn attempt(pieces: &[Piece], fit: &mut FirstFit, order: &[u32], best: &mut Best) -> usize {
-    match fit.place(order, best.height) {
-        Ok(offsets) => {
-            best.keep(pieces, offsets.to_vec());
-            order.len()
+/// Places pieces again and again in changed orders.
+struct Wheel<'a> {
+    pieces: &'a [Piece],
+    fit: FirstFit<'a>,
+    random: Random,
+    /// Comparisons of pieces, about.
+    spent: usize,
+}
+
+impl Wheel<'_> {
+    /// Changes an order so many times, or until the bound is nearly met: aims there at once, or at
+    /// anything that is lower than the best.
+    fn turn(&mut self, mut order: Vec<u32>, trials: usize, is_bold: bool, best: &mut Best) {
+        let (mut furthest, mut since) = ((0, order.clone()), 0);
+        for _ in 0..trials {
+            let limit = if is_bold { best.enough() + 1 } else { best.height };
+            let at = self.attempt(&order, limit, best);
+            if best.is_near() || self.spent >= BUDGET {
+                return;
+            }
+            since += 1;
+            if at > furthest.0 {
+                (furthest, since) = ((at, order.clone()), 0);
+            } else if since > PATIENCE {
+                (order, since) = (furthest.1.clone(), 0);
+            }
+            self.hasten(&mut order, at);
         }
-        Err(at) => at,
+    }
+
+    /// Turns the best arena again and again, every fourth time with the order shuffled a bit.
+    fn shake(&mut self, best: &mut Best) {
+        let mut offsets = best.offsets.clone();
+        for noise in [best.bound / 100, 0, 0, 0].into_iter().cycle() {
+            if best.is_near() || self.spent >= SHAKES {
+                return;
+            }
+            let order = from_top(self.pieces, &offsets, || self.random.below(noise + 1));
+            if self.attempt(&order, best.height + 1, best) == order.len() {
+                offsets.copy_from_slice(self.fit.offsets());
+            }
+        }
+    }
+
+    /// Places pieces such that they end below a limit, and keeps that; how many could be placed.
+    fn attempt(&mut self, order: &[u32], limit: usize, best: &mut Best) -> usize {
+        let at = match self.fit.place(order, limit) {
+            Ok(offsets) => {
+                best.keep(self.pieces, offsets.to_vec());
+                order.len()
+            }
+            Err(at) => at,
+        };
+        self.spent += at * at / 2 + 16 * at;
+        at
+    }
+
+    /// What found no place is placed earlier the next time.
+    fn hasten(&mut self, order: &mut [u32], at: usize) {
+        let at = at.min(order.len() - 1);
+        let to = if self.random.below(2) == 0 { at / 2 } else { self.random.below(at.max(1)) };
+        order[to..=at].rotate_right(1);
     }
 }
 
 /// Turns an arena upside down: pieces fall, the formerly highest first, as far as others let them
 /// ("push-down"; in project scheduling, justification). It never ends up higher.
 pub(super) fn turned(pieces: &[Piece], offsets: &[usize]) -> Vec<usize> {
-    let mut order: Vec<u32> = (0..pieces.len() as u32).collect();
-    order.sort_by_key(|&p| Reverse(offsets[p as usize] + pieces[p as usize].size));
     let mut fit = FirstFit::new(pieces);
-    fit.place(&order, usize::MAX).map_or_else(|_| offsets.to_vec(), <[usize]>::to_vec)
+    let placed = fit.place(&from_top(pieces, offsets, || 0), usize::MAX);
+    placed.map_or_else(|_| offsets.to_vec(), <[usize]>::to_vec)
+}
+
+/// Pieces in the order of their upper ends plus some noise, the highest first.
+fn from_top(pieces: &[Piece], offsets: &[usize], mut noise: impl FnMut() -> usize) -> Vec<u32> {
+    let ends = pieces.iter().zip(offsets).map(|(piece, offset)| offset + piece.size + noise());
+    let mut order: Vec<(Reverse<usize>, u32)> = ends.map(Reverse).zip(0u32..).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, piece)| piece).collect()
 }

@@ -23,9 +23,9 @@ pub(super) enum Outcome {
     Unknown,
 }
 
-/// Looks for offsets below `height`.
-pub(super) fn search(tiles: &[Tile], height: usize, effort: &mut Effort) -> Outcome {
-    let Some(mut sky) = Skyline::new(tiles, height) else { return Outcome::Impossible };
+/// Looks for offsets below `height`; the order of trials differs from turn to turn.
+pub(super) fn search(tiles: &[Tile], height: usize, turn: u64, effort: &mut Effort) -> Outcome {
+    let Some(mut sky) = Skyline::new(tiles, height, turn) else { return Outcome::Impossible };
     let mut path: Vec<Choice> = Vec::new();
     let mut failed = FxHashSet::default();
     loop {
@@ -97,11 +97,12 @@ struct Skyline {
     tops: Vec<Vec<u32>>,
     offsets: Vec<usize>,
     hash: u128,
+    turn: u64,
 }
 
 impl Skyline {
     /// None if the height is too low.
-    fn new(tiles: &[Tile], height: usize) -> Option<Skyline> {
+    fn new(tiles: &[Tile], height: usize, turn: u64) -> Option<Skyline> {
         let mut starts: Vec<u32> = tiles.iter().map(|tile| tile.start).collect();
         starts.sort_unstable();
         starts.dedup();
@@ -125,6 +126,7 @@ impl Skyline {
             height,
             rests,
             hash: 0,
+            turn,
         })
     }
 
@@ -177,15 +179,22 @@ impl Skyline {
         !fitting.iter().any(|&other| is_twin(other)) && !below.is_some_and(is_above)
     }
 
-    /// What fills a valley from side to side, or up to its edge, first; then what lasts long.
-    fn preference(&self, piece: u32, valley: Valley) -> (bool, bool, u32, usize) {
+    /// What levels the skyline first, then what fills a valley up to its end; then what lasts long,
+    /// or is large, or has a large area, or any.
+    fn preference(&self, piece: u32, valley: Valley) -> (bool, bool, usize) {
         let tile = self.tiles[piece as usize];
         let top = valley.floor + tile.size;
-        let is_level =
-            |section: Option<usize>| section.is_some_and(|s| self.floors.get(s) == Some(&top));
+        let is_level = |section| self.floors.get(section) == Some(&top);
         let fills = tile.end as usize == valley.end;
-        let levels = is_level(valley.start.checked_sub(1)) || fills && is_level(Some(valley.end));
-        (levels, fills, tile.end - tile.start, tile.size)
+        let levels = valley.start.checked_sub(1).is_some_and(is_level);
+        let levels = levels || fills && is_level(valley.end);
+        let value = match self.turn % 4 {
+            0 => tile.range().len(),
+            1 => tile.size,
+            2 => tile.range().len() * tile.size,
+            _ => mix(self.turn, piece as usize) as usize,
+        };
+        (levels, fills, value)
     }
 
     fn make(&mut self, next: Move) {

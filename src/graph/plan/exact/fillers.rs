@@ -5,7 +5,7 @@
 //! so a growth and a shrinking that some piece, or a chain of pieces, joins are taken for one
 //! filler, a tile that lasts as long.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::tiling::{self, Tile};
 
@@ -16,14 +16,19 @@ const MOST_GROWTHS: usize = 64;
 /// or too much is free.
 pub(super) fn fillers(tiles: &[Tile], height: usize) -> Option<Vec<Tile>> {
     let mut free = Free::new(tiles, height)?;
-    let growths = (0..free.bytes.len()).filter(|&at| free.growth(at) > 0);
-    if growths.count() > MOST_GROWTHS {
+    let growths: Vec<usize> = free.growths().collect();
+    if growths.len() > MOST_GROWTHS {
         return None;
     }
+    let follow = follow(tiles, &free.moments);
+    let chains = growths.iter().map(|&from| (from, Chains::new(&follow, from))).collect();
     let mut fillers = Vec::new();
-    while let Some(joint) = free.best(tiles) {
+    while let Some(joint) = free.best(&chains) {
+        let moment = |at: usize| free.moments[at];
         let cuts = joint.path.windows(2);
-        fillers.extend(cuts.map(|cut| Tile { start: cut[0], end: cut[1], size: joint.size }));
+        let tile =
+            |cut: &[usize]| Tile { start: moment(cut[0]), end: moment(cut[1]), size: joint.size };
+        fillers.extend(cuts.map(tile));
         free.bytes[joint.from..joint.to].iter_mut().for_each(|bytes| *bytes -= joint.size);
     }
     Some(fillers)
@@ -45,7 +50,7 @@ struct Joint {
     /// How much of both may belong together.
     size: usize,
     /// The moments at which pieces meet that lead from one to the other.
-    path: Vec<u32>,
+    path: Vec<usize>,
 }
 
 impl Free {
@@ -68,16 +73,21 @@ impl Free {
         self.bytes[at] as isize - before as isize
     }
 
+    /// The moments at which more becomes free.
+    fn growths(&self) -> impl Iterator<Item = usize> {
+        (0..self.bytes.len()).filter(|&at| self.growth(at) > 0)
+    }
+
     /// The growth and the shrinking that the fewest pieces join; of these such as are equal, of
     /// these the nearest.
-    fn best(&self, tiles: &[Tile]) -> Option<Joint> {
+    fn best(&self, chains: &BTreeMap<usize, Chains>) -> Option<Joint> {
         let mut joints = Vec::new();
-        for from in (0..self.bytes.len()).filter(|&at| self.growth(at) > 0) {
+        for from in self.growths() {
             let mut least = usize::MAX;
             for to in from + 1..self.bytes.len() {
                 least = least.min(self.bytes[to - 1]);
                 if self.growth(to) < 0 && least > 0 {
-                    joints.push(self.joint(tiles, from, to, least));
+                    joints.push(self.joint(&chains[&from], from, to, least));
                 }
             }
         }
@@ -85,32 +95,47 @@ impl Free {
     }
 
     /// `least` is free all the time.
-    fn joint(&self, tiles: &[Tile], from: usize, to: usize, least: usize) -> Joint {
+    fn joint(&self, chains: &Chains, from: usize, to: usize, least: usize) -> Joint {
         let (growth, shrinking) = (self.growth(from), -self.growth(to));
         let size = (growth.min(shrinking) as usize).min(least);
-        let ends = [self.moments[from], self.moments[to]];
-        let path = path(tiles, ends[0], ends[1]);
+        let path = chains.path(from, to);
         let pieces = path.as_ref().map_or(usize::MAX, Vec::len);
         let rank = (pieces, growth != shrinking, to - from);
-        Joint { rank, from, to, size, path: path.unwrap_or(ends.to_vec()) }
+        Joint { rank, from, to, size, path: path.unwrap_or(vec![from, to]) }
     }
 }
 
-/// The moments at which the fewest tiles that follow each other from one moment to another meet.
-fn path(tiles: &[Tile], from: u32, to: u32) -> Option<Vec<u32>> {
-    let mut before = vec![(from, from)];
-    let mut queue = VecDeque::from([from]);
-    while let Some(moment) = queue.pop_front() {
-        for tile in tiles.iter().filter(|tile| tile.start == moment && tile.end <= to) {
-            if before.iter().all(|step| step.0 != tile.end) {
-                before.push((tile.end, moment));
-                queue.push_back(tile.end);
+/// The moments to which pieces lead that begin at each moment.
+fn follow(tiles: &[Tile], moments: &[u32]) -> Vec<Vec<usize>> {
+    let at = |moment| moments.partition_point(|&other| other < moment);
+    let mut follow = vec![Vec::new(); moments.len()];
+    tiles.iter().for_each(|tile| follow[at(tile.start)].push(at(tile.end)));
+    follow
+}
+
+/// The shortest chains of pieces that follow each other from a moment on: for each moment the one
+/// at which the last piece of its chain begins.
+struct Chains(Vec<Option<usize>>);
+
+impl Chains {
+    fn new(follow: &[Vec<usize>], from: usize) -> Chains {
+        let mut before = vec![None; follow.len()];
+        let mut queue = VecDeque::from([from]);
+        while let Some(at) = queue.pop_front() {
+            for &next in &follow[at] {
+                if before[next].is_none() {
+                    before[next] = Some(at);
+                    queue.push_back(next);
+                }
             }
         }
+        Chains(before)
     }
-    let step = |moment: &u32| before.iter().find(|step| step.0 == *moment).map(|step| step.1);
-    let back = |at: &u32| step(at).filter(|_| *at != from);
-    let mut path: Vec<u32> = std::iter::successors(Some(to), back).collect();
-    path.reverse();
-    (path[0] == from).then_some(path)
+
+    /// The moments at which the pieces of a chain meet, both ends included.
+    fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let mut path: Vec<usize> = std::iter::successors(Some(to), |&at| self.0[at]).collect();
+        path.reverse();
+        (path[0] == from).then_some(path)
+    }
 }

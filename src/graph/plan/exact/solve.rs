@@ -27,7 +27,8 @@ pub(super) fn solve(tiles: &[Tile], height: usize, method: Method, effort: &mut 
             };
             let mut outcome = effort.limited(steps, turn);
             if outcome == Outcome::Unknown && method != Method::Tiling {
-                outcome = effort.limited(steps, |effort| branch::search(side, height, effort));
+                outcome =
+                    effort.limited(steps, |effort| branch::search(side, height, round, effort));
             }
             if outcome != Outcome::Unknown || effort.is_spent() {
                 return outcome;
