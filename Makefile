@@ -10,12 +10,13 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 DEMO ?= examples/digits.py
 ARGS ?=
 
-.PHONY: help demo demo-seeds test test-rust test-python test-browser lint format wheel bench bench-steps bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser lint format wheel bench bench-steps bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
 	@echo "make test    run all tests"
 	@echo "make test-browser  test the page of a graph in headless Chromium"
+	@echo "make test-loom  check how threads share a graph with the model checker loom"
 	@echo "make lint    check formatting, run the linters, check the type stubs"
 	@echo "make format  format everything"
 	@echo "make wheel   build a wheel into dist/"
@@ -75,6 +76,10 @@ test-python: build
 # Debian and Ubuntu: apt-get install chromium. Without it the target says so and passes.
 test-browser: build
 	$(BIN)/python -m pytest tests/browser -rs $(ARGS)
+
+# Everything is built anew for this: minutes, of which the checks themselves take few.
+test-loom:
+	RUSTFLAGS="--cfg loom" cargo test --target-dir target/loom --no-default-features --lib models
 
 lint: build
 	cargo fmt --check

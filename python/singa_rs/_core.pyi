@@ -256,7 +256,13 @@ class Recording:
     def seal(self) -> None: ...
     def difference(self, other: Recording) -> str | None: ...
     def graph(
-        self, *, rewrite: bool = True, exact: bool = True, check_finite: bool = False
+        self,
+        *,
+        rewrite: bool = True,
+        exact: bool = True,
+        check_finite: bool = False,
+        parallel: bool = False,
+        least_gain: int | None = None,
     ) -> Graph: ...
 
 @final

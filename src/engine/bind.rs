@@ -158,6 +158,14 @@ impl Recording {
         captured.map(|(n, (block, _))| (n as u32, block.clone())).collect()
     }
 
+    /// Whether blocks that were there before may lie on the same bytes, as memory of another
+    /// library may. Which operations depend on each other is found without that.
+    pub(super) fn has_aliases(&self) -> bool {
+        let captured = self.captured();
+        let mut lent = captured.iter().filter(|(_, block)| block.is_lent());
+        lent.any(|(n, block)| captured.iter().any(|(k, other)| n != k && block.meets(other)))
+    }
+
     /// What was made and lies outside of the arena; tensors that still hold it show it.
     pub(super) fn slots(&self) -> Vec<Slot> {
         let slot = |(n, block): (usize, &Arc<Block>)| {

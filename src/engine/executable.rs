@@ -45,8 +45,8 @@ pub(super) struct State {
     pub bound: Bound,
     /// Whether the graph is a user of the arena, and captured blocks are bound.
     pub is_ready: bool,
-    /// The operation that the last run stopped at.
-    stopped: Option<usize>,
+    /// How many operations may have run before the last run failed, if it did.
+    reached: Option<usize>,
 }
 
 impl Executable {
@@ -57,7 +57,10 @@ impl Executable {
     /// [`Graph::new`] says.
     pub fn new(engine: &Engine, recording: &Recording, options: &Options) -> Result<Self> {
         let (queue, roles) = recording.improved(&mut engine.turn(), options)?;
-        let graph = Graph::new(queue, roles)?;
+        let graph = match options.parallel.filter(|_| !recording.has_aliases()) {
+            Some(parallel) => Graph::parallel(queue, roles, parallel)?,
+            None => Graph::new(queue, roles)?,
+        };
         let arena = engine.arena()?;
         let bound = Bound::new(&graph, arena.start().as_ptr());
         let captured = recording.captured();
@@ -83,7 +86,7 @@ impl Executable {
             arena,
             moves: AtomicU64::new(0),
             runs: AtomicU64::new(0),
-            state: Mutex::new(State { bound, is_ready: false, stopped: None }),
+            state: Mutex::new(State { bound, is_ready: false, reached: None }),
             graph,
         })
     }
@@ -137,13 +140,13 @@ impl Executable {
         f: impl FnOnce(&Bound) -> Result<T, Stopped>,
     ) -> Result<T> {
         let mut state = self.state();
-        state.stopped = None;
+        state.reached = None;
         self.bind(&mut state, arguments)?;
         let slots = self.bind_slots(&mut state.bound)?;
         self.check(&state.bound)?;
         self.raise_versions(arguments);
         let done = f(&state.bound);
-        state.stopped = done.as_ref().err().map(|stopped| stopped.node);
+        state.reached = done.as_ref().err().map(|stopped| stopped.end);
         drop(state);
         let done = done.map_err(|stopped| self.describe(stopped))?;
         self.show(slots);
@@ -240,8 +243,8 @@ impl Executable {
     /// Of the blocks that were there before the run, those that the run which just failed has
     /// written, as far as they can be told apart: by [`Arc::as_ptr`].
     pub fn written(&self) -> Vec<usize> {
-        let Some(stopped) = self.state().stopped else { return Vec::new() };
-        let nodes = &self.graph.nodes()[..=stopped];
+        let Some(reached) = self.state().reached else { return Vec::new() };
+        let nodes = &self.graph.nodes()[..reached];
         let places = nodes.iter().flat_map(|node| self.graph.outputs(node));
         let numbers: Vec<u32> = places.map(|place| place.block).collect();
         let written = self.captured.iter().filter(|(number, _)| numbers.contains(number));

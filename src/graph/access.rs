@@ -49,7 +49,8 @@ pub fn accesses(nodes: &[Node], places: &[Place], blocks: usize) -> Csr<Access> 
     found
 }
 
-fn add(found: &mut Csr<Access>, access: Access) {
+/// Adds an access to the row that is being written, unless it is to no bytes.
+pub(super) fn add(found: &mut Csr<Access>, access: Access) {
     if access.start < access.end {
         found.push(access);
     }

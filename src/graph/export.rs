@@ -36,7 +36,19 @@ impl Graph {
             self.blocks(),
             size(arena),
             size(bound),
-        )
+        ) + &self.shared()
+    }
+
+    /// How many operations several threads share, if any.
+    fn shared(&self) -> String {
+        let (segments, nodes) = (self.segments(), self.segments().iter().map(|s| s.len()));
+        let threads = self.schedule().map_or(1, |schedule| schedule.workers);
+        match (nodes.sum::<usize>(), segments.len()) {
+            (0, _) => String::new(),
+            (nodes, count) => {
+                format!("\nshared: {nodes} nodes in {count} parts, on {threads} threads")
+            }
+        }
     }
 
     /// The operations with their counts, the most frequent first.
@@ -68,6 +80,7 @@ impl Graph {
             "nodes": (0..self.nodes().len()).map(|n| self.node_json(n)).collect::<Vec<_>>(),
             "blocks": blocks.map(|block| self.block_json(block)).collect::<Vec<_>>(),
             "edges": self.edges().iter().collect::<Vec<_>>(),
+            "segments": self.segments().iter().map(|s| (s.start, s.end)).collect::<Vec<_>>(),
             "curve": self.curve(),
             "totals": {
                 "nodes": self.nodes().len(),

@@ -1,8 +1,10 @@
 //! Where temporary blocks and scratch lie in the arena.
 
+use std::ops::Range;
+
 use super::liveness::Lifetime;
 use super::share::{self, Blocks};
-use super::{Role, plan};
+use super::{Role, plan, schedule};
 use crate::device::ALIGNMENT;
 
 /// Stands for the offset of what does not lie in the arena.
@@ -22,13 +24,14 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Shares in place, and plans the arena.
-    pub(super) fn new(blocks: &Blocks) -> Layout {
+    /// Shares in place, and plans the arena for nodes of which those of a segment may run at once.
+    pub(super) fn new(blocks: &Blocks, segments: &[Range<u32>]) -> Layout {
         let owners = share::owners(blocks);
         let (mut lifetimes, mut sizes) = buffers(blocks, &owners);
         let scratch = scratch(blocks);
         lifetimes.extend(scratch.iter().map(|&(n, _)| Lifetime { first: n, last: n }));
         sizes.extend(scratch.iter().map(|&(_, bytes)| bytes));
+        schedule::round(&mut lifetimes, &sizes, segments);
         let plan = plan::plan(&lifetimes, &sizes, ALIGNMENT);
         let is_inside = |block: usize| {
             blocks.roles[block] == Role::Temporary && !blocks.lifetimes[block].is_never()
@@ -40,6 +43,12 @@ impl Layout {
         let places = plan.offsets[owners.len()..].iter();
         let scratch = scratch.iter().zip(places).map(|(&(n, _), &offset)| (n, offset)).collect();
         Layout { offsets, scratch, height: plan.height, bound: plan.bound }
+    }
+
+    /// Where the work space of a node lies, if it needs some.
+    pub(super) fn scratch_offset(&self, node: u32) -> Option<usize> {
+        let found = self.scratch.binary_search_by_key(&node, |&(n, _)| n).ok()?;
+        Some(self.scratch[found].1)
     }
 }
 

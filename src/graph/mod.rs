@@ -15,10 +15,13 @@ pub mod plan;
 pub mod queue;
 pub mod remat;
 pub mod run;
+mod schedule;
 pub mod share;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod verify;
+
+use std::ops::Range;
 
 use crate::device::ALIGNMENT;
 use crate::error::{Error, Result};
@@ -27,6 +30,7 @@ use layout::{Layout, OUTSIDE};
 pub use liveness::Lifetime;
 pub use queue::{Node, Place, Queue};
 pub use run::{Bound, Stopped};
+pub use schedule::{Parallel, Schedule};
 use share::Blocks;
 
 /// What a block is to a recording.
@@ -54,6 +58,7 @@ pub struct Graph {
     edges: Edges,
     cycles: Vec<u32>,
     layout: Layout,
+    schedule: Option<Schedule>,
 }
 
 impl Graph {
@@ -63,32 +68,54 @@ impl Graph {
     /// [`Error::Graph`] where there is not one role a block, and from the checks
     /// ([`Graph::verify`]) that debug builds and `SINGA_RS_CHECK=1` make.
     pub fn new(queue: Queue, roles: Vec<Role>) -> Result<Graph> {
+        Graph::made(queue, roles, None)
+    }
+
+    /// The same for replay by several threads, for which it may need more memory.
+    ///
+    /// # Errors
+    /// As [`Graph::new`].
+    pub fn parallel(queue: Queue, roles: Vec<Role>, parallel: Parallel) -> Result<Graph> {
+        Graph::made(queue, roles, Some(parallel).filter(|parallel| parallel.workers > 1))
+    }
+
+    fn made(queue: Queue, roles: Vec<Role>, parallel: Option<Parallel>) -> Result<Graph> {
         let (nodes, places, bytes) = queue.into_parts();
         let message = || format!("got {} roles for {} blocks", roles.len(), bytes.len());
         crate::ensure!(
             roles.len() == bytes.len(),
             Error::Graph { op: "graph".into(), message: message() }
         );
-        let graph = Graph::analyse(nodes, places, roles, bytes);
+        let graph = Graph::analyse(nodes, places, roles, bytes, parallel);
         if cfg!(debug_assertions) || std::env::var_os("SINGA_RS_CHECK").is_some_and(|v| v == "1") {
             graph.verify()?;
         }
         Ok(graph)
     }
 
-    fn analyse(nodes: Vec<Node>, places: Vec<Place>, roles: Vec<Role>, bytes: Vec<usize>) -> Graph {
+    fn analyse(
+        nodes: Vec<Node>,
+        places: Vec<Place>,
+        roles: Vec<Role>,
+        bytes: Vec<usize>,
+        parallel: Option<Parallel>,
+    ) -> Graph {
         let accesses = access::accesses(&nodes, &places, bytes.len());
         let hazard::Hazards { edges, cycles } = hazard::hazards(&accesses, bytes.len() + 1);
         let written = access::written(&accesses, bytes.len() + 1);
         let lifetimes = liveness::lifetimes(&nodes, &places, bytes.len());
-        let layout = Layout::new(&Blocks {
+        let segments = parallel.map_or(Vec::new(), |p| schedule::segments(&nodes, &edges, p));
+        let blocks = Blocks {
             nodes: &nodes,
             places: &places,
             roles: &roles,
             bytes: &bytes,
             lifetimes: &lifetimes,
-        });
-        Graph { nodes, places, roles, bytes, lifetimes, written, edges, cycles, layout }
+        };
+        let layout = Layout::new(&blocks, &segments);
+        let of = |p: Parallel| Schedule::new(&nodes, &places, &layout, segments, p.workers);
+        let schedule = parallel.map(of);
+        Graph { nodes, places, roles, bytes, lifetimes, written, edges, cycles, layout, schedule }
     }
 
     /// Checks the edges and the plan, by code that shares nothing with what made them.
@@ -170,9 +197,7 @@ impl Graph {
 
     /// Where the work space of a node lies in the arena, if it needs some.
     pub fn scratch_offset(&self, node: usize) -> Option<usize> {
-        let scratch = &self.layout.scratch;
-        let found = scratch.binary_search_by_key(&(node as u32), |&(n, _)| n).ok()?;
-        Some(scratch[found].1)
+        self.layout.scratch_offset(node as u32)
     }
 
     /// Whether some node writes the block.
@@ -189,5 +214,15 @@ impl Graph {
     /// The nodes that must run before each node.
     pub fn edges(&self) -> &Edges {
         &self.edges
+    }
+
+    /// The parts of the graph of which several threads may run the nodes.
+    pub fn segments(&self) -> &[Range<u32>] {
+        self.schedule.as_ref().map_or(&[], |schedule| &schedule.segments)
+    }
+
+    /// What several threads may run at the same time, if the graph was made for them.
+    pub fn schedule(&self) -> Option<&Schedule> {
+        self.schedule.as_ref()
     }
 }

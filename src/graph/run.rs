@@ -1,132 +1,51 @@
-//! Serial replay: the kernels of a graph, one after another, on bound memory.
+//! Replay: the kernels of a graph on bound memory, one after another or several at a time.
 #![allow(unsafe_code)]
 
+mod binding;
+mod crew;
 pub mod finite;
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
+mod parallel;
+mod patience;
+mod serial;
+mod sync;
 
 use super::Graph;
-use super::csr::Csr;
 use crate::error::Error;
-use crate::ops::{Io, Kernel, Prepared};
+use binding::Binding;
+use parallel::Parallel;
 
 /// A run that ended early.
 #[derive(Debug, Clone)]
 pub struct Stopped {
-    /// The node that failed; those before it have run.
+    /// The node that failed: of several the first in recorded order, so that a run by several
+    /// threads answers what one by one thread would. Those before it have run.
     pub node: usize,
+    /// One past the last node that may have run; more than one past `node` where others ran at
+    /// the same time.
+    pub end: usize,
     /// What it said.
     pub error: Error,
 }
 
 /// A graph with the addresses of all its places.
 pub struct Bound {
-    steps: Vec<Step>,
-    /// For each step its inputs, its outputs, its scratch if it needs some.
-    addresses: Vec<*mut u8>,
-    /// What steps do, each once: far fewer than steps, so that replay finds them in the cache.
-    calls: Vec<Call>,
-    /// Where each block outside of the arena is, by number; null until it is bound.
-    starts: Vec<*mut u8>,
-    /// The addresses that each of them is the base of: (index, bytes from the block's start).
-    patches: Csr<(u32, usize)>,
-    /// The operations of `calls`, whose kernels they keep alive.
-    ops: Vec<Arc<Prepared>>,
+    binding: Binding,
+    parallel: Option<Parallel>,
 }
-
-/// A block outside of the arena, and the address that it is the base of.
-type Outside = (usize, (u32, usize));
-
-/// A node: what to call, and where its addresses begin.
-#[derive(Clone, Copy)]
-struct Step {
-    call: u32,
-    first: u32,
-}
-
-/// A kernel, and which addresses it takes.
-struct Call {
-    kernel: *const dyn Kernel,
-    inputs: u32,
-    outputs: u32,
-    has_scratch: bool,
-}
-
-// SAFETY: kernels may be shared between threads, and addresses are only used by `run`.
-unsafe impl Send for Bound {}
-// SAFETY: as above.
-unsafe impl Sync for Bound {}
 
 impl Bound {
     /// Binds what lies in the arena, whose first byte is `arena`, aligned to 64.
     pub fn new(graph: &Graph, arena: *mut u8) -> Bound {
-        let mut bound = Bound {
-            steps: Vec::with_capacity(graph.nodes.len()),
-            addresses: Vec::with_capacity(graph.places.len() + graph.layout.scratch.len()),
-            calls: Vec::new(),
-            starts: vec![std::ptr::null_mut(); graph.roles.len()],
-            patches: Csr::with_capacity(0, 0),
-            ops: Vec::new(),
-        };
-        let (mut known, mut outside) = (FxHashMap::default(), Vec::new());
-        for (n, node) in graph.nodes.iter().enumerate() {
-            let call = *known.entry(Arc::as_ptr(&node.op)).or_insert_with(|| bound.call(&node.op));
-            bound.steps.push(Step { call, first: bound.addresses.len() as u32 });
-            bound.add(graph, n, arena, &mut outside);
-        }
-        bound.patches = Csr::sorted(graph.roles.len(), || outside.iter().copied());
-        bound
-    }
-
-    /// Notes an operation that is not known yet.
-    fn call(&mut self, op: &Arc<Prepared>) -> u32 {
-        self.calls.push(Call {
-            kernel: Arc::as_ptr(&op.kernel),
-            inputs: op.inputs.len() as u32,
-            outputs: op.outputs.len() as u32,
-            has_scratch: op.kernel.scratch() > 0,
-        });
-        self.ops.push(op.clone());
-        self.ops.len() as u32 - 1
-    }
-
-    /// Appends a node's addresses; what lies outside of the arena is noted as (block, patch).
-    fn add(&mut self, graph: &Graph, n: usize, arena: *mut u8, outside: &mut Vec<Outside>) {
-        let node = &graph.nodes[n];
-        let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
-        let counts = (node.op.inputs.len(), node.op.outputs.len());
-        assert_eq!((inputs.len(), outputs.len()), counts, "places of {}", node.op.name());
-        for place in inputs.iter().chain(outputs) {
-            let from = place.offset * place.meta.dtype.size();
-            self.addresses.push(match graph.offset(place.block) {
-                Some(offset) => arena.wrapping_add(offset + from),
-                None => {
-                    outside.push((place.block as usize, (self.addresses.len() as u32, from)));
-                    std::ptr::null_mut()
-                }
-            });
-        }
-        self.addresses.extend(graph.scratch_offset(n).map(|offset| arena.wrapping_add(offset)));
+        let binding = Binding::new(graph, arena);
+        Bound { binding, parallel: graph.schedule().map(Parallel::new) }
     }
 
     /// Says where a block outside of the arena is.
     pub fn bind(&mut self, block: u32, start: *mut u8) {
-        let block = block as usize;
-        if self.starts[block] == start {
-            return;
-        }
-        self.starts[block] = start;
-        for &(index, from) in self.patches.row(block) {
-            self.addresses[index as usize] = start.wrapping_add(from);
-        }
+        self.binding.bind(block, start);
     }
-}
 
-impl Bound {
-    /// Runs all nodes in recorded order.
+    /// Runs all nodes.
     ///
     /// # Errors
     /// [`Stopped`] at the first kernel that fails.
@@ -135,10 +54,11 @@ impl Bound {
     /// As [`Bound::run_from`], with all nodes.
     pub unsafe fn run(&self) -> std::result::Result<(), Stopped> {
         // SAFETY: by the caller's promise.
-        unsafe { self.run_from(0, self.steps.len()) }
+        unsafe { self.run_from(0, self.binding.nodes()) }
     }
 
-    /// Runs nodes `first..end` in recorded order.
+    /// Runs nodes `first..end`: in recorded order, but for the segments of a graph made for
+    /// several threads ([`Graph::schedule`]) that lie in the range as a whole.
     ///
     /// # Errors
     /// [`Stopped`] at the first kernel that fails.
@@ -148,18 +68,13 @@ impl Bound {
     /// bound to memory of its size, the arena is memory of [`Graph::arena_bytes`], and nothing
     /// else touches them meanwhile. What is read was written, by a node or before the run.
     pub unsafe fn run_from(&self, first: usize, end: usize) -> std::result::Result<(), Stopped> {
-        let mut node = first;
-        let run = || {
-            for step in &self.steps[first..end] {
-                // SAFETY: by the caller's promise.
-                unsafe { (*self.calls[step.call as usize].kernel).run(&self.io(step)) }?;
-                node += 1;
+        // SAFETY: by the caller's promise.
+        unsafe {
+            match &self.parallel {
+                Some(parallel) => parallel.run(&self.binding, first..end),
+                None => serial::run(&self.binding, first..end),
             }
-            Ok(())
-        };
-        let done = catch_unwind(AssertUnwindSafe(run))
-            .unwrap_or_else(|panic| Err(Error::panic("", &*panic)));
-        done.map_err(|error| self.stopped(node, error))
+        }
     }
 
     /// Has a node's kernel check the values of its inputs, which were there before the run.
@@ -170,38 +85,9 @@ impl Bound {
     /// # Safety
     /// What the kernel checks is bound to memory that nothing writes meanwhile.
     pub unsafe fn check(&self, node: usize) -> std::result::Result<(), Stopped> {
-        let step = &self.steps[node];
         // SAFETY: by the caller's promise.
-        let done = unsafe { (*self.calls[step.call as usize].kernel).check(&self.io(step)) };
-        done.map_err(|error| self.stopped(node, error))
-    }
-
-    /// The addresses of a step.
-    ///
-    /// # Safety
-    /// As [`Bound::run_from`].
-    #[inline(always)]
-    unsafe fn io(&self, step: &Step) -> Io<'_> {
-        let call = &self.calls[step.call as usize];
-        let (inputs, outputs) = (call.inputs as usize, call.outputs as usize);
-        // SAFETY: `add` pushed that many addresses from `first` on, and one more for scratch;
-        // `ops` keeps the kernel. By the caller's promise they address memory for its metas.
-        unsafe {
-            let base = self.addresses.as_ptr().add(step.first as usize);
-            let from = std::slice::from_raw_parts(base.cast::<*const u8>(), inputs);
-            let to = std::slice::from_raw_parts(base.add(inputs), outputs);
-            // Where there is none, not to look spares the cache a line.
-            let scratch = match call.has_scratch {
-                true => *base.add(inputs + outputs),
-                false => std::ptr::null_mut(),
-            };
-            Io::new(from, to, scratch)
-        }
-    }
-
-    fn stopped(&self, node: usize, error: Error) -> Stopped {
-        let op = &self.ops[self.steps[node].call as usize];
-        Stopped { node, error: error.in_op(op.name()) }
+        let done = unsafe { self.binding.check(node) };
+        done.map_err(|error| self.binding.stopped(node, error))
     }
 }
 

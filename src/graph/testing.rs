@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Graph, Queue, Role};
+use super::{Graph, Parallel, Queue, Role};
 use crate::device::cpu;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -91,5 +91,10 @@ impl Recorder {
 
     pub fn graph(self) -> Result<Graph> {
         Graph::new(self.queue, self.roles)
+    }
+
+    /// A graph whose every segment so many threads work on.
+    pub fn parallel(self, workers: usize) -> Result<Graph> {
+        Graph::parallel(self.queue, self.roles, Parallel { workers, least_gain: 0 })
     }
 }

@@ -6,11 +6,13 @@ mod intervals;
 mod node;
 mod recorded;
 mod replay;
+mod schedule;
 
 use std::ops::Range;
 
 pub(super) use edges::edges;
 pub(super) use replay::replay;
+pub(super) use schedule::schedule;
 
 use super::{Graph, Place, Role};
 
@@ -105,13 +107,21 @@ pub enum Fault {
         /// How often it is there.
         times: usize,
     },
+    /// A node among those that several threads share that must run alone, or twice.
+    #[error("node {node} is to run beside others, though it must run alone or is elsewhere, too")]
+    Beside {
+        /// The node.
+        node: usize,
+    },
 }
 
 /// What nodes may depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// Memory.
+    /// Memory of its own.
     Block(u32),
+    /// The memory in which blocks take turns.
+    Arena,
     /// User code.
     Host,
 }
@@ -163,7 +173,10 @@ macro_rules! display {
         }
     };
 }
-display!(Resource, Self::Block(b) => ("block {b}"), Self::Host => ("the host"));
+display!(
+    Resource,
+    Self::Block(b) => ("block {b}"), Self::Arena => ("the arena"), Self::Host => ("the host")
+);
 display!(
     Operand,
     Self::Input(i) => ("input {i}"), Self::Output(o) => ("output {o}"), Self::Scratch => ("scratch")
@@ -181,17 +194,19 @@ impl Fault {
             | Fault::Overlap { node, .. }
             | Fault::Beyond { node, .. }
             | Fault::Misplaced { node, .. }
-            | Fault::Schedule { node, .. } => Some(*node),
+            | Fault::Schedule { node, .. }
+            | Fault::Beside { node } => Some(*node),
             Fault::Stale { reader: Reader::After, .. } => None,
         }
     }
 }
 
-/// Both checks, of a graph as it stands.
+/// All checks, of a graph as it stands.
 pub(super) fn verify(graph: &Graph) -> Result<(), Fault> {
     let order: Vec<u32> = (0..graph.nodes().len() as u32).collect();
     edges(graph, graph.edges())?;
-    replay(graph, &graph.layout, &order)
+    replay(graph, &graph.layout, &order)?;
+    graph.schedule().map_or(Ok(()), |found| schedule(graph, &graph.layout, found))
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub struct Prepared {
     pub effects: Effects,
     /// What computes the outputs.
     pub kernel: Arc<dyn Kernel>,
+    /// How many threads that uses.
+    pub width: Width,
     /// Whether to wait for another thread would take longer than to run it.
     pub is_short: bool,
 }
@@ -51,7 +53,7 @@ impl Prepared {
             Some(views) => metas(views).cloned().collect(),
             None => infer(kind, inputs, &ins)?,
         };
-        let (kernel, is_short) = kernel(kind, &ins, &outputs, threads)?;
+        let (kernel, cost) = kernel(kind, &ins, &outputs, threads)?;
         Ok(Prepared {
             kind: kind.clone(),
             inputs: metas(inputs).cloned().collect(),
@@ -60,7 +62,8 @@ impl Prepared {
             threads,
             effects: kind.family().effects(),
             kernel,
-            is_short,
+            width: Width::of(cost, threads),
+            is_short: cost.bytes.max(cost.flops / 4) < SHORT_BYTES,
         })
     }
 
@@ -136,18 +139,17 @@ fn infer(kind: &Kind, inputs: &[View], metas: &[&Meta]) -> Result<OutputMetas> {
     Ok(outputs)
 }
 
-/// The kernel, and whether it is short.
+/// The kernel, and what it costs.
 fn kernel(
     kind: &Kind,
     inputs: &[&Meta],
     outputs: &[Arc<Meta>],
     threads: usize,
-) -> Result<(Arc<dyn Kernel>, bool)> {
+) -> Result<(Arc<dyn Kernel>, Cost)> {
     let io: SmallVec<[&Meta; 8]> =
         inputs.iter().copied().chain(outputs.iter().map(|m| &**m)).collect();
     let cost = kind.family().cost(&io);
-    let is_short = cost.bytes.max(cost.flops / 4) < SHORT_BYTES;
-    Ok((kind.family().cpu(&io, Width::of(cost, threads))?, is_short))
+    Ok((kind.family().cpu(&io, Width::of(cost, threads))?, cost))
 }
 
 #[cfg(test)]

@@ -18,10 +18,14 @@ class Options(NamedTuple):
     exact: bool = True
     #: Whether a run stops at the first operation that makes a NaN or an infinity.
     check_finite: bool = False
+    #: Whether operations that leave threads idle run beside each other.
+    parallel: bool = False
 
     def graph_of(self, recording: _core.Recording) -> _core.Graph:
         """The analysed, planned graph of a sealed recording."""
-        return recording.graph(exact=self.exact, check_finite=self.check_finite)
+        return recording.graph(
+            exact=self.exact, check_finite=self.check_finite, parallel=self.parallel
+        )
 
     @contextmanager
     def eagerly(self) -> Iterator[None]:

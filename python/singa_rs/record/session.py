@@ -33,6 +33,8 @@ class Recorded:
         self._recording: _core.Recording | None = None
         self._nodes: Nodes | None = None
         self._graph: _core.Graph | None = None
+        #: Whether the graph is to be made for several threads.
+        self.parallel = False
         self._picture: viz.Graph | None = None
 
     @property
@@ -94,7 +96,7 @@ class Recorded:
                 what = "is still recording" if self.is_recording else "has recorded nothing"
                 raise GraphError(f"run: the device {what}")
             self._recording.seal()
-            self._graph = self._recording.graph()
+            self._graph = self._recording.graph(parallel=self.parallel)
         return self._graph
 
     def run(self, n: int = 1) -> None:
@@ -151,15 +153,16 @@ def graph_enabled(device: _core.Device) -> bool:
 
 
 def run_graph(device: _core.Device, sequential: bool = True) -> None:
-    """Runs what was buffered, once, in the order of its recording (SINGA RunGraph, ExecBuffOps).
+    """Runs what was buffered, once (SINGA RunGraph, ExecBuffOps). The first run decides whether
+    operations run one after another, or beside each other where that helps (`graph_alg` of
+    `Module.compile`).
 
     Raises:
-        GraphError: nothing was buffered, or `EnableGraph(True)` is in force; `sequential=False`,
-            as operations are not run in parallel yet.
+        GraphError: nothing was buffered, or `EnableGraph(True)` is in force.
     """
-    if not sequential:
-        raise GraphError("RunGraph: got sequential=False, but operations only run in order yet")
-    _sessions.of.setdefault(device, Recorded(device)).run()
+    session = _sessions.of.setdefault(device, Recorded(device))
+    session.parallel = not sequential
+    session.run()
 
 
 def reset_graph(device: _core.Device) -> None:

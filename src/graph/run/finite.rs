@@ -20,17 +20,16 @@ impl Bound {
     /// As [`Bound::run_from`].
     pub unsafe fn run_checked(&self, nodes: Range<usize>) -> Result<(), Stopped> {
         nodes.into_iter().try_for_each(|node| {
-            let step = &self.steps[node];
-            let op = &*self.ops[step.call as usize];
+            let op = self.binding.op(node);
             // SAFETY: by the caller's promise; no node runs meanwhile.
-            let io = unsafe { self.io(step) };
+            let io = unsafe { self.binding.io(&self.binding.steps()[node]) };
             // SAFETY: as above.
             let before = unsafe { Before::of(op, &io) };
             // SAFETY: as above, and the nodes before have run.
             unsafe { self.run_from(node, node + 1) }?;
             // SAFETY: the node has written its outputs.
             let found = unsafe { not_finite(op, &io, before) };
-            found.map_or(Ok(()), |error| Err(Stopped { node, error }))
+            found.map_or(Ok(()), |error| Err(Stopped { node, end: node + 1, error }))
         })
     }
 }

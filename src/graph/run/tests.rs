@@ -1,7 +1,9 @@
+use std::sync::Arc;
+
 use super::*;
 use crate::graph::Role::*;
-use crate::graph::testing::Recorder;
-use crate::ops::kernel;
+use crate::graph::testing::{Empty, Recorder};
+use crate::ops::{Prepared, kernel};
 
 /// Memory aligned to 64 bytes.
 #[repr(align(64))]
@@ -92,4 +94,75 @@ fn scratch_lies_in_the_arena() {
     // SAFETY: everything is bound.
     unsafe { bound.run() }.unwrap();
     assert_eq!((to[0].0, to[1].0[..4].to_vec()), ([-2.0; 16], vec![-2.0; 4]));
+}
+
+/// Nodes that are independent of each other; some fail, by an error or a panic.
+fn failing(fails: [&'static [usize]; 2], workers: usize) -> Graph {
+    let mut recorder = Recorder::default();
+    let x = recorder.tensor(Argument, 4);
+    for n in 0..200 {
+        let y = recorder.tensor(Slot, 4);
+        let given = std::slice::from_ref(&x);
+        let mut op = Prepared::new(&crate::ops::copy::Copy.into(), given, None, 1).unwrap();
+        op.kernel = kernel(0, move |_| match n {
+            _ if fails[0].contains(&n) => Err(Error::value("", n, "less")),
+            _ if fails[1].contains(&n) => panic!("a bug in {n}"),
+            _ => Ok(()),
+        });
+        recorder.push_prepared(Arc::new(op), given, &[y]);
+    }
+    recorder.parallel(workers).unwrap()
+}
+
+#[test]
+fn of_several_failures_the_first_in_recorded_order_is_answered() {
+    for (fails, first, says) in [
+        ([&[150, 60, 199][..], &[90][..]], 60, "copy: got 60"),
+        ([&[150, 199], &[90, 20, 180]], 20, "a bug in 20"),
+        ([&[0], &[1]], 0, "copy: got 0"),
+    ] {
+        let graph = failing(fails, 2);
+        let bound = Bound::new(&graph, std::ptr::dangling_mut());
+        for _ in 0..50 {
+            // SAFETY: the kernels touch no memory.
+            let stopped = unsafe { bound.run() }.unwrap_err();
+            assert_eq!((stopped.node, stopped.end), (first, 200));
+            let said = stopped.error.to_string();
+            assert!(said.contains(says), "{said}");
+            // SAFETY: as above; a part of a segment is run by one thread.
+            unsafe { bound.run_from(61, 80) }.unwrap();
+        }
+    }
+}
+
+#[test]
+fn segments_and_what_lies_between_them_run_in_order() {
+    let mut recorder = Recorder::default();
+    let x = recorder.tensor(Argument, 4);
+    let mut last = x;
+    for n in 0..30 {
+        let to = recorder.tensor(if n == 29 { Slot } else { Temporary }, 4);
+        if n % 10 == 9 {
+            let like = Empty {
+                kind: crate::ops::copy::Copy.into(),
+                updates: true,
+                host: true,
+                scratch: 0,
+            };
+            recorder.push_empty(&like, std::slice::from_ref(&last), &[]);
+        }
+        recorder.negate(&last, &to);
+        last = to;
+    }
+    let graph = recorder.parallel(3).unwrap();
+    let segments = &graph.schedule().unwrap().segments;
+    assert_eq!(segments[..], [0..9, 10..20, 21..31]);
+    let mut arena = vec![Line([f32::NAN; 16]); graph.arena_bytes() / 64];
+    let mut bound = Bound::new(&graph, start(&mut arena));
+    let (mut from, mut to) = ([Line([3.0; 16])], [Line([f32::NAN; 16])]);
+    bound.bind(0, start(&mut from));
+    (1..31).filter(|&b| graph.offset(b).is_none()).for_each(|b| bound.bind(b, start(&mut to)));
+    // SAFETY: everything is bound.
+    unsafe { bound.run() }.unwrap();
+    assert_eq!(to[0].0[..4], [3.0; 4]);
 }

@@ -9,25 +9,39 @@ use crate::graph::Edges;
 const TABLE_WORDS: usize = 8 << 20;
 
 /// A node that touches a range of a resource.
-struct Touch {
-    node: usize,
-    bytes: Range<usize>,
-    writes: bool,
+pub(super) struct Touch {
+    pub(super) node: usize,
+    pub(super) bytes: Range<usize>,
+    pub(super) writes: bool,
 }
 
 /// Checks that edges go forward, and that every two nodes one of which writes what the other
 /// touches are connected from the earlier to the later.
 pub(in crate::graph) fn edges(graph: &Graph, edges: &Edges) -> Result<(), Fault> {
-    let nodes = graph.nodes().len();
-    for node in 0..nodes {
-        if let Some(&earlier) = edges.row(node).iter().find(|&&e| e as usize >= node) {
+    forward(edges)?;
+    ordered(edges, 0..graph.nodes().len(), &touches(graph))
+}
+
+/// Checks that edges go forward.
+pub(super) fn forward(edges: &Edges) -> Result<(), Fault> {
+    for (node, row) in edges.iter().enumerate() {
+        if let Some(&earlier) = row.iter().find(|&&earlier| earlier as usize >= node) {
             return Err(Fault::Backwards { node, earlier: earlier as usize });
         }
     }
-    let touched = touches(graph);
-    let words = (TABLE_WORDS / nodes.max(1)).clamp(1, nodes.div_ceil(64).max(1));
-    (0..nodes).step_by(words * 64).try_for_each(|first| {
-        let paths = Paths::new(edges, first, words);
+    Ok(())
+}
+
+/// Checks that those of these nodes that meet are connected by edges between them. `touched` says
+/// who of them touches what, in recorded order.
+pub(super) fn ordered(
+    edges: &Edges,
+    nodes: Range<usize>,
+    touched: &[(Resource, Vec<Touch>)],
+) -> Result<(), Fault> {
+    let words = (TABLE_WORDS / nodes.len().max(1)).clamp(1, nodes.len().div_ceil(64).max(1));
+    nodes.clone().step_by(words * 64).try_for_each(|first| {
+        let paths = Paths::new(edges, first..nodes.end, words);
         touched.iter().try_for_each(|(resource, touches)| conflicts(*resource, touches, &paths))
     })
 }
@@ -81,11 +95,11 @@ struct Paths {
 }
 
 impl Paths {
-    /// All paths from the `64 * words` nodes that begin with `first`.
-    fn new(edges: &Edges, first: usize, words: usize) -> Paths {
-        let table = vec![0; (edges.rows() - first) * words];
-        let mut paths = Paths { first, words, table };
-        for node in first..edges.rows() {
+    /// All paths within some nodes from the first `64 * words` of them.
+    fn new(edges: &Edges, nodes: Range<usize>, words: usize) -> Paths {
+        let first = nodes.start;
+        let mut paths = Paths { first, words, table: vec![0; nodes.len() * words] };
+        for node in nodes {
             for &earlier in edges.row(node).iter().filter(|&&e| e as usize >= first) {
                 paths.extend(earlier as usize, node);
             }

@@ -12,6 +12,7 @@ use super::lines;
 use crate::engine::record::{self, Mode};
 use crate::engine::{self, Executable, Options, Recording};
 use crate::error::Error;
+use crate::graph::Parallel;
 use crate::ops::View;
 
 /// What a thread records: from the moment this object is made its operations are only buffered.
@@ -118,17 +119,26 @@ impl PyRecording {
 
     /// The analysed, planned graph; of the operations as they were recorded without `rewrite`,
     /// with replacements that change results within rounding where it need not be `exact`. With
-    /// `check_finite` it is as recorded, and its runs stop at the first NaN or infinity.
-    #[pyo3(signature = (*, rewrite=true, exact=true, check_finite=false))]
+    /// `check_finite` it is as recorded, and its runs stop at the first NaN or infinity. It is for
+    /// several threads where it is to be `parallel`, and these gain so many nanoseconds.
+    #[pyo3(signature = (
+        *, rewrite=true, exact=true, check_finite=false, parallel=false, least_gain=None
+    ))]
     fn graph(
         &self,
         py: Python<'_>,
         rewrite: bool,
         exact: bool,
         check_finite: bool,
+        parallel: bool,
+        least_gain: Option<u64>,
     ) -> PyResult<PyGraph> {
-        let options = Options { rewrite, exact, check_finite };
-        let make = |recording: &mut Recording| Executable::new(engine::cpu(), recording, &options);
+        let engine = engine::cpu();
+        let usual = Parallel::new(engine.device().threads());
+        let least_gain = least_gain.unwrap_or(usual.least_gain);
+        let parallel = parallel.then_some(Parallel { least_gain, ..usual });
+        let options = Options { rewrite, exact, check_finite, parallel };
+        let make = |recording: &mut Recording| Executable::new(engine, recording, &options);
         let made = py.detach(|| self.with("graph", make))??;
         Ok(PyGraph::new(made))
     }

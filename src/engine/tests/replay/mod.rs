@@ -4,7 +4,9 @@ mod generate;
 mod play;
 
 use super::*;
+use crate::device::team;
 use crate::engine::{Executable, Options, Recording, record};
+use crate::graph::{Graph, Parallel};
 use generate::{Features, Program, Random};
 use play::Player;
 
@@ -82,7 +84,7 @@ impl World {
     }
 }
 
-fn check(seed: u64) -> Features {
+fn check(seed: u64, options: &Options) -> Features {
     let _seed = Seed(seed);
     let program = Program::draw(seed);
     let (eager, replayed) = (World::new(&program), World::new(&program));
@@ -100,9 +102,9 @@ fn check(seed: u64) -> Features {
             let (recording, kept) = replayed.record(&program, &theirs);
             let (again, also_kept) = replayed.record(&program, &theirs);
             assert_eq!(recording.difference(&again), None);
-            let executable =
-                Executable::new(&replayed.engine, &recording, &Options::default()).unwrap();
+            let executable = Executable::new(&replayed.engine, &recording, options).unwrap();
             executable.graph().verify().unwrap();
+            check_schedule(executable.graph(), options);
             let recorded =
                 Executable::new(&replayed.engine, &recording, &Options::AS_RECORDED).unwrap();
             let more = executable.graph().nodes().len() - recorded.graph().nodes().len();
@@ -129,18 +131,41 @@ fn check(seed: u64) -> Features {
     features
 }
 
-#[test]
-fn replay_equals_eager_to_the_bit() {
+/// Checks that all nodes of a graph made for several threads may run on any of them.
+fn check_schedule(graph: &Graph, options: &Options) {
+    let segments = graph.schedule().map(|schedule| &schedule.segments[..]);
+    let nodes = graph.nodes().len() as u32;
+    let want = (nodes > 1).then_some(0..nodes);
+    assert_eq!(segments, options.parallel.map(|_| want.as_slice()));
+}
+
+fn check_all(programs: u64, options: &Options) {
     if let Ok(seed) = std::env::var("SINGA_RS_SEED") {
-        check(seed.parse().unwrap());
+        check(seed.parse().unwrap(), options);
         return;
     }
-    let half = |first: u64| move || (first..PROGRAMS).step_by(2).map(check).sum::<Features>();
+    let half = |first: u64| {
+        move || (first..programs).step_by(2).map(|seed| check(seed, options)).sum::<Features>()
+    };
     let total = std::thread::scope(|scope| {
         let other = scope.spawn(half(1));
         let ours = half(0)();
         [ours, other.join().unwrap()].into_iter().sum::<Features>()
     });
-    eprintln!("{PROGRAMS} programs: {total:?}");
-    total.check(PROGRAMS);
+    eprintln!("{programs} programs: {total:?}");
+    total.check(programs);
+}
+
+#[test]
+fn replay_equals_eager_to_the_bit() {
+    check_all(PROGRAMS, &Options::default());
+}
+
+#[test]
+fn replay_by_several_threads_equals_eager_to_the_bit() {
+    for workers in [2, 5] {
+        team::set_size(workers);
+        let parallel = Some(Parallel { workers, least_gain: 0 });
+        check_all(PROGRAMS / 4, &Options { parallel, ..Options::default() });
+    }
 }

@@ -2,6 +2,7 @@ mod faults;
 mod oracle;
 pub(in crate::graph) mod programs;
 mod properties;
+mod schedules;
 
 use super::Graph;
 use crate::graph::layout::{Layout, OUTSIDE};

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::programs::meets;
 use crate::graph::layout::{Layout, OUTSIDE};
-use crate::graph::{Edges, Graph, Place};
+use crate::graph::{Edges, Graph, Place, Schedule};
 
 /// (resource, bytes, is it written); the host is resource -1.
 fn touched(graph: &Graph, n: usize) -> Vec<(i64, Range<usize>, bool)> {
@@ -73,6 +73,32 @@ fn scratch(graph: &Graph, layout: Option<&Layout>, n: usize) -> Vec<Byte> {
     let Some(layout) = layout.filter(|_| size > 0) else { return Vec::new() };
     let base = layout.scratch.iter().find(|s| s.0 as usize == n).unwrap().1;
     (base..base + size).map(|byte| (-1, byte)).collect()
+}
+
+/// What a node touches wherever it lies: (byte, is it written).
+fn touched_bytes(graph: &Graph, layout: &Layout, n: usize) -> HashMap<Byte, bool> {
+    let node = &graph.nodes()[n];
+    let all = |p: &Place| bytes(Some(layout), p);
+    let mut touched: HashMap<Byte, bool> =
+        graph.inputs(node).iter().flat_map(all).map(|byte| (byte, false)).collect();
+    let written = graph.outputs(node).iter().flat_map(all);
+    touched.extend(written.chain(scratch(graph, Some(layout), n)).map(|byte| (byte, true)));
+    touched
+}
+
+/// Whether the schedule orders all nodes of each segment that touch the same bytes.
+pub fn scheduled(graph: &Graph, layout: &Layout, schedule: &Schedule) -> bool {
+    let reach = paths(graph.nodes().len(), &pairs(&schedule.edges));
+    let touched: Vec<_> =
+        (0..graph.nodes().len()).map(|n| touched_bytes(graph, layout, n)).collect();
+    let conflict = |a: usize, b: usize| {
+        touched[a].iter().any(|(byte, w)| touched[b].get(byte).is_some_and(|v| *w || *v))
+    };
+    schedule.segments.iter().all(|segment| {
+        let nodes = segment.start as usize..segment.end as usize;
+        let mut pairs = nodes.clone().flat_map(|b| (nodes.start..b).map(move |a| (a, b)));
+        pairs.all(|(a, b)| !conflict(a, b) || reach[a][b])
+    })
 }
 
 /// What each node finds in each byte that matters to it: runs the schedule over the layout, or

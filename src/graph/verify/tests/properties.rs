@@ -11,7 +11,7 @@ use crate::graph::layout::{Layout, OUTSIDE};
 use crate::graph::{Csr, Edges, Graph, Node, Place};
 
 /// Runs a property, which counts what it met.
-fn holds<S: Strategy>(strategy: S, test: impl Fn(S::Value) -> usize) -> usize {
+pub fn holds<S: Strategy>(strategy: S, test: impl Fn(S::Value) -> usize) -> usize {
     let met = Cell::new(0);
     let mut runner = TestRunner::new(Config::with_cases(1000));
     let counted = |value| {
@@ -22,7 +22,7 @@ fn holds<S: Strategy>(strategy: S, test: impl Fn(S::Value) -> usize) -> usize {
     met.get()
 }
 
-fn from_pairs(nodes: usize, pairs: &[(usize, usize)]) -> Edges {
+pub fn from_pairs(nodes: usize, pairs: &[(usize, usize)]) -> Edges {
     Csr::sorted(nodes, || pairs.iter().map(|&(from, to)| (to, from as u32)))
 }
 
@@ -79,7 +79,7 @@ fn an_edge_that_no_other_path_implies_is_missed() {
 }
 
 /// The layout with a temporary block moved to another offset, or a node's scratch.
-fn moved(layout: &Layout, which: usize, offset: usize) -> Layout {
+pub fn moved(layout: &Layout, which: usize, offset: usize) -> Layout {
     let mut layout = layout.clone();
     let inside: Vec<usize> =
         (0..layout.offsets.len()).filter(|&b| layout.offsets[b] != OUTSIDE).collect();

@@ -1,0 +1,51 @@
+//! Bare loops, and the running and timing of graphs.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use singa_rs::graph::{Bound, Graph, Queue};
+use singa_rs::ops::Prepared;
+
+/// A function, and what it is called with.
+pub type Pair = (fn(&Prepared), Arc<Prepared>);
+
+fn nothing(_: &Prepared) {}
+
+/// The same calls as those of a replay, from a list of functions and contexts.
+pub fn pairs(queue: &Queue) -> Vec<Pair> {
+    let pair = |node: &singa_rs::graph::Node| (nothing as fn(&Prepared), node.op.clone());
+    queue.nodes().iter().map(pair).collect()
+}
+
+pub fn bare(pairs: &[Pair]) {
+    for (function, context) in pairs {
+        function(context);
+    }
+}
+
+/// A graph on memory that nothing touches.
+pub fn bind(graph: &Graph) -> Bound {
+    let anywhere = std::ptr::without_provenance_mut(1 << 20);
+    let mut bound = Bound::new(graph, anywhere);
+    (0..graph.roles().len() as u32).for_each(|block| bound.bind(block, anywhere));
+    bound
+}
+
+pub fn run(bound: &Bound) {
+    // SAFETY: the kernels touch no memory.
+    unsafe { bound.run() }.expect("nothing fails");
+}
+
+/// The shortest of some runs: what else the machine does only ever adds.
+pub fn least(rounds: usize, mut run: impl FnMut() -> Duration) -> Duration {
+    (0..rounds).map(|_| run()).min().unwrap_or_default()
+}
+
+pub fn timed<T>(run: impl FnOnce() -> T) -> Duration {
+    let start = Instant::now();
+    let made = run();
+    let time = start.elapsed();
+    drop(black_box(made));
+    time
+}

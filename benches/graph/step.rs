@@ -1,0 +1,96 @@
+//! A step of training, of operations that do nothing.
+
+use std::sync::Arc;
+
+use singa_rs::device::cpu;
+use singa_rs::dtype::DType;
+use singa_rs::graph::{Graph, Queue, Role};
+use singa_rs::ops::binary::{Binary, BinaryFn};
+use singa_rs::ops::copy::Copy;
+use singa_rs::ops::{Effects, Kind, Meta, Prepared, View, kernel};
+
+/// A step of training in the making: blocks of a few sizes, operations that do nothing.
+#[derive(Default)]
+pub struct Step {
+    pub queue: Queue,
+    pub roles: Vec<Role>,
+    metas: Vec<Arc<Meta>>,
+    ops: Vec<[Arc<Prepared>; 4]>,
+}
+
+/// What is prepared for each size.
+const COPY: usize = 0;
+const ADD: usize = 1;
+const PRODUCT: usize = 2;
+const UPDATE: usize = 3;
+/// Elements of the tensors, in turn.
+const SIZES: [usize; 7] = [1024, 48, 512, 300, 4096, 16, 1000];
+
+impl Step {
+    pub fn new() -> Step {
+        let mut step = Step::default();
+        for size in SIZES {
+            let view = View::new(cpu::device(), Meta::new(DType::Float32, [size]));
+            let pair = [view.clone(), view.clone()];
+            let add: Kind = Binary { f: BinaryFn::Add }.into();
+            let product: Kind = Binary { f: BinaryFn::Mul }.into();
+            let update = Effects::updates(&[(0, 0)]);
+            step.ops.push([
+                empty(&Copy.into(), &pair[..1], Effects::PURE),
+                empty(&add, &pair, Effects::PURE),
+                empty(&product, &pair, Effects::PURE),
+                empty(&add, &pair, update),
+            ]);
+            step.metas.push(view.meta);
+        }
+        step
+    }
+
+    fn tensor(&mut self, layer: usize, role: Role) -> View {
+        let view = View::of(cpu::device(), &self.metas[layer % SIZES.len()]);
+        self.queue.number(&view.block);
+        self.roles.push(role);
+        view
+    }
+
+    fn push(&mut self, layer: usize, which: usize, inputs: &[&View], output: Option<&View>) {
+        let op = self.ops[layer % SIZES.len()][which].clone();
+        let inputs: Vec<View> = inputs.iter().copied().cloned().collect();
+        self.queue.push(op, &inputs, output.map_or(&[], std::slice::from_ref), layer as u32);
+    }
+
+    /// Five nodes a layer: two forwards, whose outputs the backward pass needs, and then two
+    /// gradients and the update of a parameter.
+    pub fn record(mut self, nodes: usize) -> Step {
+        let layers = nodes / 5;
+        let mut saved = vec![self.tensor(0, Role::Argument)];
+        let params: Vec<View> = (0..layers).map(|l| self.tensor(l, Role::Captured)).collect();
+        for (layer, param) in params.iter().enumerate() {
+            let [x, y] = [0, 0].map(|_| self.tensor(layer, Role::Temporary));
+            self.push(layer, PRODUCT, &[&saved[layer], param], Some(&x));
+            self.push(layer, COPY, &[&x], Some(&y));
+            saved.push(y);
+        }
+        let mut gradient = self.tensor(layers, Role::Slot);
+        for layer in (0..layers).rev() {
+            let [of_param, next] = [0, 0].map(|_| self.tensor(layer, Role::Temporary));
+            self.push(layer, PRODUCT, &[&gradient, &saved[layer]], Some(&of_param));
+            self.push(layer, ADD, &[&gradient, &params[layer]], Some(&next));
+            self.push(layer, UPDATE, &[&params[layer], &of_param], None);
+            gradient = next;
+        }
+        self
+    }
+
+    pub fn graph(&self) -> Graph {
+        Graph::new(self.queue.clone(), self.roles.clone()).expect("a graph")
+    }
+}
+
+/// An operation whose kernel does nothing.
+fn empty(kind: &Kind, inputs: &[View], effects: Effects) -> Arc<Prepared> {
+    let mut op = Prepared::new(kind, inputs, None, 1).expect("an operation");
+    op.kernel = kernel(0, |_| Ok(()));
+    op.effects = effects;
+    Arc::new(op)
+}

@@ -1,0 +1,126 @@
+//! The four workloads by which task-graph libraries are compared, as recordings of operations that
+//! do little or nothing.
+
+use std::sync::Arc;
+
+use singa_rs::device::cpu;
+use singa_rs::dtype::DType;
+use singa_rs::graph::{Queue, Role};
+use singa_rs::ops::copy::Copy;
+use singa_rs::ops::{Effects, Kind, Meta, Prepared, View, kernel};
+
+/// For each task those that it waits for.
+pub type Rows = Vec<Vec<u32>>;
+
+/// A way to make about so many tasks.
+pub type Workload = (&'static str, fn(usize) -> Rows);
+
+/// All of them.
+pub const WORKLOADS: [Workload; 4] =
+    [("chain", chain), ("tree", tree), ("wavefront", wavefront), ("random", random)];
+
+/// Each task leads to the next one.
+fn chain(count: usize) -> Rows {
+    (0..count as u32).map(|task| task.checked_sub(1).into_iter().collect()).collect()
+}
+
+/// Each task leads to two, level by level.
+fn tree(count: usize) -> Rows {
+    (0..count as u32).map(|task| task.checked_sub(1).map(|n| n / 2).into_iter().collect()).collect()
+}
+
+/// A square, row by row: each task waits for the one above and the one to the left.
+fn wavefront(count: usize) -> Rows {
+    let side = (count as f64).sqrt().round().max(1.0) as u32;
+    let above = |row: u32, column: u32| row.checked_sub(1).map(|row| row * side + column);
+    let left = |row: u32, column: u32| column.checked_sub(1).map(|column| row * side + column);
+    let task = |n: u32| above(n / side, n % side).into_iter().chain(left(n / side, n % side));
+    (0..side * side).map(|n| task(n).collect()).collect()
+}
+
+/// The most tasks of a layer.
+const WIDTH: usize = 256;
+
+/// Layers of up to 256 tasks, each of which leads to one to four tasks of the next layer.
+fn random(count: usize) -> Rows {
+    let width = WIDTH.min((count as f64).sqrt().ceil() as usize).max(1);
+    let mut rows: Rows = vec![Vec::new(); count];
+    let mut state = 1u64;
+    let mut draw = |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    for task in 0..count {
+        let next = (task / width + 1) * width;
+        for _ in 0..1 + draw(4) {
+            let to = next + draw(width);
+            if to < count && rows[to].last() != Some(&(task as u32)) {
+                rows[to].push(task as u32);
+            }
+        }
+    }
+    rows.iter_mut().for_each(|row| row.dedup());
+    rows
+}
+
+/// What a task does.
+#[derive(Clone, Copy)]
+pub enum Work {
+    /// Nothing.
+    Empty,
+    /// A few hundred operations that wait for each other: about a microsecond.
+    Tiny,
+}
+
+/// A recording in the making.
+pub struct Tasks {
+    pub queue: Queue,
+    pub roles: Vec<Role>,
+    /// What each task makes.
+    made: Vec<View>,
+    meta: Arc<Meta>,
+    /// By number of inputs.
+    ops: Vec<Arc<Prepared>>,
+}
+
+impl Tasks {
+    /// Prepares operations for these tasks.
+    pub fn new(rows: &Rows, work: Work) -> Tasks {
+        let meta = Arc::new(Meta::new(DType::Float32, [1]));
+        let most = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let ops = (0..=most).map(|inputs| operation(&meta, inputs, work)).collect();
+        let made = Vec::with_capacity(rows.len());
+        Tasks { queue: Queue::default(), roles: Vec::new(), made, meta, ops }
+    }
+
+    /// Records the tasks: each reads what those that it waits for have made.
+    pub fn record(mut self, rows: &Rows) -> Tasks {
+        for row in rows {
+            let inputs: Vec<View> = row.iter().map(|&n| self.made[n as usize].clone()).collect();
+            let output = View::of(cpu::device(), &self.meta);
+            self.queue.number(&output.block);
+            self.roles.push(Role::Slot);
+            let op = self.ops[row.len()].clone();
+            self.queue.push(op, &inputs, std::slice::from_ref(&output), 0);
+            self.made.push(output);
+        }
+        self
+    }
+}
+
+fn operation(meta: &Arc<Meta>, inputs: usize, work: Work) -> Arc<Prepared> {
+    let view = View::of(cpu::device(), meta);
+    let mut op = Prepared::new(&Kind::from(Copy), &[view], None, 1).expect("an operation");
+    op.inputs = (0..inputs).map(|_| meta.clone()).collect();
+    op.effects = Effects::PURE;
+    op.kernel = match work {
+        Work::Empty => kernel(0, |_| Ok(())),
+        Work::Tiny => kernel(0, |_| {
+            let steps = (0..500u64).fold(1, |x, n| std::hint::black_box(x ^ n));
+            std::hint::black_box(steps);
+            Ok(())
+        }),
+    };
+    Arc::new(op)
+}

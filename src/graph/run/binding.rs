@@ -1,0 +1,176 @@
+//! The addresses of a graph's places.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::Stopped;
+use crate::error::{Error, Result};
+use crate::graph::{Csr, Graph};
+use crate::ops::{Io, Kernel, Prepared};
+
+/// See the module's documentation.
+pub(super) struct Binding {
+    steps: Vec<Step>,
+    /// For each step its inputs, its outputs, its scratch if it needs some.
+    addresses: Vec<*mut u8>,
+    /// What steps do, each once: far fewer than steps, so that replay finds them in the cache.
+    calls: Vec<Call>,
+    /// Where each block outside of the arena is, by number; null until it is bound.
+    starts: Vec<*mut u8>,
+    /// The addresses that each of them is the base of: (index, bytes from the block's start).
+    patches: Csr<(u32, usize)>,
+    /// The operations of `calls`, whose kernels they keep alive.
+    ops: Vec<Arc<Prepared>>,
+}
+
+/// A block outside of the arena, and the address that it is the base of.
+type Outside = (usize, (u32, usize));
+
+/// A node: what to call, and where its addresses begin.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    call: u32,
+    first: u32,
+}
+
+/// A kernel, and which addresses it takes.
+struct Call {
+    kernel: *const dyn Kernel,
+    inputs: u32,
+    outputs: u32,
+    has_scratch: bool,
+}
+
+// SAFETY: kernels may be shared between threads, and addresses are only used by `run`.
+unsafe impl Send for Binding {}
+// SAFETY: as above.
+unsafe impl Sync for Binding {}
+
+impl Binding {
+    pub(super) fn new(graph: &Graph, arena: *mut u8) -> Binding {
+        let mut bound = Binding {
+            steps: Vec::with_capacity(graph.nodes.len()),
+            addresses: Vec::with_capacity(graph.places.len() + graph.layout.scratch.len()),
+            calls: Vec::new(),
+            starts: vec![std::ptr::null_mut(); graph.roles.len()],
+            patches: Csr::with_capacity(0, 0),
+            ops: Vec::new(),
+        };
+        let (mut known, mut outside) = (FxHashMap::default(), Vec::new());
+        for (n, node) in graph.nodes.iter().enumerate() {
+            let call = *known.entry(Arc::as_ptr(&node.op)).or_insert_with(|| bound.call(&node.op));
+            bound.steps.push(Step { call, first: bound.addresses.len() as u32 });
+            bound.add(graph, n, arena, &mut outside);
+        }
+        bound.patches = Csr::sorted(graph.roles.len(), || outside.iter().copied());
+        bound
+    }
+
+    /// Notes an operation that is not known yet.
+    fn call(&mut self, op: &Arc<Prepared>) -> u32 {
+        self.calls.push(Call {
+            kernel: Arc::as_ptr(&op.kernel),
+            inputs: op.inputs.len() as u32,
+            outputs: op.outputs.len() as u32,
+            has_scratch: op.kernel.scratch() > 0,
+        });
+        self.ops.push(op.clone());
+        self.ops.len() as u32 - 1
+    }
+
+    /// Appends a node's addresses; what lies outside of the arena is noted as (block, patch).
+    fn add(&mut self, graph: &Graph, n: usize, arena: *mut u8, outside: &mut Vec<Outside>) {
+        let node = &graph.nodes[n];
+        let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
+        let counts = (node.op.inputs.len(), node.op.outputs.len());
+        assert_eq!((inputs.len(), outputs.len()), counts, "places of {}", node.op.name());
+        for place in inputs.iter().chain(outputs) {
+            let from = place.offset * place.meta.dtype.size();
+            self.addresses.push(match graph.offset(place.block) {
+                Some(offset) => arena.wrapping_add(offset + from),
+                None => {
+                    outside.push((place.block as usize, (self.addresses.len() as u32, from)));
+                    std::ptr::null_mut()
+                }
+            });
+        }
+        self.addresses.extend(graph.scratch_offset(n).map(|offset| arena.wrapping_add(offset)));
+    }
+
+    pub(super) fn bind(&mut self, block: u32, start: *mut u8) {
+        let block = block as usize;
+        if self.starts[block] == start {
+            return;
+        }
+        self.starts[block] = start;
+        for &(index, from) in self.patches.row(block) {
+            self.addresses[index as usize] = start.wrapping_add(from);
+        }
+    }
+}
+
+impl Binding {
+    /// How many nodes there are.
+    pub(super) fn nodes(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The nodes, in order.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Runs a node's kernel.
+    ///
+    /// # Safety
+    /// As [`super::Bound::run_from`].
+    #[inline(always)]
+    pub(super) unsafe fn run(&self, step: &Step) -> Result<()> {
+        // SAFETY: by the caller's promise; `ops` keeps the kernel.
+        unsafe { (*self.calls[step.call as usize].kernel).run(&self.io(step)) }
+    }
+
+    /// Has a node's kernel check its inputs.
+    ///
+    /// # Safety
+    /// As [`super::Bound::check`].
+    pub(super) unsafe fn check(&self, node: usize) -> Result<()> {
+        let step = &self.steps[node];
+        // SAFETY: by the caller's promise; `ops` keeps the kernel.
+        unsafe { (*self.calls[step.call as usize].kernel).check(&self.io(step)) }
+    }
+
+    /// The addresses of a step.
+    ///
+    /// # Safety
+    /// As [`super::Bound::run_from`].
+    #[inline(always)]
+    pub(super) unsafe fn io(&self, step: &Step) -> Io<'_> {
+        let call = &self.calls[step.call as usize];
+        let (inputs, outputs) = (call.inputs as usize, call.outputs as usize);
+        // SAFETY: `add` pushed that many addresses from `first` on, and one more for scratch. By
+        // the caller's promise they address memory for its metas.
+        unsafe {
+            let base = self.addresses.as_ptr().add(step.first as usize);
+            let from = std::slice::from_raw_parts(base.cast::<*const u8>(), inputs);
+            let to = std::slice::from_raw_parts(base.add(inputs), outputs);
+            // Where there is none, not to look spares the cache a line.
+            let scratch = match call.has_scratch {
+                true => *base.add(inputs + outputs),
+                false => std::ptr::null_mut(),
+            };
+            Io::new(from, to, scratch)
+        }
+    }
+
+    /// The end of a run at a node that failed, behind which none has run.
+    pub(super) fn stopped(&self, node: usize, error: Error) -> Stopped {
+        Stopped { node, end: node + 1, error: error.in_op(self.op(node).name()) }
+    }
+
+    /// What a node does.
+    pub(super) fn op(&self, node: usize) -> &Prepared {
+        &self.ops[self.steps[node].call as usize]
+    }
+}

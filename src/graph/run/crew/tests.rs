@@ -1,0 +1,132 @@
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use super::*;
+use crate::graph::Csr;
+
+/// The rows of tasks that each wait for some earlier ones.
+fn edges(rows: &[Vec<u32>]) -> Edges {
+    let mut edges = Csr::with_capacity(rows.len(), 0);
+    for row in rows {
+        row.iter().for_each(|&earlier| edges.push(earlier));
+        edges.end_row();
+    }
+    edges
+}
+
+/// Runs segments, each on so many threads, and checks that each task runs once, after what it
+/// waits for.
+fn run(
+    rows: &[Vec<u32>],
+    segments: &[Range<u32>],
+    workers: usize,
+    unwinds: impl Fn(u32) -> bool + Sync,
+) {
+    let edges = edges(rows);
+    let mut crew = Crew::new(&edges, segments, workers);
+    for _ in 0..3 {
+        let (clock, ran) = (AtomicUsize::new(1), rows.iter().map(|_| AtomicUsize::new(0)));
+        let ran: Vec<AtomicUsize> = ran.collect();
+        for (segment, tasks) in segments.iter().enumerate() {
+            crew.begin(segment, tasks);
+            let work = |number: usize| {
+                let mut worker = crew.worker(number);
+                let run = |task: u32| {
+                    let before = ran[task as usize].swap(clock.fetch_add(1, SeqCst), SeqCst);
+                    assert_eq!(before, 0, "task {task} ran twice");
+                    if unwinds(task) {
+                        resume_unwind(Box::new(task));
+                    }
+                };
+                let mut work = || catch_unwind(AssertUnwindSafe(|| worker.work(run)));
+                while let Err(panic) = work() {
+                    assert!(panic.is::<u32>(), "another panic");
+                }
+            };
+            std::thread::scope(|scope| {
+                (1..workers).for_each(|number| drop(scope.spawn(move || work(number))));
+                work(0);
+            });
+        }
+        for task in segments.iter().cloned().flatten() {
+            let when = |task: u32| ran[task as usize].load(SeqCst);
+            assert!(when(task) > 0, "task {task} did not run");
+            assert!(rows[task as usize].iter().all(|&earlier| when(earlier) < when(task)));
+        }
+    }
+}
+
+/// Tasks that wait for a few of those shortly before them.
+fn random(count: u32, reach: u32, seed: u32) -> Vec<Vec<u32>> {
+    let mut state = seed;
+    let mut next = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % below
+    };
+    let mut row = |task: u32| {
+        let mut row: Vec<u32> =
+            (0..next(4)).map(|_| task.saturating_sub(1 + next(reach))).collect();
+        row.retain(|&earlier| earlier < task);
+        row.sort_unstable();
+        row.dedup();
+        row
+    };
+    (0..count).map(&mut row).collect()
+}
+
+#[test]
+fn each_task_runs_once_behind_what_it_waits_for() {
+    for (workers, reach) in [1, 2, 3, 7].into_iter().flat_map(|w| [1, 5, 60].map(|r| (w, r))) {
+        for seed in 0..20 {
+            let rows = random(200, reach, seed);
+            run(&rows, std::slice::from_ref(&(0..200)), workers, |_| false);
+        }
+    }
+}
+
+#[test]
+fn segments_are_worked_off_one_by_one() {
+    let mut rows = random(300, 20, 7);
+    let segments = [0..90, 100..101, 101..300];
+    for (n, row) in (0u32..).zip(&mut rows) {
+        let start = segments.iter().find(|s| s.contains(&n)).map_or(n, |s| s.start);
+        row.retain(|&earlier| earlier >= start);
+    }
+    run(&rows, &segments, 2, |_| false);
+}
+
+#[test]
+fn a_task_that_unwinds_counts_as_run() {
+    run(&random(200, 10, 3), std::slice::from_ref(&(0..200)), 2, |task| task % 3 == 0);
+}
+
+#[test]
+fn one_thread_can_do_the_work_of_all() {
+    let rows = random(100, 8, 5);
+    let mut crew = Crew::new(&edges(&rows), std::slice::from_ref(&(0..100)), 4);
+    crew.begin(0, &(0..100));
+    let ran = AtomicUsize::new(0);
+    for number in 0..4 {
+        crew.worker(number).work(|_| {
+            ran.fetch_add(1, SeqCst);
+        });
+    }
+    assert_eq!(ran.into_inner(), 100);
+}
+
+#[test]
+fn replay_allocates_nothing() {
+    let rows = random(500, 40, 11);
+    let mut crew = Crew::new(&edges(&rows), std::slice::from_ref(&(0..500)), 2);
+    let room =
+        |crew: &Crew| crew.ready.iter().map(|r| r.0.lock().unwrap().capacity()).sum::<usize>();
+    let before = room(&crew);
+    for _ in 0..10 {
+        crew.begin(0, &(0..500));
+        std::thread::scope(|scope| {
+            scope.spawn(|| crew.worker(1).work(|_| {}));
+            crew.worker(0).work(|_| {});
+        });
+    }
+    assert_eq!(room(&crew), before);
+}

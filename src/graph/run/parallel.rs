@@ -1,0 +1,117 @@
+//! Parallel replay: segments of narrow nodes, each in one region of the team; between them nodes
+//! that take the whole team, or are too few to be worth a region, in recorded order.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use super::binding::Binding;
+use super::crew::Crew;
+use super::{Stopped, serial};
+use crate::device::team;
+use crate::error::Error;
+use crate::graph::Schedule;
+
+/// See the module's documentation.
+pub(super) struct Parallel {
+    segments: Vec<Range<u32>>,
+    workers: usize,
+    crew: Mutex<Crew>,
+}
+
+impl Parallel {
+    pub(super) fn new(schedule: &Schedule) -> Parallel {
+        let Schedule { segments, edges, workers } = schedule;
+        let crew = Mutex::new(Crew::new(edges, segments, *workers));
+        Parallel { segments: segments.clone(), workers: *workers, crew }
+    }
+
+    /// Runs nodes.
+    ///
+    /// # Safety
+    /// As [`super::Bound::run_from`].
+    pub(super) unsafe fn run(&self, binding: &Binding, nodes: Range<usize>) -> Result<(), Stopped> {
+        let mut crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = nodes.start;
+        let begin = self.segments.partition_point(|segment| (segment.start as usize) < next);
+        for (segment, tasks) in self.segments.iter().enumerate().skip(begin) {
+            let (first, end) = (tasks.start as usize, tasks.end as usize);
+            if end > nodes.end {
+                break;
+            }
+            crew.begin(segment, tasks);
+            // SAFETY: by the caller's promise, and the order of the nodes.
+            unsafe {
+                serial::run(binding, next..first)?;
+                self.run_segment(binding, &crew, first..end)?;
+            }
+            next = end;
+        }
+        // SAFETY: as above.
+        unsafe { serial::run(binding, next..nodes.end) }
+    }
+
+    /// Runs the nodes of the segment that the crew has begun.
+    ///
+    /// # Safety
+    /// As [`super::Bound::run_from`].
+    unsafe fn run_segment(
+        &self,
+        binding: &Binding,
+        crew: &Crew,
+        nodes: Range<usize>,
+    ) -> Result<(), Stopped> {
+        let (steps, failure) = (binding.steps(), Failure::default());
+        let run = |task: u32| {
+            let node = task as usize;
+            if node < failure.node.load(Relaxed) {
+                // SAFETY: by the caller's promise; the crew keeps the order that the schedule
+                // demands of nodes that touch the same memory.
+                let done = unsafe { binding.run(&steps[node]) };
+                done.unwrap_or_else(|error| failure.note(node, error));
+            }
+        };
+        let work = |number: usize| {
+            let mut worker = crew.worker(number);
+            while let Err(panic) = catch_unwind(AssertUnwindSafe(|| worker.work(run))) {
+                failure.note(worker.task() as usize, Error::panic("", &*panic));
+            }
+        };
+        team::parallel(self.workers, &work)
+            .unwrap_or_else(|error| failure.note(nodes.start, error));
+        failure.first().map_or(Ok(()), |(node, error)| {
+            Err(Stopped { end: nodes.end, ..binding.stopped(node, error) })
+        })
+    }
+}
+
+/// Which node of a segment has failed. The nodes behind it, which include all that depend on it,
+/// are passed over from then on; those before it still run, since one of them may fail, too, and
+/// it is the first one that counts.
+struct Failure {
+    /// The first node known to have failed.
+    node: AtomicUsize,
+    error: Mutex<Option<(usize, Error)>>,
+}
+
+impl Default for Failure {
+    fn default() -> Self {
+        Failure { node: AtomicUsize::new(usize::MAX), error: Mutex::new(None) }
+    }
+}
+
+impl Failure {
+    #[cold]
+    fn note(&self, node: usize, error: Error) {
+        self.node.fetch_min(node, Relaxed);
+        let mut known = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref().is_none_or(|(other, _)| node < *other) {
+            *known = Some((node, error));
+        }
+    }
+
+    fn first(self) -> Option<(usize, Error)> {
+        self.error.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}

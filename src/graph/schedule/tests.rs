@@ -1,0 +1,74 @@
+use super::*;
+use crate::graph::Graph;
+use crate::graph::Role::*;
+use crate::graph::testing::Recorder;
+use crate::ops::View;
+
+/// `branches` chains of `length` negations from one tensor, recorded one after the other, whose
+/// ends are results.
+fn branches(recorder: &mut Recorder, branches: usize, length: usize, elements: usize) {
+    let x = recorder.tensor(Argument, elements);
+    for _ in 0..branches {
+        let mut from = x.clone();
+        for n in 1..=length {
+            let to: View = recorder.tensor(if n == length { Slot } else { Temporary }, elements);
+            recorder.negate(&from, &to);
+            from = to;
+        }
+    }
+}
+
+#[test]
+fn branches_do_not_take_turns_in_memory() {
+    let mut recorder = Recorder::default();
+    branches(&mut recorder, 2, 4, 16);
+    let graph = recorder.parallel(2).unwrap();
+    let Schedule { segments, edges, workers } = graph.schedule().unwrap();
+    assert_eq!((&segments[..], *workers), (std::slice::from_ref(&(0..8)), 2));
+    let rows: Vec<&[u32]> = edges.iter().collect();
+    assert_eq!(rows, [&[][..], &[0], &[1], &[2], &[], &[4], &[5], &[6]]);
+    // Each negation overwrites its input.
+    assert_eq!((graph.arena_bytes(), graph.lower_bound_bytes()), (128, 128));
+}
+
+#[test]
+fn too_large_tensors_take_turns_and_their_nodes_are_ordered() {
+    let mut recorder = Recorder::default();
+    branches(&mut recorder, 4, 2, MOST_GROWTH.1 / 4);
+    let graph = recorder.parallel(2).unwrap();
+    let bytes = MOST_GROWTH.1;
+    assert!(graph.arena_bytes() >= bytes && graph.arena_bytes() <= 2 * bytes);
+    graph.verify().unwrap();
+    let edges = &graph.schedule().unwrap().edges;
+    let across = (2..8).filter(|&n| edges.row(n).iter().any(|&e| e / 2 != n as u32 / 2));
+    assert!(across.count() > 0, "{edges:?}");
+}
+
+#[test]
+fn what_gains_too_little_is_run_by_one_thread() {
+    let parallel = |length: usize, count: usize| {
+        let mut recorder = Recorder::default();
+        branches(&mut recorder, count, length, 16);
+        let graph =
+            Graph::parallel(recorder.queue, recorder.roles, super::Parallel::new(2)).unwrap();
+        graph.schedule().unwrap().segments.clone()
+    };
+    assert_eq!(parallel(1000, 1), []);
+    assert_eq!(parallel(4, 2), []);
+    assert_eq!(parallel(400, 2), std::slice::from_ref(&(0..800)));
+}
+
+#[test]
+fn lifetimes_are_rounded_to_windows_of_their_segments() {
+    let segments = [2..9, 12..13];
+    let round = |first, last, window| {
+        let Lifetime { first, last } = rounded(&Lifetime { first, last }, &segments, window);
+        (first, last)
+    };
+    assert_eq!(round(4, 5, 100), (2, 8));
+    assert_eq!(round(4, 5, 2), (4, 5));
+    assert_eq!(round(5, 10, 2), (4, 10));
+    assert_eq!(round(0, 8, 3), (0, 8));
+    assert_eq!(round(9, 12, 3), (9, 12));
+    assert!(rounded(&Lifetime::NEVER, &segments, 4).is_never());
+}
