@@ -88,6 +88,23 @@ pub enum Error {
         /// How well the memory was used, and what held most of it.
         usage: Box<Usage>,
     },
+    /// A bound for the arena that no plan keeps.
+    #[error(
+        "{op}: no plan keeps the arena within {budget} bytes; the smallest one takes {smallest} \
+         bytes, and {outside} bytes lie outside of it; {usage}"
+    )]
+    Budget {
+        /// What was asked for.
+        op: OpName,
+        /// The bound in bytes.
+        budget: usize,
+        /// Bytes of the smallest arena that was found.
+        smallest: usize,
+        /// Bytes of parameters, states, arguments and results.
+        outside: usize,
+        /// The smallest arena where it is fullest.
+        usage: Box<Usage>,
+    },
     /// A device that cannot do what was asked.
     #[error("{op}: {message}")]
     Device {
@@ -192,6 +209,7 @@ impl Error {
         | Index { op, .. }
         | Arity { op, .. }
         | OutOfMemory { op, .. }
+        | Budget { op, .. }
         | Device { op, .. }
         | Graph { op, .. }
         | Library { op, .. }

@@ -12,6 +12,7 @@ from .errors import (
     DeviceError,
     DTypeError,
     GraphError,
+    MemoryBudgetError,
     OutOfMemoryError,
     ShapeError,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "DTypeError",
     "DeviceError",
     "GraphError",
+    "MemoryBudgetError",
     "OutOfMemoryError",
     "Placeholder",
     "ShapeError",

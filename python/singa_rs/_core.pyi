@@ -19,6 +19,7 @@ __all__ = [
     "GraphError",
     "Handle",
     "HostOp",
+    "MemoryBudgetError",
     "Meta",
     "Op",
     "OutOfMemoryError",
@@ -79,6 +80,12 @@ class OutOfMemoryError(MemoryError):
     bound: int
     fragmentation: float
     largest: list[tuple[str, int, str | None]]
+
+class MemoryBudgetError(OutOfMemoryError):
+    # Bytes: what was asked for, what the smallest arena takes, and what lies outside of it.
+    budget: int
+    smallest: int
+    outside: int
 
 class CheckpointError(ValueError): ...
 
@@ -263,6 +270,7 @@ class Recording:
         check_finite: bool = False,
         parallel: bool = False,
         least_gain: int | None = None,
+        memory_budget: float | None = None,
     ) -> Graph: ...
 
 @final

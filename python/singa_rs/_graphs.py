@@ -65,7 +65,7 @@ class Graphed(Layer):
         use_graph: bool = True,
         graph_alg: str | bool = "sequence",
         *,
-        memory_budget: int | None = None,
+        memory_budget: int | float | str | None = None,
         exact: bool = True,
         amp: Any = None,
         check_every: int | None = None,
@@ -96,6 +96,12 @@ class Graphed(Layer):
                 so the arena may be larger by a quarter, or by 16 MiB. A part of the step that
                 would not gain is run in sequence. A bool is SINGA's `sequential`, and means
                 "sequence".
+            memory_budget: what the arena of a graph may take: bytes, a size such as "2GB" or
+                "512MiB", or, for steps of training, a fraction of what the same step takes without
+                a budget. What does not fit is computed again instead of kept, to the same bits.
+                Parameters, states, arguments and results lie outside of the arena; `plan` shows
+                them. A call for which no plan keeps to it raises MemoryBudgetError, whose
+                `smallest` is what the planner reaches.
             exact: False allows replacements that change results within rounding; there are none
                 yet, so that it makes no difference.
             check_every: after so many calls one is recorded again and compared.
@@ -105,12 +111,20 @@ class Graphed(Layer):
 
         Raises:
             GraphError: `forward` reads a value, which placeholders have not; an option that is
-                not there yet: `memory_budget`, `amp`.
+                not there yet: `amp`.
+            ValueError: options that exclude each other: a memory budget with
+                `graph_alg="parallel"` or `check_finite`.
         """
         parallel = _is_parallel(graph_alg)
-        _refuse(memory_budget=memory_budget, amp=amp)
+        _refuse(amp=amp)
+        budget = record.memory_budget(memory_budget)
+        if budget is not None and (check_finite or parallel):
+            other = "check_finite" if check_finite else 'graph_alg="parallel"'
+            raise ValueError(f"compile: got memory_budget={memory_budget!r} and {other}, want one")
         if not isinstance(exact, bool):
             raise TypeError(f"compile: got exact={exact!r}, want a bool")
+        finite = _finite(check_finite, use_graph)
+        options = Options(_every(check_every), exact, finite, parallel, budget)
         given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
         self._graphs = None
         self.train(bool(is_train))
@@ -118,8 +132,6 @@ class Graphed(Layer):
             self._device = one.device if isinstance(one, Tensor) else self.device
         forward = type(self).forward
         record.infer(forward, self, bool(is_train), given, {})
-        finite = _finite(check_finite, use_graph)
-        options = Options(_every(check_every), exact, finite, parallel)
         self._graphs = Graphs(options) if use_graph else None
 
     def graph(self, mode: bool = True, sequential: bool = False) -> None:

@@ -5,6 +5,7 @@ from ._core import (
     DeviceError,
     DTypeError,
     GraphError,
+    MemoryBudgetError,
     OutOfMemoryError,
     ShapeError,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "DTypeError",
     "DeviceError",
     "GraphError",
+    "MemoryBudgetError",
     "OutOfMemoryError",
     "ShapeError",
 ]

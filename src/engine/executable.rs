@@ -56,11 +56,7 @@ impl Executable {
     /// [`Error::OutOfMemory`] where there are no addresses for an arena; what
     /// [`Graph::new`] says.
     pub fn new(engine: &Engine, recording: &Recording, options: &Options) -> Result<Self> {
-        let (queue, roles) = recording.improved(&mut engine.turn(), options)?;
-        let graph = match options.parallel.filter(|_| !recording.has_aliases()) {
-            Some(parallel) => Graph::parallel(queue, roles, parallel)?,
-            None => Graph::new(queue, roles)?,
-        };
+        let graph = recording.graph(engine, options)?;
         let arena = engine.arena()?;
         let bound = Bound::new(&graph, arena.start().as_ptr());
         let captured = recording.captured();

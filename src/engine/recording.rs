@@ -4,15 +4,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Options, Turn};
 use crate::block::Block;
 use crate::device::Device;
-use crate::error::Result;
-use crate::graph::draft::Draft;
-use crate::graph::peak::peak;
-use crate::graph::{Place, Queue, Role, order, remat};
-use crate::ops::{Kind, Prepared, View};
-use crate::rewrite::rewrite;
+use crate::graph::{Place, Queue, Role};
+use crate::ops::{Prepared, View};
 
 /// Where a block of a recording comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -199,40 +194,8 @@ impl Recording {
     }
 
     /// The operations, and the roles of their blocks.
-    fn operations(&self) -> (Queue, Vec<Role>) {
+    pub(super) fn operations(&self) -> (Queue, Vec<Role>) {
         (self.queue.clone(), self.roles.clone())
-    }
-
-    /// The same, rewritten, in the order that needs least memory, and with what is cheap to compute
-    /// again computed again rather than kept, as far as the options allow.
-    ///
-    /// # Errors
-    /// What the new operations say of their inputs.
-    pub(super) fn improved(
-        &self,
-        turn: &mut Turn,
-        options: &Options,
-    ) -> Result<(Queue, Vec<Role>)> {
-        let (queue, roles) = self.operations();
-        if !options.rewrite || options.check_finite {
-            return Ok((queue, roles));
-        }
-        let mut draft = Draft::new(&self.device, queue, roles);
-        let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();
-        rewrite(&mut draft, &mut prepare)?;
-        let (queue, roles) = draft.finish(Vec::new());
-        let better = order::better(&queue, &roles);
-        let ways = [queue].into_iter().chain(better).map(|queue| self.thrifty(queue, &roles));
-        Ok(ways.min_by_key(|(queue, roles)| peak(queue, roles)).expect("there is one at least"))
-    }
-
-    /// Operations with what is cheap to compute again computed again rather than kept.
-    fn thrifty(&self, queue: Queue, roles: &[Role]) -> (Queue, Vec<Role>) {
-        // Tests put recordings of any size to the proof.
-        let limits = if cfg!(test) { remat::Limits::NONE } else { remat::Limits::DEFAULT };
-        let draft = Draft::new(&self.device, queue, roles.to_vec());
-        let again = remat::choose(&draft, limits);
-        draft.finish(again)
     }
 
     /// The same to be continued: tensors that show a graph's results name what was recorded.

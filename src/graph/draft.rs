@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
+use super::peak::peak;
 use super::{Node, Place, Queue, Role};
 use crate::device::Device;
 use crate::error::Result;
@@ -26,14 +27,14 @@ pub struct Step {
     pub origin: u32,
 }
 
-/// A block that is dropped after a use, and computed again before the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A step that runs once more, since blocks that it makes are dropped after a use and needed later.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again {
-    /// The step that makes it.
+    /// The step.
     pub maker: usize,
-    /// The block.
-    pub block: u32,
-    /// The step before which it is made again.
+    /// Those of its blocks that are dropped.
+    pub blocks: SmallVec<[u32; 2]>,
+    /// The step before which it runs.
     pub before: usize,
 }
 
@@ -138,6 +139,17 @@ impl Draft {
         !writers.any(|&writer| first < writer && writer < second)
     }
 
+    /// The first step behind another one that writes a block.
+    pub fn written_after(&self, block: u32, n: usize) -> Option<usize> {
+        self.uses[block as usize].writers.iter().copied().find(|&writer| writer > n)
+    }
+
+    /// Whether a place is all of its block, element by element.
+    pub fn is_whole(&self, place: &Place) -> bool {
+        let bytes = self.bytes(place.block);
+        place.offset == 0 && place.meta.bytes() == bytes && place.byte_range() == (0..bytes)
+    }
+
     /// A tensor of its own that lives within the run.
     pub fn temporary(&mut self, meta: &Arc<Meta>) -> Place {
         let place = self.queue.place(&View::of(&self.device, meta));
@@ -189,31 +201,56 @@ impl Draft {
         }
     }
 
-    /// The queue as it stands now, and the roles of its blocks; what is to be computed again is.
-    pub fn finish(mut self, mut again: Vec<Again>) -> (Queue, Vec<Role>) {
-        // Where one is computed from another, that one comes first: it did so before.
-        again.sort_unstable_by_key(|again| (again.before, again.maker));
-        let mut again = again.into_iter().peekable();
-        let (mut names, mut done) = (Vec::from_iter(0..self.roles.len() as u32), Vec::new());
-        for n in 0..self.steps.len() {
-            while let Some(again) = again.next_if(|again| again.before == n) {
-                let mut step = self.steps[again.maker].clone().expect("makers stay");
-                step.rename(&names);
-                let place = self.temporary(&step.outputs[0].meta.clone());
-                names[again.block as usize] = place.block;
-                step.outputs = smallvec![place];
-                done.push(step);
+    /// The most bytes that live at once in [`Draft::finish`]'s queue.
+    pub fn peak(&self, again: &[Again]) -> usize {
+        let (queue, roles) = self.finish(again);
+        peak(&queue, &roles)
+    }
+
+    /// The queue as it stands now, with the steps that run again, which are given in their order;
+    /// and the roles of its blocks.
+    pub fn finish(&self, again: &[Again]) -> (Queue, Vec<Role>) {
+        let names = Vec::from_iter(0..self.roles.len() as u32);
+        let mut writer = Writer { draft: self, queue: self.queue.without_nodes(), names };
+        let mut again = again.iter().peekable();
+        for (n, step) in self.steps() {
+            while let Some(again) = again.next_if(|again| again.before <= n) {
+                writer.repeat(again);
             }
-            if let Some(mut step) = self.steps[n].clone() {
-                step.rename(&names);
-                done.push(step);
+            writer.push(step.clone());
+        }
+        let mut roles = self.roles.clone();
+        roles.resize(writer.queue.blocks().len(), Role::Temporary);
+        (writer.queue, roles)
+    }
+}
+
+/// A queue that a draft is written to.
+struct Writer<'a> {
+    draft: &'a Draft,
+    queue: Queue,
+    /// The block that stands for each of the draft's now.
+    names: Vec<u32>,
+}
+
+impl Writer<'_> {
+    fn push(&mut self, mut step: Step) {
+        step.rename(&self.names);
+        self.queue.push_placed(step.op, &step.inputs, &step.outputs, step.origin);
+    }
+
+    /// Runs a step into blocks that from now on stand for those that were dropped.
+    fn repeat(&mut self, again: &Again) {
+        let recorded = self.draft.step(again.maker).expect("makers stay");
+        let mut step = recorded.clone();
+        step.rename(&self.names);
+        for (output, old) in step.outputs.iter_mut().zip(&recorded.outputs) {
+            *output = self.queue.place(&View::of(&self.draft.device, &old.meta));
+            if again.blocks.contains(&old.block) {
+                self.names[old.block as usize] = output.block;
             }
         }
-        let mut queue = self.queue.without_nodes();
-        for Step { op, inputs, outputs, origin } in done {
-            queue.push_placed(op, &inputs, &outputs, origin);
-        }
-        (queue, self.roles)
+        self.queue.push_placed(step.op, &step.inputs, &step.outputs, step.origin);
     }
 }
 

@@ -2,6 +2,7 @@
 //! Nothing here knows a particular operation; blocks are known by number.
 
 pub mod access;
+pub mod budget;
 pub mod csr;
 pub mod draft;
 mod export;

@@ -132,8 +132,14 @@ impl Queue {
     }
 
     /// The same blocks without operations.
-    pub fn without_nodes(self) -> Queue {
-        Queue { nodes: Vec::new(), places: Vec::new(), ..self }
+    pub fn without_nodes(&self) -> Queue {
+        Queue {
+            nodes: Vec::new(),
+            places: Vec::new(),
+            blocks: self.blocks.clone(),
+            numbers: self.numbers.clone(),
+            others: self.others.clone(),
+        }
     }
 
     /// The view with its block's number, which is new where the block is.

@@ -3,6 +3,8 @@
 //! for the least time goes first. Nothing here changes a value: what is computed again is a
 //! function of what has not been written since.
 
+use smallvec::smallvec;
+
 use super::Role;
 use super::draft::{Again, Draft, Step};
 use crate::device::ALIGNMENT;
@@ -21,13 +23,19 @@ pub struct Limits {
 
 impl Limits {
     /// What a graph is worth without being asked.
-    pub const DEFAULT: Limits = Limits { bytes: 1 << 20, share: 0.05, gain: 0.02 };
+    pub const DEFAULT: Limits = Limits { bytes: 1 << 20, share: 0.06, gain: 0.02 };
     /// Whatever lowers the peak.
     pub const NONE: Limits = Limits { bytes: 1, share: 1.0, gain: 0.0 };
 }
 
-/// Operations that a processor computes in the time in which it moves a byte.
-const INTENSITY: f64 = 8.0;
+/// Operations that a processor computes in the time in which it moves a byte: where they are many
+/// for each byte, as in matrix products and convolutions, and elsewhere, where they are exponential
+/// functions and the like.
+const DENSE: f64 = 8.0;
+/// See `DENSE`.
+const SPARSE: f64 = 1.0;
+/// The operations a byte from which on they are many.
+const MANY: f64 = 4.0;
 
 /// What to compute again, and before which step.
 pub fn choose(draft: &Draft, limits: Limits) -> Vec<Again> {
@@ -38,20 +46,24 @@ pub fn choose(draft: &Draft, limits: Limits) -> Vec<Again> {
     while let Some(best) = state.best(allowed) {
         allowed -= best.time;
         state.apply(&best);
-        chosen.push(best.again);
+        let Candidate { maker, block, before, .. } = best;
+        chosen.push(Again { maker, blocks: smallvec![block], before });
         let peak = state.peak().1;
         if peak < lowest {
             (lowest, useful) = (peak, chosen.len());
         }
     }
     chosen.truncate(useful);
+    // Where one is computed from another, that one comes first: it did so before.
+    chosen.sort_unstable_by_key(|again| (again.before, again.maker));
     if (lowest as f64) < (1.0 - limits.gain) * before as f64 { chosen } else { Vec::new() }
 }
 
 /// An estimate of a step's time, in bytes that could be moved meanwhile.
-fn time(step: &Step) -> f64 {
+pub(super) fn time(step: &Step) -> f64 {
     let cost = step.op.cost();
-    (cost.bytes as f64).max(cost.flops as f64 / INTENSITY)
+    let (bytes, flops) = (cost.bytes as f64, cost.flops as f64);
+    bytes + flops / if flops > MANY * bytes { DENSE } else { SPARSE }
 }
 
 /// The steps that use a block from when it is made, or made again, until it is dropped.
@@ -59,7 +71,11 @@ type Segment = Vec<usize>;
 
 /// A way to free memory.
 struct Candidate {
-    again: Again,
+    /// The step that makes the block.
+    maker: usize,
+    block: u32,
+    /// The step before which it is made again.
+    before: usize,
     /// The last step that uses the block before it is dropped.
     last: usize,
     /// Blocks that have to be kept longer for that, each with the segment that grows.
@@ -165,8 +181,8 @@ impl<'a> State<'a> {
         let kept: usize = kept.map(|&(block, _)| size(self.draft, block)).sum();
         let freed =
             size(self.draft, block).checked_sub(kept).filter(|&freed| freed >= self.worth)?;
-        let (again, time) = (Again { maker, block, before }, self.times[maker]);
-        Some(Candidate { again, last, longer, time, score: freed as f64 / time })
+        let time = self.times[maker];
+        Some(Candidate { maker, block, before, last, longer, time, score: freed as f64 / time })
     }
 
     /// The step that alone makes all of a block, and nothing else, from its inputs alone.
@@ -198,7 +214,7 @@ impl<'a> State<'a> {
     }
 
     fn apply(&mut self, candidate: &Candidate) {
-        let Again { block, before, .. } = candidate.again;
+        let &Candidate { block, before, .. } = candidate;
         for &(input, segment) in &candidate.longer {
             let (end, bytes) = (self.end(input, segment), size(self.draft, input));
             let uses = &mut self.segments[input as usize][segment];
@@ -221,7 +237,7 @@ impl<'a> State<'a> {
 }
 
 /// Bytes of a block in the arena.
-fn size(draft: &Draft, block: u32) -> usize {
+pub(super) fn size(draft: &Draft, block: u32) -> usize {
     draft.bytes(block).next_multiple_of(ALIGNMENT)
 }
 

@@ -26,6 +26,12 @@ create_exception!(
 );
 create_exception!(
     singa_rs,
+    MemoryBudgetError,
+    OutOfMemoryError,
+    "A memory budget that no plan keeps."
+);
+create_exception!(
+    singa_rs,
     CheckpointError,
     PyValueError,
     "A file of parameters or states that cannot be read, or does not fit."
@@ -41,8 +47,13 @@ impl From<Error> for PyErr {
             Error::Arity { .. } => PyTypeError::new_err(text),
             Error::OutOfMemory { requested, in_use, available, usage, .. } => {
                 let error = OutOfMemoryError::new_err(text);
-                let figures = [requested, in_use, available, usage.bound];
-                with(error, |object| memory(object, figures, &usage))
+                let figures =
+                    [("requested", requested), ("in_use", in_use), ("available", available)];
+                with(error, |object| memory(object, &figures, &usage))
+            }
+            Error::Budget { budget, smallest, outside, usage, .. } => {
+                let figures = [("budget", budget), ("smallest", smallest), ("outside", outside)];
+                with(MemoryBudgetError::new_err(text), |object| memory(object, &figures, &usage))
             }
             Error::NotFinite { report, .. } => {
                 with(PyFloatingPointError::new_err(text), |object| numbers(object, &report))
@@ -65,10 +76,11 @@ fn with(error: PyErr, set: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) -> Py
 }
 
 /// Of the tensors (name, bytes, line).
-fn memory(object: &Bound<'_, PyAny>, figures: [usize; 4], usage: &Usage) -> PyResult<()> {
-    for (name, bytes) in ["requested", "in_use", "available", "bound"].iter().zip(figures) {
+fn memory(object: &Bound<'_, PyAny>, figures: &[(&str, usize)], usage: &Usage) -> PyResult<()> {
+    for &(name, bytes) in figures {
         object.setattr(name, bytes)?;
     }
+    object.setattr("bound", usage.bound)?;
     object.setattr("fragmentation", usage.fragmentation)?;
     let tensor = |t: &LiveTensor| (t.name.clone(), t.bytes, t.line.as_deref().map(String::from));
     object.setattr("largest", usage.largest.iter().map(tensor).collect::<Vec<_>>())
@@ -89,5 +101,6 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DeviceError", py.get_type::<DeviceError>())?;
     module.add("GraphError", py.get_type::<GraphError>())?;
     module.add("OutOfMemoryError", py.get_type::<OutOfMemoryError>())?;
+    module.add("MemoryBudgetError", py.get_type::<MemoryBudgetError>())?;
     module.add("CheckpointError", py.get_type::<CheckpointError>())
 }

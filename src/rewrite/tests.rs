@@ -18,7 +18,7 @@ fn rewritten(recorder: Recorder) -> (Vec<&'static str>, Graph) {
         |kind: &Kind, inputs: &[View]| Prepared::new(kind, inputs, None, 1).map(Arc::new);
     let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
     rewrite(&mut draft, &mut prepare).unwrap();
-    let (queue, roles) = draft.finish(Vec::new());
+    let (queue, roles) = draft.finish(&[]);
     let graph = Graph::new(queue, roles).unwrap();
     (graph.nodes().iter().map(|node| node.op.name()).collect(), graph)
 }

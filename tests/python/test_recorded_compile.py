@@ -128,8 +128,6 @@ def test_options():
     model.compile(inputs(), graph_alg="parallel")
     with pytest.raises(ValueError, match="graph_alg"):
         model.compile(inputs(), graph_alg="fast")
-    with pytest.raises(GraphError, match="memory_budget"):
-        model.compile(inputs(), memory_budget=1 << 20)
     with pytest.raises(GraphError, match="amp"):
         model.compile(inputs(), amp="bfloat16")
     for wrong in (0, -1, True, 2.5):

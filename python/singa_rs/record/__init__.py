@@ -6,7 +6,7 @@ them is set.
 """
 
 from .function import GraphFunction, name_written
-from .options import Options
+from .options import Options, memory_budget
 from .plan import Plan, infer, plan
 from .session import Recorded
 from .shortcut import MISS, Shortcut
@@ -25,6 +25,7 @@ __all__ = [
     "Taps",
     "infer",
     "is_recording",
+    "memory_budget",
     "making_state",
     "name_written",
     "note_change",

@@ -123,7 +123,7 @@ class Attempt:
 
     def plan(self, options: Options) -> None:
         """Makes a graph of the recording, which its tensors show from now on."""
-        self.graph = options.graph_of(self.taken.recording)
+        self.graph = options.graph_of(self.taken.recording, self.call.training)
 
     def obstacle(self) -> str | None:
         """Why no graph can do what the call does, in words; None where the graph can."""

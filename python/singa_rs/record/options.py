@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import _core
+
+#: Units of memory in bytes.
+_UNITS = {
+    "B": 1,
+    **{f"{prefix}B": 1000**n for n, prefix in enumerate("KMGT", 1)},
+    **{f"{prefix}IB": 1024**n for n, prefix in enumerate("KMGT", 1)},
+}
 
 
 class Options(NamedTuple):
@@ -20,11 +28,19 @@ class Options(NamedTuple):
     check_finite: bool = False
     #: Whether operations that leave threads idle run beside each other.
     parallel: bool = False
+    #: Bytes that the arena of a graph may take, or the part of what it takes without a bound.
+    memory_budget: int | float | None = None
 
-    def graph_of(self, recording: _core.Recording) -> _core.Graph:
-        """The analysed, planned graph of a sealed recording."""
+    def graph_of(self, recording: _core.Recording, training: bool) -> _core.Graph:
+        """The analysed, planned graph of a sealed recording of a call."""
+        budget = self.memory_budget
+        if isinstance(budget, float) and not training:
+            budget = None  # there is nothing to compute again: what is made is used at once
         return recording.graph(
-            exact=self.exact, check_finite=self.check_finite, parallel=self.parallel
+            exact=self.exact,
+            check_finite=self.check_finite,
+            parallel=self.parallel,
+            memory_budget=budget,
         )
 
     @contextmanager
@@ -35,3 +51,30 @@ class Options(NamedTuple):
             yield
         finally:
             _core.check_finite(before)
+
+
+def memory_budget(value: Any) -> int | float | None:
+    """A memory budget as bytes (int) or a fraction (float).
+
+    Raises:
+        TypeError: a value of another type.
+        ValueError: text that is no size; a size or fraction out of range.
+    """
+    if value is None:
+        return None
+    found = _size(value) if isinstance(value, str) else value
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise TypeError(f"compile: got memory_budget={value!r}, want {_WANT}")
+    if not (0 < found <= 1 if isinstance(found, float) else 0 <= found < 1 << 63):
+        raise ValueError(f"compile: got memory_budget={value!r}, want {_WANT}")
+    return found
+
+
+_WANT = 'bytes, a size such as "2GB" or "512MiB", or a fraction above 0 and up to 1'
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?I?B)\s*", text.upper())
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"compile: got memory_budget={text!r}, want {_WANT}")
+    return int(float(match[1]) * _UNITS[match[2]])

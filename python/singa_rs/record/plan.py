@@ -92,7 +92,7 @@ def plan(
     undo = Undo(root, _attributes(root))
     try:
         taken = take(call.device, call.tensors, Tapping().around(call.run))
-        graph = options.graph_of(taken.recording)
+        graph = options.graph_of(taken.recording, training)
     except BaseException:
         undo()
         raise

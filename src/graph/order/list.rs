@@ -5,6 +5,17 @@ use std::collections::BinaryHeap;
 
 use super::work::Work;
 
+/// A node that may run next.
+struct Ready {
+    node: u32,
+    /// By how many bytes it changes what is in use.
+    change: isize,
+    /// How many nodes had run when it could.
+    since: usize,
+    /// Whether it uses nothing that is in use.
+    is_source: bool,
+}
+
 /// A node's rank among those that may run next: a class, and a number within it.
 type Key = (u8, isize);
 
@@ -13,21 +24,33 @@ const LAST: u8 = 2;
 
 /// The recorded order, but that nodes which free at least as much as they allocate do not wait.
 pub(super) fn early_frees(work: &Work) -> Vec<u32> {
-    schedule(work, |node, change| if change <= 0 { (0, change) } else { (1, node as isize) })
+    schedule(work, |ready| match ready.change {
+        ..=0 => (0, ready.change),
+        _ => (1, ready.node as isize),
+    })
+}
+
+/// What is made is used as soon as that can be, so that it is needed no longer; what uses nothing
+/// waits until there is nothing else to do.
+pub(super) fn eager(work: &Work) -> Vec<u32> {
+    schedule(work, |ready| match ready.is_source {
+        true => (1, ready.node as isize),
+        false => (0, ready.since as isize),
+    })
 }
 
 /// What frees most goes first; if nothing frees anything, what allocates least.
 pub(super) fn least_peak(work: &Work) -> Vec<u32> {
-    schedule(work, |_, change| (0, change))
+    schedule(work, |ready| (0, ready.change))
 }
 
-/// All nodes; `key` is told a node's number, and by how many bytes it changes what is in use.
-fn schedule(work: &Work, key: impl Fn(u32, isize) -> Key) -> Vec<u32> {
+/// All nodes in the order of their keys.
+fn schedule(work: &Work, key: impl Fn(&Ready) -> Key) -> Vec<u32> {
     let mut list = List::new(work, key);
     let mut order = Vec::with_capacity(work.nodes());
     while let Some(node) = list.next() {
-        list.run(node);
         order.push(node);
+        list.run(node, order.len());
     }
     order
 }
@@ -40,17 +63,19 @@ struct List<'a, F> {
     /// How many nodes have yet to use each block.
     users: Vec<usize>,
     is_done: Vec<bool>,
+    /// How many nodes had run when each node could.
+    since: Vec<usize>,
     /// Nodes that may run, equal ones in recorded order; a node whose key has changed stands here
     /// under its old one, too.
     ready: BinaryHeap<Reverse<(Key, u32)>>,
 }
 
-impl<'a, F: Fn(u32, isize) -> Key> List<'a, F> {
+impl<'a, F: Fn(&Ready) -> Key> List<'a, F> {
     fn new(work: &'a Work, key: F) -> Self {
         let lengths = |rows: &crate::graph::Csr<u32>| rows.iter().map(<[u32]>::len).collect();
-        let is_done = vec![false; work.nodes()];
+        let (is_done, since) = (vec![false; work.nodes()], vec![0; work.nodes()]);
         let (waits, users): (Vec<usize>, _) = (lengths(&work.before), lengths(&work.users));
-        let mut list = List { work, key, waits, users, is_done, ready: BinaryHeap::new() };
+        let mut list = List { work, key, waits, users, is_done, since, ready: BinaryHeap::new() };
         (0..work.nodes() as u32).for_each(|node| list.offer(node));
         list
     }
@@ -63,21 +88,28 @@ impl<'a, F: Fn(u32, isize) -> Key> List<'a, F> {
     }
 
     fn rank(&self, node: u32) -> Key {
-        match self.work.is_indifferent(node) {
-            true => (LAST, node as isize),
-            false => (self.key)(node, self.change(node)),
+        if self.work.is_indifferent(node) {
+            return (LAST, node as isize);
         }
+        let blocks = self.work.blocks.row(node as usize);
+        (self.key)(&Ready {
+            node,
+            change: blocks.iter().map(|&block| self.change(block)).sum(),
+            since: self.since[node as usize],
+            is_source: blocks.iter().all(|&block| self.is_new(block)),
+        })
     }
 
-    /// By how many bytes a node that ran now would change what is in use afterwards.
-    fn change(&self, node: u32) -> isize {
-        let change = |&block: &u32| {
-            let (size, left) =
-                (self.work.sizes[block as usize] as isize, self.users[block as usize]);
-            let is_new = left == self.work.users.row(block as usize).len();
-            size * (isize::from(is_new) - isize::from(left == 1))
-        };
-        self.work.blocks.row(node as usize).iter().map(change).sum()
+    /// By how many bytes what is in use would change with one more use of a block.
+    fn change(&self, block: u32) -> isize {
+        let is_last = self.users[block as usize] == 1;
+        let size = self.work.sizes[block as usize] as isize;
+        size * (isize::from(self.is_new(block)) - isize::from(is_last))
+    }
+
+    /// Whether nothing has used a block yet.
+    fn is_new(&self, block: u32) -> bool {
+        self.users[block as usize] == self.work.users.row(block as usize).len()
     }
 
     fn next(&mut self) -> Option<u32> {
@@ -89,11 +121,13 @@ impl<'a, F: Fn(u32, isize) -> Key> List<'a, F> {
         None
     }
 
-    fn run(&mut self, node: u32) {
+    /// Notes that a node runs, with which so many have run.
+    fn run(&mut self, node: u32, done: usize) {
         let work = self.work;
         self.is_done[node as usize] = true;
         for &later in work.after.row(node as usize) {
             self.waits[later as usize] -= 1;
+            self.since[later as usize] = done;
             self.offer(later);
         }
         for &block in work.blocks.row(node as usize) {

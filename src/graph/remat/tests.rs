@@ -13,7 +13,7 @@ const LARGE: usize = 1 << 20;
 fn improved(recorder: Recorder) -> (Vec<&'static str>, Graph) {
     let draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
     let again = choose(&draft, Limits::DEFAULT);
-    let (queue, roles) = draft.finish(again);
+    let (queue, roles) = draft.finish(&again);
     let graph = Graph::new(queue, roles).unwrap();
     graph.verify().unwrap();
     (graph.nodes().iter().map(|node| node.op.name()).collect(), graph)

@@ -10,7 +10,7 @@ use super::super::tensor::Handle;
 use super::executable::PyGraph;
 use super::lines;
 use crate::engine::record::{self, Mode};
-use crate::engine::{self, Executable, Options, Recording};
+use crate::engine::{self, Budget, Executable, Options, Recording};
 use crate::error::Error;
 use crate::graph::Parallel;
 use crate::ops::View;
@@ -51,6 +51,22 @@ impl PyRecording {
         let message = "the recording has not ended";
         let missing = || Error::Graph { op: op.into(), message: message.into() };
         Ok(self.ended().as_mut().map(f).ok_or_else(missing)?)
+    }
+}
+
+/// A bound for an arena.
+#[derive(FromPyObject)]
+enum PyBudget {
+    Bytes(usize),
+    Share(f64),
+}
+
+impl From<PyBudget> for Budget {
+    fn from(budget: PyBudget) -> Budget {
+        match budget {
+            PyBudget::Bytes(bytes) => Budget::Bytes(bytes),
+            PyBudget::Share(share) => Budget::Share(share),
+        }
     }
 }
 
@@ -120,10 +136,14 @@ impl PyRecording {
     /// The analysed, planned graph; of the operations as they were recorded without `rewrite`,
     /// with replacements that change results within rounding where it need not be `exact`. With
     /// `check_finite` it is as recorded, and its runs stop at the first NaN or infinity. It is for
-    /// several threads where it is to be `parallel`, and these gain so many nanoseconds.
+    /// several threads where it is to be `parallel`, and these gain so many nanoseconds. The arena
+    /// keeps to `memory_budget`, bytes or a part of what it takes without one; such a graph is for
+    /// one thread.
     #[pyo3(signature = (
-        *, rewrite=true, exact=true, check_finite=false, parallel=false, least_gain=None
+        *, rewrite=true, exact=true, check_finite=false, parallel=false, least_gain=None,
+        memory_budget=None
     ))]
+    #[allow(clippy::too_many_arguments)]
     fn graph(
         &self,
         py: Python<'_>,
@@ -132,12 +152,14 @@ impl PyRecording {
         check_finite: bool,
         parallel: bool,
         least_gain: Option<u64>,
+        memory_budget: Option<PyBudget>,
     ) -> PyResult<PyGraph> {
         let engine = engine::cpu();
         let usual = Parallel::new(engine.device().threads());
         let least_gain = least_gain.unwrap_or(usual.least_gain);
         let parallel = parallel.then_some(Parallel { least_gain, ..usual });
-        let options = Options { rewrite, exact, check_finite, parallel };
+        let budget = memory_budget.map(Budget::from);
+        let options = Options { rewrite, exact, check_finite, parallel, budget };
         let make = |recording: &mut Recording| Executable::new(engine, recording, &options);
         let made = py.detach(|| self.with("graph", make))??;
         Ok(PyGraph::new(made))

@@ -5,13 +5,16 @@ mod play;
 
 use super::*;
 use crate::device::team;
-use crate::engine::{Executable, Options, Recording, record};
+use crate::engine::{Budget, Executable, Options, Recording, record};
+use crate::error::Error;
 use crate::graph::{Graph, Parallel};
 use generate::{Features, Program, Random};
 use play::Player;
 
 /// How many programs a test run draws.
 const PROGRAMS: u64 = 10_000;
+/// How many of these get a memory budget.
+const BOUNDED: u64 = 1000;
 /// How often each one is run.
 const RUNS: usize = 3;
 
@@ -84,6 +87,46 @@ impl World {
     }
 }
 
+/// The graph, as much of which is computed again as lowers its memory; how many operations are.
+fn thrifty(
+    engine: &Engine,
+    recording: &Recording,
+    options: &Options,
+    _: &mut Random,
+) -> (Executable, usize) {
+    let recorded = Executable::new(engine, recording, &Options::AS_RECORDED).unwrap();
+    let executable = Executable::new(engine, recording, options).unwrap();
+    let again = executable.graph().nodes().len() - recorded.graph().nodes().len();
+    (executable, again)
+}
+
+/// A graph that keeps to some part of the memory that the recording takes, or to the least that
+/// can be reached; how many operations are computed again.
+fn bounded(
+    engine: &Engine,
+    recording: &Recording,
+    options: &Options,
+    random: &mut Random,
+) -> (Executable, usize) {
+    let make = |bytes| {
+        let options = Options { budget: Some(Budget::Bytes(bytes)), ..options.clone() };
+        Executable::new(engine, recording, &options)
+    };
+    let recorded = Executable::new(engine, recording, &Options::AS_RECORDED).unwrap();
+    let budget = recorded.graph().arena_bytes() * random.below(100) / 100;
+    let (bytes, executable) = match make(budget) {
+        Ok(executable) => (budget, executable),
+        Err(Error::Budget { budget: refused, smallest, .. }) => {
+            assert!(refused == budget && smallest > budget);
+            (smallest, make(smallest).expect("it was named"))
+        }
+        Err(error) => panic!("{error}"),
+    };
+    assert!(executable.graph().arena_bytes() <= bytes);
+    let again = executable.graph().nodes().len() - recorded.graph().nodes().len();
+    (executable, again)
+}
+
 fn check(seed: u64, options: &Options) -> Features {
     let _seed = Seed(seed);
     let program = Program::draw(seed);
@@ -102,13 +145,11 @@ fn check(seed: u64, options: &Options) -> Features {
             let (recording, kept) = replayed.record(&program, &theirs);
             let (again, also_kept) = replayed.record(&program, &theirs);
             assert_eq!(recording.difference(&again), None);
-            let executable = Executable::new(&replayed.engine, &recording, options).unwrap();
+            let make = if options.budget.is_some() { bounded } else { thrifty };
+            let (executable, repeated) = make(&replayed.engine, &recording, options, random);
+            features.recomputed += repeated as u64;
             executable.graph().verify().unwrap();
             check_schedule(executable.graph(), options);
-            let recorded =
-                Executable::new(&replayed.engine, &recording, &Options::AS_RECORDED).unwrap();
-            let more = executable.graph().nodes().len() - recorded.graph().nodes().len();
-            features.recomputed += more as u64;
             executable.adopt(&again);
             (executable, [kept, also_kept])
         });
@@ -139,6 +180,7 @@ fn check_schedule(graph: &Graph, options: &Options) {
     assert_eq!(segments, options.parallel.map(|_| want.as_slice()));
 }
 
+/// Checks programs on two threads, or the one that the environment names.
 fn check_all(programs: u64, options: &Options) {
     if let Ok(seed) = std::env::var("SINGA_RS_SEED") {
         check(seed.parse().unwrap(), options);
@@ -168,4 +210,9 @@ fn replay_by_several_threads_equals_eager_to_the_bit() {
         let parallel = Some(Parallel { workers, least_gain: 0 });
         check_all(PROGRAMS / 4, &Options { parallel, ..Options::default() });
     }
+}
+
+#[test]
+fn replay_within_a_memory_budget_equals_eager_to_the_bit() {
+    check_all(BOUNDED, &Options { budget: Some(Budget::Share(1.0)), ..Options::default() });
 }

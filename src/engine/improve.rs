@@ -1,0 +1,83 @@
+//! From a recording to the graph that runs: rewriting, order, what is computed again.
+
+use super::recording::Recording;
+use super::{Engine, Options, Turn};
+use crate::error::{Error, Result, Usage};
+use crate::graph::budget::{Order, Ways};
+use crate::graph::draft::Draft;
+use crate::graph::{Graph, Queue, Role, order, remat};
+use crate::ops::{Kind, View};
+use crate::rewrite::rewrite;
+
+impl Recording {
+    /// The analysed, planned graph, made as the options say.
+    ///
+    /// # Errors
+    /// [`Error::Budget`]; what new operations say of their inputs; what [`Graph::new`] says.
+    pub(super) fn graph(&self, engine: &Engine, options: &Options) -> Result<Graph> {
+        if !options.rewrite || options.check_finite {
+            return self.planned(self.operations(), options);
+        }
+        let (queue, roles) = self.rewritten(&mut engine.turn())?;
+        let orders = order::orders(queue, &roles).into_iter();
+        let orders: Vec<Order> = orders.map(|queue| self.thrifty(queue, &roles)).collect();
+        let best = orders.iter().min_by_key(|(draft, again)| draft.peak(again));
+        let (draft, again) = best.expect("there is one at least");
+        let graph = self.planned(draft.finish(again), options)?;
+        match options.budget {
+            Some(budget) => self.bounded(budget.bytes(graph.arena_bytes()), &orders),
+            None => Ok(graph),
+        }
+    }
+
+    /// The graph of operations in their order. Several threads are told only by blocks what shares
+    /// memory.
+    fn planned(&self, (queue, roles): (Queue, Vec<Role>), options: &Options) -> Result<Graph> {
+        match options.parallel.filter(|_| !self.has_aliases()) {
+            Some(parallel) => Graph::parallel(queue, roles, parallel),
+            None => Graph::new(queue, roles),
+        }
+    }
+
+    /// The operations, rewritten, and the roles of their blocks.
+    fn rewritten(&self, turn: &mut Turn) -> Result<(Queue, Vec<Role>)> {
+        let (queue, roles) = self.operations();
+        let mut draft = Draft::new(self.device(), queue, roles);
+        let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();
+        rewrite(&mut draft, &mut prepare)?;
+        Ok(draft.finish(&[]))
+    }
+
+    /// Operations, and what is cheap enough to compute again rather than keep.
+    fn thrifty(&self, queue: Queue, roles: &[Role]) -> Order {
+        // Tests put recordings of any size to the proof.
+        let limits = if cfg!(test) { remat::Limits::NONE } else { remat::Limits::DEFAULT };
+        let draft = Draft::new(self.device(), queue, roles.to_vec());
+        let again = remat::choose(&draft, limits);
+        (draft, again)
+    }
+
+    /// The fastest graph whose arena takes at most so many bytes.
+    fn bounded(&self, bytes: usize, orders: &[Order]) -> Result<Graph> {
+        let ways = Ways::new(orders);
+        match ways.within(bytes)? {
+            Some(graph) => Ok(graph),
+            None => Err(self.too_small(bytes, &ways.smallest()?)),
+        }
+    }
+
+    /// Says that a bound cannot be kept.
+    fn too_small(&self, budget: usize, smallest: &Graph) -> Error {
+        let tensors = smallest.live_tensors(smallest.peak_node(), self.lines());
+        let (bound, taken) = (smallest.lower_bound_bytes(), smallest.arena_bytes());
+        let blocks = (0u32..).zip(smallest.roles());
+        let outside = blocks.filter(|(_, role)| **role != Role::Temporary);
+        Error::Budget {
+            op: "memory_budget".into(),
+            budget,
+            smallest: taken,
+            outside: outside.map(|(block, _)| smallest.block_bytes(block)).sum(),
+            usage: Box::new(Usage::new(bound, taken, tensors)),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A run as the simulation sees it: temporary blocks, when they are used, and which of them may be
+//! made again.
+
+use super::simulate::Outcome;
+use crate::device::ALIGNMENT;
+use crate::graph::draft::{Again, Draft, Step as Recorded};
+use crate::graph::remat::{size, time};
+use crate::graph::{Place, Role};
+
+/// An operation.
+pub(super) struct Step {
+    /// Its number in the draft.
+    pub number: usize,
+    /// An estimate of its time.
+    pub time: f64,
+    /// Bytes of its work space.
+    pub scratch: usize,
+    /// The temporary blocks that have to be there when it begins.
+    pub reads: Vec<u32>,
+    /// Those that it is the first to name.
+    pub makes: Vec<u32>,
+    /// Those that end here, and whose memory an output takes.
+    pub takes: Vec<u32>,
+    /// Bytes of all that it makes if it runs again.
+    pub results: usize,
+}
+
+/// A block.
+#[derive(Clone, Default)]
+pub(super) struct Block {
+    /// Its size in the arena; none for what does not lie there.
+    pub size: usize,
+    /// The steps that name it.
+    pub uses: Vec<usize>,
+    /// The step that makes it, where that may run again as long as the block is used.
+    pub maker: Option<usize>,
+    /// The last step before which it may be made again.
+    pub until: usize,
+    /// The blocks that are made from it and may be made again.
+    pub results: Vec<u32>,
+}
+
+pub(super) struct Course {
+    pub steps: Vec<Step>,
+    pub blocks: Vec<Block>,
+    /// The time at which each step begins, and that at which the last one ends.
+    pub clock: Vec<f64>,
+}
+
+impl Course {
+    pub(super) fn new(draft: &Draft) -> Course {
+        let mut blocks = vec![Block::default(); draft.blocks()];
+        let mut steps = Vec::new();
+        for (number, recorded) in draft.steps() {
+            let named = named(draft, recorded);
+            for &block in &named {
+                let known = &mut blocks[block as usize];
+                known.size = size(draft, block);
+                known.uses.push(steps.len());
+            }
+            let is_new = |&block: &u32| blocks[block as usize].uses.len() == 1;
+            let (makes, reads) = named.into_iter().partition(is_new);
+            let (time, scratch) = (time(recorded), recorded.op.kernel.scratch());
+            let scratch = scratch.next_multiple_of(ALIGNMENT);
+            let results = recorded.outputs.iter().map(|place| size(draft, place.block)).sum();
+            let takes = Vec::new();
+            steps.push(Step { number, time, scratch, reads, makes, takes, results });
+        }
+        let mut course = Course { clock: clock(&steps), steps, blocks };
+        course.share(draft);
+        course.find_makers(draft);
+        course
+    }
+
+    /// The run in which these steps run again.
+    pub(super) fn outcome(&self, again: Vec<Again>) -> Outcome {
+        let index = |number| self.steps.binary_search_by_key(&number, |step| step.number);
+        let time = |again: &Again| self.steps[index(again.maker).expect("makers stay")].time;
+        let more: f64 = again.iter().map(time).sum();
+        Outcome { time: self.clock[self.steps.len()] + more, again }
+    }
+
+    /// The most bytes that one step needs.
+    pub(super) fn least(&self) -> usize {
+        let sum = |blocks: &[u32]| -> usize {
+            blocks.iter().map(|&block| self.blocks[block as usize].size).sum()
+        };
+        let needed = |step: &Step| {
+            (sum(&step.reads) + sum(&step.makes) + step.scratch).saturating_sub(sum(&step.takes))
+        };
+        self.steps.iter().map(needed).max().unwrap_or(0)
+    }
+
+    /// Notes what is taken in place.
+    fn share(&mut self, draft: &Draft) {
+        for (i, step) in self.steps.iter_mut().enumerate() {
+            let recorded = draft.step(step.number).expect("it has the draft's number");
+            for &(input, output) in recorded.op.kind.family().in_place() {
+                let (from, to) = (&recorded.inputs[input], &recorded.outputs[output]);
+                let ends = self.blocks[from.block as usize].uses.last() == Some(&i);
+                let begins = self.blocks[to.block as usize].uses.first() == Some(&i);
+                if ends && begins && from.meta == to.meta && !step.takes.contains(&from.block) {
+                    step.takes.push(from.block);
+                }
+            }
+        }
+    }
+
+    /// Finds out which blocks may be made again, and until when.
+    fn find_makers(&mut self, draft: &Draft) {
+        let indices: Vec<usize> = self.steps.iter().map(|step| step.number).collect();
+        for i in 0..self.steps.len() {
+            let number = self.steps[i].number;
+            let recorded = draft.step(number).expect("it has the draft's number");
+            if !may_run_again(draft, number, recorded) {
+                continue;
+            }
+            let lasts = recorded.inputs.iter().map(|place| self.lasts(draft, &indices, i, place));
+            let until = lasts.min().unwrap_or(self.steps.len());
+            for &block in &self.steps[i].makes {
+                let made = &mut self.blocks[block as usize];
+                if made.uses.last().is_some_and(|&last| last <= until) {
+                    (made.maker, made.until) = (Some(i), until);
+                    let reads = self.steps[i].reads.iter();
+                    reads.for_each(|&from| self.blocks[from as usize].results.push(block));
+                }
+            }
+        }
+    }
+
+    /// The last step before which an input of step `i` can be read as `i` has read it.
+    fn lasts(&self, draft: &Draft, indices: &[usize], i: usize, place: &Place) -> usize {
+        let block = &self.blocks[place.block as usize];
+        if block.maker.is_some() {
+            return block.until;
+        }
+        let written = draft.written_after(place.block, indices[i]);
+        let written = written.map_or(indices.len(), |n| indices.partition_point(|&m| m < n));
+        // What cannot be made again is there as long as it is used.
+        block.uses.last().map_or(written, |&last| last.min(written))
+    }
+}
+
+/// The temporary blocks that a step names, each once.
+fn named(draft: &Draft, step: &Recorded) -> Vec<u32> {
+    let is_temporary = |place: &&Place| draft.role(place.block) == Role::Temporary;
+    let mut named: Vec<u32> = step.places().filter(is_temporary).map(|place| place.block).collect();
+    named.sort_unstable();
+    named.dedup();
+    named
+}
+
+/// Whether a step writes only whole blocks that are made there, and nothing else happens.
+/// Random numbers are a function of what it reads.
+fn may_run_again(draft: &Draft, number: usize, step: &Recorded) -> bool {
+    let effects = step.op.effects;
+    let is_made = |place: &Place| draft.maker(place) == Some(number) && draft.is_whole(place);
+    effects.state.is_empty() && !effects.host && step.outputs.iter().all(is_made)
+}
+
+fn clock(steps: &[Step]) -> Vec<f64> {
+    let ends = steps.iter().scan(0.0, |now, step| {
+        *now += step.time;
+        Some(*now)
+    });
+    std::iter::once(0.0).chain(ends).collect()
+}

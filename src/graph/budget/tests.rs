@@ -1,0 +1,101 @@
+use super::*;
+use crate::device::cpu;
+use crate::graph::testing::Recorder;
+use crate::graph::{Node, Role};
+use crate::ops::View;
+use crate::ops::unary::{Unary, UnaryFn};
+
+/// Elements of a block.
+const SIZE: usize = 1 << 10;
+
+fn apply(recorder: &mut Recorder, f: UnaryFn, from: &View) -> View {
+    let to = recorder.tensor(Role::Temporary, SIZE);
+    recorder.push(Unary { f }, std::slice::from_ref(from), std::slice::from_ref(&to));
+    to
+}
+
+/// A step of training through so many layers, each of which keeps its result for its gradient;
+/// `between` happens before the gradients.
+fn training(layers: usize, between: impl Fn(&mut Recorder, &View)) -> Recorder {
+    let mut recorder = Recorder::default();
+    let input = recorder.tensor(Role::Captured, SIZE);
+    let mut kept = vec![apply(&mut recorder, UnaryFn::Tanh, &input)];
+    while kept.len() < layers {
+        let next = apply(&mut recorder, UnaryFn::Tanh, &kept[kept.len() - 1]);
+        kept.push(next);
+    }
+    between(&mut recorder, &input);
+    let mut gradient = apply(&mut recorder, UnaryFn::Neg, &kept[layers - 1]);
+    for activation in kept.iter().rev() {
+        let next = recorder.tensor(Role::Temporary, SIZE);
+        recorder.add(&gradient, activation, &next);
+        gradient = next;
+    }
+    let out = recorder.tensor(Role::Slot, SIZE);
+    recorder.negate(&gradient, &out);
+    recorder
+}
+
+/// The recorded order alone.
+fn orders(recorder: Recorder) -> [Order; 1] {
+    let Recorder { queue, roles } = recorder;
+    [(Draft::new(cpu::device(), queue, roles), Vec::new())]
+}
+
+/// The arena where all is kept.
+fn whole(orders: &[Order]) -> usize {
+    let (queue, roles) = orders[0].0.finish(&[]);
+    Graph::new(queue, roles).unwrap().arena_bytes()
+}
+
+#[test]
+fn what_is_computed_again_may_have_been_dropped_before() {
+    let orders = orders(training(64, |_, _| ()));
+    let smallest = Ways::new(&orders).smallest().unwrap();
+    // Kept would be one result of every few, and those of a part in between.
+    assert!(smallest.arena_bytes() * 3 < whole(&orders), "{}", smallest.arena_bytes());
+}
+
+#[test]
+fn more_memory_never_costs_more_time() {
+    let orders = orders(training(40, |_, _| ()));
+    let ways = Ways::new(&orders);
+    let (least, most) = (ways.smallest().unwrap().arena_bytes(), whole(&orders));
+    let mut before = f64::INFINITY;
+    for step in 0..=20 {
+        let budget = least + (most - least) * step / 20;
+        let graph = ways.within(budget).unwrap().expect("no less than the smallest");
+        assert!(graph.arena_bytes() <= budget);
+        let time = ways.time(budget).unwrap();
+        assert!(time <= before, "{time} after {before}");
+        before = time;
+    }
+    assert_eq!(before, Course::new(&orders[0].0).outcome(Vec::new()).time);
+    assert!(ways.within(least - 1).unwrap().is_none());
+}
+
+#[test]
+fn half_of_the_memory_of_equal_layers_costs_at_most_every_second_one() {
+    let orders = orders(training(40, |_, _| ()));
+    let ways = Ways::new(&orders);
+    let (whole, kept) = (whole(&orders), Course::new(&orders[0].0).outcome(Vec::new()).time);
+    let more = ways.time(whole / 2).unwrap() - kept;
+    let layer = kept / 82.0; // as many operations, about alike
+    assert!(more < 30.0 * layer, "{}", more / layer);
+}
+
+#[test]
+fn nothing_is_computed_again_from_what_was_written_since() {
+    let write = |recorder: &mut Recorder, input: &View| {
+        let other = recorder.tensor(Role::Captured, SIZE);
+        recorder.negate(&other, input);
+    };
+    let readers_of_input = |recorder: Recorder| {
+        let orders = orders(recorder);
+        let smallest = Ways::new(&orders).smallest().unwrap();
+        let reads = |node: &&Node| smallest.inputs(node).iter().any(|place| place.block == 0);
+        smallest.nodes().iter().filter(reads).count()
+    };
+    assert!(readers_of_input(training(32, |_, _| ())) > 1);
+    assert_eq!(readers_of_input(training(32, write)), 1);
+}
