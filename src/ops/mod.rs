@@ -93,6 +93,12 @@ pub trait Family {
         &[]
     }
 
+    /// Whether each element of the one output is a function of the elements at its place in the
+    /// inputs, which broadcast, and may take the memory of any of them.
+    fn is_elementwise(&self) -> bool {
+        false
+    }
+
     /// Whether outputs may have other strides than those that `infer` tells.
     fn any_output_strides(&self) -> bool {
         false
@@ -163,6 +169,7 @@ macro_rules! families {
 }
 
 pub mod binary;
+pub mod chain;
 pub mod conv;
 pub mod copy;
 pub mod cross_entropy;
@@ -183,6 +190,7 @@ pub mod unary;
 
 families! {
     binary::Binary, binary::BinaryScalar,
+    chain::Chain,
     conv::Conv2d, conv::Conv2dGradInput, conv::Conv2dGradWeight,
     copy::Arange, copy::Cast, copy::Concat, copy::Copy, copy::Fill,
     cross_entropy::SoftmaxCrossEntropy, cross_entropy::SoftmaxCrossEntropyGrad,

@@ -40,6 +40,10 @@ impl Family for Where {
         &[(0, 0), (1, 0), (2, 0)]
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn any_output_strides(&self) -> bool {
         true
     }

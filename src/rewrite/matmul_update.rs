@@ -1,6 +1,7 @@
 //! The gradient of a weight is made where the weight is updated, a few rows at a time, and never
 //! lies in memory as a whole.
 
+use super::kept_longer;
 use crate::error::Result;
 use crate::graph::Role;
 use crate::graph::draft::{Draft, Prepare, Step};
@@ -52,13 +53,4 @@ fn is_split_product(step: &Step) -> bool {
     let io = || step.op.inputs.iter().chain(&step.op.outputs).map(|meta| &**meta);
     matches!(step.op.kind, Kind::Matmul(_))
         && <[&Meta; 3]>::try_from(io().collect::<Vec<_>>()).is_ok_and(row_blocks::is_split)
-}
-
-/// The bytes of factors that would have to be kept until step `n` for its sake alone.
-fn kept_longer(draft: &Draft, product: &Step, n: usize) -> usize {
-    let factors = product.inputs.iter().filter(|factor| {
-        let is_needed_anyway = draft.readers(factor.block).iter().any(|&reader| reader >= n);
-        draft.role(factor.block) == Role::Temporary && !is_needed_anyway
-    });
-    factors.map(|factor| draft.bytes(factor.block)).sum()
 }

@@ -87,6 +87,10 @@ impl Family for Binary {
         &[(0, 0), (1, 0)]
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn any_output_strides(&self) -> bool {
         true
     }
@@ -153,6 +157,10 @@ impl Family for BinaryScalar {
 
     fn in_place(&self) -> &'static [(usize, usize)] {
         &[(0, 0)]
+    }
+
+    fn is_elementwise(&self) -> bool {
+        true
     }
 
     fn any_output_strides(&self) -> bool {

@@ -2,6 +2,8 @@
 
 pub mod access;
 pub mod batch_norm;
+pub mod blocks;
+pub mod chain;
 pub mod cross_entropy;
 pub mod dropout;
 pub mod gather;

@@ -3,10 +3,11 @@
 #![allow(unsafe_code)]
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use super::blocks::Blocks;
 use super::{onednn, portable_gemm};
-use crate::device::{ALIGNMENT, team};
+use crate::device::ALIGNMENT;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::copy::Cast;
@@ -28,11 +29,7 @@ const GRAIN: usize = 8;
 
 /// A product in blocks of rows, each made by one thread; or in one block made by all of them.
 pub struct RowBlocks {
-    rows: usize,
-    /// The numbers of rows of a block, and of the last one.
-    sizes: [usize; 2],
-    /// How many threads take blocks.
-    parts: usize,
+    blocks: Blocks,
     /// Bytes from a row of the left factor to the next.
     step: isize,
     /// What makes a block, and the last one.
@@ -110,24 +107,16 @@ impl RowBlocks {
     /// # Errors
     /// [`crate::Error::Library`].
     pub fn new(io: [&Meta; 3], width: Width) -> Result<Self> {
-        let [a, _, y] = io;
-        let rows = y.shape[y.shape.rank() - 2];
-        let block = block(io).max(1);
-        let (parts, width) =
-            if block < rows { (width.0.min(rows.div_ceil(block)), Width::ONE) } else { (1, width) };
-        let sizes = [block, rows.saturating_sub(1) % block + 1];
-        let makers = for_both(sizes, |rows| Maker::new(io, rows, width))?;
-        Ok(RowBlocks { rows, sizes, parts, step: row_bytes(a), makers })
+        let rows = io[2].shape[io[2].shape.rank() - 2];
+        let blocks = Blocks::new(rows, block(io), width);
+        let width = if blocks.is_split() { Width::ONE } else { width };
+        let makers = blocks.for_both(|rows| Maker::new(io, rows, width))?;
+        Ok(RowBlocks { blocks, step: row_bytes(io[0]), makers })
     }
 
-    /// The numbers of rows of a block, and of the last one.
-    pub fn sizes(&self) -> [usize; 2] {
-        self.sizes
-    }
-
-    /// How many threads take blocks.
-    pub fn parts(&self) -> usize {
-        self.parts
+    /// The blocks.
+    pub fn blocks(&self) -> &Blocks {
+        &self.blocks
     }
 
     /// Work space of one thread, a multiple of [`ALIGNMENT`].
@@ -136,8 +125,7 @@ impl RowBlocks {
         bytes[0].max(bytes[1]).next_multiple_of(ALIGNMENT)
     }
 
-    /// Writes some rows of the product of two inputs to `to`; `rows` is what [`RowBlocks::each`]
-    /// said.
+    /// Writes some rows of the product of two inputs to `to`; `rows` is what [`Blocks::each`] said.
     ///
     /// # Errors
     /// [`crate::Error::Library`].
@@ -155,30 +143,7 @@ impl RowBlocks {
     ) -> Result<()> {
         let left = io.input::<u8>(a).wrapping_offset(rows.start as isize * self.step);
         // SAFETY: by the caller's promise.
-        unsafe { self.makers[self.which(rows)].run([left, io.input(b)], to, scratch) }
-    }
-
-    /// Whether rows are a full block (0) or the last one (1).
-    pub fn which(&self, rows: &Range<usize>) -> usize {
-        usize::from(rows.len() != self.sizes[0])
-    }
-
-    /// Calls `body(part, rows)` for every block of rows, on the threads of the team.
-    ///
-    /// # Errors
-    /// The first that a body answered.
-    pub fn each(&self, body: impl Fn(usize, &Range<usize>) -> Result<()> + Sync) -> Result<()> {
-        let failed = OnceLock::new();
-        team::parallel(self.parts, &|part| {
-            let [block, _] = self.sizes;
-            let rows = team::share(self.rows, block, self.parts, part);
-            let mut blocks =
-                rows.clone().step_by(block).map(|start| start..rows.end.min(start + block));
-            if let Err(error) = blocks.try_for_each(|rows| body(part, &rows)) {
-                failed.get_or_init(|| error);
-            }
-        })?;
-        failed.into_inner().map_or(Ok(()), Err)
+        unsafe { self.blocks.of(&self.makers, rows).run([left, io.input(b)], to, scratch) }
     }
 }
 
@@ -195,18 +160,6 @@ unsafe fn call<const N: usize>(
     let outputs = [output];
     // SAFETY: by the caller's promise.
     kernel.run(&unsafe { Io::new(&inputs, &outputs, scratch) })
-}
-
-/// What `make` makes of a block's size, and of the last one's: once where they are equal.
-///
-/// # Errors
-/// Those of `make`.
-pub fn for_both<T: Clone>(
-    [block, last]: [usize; 2],
-    make: impl Fn(usize) -> Result<T>,
-) -> Result<[T; 2]> {
-    let first = make(block)?;
-    Ok([first.clone(), if last == block { first } else { make(last)? }])
 }
 
 /// A product as one call of a library.
@@ -245,25 +198,25 @@ pub fn matmul(io: [&Meta; 3], width: Width) -> Result<Arc<dyn Kernel>> {
     if !is_split(io) {
         return whole(io, width);
     }
-    Ok(Arc::new(Product { step: row_bytes(io[2]), blocks: RowBlocks::new(io, width)? }))
+    Ok(Arc::new(Product { step: row_bytes(io[2]), product: RowBlocks::new(io, width)? }))
 }
 
 struct Product {
     step: isize,
-    blocks: RowBlocks,
+    product: RowBlocks,
 }
 
 impl Kernel for Product {
     fn scratch(&self) -> usize {
-        self.blocks.parts() * self.blocks.scratch()
+        self.product.blocks.parts() * self.product.scratch()
     }
 
     fn run(&self, io: &Io) -> Result<()> {
-        self.blocks.each(|part, rows| {
+        self.product.blocks.each(|part, rows| {
             let to = io.output::<u8>(0).wrapping_offset(rows.start as isize * self.step);
-            let scratch = io.scratch::<u8>().wrapping_add(part * self.blocks.scratch());
+            let scratch = io.scratch::<u8>().wrapping_add(part * self.product.scratch());
             // SAFETY: `io` is what this was prepared for; each part has work space of its own.
-            unsafe { self.blocks.multiply(rows, io, [0, 1], to, scratch) }
+            unsafe { self.product.multiply(rows, io, [0, 1], to, scratch) }
         })
     }
 }

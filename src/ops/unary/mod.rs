@@ -123,6 +123,10 @@ impl Family for Unary {
         &[(0, 0)]
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn any_output_strides(&self) -> bool {
         true
     }
@@ -182,6 +186,10 @@ impl Family for UnaryGrad {
             Saves::Nothing => &[(0, 0)],
             _ => &[(0, 0), (1, 0)],
         }
+    }
+
+    fn is_elementwise(&self) -> bool {
+        true
     }
 
     fn any_output_strides(&self) -> bool {

@@ -317,3 +317,37 @@ for label, shapes in {"": (S, S, S), "broadcast": ((4, 1), S, (5,))}.items():
             Bad(_core.ShapeError, shapes=((3,), (4,), (4,))),
         ),
     )
+
+
+def link(family, f, *operands):
+    """An operation of a chain."""
+    return {"kind": {"op": family, "f": f}, "operands": operands}
+
+
+def chained(x, bias, one):
+    """The last link's value, and one in the middle."""
+    bent = np.tanh(x + bias)
+    return bent * one + (x + bias), bent
+
+
+LINKS = (
+    link("binary", "add", 0, 1),
+    link("unary", "tanh", 3),
+    link("binary", "mul", 4, 2),
+    link("binary", "add", 5, 3),
+)
+for label, bias in {"": S, "row": S[-1:], "column": (S[0], 1, 1)}.items():
+    table.case(
+        "chain",
+        chained,
+        S,
+        bias,
+        (1,),
+        attrs={"inputs": 3, "links": LINKS, "outputs": (3, 1)},
+        label=label,
+        specials=(np.nan,),
+        scale=8,
+        large={"": (BIG, BIG, (1,)), "row": (BIG, BIG[-1:], (1,))}.get(label),
+        empty=(((0, 5), (1, 5), (1,)), ((0, 5), (0, 5), (1,))),
+        bad=(Bad(_core.ShapeError, shapes=(S, (7,), (1,))),),
+    )

@@ -1,0 +1,108 @@
+//! Chains of elementwise operations, as graphs run them: one pass over memory.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use super::cpu::chain;
+use super::{Cost, Family, Kernel, Kind, Meta, Metas, Width};
+use crate::error::{Error, Result};
+
+/// Elementwise operations one after the other, equal to the bit to running them apart. What lies
+/// between them takes the memory of a few elements.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Chain {
+    /// How many inputs there are.
+    pub inputs: usize,
+    /// The operations, in order.
+    pub links: Vec<Link>,
+    /// The links whose results are outputs; the last link comes first.
+    pub outputs: Vec<usize>,
+}
+
+/// An operation of a chain.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Link {
+    /// What is done.
+    pub kind: Kind,
+    /// What with: numbers of inputs, and behind those of earlier links.
+    pub operands: SmallVec<[usize; 4]>,
+}
+
+impl Link {
+    /// The same with other numbers for its operands.
+    pub fn renamed(&self, rename: impl Fn(usize) -> usize) -> Link {
+        let operands = self.operands.iter().map(|&v| rename(v)).collect();
+        Link { kind: self.kind.clone(), operands }
+    }
+}
+
+catalog!(Chain => "chain");
+
+impl Chain {
+    /// The metas of the inputs and of all links' results.
+    ///
+    /// # Errors
+    /// What the links say of their operands.
+    pub fn values(&self, inputs: &[&Meta]) -> Result<Vec<Meta>> {
+        let mut values: Vec<Meta> = inputs.iter().map(|&meta| meta.clone()).collect();
+        for link in &self.links {
+            let operands: Vec<&Meta> = link.operands.iter().map(|&v| &values[v]).collect();
+            let result = link.kind.family().infer(&operands)?.remove(0);
+            values.push(result);
+        }
+        Ok(values)
+    }
+
+    /// Whether the numbers make sense.
+    fn check(&self, inputs: &[&Meta]) -> Result<()> {
+        let (got, want) = (inputs.len(), self.inputs.to_string());
+        crate::ensure!(got == self.inputs, Error::Arity { op: self.name().into(), got, want });
+        let count = self.links.len();
+        let knows = |(i, link): (usize, &Link)| link.operands.iter().all(|&v| v < self.inputs + i);
+        let is_elementwise = |link: &Link| link.kind.family().is_elementwise();
+        let fits = self.links.iter().enumerate().all(knows)
+            && self.links.iter().all(is_elementwise)
+            && self.outputs.first().is_some_and(|&last| last + 1 == count)
+            && self.outputs[1..].iter().all(|&o| o + 1 < count);
+        let got = || format!("{count} links and outputs {:?}", self.outputs);
+        let want = "elementwise links of known operands, the last one as the first output";
+        crate::ensure!(fits, Error::value(self.name(), got(), want));
+        Ok(())
+    }
+}
+
+/// Pairs of an input and the first output.
+const FIRST: [(usize, usize); 8] = [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0)];
+
+impl Family for Chain {
+    fn name(&self) -> &'static str {
+        "chain"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        self.check(inputs)?;
+        let values = self.values(inputs)?;
+        Ok(self.outputs.iter().map(|&o| values[self.inputs + o].clone()).collect())
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        // The last link alone writes the first output, when all others have read their part.
+        &FIRST[..self.inputs.min(FIRST.len())]
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        let values = self.values(&io[..self.inputs]).unwrap_or_default();
+        let flops = self.links.iter().zip(self.inputs..).map(|(link, result)| {
+            let operands = link.operands.iter().copied().chain([result]);
+            let io: Vec<&Meta> = operands.filter_map(|v| values.get(v)).collect();
+            link.kind.family().cost(&io).flops
+        });
+        Cost { flops: flops.sum(), bytes: io.iter().map(|meta| meta.bytes() as u64).sum() }
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        chain::prepare(self, &self.values(&io[..self.inputs])?, width)
+    }
+}

@@ -1,0 +1,215 @@
+//! Chains of elementwise operations: each works on a block of elements after the one before it.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::blocks::Blocks;
+use crate::device::ALIGNMENT;
+use crate::error::Result;
+use crate::ops::chain::Chain;
+use crate::ops::{Io, Kernel, Meta, Width};
+
+/// Elements of a block: what a few of them take fits into the first cache.
+const BLOCK: usize = 4096;
+
+/// Prepares a chain of which these are the inputs and all links' results.
+///
+/// # Errors
+/// Those of the links.
+pub fn prepare(chain: &Chain, values: &[Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let Some(space) = Space::of(values, chain.inputs) else {
+        let blocks = Blocks::new(1, 1, Width::ONE);
+        let passes = blocks.for_both(|_| Pass::new(chain, values, |_| 0, width))?;
+        return Ok(Arc::new(Blocked { blocks, passes }));
+    };
+    let blocks = Blocks::new(space.rows, (BLOCK / space.columns).max(1), width);
+    let inner = if blocks.is_split() { Width::ONE } else { width };
+    let passes = blocks.for_both(|rows| {
+        let metas: Vec<Meta> = values.iter().map(|value| space.block(value, rows)).collect();
+        Pass::new(chain, &metas, |v| space.row_bytes(&values[v]), inner)
+    })?;
+    Ok(Arc::new(Blocked { blocks, passes }))
+}
+
+/// Whether a chain of which these are the inputs and all links' results goes block by block.
+pub fn is_blocked(values: &[Meta], inputs: usize) -> bool {
+    Space::of(values, inputs).is_some()
+}
+
+/// All values as matrices, in the memory order that they share: whole ones, one row that counts
+/// for all, or a single element.
+struct Space {
+    rows: usize,
+    columns: usize,
+}
+
+impl Space {
+    /// None where the values do not lie like that.
+    fn of(values: &[Meta], inputs: usize) -> Option<Space> {
+        let whole = values.last()?;
+        let is_whole = |value: &&Meta| value.shape == whole.shape && value.strides == whole.strides;
+        let (mut columns, numel) = (1, whole.numel());
+        for value in values[..inputs].iter().filter(|v| !is_whole(v) && v.numel() != 1) {
+            let known = columns == 1 || columns == value.numel();
+            if !known || !whole.is_contiguous() || !is_tail(value, whole) {
+                return None;
+            }
+            columns = value.numel();
+        }
+        let fits = whole.is_dense()
+            && values[inputs..].iter().all(|value| is_whole(&value))
+            && (1..=BLOCK).contains(&columns);
+        fits.then(|| Space { rows: numel / columns, columns })
+    }
+
+    /// How many rows of a value there are in a block of `rows`, and how long they are.
+    fn part(&self, value: &Meta, rows: usize) -> [usize; 2] {
+        match value.numel() {
+            n if n == self.rows * self.columns => [rows, self.columns],
+            1 => [1, 1],
+            _ => [1, self.columns],
+        }
+    }
+
+    fn block(&self, value: &Meta, rows: usize) -> Meta {
+        Meta::new(value.dtype, self.part(value, rows))
+    }
+
+    /// Bytes from a row to the next.
+    fn row_bytes(&self, value: &Meta) -> usize {
+        let is_whole = value.numel() == self.rows * self.columns;
+        if is_whole { self.columns * value.dtype.size() } else { 0 }
+    }
+}
+
+/// Whether a value is repeated along the leading dimensions of another one, and is all of the rest.
+fn is_tail(value: &Meta, whole: &Meta) -> bool {
+    let own = value.shape.iter().skip_while(|&&extent| extent == 1).count();
+    let tail = |meta: &Meta| meta.shape[meta.shape.rank() - own..].to_vec();
+    value.is_contiguous() && own <= whole.shape.rank() && tail(value) == tail(whole)
+}
+
+/// Where a link finds an operand, or leaves its result.
+#[derive(Clone, Copy)]
+enum Place {
+    /// Which input, and bytes from a row to the next.
+    Input(usize, usize),
+    /// The same of an output.
+    Output(usize, usize),
+    /// Bytes from the start of the work space.
+    Between(usize),
+}
+
+/// The links' kernels for a block.
+#[derive(Clone)]
+struct Pass {
+    calls: Vec<Call>,
+    /// Bytes of results between links; the kernels' own work space comes behind them.
+    between: usize,
+    scratch: usize,
+}
+
+#[derive(Clone)]
+struct Call {
+    kernel: Arc<dyn Kernel>,
+    operands: SmallVec<[Place; 4]>,
+    result: Place,
+}
+
+impl Pass {
+    /// `step` says how many bytes there are from a row of a value to the next.
+    fn new(
+        chain: &Chain,
+        values: &[Meta],
+        step: impl Fn(usize) -> usize,
+        width: Width,
+    ) -> Result<Pass> {
+        let (places, between) = places(chain, values, step);
+        let calls = chain.links.iter().zip(chain.inputs..).map(|(link, result)| {
+            let io: SmallVec<[&Meta; 4]> =
+                link.operands.iter().chain([&result]).map(|&v| &values[v]).collect();
+            let kernel = link.kind.family().cpu(&io, width)?;
+            let operands = link.operands.iter().map(|&v| places[v]).collect();
+            Ok(Call { kernel, operands, result: places[result] })
+        });
+        let calls = calls.collect::<Result<Vec<_>>>()?;
+        let scratch = calls.iter().map(|call| call.kernel.scratch()).max().unwrap_or(0);
+        Ok(Pass { calls, between, scratch: between + scratch.next_multiple_of(ALIGNMENT) })
+    }
+}
+
+/// Where each value lies, and how many bytes those between links take together.
+fn places(chain: &Chain, values: &[Meta], step: impl Fn(usize) -> usize) -> (Vec<Place>, usize) {
+    let mut places: Vec<Place> = (0..chain.inputs).map(|i| Place::Input(i, step(i))).collect();
+    let last_use = |value: usize| {
+        let links = (0..).zip(&chain.links).filter(|(_, link)| link.operands.contains(&value));
+        links.map(|(i, _)| i).last().unwrap_or(0)
+    };
+    let room = values[chain.inputs..].iter().map(Meta::bytes).max().unwrap_or(0);
+    let room = room.next_multiple_of(ALIGNMENT);
+    // For each room of the work space the last link that reads what is in it.
+    let mut rooms: Vec<usize> = Vec::new();
+    for i in 0..chain.links.len() {
+        if let Some(output) = chain.outputs.iter().position(|&o| o == i) {
+            places.push(Place::Output(output, step(chain.inputs + i)));
+            continue;
+        }
+        let free = rooms.iter().position(|&last| last < i).unwrap_or(rooms.len());
+        rooms.resize(rooms.len().max(free + 1), 0);
+        rooms[free] = last_use(chain.inputs + i).max(i);
+        places.push(Place::Between(free * room));
+    }
+    (places, rooms.len() * room)
+}
+
+/// A chain, block by block.
+struct Blocked {
+    blocks: Blocks,
+    passes: [Pass; 2],
+}
+
+impl Blocked {
+    /// Work space of one thread.
+    fn space(&self) -> usize {
+        self.passes[0].scratch.max(self.passes[1].scratch)
+    }
+
+    /// Runs a pass with inputs and outputs from this row on.
+    fn run_pass(&self, pass: &Pass, io: &Io, row: usize, space: *mut u8) -> Result<()> {
+        let address = |place: &Place| match *place {
+            Place::Input(i, step) => io.input::<u8>(i).wrapping_add(row * step).cast_mut(),
+            Place::Output(o, step) => io.output::<u8>(o).wrapping_add(row * step),
+            Place::Between(at) => space.wrapping_add(at),
+        };
+        for call in &pass.calls {
+            let operands: SmallVec<[*const u8; 4]> =
+                call.operands.iter().map(|place| address(place).cast_const()).collect();
+            let result = [address(&call.result)];
+            let scratch = space.wrapping_add(pass.between);
+            // SAFETY: `io` is what this was prepared for; each thread has work space of its own,
+            // and blocks are disjoint.
+            call.kernel.run(&unsafe { Io::new(&operands, &result, scratch) })?;
+        }
+        Ok(())
+    }
+}
+
+impl Kernel for Blocked {
+    fn scratch(&self) -> usize {
+        self.blocks.parts() * self.space()
+    }
+
+    fn bytes(&self) -> usize {
+        let calls = self.passes.iter().flat_map(|pass| &pass.calls);
+        size_of_val(self) + calls.map(|call| call.kernel.bytes()).sum::<usize>()
+    }
+
+    fn run(&self, io: &Io) -> Result<()> {
+        self.blocks.each(|part, rows| {
+            let space = io.scratch::<u8>().wrapping_add(part * self.space());
+            self.run_pass(self.blocks.of(&self.passes, rows), io, rows.start, space)
+        })
+    }
+}
