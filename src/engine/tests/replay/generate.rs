@@ -51,10 +51,12 @@ pub struct Features {
     one_argument_twice: u64,
     /// Operations that a graph computes again.
     pub recomputed: u64,
+    /// Operations that went into another one's pass.
+    pub chains: u64,
 }
 
 impl Features {
-    fn counts(&self) -> [u64; 11] {
+    fn counts(&self) -> [u64; 12] {
         [
             self.steps / STEPS[0] as u64,
             self.in_place,
@@ -67,6 +69,7 @@ impl Features {
             self.moved_arguments,
             self.one_argument_twice,
             self.recomputed,
+            self.chains,
         ]
     }
 
@@ -91,6 +94,7 @@ impl Sum for Features {
             moved_arguments: a.moved_arguments + b.moved_arguments,
             one_argument_twice: a.one_argument_twice + b.one_argument_twice,
             recomputed: a.recomputed + b.recomputed,
+            chains: a.chains + b.chains,
         })
     }
 }

@@ -8,6 +8,7 @@ use crate::device::team;
 use crate::engine::{Budget, Executable, Options, Recording, record};
 use crate::error::Error;
 use crate::graph::{Graph, Parallel};
+use crate::ops::Kind;
 use generate::{Features, Program, Random};
 use play::Player;
 
@@ -96,7 +97,7 @@ fn thrifty(
 ) -> (Executable, usize) {
     let recorded = Executable::new(engine, recording, &Options::AS_RECORDED).unwrap();
     let executable = Executable::new(engine, recording, options).unwrap();
-    let again = executable.graph().nodes().len() - recorded.graph().nodes().len();
+    let again = links(executable.graph()) - links(recorded.graph());
     (executable, again)
 }
 
@@ -123,8 +124,17 @@ fn bounded(
         Err(error) => panic!("{error}"),
     };
     assert!(executable.graph().arena_bytes() <= bytes);
-    let again = executable.graph().nodes().len() - recorded.graph().nodes().len();
+    let again = links(executable.graph()) - links(recorded.graph());
     (executable, again)
+}
+
+/// How many operations there are, those of chains each for itself.
+fn links(graph: &Graph) -> usize {
+    let links = graph.nodes().iter().map(|node| match &node.op.kind {
+        Kind::Chain(chain) => chain.links.len(),
+        _ => 1,
+    });
+    links.sum()
 }
 
 fn check(seed: u64, options: &Options) -> Features {
@@ -150,6 +160,8 @@ fn check(seed: u64, options: &Options) -> Features {
             features.recomputed += repeated as u64;
             executable.graph().verify().unwrap();
             check_schedule(executable.graph(), options);
+            let graph = executable.graph();
+            features.chains += (links(graph) - graph.nodes().len()) as u64;
             executable.adopt(&again);
             (executable, [kept, also_kept])
         });
