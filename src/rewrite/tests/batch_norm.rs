@@ -1,0 +1,163 @@
+use super::*;
+use crate::ops::Real;
+use crate::ops::norm::{BatchNorm, BatchNormGrad};
+use crate::ops::unary::UnaryGrad;
+use crate::rewrite::batch_norm as rule;
+
+/// Batch normalisation, ReLU, and the gradients of both.
+struct Block {
+    recorder: Recorder,
+    x: View,
+    scale: View,
+    dy: View,
+    z: View,
+    y: View,
+}
+
+const RELU: UnaryFn = UnaryFn::Relu;
+const STATISTICS: &str = "batch_norm_statistics";
+const EPS: Real = Real(1e-5);
+
+impl Block {
+    fn new(dtype: DType) -> Block {
+        let mut recorder = Recorder::default();
+        let mut given = |dtype, shape: &[usize]| {
+            let view = View::new(cpu::device(), Meta::new(dtype, shape));
+            recorder.number(&view, Role::Captured);
+            view
+        };
+        let [x, dy] = [(); 2].map(|()| given(dtype, &[2, 3, 4, 4]));
+        let scale = given(DType::Float32, &[3]);
+        let (z, y) = (like(&x), like(&x));
+        Block { recorder, x, scale, dy, z, y }
+    }
+
+    fn forward(&mut self) -> [View; 2] {
+        let [mean, var] = [(); 2].map(|()| like(&self.scale));
+        let (x, scale) = (self.x.clone(), self.scale.clone());
+        let outputs = [self.z.clone(), mean.clone(), var.clone()];
+        self.recorder.push(BatchNorm { eps: EPS }, &[x, scale.clone(), scale], &outputs);
+        self.recorder.push(
+            Unary { f: RELU },
+            std::slice::from_ref(&self.z),
+            std::slice::from_ref(&self.y),
+        );
+        [mean, var]
+    }
+
+    /// With something in between.
+    fn backward(&mut self, [mean, var]: [View; 2], between: impl FnOnce(&mut Recorder)) {
+        let (dz, dx) = (like(&self.x), like(&self.x));
+        let given = [self.dy.clone(), self.y.clone()];
+        self.recorder.push(UnaryGrad { f: RELU }, &given, std::slice::from_ref(&dz));
+        between(&mut self.recorder);
+        let parameters = [(); 2].map(|()| like(&self.scale));
+        let outputs = [&[dx][..], &parameters].concat();
+        outputs.iter().for_each(|view| {
+            self.recorder.number(view, Role::Slot);
+        });
+        let given = [dz, self.x.clone(), self.scale.clone(), mean, var];
+        self.recorder.push(BatchNormGrad { eps: EPS }, &given, &outputs);
+    }
+}
+
+#[test]
+fn normalisation_takes_the_relu_along() {
+    let mut block = Block::new(DType::Float32);
+    let stats = block.forward();
+    block.backward(stats, |_| ());
+    assert_eq!(
+        rewritten(block.recorder, rule::apply).0,
+        [STATISTICS, "normalize", "batch_norm_relu_grad"]
+    );
+}
+
+#[test]
+fn not_where_what_was_normalised_is_seen_otherwise() {
+    let whole = [STATISTICS, "normalize", "relu", "relu_grad", "batch_norm_grad"];
+    let mut kept = Block::new(DType::Float32);
+    let z = kept.z.clone();
+    kept.recorder.number(&z, Role::Slot);
+    let stats = kept.forward();
+    kept.backward(stats, |_| ());
+    assert_eq!(rewritten(kept.recorder, rule::apply).0, whole);
+
+    let mut read = Block::new(DType::Float32);
+    let (stats, z) = (read.forward(), read.z.clone());
+    read.recorder.negate(&z, &like(&z));
+    read.backward(stats, |_| ());
+    assert_eq!(
+        rewritten(read.recorder, rule::apply).0,
+        [&whole[..3], &["neg"], &whole[3..]].concat()
+    );
+
+    let mut half = Block::new(DType::Float16);
+    let stats = half.forward();
+    half.backward(stats, |_| ());
+    let apart = [STATISTICS, "normalize", "relu_grad", "batch_norm_grad"];
+    assert_eq!(rewritten(half.recorder, rule::apply).0, apart);
+}
+
+#[test]
+fn gradients_stay_apart_where_their_inputs_changed() {
+    let apart = [STATISTICS, "normalize", "relu_grad", "neg", "batch_norm_grad"];
+    for which in 0..2 {
+        let mut block = Block::new(DType::Float32);
+        let stats = block.forward();
+        let changed = if which == 0 { block.scale.clone() } else { block.dy.clone() };
+        block.backward(stats, |recorder| {
+            let other = like(&changed);
+            recorder.number(&other, Role::Captured);
+            recorder.negate(&other, &changed);
+        });
+        assert_eq!(rewritten(block.recorder, rule::apply).0, apart);
+    }
+    let mut other = Block::new(DType::Float32);
+    let [mean, var] = other.forward();
+    let second = like(&mean);
+    other.recorder.number(&second, Role::Captured);
+    other.backward([second, var], |_| ());
+    let apart = [STATISTICS, "normalize", "relu_grad", "batch_norm_grad"];
+    assert_eq!(rewritten(other.recorder, rule::apply).0, apart);
+}
+
+#[test]
+fn what_the_relu_made_stays_where_it_is_needed() {
+    let mut block = Block::new(DType::Float32);
+    let (stats, y) = (block.forward(), block.y.clone());
+    let out = like(&y);
+    block.recorder.number(&out, Role::Slot);
+    block.backward(stats, |_| ());
+    block.recorder.add(&y, &y, &out);
+    let (names, graph) = rewritten(block.recorder, rule::apply);
+    assert_eq!(names, [STATISTICS, "normalize", "batch_norm_relu_grad", "add"]);
+    graph.verify().unwrap();
+}
+
+/// `relu(batch_norm(x) + other)`, the other operand first or second.
+fn residual(dtype: DType, is_first: bool, relu: bool) -> Block {
+    let mut block = Block::new(dtype);
+    let (sum, other) = (like(&block.x), block.dy.clone());
+    let [mean, var] = [(); 2].map(|()| like(&block.scale));
+    let (x, scale, z) = (block.x.clone(), block.scale.clone(), block.z.clone());
+    let outputs = [z.clone(), mean, var];
+    block.recorder.push(BatchNorm { eps: EPS }, &[x, scale.clone(), scale], &outputs);
+    let (a, b) = if is_first { (&other, &z) } else { (&z, &other) };
+    block.recorder.add(a, b, &sum);
+    let y = block.y.clone();
+    let end = if relu { RELU } else { UnaryFn::Neg };
+    block.recorder.push(Unary { f: end }, std::slice::from_ref(&sum), std::slice::from_ref(&y));
+    block
+}
+
+#[test]
+fn normalisation_takes_an_addition_along() {
+    for is_first in [true, false] {
+        let block = residual(DType::Float32, is_first, true);
+        assert_eq!(rewritten(block.recorder, rule::apply).0, [STATISTICS, "normalize"]);
+    }
+    let block = residual(DType::Float32, false, false);
+    assert_eq!(rewritten(block.recorder, rule::apply).0, [STATISTICS, "normalize", "neg"]);
+    let block = residual(DType::Float16, false, true);
+    assert_eq!(rewritten(block.recorder, rule::apply).0, [STATISTICS, "normalize", "add", "relu"]);
+}

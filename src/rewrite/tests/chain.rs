@@ -1,0 +1,95 @@
+use super::*;
+use crate::ops::binary::{Binary, BinaryFn};
+use crate::ops::gemm::Matmul;
+use crate::rewrite::chain as rule;
+
+/// Elementwise operations of a few tensors of this shape.
+struct Elementwise {
+    recorder: Recorder,
+    shape: Vec<usize>,
+}
+
+impl Elementwise {
+    fn new(shape: &[usize]) -> Self {
+        Elementwise { recorder: Recorder::default(), shape: shape.into() }
+    }
+
+    fn given(&mut self, shape: &[usize]) -> View {
+        let view = View::new(cpu::device(), Meta::new(DType::Float32, shape));
+        self.recorder.number(&view, Role::Captured);
+        view
+    }
+
+    fn made(&mut self, role: Role) -> View {
+        let view = View::new(cpu::device(), Meta::new(DType::Float32, &self.shape[..]));
+        self.recorder.number(&view, role);
+        view
+    }
+
+    fn push(&mut self, kind: impl Into<Kind>, inputs: &[&View], role: Role) -> View {
+        let to = self.made(role);
+        let inputs: Vec<View> = inputs.iter().map(|&view| view.clone()).collect();
+        self.recorder.push(kind, &inputs, std::slice::from_ref(&to));
+        to
+    }
+}
+
+const ADD: Binary = Binary { f: BinaryFn::Add };
+const TANH: Unary = Unary { f: UnaryFn::Tanh };
+
+#[test]
+fn elementwise_operations_become_one_pass() {
+    let mut all = Elementwise::new(&[512, 256]);
+    let (x, bias, one) = (all.given(&[512, 256]), all.given(&[1, 256]), all.given(&[1]));
+    let biased = all.push(ADD, &[&x, &bias], Role::Temporary);
+    let bent = all.push(TANH, &[&biased], Role::Temporary);
+    let twice = all.push(ADD, &[&bent, &bent], Role::Temporary);
+    all.push(ADD, &[&twice, &one], Role::Slot);
+    let (names, graph) = rewritten(all.recorder, rule::apply);
+    assert_eq!(names, ["chain"]);
+    let node = &graph.nodes()[0];
+    assert_eq!((graph.inputs(node).len(), graph.outputs(node).len()), (3, 1));
+    assert!(graph.arena_bytes() < 512 * 256 * 4);
+}
+
+#[test]
+fn what_is_read_elsewhere_is_written_by_the_pass() {
+    let mut all = Elementwise::new(&[512, 256]);
+    let x = all.given(&[512, 256]);
+    let bent = all.push(TANH, &[&x], Role::Slot);
+    all.push(ADD, &[&bent, &x], Role::Slot);
+    let (names, graph) = rewritten(all.recorder, rule::apply);
+    assert_eq!(names, ["chain"]);
+    assert_eq!(graph.outputs(&graph.nodes()[0]).len(), 2);
+}
+
+#[test]
+fn operations_stay_apart_where_one_pass_would_be_wrong_or_take_more() {
+    // What lies between is read before the second operation.
+    let mut early = Elementwise::new(&[512, 256]);
+    let x = early.given(&[512, 256]);
+    let bent = early.push(TANH, &[&x], Role::Temporary);
+    let transposed = bent.permute(&[1, 0]).unwrap();
+    early.recorder.push(
+        Matmul,
+        &[transposed, x.clone()],
+        &[View::new(cpu::device(), Meta::new(DType::Float32, [256, 256]))],
+    );
+    early.push(ADD, &[&bent, &x], Role::Slot);
+    assert_eq!(rewritten(early.recorder, rule::apply).0, ["tanh", "matmul", "add"]);
+
+    // An input of the first changes in between.
+    let mut changed = Elementwise::new(&[512, 256]);
+    let x = changed.given(&[512, 256]);
+    let bent = changed.push(TANH, &[&x], Role::Temporary);
+    changed.recorder.push(TANH, &[x.clone()], &[x.clone()]);
+    changed.push(ADD, &[&bent, &bent], Role::Slot);
+    assert_eq!(rewritten(changed.recorder, rule::apply).0, ["tanh", "tanh", "add"]);
+
+    // Columns that broadcast do not lie in rows.
+    let mut columns = Elementwise::new(&[512, 256]);
+    let (x, column) = (columns.given(&[512, 256]), columns.given(&[512, 1]));
+    let bent = columns.push(TANH, &[&x], Role::Temporary);
+    columns.push(ADD, &[&bent, &column], Role::Slot);
+    assert_eq!(rewritten(columns.recorder, rule::apply).0, ["tanh", "add"]);
+}
