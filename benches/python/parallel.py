@@ -1,6 +1,6 @@
 """Training steps with `graph_alg="parallel"` beside `"sequence"`, in turns.
 
-    python benches/python/parallel.py
+python benches/python/parallel.py
 """
 
 from __future__ import annotations

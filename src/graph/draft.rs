@@ -190,6 +190,22 @@ impl Draft {
         }
     }
 
+    /// Leaves out step `n`, whose outputs are what those of an earlier step are: who read its
+    /// reads theirs.
+    pub fn merge(&mut self, before: usize, n: usize) {
+        let outputs = |n: usize| self.steps[n].as_ref().map(|step| step.outputs.clone());
+        let (Some(kept), Some(left_out)) = (outputs(before), outputs(n)) else { return };
+        self.remove(n);
+        for (kept, left_out) in kept.iter().zip(&left_out) {
+            for reader in self.uses[left_out.block as usize].readers.clone() {
+                let mut step = self.steps[reader].clone().expect("it reads");
+                let inputs = step.inputs.iter_mut().filter(|place| place.block == left_out.block);
+                inputs.for_each(|place| place.block = kept.block);
+                self.replace(reader, step);
+            }
+        }
+    }
+
     /// Enters a step into the blocks' uses.
     fn note(&mut self, n: usize) {
         let Some(step) = &self.steps[n] else { return };

@@ -3,6 +3,8 @@
 
 mod batch_norm;
 mod chain;
+mod common;
+mod dead;
 mod matmul_update;
 #[cfg(test)]
 mod tests;
@@ -16,6 +18,8 @@ use crate::graph::draft::{Draft, Prepare, Step};
 /// # Errors
 /// What `prepare` says.
 pub fn rewrite(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+    common::apply(draft);
+    dead::apply(draft);
     batch_norm::apply(draft, prepare)?;
     matmul_update::apply(draft, prepare)?;
     chain::apply(draft, prepare)

@@ -24,7 +24,7 @@ def threads(request):
 def always(monkeypatch):
     """Threads share what they can, however little they gain."""
 
-    def graph_of(self, recording):
+    def graph_of(self, recording, training):
         return recording.graph(exact=self.exact, parallel=True, least_gain=0)
 
     monkeypatch.setattr(Options, "graph_of", graph_of)

@@ -55,7 +55,7 @@ def test_learns_patterns():
 
 def test_learns_a_folder_and_keeps_what_it_learnt(pictures, tmp_path):
     where, kept = ("--data", pictures), tmp_path / "net.zip"
-    slow = ("--batch", 4, "--epochs", 5, "--lr", 0.005)
+    slow = ("--epochs", 6, "--lr", 0.002)
     learnt = example(*SMALL, *where, *slow, "--save", kept)
     loss, accuracy = outcome(learnt)
     assert accuracy >= 75, learnt.stdout

@@ -281,9 +281,10 @@ def watch_leaf(parameter: Tensor, tell: Tell) -> Callable[[], None]:
     key = id(parameter)
 
     def end(told: Any = None) -> None:
-        watched_leaves[key].remove(method)
-        if not watched_leaves[key]:
-            del watched_leaves[key]
+        # Two taps of one method are equal while it lives, and each may be ended twice.
+        left = [one for one in watched_leaves.pop(key, []) if one is not method]
+        if left:
+            watched_leaves[key] = left
 
     method = WeakMethod(tell, end)
     watched_leaves.setdefault(key, []).append(method)

@@ -27,8 +27,8 @@ pub fn prepare(chain: &Chain, values: &[Meta], width: Width) -> Result<Arc<dyn K
     let blocks = Blocks::new(space.rows, (BLOCK / space.columns).max(1), width);
     let inner = if blocks.is_split() { Width::ONE } else { width };
     let passes = blocks.for_both(|rows| {
-        let metas: Vec<Meta> = values.iter().map(|value| space.block(value, rows)).collect();
-        Pass::new(chain, &metas, |v| space.row_bytes(&values[v]), inner)
+        let metas: Vec<Meta> = (0..values.len()).map(|v| space.block(values, v, rows)).collect();
+        Pass::new(chain, &metas, |v| space.row_bytes(values, v), inner)
     })?;
     Ok(Arc::new(Blocked { blocks, passes }))
 }
@@ -38,57 +38,82 @@ pub fn is_blocked(values: &[Meta], inputs: usize) -> bool {
     Space::of(values, inputs).is_some()
 }
 
-/// All values as matrices, in the memory order that they share: whole ones, one row that counts
-/// for all, or a single element.
+/// All values as matrices, in the memory order that they share.
 struct Space {
     rows: usize,
     columns: usize,
+    /// By value.
+    parts: Vec<Part>,
+}
+
+/// How much of a matrix a value is; it is repeated along the rest.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Whole,
+    Row,
+    Column,
+    One,
 }
 
 impl Space {
     /// None where the values do not lie like that.
     fn of(values: &[Meta], inputs: usize) -> Option<Space> {
-        let whole = values.last()?;
-        let is_whole = |value: &&Meta| value.shape == whole.shape && value.strides == whole.strides;
-        let (mut columns, numel) = (1, whole.numel());
-        for value in values[..inputs].iter().filter(|v| !is_whole(v) && v.numel() != 1) {
-            let known = columns == 1 || columns == value.numel();
-            if !known || !whole.is_contiguous() || !is_tail(value, whole) {
-                return None;
-            }
-            columns = value.numel();
-        }
-        let fits = whole.is_dense()
-            && values[inputs..].iter().all(|value| is_whole(&value))
-            && (1..=BLOCK).contains(&columns);
-        fits.then(|| Space { rows: numel / columns, columns })
+        let whole = values.last().filter(|whole| whole.is_dense())?;
+        let parts: Vec<Part> = values.iter().map(|v| part(v, whole)).collect::<Option<_>>()?;
+        let numel = whole.numel();
+        // Every row and every column that is repeated must be of the same matrix.
+        let widths = values.iter().zip(&parts).filter_map(|(value, part)| match part {
+            Part::Row => Some(value.numel()),
+            Part::Column => Some(numel / value.numel().max(1)),
+            _ => None,
+        });
+        let (least, most) = widths.fold((usize::MAX, 1), |(a, b), w| (a.min(w), b.max(w)));
+        let is_one_matrix = least == most || least == usize::MAX;
+        let are_results = parts[inputs..].iter().all(|&part| part == Part::Whole);
+        let fits = is_one_matrix && are_results && most <= BLOCK;
+        fits.then(|| Space { rows: numel / most, columns: most, parts })
     }
 
-    /// How many rows of a value there are in a block of `rows`, and how long they are.
-    fn part(&self, value: &Meta, rows: usize) -> [usize; 2] {
-        match value.numel() {
-            n if n == self.rows * self.columns => [rows, self.columns],
-            1 => [1, 1],
-            _ => [1, self.columns],
-        }
+    /// The value `v` in a block of `rows`.
+    fn block(&self, values: &[Meta], v: usize, rows: usize) -> Meta {
+        let shape = match self.parts[v] {
+            Part::Whole => [rows, self.columns],
+            Part::Row => [1, self.columns],
+            Part::Column => [rows, 1],
+            Part::One => [1, 1],
+        };
+        Meta::new(values[v].dtype, shape)
     }
 
-    fn block(&self, value: &Meta, rows: usize) -> Meta {
-        Meta::new(value.dtype, self.part(value, rows))
-    }
-
-    /// Bytes from a row to the next.
-    fn row_bytes(&self, value: &Meta) -> usize {
-        let is_whole = value.numel() == self.rows * self.columns;
-        if is_whole { self.columns * value.dtype.size() } else { 0 }
+    /// Bytes from a row of value `v` to the next.
+    fn row_bytes(&self, values: &[Meta], v: usize) -> usize {
+        let elements = match self.parts[v] {
+            Part::Whole => self.columns,
+            Part::Column => 1,
+            Part::Row | Part::One => 0,
+        };
+        elements * values[v].dtype.size()
     }
 }
 
-/// Whether a value is repeated along the leading dimensions of another one, and is all of the rest.
-fn is_tail(value: &Meta, whole: &Meta) -> bool {
-    let own = value.shape.iter().skip_while(|&&extent| extent == 1).count();
-    let tail = |meta: &Meta| meta.shape[meta.shape.rank() - own..].to_vec();
-    value.is_contiguous() && own <= whole.shape.rank() && tail(value) == tail(whole)
+/// How much of another one a value is; None where it is repeated otherwise, or lies otherwise.
+fn part(value: &Meta, whole: &Meta) -> Option<Part> {
+    if value.shape == whole.shape && value.strides == whole.strides {
+        return Some(Part::Whole);
+    }
+    if value.numel() == 1 {
+        return Some(Part::One);
+    }
+    let lies = value.is_contiguous() && whole.is_contiguous();
+    let (own, all) = (&value.shape[..], &whole.shape[..]);
+    let leading = own.iter().take_while(|&&extent| extent == 1).count();
+    let tail = &own[leading..];
+    if lies && all.ends_with(tail) {
+        return Some(Part::Row);
+    }
+    let trailing = own.iter().rev().take_while(|&&extent| extent == 1).count();
+    let head = &own[..own.len() - trailing];
+    (lies && own.len() == all.len() && all.starts_with(head)).then_some(Part::Column)
 }
 
 /// Where a link finds an operand, or leaves its result.

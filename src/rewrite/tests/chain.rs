@@ -41,14 +41,16 @@ const TANH: Unary = Unary { f: UnaryFn::Tanh };
 fn elementwise_operations_become_one_pass() {
     let mut all = Elementwise::new(&[512, 256]);
     let (x, bias, one) = (all.given(&[512, 256]), all.given(&[1, 256]), all.given(&[1]));
-    let biased = all.push(ADD, &[&x, &bias], Role::Temporary);
+    let column = all.given(&[512, 1]);
+    let scaled = all.push(ADD, &[&x, &column], Role::Temporary);
+    let biased = all.push(ADD, &[&scaled, &bias], Role::Temporary);
     let bent = all.push(TANH, &[&biased], Role::Temporary);
     let twice = all.push(ADD, &[&bent, &bent], Role::Temporary);
     all.push(ADD, &[&twice, &one], Role::Slot);
     let (names, graph) = rewritten(all.recorder, rule::apply);
     assert_eq!(names, ["chain"]);
     let node = &graph.nodes()[0];
-    assert_eq!((graph.inputs(node).len(), graph.outputs(node).len()), (3, 1));
+    assert_eq!((graph.inputs(node).len(), graph.outputs(node).len()), (4, 1));
     assert!(graph.arena_bytes() < 512 * 256 * 4);
 }
 
@@ -86,10 +88,10 @@ fn operations_stay_apart_where_one_pass_would_be_wrong_or_take_more() {
     changed.push(ADD, &[&bent, &bent], Role::Slot);
     assert_eq!(rewritten(changed.recorder, rule::apply).0, ["tanh", "tanh", "add"]);
 
-    // Columns that broadcast do not lie in rows.
-    let mut columns = Elementwise::new(&[512, 256]);
-    let (x, column) = (columns.given(&[512, 256]), columns.given(&[512, 1]));
-    let bent = columns.push(TANH, &[&x], Role::Temporary);
-    columns.push(ADD, &[&bent, &column], Role::Slot);
-    assert_eq!(rewritten(columns.recorder, rule::apply).0, ["tanh", "add"]);
+    // Planes that are repeated are neither rows nor columns of one matrix.
+    let mut planes = Elementwise::new(&[8, 64, 256]);
+    let (x, plane) = (planes.given(&[8, 64, 256]), planes.given(&[8, 1, 256]));
+    let bent = planes.push(TANH, &[&x], Role::Temporary);
+    planes.push(ADD, &[&bent, &plane], Role::Slot);
+    assert_eq!(rewritten(planes.recorder, rule::apply).0, ["tanh", "add"]);
 }

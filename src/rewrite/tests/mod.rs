@@ -1,5 +1,7 @@
 mod batch_norm;
 mod chain;
+mod common;
+mod dead;
 mod matmul_update;
 
 use std::sync::Arc;

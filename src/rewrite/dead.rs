@@ -1,0 +1,28 @@
+//! What nobody reads is not computed.
+
+use crate::graph::Role;
+use crate::graph::draft::Draft;
+use crate::ops::Prepared;
+
+/// Applies the rule wherever it fits.
+pub fn apply(draft: &mut Draft) {
+    // From the end: what a removed step read may be read by nobody else.
+    for n in draft.numbers().rev() {
+        if is_dead(draft, n) {
+            draft.remove(n);
+        }
+    }
+}
+
+/// Whether a step does nothing but write what lives within the run and is read by nobody.
+fn is_dead(draft: &Draft, n: usize) -> bool {
+    let Some(step) = draft.step(n) else { return false };
+    let is_read =
+        |block: u32| draft.role(block) != Role::Temporary || !draft.readers(block).is_empty();
+    may_be_left_out(&step.op) && !step.outputs.iter().any(|output| is_read(output.block))
+}
+
+/// Whether an operation only writes its outputs, and no value can make it fail.
+fn may_be_left_out(op: &Prepared) -> bool {
+    !op.effects.host && op.effects.state.is_empty() && op.kind.family().checked().is_empty()
+}
