@@ -16,8 +16,8 @@ const MOST_LINKS: usize = 16;
 /// Bytes of a result below which it stays in the cache between two operations, and one pass over
 /// memory brings nothing, unless the operations are so short that to call them counts. Tests put
 /// results of any size to the proof.
-const LARGE: usize = if cfg!(test) { 0 } else { 256 << 10 };
-const SHORT: usize = 16 << 10;
+const LARGE: usize = 256 << 10;
+const SHORT: usize = if cfg!(test) { LARGE } else { 16 << 10 };
 
 /// Applies the rule wherever it fits.
 ///

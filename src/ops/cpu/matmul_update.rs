@@ -75,8 +75,8 @@ impl Fused {
         let outputs: SmallVec<[*mut u8; 4]> = { self.outputs.iter().enumerate() }
             .map(|(o, &step)| io.output::<u8>(o).wrapping_offset(from(step)))
             .collect();
-        // SAFETY: as above; blocks of rows are disjoint.
         let update = self.product.blocks().of(&self.updates, rows);
+        // SAFETY: as above; blocks of rows are disjoint.
         update.run(&unsafe { Io::new(&inputs, &outputs, scratch) })
     }
 }
