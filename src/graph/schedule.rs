@@ -18,7 +18,7 @@ pub struct Parallel {
     /// How many.
     pub workers: usize,
     /// A segment that they are estimated to finish by less than so many nanoseconds earlier than
-    /// one thread would is run by one.
+    /// one thread would is run by one; 0: whatever can be shared is.
     pub least_gain: u64,
 }
 
@@ -57,8 +57,17 @@ pub(super) fn segments(nodes: &[Node], edges: &Edges, parallel: Parallel) -> Vec
         segment.len() > 1 && gain(nodes, edges, segment, parallel) >= parallel.least_gain as f64
     };
     segments.retain(is_worth);
+    let gains = segments.iter().map(|segment| gain(nodes, edges, segment, parallel));
+    let whole: f64 = nodes.iter().map(|node| time(node) / node.op.width.0 as f64).sum();
+    if parallel.least_gain > 0 && gains.sum::<f64>() < LEAST_SHARE * whole {
+        segments.clear();
+    }
     segments
 }
+
+/// The part of a graph's estimated time that is to be gained: below it, what the threads' caches
+/// lose to each other may be more.
+const LEAST_SHARE: f64 = 0.01;
 
 /// By how many nanoseconds the threads finish a segment earlier than one would, if all goes well.
 fn gain(nodes: &[Node], edges: &Edges, segment: &Range<u32>, parallel: Parallel) -> f64 {

@@ -192,12 +192,19 @@ fn check_schedule(graph: &Graph, options: &Options) {
     assert_eq!(segments, options.parallel.map(|_| want.as_slice()));
 }
 
-/// Checks programs on two threads, or the one that the environment names.
+/// A number that the environment may set.
+fn set(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|number| number.parse().unwrap())
+}
+
+/// Checks programs on two threads: so many, or as many as `SINGA_RS_PROGRAMS` says, from seed 0 on;
+/// or just the one of `SINGA_RS_SEED`.
 fn check_all(programs: u64, options: &Options) {
-    if let Ok(seed) = std::env::var("SINGA_RS_SEED") {
-        check(seed.parse().unwrap(), options);
+    if let Some(seed) = set("SINGA_RS_SEED") {
+        check(seed, options);
         return;
     }
+    let programs = set("SINGA_RS_PROGRAMS").unwrap_or(programs);
     let half = |first: u64| {
         move || (first..programs).step_by(2).map(|seed| check(seed, options)).sum::<Features>()
     };
