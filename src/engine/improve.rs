@@ -40,7 +40,7 @@ impl Recording {
     }
 
     /// The operations, rewritten, and the roles of their blocks.
-    fn rewritten(&self, turn: &mut Turn) -> Result<(Queue, Vec<Role>)> {
+    pub(super) fn rewritten(&self, turn: &mut Turn) -> Result<(Queue, Vec<Role>)> {
         let (queue, roles) = self.operations();
         let mut draft = Draft::new(self.device(), queue, roles);
         let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();

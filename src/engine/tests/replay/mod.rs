@@ -95,13 +95,12 @@ fn thrifty(
     options: &Options,
     _: &mut Random,
 ) -> (Executable, usize) {
-    let recorded = Executable::new(engine, recording, &Options::AS_RECORDED).unwrap();
     let executable = Executable::new(engine, recording, options).unwrap();
-    let again = links(executable.graph()) - links(recorded.graph());
+    let again = executable.graph().nodes().len() - rewritten(engine, recording);
     (executable, again)
 }
 
-/// A graph that keeps to some part of the memory that the recording takes, or to the least that
+/// A graph that keeps to some part of the memory that it takes without a bound, or to the least that
 /// can be reached; how many operations are computed again.
 fn bounded(
     engine: &Engine,
@@ -113,8 +112,9 @@ fn bounded(
         let options = Options { budget: Some(Budget::Bytes(bytes)), ..options.clone() };
         Executable::new(engine, recording, &options)
     };
-    let recorded = Executable::new(engine, recording, &Options::AS_RECORDED).unwrap();
-    let budget = recorded.graph().arena_bytes() * random.below(100) / 100;
+    let free = Options { budget: None, ..options.clone() };
+    let free = Executable::new(engine, recording, &free).unwrap();
+    let budget = free.graph().arena_bytes() * random.below(100) / 100;
     let (bytes, executable) = match make(budget) {
         Ok(executable) => (budget, executable),
         Err(Error::Budget { budget: refused, smallest, .. }) => {
@@ -124,8 +124,13 @@ fn bounded(
         Err(error) => panic!("{error}"),
     };
     assert!(executable.graph().arena_bytes() <= bytes);
-    let again = links(executable.graph()) - links(recorded.graph());
+    let again = executable.graph().nodes().len() - rewritten(engine, recording);
     (executable, again)
+}
+
+/// How many operations a recording has once it is rewritten.
+fn rewritten(engine: &Engine, recording: &Recording) -> usize {
+    recording.rewritten(&mut engine.turn()).unwrap().0.nodes().len()
 }
 
 /// How many operations there are, those of chains each for itself.
