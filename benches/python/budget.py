@@ -30,13 +30,18 @@ MODELS = {
 }
 
 
-def compiled(name: str, budget: float | None) -> tuple[Module, list[tensor.Tensor], float]:
-    """The model, a batch, and the seconds that it took to record and plan a step."""
+def fresh(name: str) -> tuple[Module, tensor.Tensor, tensor.Tensor]:
+    """The model, and a batch."""
     make, shape, axis = MODELS[name]
     rng = np.random.default_rng(0)
     x = tensor.from_numpy(rng.normal(size=shape).astype(np.float32))
     y = tensor.from_numpy(rng.integers(0, 10, shape[axis : axis + 1]).astype(np.int32))
-    model = make(OPTIMIZERS["SGD"]())
+    return make(OPTIMIZERS["SGD"]()), x, y
+
+
+def compiled(name: str, budget: float | None) -> tuple[Module, list[tensor.Tensor], float]:
+    """The model, a batch, and the seconds that it took to record and plan a step."""
+    model, x, y = fresh(name)
     model.compile([x], is_train=True, use_graph=True, memory_budget=budget)
     start = time.perf_counter()
     model.plan(x, y)

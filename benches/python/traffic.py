@@ -15,10 +15,8 @@ import json
 import statistics
 import time
 
-import numpy as np
-from budget import MODELS
-from models import OPTIMIZERS
-from singa_rs import device, tensor
+from budget import MODELS, fresh
+from singa_rs import device
 from singa_rs.record.taking import take
 
 MIB = 1 << 20
@@ -26,11 +24,7 @@ MIB = 1 << 20
 
 def graphs(name: str) -> tuple[list, list]:
     """The graph of a step as it was recorded, and rewritten; its arguments."""
-    make, shape, axis = MODELS[name]
-    rng = np.random.default_rng(0)
-    x = tensor.from_numpy(rng.normal(size=shape).astype(np.float32))
-    y = tensor.from_numpy(rng.integers(0, 10, shape[axis : axis + 1]).astype(np.int32))
-    model = make(OPTIMIZERS["SGD"]())
+    model, x, y = fresh(name)
     model.compile([x], is_train=True, use_graph=False)
     taken = take(device.get_default_device(), [x, y], lambda: model(x, y))
     made = [taken.recording.graph(rewrite=rewrite) for rewrite in (False, True)]

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::Role;
 use super::csr::Csr;
 use super::queue::{Node, Place};
 
@@ -54,6 +55,15 @@ pub(super) fn add(found: &mut Csr<Access>, access: Access) {
     if access.start < access.end {
         found.push(access);
     }
+}
+
+/// The temporary blocks among these places, each once, in ascending order.
+pub(super) fn temporaries<'a>(places: impl Iterator<Item = &'a Place>, roles: &[Role]) -> Vec<u32> {
+    let is_temporary = |block: &u32| roles[*block as usize] == Role::Temporary;
+    let mut found: Vec<u32> = places.map(|place| place.block).filter(is_temporary).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// Whether each resource is written.

@@ -111,6 +111,11 @@ impl Draft {
         self.roles.len()
     }
 
+    /// What each block is, by number.
+    pub fn roles(&self) -> &[Role] {
+        &self.roles
+    }
+
     /// What a block is.
     pub fn role(&self, block: u32) -> Role {
         self.roles[block as usize]

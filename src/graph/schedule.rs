@@ -53,13 +53,15 @@ pub(super) fn segments(nodes: &[Node], edges: &Edges, parallel: Parallel) -> Vec
             _ => segments.push(n..n + 1),
         }
     }
-    let is_worth = |segment: &Range<u32>| {
-        segment.len() > 1 && gain(nodes, edges, segment, parallel) >= parallel.least_gain as f64
-    };
-    segments.retain(is_worth);
-    let gains = segments.iter().map(|segment| gain(nodes, edges, segment, parallel));
+    let mut gained = 0.0;
+    segments.retain(|segment| {
+        let gain = gain(nodes, edges, segment, parallel);
+        let is_worth = segment.len() > 1 && gain >= parallel.least_gain as f64;
+        gained += if is_worth { gain } else { 0.0 };
+        is_worth
+    });
     let whole: f64 = nodes.iter().map(|node| time(node) / node.op.width.0 as f64).sum();
-    if parallel.least_gain > 0 && gains.sum::<f64>() < LEAST_SHARE * whole {
+    if parallel.least_gain > 0 && gained < LEAST_SHARE * whole {
         segments.clear();
     }
     segments

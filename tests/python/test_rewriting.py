@@ -30,12 +30,12 @@ class Net(module.Module):
         return (out, loss, z) if self.shows else (out, loss)
 
 
-def models(shows, x):
+def models(make, x):
     """A compiled model and an eager one of the same parameters."""
     made = []
     for use_graph in (True, False):
         CPU.set_seed(5)
-        model = Net(shows)
+        model = make()
         model.compile([x], use_graph=use_graph)
         [state.to_numpy() for state in model.get_states().values()]
         made.append(model)
@@ -47,7 +47,7 @@ def test_batch_norm_and_relu_become_one_unless_what_is_between_is_seen(shows):
     rng = np.random.default_rng(3)
     x = tensor.from_numpy(rng.normal(size=(4, 3, 9, 9)).astype(np.float32))
     labels = tensor.from_numpy(rng.integers(0, 4, 4).astype(np.int32))
-    recorded, eager = models(shows, x)
+    recorded, eager = models(lambda: Net(shows), x)
     for _ in range(5):
         step(recorded, eager, x, labels)
     names = {node["name"] for node in json.loads(recorded.graphs[-1].to_json())["nodes"]}
@@ -89,15 +89,9 @@ def test_a_large_gradient_is_made_where_its_weight_is_updated(make, dtype):
     rng = np.random.default_rng(4)
     x = tensor.from_numpy(rng.normal(size=(24, 700)).astype(dtype))
     labels = tensor.from_numpy(rng.integers(0, 4, 24).astype(np.int32))
-    made = []
-    for use_graph in (True, False):
-        CPU.set_seed(5)
-        model = Wide(make())
-        model.compile([x], use_graph=use_graph)
-        [state.to_numpy() for state in model.get_states().values()]
-        made.append(model)
+    recorded, eager = models(lambda: Wide(make()), x)
     for _ in range(4):
-        step(*made, x, labels)
-    nodes = json.loads(made[0].graphs[-1].to_json())["nodes"]
+        step(recorded, eager, x, labels)
+    nodes = json.loads(recorded.graphs[-1].to_json())["nodes"]
     assert [node["name"] for node in nodes].count("matmul_update") == 1
-    assert made[0].graphs[-1].arena_bytes < 700 * 128 * np.dtype(dtype).itemsize
+    assert recorded.graphs[-1].arena_bytes < 700 * 128 * np.dtype(dtype).itemsize

@@ -3,9 +3,10 @@
 
 use super::simulate::Outcome;
 use crate::device::ALIGNMENT;
+use crate::graph::Place;
+use crate::graph::access::temporaries;
 use crate::graph::draft::{Again, Draft, Step as Recorded};
 use crate::graph::remat::{size, time};
-use crate::graph::{Place, Role};
 
 /// An operation.
 pub(super) struct Step {
@@ -52,7 +53,7 @@ impl Course {
         let mut blocks = vec![Block::default(); draft.blocks()];
         let mut steps = Vec::new();
         for (number, recorded) in draft.steps() {
-            let named = named(draft, recorded);
+            let named = temporaries(recorded.places(), draft.roles());
             for &block in &named {
                 let known = &mut blocks[block as usize];
                 known.size = size(draft, block);
@@ -139,15 +140,6 @@ impl Course {
         // What cannot be made again is there as long as it is used.
         block.uses.last().map_or(written, |&last| last.min(written))
     }
-}
-
-/// The temporary blocks that a step names, each once.
-fn named(draft: &Draft, step: &Recorded) -> Vec<u32> {
-    let is_temporary = |place: &&Place| draft.role(place.block) == Role::Temporary;
-    let mut named: Vec<u32> = step.places().filter(is_temporary).map(|place| place.block).collect();
-    named.sort_unstable();
-    named.dedup();
-    named
 }
 
 /// Whether a step writes only whole blocks that are made there, and nothing else happens.

@@ -2,7 +2,8 @@
 
 use super::precedence::precedence;
 use crate::device::ALIGNMENT;
-use crate::graph::{Csr, Edges, Place, Queue, Role};
+use crate::graph::access::temporaries;
+use crate::graph::{Csr, Edges, Queue, Role};
 
 pub(super) struct Work {
     /// The nodes that must come before each node; of nodes that two reasons connect, twice.
@@ -47,11 +48,7 @@ fn blocks(queue: &Queue, roles: &[Role]) -> Csr<u32> {
     let mut blocks = Csr::with_capacity(queue.nodes().len(), queue.places().len());
     for node in queue.nodes() {
         let places = queue.inputs(node).iter().chain(queue.outputs(node));
-        let is_temporary = |place: &&Place| roles[place.block as usize] == Role::Temporary;
-        let mut named: Vec<u32> = places.filter(is_temporary).map(|place| place.block).collect();
-        named.sort_unstable();
-        named.dedup();
-        named.into_iter().for_each(|block| blocks.push(block));
+        temporaries(places, roles).into_iter().for_each(|block| blocks.push(block));
         blocks.end_row();
     }
     blocks
