@@ -5,6 +5,7 @@ use super::{Engine, Options, Turn};
 use crate::error::{Error, Result, Usage};
 use crate::graph::budget::{Order, Ways};
 use crate::graph::draft::Draft;
+use crate::graph::peak::peak;
 use crate::graph::{Graph, Queue, Role, order, remat};
 use crate::ops::{Kind, View};
 use crate::rewrite::rewrite;
@@ -19,15 +20,13 @@ impl Recording {
             return self.planned(self.operations(), options);
         }
         let (queue, roles) = self.rewritten(&mut engine.turn())?;
-        let orders = order::orders(queue, &roles).into_iter();
+        let Some(budget) = options.budget else {
+            return self.planned(self.thriftiest(queue, &roles), options);
+        };
+        let orders = order::orders(queue.clone(), &roles).into_iter();
         let orders: Vec<Order> = orders.map(|queue| self.thrifty(queue, &roles)).collect();
-        let best = orders.iter().min_by_key(|(draft, again)| draft.peak(again));
-        let (draft, again) = best.expect("there is one at least");
-        let graph = self.planned(draft.finish(again), options)?;
-        match options.budget {
-            Some(budget) => self.bounded(budget.bytes(graph.arena_bytes()), &orders),
-            None => Ok(graph),
-        }
+        let unbounded = self.planned(self.thriftiest(queue, &roles), options)?;
+        self.bounded(budget.bytes(unbounded.arena_bytes()), &orders)
     }
 
     /// The graph of operations in their order. Several threads are told only by blocks what shares
@@ -46,6 +45,16 @@ impl Recording {
         let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();
         rewrite(&mut draft, &mut prepare)?;
         Ok(draft.finish(&[]))
+    }
+
+    /// The operations in the order that needs least memory with what is computed again in it.
+    fn thriftiest(&self, queue: Queue, roles: &[Role]) -> (Queue, Vec<Role>) {
+        let finished = order::promising(queue, roles).into_iter().map(|queue| {
+            let (draft, again) = self.thrifty(queue, roles);
+            draft.finish(&again)
+        });
+        let best = finished.min_by_key(|(queue, roles)| peak(queue, queue.nodes(), roles));
+        best.expect("there is one at least")
     }
 
     /// Operations, and what is cheap enough to compute again rather than keep.

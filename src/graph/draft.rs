@@ -225,7 +225,7 @@ impl Draft {
     /// The most bytes that live at once in [`Draft::finish`]'s queue.
     pub fn peak(&self, again: &[Again]) -> usize {
         let (queue, roles) = self.finish(again);
-        peak(&queue, &roles)
+        peak(&queue, queue.nodes(), &roles)
     }
 
     /// The queue as it stands now, with the steps that run again, which are given in their order;

@@ -7,16 +7,34 @@ mod list;
 mod precedence;
 mod work;
 
-use super::{Queue, Role};
+use super::peak::peak;
+use super::{Node, Queue, Role};
 use work::Work;
 
 /// The operations in a few legal orders, first as they stand; `roles` are those of the blocks. Which
 /// one needs least memory depends on what is computed again, too.
 pub fn orders(queue: Queue, roles: &[Role]) -> Vec<Queue> {
-    let others = legal(&Work::new(&queue, roles));
-    let others = others.iter().filter(|order| !order.is_sorted());
-    let others: Vec<Queue> = others.map(|order| queue.reordered(order)).collect();
+    let others: Vec<Queue> = others(&queue, roles).map(|nodes| queue.with_nodes(nodes)).collect();
     std::iter::once(queue).chain(others).collect()
+}
+
+/// Of these orders the first and those that need less memory as they are; of equal ones one.
+pub fn promising(queue: Queue, roles: &[Role]) -> Vec<Queue> {
+    let recorded = peak(&queue, queue.nodes(), roles);
+    let mut better: Vec<_> = others(&queue, roles)
+        .map(|nodes| (peak(&queue, &nodes, roles), nodes))
+        .filter(|&(peak, _)| peak < recorded)
+        .collect();
+    better.sort_by_key(|&(peak, _)| peak);
+    better.dedup_by_key(|&mut (peak, _)| peak);
+    let better: Vec<_> = better.into_iter().map(|(_, nodes)| queue.with_nodes(nodes)).collect();
+    std::iter::once(queue).chain(better).collect()
+}
+
+/// The operations in orders that are not the recorded one.
+fn others(queue: &Queue, roles: &[Role]) -> impl Iterator<Item = Vec<Node>> {
+    let legal = legal(&Work::new(queue, roles)).into_iter();
+    legal.filter(|order| !order.is_sorted()).map(|order| queue.sorted(&order))
 }
 
 /// Legal orders, those that are most like the recorded one first.

@@ -3,13 +3,13 @@
 
 use super::liveness;
 use super::share::{self, Blocks};
-use super::{Queue, Role};
+use super::{Node, Queue, Role};
 use crate::device::ALIGNMENT;
 
-/// The most bytes of temporary blocks and scratch that live at once if the operations run as they
-/// stand in the queue, each rounded up to 64, those that share memory in place counted once.
-pub fn peak(queue: &Queue, roles: &[Role]) -> usize {
-    let (nodes, places, bytes) = (queue.nodes(), queue.places(), queue.sizes());
+/// The most bytes of temporary blocks and scratch that live at once if a queue's operations run as
+/// `nodes` names them, each rounded up to 64, those that share memory in place counted once.
+pub fn peak(queue: &Queue, nodes: &[Node], roles: &[Role]) -> usize {
+    let (places, bytes) = (queue.places(), queue.sizes());
     let lifetimes = liveness::lifetimes(nodes, places, roles.len());
     let blocks = Blocks { nodes, places, roles, bytes: &bytes, lifetimes: &lifetimes };
     let mut live = 0;

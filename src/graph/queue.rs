@@ -125,10 +125,14 @@ impl Queue {
         self.nodes.push(Node { op, origin, first, inputs, outputs });
     }
 
-    /// The same operations in another order, which names each number once.
-    pub fn reordered(&self, order: &[u32]) -> Queue {
-        let nodes = order.iter().map(|&n| self.nodes[n as usize].clone()).collect();
-        Queue { nodes, ..self.clone() }
+    /// The operations in another order, which names each number once.
+    pub(super) fn sorted(&self, order: &[u32]) -> Vec<Node> {
+        order.iter().map(|&n| self.nodes[n as usize].clone()).collect()
+    }
+
+    /// The same with these nodes, which name its places.
+    pub(super) fn with_nodes(&self, nodes: Vec<Node>) -> Queue {
+        Queue { nodes, places: self.places.clone(), ..self.without_nodes() }
     }
 
     /// The same blocks without operations.

@@ -85,10 +85,21 @@ struct Candidate {
     score: f64,
 }
 
+/// A block that a step alone makes, and may make again.
+struct Made {
+    block: u32,
+    maker: usize,
+    /// What no candidate that frees the block scores more than.
+    most: f64,
+}
+
 struct State<'a> {
     draft: &'a Draft,
     /// What is worth being freed, in bytes.
     worth: usize,
+    /// What may be made again and is worth it, in descending order of `most`; of equal ones the
+    /// last first, since what is kept briefly costs others least.
+    made: Vec<Made>,
     /// By block; of what does not lie in the arena there are none.
     segments: Vec<Vec<Segment>>,
     /// The bytes that live during each step.
@@ -120,9 +131,22 @@ impl<'a> State<'a> {
                 lives.iter_mut().for_each(|bytes| *bytes += size(draft, block));
             }
         }
-        let mut state = State { draft, worth, segments, live, times };
+        let mut state = State { draft, worth, made: Vec::new(), segments, live, times };
         state.share();
+        state.made = state.made();
         state
+    }
+
+    /// See the field.
+    fn made(&self) -> Vec<Made> {
+        let blocks = (0..self.draft.blocks() as u32).map(|block| (block, size(self.draft, block)));
+        let made = blocks.filter(|&(_, bytes)| bytes >= self.worth).filter_map(|(block, bytes)| {
+            let maker = self.maker(block)?;
+            Some(Made { block, maker, most: bytes as f64 / self.times[maker] })
+        });
+        let mut made: Vec<Made> = made.collect();
+        made.sort_by(|a, b| b.most.total_cmp(&a.most).then(b.block.cmp(&a.block)));
+        made
     }
 
     /// An output that takes the memory of an input in place is not counted beside it.
@@ -151,22 +175,25 @@ impl<'a> State<'a> {
     /// What frees most bytes at the peak for its time, of what takes no longer than `allowed`.
     fn best(&self, allowed: f64) -> Option<Candidate> {
         let (peak, _) = self.peak();
-        let blocks = (0u32..).zip(&self.segments).filter(|(block, segments)| {
-            !segments.is_empty() && size(self.draft, *block) >= self.worth
-        });
-        let found = blocks.filter_map(|(block, _)| self.candidate(block, peak));
-        let fits = found.filter(|candidate| candidate.time <= allowed);
-        fits.max_by(|a, b| a.score.total_cmp(&b.score))
+        let mut best: Option<Candidate> = None;
+        for made in self.made.iter().filter(|made| self.times[made.maker] <= allowed) {
+            let score = best.as_ref().map_or(0.0, |best| best.score);
+            if made.most <= score {
+                break;
+            }
+            best = self.candidate(made, peak).filter(|found| found.score > score).or(best);
+        }
+        best
     }
 
     /// What dropping a block during the peak would take.
-    fn candidate(&self, block: u32, peak: usize) -> Option<Candidate> {
+    fn candidate(&self, made: &Made, peak: usize) -> Option<Candidate> {
+        let &Made { block, maker, .. } = made;
         let (last, before) = self.segments[block as usize].iter().find_map(|uses| {
             let next = uses.partition_point(|&n| n <= peak);
             let last = *uses[..next].last()?;
             (last < peak).then_some((last, *uses.get(next)?))
         })?;
-        let maker = self.maker(block)?;
         let step = self.draft.step(maker)?;
         let mut longer = Vec::new();
         for place in &step.inputs {

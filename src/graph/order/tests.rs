@@ -13,7 +13,7 @@ use crate::ops::copy::Copy;
 fn ordered(recorder: Recorder) -> (Queue, Vec<Role>) {
     let Recorder { queue, roles } = recorder;
     let orders = orders(queue, &roles).into_iter();
-    (orders.min_by_key(|queue| peak(queue, &roles)).unwrap(), roles)
+    (orders.min_by_key(|queue| peak(queue, queue.nodes(), &roles)).unwrap(), roles)
 }
 
 proptest! {
@@ -22,7 +22,7 @@ proptest! {
     #[test]
     fn what_is_estimated_is_what_a_plan_cannot_do_without(program in programs()) {
         let recorder = program.record();
-        let estimated = peak(&recorder.queue, &recorder.roles);
+        let estimated = peak(&recorder.queue, recorder.queue.nodes(), &recorder.roles);
         prop_assert_eq!(estimated, recorder.graph().unwrap().peak_bytes());
     }
 
