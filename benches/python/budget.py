@@ -1,10 +1,13 @@
 """What a memory budget costs: the time of training steps within half of the arena that they take
-without one, and other parts of it.
+if nothing is computed again, or other parts of it, to that of the steps that keep all.
 
     python benches/python/budget.py                                   # all models, half
     python benches/python/budget.py --models lstm --parts 0.7 0.5     # some of it
+    python benches/python/budget.py --default                         # see below
 
-Both steps run in one process and take turns; the ratio is that of the medians of their times.
+With `--default` parts are of the arena that a step takes without a budget, in which what is cheap
+is computed again, too, and times are to those of such steps. Both steps run in one process and take
+turns; the ratio is that of the medians of their times.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ def fresh(name: str) -> tuple[Module, tensor.Tensor, tensor.Tensor]:
     return make(OPTIMIZERS["SGD"]()), x, y
 
 
-def compiled(name: str, budget: float | None) -> tuple[Module, list[tensor.Tensor], float]:
+def compiled(name: str, budget: float | int | None) -> tuple[Module, list[tensor.Tensor], float]:
     """The model, a batch, and the seconds that it took to record and plan a step."""
     model, x, y = fresh(name)
     model.compile([x], is_train=True, use_graph=True, memory_budget=budget)
@@ -55,12 +58,13 @@ def seconds(model: Module, batch: list[tensor.Tensor]) -> float:
     return time.perf_counter() - start
 
 
-def compare(name: str, part: float, steps: int) -> float | None:
+def compare(name: str, part: float, steps: int, default: bool) -> float | None:
     """Prints a row; the ratio."""
-    free, batch, _ = compiled(name, None)
-    whole = free.plan(*batch).arena_bytes
+    free, batch, _ = compiled(name, None if default else 1.0)
+    plan = free.plan(*batch)
+    whole = plan.arena_bytes if default else plan.unconstrained_bytes
     try:
-        bound, _, planning = compiled(name, part)
+        bound, _, planning = compiled(name, int(part * whole))
     except MemoryBudgetError as error:
         print(f"| {name} | {part} | {whole / MIB:.1f} | needs {error.smallest / whole:.2f} | | |")
         return None
@@ -79,6 +83,7 @@ def main() -> None:
     add = (parser := argparse.ArgumentParser(description=__doc__.split("\n\n")[0])).add_argument
     add("--models", nargs="+", choices=MODELS, default=list(MODELS))
     add("--parts", nargs="+", type=float, default=[0.5])
+    add("--default", action="store_true", help="parts of what a step takes without a budget")
     add("--steps", type=int, default=15)
     add("--threads", type=int, default=2)
     args = parser.parse_args()
@@ -86,7 +91,7 @@ def main() -> None:
     print("| model | budget | arena, MiB | with budget | step | ratio | planning |")
     print(f"|{'---|' * 7}")
     for part in args.parts:
-        ratios = [compare(name, part, args.steps) for name in args.models]
+        ratios = [compare(name, part, args.steps, args.default) for name in args.models]
         known = [ratio for ratio in ratios if ratio is not None]
         if known:
             mean = math.exp(statistics.fmean(map(math.log, known)))

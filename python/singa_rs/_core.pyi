@@ -266,6 +266,7 @@ class Recording:
         self,
         *,
         rewrite: bool = True,
+        recompute: bool = True,
         exact: bool = True,
         check_finite: bool = False,
         parallel: bool = False,

@@ -97,11 +97,11 @@ class Graphed(Layer):
                 would not gain is run in sequence. A bool is SINGA's `sequential`, and means
                 "sequence".
             memory_budget: what the arena of a graph may take: bytes, a size such as "2GB" or
-                "512MiB", or, for steps of training, a fraction of what the same step takes without
-                a budget. What does not fit is computed again instead of kept, to the same bits.
-                Parameters, states, arguments and results lie outside of the arena; `plan` shows
-                them. A call for which no plan keeps to it raises MemoryBudgetError, whose
-                `smallest` is what the planner reaches.
+                "512MiB", or, for steps of training, a fraction of what the same step takes if
+                nothing is computed again (`unconstrained_bytes` of `plan`). What does not fit is
+                computed again instead of kept, to the same bits. Parameters, states, arguments
+                and results lie outside of the arena; `plan` shows them. A call for which no plan
+                keeps to it raises MemoryBudgetError, whose `smallest` is what the planner reaches.
             exact: False allows replacements that change results within rounding; there are none
                 yet, so that it makes no difference.
             check_every: after so many calls one is recorded again and compared.

@@ -1,7 +1,7 @@
 //! From a recording to the graph that runs: rewriting, order, what is computed again.
 
 use super::recording::Recording;
-use super::{Engine, Options, Turn};
+use super::{Budget, Engine, Options, Turn};
 use crate::error::{Error, Result, Usage};
 use crate::graph::budget::{Order, Ways};
 use crate::graph::draft::Draft;
@@ -21,12 +21,12 @@ impl Recording {
         }
         let (queue, roles) = self.rewritten(&mut engine.turn())?;
         let Some(budget) = options.budget else {
-            return self.planned(self.thriftiest(queue, &roles), options);
+            let found = self.thriftiest(queue, &roles, options.recompute);
+            return self.planned(found, options);
         };
-        let orders = order::orders(queue.clone(), &roles).into_iter();
-        let orders: Vec<Order> = orders.map(|queue| self.thrifty(queue, &roles)).collect();
-        let unbounded = self.planned(self.thriftiest(queue, &roles), options)?;
-        self.bounded(budget.bytes(unbounded.arena_bytes()), &orders)
+        let orders = order::orders(queue, &roles).into_iter();
+        let orders: Vec<Order> = orders.map(|queue| self.thrifty(queue, &roles, true)).collect();
+        self.bounded(budget, &orders)
     }
 
     /// The graph of operations in their order. Several threads are told only by blocks what shares
@@ -47,27 +47,32 @@ impl Recording {
         Ok(draft.finish(&[]))
     }
 
-    /// The operations in the order that needs least memory with what is computed again in it.
-    fn thriftiest(&self, queue: Queue, roles: &[Role]) -> (Queue, Vec<Role>) {
+    /// The operations in the order that needs least memory with what is computed again in it, if
+    /// anything may be.
+    fn thriftiest(&self, queue: Queue, roles: &[Role], recompute: bool) -> (Queue, Vec<Role>) {
         let finished = order::promising(queue, roles).into_iter().map(|queue| {
-            let (draft, again) = self.thrifty(queue, roles);
+            let (draft, again) = self.thrifty(queue, roles, recompute);
             draft.finish(&again)
         });
         let best = finished.min_by_key(|(queue, roles)| peak(queue, queue.nodes(), roles));
         best.expect("there is one at least")
     }
 
-    /// Operations, and what is cheap enough to compute again rather than keep.
-    fn thrifty(&self, queue: Queue, roles: &[Role]) -> Order {
+    /// Operations, and what is cheap enough to compute again rather than keep, if anything may be.
+    fn thrifty(&self, queue: Queue, roles: &[Role], recompute: bool) -> Order {
         // Tests put recordings of any size to the proof.
         let limits = if cfg!(test) { remat::Limits::NONE } else { remat::Limits::DEFAULT };
         let draft = Draft::new(self.device(), queue, roles.to_vec());
-        let again = remat::choose(&draft, limits);
+        let again = if recompute { remat::choose(&draft, limits) } else { Vec::new() };
         (draft, again)
     }
 
-    /// The fastest graph whose arena takes at most so many bytes.
-    fn bounded(&self, bytes: usize, orders: &[Order]) -> Result<Graph> {
+    /// The fastest graph whose arena keeps to a budget.
+    fn bounded(&self, budget: Budget, orders: &[Order]) -> Result<Graph> {
+        let bytes = match budget {
+            Budget::Bytes(bytes) => bytes,
+            Budget::Share(share) => (share * unconstrained(orders)? as f64) as usize,
+        };
         let ways = Ways::new(orders);
         match ways.within(bytes)? {
             Some(graph) => Ok(graph),
@@ -89,4 +94,11 @@ impl Recording {
             usage: Box::new(Usage::new(bound, taken, tensors)),
         }
     }
+}
+
+/// Bytes of the arena if nothing is computed again, in the order that then needs least.
+fn unconstrained(orders: &[Order]) -> Result<usize> {
+    let best = orders.iter().map(|(draft, _)| draft).min_by_key(|draft| draft.peak(&[]));
+    let (queue, roles) = best.expect("there is one at least").finish(&[]);
+    Ok(Graph::new(queue, roles)?.arena_bytes())
 }

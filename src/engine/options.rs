@@ -7,18 +7,8 @@ use crate::graph::Parallel;
 pub enum Budget {
     /// So many bytes.
     Bytes(usize),
-    /// This part of what the same graph takes without a bound.
+    /// This part of what the same step takes if nothing is computed again.
     Share(f64),
-}
-
-impl Budget {
-    /// The bound in bytes, of a graph that takes so many without one.
-    pub fn bytes(self, unbounded: usize) -> usize {
-        match self {
-            Budget::Bytes(bytes) => bytes,
-            Budget::Share(share) => (share * unbounded as f64) as usize,
-        }
-    }
 }
 
 /// What may be done with the recorded operations.
@@ -26,6 +16,8 @@ impl Budget {
 pub struct Options {
     /// Whether operations may be replaced and computed again; else they stay as recorded.
     pub rewrite: bool,
+    /// Whether what is cheap for its size may be computed again instead of kept.
+    pub recompute: bool,
     /// Whether only what keeps every bit of the results may be done.
     pub exact: bool,
     /// Whether every result is looked at, and a run stops at the first NaN or infinity. Then the
@@ -40,12 +32,20 @@ pub struct Options {
 
 impl Options {
     /// Nothing is replaced, moved or computed again.
-    pub const AS_RECORDED: Options =
-        Options { rewrite: false, exact: true, check_finite: false, parallel: None, budget: None };
+    pub const AS_RECORDED: Options = Options { rewrite: false, ..Options::DEFAULT };
+
+    const DEFAULT: Options = Options {
+        rewrite: true,
+        recompute: true,
+        exact: true,
+        check_finite: false,
+        parallel: None,
+        budget: None,
+    };
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { rewrite: true, exact: true, check_finite: false, parallel: None, budget: None }
+        Options::DEFAULT
     }
 }

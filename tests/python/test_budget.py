@@ -47,7 +47,8 @@ def test_a_part_of_the_arena_gives_the_same_bits(name, part):
     bound, _, _ = compiled(name, memory_budget=part)
     eager, _, _ = compiled(name, use_graph=False)
     whole, less = free.plan(x, y), bound.plan(x, y)
-    assert less.arena_bytes <= part * whole.arena_bytes
+    assert less.unconstrained_bytes == whole.unconstrained_bytes >= whole.arena_bytes
+    assert less.arena_bytes <= less.budget_bytes == int(part * whole.unconstrained_bytes)
     assert less.nodes > whole.nodes
     for key, parameter in bound.get_params().items():
         parameter.copy_from(eager.get_params()[key])
@@ -60,7 +61,7 @@ def test_a_part_of_the_arena_gives_the_same_bits(name, part):
 
 def test_sizes_and_fractions():
     whole, x, y = compiled("perceptron")
-    arena = whole.plan(x, y).arena_bytes
+    arena = whole.plan(x, y).unconstrained_bytes
     sizes = {
         arena: arena,
         f"{arena * 3 // 4}B": arena * 3 // 4,
@@ -71,7 +72,19 @@ def test_sizes_and_fractions():
     }
     for given, bytes_ in sizes.items():
         model, _, _ = compiled("perceptron", memory_budget=given)
-        assert model.plan(x, y).arena_bytes <= bytes_, given
+        plan = model.plan(x, y)
+        assert plan.arena_bytes <= plan.budget_bytes == bytes_, given
+        assert f"{arena:,} if nothing were computed again, budget {bytes_:,}" in plan.summary()
+
+
+def test_a_fraction_is_of_what_is_kept_if_nothing_is_computed_again():
+    free, x, y = compiled("resnet18")
+    free = free.plan(x, y)
+    assert free.budget_bytes is None and free.arena_bytes < free.unconstrained_bytes
+    whole, x, y = compiled("perceptron", memory_budget=1.0)
+    whole = whole.plan(x, y)
+    assert whole.arena_bytes == whole.budget_bytes == whole.unconstrained_bytes
+    assert whole.nodes == compiled("perceptron")[0].plan(x, y).nodes  # too small to compute again
 
 
 @pytest.mark.parametrize("wrong", ["2 gigabytes", "", "-1GB", "1", 0.0, 1.5, -1, float("nan")])

@@ -28,19 +28,27 @@ class Options(NamedTuple):
     check_finite: bool = False
     #: Whether operations that leave threads idle run beside each other.
     parallel: bool = False
-    #: Bytes that the arena of a graph may take, or the part of what it takes without a bound.
+    #: Bytes that the arena of a graph may take, or the part of what it takes if nothing is
+    #: computed again.
     memory_budget: int | float | None = None
 
     def graph_of(self, recording: _core.Recording, training: bool) -> _core.Graph:
         """The analysed, planned graph of a sealed recording of a call."""
-        budget = self.memory_budget
-        if isinstance(budget, float) and not training:
-            budget = None  # there is nothing to compute again: what is made is used at once
+        return self._graph(recording, memory_budget=self.budget(training))
+
+    def unconstrained(self, recording: _core.Recording) -> int:
+        """Bytes of the arena if nothing is computed again."""
+        return self._graph(recording, recompute=False).arena_bytes
+
+    def budget(self, training: bool) -> int | float | None:
+        """The budget of a graph of training, or of evaluation."""
+        if isinstance(self.memory_budget, float) and not training:
+            return None  # there is nothing to compute again: what is made is used at once
+        return self.memory_budget
+
+    def _graph(self, recording: _core.Recording, **how: Any) -> _core.Graph:
         return recording.graph(
-            exact=self.exact,
-            check_finite=self.check_finite,
-            parallel=self.parallel,
-            memory_budget=budget,
+            exact=self.exact, check_finite=self.check_finite, parallel=self.parallel, **how
         )
 
     @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,7 +13,7 @@ from .attempt import Call
 from .changes import Undo
 from .options import Options
 from .snapshot import Snapshot
-from .taking import take, uncollected
+from .taking import Taken, take, uncollected
 from .taps import Tapping
 from .trees import replace
 
@@ -23,11 +24,13 @@ _NOT_COUNTED = ("pool", "kernels")
 class Plan:
     """The memory of one step, stated without running it."""
 
-    def __init__(self, name: str, graph: _core.Graph, returned: int) -> None:
-        self.name = name
+    def __init__(self, name: str, options: Options, training: bool, taken: Taken) -> None:
+        self.name, self._options, self._recording = name, options, taken.recording
+        self._budget = options.budget(training)
+        graph = options.graph_of(taken.recording, training)
         accounts = graph.memory()
         # The caller still holds the last results while the next ones are made.
-        accounts["results"] += returned
+        accounts["results"] += taken.results.nbytes
         #: Bytes by account of the device's ledger.
         self.accounts = {k: v for k, v in accounts.items() if k not in _NOT_COUNTED}
         #: How many operations, and how many blocks of memory they name.
@@ -41,13 +44,30 @@ class Plan:
         """The most memory that training takes at once: all accounts together."""
         return sum(self.accounts.values())
 
+    @cached_property
+    def unconstrained_bytes(self) -> int:
+        """Bytes that the arena would take if nothing were computed again: what a memory budget that
+        is a fraction is a part of. Planned when it is first asked for."""
+        return self._options.unconstrained(self._recording)
+
+    @property
+    def budget_bytes(self) -> int | None:
+        """The memory budget, to which the arena keeps; None without one."""
+        if isinstance(self._budget, float):
+            return int(self._budget * self.unconstrained_bytes)
+        return self._budget
+
     def summary(self) -> str:
-        """A table: bytes by account, and their sum."""
+        """A table: bytes by account, and their sum; and how the arena became as large as it is."""
         rows = [(name, size) for name, size in self.accounts.items() if size]
         width = max(len(name) for name, _ in [*rows, ("peak", 0)])
         lines = [f"{self.name}: {self.nodes} operations on {self.blocks} blocks"]
         lines += [f"  {name.ljust(width)}  {size:>15,} bytes" for name, size in rows]
         lines.append(f"  {'peak'.ljust(width)}  {self.peak_bytes:>15,} bytes")
+        arena = f"arena: {self.arena_bytes:,} bytes"
+        arena += f", {self.unconstrained_bytes:,} if nothing were computed again"
+        budget = self.budget_bytes
+        lines.append(arena if budget is None else f"{arena}, budget {budget:,}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -92,12 +112,12 @@ def plan(
     undo = Undo(root, _attributes(root))
     try:
         taken = take(call.device, call.tensors, Tapping().around(call.run))
-        graph = options.graph_of(taken.recording, training)
+        made = Plan(name, options, training, taken)
     except BaseException:
         undo()
         raise
     undo(keep_state=True)
-    return Plan(name, graph, taken.results.nbytes)
+    return made
 
 
 @uncollected()

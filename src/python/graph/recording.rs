@@ -134,20 +134,21 @@ impl PyRecording {
     }
 
     /// The analysed, planned graph; of the operations as they were recorded without `rewrite`,
-    /// with replacements that change results within rounding where it need not be `exact`. With
-    /// `check_finite` it is as recorded, and its runs stop at the first NaN or infinity. It is for
-    /// several threads where it is to be `parallel`, and these gain so many nanoseconds. The arena
-    /// keeps to `memory_budget`, bytes or a part of what it takes without one; such a graph is for
-    /// one thread.
+    /// with replacements that change results within rounding where it need not be `exact`. Without
+    /// `recompute` all is kept until it is needed no more. With `check_finite` it is as recorded,
+    /// and its runs stop at the first NaN or infinity. It is for several threads where it is to be
+    /// `parallel`, and these gain so many nanoseconds. The arena keeps to `memory_budget`, bytes or
+    /// a part of what it takes without `recompute`; such a graph is for one thread.
     #[pyo3(signature = (
-        *, rewrite=true, exact=true, check_finite=false, parallel=false, least_gain=None,
-        memory_budget=None
+        *, rewrite=true, recompute=true, exact=true, check_finite=false, parallel=false,
+        least_gain=None, memory_budget=None
     ))]
     #[allow(clippy::too_many_arguments)]
     fn graph(
         &self,
         py: Python<'_>,
         rewrite: bool,
+        recompute: bool,
         exact: bool,
         check_finite: bool,
         parallel: bool,
@@ -159,7 +160,7 @@ impl PyRecording {
         let least_gain = least_gain.unwrap_or(usual.least_gain);
         let parallel = parallel.then_some(Parallel { least_gain, ..usual });
         let budget = memory_budget.map(Budget::from);
-        let options = Options { rewrite, exact, check_finite, parallel, budget };
+        let options = Options { rewrite, recompute, exact, check_finite, parallel, budget };
         let make = |recording: &mut Recording| Executable::new(engine, recording, &options);
         let made = py.detach(|| self.with("graph", make))??;
         Ok(PyGraph::new(made))
