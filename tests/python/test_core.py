@@ -2,7 +2,6 @@
 
 import gc
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +10,7 @@ import weakref
 
 import numpy as np
 import pytest
+from forking import in_child, needs_fork
 from handles import ADD, CPU, tensor
 from singa_rs import _core
 
@@ -99,32 +99,6 @@ def test_host_operations_inside_host_operations_of_two_threads():
         thread.join(timeout=60)
         assert not thread.is_alive(), "a thread hangs"
     assert not failures
-
-
-def in_child(job) -> str:
-    """What `job` answers in a forked child that then ends as scripts do; kills one that hangs."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            answer = str(job())
-        except BaseException as failure:
-            answer = f"{type(failure).__name__}: {failure}"
-        os.write(writer, answer.encode())
-        os._exit(0)
-    os.close(writer)
-    deadline = time.monotonic() + 30
-    while os.waitpid(pid, os.WNOHANG) == (0, 0):
-        if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            pytest.fail("the forked child hangs")
-        time.sleep(0.01)
-    with os.fdopen(reader) as answer:
-        return answer.read()
-
-
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 @needs_fork

@@ -1,14 +1,12 @@
 """Memory that runs out, blocks over 4 GiB, threads, forked children."""
 
-import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
+from forking import in_child, needs_fork
 from harness import CPU, to_handle
 from singa_rs import _core
 from singa_rs.tensor import Tensor
@@ -264,30 +262,7 @@ def test_threads_update_one_tensor_in_turn():
 # ---- fork ----------------------------------------------------------------------------------------
 
 
-def in_child(job) -> str:
-    """What `job` returns in a forked child; kills a child that hangs."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            answer = job()
-        except BaseException as failure:
-            answer = f"{type(failure).__name__}: {failure}"
-        os.write(writer, str(answer).encode())
-        os._exit(0)
-    os.close(writer)
-    deadline = time.monotonic() + 30
-    while os.waitpid(pid, os.WNOHANG) == (0, 0):
-        if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            pytest.fail("the forked child hangs")
-        time.sleep(0.01)
-    with os.fdopen(reader) as answer:
-        return answer.read()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_is_told_to_spawn():
     x = to_handle(np.ones((300, 300)), "float32")
@@ -308,7 +283,7 @@ def test_a_forked_child_is_told_to_spawn():
     assert matmul(x, x).to_numpy()[0, 0] == 300
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_may_exit_and_let_go():
     """Leaving without using the engine again is what most forked children do."""
@@ -323,7 +298,7 @@ def test_a_child_may_exit_and_let_go():
     assert in_child(leave) == "left"
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_forked_while_another_thread_works():
     """The other thread's locks stay locked in the child: it must not wait for them."""
