@@ -3,7 +3,9 @@
 //! costs time, and the least memory that was reached is known.
 
 mod course;
+mod keep;
 mod simulate;
+mod timeline;
 
 use std::cell::OnceCell;
 
@@ -11,17 +13,22 @@ use super::Graph;
 use super::draft::{Again, Draft};
 use crate::error::Result;
 use course::Course;
+use keep::keep;
 use simulate::{Outcome, Policy, simulate};
 
 /// Runs are simulated of so many orders, the first ones.
 const SIMULATED: usize = 3;
-/// How many limits are tried of an order, between what one step needs and what all take; fewer of
-/// long runs, so that `MOST_STEPS` or so are simulated.
+/// How many limits are tried of an order, up to what all takes; fewer of long runs, so that
+/// `MOST_STEPS` or so are simulated. A multiple of four: halves and quarters are asked for most.
 const LIMITS: usize = 48;
 /// See `LIMITS`.
 const MOST_STEPS: usize = 800_000;
 /// How much it counts for how long memory is free.
 const PATIENCE: [f64; 3] = [0.0, 0.5, 1.0];
+/// By so much, this part of it, what is planned may be larger than what is estimated.
+const SLACK: usize = 256;
+/// From runs with less memory than there is, these parts of it, better ones are made by keeping more.
+const TIGHTER: [f64; 3] = [1.0, 0.75, 0.5];
 /// What an order that is not the recorded one is taken to cost, since it finds less in caches.
 const DETOUR: f64 = 1.02;
 
@@ -55,11 +62,14 @@ impl<'a> Ways<'a> {
     /// Of each order, the recorded one first: to keep all, what is known already, and what is found
     /// by simulation.
     pub fn new(orders: &'a [Order]) -> Ways<'a> {
+        let whole = orders.iter().map(|(draft, _)| draft.peak(&[])).min().unwrap_or(0);
         let of = |(order, (draft, known)): (usize, &Order)| {
             let course = Course::new(draft);
-            let mut found = vec![course.outcome(Vec::new()), course.outcome(known.clone())];
+            let all = [Vec::new(), known.clone()].map(|again| (draft.peak(&again), again));
+            let mut found: Vec<Outcome> =
+                all.into_iter().map(|(memory, again)| course.outcome(again, memory)).collect();
             if order < SIMULATED {
-                found.extend(simulated(&course, draft.peak(&[])));
+                found.extend(simulated(&course, whole));
             }
             found.into_iter().map(move |outcome| Way::new(order, outcome))
         };
@@ -73,7 +83,8 @@ impl<'a> Ways<'a> {
     /// # Errors
     /// What [`Graph::new`] says.
     pub fn within(&self, bytes: usize) -> Result<Option<Graph>> {
-        for way in self.ways.iter().filter(|way| self.peak(way) <= bytes) {
+        let may_fit = |way: &&Way| way.outcome.memory <= bytes + bytes / SLACK;
+        for way in self.ways.iter().filter(may_fit).filter(|way| self.peak(way) <= bytes) {
             let graph = self.graph(way)?;
             if graph.arena_bytes() <= bytes {
                 return Ok(Some(graph));
@@ -119,18 +130,42 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Runs under many limits, up to the memory that all takes.
-fn simulated(course: &Course, most: usize) -> Vec<Outcome> {
-    let (least, policies) = (course.least(), 2 * PATIENCE.len());
-    let limits = (MOST_STEPS / policies / course.steps.len().max(1)).clamp(LIMITS / 4, LIMITS);
-    let mut found = Vec::new();
-    for step in 0..limits {
-        let limit = least + most.saturating_sub(least) * step / limits;
-        for (patience, heeds_results) in PATIENCE.iter().flat_map(|&p| [(p, false), (p, true)]) {
-            found.extend(simulate(course, Policy { limit, patience, heeds_results }));
-        }
-    }
+/// Runs under many limits, parts of what the whole takes.
+fn simulated(course: &Course, whole: usize) -> Vec<Outcome> {
+    let policies = 2 * PATIENCE.len();
+    let count = (MOST_STEPS / policies / course.steps.len().max(1)).clamp(LIMITS / 4, LIMITS);
+    let count = count.next_multiple_of(4);
+    let (whole, least) = (whole - whole / SLACK, course.least());
+    let limits = (0..count).map(|step| (whole * step / count).max(least));
+    let mut limits: Vec<usize> = limits.collect();
+    limits.dedup();
+    let mut found: Vec<Outcome> = limits.iter().flat_map(|&limit| under(course, limit)).collect();
+    found.extend(improved(course, &limits, &found));
     found
+}
+
+/// Runs under one limit.
+fn under(course: &Course, limit: usize) -> impl Iterator<Item = Outcome> {
+    let policies = PATIENCE.iter().flat_map(|&patience| [(patience, false), (patience, true)]);
+    policies.filter_map(move |(patience, heeds_results)| {
+        simulate(course, Policy { limit, patience, heeds_results })
+    })
+}
+
+/// For each of the ascending limits the fastest of the runs that take less, and keep what more they
+/// can. So that more memory costs no more, it is begun with the best one of the limit before, too.
+fn improved(course: &Course, limits: &[usize], found: &[Outcome]) -> Vec<Outcome> {
+    let fastest = |limit: f64| {
+        let fits = found.iter().filter(|outcome| outcome.memory as f64 <= limit);
+        fits.min_by(|a, b| a.time.total_cmp(&b.time))
+    };
+    let mut best: Vec<Outcome> = Vec::new();
+    for &limit in limits {
+        let tighter = TIGHTER.iter().filter_map(|part| fastest(part * limit as f64));
+        let kept = tighter.chain(best.last()).map(|outcome| keep(course, outcome, limit));
+        best.extend(kept.min_by(|a, b| a.time.total_cmp(&b.time)));
+    }
+    best
 }
 
 #[cfg(test)]

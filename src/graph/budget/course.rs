@@ -73,12 +73,17 @@ impl Course {
         course
     }
 
-    /// The run in which these steps run again.
-    pub(super) fn outcome(&self, again: Vec<Again>) -> Outcome {
-        let index = |number| self.steps.binary_search_by_key(&number, |step| step.number);
-        let time = |again: &Again| self.steps[index(again.maker).expect("makers stay")].time;
+    /// The run in which these steps run again, which takes so many bytes.
+    pub(super) fn outcome(&self, again: Vec<Again>, memory: usize) -> Outcome {
+        let time = |again: &Again| self.steps[self.index(again.maker)].time;
         let more: f64 = again.iter().map(time).sum();
-        Outcome { time: self.clock[self.steps.len()] + more, again }
+        Outcome { time: self.clock[self.steps.len()] + more, again, memory }
+    }
+
+    /// The step of that number in the draft.
+    pub(super) fn index(&self, number: usize) -> usize {
+        let found = self.steps.binary_search_by_key(&number, |step| step.number);
+        found.expect("makers and those before which they run stay")
     }
 
     /// The most bytes that one step needs.

@@ -3,11 +3,14 @@
 //! rematerialization"): where least time is lost for the bytes and for how long they are free; but
 //! here the next use is known.
 
+mod loss;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::course::Course;
 use crate::graph::draft::Again;
+use loss::DEPTH;
 
 /// How a run is simulated.
 #[derive(Clone, Copy, Debug)]
@@ -20,25 +23,24 @@ pub(super) struct Policy {
     pub heeds_results: bool,
 }
 
-/// What is made again, and how long the run takes with that.
+/// A run as it comes out.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
+    /// What is made again.
     pub again: Vec<Again>,
+    /// How long it takes with that.
     pub time: f64,
+    /// An estimate of the most bytes that live at once.
+    pub memory: usize,
 }
 
 /// A run that takes so many times as long as without a limit is given up.
 const MOST_TIME: f64 = 3.0;
-/// What is lost with a block is looked at so far: the most steps that would have to run again.
-const MOST_LOST: usize = 32;
-/// How far the use of what is made from a block's results is looked for.
-const DEPTH: usize = 3;
-
 /// None where the limit cannot be kept.
 pub(super) fn simulate(course: &Course, policy: Policy) -> Option<Outcome> {
     let mut run = Run::new(course, policy);
     (0..course.steps.len()).try_for_each(|i| run.step(i))?;
-    Some(Outcome { again: run.again, time: run.time })
+    Some(Outcome { again: run.again, time: run.time, memory: run.most })
 }
 
 struct Run<'a> {
@@ -47,6 +49,8 @@ struct Run<'a> {
     /// The step that runs, or before which something is made again.
     now: usize,
     live: usize,
+    /// The most bytes that lived at once so far.
+    most: usize,
     is_there: Vec<bool>,
     /// How many steps that are about to run need each block.
     pins: Vec<u32>,
@@ -72,6 +76,7 @@ impl<'a> Run<'a> {
             policy,
             now: 0,
             live: 0,
+            most: 0,
             is_there: vec![false; blocks],
             pins: vec![0; blocks],
             used: vec![0; blocks],
@@ -129,35 +134,7 @@ impl<'a> Run<'a> {
         (self.time <= most).then_some(())
     }
 
-    /// The steps that have to run again before a block is there, in order.
-    fn missing(&mut self, block: u32) -> Vec<usize> {
-        let (mut found, mut path) = (Vec::new(), Vec::new());
-        self.searches += 1;
-        path.extend(self.meet(block).map(|step| (step, 0)));
-        while let Some((step, looked)) = path.pop() {
-            match self.course.steps[step].reads.get(looked) {
-                Some(&from) => {
-                    path.push((step, looked + 1));
-                    path.extend(self.meet(from).map(|step| (step, 0)));
-                }
-                None => found.push(step),
-            }
-        }
-        found
-    }
-
-    /// The step that makes a block, if that is not there and the search has not met the step.
-    fn meet(&mut self, block: u32) -> Option<usize> {
-        if self.is_there[block as usize] {
-            return None;
-        }
-        let maker = self.course.blocks[block as usize].maker;
-        let maker = maker.expect("only what can be made again is dropped");
-        let mark = std::mem::replace(&mut self.marks[maker], self.searches);
-        (mark != self.searches).then_some(maker)
-    }
-
-    /// Drops blocks until so many bytes are free.
+    /// Drops blocks until so many bytes are free, for a step that is about to run.
     fn make_room(&mut self, needed: usize) -> Option<()> {
         while self.live + needed > self.policy.limit {
             let Reverse((loss, block)) = self.droppable.pop()?;
@@ -173,77 +150,8 @@ impl<'a> Run<'a> {
                 _ => self.remove(block),
             }
         }
+        self.most = self.most.max(self.live + needed);
         Some(())
-    }
-
-    /// Looks at what is lost with a block.
-    fn look(&mut self, block: u32) -> u64 {
-        let loss = self.loss(block).to_bits();
-        self.losses[block as usize] = loss;
-        loss
-    }
-
-    /// The time that is lost with a block, for its bytes and how long they would be free.
-    fn loss(&mut self, block: u32) -> f64 {
-        let Some(next) = self.next_use(block, DEPTH) else { return 0.0 };
-        let bytes = self.size(block).max(1) as f64;
-        let free = self.course.clock[next] - self.course.clock[self.now];
-        self.lost(block) / (bytes * free.max(1.0).powf(self.policy.patience))
-    }
-
-    /// The time of the steps that would have to run again with a block, the nearest ones: what
-    /// makes it and what is missing for that, and what is missing that is made from it.
-    fn lost(&mut self, block: u32) -> f64 {
-        self.searches += 1;
-        let maker = self.course.blocks[block as usize].maker.expect("only such blocks are offered");
-        self.marks[maker] = self.searches;
-        let (mut time, mut steps) = (0.0, vec![maker]);
-        if self.policy.heeds_results {
-            self.meet_results(block, &mut steps);
-        }
-        for looked in 0..MOST_LOST {
-            let Some(&step) = steps.get(looked) else { break };
-            time += self.course.steps[step].time;
-            for &from in &self.course.steps[step].reads {
-                steps.extend(self.meet(from));
-            }
-        }
-        time
-    }
-
-    /// Adds the steps that make what was made from a block, is missing and will be needed.
-    fn meet_results(&mut self, block: u32, steps: &mut Vec<usize>) {
-        let mut blocks = vec![block];
-        while let Some(block) = blocks.pop() {
-            for &result in &self.course.blocks[block as usize].results {
-                if steps.len() < MOST_LOST
-                    && self.is_dropped(result)
-                    && self.next_use(result, 1).is_some()
-                    && let Some(step) = self.meet(result)
-                {
-                    steps.push(step);
-                    blocks.push(result);
-                }
-            }
-        }
-    }
-
-    /// The next step that needs a block, itself or to make again what was made from it.
-    fn next_use(&self, block: u32, depth: usize) -> Option<usize> {
-        let own = self.course.blocks[block as usize].uses.get(self.used[block as usize]).copied();
-        own.into_iter().chain(self.results_need(block, depth)).min()
-    }
-
-    /// The next step for which what was made from a block, and dropped, has to be made again.
-    fn results_need(&self, block: u32, depth: usize) -> Option<usize> {
-        let results = if depth > 0 { &self.course.blocks[block as usize].results[..] } else { &[] };
-        let dropped = results.iter().filter(|&&result| self.is_dropped(result));
-        dropped.filter_map(|&result| self.next_use(result, depth - 1)).min()
-    }
-
-    /// Whether a block was there before, and is not now.
-    fn is_dropped(&self, block: u32) -> bool {
-        !self.is_there[block as usize] && self.used[block as usize] > 0
     }
 
     fn size(&self, block: u32) -> usize {

@@ -1,3 +1,4 @@
+use super::timeline::Timeline;
 use super::*;
 use crate::device::cpu;
 use crate::graph::testing::Recorder;
@@ -48,6 +49,11 @@ fn whole(orders: &[Order]) -> usize {
     Graph::new(queue, roles).unwrap().arena_bytes()
 }
 
+/// The time where all is kept.
+fn kept(orders: &[Order]) -> f64 {
+    Course::new(&orders[0].0).outcome(Vec::new(), 0).time
+}
+
 #[test]
 fn what_is_computed_again_may_have_been_dropped_before() {
     let orders = orders(training(64, |_, _| ()));
@@ -70,7 +76,7 @@ fn more_memory_never_costs_more_time() {
         assert!(time <= before, "{time} after {before}");
         before = time;
     }
-    assert_eq!(before, Course::new(&orders[0].0).outcome(Vec::new()).time);
+    assert_eq!(before, kept(&orders));
     assert!(ways.within(least - 1).unwrap().is_none());
 }
 
@@ -78,7 +84,7 @@ fn more_memory_never_costs_more_time() {
 fn half_of_the_memory_of_equal_layers_costs_at_most_every_second_one() {
     let orders = orders(training(40, |_, _| ()));
     let ways = Ways::new(&orders);
-    let (whole, kept) = (whole(&orders), Course::new(&orders[0].0).outcome(Vec::new()).time);
+    let (whole, kept) = (whole(&orders), kept(&orders));
     let more = ways.time(whole / 2).unwrap() - kept;
     let layer = kept / 82.0; // as many operations, about alike
     assert!(more < 30.0 * layer, "{}", more / layer);
@@ -98,4 +104,24 @@ fn nothing_is_computed_again_from_what_was_written_since() {
     };
     assert!(readers_of_input(training(32, |_, _| ())) > 1);
     assert_eq!(readers_of_input(training(32, write)), 1);
+}
+
+#[test]
+fn what_there_is_room_for_is_kept_after_all() {
+    let orders = orders(training(40, |_, _| ()));
+    let (draft, whole) = (&orders[0].0, whole(&orders));
+    let course = Course::new(draft);
+    let found = under(&course, whole / 4).next().unwrap();
+    assert_eq!(Timeline::new(&course, &found.again).live.into_iter().max(), Some(found.memory));
+    for limit in [whole / 4, whole / 3, whole / 2, whole] {
+        let kept = keep(&course, &found, limit);
+        assert_eq!(kept.memory, draft.peak(&kept.again));
+        assert!(kept.memory <= limit && kept.time <= found.time, "{limit}: {kept:?}");
+        assert_eq!(kept.time, course.outcome(kept.again.clone(), 0).time);
+        let layers = kept.again.len();
+        let once = keep(&course, &kept, limit);
+        assert_eq!(once.again.len(), layers, "nothing more can be kept");
+        assert_eq!(layers == 0, limit == whole);
+        assert!(limit < whole / 3 || layers < found.again.len());
+    }
 }

@@ -1,0 +1,108 @@
+//! What is lost with a block that is dropped: what has to run again before it is there.
+
+use super::Run;
+
+/// What is lost with a block is looked at so far: the most steps that would have to run again.
+const MOST_LOST: usize = 32;
+/// How far the use of what is made from a block's results is looked for.
+pub(super) const DEPTH: usize = 3;
+
+impl Run<'_> {
+    /// The steps that have to run again before a block is there, in order.
+    pub(super) fn missing(&mut self, block: u32) -> Vec<usize> {
+        let (mut found, mut path) = (Vec::new(), Vec::new());
+        self.searches += 1;
+        path.extend(self.meet(block).map(|step| (step, 0)));
+        while let Some((step, looked)) = path.pop() {
+            match self.course.steps[step].reads.get(looked) {
+                Some(&from) => {
+                    path.push((step, looked + 1));
+                    path.extend(self.meet(from).map(|step| (step, 0)));
+                }
+                None => found.push(step),
+            }
+        }
+        found
+    }
+
+    /// The step that makes a block, if that is not there and the search has not met the step.
+    fn meet(&mut self, block: u32) -> Option<usize> {
+        if self.is_there[block as usize] {
+            return None;
+        }
+        let maker = self.course.blocks[block as usize].maker;
+        let maker = maker.expect("only what can be made again is dropped");
+        let mark = std::mem::replace(&mut self.marks[maker], self.searches);
+        (mark != self.searches).then_some(maker)
+    }
+
+    /// Looks at what is lost with a block.
+    pub(super) fn look(&mut self, block: u32) -> u64 {
+        let loss = self.loss(block).to_bits();
+        self.losses[block as usize] = loss;
+        loss
+    }
+
+    /// The time that is lost with a block, for its bytes and how long they would be free.
+    fn loss(&mut self, block: u32) -> f64 {
+        let Some(next) = self.next_use(block, DEPTH) else { return 0.0 };
+        let bytes = self.size(block).max(1) as f64;
+        let free = self.course.clock[next] - self.course.clock[self.now];
+        self.lost(block) / (bytes * free.max(1.0).powf(self.policy.patience))
+    }
+
+    /// The time of the steps that would have to run again with a block, the nearest ones: what
+    /// makes it and what is missing for that, and what is missing that is made from it.
+    fn lost(&mut self, block: u32) -> f64 {
+        self.searches += 1;
+        let maker = self.course.blocks[block as usize].maker.expect("only such blocks are offered");
+        self.marks[maker] = self.searches;
+        let (mut time, mut steps) = (0.0, vec![maker]);
+        if self.policy.heeds_results {
+            self.meet_results(block, &mut steps);
+        }
+        for looked in 0..MOST_LOST {
+            let Some(&step) = steps.get(looked) else { break };
+            time += self.course.steps[step].time;
+            for &from in &self.course.steps[step].reads {
+                steps.extend(self.meet(from));
+            }
+        }
+        time
+    }
+
+    /// Adds the steps that make what was made from a block, is missing and will be needed.
+    fn meet_results(&mut self, block: u32, steps: &mut Vec<usize>) {
+        let mut blocks = vec![block];
+        while let Some(block) = blocks.pop() {
+            for &result in &self.course.blocks[block as usize].results {
+                if steps.len() < MOST_LOST
+                    && self.is_dropped(result)
+                    && self.next_use(result, 1).is_some()
+                    && let Some(step) = self.meet(result)
+                {
+                    steps.push(step);
+                    blocks.push(result);
+                }
+            }
+        }
+    }
+
+    /// The next step that needs a block, itself or to make again what was made from it.
+    pub(super) fn next_use(&self, block: u32, depth: usize) -> Option<usize> {
+        let own = self.course.blocks[block as usize].uses.get(self.used[block as usize]).copied();
+        own.into_iter().chain(self.results_need(block, depth)).min()
+    }
+
+    /// The next step for which what was made from a block, and dropped, has to be made again.
+    pub(super) fn results_need(&self, block: u32, depth: usize) -> Option<usize> {
+        let results = if depth > 0 { &self.course.blocks[block as usize].results[..] } else { &[] };
+        let dropped = results.iter().filter(|&&result| self.is_dropped(result));
+        dropped.filter_map(|&result| self.next_use(result, depth - 1)).min()
+    }
+
+    /// Whether a block was there before, and is not now.
+    fn is_dropped(&self, block: u32) -> bool {
+        !self.is_there[block as usize] && self.used[block as usize] > 0
+    }
+}

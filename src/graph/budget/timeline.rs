@@ -1,0 +1,122 @@
+//! A run with all that is made again in it: which step uses what, and how many bytes live meanwhile.
+
+use std::ops::Range;
+
+use super::course::Course;
+use crate::graph::draft::Again;
+
+/// A step that runs, for the first time or again.
+pub(super) struct Turn {
+    pub step: usize,
+    /// Which of those that run again it is, if it is one.
+    pub again: Option<usize>,
+    /// The versions that it reads.
+    pub reads: Vec<usize>,
+    /// The versions that it makes.
+    pub makes: Vec<usize>,
+}
+
+/// A block from when it is made, or made again, until it is dropped.
+pub(super) struct Version {
+    pub block: u32,
+    /// The turns that name it; the first one makes it.
+    pub uses: Vec<usize>,
+    /// The version in whose place it is made again.
+    pub before: Option<usize>,
+    /// The version that is made again in its place.
+    pub after: Option<usize>,
+}
+
+impl Version {
+    /// The last turn that needs it.
+    pub(super) fn end(&self) -> usize {
+        self.uses[self.uses.len() - 1]
+    }
+}
+
+pub(super) struct Timeline<'a> {
+    pub course: &'a Course,
+    pub turns: Vec<Turn>,
+    pub versions: Vec<Version>,
+    /// The bytes that live during each turn.
+    pub live: Vec<usize>,
+}
+
+impl<'a> Timeline<'a> {
+    /// Of a run with these repetitions, in their order.
+    pub(super) fn new(course: &'a Course, again: &[Again]) -> Self {
+        let mut line =
+            Timeline { course, turns: Vec::new(), versions: Vec::new(), live: Vec::new() };
+        let mut latest = vec![None; course.blocks.len()];
+        let mut repeats = again.iter().enumerate().peekable();
+        for (i, step) in course.steps.iter().enumerate() {
+            while let Some((n, again)) = repeats.next_if(|(_, again)| again.before <= step.number) {
+                let names = |block| again.blocks.contains(&block);
+                line.push(course.index(again.maker), Some(n), names, &mut latest);
+            }
+            line.push(i, None, |_| true, &mut latest);
+        }
+        line.live = line.curve();
+        line
+    }
+
+    /// Adds a turn; `names` tells which of the blocks that it makes are read behind it.
+    fn push(
+        &mut self,
+        step: usize,
+        again: Option<usize>,
+        names: impl Fn(u32) -> bool,
+        latest: &mut [Option<usize>],
+    ) {
+        let (course, turn) = (self.course, self.turns.len());
+        let known = &course.steps[step];
+        let read = |&block: &u32| latest[block as usize].expect("it was made before");
+        let reads: Vec<usize> = known.reads.iter().map(read).collect();
+        reads.iter().for_each(|&version| self.versions[version].uses.push(turn));
+        let makes = self.versions.len()..self.versions.len() + known.makes.len();
+        for (version, &block) in makes.clone().zip(&known.makes) {
+            let mut before = None;
+            if names(block) {
+                before = latest[block as usize].replace(version);
+            }
+            before.into_iter().for_each(|n: usize| self.versions[n].after = Some(version));
+            self.versions.push(Version { block, uses: vec![turn], before, after: None });
+        }
+        self.turns.push(Turn { step, again, reads, makes: makes.collect() });
+    }
+
+    fn curve(&self) -> Vec<usize> {
+        let mut live: Vec<usize> =
+            self.turns.iter().map(|turn| self.course.steps[turn.step].scratch).collect();
+        for version in 0..self.versions.len() {
+            let known = &self.versions[version];
+            let size = self.size(version);
+            live[known.uses[0]..self.taken(version)].iter_mut().for_each(|live| *live += size);
+        }
+        live
+    }
+
+    /// The turn from which on a version's memory is another one's, or nobody's.
+    pub(super) fn taken(&self, version: usize) -> usize {
+        let known = &self.versions[version];
+        let end = known.end();
+        let takes = &self.course.steps[self.turns[end].step].takes;
+        let is_taken = end > known.uses[0] && takes.contains(&known.block);
+        if is_taken { end } else { end + 1 }
+    }
+
+    /// Bytes of a version.
+    pub(super) fn size(&self, version: usize) -> usize {
+        self.course.blocks[self.versions[version].block as usize].size
+    }
+
+    /// So many more bytes live.
+    pub(super) fn grow(&mut self, turns: Range<usize>, bytes: usize) {
+        self.live[turns].iter_mut().for_each(|live| *live += bytes);
+    }
+
+    /// So many fewer bytes live.
+    pub(super) fn shrink(&mut self, turns: Range<usize>, bytes: usize) {
+        self.live[turns].iter_mut().for_each(|live| *live -= bytes);
+    }
+}
