@@ -24,6 +24,8 @@ pub struct Block {
     account: AtomicU8,
     /// How many graphs name the block as memory that is there before they run.
     captures: AtomicU32,
+    /// How many other libraries hold the memory, each of which may write it.
+    borrowers: AtomicU32,
     /// How many tensor objects that showed the block were pointed to another one.
     departures: AtomicU32,
     /// Set where the block only stands for what each run of a graph makes.
@@ -62,6 +64,7 @@ impl Block {
             version: AtomicU64::new(0),
             account: AtomicU8::new(Account::Results as u8),
             captures: AtomicU32::new(0),
+            borrowers: AtomicU32::new(0),
             departures: AtomicU32::new(0),
             latest: OnceLock::new(),
         })
@@ -100,6 +103,22 @@ impl Block {
     /// Whether the memory is another library's, so that other blocks may name it too.
     pub fn is_lent(&self) -> bool {
         self.is_lent
+    }
+
+    /// Notes that another library holds the memory, until [`Block::take_back`].
+    pub fn lend(&self) {
+        self.borrowers.fetch_add(1, Relaxed);
+    }
+
+    /// Notes that a library that was lent the memory holds it no more. It may have written it.
+    pub fn take_back(&self) {
+        self.touch();
+        self.borrowers.fetch_sub(1, Relaxed);
+    }
+
+    /// Whether another library may write the memory, which its version does not tell.
+    pub fn is_exposed(&self) -> bool {
+        self.is_lent || self.borrowers.load(Relaxed) > 0
     }
 
     /// Its address; memory that it does not have yet is made, and zeroed or initialised.

@@ -14,6 +14,8 @@ pub enum Account {
     Arena,
     /// Work space of kernels while they run.
     Scratch,
+    /// What graphs keep of what they compute from tensors that change seldom.
+    Constants,
     /// Every other live tensor: activations, gradients, what a call returned.
     Results,
     /// Copies of arguments on their way to a device.
@@ -26,11 +28,12 @@ pub enum Account {
 
 impl Account {
     /// Every account, in the order in which they are reported.
-    pub const ALL: [Account; 8] = [
+    pub const ALL: [Account; 9] = [
         Account::Parameters,
         Account::States,
         Account::Arena,
         Account::Scratch,
+        Account::Constants,
         Account::Results,
         Account::Staging,
         Account::Pool,
@@ -44,6 +47,7 @@ impl Account {
             Account::States => "states",
             Account::Arena => "arena",
             Account::Scratch => "scratch",
+            Account::Constants => "constants",
             Account::Results => "results",
             Account::Staging => "staging",
             Account::Pool => "pool",
@@ -65,7 +69,7 @@ impl Account {
 /// Bytes per account, and the peak of what is in use: all accounts but the pool and the kernels.
 #[derive(Default, Debug)]
 pub struct Ledger {
-    accounts: [AtomicUsize; 8],
+    accounts: [AtomicUsize; 9],
     in_use: AtomicUsize,
     peak: AtomicUsize,
 }

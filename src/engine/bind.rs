@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::constants::Constants;
 use super::executable::{Executable, State};
 use super::recording::{Recording, Source};
 use crate::block::{Block, Latest};
@@ -22,13 +23,16 @@ pub(super) struct Slot {
 impl Executable {
     /// Binds what may have changed since the last run.
     pub(super) fn bind(&self, state: &mut State, arguments: &[View]) -> Result<()> {
-        let height = self.graph.arena_bytes();
+        let height = self.arena_bytes();
         if state.is_ready {
             // It may have been trimmed.
             self.arena.back(&self.device, height).map_err(|error| self.explain(error))?;
         } else {
             for (number, block) in &self.captured {
                 state.bound.bind(*number, block.to_touch()?.as_ptr());
+            }
+            if let Some((constants, memo)) = self.constants.as_ref().zip(state.memo.as_mut()) {
+                constants.bind(memo, &mut state.bound, &self.captured)?;
             }
             self.arena.enter(&self.device, height).map_err(|error| self.explain(error))?;
             state.is_ready = true;
@@ -73,6 +77,8 @@ impl Executable {
         for slot in &self.slots {
             let block = used(slot).unwrap_or_else(|| Block::new(&self.device, slot.bytes));
             bound.bind(slot.block, block.to_overwrite()?.as_ptr());
+            // Another graph may read what this one writes.
+            block.touch();
             blocks.push(block);
         }
         Ok(blocks)
@@ -115,7 +121,8 @@ impl Executable {
         let mut add = |account: Account, bytes| accounts[account as usize].1 += bytes;
         self.captured.iter().for_each(|(_, block)| add(block.account(), block.bytes()));
         self.slots.iter().for_each(|slot| add(Account::Results, slot.bytes));
-        add(Account::Arena, self.graph.arena_bytes());
+        add(Account::Arena, self.arena_bytes());
+        add(Account::Constants, self.constants.as_ref().map_or(0, Constants::bytes));
         let given: FxHashSet<u32> = self.arguments.iter().map(|place| place.block).collect();
         given.iter().for_each(|n| add(Account::Staging, self.graph.block_bytes(*n)));
         accounts.to_vec()

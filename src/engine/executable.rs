@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bind::Slot;
+use super::constants::{Constants, Memo};
 use super::recording::Recording;
 use super::run;
 use super::{Engine, Options, Run};
@@ -19,6 +20,8 @@ use crate::ops::View;
 pub struct Executable {
     pub(super) device: Arc<Device>,
     pub(super) graph: Graph,
+    /// What runs find computed.
+    pub(super) constants: Option<Constants>,
     lines: Vec<Arc<str>>,
     pub(super) arguments: Vec<Place>,
     pub(super) results: Vec<Place>,
@@ -43,6 +46,7 @@ type Replay = fn(&Bound, Range<usize>) -> Result<(), Stopped>;
 
 pub(super) struct State {
     pub bound: Bound,
+    pub memo: Option<Memo>,
     /// Whether the graph is a user of the arena, and captured blocks are bound.
     pub is_ready: bool,
     /// How many operations may have run before the last run failed, if it did.
@@ -56,9 +60,10 @@ impl Executable {
     /// [`Error::OutOfMemory`] where there are no addresses for an arena; what
     /// [`Graph::new`] says.
     pub fn new(engine: &Engine, recording: &Recording, options: &Options) -> Result<Self> {
-        let graph = recording.graph(engine, options)?;
+        let (graph, constants) = recording.graph(engine, options)?;
         let arena = engine.arena()?;
         let bound = Bound::new(&graph, arena.start().as_ptr());
+        let memo = constants.as_ref().map(|constants| constants.memo(arena.start().as_ptr()));
         let captured = recording.captured();
         captured.iter().for_each(|(_, block)| block.set_captured(true));
         let nodes = graph.nodes();
@@ -82,8 +87,9 @@ impl Executable {
             arena,
             moves: AtomicU64::new(0),
             runs: AtomicU64::new(0),
-            state: Mutex::new(State { bound, is_ready: false, reached: None }),
+            state: Mutex::new(State { bound, memo, is_ready: false, reached: None }),
             graph,
+            constants,
         })
     }
 
@@ -120,7 +126,7 @@ impl Executable {
         arguments: &[View],
     ) -> Result<Vec<View>> {
         self.with_bound(arguments, |bound| {
-            engine.poison(&self.arena, self.graph.arena_bytes());
+            engine.poison(&self.arena, self.arena_bytes());
             self.replay(engine, &mut run, bound, self.nodes())
         })?;
         // Before another run may take the memory that nobody holds yet.
@@ -140,11 +146,12 @@ impl Executable {
         self.bind(&mut state, arguments)?;
         let slots = self.bind_slots(&mut state.bound)?;
         self.check(&state.bound)?;
+        self.refresh(&mut state)?;
         self.raise_versions(arguments);
         let done = f(&state.bound);
         state.reached = done.as_ref().err().map(|stopped| stopped.end);
         drop(state);
-        let done = done.map_err(|stopped| self.describe(stopped))?;
+        let done = done.map_err(|stopped| self.describe(&self.graph, stopped))?;
         self.show(slots);
         Ok(done)
     }
@@ -160,12 +167,13 @@ impl Executable {
         self.bind(&mut state, arguments)?;
         let slots = self.bind_fresh_slots(&mut state.bound)?;
         self.check(&state.bound)?;
+        self.refresh(&mut state)?;
         let updated = self.updated(arguments);
         let before = updated.iter().map(|block| run::save(block)).collect::<Result<Vec<_>>>()?;
         let done = f(&state.bound);
         updated.iter().zip(&before).for_each(|(block, bytes)| run::restore(block, bytes));
         drop(slots);
-        done.map_err(|stopped| self.describe(stopped))
+        done.map_err(|stopped| self.describe(&self.graph, stopped))
     }
 
     /// Tensors that show the latest run show these blocks from now on.
@@ -190,7 +198,10 @@ impl Executable {
     /// Refuses arguments whose values an operation would refuse, before anything is written.
     fn check(&self, bound: &Bound) -> Result<()> {
         let check = |&node: &usize| run::check(bound, node);
-        self.checked.iter().try_for_each(check).map_err(|stopped| self.describe(stopped))
+        self.checked
+            .iter()
+            .try_for_each(check)
+            .map_err(|stopped| self.describe(&self.graph, stopped))
     }
 
     fn raise_versions(&self, arguments: &[View]) {
@@ -226,8 +237,8 @@ impl Executable {
     }
 
     /// The error with the operation's name and line.
-    fn describe(&self, stopped: Stopped) -> Error {
-        let node = &self.graph.nodes()[stopped.node];
+    pub(super) fn describe(&self, graph: &Graph, stopped: Stopped) -> Error {
+        let node = &graph.nodes()[stopped.node];
         let line = &self.lines[node.origin as usize];
         let mut error = stopped.error;
         if let Error::NotFinite { report, .. } = &mut error {
@@ -270,7 +281,7 @@ impl Drop for Executable {
     fn drop(&mut self) {
         self.captured.iter().for_each(|(_, block)| block.set_captured(false));
         if self.state().is_ready {
-            self.arena.leave(&self.device, self.graph.arena_bytes());
+            self.arena.leave(&self.device, self.arena_bytes());
         }
     }
 }

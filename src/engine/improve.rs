@@ -1,5 +1,6 @@
 //! From a recording to the graph that runs: rewriting, order, what is computed again.
 
+use super::constants::Constants;
 use super::recording::Recording;
 use super::{Budget, Engine, Options, Turn};
 use crate::error::{Error, Result, Usage};
@@ -8,18 +9,31 @@ use crate::graph::draft::Draft;
 use crate::graph::peak::peak;
 use crate::graph::{Graph, Queue, Role, order, remat};
 use crate::ops::{Kind, View};
-use crate::rewrite::rewrite;
+use crate::rewrite::{self, Allowed, rewrite};
+
+/// Operations with the roles of their blocks, and what was taken out.
+type Rewritten = ((Queue, Vec<Role>), Option<rewrite::Constants>);
 
 impl Recording {
-    /// The analysed, planned graph, made as the options say.
+    /// The analysed, planned graph, made as the options say, and what its runs find computed.
     ///
     /// # Errors
     /// [`Error::Budget`]; what new operations say of their inputs; what [`Graph::new`] says.
-    pub(super) fn graph(&self, engine: &Engine, options: &Options) -> Result<Graph> {
+    pub(super) fn graph(
+        &self,
+        engine: &Engine,
+        options: &Options,
+    ) -> Result<(Graph, Option<Constants>)> {
         if !options.rewrite || options.check_finite {
-            return self.planned(self.operations(), options);
+            return Ok((self.planned(self.operations(), options)?, None));
         }
-        let (queue, roles) = self.rewritten(&mut engine.turn())?;
+        let (rewritten, constants) = self.rewritten(&mut engine.turn(), options)?;
+        let constants = constants.map(|taken| Constants::new(self, taken)).transpose()?;
+        Ok((self.ordered(rewritten, options)?, constants))
+    }
+
+    /// The graph of rewritten operations in the best of the orders that are tried.
+    fn ordered(&self, (queue, roles): (Queue, Vec<Role>), options: &Options) -> Result<Graph> {
         let Some(budget) = options.budget else {
             let found = self.thriftiest(queue, &roles, options.recompute);
             return self.planned(found, options);
@@ -38,13 +52,17 @@ impl Recording {
         }
     }
 
-    /// The operations, rewritten, and the roles of their blocks.
-    pub(super) fn rewritten(&self, turn: &mut Turn) -> Result<(Queue, Vec<Role>)> {
+    /// The operations, rewritten, and the roles of their blocks; and those that need not run in
+    /// every run.
+    pub(super) fn rewritten(&self, turn: &mut Turn, options: &Options) -> Result<Rewritten> {
         let (queue, roles) = self.operations();
         let mut draft = Draft::new(self.device(), queue, roles);
         let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();
-        rewrite(&mut draft, &mut prepare)?;
-        Ok(draft.finish(&[]))
+        // What is kept lies outside of the arena, and a budget leaves no room for it.
+        let keeps = options.keep && options.budget.is_none();
+        let allowed = Allowed { keeps };
+        let constants = rewrite(&mut draft, &mut prepare, allowed)?;
+        Ok((draft.finish(&[]), constants))
     }
 
     /// The operations in the order that needs least memory with what is computed again in it, if

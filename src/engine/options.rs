@@ -20,6 +20,8 @@ pub struct Options {
     pub recompute: bool,
     /// Whether only what keeps every bit of the results may be done.
     pub exact: bool,
+    /// Whether memory may be kept from run to run for what is the same in all of them.
+    pub keep: bool,
     /// Whether every result is looked at, and a run stops at the first NaN or infinity. Then the
     /// operations stay as recorded, so that the one that is named is one of the program.
     pub check_finite: bool,
@@ -38,6 +40,7 @@ impl Options {
         rewrite: true,
         recompute: true,
         exact: true,
+        keep: true,
         check_finite: false,
         parallel: None,
         budget: None,

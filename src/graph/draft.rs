@@ -155,6 +155,13 @@ impl Draft {
         place.offset == 0 && place.meta.bytes() == bytes && place.byte_range() == (0..bytes)
     }
 
+    /// Whether a block was there before the run, and stays as it is unless its version tells.
+    pub fn is_fixed(&self, block: u32) -> bool {
+        self.role(block) == Role::Captured
+            && self.uses[block as usize].writers.is_empty()
+            && !self.queue.blocks()[block as usize].is_exposed()
+    }
+
     /// A tensor of its own that lives within the run.
     pub fn temporary(&mut self, meta: &Arc<Meta>) -> Place {
         let place = self.queue.place(&View::of(&self.device, meta));
@@ -193,6 +200,22 @@ impl Draft {
             uses.readers.retain(|reader| *reader != n);
             uses.writers.retain(|writer| *writer != n);
         }
+    }
+
+    /// Takes some steps out; answers them, in order, and the roles of their blocks. What they make
+    /// of `kept` is there before the others run.
+    pub fn take(&mut self, steps: &[usize], kept: &[u32]) -> (Queue, Vec<Role>) {
+        let (mut queue, mut roles) = (self.queue.without_nodes(), self.roles.clone());
+        for &n in steps {
+            let Some(step) = self.steps[n].clone() else { continue };
+            queue.push_placed(step.op, &step.inputs, &step.outputs, step.origin);
+            self.remove(n);
+        }
+        for &block in kept {
+            roles[block as usize] = Role::Slot;
+            self.roles[block as usize] = Role::Captured;
+        }
+        (queue, roles)
     }
 
     /// Leaves out step `n`, whose outputs are what those of an earlier step are: who read its

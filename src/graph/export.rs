@@ -149,7 +149,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
 }
 
 /// A number of bytes for people.
-fn size(bytes: usize) -> String {
+pub fn size(bytes: usize) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
     let mut unit = "bytes";

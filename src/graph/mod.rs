@@ -5,7 +5,7 @@ pub mod access;
 pub mod budget;
 pub mod csr;
 pub mod draft;
-mod export;
+pub mod export;
 pub mod hazard;
 mod layout;
 pub mod live;

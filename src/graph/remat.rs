@@ -60,7 +60,7 @@ pub fn choose(draft: &Draft, limits: Limits) -> Vec<Again> {
 }
 
 /// An estimate of a step's time, in bytes that could be moved meanwhile.
-pub(super) fn time(step: &Step) -> f64 {
+pub fn time(step: &Step) -> f64 {
     let cost = step.op.cost();
     let (bytes, flops) = (cost.bytes as f64, cost.flops as f64);
     bytes + flops / if flops > MANY * bytes { DENSE } else { SPARSE }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::{onednn, portable_conv};
 use super::geometry::Geometry;
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Packing, Width, exactly};
 use crate::device::onednn::Pass;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -94,9 +94,14 @@ impl Family for Conv2d {
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         match by_onednn(Pass::Forward, &self.geometry, io, width)? {
-            Some(kernel) => Ok(kernel),
+            Some(kernel) => Ok(Arc::new(kernel)),
             None => portable_conv::forward(&self.geometry, io, width),
         }
+    }
+
+    fn packing(&self, io: &[&Meta], width: Width) -> Result<Option<Packing>> {
+        let steps = by_onednn(Pass::Forward, &self.geometry, io, width)?;
+        Ok(steps.and_then(|steps| steps.packing()))
     }
 }
 
@@ -125,7 +130,7 @@ impl Family for Conv2dGradInput {
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         match by_onednn(Pass::GradInput, &self.geometry, io, width)? {
-            Some(kernel) => Ok(kernel),
+            Some(kernel) => Ok(Arc::new(kernel)),
             None => portable_conv::grad_input(&self.geometry, io, width),
         }
     }
@@ -161,7 +166,7 @@ impl Family for Conv2dGradWeight {
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         match by_onednn(Pass::GradWeight, &self.geometry, io, width)? {
-            Some(kernel) => Ok(kernel),
+            Some(kernel) => Ok(Arc::new(kernel)),
             None => portable_conv::grad_weight(&self.geometry, io, width),
         }
     }
@@ -173,12 +178,11 @@ fn by_onednn(
     geometry: &Geometry,
     io: &[&Meta],
     width: Width,
-) -> Result<Option<Arc<dyn Kernel>>> {
+) -> Result<Option<onednn::Steps>> {
     if io.iter().any(|m| m.numel() == 0) {
         return Ok(None);
     }
-    let steps = onednn::conv::prepare(pass, geometry, io, width)?;
-    Ok(steps.map(|steps| Arc::new(steps) as Arc<dyn Kernel>))
+    onednn::conv::prepare(pass, geometry, io, width)
 }
 
 fn plane(meta: &Meta) -> [usize; 2] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::cpu::row_blocks;
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Packing, Width, exactly};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -46,6 +46,10 @@ impl Family for Matmul {
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         row_blocks::matmul([io[0], io[1], io[2]], width)
+    }
+
+    fn packing(&self, io: &[&Meta], width: Width) -> Result<Option<Packing>> {
+        row_blocks::packing([io[0], io[1], io[2]], width)
     }
 }
 

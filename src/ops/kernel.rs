@@ -50,6 +50,19 @@ pub trait Kernel: Send + Sync {
     }
 }
 
+/// A kernel in two, where it brings an input into a layout of its own first: what is packed once
+/// serves many runs.
+pub struct Packing {
+    /// The input.
+    pub input: usize,
+    /// Bytes of it in that layout.
+    pub bytes: usize,
+    /// Reads the input and writes it packed.
+    pub pack: Arc<dyn Kernel>,
+    /// The kernel with the packed input in the place of the other.
+    pub rest: Arc<dyn Kernel>,
+}
+
 /// The memory of one run of a kernel: addresses of the first elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Io<'a> {

@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 use crate::error::{Error, Result};
 pub use crate::view::{Meta, Metas, View};
 pub use attr::{Real, Scalar};
-pub use kernel::{Io, Kernel, Width, checked, kernel};
+pub use kernel::{Io, Kernel, Packing, Width, checked, kernel};
 pub use prepared::Prepared;
 
 /// What an operation does besides writing its outputs from its inputs.
@@ -128,6 +128,15 @@ pub trait Family {
 
     /// Prepares the kernel for the CPU; `io` are inputs, then outputs as they really are.
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>>;
+
+    /// The same in two parts, where it is faster on an input that lies in a layout of its own. It
+    /// gives the same bits.
+    ///
+    /// # Errors
+    /// As [`Family::cpu`].
+    fn packing(&self, _io: &[&Meta], _width: Width) -> Result<Option<Packing>> {
+        Ok(None)
+    }
 }
 
 /// The names of a family's operations, for the completeness test.
@@ -179,6 +188,7 @@ pub mod index;
 pub mod norm;
 pub mod normalize;
 pub mod optim;
+pub mod packed;
 pub mod pooling;
 pub mod random;
 pub mod reduce;
@@ -201,6 +211,7 @@ families! {
     norm::RunningAverage,
     normalize::BatchNormReluGrad, normalize::BatchNormStatistics, normalize::Normalize,
     optim::Adagrad, optim::Adam, optim::MatmulUpdate, optim::Rmsprop, optim::Sgd,
+    packed::Pack, packed::Packed,
     pooling::AvgPool2d, pooling::AvgPool2dGrad, pooling::MaxPool2d, pooling::MaxPool2dGrad,
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
     reduce::Reduce,

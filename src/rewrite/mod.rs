@@ -4,25 +4,52 @@
 mod batch_norm;
 mod chain;
 mod common;
+mod constant;
 mod dead;
 mod matmul_update;
+mod pack;
 #[cfg(test)]
 mod tests;
 
 use crate::error::Result;
 use crate::graph::Role;
 use crate::graph::draft::{Draft, Prepare, Step};
+pub use constant::Constants;
 
-/// Applies all rules.
+/// What rewriting may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowed {
+    /// Whether memory may be kept from run to run, for what is the same in all of them.
+    pub keeps: bool,
+}
+
+/// Applies all rules; answers what has to be computed before the first run, and again when what it
+/// reads was written.
 ///
 /// # Errors
 /// What `prepare` says.
-pub fn rewrite(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+pub fn rewrite(
+    draft: &mut Draft,
+    prepare: &mut Prepare<'_>,
+    allowed: Allowed,
+) -> Result<Option<Constants>> {
     common::apply(draft);
     dead::apply(draft);
     batch_norm::apply(draft, prepare)?;
     matmul_update::apply(draft, prepare)?;
-    chain::apply(draft, prepare)
+    let constants = if allowed.keeps { constants(draft, prepare)? } else { None };
+    chain::apply(draft, prepare)?;
+    Ok(constants)
+}
+
+/// Takes what is the same in all runs out of them.
+fn constants(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<Option<Constants>> {
+    pack::apply(draft, prepare)?;
+    // Tests put constants of any size to the proof.
+    let limits = if cfg!(test) { constant::Limits::NONE } else { constant::Limits::DEFAULT };
+    let constants = constant::take(draft, limits);
+    pack::undo(draft, prepare)?;
+    Ok(constants)
 }
 
 /// The bytes that a step reads and that would have to be kept until step `n` for its sake alone.

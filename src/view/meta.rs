@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::shape::{Shape, Strides};
 
 /// Element type, shape and strides: all that an operation may know of a tensor ahead of time.
-#[derive(PartialEq, Eq, Hash, Debug)]
+#[derive(PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Meta {
     /// Type of the elements.
     pub dtype: DType,

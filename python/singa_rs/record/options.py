@@ -48,7 +48,11 @@ class Options(NamedTuple):
 
     def _graph(self, recording: _core.Recording, **how: Any) -> _core.Graph:
         return recording.graph(
-            exact=self.exact, check_finite=self.check_finite, parallel=self.parallel, **how
+            exact=self.exact,
+            keep=self.memory_budget is None,
+            check_finite=self.check_finite,
+            parallel=self.parallel,
+            **how,
         )
 
     @contextmanager

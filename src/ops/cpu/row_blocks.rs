@@ -11,7 +11,7 @@ use crate::device::ALIGNMENT;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::copy::Cast;
-use crate::ops::{Family, Io, Kernel, Meta, Width, kernel};
+use crate::ops::{Family, Io, Kernel, Meta, Packing, Width, kernel};
 
 /// Multiplications up to which a primitive of oneDNN, whose call takes a microsecond and which
 /// takes 70 KiB, brings nothing.
@@ -168,13 +168,29 @@ fn whole(io: [&Meta; 3], width: Width) -> Result<Arc<dyn Kernel>> {
     if a.shape.last() == Some(&0) || y.numel() == 0 {
         return Ok(zeros(y.bytes()));
     }
-    if a.dtype == DType::Float32 && y.numel() * a.shape[a.shape.rank() - 1] <= TINY {
+    if is_tiny(io) {
         return portable_gemm::matmul(&io, width);
     }
     match onednn::matmul::matmul(&io, width)? {
         Some(steps) => Ok(Arc::new(steps)),
         None => portable_gemm::matmul(&io, width),
     }
+}
+
+/// Whether a library would bring nothing.
+fn is_tiny([a, _, y]: [&Meta; 3]) -> bool {
+    a.dtype == DType::Float32 && y.numel() * a.shape[a.shape.rank() - 1] <= TINY
+}
+
+/// A product that a library makes as a whole, in two parts.
+///
+/// # Errors
+/// [`crate::Error::Library`].
+pub fn packing(io: [&Meta; 3], width: Width) -> Result<Option<Packing>> {
+    if io.iter().any(|meta| meta.numel() == 0) || is_split(io) || is_tiny(io) {
+        return Ok(None);
+    }
+    Ok(onednn::matmul::packed(&io, width)?.and_then(|steps| steps.packing()))
 }
 
 /// The first rows of a tensor, where they lie.

@@ -15,7 +15,7 @@ use crate::view::View;
 
 /// What an exported tensor needs for as long as the consumer holds it.
 struct Export {
-    _view: View,
+    view: View,
     shape: Vec<i64>,
     strides: Vec<i64>,
 }
@@ -24,11 +24,12 @@ impl Export {
     fn new(view: &View) -> Box<Self> {
         let shape = view.meta.shape.iter().map(|&n| n as i64).collect();
         let strides = view.meta.strides.iter().map(|&n| n as i64).collect();
-        Box::new(Export { _view: view.clone(), shape, strides })
+        view.block.lend();
+        Box::new(Export { view: view.clone(), shape, strides })
     }
 
     fn tensor(&mut self, data: *mut u8) -> DlTensor {
-        let meta = &self._view.meta;
+        let meta = &self.view.meta;
         DlTensor {
             data: data.cast(),
             device: DlDevice { kind: CPU, id: 0 },
@@ -36,8 +37,14 @@ impl Export {
             dtype: dl_type(meta.dtype),
             shape: self.shape.as_mut_ptr(),
             strides: self.strides.as_mut_ptr(),
-            byte_offset: (self._view.offset * meta.dtype.size()) as u64,
+            byte_offset: (self.view.offset * meta.dtype.size()) as u64,
         }
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        self.view.block.take_back();
     }
 }
 

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use super::super::tensor::{self, Handle};
 use super::super::{device, op};
 use super::recording::{PyRecording, views};
-use crate::engine::{self, Executable};
+use crate::engine::{self, Executable, Kept};
 use crate::ops::View;
 
 /// A step that was recorded, analysed and planned, and can be replayed.
@@ -139,7 +139,15 @@ impl PyGraph {
     /// Bytes of the planned arena.
     #[getter]
     fn arena_bytes(&self) -> usize {
-        self.graph.graph().arena_bytes()
+        self.graph.arena_bytes()
+    }
+
+    /// Of what need not run in every run: the number of operations, the bytes that are kept, and
+    /// how often they were computed.
+    #[getter]
+    fn constants(&self) -> (usize, usize, u64) {
+        let Kept { operations, bytes, computed } = self.graph.constants();
+        (operations, bytes, computed)
     }
 
     /// Bytes by account of what a run needs, whether it is there yet or not.
@@ -173,7 +181,7 @@ impl PyGraph {
 
     /// A few lines of text.
     fn summary(&self) -> String {
-        self.graph.graph().summary()
+        self.graph.summary()
     }
 
     /// Nodes, blocks, edges, totals, the lines of the program that nodes have as origins, and the
@@ -188,6 +196,7 @@ impl PyGraph {
 
     fn __repr__(&self) -> String {
         let graph = self.graph.graph();
-        format!("Graph({} operations, arena of {} bytes)", graph.nodes().len(), graph.arena_bytes())
+        let (nodes, arena) = (graph.nodes().len(), self.graph.arena_bytes());
+        format!("Graph({nodes} operations, arena of {arena} bytes)")
     }
 }

@@ -135,12 +135,13 @@ impl PyRecording {
 
     /// The analysed, planned graph; of the operations as they were recorded without `rewrite`,
     /// with replacements that change results within rounding where it need not be `exact`. Without
-    /// `recompute` all is kept until it is needed no more. With `check_finite` it is as recorded,
-    /// and its runs stop at the first NaN or infinity. It is for several threads where it is to be
-    /// `parallel`, and these gain so many nanoseconds. The arena keeps to `memory_budget`, bytes or
-    /// a part of what it takes without `recompute`; such a graph is for one thread.
+    /// `recompute` all is kept until it is needed no more, without `keep` nothing from run to run.
+    /// With `check_finite` it is as recorded, and its runs stop at the first NaN or infinity. It is
+    /// for several threads where it is to be `parallel`, and these gain so many nanoseconds. The
+    /// arena keeps to `memory_budget`, bytes or a part of what it takes without `recompute`; such a
+    /// graph is for one thread.
     #[pyo3(signature = (
-        *, rewrite=true, recompute=true, exact=true, check_finite=false, parallel=false,
+        *, rewrite=true, recompute=true, exact=true, keep=true, check_finite=false, parallel=false,
         least_gain=None, memory_budget=None
     ))]
     #[allow(clippy::too_many_arguments)]
@@ -150,6 +151,7 @@ impl PyRecording {
         rewrite: bool,
         recompute: bool,
         exact: bool,
+        keep: bool,
         check_finite: bool,
         parallel: bool,
         least_gain: Option<u64>,
@@ -160,7 +162,7 @@ impl PyRecording {
         let least_gain = least_gain.unwrap_or(usual.least_gain);
         let parallel = parallel.then_some(Parallel { least_gain, ..usual });
         let budget = memory_budget.map(Budget::from);
-        let options = Options { rewrite, recompute, exact, check_finite, parallel, budget };
+        let options = Options { rewrite, recompute, exact, keep, check_finite, parallel, budget };
         let make = |recording: &mut Recording| Executable::new(engine, recording, &options);
         let made = py.detach(|| self.with("graph", make))??;
         Ok(PyGraph::new(made))

@@ -1,8 +1,10 @@
 mod batch_norm;
 mod chain;
 mod common;
+mod constant;
 mod dead;
 mod matmul_update;
+mod pack;
 
 use std::sync::Arc;
 

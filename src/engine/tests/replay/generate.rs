@@ -53,6 +53,8 @@ pub struct Features {
     pub recomputed: u64,
     /// Operations that went into another one's pass.
     pub chains: u64,
+    /// Operations that need not run in every run.
+    pub constants: u64,
 }
 
 impl Features {
@@ -73,10 +75,12 @@ impl Features {
         ]
     }
 
-    /// Panics unless there was enough of everything.
-    pub fn check(&self, programs: u64) {
+    /// Panics unless there was enough of everything; of constants where graphs may keep any.
+    pub fn check(&self, programs: u64, keeps: bool) {
         assert!(self.steps >= programs * STEPS[0] as u64, "{self:?}");
-        assert!(self.counts().into_iter().all(|count| count >= programs / 25), "{self:?}");
+        let kept = if keeps { self.constants } else { programs };
+        let mut counts = self.counts().into_iter().chain([kept]);
+        assert!(counts.all(|count| count >= programs / 25), "{self:?}");
     }
 }
 
@@ -95,6 +99,7 @@ impl Sum for Features {
             one_argument_twice: a.one_argument_twice + b.one_argument_twice,
             recomputed: a.recomputed + b.recomputed,
             chains: a.chains + b.chains,
+            constants: a.constants + b.constants,
         })
     }
 }

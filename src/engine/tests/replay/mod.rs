@@ -9,6 +9,7 @@ use crate::engine::{Budget, Executable, Options, Recording, record};
 use crate::error::Error;
 use crate::graph::{Graph, Parallel};
 use crate::ops::Kind;
+use crate::ops::unary::{Unary, UnaryFn};
 use generate::{Features, Program, Random};
 use play::Player;
 
@@ -69,6 +70,16 @@ impl World {
         self.parameters.iter().chain([&stream]).map(bits).collect()
     }
 
+    /// Writes every parameter, as a user may between two runs.
+    fn write(&self) {
+        let negate = Kind::from(Unary { f: UnaryFn::Neg });
+        for parameter in &self.parameters {
+            let inputs = std::iter::once(parameter.clone()).collect();
+            let outputs = std::slice::from_ref(parameter);
+            self.engine.submit_into(self.engine.turn(), &negate, inputs, outputs).unwrap();
+        }
+    }
+
     fn player(&self, program: &Program, arguments: &[View]) -> Player<'_> {
         let mut player = Player::new(&self.engine, [arguments, &self.parameters].concat());
         program.steps.iter().for_each(|step| player.step(step).unwrap());
@@ -96,7 +107,7 @@ fn thrifty(
     _: &mut Random,
 ) -> (Executable, usize) {
     let executable = Executable::new(engine, recording, options).unwrap();
-    let again = executable.graph().nodes().len() - rewritten(engine, recording);
+    let again = executable.graph().nodes().len() - rewritten(engine, recording, options);
     (executable, again)
 }
 
@@ -124,13 +135,13 @@ fn bounded(
         Err(error) => panic!("{error}"),
     };
     assert!(executable.graph().arena_bytes() <= bytes);
-    let again = executable.graph().nodes().len() - rewritten(engine, recording);
+    let again = executable.graph().nodes().len() - rewritten(engine, recording, options);
     (executable, again)
 }
 
 /// How many operations a recording has once it is rewritten.
-fn rewritten(engine: &Engine, recording: &Recording) -> usize {
-    recording.rewritten(&mut engine.turn()).unwrap().0.nodes().len()
+fn rewritten(engine: &Engine, recording: &Recording, options: &Options) -> usize {
+    recording.rewritten(&mut engine.turn(), options).unwrap().0.0.nodes().len()
 }
 
 /// How many operations there are, those of chains each for itself.
@@ -167,6 +178,7 @@ fn check(seed: u64, options: &Options) -> Features {
             check_schedule(executable.graph(), options);
             let graph = executable.graph();
             features.chains += (links(graph) - graph.nodes().len()) as u64;
+            features.constants += executable.constants().operations as u64;
             executable.adopt(&again);
             (executable, [kept, also_kept])
         });
@@ -181,6 +193,9 @@ fn check(seed: u64, options: &Options) -> Features {
         assert_eq!(replayed.state(), eager.state(), "parameters after run {run}");
         if program.holds_results {
             held.push((want, got));
+        }
+        if random.below(2) == 0 {
+            [&eager, &replayed].into_iter().for_each(World::write);
         }
     }
     for (want, got) in &held {
@@ -219,7 +234,7 @@ fn check_all(programs: u64, options: &Options) {
         [ours, other.join().unwrap()].into_iter().sum::<Features>()
     });
     eprintln!("{programs} programs: {total:?}");
-    total.check(programs);
+    total.check(programs, options.budget.is_none());
 }
 
 #[test]

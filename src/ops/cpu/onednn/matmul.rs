@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::layout::{Layout, Place, Tensor, compute_types, describe, is_disjoint, settled};
 use super::steps::Steps;
-use crate::device::onednn::{self, Library, api::MAX_RANK};
+use crate::device::onednn::{self, Descriptor, Library, api::MAX_RANK};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::{Meta, Width};
@@ -30,15 +30,43 @@ struct Problem {
 /// # Errors
 /// [`crate::Error::Library`].
 pub fn matmul(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
+    by_either(io, [Operands::AsTheyLie, Operands::RowMajor], width)
+}
+
+/// The product with b in the layout that the primitive likes best; `None` also for several
+/// matrices b.
+///
+/// # Errors
+/// As [`matmul`].
+pub fn packed(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
+    by_either(io, [Operands::Packed], width)
+}
+
+/// How the operands are handed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operands {
+    /// As they lie where that suits.
+    AsTheyLie,
+    /// Copied.
+    RowMajor,
+    /// The right one as the primitive likes it.
+    Packed,
+}
+
+/// The first way that oneDNN has a fast implementation for.
+fn by_either<const N: usize>(
+    io: &[&Meta],
+    ways: [Operands; N],
+    width: Width,
+) -> Result<Option<Steps>> {
     let Some(library) = onednn::library() else { return Ok(None) };
     let problem = Problem::new(io[0], io[1], io[2]);
     if problem.batch.len() + 2 > MAX_RANK {
         return Ok(None);
     }
     for &compute in compute_types(io[0].dtype) {
-        // As the operands lie first, then packed.
-        for pack in [false, true] {
-            let steps = problem.steps(library, [io[0].dtype, compute], pack, width)?;
+        for how in ways {
+            let steps = problem.steps(library, [io[0].dtype, compute], how, width)?;
             if steps.is_some() {
                 return Ok(steps);
             }
@@ -117,30 +145,41 @@ impl Problem {
         &self,
         library: &'static Library,
         [dtype, compute]: [DType; 2],
-        pack: bool,
+        how: Operands,
         width: Width,
     ) -> Result<Option<Steps>> {
-        let [m, n, k] = self.sizes;
-        let a = self.operand(0, dtype, [m, k], self.a, pack);
-        let b = self.operand(1, dtype, [k, n], self.b, pack);
+        if how == Operands::Packed && !self.batch.is_empty() {
+            return Ok(None);
+        }
+        let ([m, n, k], copies) = (self.sizes, how == Operands::RowMajor);
+        let a = self.operand(0, dtype, [m, k], self.a, copies);
+        let b = self.operand(1, dtype, [k, n], self.b, copies);
         let shape = self.batch.iter().map(|x| x.0).chain([m, n]).collect::<Shape>();
         let y = Tensor { place: Place::Output(0), meta: Meta::new(dtype, shape) };
         let tensors = [&a, &b, &y];
-        let layouts = tensors.map(|t| layout(&t.meta, compute, pack));
+        let layouts = tensors.map(|t| layout(&t.meta, compute, copies));
         let [a, b, y] = &layouts;
-        let (a, b, y) = (describe(library, a)?, describe(library, b)?, describe(library, y)?);
-        let (Some(a), Some(b), Some(y)) = (a, b, y) else { return Ok(None) };
+        let b = match how {
+            Operands::Packed => Some(Descriptor::any(library, compute, &[k as i64, n as i64])?),
+            _ => describe(library, b)?,
+        };
+        let (Some(a), Some(b), Some(y)) = (describe(library, a)?, b, describe(library, y)?) else {
+            return Ok(None);
+        };
         let product = onednn::matmul(library, [a, b, y], width.0)?;
-        let Some(product) = product else { return Ok(None) };
-        let layouts = layouts.into_iter().map(Layout::Strided);
+        let Some((product, packed)) = product else { return Ok(None) };
+        let mut layouts = layouts.map(Layout::Strided);
+        if how == Operands::Packed {
+            layouts[1] = Layout::Packed(packed, compute);
+        }
         let tensors: SmallVec<[_; 3]> = tensors.into_iter().zip(layouts).collect();
         Steps::new(library, product, &tensors, width)
     }
 }
 
 /// The tensor as it is where its strides suit, else row-major.
-fn layout(meta: &Meta, compute: DType, pack: bool) -> Meta {
-    if !pack && meta.dtype == compute && suits(meta) {
+fn layout(meta: &Meta, compute: DType, copy: bool) -> Meta {
+    if !copy && meta.dtype == compute && suits(meta) {
         return matrices(meta);
     }
     matrices(&Meta::new(compute, meta.shape.clone()))

@@ -2,6 +2,8 @@
 //! then the primitive, then its result brought back.
 #![allow(unsafe_code)]
 
+mod packing;
+
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -11,14 +13,17 @@ use crate::device::onednn::{self, Descriptor, Library, Primitive};
 use crate::device::{ALIGNMENT, team};
 use crate::error::Result;
 use crate::ops::{Family, Io, Kernel, Meta, Width, copy};
+use packing::Packed;
 
+#[derive(Clone)]
 enum Action {
     /// Reads the first place and writes the second.
     Ours(Arc<dyn Kernel>),
     /// Writes the last place and reads the others.
-    Primitive(Primitive),
+    Primitive(Arc<Primitive>),
 }
 
+#[derive(Clone)]
 struct Step {
     action: Action,
     places: SmallVec<[Place; 4]>,
@@ -56,6 +61,7 @@ pub struct Steps {
     /// Bytes of the tensors in work space; each step's own work space comes behind them.
     reserved: usize,
     starts_clear: bool,
+    packed: Option<Packed>,
 }
 
 impl Steps {
@@ -70,18 +76,26 @@ impl Steps {
         tensors: &[(&Tensor, Layout)],
         width: Width,
     ) -> Result<Option<Self>> {
-        let mut steps =
-            Steps { library, width, steps: Vec::new(), reserved: 0, starts_clear: false };
+        let mut steps = Steps {
+            library,
+            width,
+            steps: Vec::new(),
+            reserved: 0,
+            starts_clear: false,
+            packed: None,
+        };
         let ((result, layout), inputs) = tensors.split_last().expect("a primitive has a result");
         let mut places = SmallVec::new();
         for (tensor, layout) in inputs {
+            let first = steps.steps.len();
             let Some(place) = steps.read(tensor, layout)? else { return Ok(None) };
+            steps.note_packed(tensor, layout, place, first);
             places.push(place);
         }
         let direct = layout.is_that_of(result, library)?;
         let place = if direct { result.place } else { steps.reserve(layout) };
         places.push(place);
-        steps.steps.push(Step { action: Action::Primitive(primitive), places });
+        steps.steps.push(Step { action: Action::Primitive(Arc::new(primitive)), places });
         let done = direct || steps.write((place, layout), result)?;
         Ok(done.then_some(steps))
     }
@@ -154,7 +168,7 @@ impl Steps {
         let made = onednn::reorder(self.library, from, to, self.width.0)?;
         let Some(primitive) = made else { return Ok(false) };
         let places = [source, target].into_iter().collect();
-        self.steps.push(Step { action: Action::Primitive(primitive), places });
+        self.steps.push(Step { action: Action::Primitive(Arc::new(primitive)), places });
         Ok(true)
     }
 

@@ -1,0 +1,116 @@
+//! What does not run in every run: it is computed again when what it reads was written, and counted.
+
+use super::*;
+
+const MANY: usize = 4096;
+
+/// A graph of `x + exp(w)`.
+struct World {
+    engine: Engine,
+    w: View,
+    x: View,
+    graph: Executable,
+}
+
+impl World {
+    fn new() -> Self {
+        let engine = engine(1 << 22);
+        let [w, x] = [0.5f32, 1.0].map(|value| tensor(&engine, &[MANY], &[value; MANY]));
+        let recording = recorded(&engine, std::slice::from_ref(&x), || {
+            let grown = run(&engine, kind(json!({"op": "unary", "f": "exp"})), &[&w]).unwrap();
+            run(&engine, binary("add"), &[&x, &grown[0]]).unwrap().to_vec()
+        });
+        let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
+        World { engine, w, x, graph }
+    }
+
+    /// Runs the graph and holds its result to eager execution; how often constants were computed.
+    fn step(&self) -> u64 {
+        let got = replay(&self.engine, &self.graph, std::slice::from_ref(&self.x)).unwrap();
+        let grown =
+            run(&self.engine, kind(json!({"op": "unary", "f": "exp"})), &[&self.w]).unwrap();
+        let want = run(&self.engine, binary("add"), &[&self.x, &grown[0]]).unwrap();
+        assert_eq!(values::<f32>(&got[0]), values::<f32>(&want[0]));
+        self.graph.constants().computed
+    }
+
+    fn write(&self, value: f32) {
+        let fill = json!({"op": "fill", "value": value, "shape": [MANY], "dtype": "float32"});
+        run_into(&self.engine, kind(fill), &[], &[&self.w]).unwrap();
+    }
+}
+
+#[test]
+fn constants_are_computed_once_for_each_version() {
+    let world = World::new();
+    assert_eq!(world.graph.constants(), Kept { operations: 1, bytes: 4 * MANY, computed: 0 });
+    assert_eq!([world.step(), world.step()], [1, 1]);
+    world.write(0.25);
+    assert_eq!([world.step(), world.step()], [2, 2]);
+}
+
+#[test]
+fn what_another_library_holds_is_computed_in_each_run() {
+    let world = World::new();
+    world.step();
+    world.w.block.lend();
+    let start = world.w.block.to_touch().unwrap().cast::<f32>();
+    for value in [2.0, 3.0] {
+        // SAFETY: the block has that many elements, and nobody else uses it now.
+        unsafe { start.write(value) };
+        world.step();
+    }
+    // SAFETY: as above.
+    unsafe { start.write(4.0) };
+    world.w.block.take_back();
+    assert_eq!([world.step(), world.step()], [4, 4]);
+}
+
+#[test]
+fn kept_memory_has_an_account() {
+    let world = World::new();
+    let ledger = world.engine.device().ledger();
+    let stated = world.graph.memory()[Account::Constants as usize];
+    assert_eq!(stated, (Account::Constants, 4 * MANY));
+    assert_eq!(ledger.balance(Account::Constants), 0);
+    world.step();
+    assert_eq!(ledger.balance(Account::Constants), 4 * MANY);
+    let World { engine, graph, .. } = world;
+    drop(graph);
+    assert_eq!(engine.device().ledger().balance(Account::Constants), 0);
+}
+
+#[test]
+fn what_another_graph_writes_is_seen() {
+    let engine = engine(1 << 22);
+    let x = tensor(&engine, &[MANY], &[1f32; MANY]);
+    let exp = || kind(json!({"op": "unary", "f": "exp"}));
+    let mut kept = None;
+    // Recordings hold the blocks that they name, so they go at once.
+    let make =
+        |recording: Recording| Executable::new(&engine, &recording, &Options::default()).unwrap();
+    let first = make(recorded(&engine, std::slice::from_ref(&x), || {
+        kept = Some(run(&engine, exp(), &[&x]).unwrap()[0].clone());
+        Vec::new()
+    }));
+    replay(&engine, &first, std::slice::from_ref(&x)).unwrap();
+    let kept = kept.expect("it was recorded");
+    let now = || View { block: kept.block.current().unwrap(), ..kept.clone() };
+    let shown: View = now();
+    let second = make(recorded(&engine, std::slice::from_ref(&x), || {
+        let grown = run(&engine, exp(), &[&shown]).unwrap();
+        run(&engine, binary("add"), &[&x, &grown[0]]).unwrap().to_vec()
+    }));
+    let address = |view: &View| Arc::as_ptr(&view.block);
+    let before = address(&shown);
+    drop(shown);
+    for value in [1f32, 2.0, 3.0] {
+        let x = tensor(&engine, &[MANY], &[value; MANY]);
+        replay(&engine, &first, std::slice::from_ref(&x)).unwrap();
+        assert_eq!(address(&now()), before, "nobody else sees the block");
+        let got = replay(&engine, &second, std::slice::from_ref(&x)).unwrap();
+        let want = run(&engine, exp(), &[&now()]).unwrap();
+        let want = run(&engine, binary("add"), &[&x, &want[0]]).unwrap();
+        assert_eq!(values::<f32>(&got[0]), values::<f32>(&want[0]));
+    }
+}

@@ -1,0 +1,104 @@
+//! What gives the same in every run, as long as nobody writes the parameters that it is computed
+//! from, is taken out of the run: it is computed once, and kept.
+
+use crate::graph::draft::{Draft, Step};
+use crate::graph::remat::time;
+use crate::graph::{Queue, Role};
+use crate::ops::Effects;
+
+/// What has to be gained.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The bytes that could be moved in the time that a kept byte saves. What is kept has to be
+    /// fetched from memory, which what was just made need not.
+    pub each: f64,
+    /// The part of a run's time that all of it saves.
+    pub all: f64,
+}
+
+impl Limits {
+    /// What a graph is worth without being asked.
+    pub const DEFAULT: Limits = Limits { each: 2.0, all: 0.005 };
+    /// Whatever can be kept.
+    pub const NONE: Limits = Limits { each: 0.0, all: 0.0 };
+}
+
+/// The steps that were taken out.
+pub struct Constants {
+    /// They, in order.
+    pub queue: Queue,
+    /// The roles of their blocks; what is kept are slots.
+    pub roles: Vec<Role>,
+    /// The blocks that they make and that runs read.
+    pub kept: Vec<u32>,
+}
+
+/// Applies the rule, where it gains enough.
+pub fn take(draft: &mut Draft, limits: Limits) -> Option<Constants> {
+    let (steps, kept) = chosen(draft, limits.each);
+    let saved: f64 = steps.iter().filter_map(|&n| draft.step(n)).map(time).sum();
+    let all: f64 = draft.steps().map(|(_, step)| time(step)).sum();
+    if steps.is_empty() || saved < limits.all * all {
+        return None;
+    }
+    let (queue, roles) = draft.take(&steps, &kept);
+    Some(Constants { queue, roles, kept })
+}
+
+/// Whether each block holds the same in every run. User code may write what it likes, so that
+/// nothing does beside it.
+pub fn blocks(draft: &Draft) -> Vec<bool> {
+    if draft.steps().any(|(_, step)| step.op.effects.host) {
+        return vec![false; draft.blocks()];
+    }
+    let mut found: Vec<bool> =
+        (0..draft.blocks() as u32).map(|block| draft.is_fixed(block)).collect();
+    for (n, step) in draft.steps() {
+        if is_constant(draft, n, step, &found) {
+            step.outputs.iter().for_each(|output| found[output.block as usize] = true);
+        }
+    }
+    found
+}
+
+/// Whether a step makes the same in every run, and no value can make it fail.
+fn is_constant(draft: &Draft, n: usize, step: &Step, blocks: &[bool]) -> bool {
+    step.op.effects == Effects::PURE
+        && step.op.kind.family().checked().is_empty()
+        && step.inputs.iter().all(|input| blocks[input.block as usize])
+        && step.outputs.iter().all(|output| {
+            draft.role(output.block) == Role::Temporary && draft.maker(output) == Some(n)
+        })
+}
+
+/// The steps to take out, in order, and what to keep of what they make: each at least worth its
+/// bytes.
+fn chosen(draft: &Draft, worth: f64) -> (Vec<usize>, Vec<u32>) {
+    let work = work(draft);
+    let (mut taken, mut steps, mut kept) = (vec![false; work.len()], Vec::new(), Vec::new());
+    for n in draft.numbers().rev() {
+        let (Some(work), Some(step)) = (work[n], draft.step(n)) else { continue };
+        let is_read = |block: &u32| draft.readers(*block).iter().any(|&reader| !taken[reader]);
+        let read: Vec<u32> =
+            step.outputs.iter().map(|output| output.block).filter(is_read).collect();
+        let bytes: usize = read.iter().map(|&block| draft.bytes(block)).sum();
+        if work >= worth * bytes as f64 {
+            taken[n] = true;
+            steps.push(n);
+            kept.extend(read);
+        }
+    }
+    steps.reverse();
+    (steps, kept)
+}
+
+/// Of each step that makes the same in every run, the time that goes into what it makes.
+fn work(draft: &Draft) -> Vec<Option<f64>> {
+    let (blocks, mut work) = (blocks(draft), vec![None; draft.numbers().end]);
+    for (n, step) in draft.steps().filter(|&(n, step)| is_constant(draft, n, step, &blocks)) {
+        let makers = step.inputs.iter().filter_map(|input| draft.maker(input));
+        let before: f64 = makers.filter_map(|maker| work[maker]).sum();
+        work[n] = Some(time(step) + before);
+    }
+    work
+}

@@ -1,0 +1,128 @@
+use super::*;
+use crate::graph::Role::{Argument, Captured, Slot, Temporary};
+use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
+use crate::ops::unary::UnaryFn::Exp;
+use crate::ops::{Metas, Scalar, copy};
+use crate::rewrite::constant::{self as rule, Limits};
+
+const MANY: usize = 1 << 16;
+
+/// The operations that are left of a recording, those that were taken out, and what is kept.
+fn apart(recorder: Recorder, limits: Limits) -> (Vec<&'static str>, Vec<&'static str>, Vec<u32>) {
+    let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
+    let taken = rule::take(&mut draft, limits);
+    let names = |graph: Graph| graph.nodes().iter().map(|node| node.op.name()).collect();
+    let (queue, roles) = draft.finish(&[]);
+    let left = Graph::new(queue, roles).unwrap();
+    left.verify().unwrap();
+    let (mut out, mut kept) = (Vec::new(), Vec::new());
+    if let Some(taken) = taken {
+        let graph = Graph::new(taken.queue, taken.roles).unwrap();
+        graph.verify().unwrap();
+        (out, kept) = (names(graph), taken.kept);
+    }
+    (names(left), out, kept)
+}
+
+fn exp(recorder: &mut Recorder, from: &View, to: &View) {
+    recorder.push(Unary { f: Exp }, std::slice::from_ref(from), std::slice::from_ref(to));
+}
+
+/// `y = x + exp(-w)`, with something before the addition.
+fn step(role: Role, between: impl FnOnce(&mut Recorder, &View)) -> Recorder {
+    let mut recorder = Recorder::default();
+    let (x, w) = (recorder.tensor(Argument, MANY), recorder.tensor(role, MANY));
+    let (a, b) = (recorder.tensor(Temporary, MANY), recorder.tensor(Temporary, MANY));
+    let y = recorder.tensor(Slot, MANY);
+    recorder.negate(&w, &a);
+    exp(&mut recorder, &a, &b);
+    between(&mut recorder, &w);
+    recorder.add(&x, &b, &y);
+    recorder
+}
+
+#[test]
+fn what_depends_on_nothing_that_is_written_is_taken_out() {
+    let (left, taken, kept) = apart(step(Captured, |_, _| ()), Limits::DEFAULT);
+    assert_eq!((left, taken), (vec!["add"], vec!["neg", "exp"]));
+    assert_eq!(kept.len(), 1, "what lies between is not kept");
+}
+
+#[test]
+fn what_may_change_stays() {
+    let whole = vec!["neg", "exp", "add"];
+    assert_eq!(apart(step(Argument, |_, _| ()), Limits::NONE).0, whole);
+    let written = step(Captured, |recorder, w| recorder.negate(w, w));
+    assert_eq!(apart(written, Limits::NONE).0, ["neg", "exp", "neg", "add"]);
+    let mut lent = None;
+    let exposed = step(Captured, |_, w| {
+        w.block.lend();
+        lent = Some(w.block.clone());
+    });
+    assert_eq!(apart(exposed, Limits::NONE).0, whole);
+    lent.expect("it was lent").take_back();
+}
+
+/// User code that does nothing.
+struct Nothing;
+
+impl HostFn for Nothing {
+    fn infer(&self, _: &[&Meta]) -> Result<Metas> {
+        Ok(Metas::new())
+    }
+
+    fn call(&self, _: &[HostInput], _: &mut [HostOutput]) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn nothing_is_taken_out_beside_user_code() {
+    let host = step(Captured, |recorder, w| {
+        let kind = Kind::from(Host::new("nothing", Arc::new(Nothing)));
+        let op = Prepared::new(&kind, std::slice::from_ref(w), None, 1).unwrap();
+        recorder.push_prepared(Arc::new(op), std::slice::from_ref(w), &[]);
+    });
+    assert_eq!(apart(host, Limits::NONE).0, ["neg", "exp", "nothing", "add"]);
+}
+
+#[test]
+fn results_are_made_in_each_run() {
+    let mut recorder = Recorder::default();
+    let (w, y) = (recorder.tensor(Captured, MANY), recorder.tensor(Slot, MANY));
+    let a = recorder.tensor(Temporary, MANY);
+    exp(&mut recorder, &w, &a);
+    recorder.negate(&a, &y);
+    assert_eq!(apart(recorder, Limits::NONE).0, ["neg"]);
+}
+
+#[test]
+fn what_is_as_fast_to_make_as_to_fetch_is_not_kept() {
+    let filled = || {
+        let mut recorder = Recorder::default();
+        let (x, y) = (recorder.tensor(Argument, MANY), recorder.tensor(Slot, MANY));
+        let ones = recorder.tensor(Temporary, MANY);
+        let fill =
+            copy::Fill { value: Scalar::Int(1), shape: [MANY].into(), dtype: DType::Float32 };
+        recorder.push(fill, &[], std::slice::from_ref(&ones));
+        recorder.add(&x, &ones, &y);
+        recorder
+    };
+    assert_eq!(apart(filled(), Limits::DEFAULT).0, ["fill", "add"]);
+    assert_eq!(apart(filled(), Limits::NONE).0, ["add"]);
+}
+
+#[test]
+fn nothing_is_kept_that_is_a_small_part_of_the_run() {
+    let long = |steps| {
+        let mut recorder = step(Captured, |_, _| ());
+        let mut x = recorder.tensor(Argument, MANY);
+        for _ in 0..steps {
+            let y = recorder.tensor(Slot, MANY);
+            recorder.negate(&x, &y);
+            x = y;
+        }
+        apart(recorder, Limits::DEFAULT).1.len()
+    };
+    assert_eq!([long(10), long(10_000)], [2, 0]);
+}
