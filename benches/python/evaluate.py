@@ -1,5 +1,5 @@
 """Forward passes in evaluation: as recorded, rewritten with and without memory kept from run to
-run, and PyTorch's where it is installed.
+run, with batch normalisation folded (`exact=False`), and PyTorch's where it is installed.
 
     python benches/python/evaluate.py
     python benches/python/evaluate.py --cases resnet18 --rounds 20
@@ -36,6 +36,7 @@ WAYS: dict[str, dict[str, bool]] = {
     "as recorded": {"rewrite": False},
     "nothing kept": {"keep": False},
     "kept": {},
+    "folded": {"exact": False},
 }
 
 

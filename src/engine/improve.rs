@@ -60,7 +60,7 @@ impl Recording {
         let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();
         // What is kept lies outside of the arena, and a budget leaves no room for it.
         let keeps = options.keep && options.budget.is_none();
-        let allowed = Allowed { keeps };
+        let allowed = Allowed { rounds: !options.exact, keeps };
         let constants = rewrite(&mut draft, &mut prepare, allowed)?;
         Ok((draft.finish(&[]), constants))
     }

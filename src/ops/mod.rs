@@ -182,6 +182,7 @@ pub mod chain;
 pub mod conv;
 pub mod copy;
 pub mod cross_entropy;
+pub mod fold;
 pub mod gemm;
 pub mod host;
 pub mod index;
@@ -204,6 +205,7 @@ families! {
     conv::Conv2d, conv::Conv2dGradInput, conv::Conv2dGradWeight,
     copy::Arange, copy::Cast, copy::Concat, copy::Copy, copy::Fill,
     cross_entropy::SoftmaxCrossEntropy, cross_entropy::SoftmaxCrossEntropyGrad,
+    fold::BatchNormFactor, fold::FoldBatchNorm,
     gemm::Matmul,
     host::Host,
     index::Gather, index::GatherGrad,

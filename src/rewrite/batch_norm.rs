@@ -1,7 +1,7 @@
 //! Batch normalisation becomes two operations, the statistics and one pass that applies them, and
 //! that pass takes an addition and a ReLU behind it along. So do the gradients of normalisation
 //! and ReLU: what the ReLU passed is computed again from what was normalised, so that what the
-//! ReLU made need not be kept for that.
+//! ReLU made need not be kept for that. Normalisation by given statistics is that pass alone.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::graph::draft::{Draft, Prepare, Step};
 use crate::graph::{Place, Role};
 use crate::ops::binary::{Binary, BinaryFn};
-use crate::ops::norm::BatchNorm;
+use crate::ops::fold::BatchNormFactor;
+use crate::ops::norm::{BatchNorm, BatchNormInference};
 use crate::ops::normalize::{BatchNormReluGrad, BatchNormStatistics, Normalize};
 use crate::ops::unary::{Unary, UnaryFn, UnaryGrad};
 use crate::ops::{Kind, Meta};
@@ -20,15 +21,46 @@ use crate::ops::{Kind, Meta};
 /// What `prepare` says.
 pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
-        let Some(Kind::BatchNorm(norm)) = draft.step(n).map(|step| step.op.kind.clone()) else {
-            continue;
-        };
-        let statistics = split(draft, n, norm, prepare)?;
-        let applied = take_along(draft, n + 1, prepare)?;
-        while let Some(pair) = gradients_of(draft, &statistics, n, applied) {
-            fuse_gradients(draft, &statistics, pair, prepare)?;
+        match draft.step(n).map(|step| step.op.kind.clone()) {
+            Some(Kind::BatchNorm(norm)) => by_batch(draft, n, norm, prepare)?,
+            Some(Kind::BatchNormInference(norm)) => {
+                apply_given(draft, n, &norm, prepare)?;
+                take_along(draft, n + 1, prepare)?;
+            }
+            _ => {}
         }
     }
+    Ok(())
+}
+
+/// Applies the rule to a normalisation by the batch's statistics.
+fn by_batch(draft: &mut Draft, n: usize, norm: BatchNorm, prepare: &mut Prepare<'_>) -> Result<()> {
+    let statistics = split(draft, n, norm, prepare)?;
+    let applied = take_along(draft, n + 1, prepare)?;
+    while let Some(pair) = gradients_of(draft, &statistics, n, applied) {
+        fuse_gradients(draft, &statistics, pair, prepare)?;
+    }
+    Ok(())
+}
+
+/// Puts the pass in the place of a normalisation by given statistics, behind a step for what it
+/// multiplies by.
+fn apply_given(
+    draft: &mut Draft,
+    n: usize,
+    norm: &BatchNormInference,
+    prepare: &mut Prepare<'_>,
+) -> Result<()> {
+    let Step { inputs, outputs, origin, .. } = draft.step(n).cloned().expect("it was found");
+    let [x, scale, bias, mean, var] = [0, 1, 2, 3, 4].map(|i| inputs[i].clone());
+    let given = [scale, var];
+    let op = draft.prepare(BatchNormFactor { eps: norm.eps }.into(), &given, prepare)?;
+    let factor = draft.temporary(&op.outputs[0]);
+    let made = smallvec![factor.clone()];
+    draft.replace(n, Step { op, inputs: given.into_iter().collect(), outputs: made, origin });
+    let inputs: SmallVec<[Place; 4]> = smallvec![x, mean, factor, bias];
+    let op = draft.prepare(Normalize { adds: false, relu: false }.into(), &inputs, prepare)?;
+    draft.replace(n + 1, Step { op, inputs, outputs, origin });
     Ok(())
 }
 

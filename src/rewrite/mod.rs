@@ -1,11 +1,13 @@
 //! Replaces groups of recorded operations by equivalent ones that take less time and memory. One
-//! file a rule; each keeps every bit of what the recorded operations compute.
+//! file a rule; each keeps every bit of what the recorded operations compute, but for those that
+//! have to be allowed to round otherwise.
 
 mod batch_norm;
 mod chain;
 mod common;
 mod constant;
 mod dead;
+mod fold;
 mod matmul_update;
 mod pack;
 #[cfg(test)]
@@ -19,6 +21,8 @@ pub use constant::Constants;
 /// What rewriting may do.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed {
+    /// Whether results may differ within rounding.
+    pub rounds: bool,
     /// Whether memory may be kept from run to run, for what is the same in all of them.
     pub keeps: bool,
 }
@@ -35,6 +39,9 @@ pub fn rewrite(
 ) -> Result<Option<Constants>> {
     common::apply(draft);
     dead::apply(draft);
+    if allowed.rounds && allowed.keeps {
+        fold::apply(draft, prepare)?;
+    }
     batch_norm::apply(draft, prepare)?;
     matmul_update::apply(draft, prepare)?;
     let constants = if allowed.keeps { constants(draft, prepare)? } else { None };

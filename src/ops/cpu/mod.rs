@@ -6,6 +6,7 @@ pub mod blocks;
 pub mod chain;
 pub mod cross_entropy;
 pub mod dropout;
+pub mod fold;
 pub mod gather;
 pub mod isa;
 pub mod loops;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ops::Real;
-use crate::ops::norm::{BatchNorm, BatchNormGrad};
+use crate::ops::norm::{BatchNorm, BatchNormGrad, BatchNormInference};
 use crate::ops::unary::UnaryGrad;
 use crate::rewrite::batch_norm as rule;
 
@@ -160,4 +160,35 @@ fn normalisation_takes_an_addition_along() {
     assert_eq!(rewritten(block.recorder, rule::apply).0, [STATISTICS, "normalize", "neg"]);
     let block = residual(DType::Float16, false, true);
     assert_eq!(rewritten(block.recorder, rule::apply).0, [STATISTICS, "normalize", "add", "relu"]);
+}
+
+/// `relu(batch_norm(x) + other)` by given statistics.
+fn evaluation(adds: bool) -> Block {
+    let mut block = Block::new(DType::Float32);
+    let (x, scale, z, y) = (block.x.clone(), block.scale.clone(), block.z.clone(), block.y.clone());
+    let inputs = [vec![x], vec![scale; 4]].concat();
+    block.recorder.push(BatchNormInference { eps: EPS }, &inputs, std::slice::from_ref(&z));
+    let sum = like(&z);
+    if adds {
+        block.recorder.add(&z, &block.dy.clone(), &sum);
+    }
+    let last = if adds { sum } else { z };
+    block.recorder.number(&y, Role::Slot);
+    block.recorder.push(Unary { f: RELU }, &[last], &[y]);
+    block
+}
+
+#[test]
+fn normalisation_by_given_statistics_is_one_pass() {
+    for adds in [true, false] {
+        let (names, graph) = rewritten(evaluation(adds).recorder, rule::apply);
+        assert_eq!(names, ["batch_norm_factor", "normalize"]);
+        graph.verify().unwrap();
+    }
+    let mut seen = evaluation(false);
+    let (z, out) = (seen.z.clone(), like(&seen.z));
+    seen.recorder.number(&out, Role::Slot);
+    seen.recorder.negate(&z, &out);
+    let names = rewritten(seen.recorder, rule::apply).0;
+    assert_eq!(names, ["batch_norm_factor", "normalize", "relu", "neg"]);
 }

@@ -3,6 +3,7 @@ mod chain;
 mod common;
 mod constant;
 mod dead;
+mod fold;
 mod matmul_update;
 mod pack;
 

@@ -34,6 +34,7 @@ NO_GRADIENT: dict[str, str] = {
     **dict.fromkeys(("fill", "arange", "random"), _SOURCE),
     **dict.fromkeys((f for f in _core.operations() if "_grad" in f), _BACKWARD),
     "dropout": "its mask differs from call to call: test_autograd_gradients fixes the seed",
-    **dict.fromkeys(("batch_norm_statistics", "chain", "normalize", "pack", "packed"), _WITHIN),
+    **dict.fromkeys(("batch_norm_factor", "batch_norm_statistics", "fold_batch_norm"), _WITHIN),
+    **dict.fromkeys(("chain", "normalize", "pack", "packed"), _WITHIN),
     "host": "the user writes its gradient: test_autograd_operators has one",
 }

@@ -5,7 +5,7 @@ from numeric import vjp
 from singa_rs import _core, autograd, tensor
 
 from . import references as ref
-from .base import Arg, Bad, Table
+from .base import WIDE, Arg, Bad, Table
 
 SHAPE, DTYPE = _core.ShapeError, _core.DTypeError
 NO_INF = (np.nan,)
@@ -185,6 +185,41 @@ for label, shape in {"": (4, 3, 3, 2), "matrix": (7, 3), "volume": (2, 3, 2, 2, 
         specials=(),
         scale=8,
         bad=(Bad(SHAPE, shapes=(shape, shape, (2,), (3,), (3,))),),
+    )
+
+
+def folded(w, scale, bias, mean, var, b=0.0):
+    """Weights and bias that do what w, b and batch normalisation behind them do."""
+    factor = scale / np.sqrt(var + EPS)
+    return w * factor.reshape(-1, 1, 1, 1), bias + (b - mean) * factor
+
+
+table.case(
+    "batch_norm_factor",
+    lambda scale, var: scale / np.sqrt(var + EPS),
+    Arg((3,), 0.5, 2),
+    Arg((3,), 0.4, 3),
+    attrs={"eps": EPS},
+    dtypes=WIDE,
+    empty=(((0,), (0,)),),
+    bad=(Bad(SHAPE, shapes=((3,), (4,))), Bad(DTYPE, dtypes=("float16", "float16"))),
+)
+for has_bias in (False, True):
+    table.case(
+        "fold_batch_norm",
+        folded,
+        (3, 2, 2, 2),
+        Arg((3,), 0.5, 2),
+        (3,),
+        (3,),
+        Arg((3,), 0.4, 3),
+        *([(3,)] if has_bias else []),
+        attrs={"eps": EPS},
+        label="bias" if has_bias else "",
+        dtypes=WIDE,
+        scale=4,
+        views=False,
+        bad=(Bad(SHAPE, shapes=((3, 2, 2, 2), *[(2,)] * (4 + has_bias))),),
     )
 table.case(
     "running_average",

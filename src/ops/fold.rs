@@ -1,0 +1,89 @@
+//! Batch normalisation by given statistics, prepared for many images: what each channel is
+//! multiplied by, or weights and a bias that a convolution before it takes over.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::cpu::fold;
+#[cfg(doc)]
+use super::norm::BatchNormInference;
+use super::{Family, Kernel, Meta, Metas, Real, Width, exactly};
+use crate::error::{Error, Result};
+
+/// (scale, var) -> `scale / sqrt(var + eps)`, as [`BatchNormInference`] computes it; all (C,).
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct BatchNormFactor {
+    /// Added to the variance.
+    pub eps: Real,
+}
+
+/// (w, scale, bias, mean, var, perhaps b) -> (weights, bias) of the convolution that does what one
+/// of weights w and bias b, followed by [`BatchNormInference`], does: with
+/// `factor = scale / sqrt(var + eps)`, `w * factor` and `bias + (b - mean) * factor`, each computed
+/// in float64 and rounded once. w is (C, ...), row-major, float32 or float64, the others (C,) of its
+/// type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct FoldBatchNorm {
+    /// Added to the variance.
+    pub eps: Real,
+}
+
+catalog!(BatchNormFactor => "batch_norm_factor", FoldBatchNorm => "fold_batch_norm");
+
+impl Family for BatchNormFactor {
+    fn name(&self) -> &'static str {
+        "batch_norm_factor"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [scale, var] = exactly(self.name(), inputs)?;
+        let fits = scale.shape.rank() == 1 && scale.shape == var.shape;
+        let want = "two tensors of shape (C,)";
+        crate::ensure!(fits, Error::shape(self.name(), [&scale.shape, &var.shape], want));
+        check_types(self.name(), inputs)?;
+        Ok(smallvec::smallvec![Meta::new(scale.dtype, scale.shape.clone())])
+    }
+
+    fn cpu(&self, io: &[&Meta], _: Width) -> Result<Arc<dyn Kernel>> {
+        fold::factor(self.eps.0, io)
+    }
+}
+
+impl Family for FoldBatchNorm {
+    fn name(&self) -> &'static str {
+        "fold_batch_norm"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let want =
+            || Error::Arity { op: self.name().into(), got: inputs.len(), want: "5 or 6".into() };
+        crate::ensure!(matches!(inputs.len(), 5 | 6), want());
+        let (w, channels) = (inputs[0], &inputs[1..]);
+        let fits = w.shape.rank() > 1
+            && w.is_contiguous()
+            && channels.iter().all(|given| given.shape[..] == w.shape[..1]);
+        let want = "row-major weights (C, ...), and (C,) for all others";
+        crate::ensure!(fits, Error::shape(self.name(), inputs.iter().map(|m| &m.shape), want));
+        check_types(self.name(), inputs)?;
+        let bias = Meta::new(w.dtype, [w.shape[0]]);
+        Ok(smallvec::smallvec![Meta::new(w.dtype, w.shape.clone()), bias])
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        fold::fold(self.eps.0, io, width)
+    }
+}
+
+fn check_types(op: &'static str, inputs: &[&Meta]) -> Result<()> {
+    use crate::dtype::DType::{Float32, Float64};
+    let dtype = inputs[0].dtype;
+    let fits =
+        matches!(dtype, Float32 | Float64) && inputs.iter().all(|input| input.dtype == dtype);
+    let types = inputs.iter().map(|input| input.dtype);
+    crate::ensure!(fits, Error::dtype(op, types, "float32 or float64 for all"));
+    Ok(())
+}

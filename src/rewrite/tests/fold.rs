@@ -1,0 +1,73 @@
+use super::*;
+use crate::graph::Role::{Argument, Captured, Slot, Temporary};
+use crate::ops::Real;
+use crate::ops::conv::Conv2d;
+use crate::ops::geometry::Geometry;
+use crate::ops::norm::BatchNormInference;
+use crate::rewrite::fold as rule;
+
+/// What the tensors of a convolution and a normalisation are.
+struct Roles {
+    w: Role,
+    statistics: Role,
+    between: Role,
+    has_bias: bool,
+}
+
+const USUAL: Roles =
+    Roles { w: Captured, statistics: Captured, between: Temporary, has_bias: false };
+
+/// The normalisation of a convolution, and what lies between.
+fn step(roles: &Roles) -> (Recorder, [View; 2]) {
+    let mut recorder = Recorder::default();
+    let mut tensor = |role, shape: &[usize]| {
+        let view = View::new(cpu::device(), Meta::new(DType::Float32, shape));
+        recorder.number(&view, role);
+        view
+    };
+    let (x, w) = (tensor(Argument, &[2, 3, 8, 8]), tensor(roles.w, &[4, 3, 3, 3]));
+    let statistics = [(); 4].map(|()| tensor(roles.statistics, &[4]));
+    let bias = roles.has_bias.then(|| tensor(Captured, &[4]));
+    let geometry = Geometry { stride: [1, 1], padding: [1; 4], dilation: [1, 1], groups: 1 };
+    let kind = Kind::from(Conv2d { geometry });
+    let inputs: Vec<View> = [x, w.clone()].into_iter().chain(bias).collect();
+    let op = Arc::new(Prepared::new(&kind, &inputs, None, 1).unwrap());
+    let z = View::of(cpu::device(), &op.outputs[0]);
+    let y = like(&z);
+    recorder.number(&z, roles.between);
+    recorder.number(&y, Slot);
+    recorder.push_prepared(op, &inputs, std::slice::from_ref(&z));
+    let inputs = [&[z.clone()][..], &statistics].concat();
+    recorder.push(BatchNormInference { eps: Real(1e-5) }, &inputs, &[y]);
+    (recorder, [z, w])
+}
+
+#[test]
+fn normalisation_goes_into_the_weights_of_a_convolution() {
+    for has_bias in [false, true] {
+        let (names, graph) = rewritten(step(&Roles { has_bias, ..USUAL }).0, rule::apply);
+        assert_eq!(names, ["fold_batch_norm", "conv2d"]);
+        assert_eq!(graph.inputs(&graph.nodes()[1]).len(), 3, "with a bias");
+        graph.verify().unwrap();
+    }
+}
+
+#[test]
+fn not_where_weights_change_or_the_convolution_is_seen() {
+    let apart = ["conv2d", "batch_norm_inference"];
+    for roles in [
+        Roles { w: Argument, ..USUAL },
+        Roles { statistics: Argument, ..USUAL },
+        Roles { between: Slot, ..USUAL },
+    ] {
+        assert_eq!(rewritten(step(&roles).0, rule::apply).0, apart);
+    }
+    let (mut trained, [_, w]) = step(&USUAL);
+    trained.negate(&w, &w);
+    assert_eq!(rewritten(trained, rule::apply).0, [&apart[..], &["neg"]].concat());
+    let (mut read, [z, _]) = step(&USUAL);
+    let out = like(&z);
+    read.number(&out, Slot);
+    read.negate(&z, &out);
+    assert_eq!(rewritten(read, rule::apply).0, [&apart[..], &["neg"]].concat());
+}
