@@ -10,6 +10,7 @@ mod dead;
 mod fold;
 mod matmul_update;
 mod pack;
+mod softmax;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +40,9 @@ pub fn rewrite(
 ) -> Result<Option<Constants>> {
     common::apply(draft);
     dead::apply(draft);
+    if allowed.rounds {
+        softmax::apply(draft, prepare)?;
+    }
     if allowed.rounds && allowed.keeps {
         fold::apply(draft, prepare)?;
     }

@@ -65,6 +65,88 @@ def test_batch_normalisation_is_folded_into_convolutions():
     assert graphs[1].constants[2] == 3, "once for each time that it was trained"
 
 
+class Likelihood(module.Module):
+    """A classifier with its loss in separate operations."""
+
+    def __init__(self, joint=False):
+        super().__init__()
+        self.out, self.optimizer, self.joint = layer.Linear(7), opt.SGD(lr=0.5), joint
+
+    def forward(self, x):
+        return self.out(x)
+
+    def train_one_batch(self, x, t):
+        p = autograd.softmax(self.forward(x))
+        if self.joint:
+            loss = autograd.cross_entropy(p, t)
+        else:
+            loss = autograd.negative(autograd.reduce_sum(autograd.mul(autograd.log(p), t)))
+        self.optimizer(loss)
+        return loss
+
+
+def batch():
+    x = tensor.from_numpy(RNG.normal(size=(12, 5)).astype(np.float32))
+    labels = np.eye(7, dtype=np.float32)[RNG.integers(0, 7, 12)]
+    return x, tensor.from_numpy(labels)
+
+
+def test_the_logarithm_of_softmax_is_one_operation():
+    x, t = batch()
+    exact, near = models(Likelihood, [x], True, {}, {"exact": False})
+    for _ in range(5):
+        want, got = (model(x, t).to_numpy() for model in (exact, near))
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    for name, value in exact.get_params().items():
+        np.testing.assert_allclose(
+            near.get_params()[name].to_numpy(), value.to_numpy(), rtol=1e-4, atol=1e-5
+        )
+    assert {"softmax", "softmax_grad"} <= set(names(exact.graphs[-1]))
+    assert {"log_softmax", "log_softmax_grad"} <= set(names(near.graphs[-1]))
+    assert not {"softmax", "softmax_grad", "log_grad"} & set(names(near.graphs[-1]))
+
+
+@pytest.mark.parametrize("classes", [2, 5, 300])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_both_logarithms_are_as_near_as_documented(classes, dtype):
+    logits = (RNG.normal(size=(40, classes)) * 12).astype(dtype)
+    dl = RNG.normal(size=(40, classes)).astype(dtype)
+    found = []
+    autograd.set_training(True)
+    for way in (lambda x: autograd.log(autograd.softmax(x)), autograd.log_softmax):
+        x = tensor.from_numpy(logits, dtype=np.dtype(dtype).name)
+        x.requires_grad = x.stores_grad = True
+        y = way(x)
+        [(_, dx)] = autograd.backward(y, tensor.from_numpy(dl, dtype=x.dtype))
+        found.append((y.to_numpy().astype(np.float64), dx.to_numpy().astype(np.float64)))
+    unit = (classes + 16) * np.finfo(dtype).eps / 2
+    (apart, dx_apart), (log, dx_joint) = found
+    normal = log > np.log(np.finfo(dtype).tiny)
+    size = np.maximum(1, np.abs(log))
+    assert (np.abs(apart - log) <= unit * size)[normal].all()
+    slack = np.abs(dl) + np.exp(log) * size * np.abs(dl).sum(1, keepdims=True)
+    rows = normal.all(1)
+    assert rows.any() and (np.abs(dx_apart - dx_joint) <= unit * slack)[rows].all()
+
+
+def test_no_probability_is_lost():
+    x, t = batch()
+    [near] = models(Likelihood, [x], True, {"exact": False})
+    far = tensor.from_numpy(1e4 * x.to_numpy())
+    for _ in range(4):
+        loss = near(far, t)
+    assert np.isfinite(loss.to_numpy()).all()
+
+
+def test_singas_cross_entropy_of_softmax_keeps_every_bit():
+    x, t = batch()
+    exact, near = models(lambda: Likelihood(joint=True), [x], True, {}, {"exact": False})
+    for _ in range(5):
+        want, got = (model(x, t).to_numpy() for model in (exact, near))
+        np.testing.assert_array_equal(got, want)
+    assert "log_softmax" not in names(near.graphs[-1])
+
+
 @pytest.mark.parametrize("exact", [True, False])
 def test_what_is_folded_follows_its_parameters(exact):
     x = tensor.from_numpy(RNG.normal(size=(2, 16, 9, 9)).astype(np.float32))

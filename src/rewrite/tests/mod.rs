@@ -6,6 +6,7 @@ mod dead;
 mod fold;
 mod matmul_update;
 mod pack;
+mod softmax;
 
 use std::sync::Arc;
 

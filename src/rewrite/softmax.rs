@@ -1,0 +1,110 @@
+//! The logarithm of softmax becomes log-softmax, and so its gradient: no probability is ever made,
+//! so that none is lost where it is too small for its type. Results differ by rounding.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::kept_longer;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::{Place, Role};
+use crate::ops::Kind;
+use crate::ops::softmax::{Softmax, SoftmaxGrad};
+use crate::ops::unary::{Unary, UnaryFn, UnaryGrad};
+
+/// A logarithm of softmax.
+struct Found {
+    axis: i64,
+    softmax: usize,
+    log: usize,
+    /// The gradients of the logarithm and of softmax behind it.
+    gradients: SmallVec<[[usize; 2]; 1]>,
+}
+
+/// Applies the rule wherever it fits.
+///
+/// # Errors
+/// What `prepare` says.
+pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+    for n in draft.numbers() {
+        let Some(found) = found(draft, n) else { continue };
+        join(draft, &found, prepare)?;
+    }
+    Ok(())
+}
+
+/// What is to be replaced, where step `n` is the logarithm of a softmax that nobody else but their
+/// gradients reads.
+fn found(draft: &Draft, n: usize) -> Option<Found> {
+    let log = draft.step(n).filter(|step| step.op.kind == Unary { f: UnaryFn::Log }.into())?;
+    let (p, l) = (&log.inputs[0], &log.outputs[0]);
+    let softmax = draft.maker(p)?;
+    let step = draft.step(softmax)?;
+    let Kind::Softmax(Softmax { axis, log: false }) = step.op.kind else { return None };
+    let readers = draft.readers(p.block).iter().filter(|&&reader| reader != n);
+    let pair = |&reader: &usize| gradients(draft, [p, l], axis, [n, reader]);
+    let gradients: SmallVec<[[usize; 2]; 1]> = readers.clone().filter_map(pair).collect();
+    let known = |&reader: &usize| gradients.iter().any(|pair| pair.contains(&reader));
+    let fits = matches!(p.meta.dtype, DType::Float32 | DType::Float64)
+        && draft.role(p.block) == Role::Temporary
+        && draft.maker(l) == Some(n)
+        && l.meta == p.meta
+        && draft.holds(&step.inputs[0], softmax, n)
+        && kept_longer(draft, step, n) <= draft.bytes(p.block)
+        && readers.clone().all(known);
+    fits.then_some(Found { axis, softmax, log: n, gradients })
+}
+
+/// Where a step is the gradient of the logarithm `l` of `p`, which `log` makes: it, and that of
+/// softmax behind it, which alone reads what it makes.
+fn gradients(
+    draft: &Draft,
+    [p, l]: [&Place; 2],
+    axis: i64,
+    [log, first]: [usize; 2],
+) -> Option<[usize; 2]> {
+    let step = draft.step(first)?;
+    let (dl, dp) = (step.inputs.first()?, step.outputs.first()?);
+    let &[second] = draft.readers(dp.block) else { return None };
+    let behind = draft.step(second)?;
+    let fits = step.op.kind == UnaryGrad { f: UnaryFn::Log }.into()
+        && step.inputs.get(1) == Some(p)
+        && draft.role(dp.block) == Role::Temporary
+        && draft.maker(dp) == Some(first)
+        && behind.op.kind == SoftmaxGrad { axis, log: false }.into()
+        && behind.inputs[..] == [dp.clone(), p.clone()]
+        && draft.holds(dl, first, second)
+        && draft.holds(l, log, second);
+    fits.then_some([first, second])
+}
+
+/// Puts log-softmax and its gradients in the place of what was found.
+fn join(draft: &mut Draft, found: &Found, prepare: &mut Prepare<'_>) -> Result<()> {
+    let axis = found.axis;
+    let x = draft.step(found.softmax).expect("it was found").inputs[0].clone();
+    replace(draft, found.log, Softmax { axis, log: true }.into(), smallvec![x], prepare)?;
+    let l = draft.step(found.log).expect("it was put there").outputs[0].clone();
+    for &[first, second] in &found.gradients {
+        let dl = draft.step(first).expect("it was found").inputs[0].clone();
+        let inputs = smallvec![dl, l.clone()];
+        replace(draft, second, SoftmaxGrad { axis, log: true }.into(), inputs, prepare)?;
+        draft.remove(first);
+    }
+    draft.remove(found.softmax);
+    Ok(())
+}
+
+/// Has step `n` make its outputs by another operation.
+fn replace(
+    draft: &mut Draft,
+    n: usize,
+    kind: Kind,
+    inputs: SmallVec<[Place; 4]>,
+    prepare: &mut Prepare<'_>,
+) -> Result<()> {
+    let op = draft.prepare(kind, &inputs, prepare)?;
+    let step = draft.step(n).expect("it was found");
+    let (outputs, origin) = (step.outputs.clone(), step.origin);
+    draft.replace(n, Step { op, inputs, outputs, origin });
+    Ok(())
+}
