@@ -104,6 +104,17 @@ def test_nothing_is_kept_within_a_memory_budget(budget):
     assert model.plan(X).accounts["constants"] == 0
 
 
+def test_nothing_is_kept_of_what_is_recorded_by_hand():
+    gain = tensor.from_numpy(RNG.normal(size=(64, 64)).astype(np.float32))
+    with CPU.record() as recorded:
+        y = autograd.relu(autograd.exp(gain))
+    for value in (0.5, -0.25):
+        gain.set_value(value)
+        recorded.run()
+        np.testing.assert_array_equal(y.to_numpy(), autograd.exp(gain).to_numpy())
+    assert [node["name"] for node in json.loads(recorded.to_json())["nodes"]] == ["chain"]
+
+
 def negate(model):
     with autograd.no_grad():
         model.gain *= -1

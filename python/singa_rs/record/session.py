@@ -96,7 +96,8 @@ class Recorded:
                 what = "is still recording" if self.is_recording else "has recorded nothing"
                 raise GraphError(f"run: the device {what}")
             self._recording.seal()
-            self._graph = self._recording.graph(parallel=self.parallel)
+            # Its inputs are tensors that are written before each run, as parameters may be.
+            self._graph = self._recording.graph(parallel=self.parallel, keep=False)
         return self._graph
 
     def run(self, n: int = 1) -> None:
