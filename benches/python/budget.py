@@ -33,9 +33,9 @@ MODELS = {
 }
 
 
-def fresh(name: str) -> tuple[Module, tensor.Tensor, tensor.Tensor]:
+def fresh(name: str, models: dict = MODELS) -> tuple[Module, tensor.Tensor, tensor.Tensor]:
     """The model, and a batch."""
-    make, shape, axis = MODELS[name]
+    make, shape, axis = models[name]
     rng = np.random.default_rng(0)
     x = tensor.from_numpy(rng.normal(size=shape).astype(np.float32))
     y = tensor.from_numpy(rng.integers(0, 10, shape[axis : axis + 1]).astype(np.int32))

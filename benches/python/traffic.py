@@ -4,8 +4,9 @@ them, and the step's time, before and after.
     python benches/python/traffic.py                          # all models
     python benches/python/traffic.py --models transformer
 
-Both graphs are made of one recording, run in one process and take turns; the ratio is that of the
-medians of their times.
+Rewritten graphs keep every bit (exact), or may change rounding (`exact=False`). All are made of one
+recording, run in one process and take turns; ratios are those of the medians of their times, to
+the graph as it was recorded.
 """
 
 from __future__ import annotations
@@ -15,20 +16,34 @@ import json
 import statistics
 import time
 
-from budget import MODELS, fresh
+import budget
+from models import LeNet, Perceptron
 from singa_rs import device
 from singa_rs.record.taking import take
 
 MIB = 1 << 20
 
 
+MODELS = {
+    **budget.MODELS,
+    "mlp": (lambda by: Perceptron([256, 256, 10], by), (64, 784), 0),
+    "lenet": (LeNet, (64, 1, 28, 28), 0),
+}
+
+#: What a graph may be made like, the first one as it was recorded.
+WAYS = {
+    "as recorded": {"rewrite": False},
+    "exact": {"rewrite": True},
+    "exact=False": {"rewrite": True, "exact": False},
+}
+
+
 def graphs(name: str) -> tuple[list, list]:
-    """The graph of a step as it was recorded, and rewritten; its arguments."""
-    model, x, y = fresh(name)
+    """The graphs of a step in all ways; its arguments."""
+    model, x, y = budget.fresh(name, MODELS)
     model.compile([x], is_train=True, use_graph=False)
     taken = take(device.get_default_device(), [x, y], lambda: model(x, y))
-    made = [taken.recording.graph(rewrite=rewrite) for rewrite in (False, True)]
-    return made, [x, y]
+    return [taken.recording.graph(**way) for way in WAYS.values()], [x, y]
 
 
 def seconds(graph: object, arguments: list) -> float:
@@ -39,27 +54,30 @@ def seconds(graph: object, arguments: list) -> float:
 
 
 def compare(name: str, steps: int) -> None:
-    """Prints a row."""
+    """Prints a row for each way."""
     made, arguments = graphs(name)
-    nodes = [json.loads(graph.to_json())["nodes"] for graph in made]
-    counts = [f"{len(each)}" for each in nodes]
-    traffic = [sum(node["bytes"] for node in each) for each in nodes]
     for _ in range(3):
         [seconds(graph, arguments) for graph in made]
     times = [[seconds(graph, arguments) for graph in made] for _ in range(steps)]
-    before, after = map(statistics.median, zip(*times, strict=True))
-    moved = f"{traffic[0] / MIB:.0f} to {traffic[1] / MIB:.0f} MiB, {traffic[1] / traffic[0]:.2f}"
-    taken = f"{before * 1e3:.1f} to {after * 1e3:.1f} ms"
-    row = [name, " to ".join(counts), moved, taken, f"**{after / before:.3f}**"]
-    print(f"| {' | '.join(row)} |", flush=True)
+    medians = [statistics.median(each) for each in zip(*times, strict=True)]
+    nodes = [json.loads(graph.to_json())["nodes"] for graph in made]
+    traffic = [sum(node["bytes"] for node in each) for each in nodes]
+    for i, way in enumerate(WAYS):
+        moved = f"{traffic[i] / MIB:.0f} MiB, {traffic[i] / traffic[0]:.2f}"
+        taken = f"{medians[i] * 1e3:.1f} ms, **{medians[i] / medians[0]:.3f}**"
+        arena = f"{made[i].arena_bytes / MIB:.1f} MiB"
+        print(f"| {' | '.join([name, way, str(len(nodes[i])), moved, arena, taken])} |", flush=True)
 
 
 def main() -> None:
     add = (parser := argparse.ArgumentParser(description=__doc__.split("\n\n")[0])).add_argument
     add("--models", nargs="+", choices=MODELS, default=list(MODELS))
     add("--steps", type=int, default=15)
+    add("--threads", type=int, default=2)
     args = parser.parse_args()
-    print("| step | operations | bytes read and written | time | ratio |\n" + "| --- " * 5 + "|")
+    device.get_default_device().set_num_threads(args.threads)
+    print("| step | graph | operations | bytes read and written | arena | time |")
+    print("| --- " * 6 + "|")
     for name in args.models:
         compare(name, args.steps)
 

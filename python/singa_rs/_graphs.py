@@ -102,8 +102,11 @@ class Graphed(Layer):
                 computed again instead of kept, to the same bits. Parameters, states, arguments
                 and results lie outside of the arena; `plan` shows them. A call for which no plan
                 keeps to it raises MemoryBudgetError, whose `smallest` is what the planner reaches.
-            exact: False allows replacements that change results within rounding; there are none
-                yet, so that it makes no difference.
+            exact: False allows replacements that change results within rounding: a bias, or a
+                gradient that is added to others, becomes what a product's sums begin with; the
+                logarithm of softmax is one operation; in evaluation batch normalisation goes into
+                the weights of the convolution before it. docs/rewriting.md states by how much
+                results may differ. True keeps every bit of eager execution.
             check_every: after so many calls one is recorded again and compared.
             check_finite: every result is looked at, and a step that makes a NaN or an infinity
                 raises FloatingPointError, which names the first operation that did, its line,

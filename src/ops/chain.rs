@@ -56,7 +56,7 @@ impl Chain {
     }
 
     /// Whether the numbers make sense.
-    fn check(&self, inputs: &[&Meta]) -> Result<()> {
+    pub(super) fn check(&self, inputs: &[&Meta]) -> Result<()> {
         let (got, want) = (inputs.len(), self.inputs.to_string());
         crate::ensure!(got == self.inputs, Error::Arity { op: self.name().into(), got, want });
         let count = self.links.len();

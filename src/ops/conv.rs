@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::{onednn, portable_conv};
+use super::cpu::convolution;
 use super::geometry::Geometry;
 use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Packing, Width, exactly};
 use crate::device::onednn::Pass;
@@ -93,15 +93,11 @@ impl Family for Conv2d {
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        match by_onednn(Pass::Forward, &self.geometry, io, width)? {
-            Some(kernel) => Ok(Arc::new(kernel)),
-            None => portable_conv::forward(&self.geometry, io, width),
-        }
+        convolution::prepare(Pass::Forward, &self.geometry, io, width)
     }
 
     fn packing(&self, io: &[&Meta], width: Width) -> Result<Option<Packing>> {
-        let steps = by_onednn(Pass::Forward, &self.geometry, io, width)?;
-        Ok(steps.and_then(|steps| steps.packing()))
+        convolution::packing(Pass::Forward, &self.geometry, io, width)
     }
 }
 
@@ -129,10 +125,7 @@ impl Family for Conv2dGradInput {
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        match by_onednn(Pass::GradInput, &self.geometry, io, width)? {
-            Some(kernel) => Ok(Arc::new(kernel)),
-            None => portable_conv::grad_input(&self.geometry, io, width),
-        }
+        convolution::prepare(Pass::GradInput, &self.geometry, io, width)
     }
 }
 
@@ -165,24 +158,8 @@ impl Family for Conv2dGradWeight {
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        match by_onednn(Pass::GradWeight, &self.geometry, io, width)? {
-            Some(kernel) => Ok(Arc::new(kernel)),
-            None => portable_conv::grad_weight(&self.geometry, io, width),
-        }
+        convolution::prepare(Pass::GradWeight, &self.geometry, io, width)
     }
-}
-
-/// oneDNN's kernel, if it has a fast one. Empty tensors are the portable loops' business.
-fn by_onednn(
-    pass: Pass,
-    geometry: &Geometry,
-    io: &[&Meta],
-    width: Width,
-) -> Result<Option<onednn::Steps>> {
-    if io.iter().any(|m| m.numel() == 0) {
-        return Ok(None);
-    }
-    onednn::conv::prepare(pass, geometry, io, width)
 }
 
 fn plane(meta: &Meta) -> [usize; 2] {

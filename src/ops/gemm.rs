@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::row_blocks;
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Packing, Width, exactly};
+use super::cpu::{product, product_add};
+use super::{Cost, Family, Kernel, Meta, Metas, Packing, Width, exactly};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -15,11 +16,15 @@ use crate::shape::Shape;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Matmul;
 
-impl Catalog for Matmul {
-    fn names() -> Vec<&'static str> {
-        vec!["matmul"]
-    }
-}
+/// `y = a b + c`, as graphs run it where results need not be those of [`Matmul`] and addition to the
+/// bit: inputs a (..., M, K), b (..., K, N) and c, which has the shape of the product, or is one row
+/// (N,) of it. float32 or float64. The sum of the K products may begin with c: with u half the
+/// distance from 1 to the next number, an element is off by at most (K + 1) u times the sum of the
+/// magnitudes of its products and of c, and as much is true of the operations apart.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct MatmulAdd;
+
+catalog!(Matmul => "matmul", MatmulAdd => "matmul_add");
 
 impl Family for Matmul {
     fn name(&self) -> &'static str {
@@ -45,11 +50,47 @@ impl Family for Matmul {
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        row_blocks::matmul([io[0], io[1], io[2]], width)
+        product::matmul([io[0], io[1], io[2]], width)
     }
 
     fn packing(&self, io: &[&Meta], width: Width) -> Result<Option<Packing>> {
-        row_blocks::packing([io[0], io[1], io[2]], width)
+        product::packing([io[0], io[1], io[2]], width)
+    }
+}
+
+impl Family for MatmulAdd {
+    fn name(&self) -> &'static str {
+        "matmul_add"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [a, b, c] = exactly(self.name(), inputs)?;
+        let is_wide = matches!(a.dtype, DType::Float32 | DType::Float64) && c.dtype == a.dtype;
+        let dtypes = inputs.iter().map(|meta| meta.dtype);
+        crate::ensure!(is_wide, Error::dtype(self.name(), dtypes, "three of float32 or float64"));
+        let y = Matmul.infer(&[a, b])?;
+        let columns = y[0].shape.last().copied().into_iter();
+        let leading = c.shape.iter().take_while(|&&extent| extent == 1).count();
+        let is_row =
+            c.shape[leading.min(c.shape.rank().saturating_sub(1))..].iter().copied().eq(columns);
+        let fits = c.shape == y[0].shape || is_row && c.shape.rank() <= y[0].shape.rank();
+        let want = || format!("a third of shape {} or one row of it", y[0].shape);
+        crate::ensure!(fits, Error::shape(self.name(), [&a.shape, &b.shape, &c.shape], want()));
+        Ok(y)
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(2, 0)]
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        let product = Matmul.cost(&[io[0], io[1], io[3]]);
+        let bytes = product.bytes + io[2].bytes() as u64;
+        Cost { flops: product.flops + io[3].numel() as u64, bytes }
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        product_add::prepare([io[0], io[1], io[2], io[3]], width)
     }
 }
 
@@ -68,3 +109,6 @@ fn split(shape: &Shape) -> (Shape, [usize; 2]) {
     let (batch, matrix) = shape.split_at(shape.rank() - 2);
     (batch.into(), [matrix[0], matrix[1]])
 }
+
+#[cfg(test)]
+mod tests;

@@ -182,6 +182,7 @@ pub mod chain;
 pub mod conv;
 pub mod copy;
 pub mod cross_entropy;
+pub mod epilogue;
 pub mod fold;
 pub mod gemm;
 pub mod host;
@@ -205,8 +206,9 @@ families! {
     conv::Conv2d, conv::Conv2dGradInput, conv::Conv2dGradWeight,
     copy::Arange, copy::Cast, copy::Concat, copy::Copy, copy::Fill,
     cross_entropy::SoftmaxCrossEntropy, cross_entropy::SoftmaxCrossEntropyGrad,
+    epilogue::Epilogue,
     fold::BatchNormFactor, fold::FoldBatchNorm,
-    gemm::Matmul,
+    gemm::Matmul, gemm::MatmulAdd,
     host::Host,
     index::Gather, index::GatherGrad,
     norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,

@@ -8,16 +8,17 @@ use crate::error::Result;
 use crate::graph::draft::{Draft, Prepare, Step};
 use crate::graph::{Place, Role};
 use crate::ops::chain::{Chain, Link};
-use crate::ops::{Effects, Kind, Meta, cpu};
+use crate::ops::cpu::chain::Space;
+use crate::ops::{Effects, Kind, Meta};
 
 /// A chain has at most so many inputs and links: beyond, blocks of all of them leave the cache.
-const MOST_INPUTS: usize = 8;
+pub(super) const MOST_INPUTS: usize = 8;
 const MOST_LINKS: usize = 16;
 /// Bytes of a result below which it stays in the cache between two operations, and one pass over
 /// memory brings nothing, unless the operations are so short that to call them counts. Tests put
 /// results of any size to the proof.
 const LARGE: usize = 256 << 10;
-const SHORT: usize = if cfg!(test) { LARGE } else { 16 << 10 };
+pub(super) const SHORT: usize = if cfg!(test) { LARGE } else { 16 << 10 };
 
 /// Applies the rule wherever it fits.
 ///
@@ -47,13 +48,15 @@ fn longer(draft: &Draft, n: usize) -> Option<(usize, Pair)> {
     })
 }
 
-/// A step as a chain: it is one, or elementwise, and makes its outputs anew.
+/// A step as a chain, if it makes its outputs anew.
 fn as_chain(draft: &Draft, n: usize) -> Option<Chain> {
     let step = draft.step(n)?;
     let makes = |output: &Place| draft.maker(output) == Some(n);
-    if !step.outputs.iter().all(makes) {
-        return None;
-    }
+    if step.outputs.iter().all(makes) { links(step) } else { None }
+}
+
+/// A step as a chain: it is one, or elementwise.
+pub(super) fn links(step: &Step) -> Option<Chain> {
     if let Kind::Chain(chain) = &step.op.kind {
         return Some(chain.clone());
     }
@@ -147,13 +150,13 @@ impl Pair {
         let Ok(values) = self.chain.values(&inputs) else { return false };
         let fits =
             |(link, place): (&usize, &Place)| values[self.chain.inputs + link] == *place.meta;
-        cpu::chain::is_blocked(&values, self.chain.inputs)
+        Space::of(&values, self.chain.inputs).is_some()
             && self.chain.outputs.iter().zip(&self.outputs).all(fits)
     }
 }
 
 /// Whether nobody reads an output before step `n`, which reads all of it or nothing.
-fn is_seen_whole(draft: &Draft, output: &Place, n: usize) -> bool {
+pub(super) fn is_seen_whole(draft: &Draft, output: &Place, n: usize) -> bool {
     let Some(step) = draft.step(n) else { return false };
     let is_early = |&reader: &usize| reader < n;
     let is_part = |input: &&Place| input.block == output.block && *input != output;

@@ -5,7 +5,7 @@ use super::kept_longer;
 use crate::error::Result;
 use crate::graph::Role;
 use crate::graph::draft::{Draft, Prepare, Step};
-use crate::ops::cpu::row_blocks;
+use crate::ops::cpu::matmul_update;
 use crate::ops::optim::{MatmulUpdate, Update};
 use crate::ops::{Kind, Meta};
 
@@ -52,5 +52,5 @@ fn found(draft: &Draft, n: usize) -> Option<(usize, Update)> {
 fn is_split_product(step: &Step) -> bool {
     let io = || step.op.inputs.iter().chain(&step.op.outputs).map(|meta| &**meta);
     matches!(step.op.kind, Kind::Matmul(_))
-        && <[&Meta; 3]>::try_from(io().collect::<Vec<_>>()).is_ok_and(row_blocks::is_split)
+        && <[&Meta; 3]>::try_from(io().collect::<Vec<_>>()).is_ok_and(matmul_update::is_split)
 }

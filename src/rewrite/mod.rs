@@ -2,11 +2,13 @@
 //! file a rule; each keeps every bit of what the recorded operations compute, but for those that
 //! have to be allowed to round otherwise.
 
+mod accumulate;
 mod batch_norm;
 mod chain;
 mod common;
 mod constant;
 mod dead;
+mod epilogue;
 mod fold;
 mod matmul_update;
 mod pack;
@@ -15,8 +17,8 @@ mod softmax;
 mod tests;
 
 use crate::error::Result;
-use crate::graph::Role;
 use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::{Place, Role};
 pub use constant::Constants;
 
 /// What rewriting may do.
@@ -49,7 +51,11 @@ pub fn rewrite(
     batch_norm::apply(draft, prepare)?;
     matmul_update::apply(draft, prepare)?;
     let constants = if allowed.keeps { constants(draft, prepare)? } else { None };
+    if allowed.rounds {
+        accumulate::apply(draft, prepare)?;
+    }
     chain::apply(draft, prepare)?;
+    epilogue::apply(draft, prepare)?;
     Ok(constants)
 }
 
@@ -71,4 +77,16 @@ fn kept_longer(draft: &Draft, step: &Step, n: usize) -> usize {
         is_first && draft.role(place.block) == Role::Temporary && !is_needed_anyway
     });
     kept.map(|(_, place)| draft.bytes(place.block)).sum()
+}
+
+/// Whether a step, which is to read these factors too, writes nothing that it reads: it makes its
+/// outputs anew, or writes its one output in the very place of an input.
+fn writes_apart(draft: &Draft, n: usize, factors: &[Place]) -> bool {
+    let Some(step) = draft.step(n) else { return false };
+    let is_new = |output: &Place| draft.maker(output) == Some(n);
+    let is_apart = |output: &Place| {
+        let read = step.inputs.iter().filter(|&place| place != output).chain(factors);
+        step.inputs.contains(output) && read.into_iter().all(|place| place.block != output.block)
+    };
+    step.outputs.iter().all(is_new) || step.outputs.len() == 1 && is_apart(&step.outputs[0])
 }

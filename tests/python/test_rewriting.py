@@ -95,3 +95,121 @@ def test_a_large_gradient_is_made_where_its_weight_is_updated(make, dtype):
     nodes = json.loads(recorded.graphs[-1].to_json())["nodes"]
     assert [node["name"] for node in nodes].count("matmul_update") == 1
     assert recorded.graphs[-1].arena_bytes < 700 * 128 * np.dtype(dtype).itemsize
+
+
+def names(model):
+    """The operations of a model's last graph."""
+    return [node["name"] for node in json.loads(model.graphs[-1].to_json())["nodes"]]
+
+
+def batch(shape, dtype, classes=4):
+    """Inputs and labels."""
+    rng = np.random.default_rng(7)
+    x = tensor.from_numpy(rng.normal(size=shape).astype(dtype))
+    return x, tensor.from_numpy(rng.integers(0, classes, shape[0]).astype(np.int32))
+
+
+class Tail(module.Module):
+    """A convolution and dense layers, each with an activation behind it."""
+
+    def __init__(self, activation):
+        super().__init__()
+        self.conv, self.flatten = layer.Conv2d(16, 3, padding=1), layer.Flatten()
+        self.pool = layer.AvgPool2d(4, 4)
+        self.wide, self.out = layer.Linear(1200), layer.Linear(4)
+        self.activation = activation
+        self.loss = layer.SoftMaxCrossEntropy()
+        self.optimizer = opt.SGD(lr=0.05)
+
+    def forward(self, x):
+        z = self.flatten(self.pool(self.activation(self.conv(x))))
+        return self.out(self.activation(self.wide(z)))
+
+    def train_one_batch(self, x, labels):
+        out = self.forward(x)
+        loss = self.loss(out, labels)
+        self.optimizer(loss)
+        return out, loss
+
+
+@pytest.mark.parametrize("activation", [autograd.relu, autograd.gelu, autograd.tanh])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_activations_are_applied_to_blocks_of_products_and_convolutions(activation, dtype):
+    x, labels = batch((300, 1, 16, 16), dtype)
+    recorded, eager = models(lambda: Tail(activation), x)
+    for _ in range(4):
+        step(recorded, eager, x, labels)
+    assert {"conv2d_chain", "matmul_chain"} <= set(names(recorded))
+
+
+def test_infinities_and_what_is_not_a_number_come_through():
+    x, labels = batch((300, 1, 16, 16), np.float32)
+    values = x.to_numpy()
+    values[::7, 0, 3, 5], values[1::7, 0, 0, 0] = np.nan, np.inf
+    x = tensor.from_numpy(values)
+    recorded, eager = models(lambda: Tail(autograd.relu), x)
+    for _ in range(3):
+        step(recorded, eager, x, labels)
+    assert "conv2d_chain" in names(recorded)
+
+
+class Repeated(module.Module):
+    """A layer that is used again and again, so that its gradients are collected."""
+
+    def __init__(self, width, times):
+        super().__init__()
+        self.again, self.out, self.times = layer.Linear(width), layer.Linear(4), times
+        self.loss = layer.SoftMaxCrossEntropy()
+        self.optimizer = opt.SGD(lr=0.05)
+
+    def forward(self, x):
+        for _ in range(self.times):
+            x = autograd.tanh(self.again(x))
+        return self.out(x)
+
+    def train_one_batch(self, x, labels):
+        out = self.forward(x)
+        loss = self.loss(out, labels)
+        self.optimizer(loss)
+        return out, loss
+
+
+def test_gradients_are_collected_where_they_are_made():
+    x, labels = batch((32, 512), np.float32)
+    recorded, eager = models(lambda: Repeated(512, 6), x)
+    for _ in range(4):
+        step(recorded, eager, x, labels)
+    assert names(recorded).count("matmul_chain") >= 5
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_not_exact_stays_within_rounding(dtype):
+    # Too large to be short and too small to be made in blocks, and deeper than what blocks are for.
+    x, labels = batch((600, 160), dtype)
+    losses = {}
+    for exact in (True, False):
+        CPU.set_seed(5)
+        model = Repeated(160, 3)
+        model.compile([x], exact=exact)
+        losses[exact] = [model(x, labels)[1].to_numpy() for _ in range(6)]
+        assert ("matmul_add" in names(model)) is not exact
+    np.testing.assert_allclose(losses[False], losses[True], rtol=1e3 * np.finfo(dtype).eps)
+
+
+def test_products_read_transposed_operands_where_they_lie():
+    rng = np.random.default_rng(1)
+    joint = tensor.from_numpy(rng.normal(size=(4, 32, 96)).astype(np.float32))
+
+    def attend(joint):
+        parts = autograd.split(joint, 2, num_output=3)
+        q, k, v = (
+            autograd.transpose(autograd.reshape(p, (4, 32, 2, 16)), (0, 2, 1, 3)) for p in parts
+        )
+        scores = autograd.matmul(q, autograd.transpose(k, (0, 1, 3, 2)))
+        return autograd.matmul(autograd.softmax(scores, 3), v)
+
+    with CPU.record() as graph:
+        heads = attend(joint)
+    nodes = json.loads(graph.to_json())["nodes"]
+    assert heads.shape == (4, 2, 32, 16)
+    assert [node["name"] for node in nodes] == ["matmul", "softmax", "matmul"]

@@ -31,6 +31,8 @@ pub const TAG_ANY: c_int = 1;
 pub const SCRATCHPAD_USER: c_int = 1;
 /// No arithmetic below the precision of the tensors' type.
 pub const FPMATH_STRICT: c_int = 0;
+/// The type of a sum is that of the result.
+pub const SAME_TYPE: c_int = 0;
 /// Forward propagation without anything kept for the gradient (a convolution keeps nothing).
 pub const FORWARD_INFERENCE: c_int = 96;
 /// Convolution without a transform.
@@ -125,7 +127,11 @@ functions! {
     fn primitive_attr_create(*mut Raw) -> Status;
     fn primitive_attr_set_scratchpad_mode(Raw, c_int) -> Status;
     fn primitive_attr_set_fpmath_mode(Raw, c_int) -> Status;
+    fn primitive_attr_set_post_ops(Raw, Raw) -> Status;
     fn primitive_attr_destroy(Raw) -> Status;
+    fn post_ops_create(*mut Raw) -> Status;
+    fn post_ops_append_sum(Raw, f32, i32, c_int) -> Status;
+    fn post_ops_destroy(Raw) -> Status;
     fn matmul_primitive_desc_create(*mut Raw, Raw, Raw, Raw, Raw, Raw, Raw) -> Status;
     fn convolution_forward_primitive_desc_create(
         *mut Raw, Raw, c_int, c_int, Raw, Raw, Raw, Raw, Dims, Dims, Dims, Dims, Raw

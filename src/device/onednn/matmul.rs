@@ -6,26 +6,47 @@ use super::library::Library;
 use super::primitive::{Plan, Primitive};
 use crate::error::Result;
 
+/// What a product is added to.
+pub enum Addend {
+    /// Nothing.
+    Nothing,
+    /// A row, which is repeated: (1, ..., 1, N).
+    Row(Descriptor),
+    /// What lies where the result goes.
+    Result,
+}
+
 /// Matrix products over batch dimensions that are equal or 1: arguments a (..., M, K),
-/// b (..., K, N), y (..., M, N), b best of any layout; and the layout that it wants b in. `None`
-/// where oneDNN has no fast implementation.
+/// b (..., K, N), a row if one is added, y (..., M, N), b best of any layout; and the layout that it
+/// wants b in. `None` where oneDNN has no fast implementation.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
 pub fn matmul(
     library: &Library,
     [a, b, y]: [Descriptor; 3],
+    addend: Addend,
     width: usize,
 ) -> Result<Option<(Primitive, Descriptor)>> {
-    let plan =
-        Plan::new(library, width, "dnnl_matmul_primitive_desc_create", |raw, attributes| {
-            let create = library.functions.matmul_primitive_desc_create;
-            let (engine, no_bias) = (library.engine(), std::ptr::null_mut());
-            // SAFETY: all objects are live.
-            unsafe { create(raw, engine, a.raw(), b.raw(), no_bias, y.raw(), attributes) }
-        })?;
+    let (is_sum, row) = match addend {
+        Addend::Nothing => (false, None),
+        Addend::Row(row) => (false, Some(row)),
+        Addend::Result => (true, None),
+    };
+    let create = |raw, attributes| {
+        let create = library.functions.matmul_primitive_desc_create;
+        let bias = row.as_ref().map_or(std::ptr::null_mut(), Descriptor::raw);
+        // SAFETY: all objects are live.
+        unsafe { create(raw, library.engine(), a.raw(), b.raw(), bias, y.raw(), attributes) }
+    };
+    let call = "dnnl_matmul_primitive_desc_create";
+    let plan = match is_sum {
+        true => Plan::adding(library, width, call, create)?,
+        false => Plan::new(library, width, call, create)?,
+    };
     let Some(plan) = plan else { return Ok(None) };
     let (own, wanted) = (plan.layout(query::WEIGHTS)?, plan.layout(query::WEIGHTS)?);
-    let tensors = vec![(arg::SRC, a), (arg::WEIGHTS, own), (arg::DST, y)];
+    let factors = [(arg::SRC, a), (arg::WEIGHTS, own)].into_iter();
+    let tensors = factors.chain(row.map(|row| (arg::BIAS, row))).chain([(arg::DST, y)]).collect();
     Ok(Some((plan.build(tensors)?, wanted)))
 }

@@ -23,7 +23,7 @@ pub use convolution::{Pass, Tensors, Window, convolution};
 pub use descriptor::{Descriptor, is_supported};
 pub use find::offer;
 pub use library::Library;
-pub use matmul::matmul;
+pub use matmul::{Addend, matmul};
 pub use primitive::{Primitive, reorder};
 
 /// How to get what is missing. Only where there is a wheel to install.

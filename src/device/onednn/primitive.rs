@@ -28,9 +28,30 @@ impl<'a> Plan<'a> {
         call: &'static str,
         create: impl FnOnce(*mut Raw, Raw) -> Status,
     ) -> Result<Option<Self>> {
+        Plan::with(library, &attributes(library)?, width, call, create)
+    }
+
+    /// The same of a primitive that adds to what lies where its result goes.
+    pub(super) fn adding(
+        library: &'a Library,
+        width: usize,
+        call: &'static str,
+        create: impl FnOnce(*mut Raw, Raw) -> Status,
+    ) -> Result<Option<Self>> {
+        let attributes = attributes(library)?;
+        add_to_result(library, &attributes)?;
+        Plan::with(library, &attributes, width, call, create)
+    }
+
+    fn with(
+        library: &'a Library,
+        attributes: &Owned,
+        width: usize,
+        call: &'static str,
+        create: impl FnOnce(*mut Raw, Raw) -> Status,
+    ) -> Result<Option<Self>> {
         // The team's size or one: libgomp ends the threads that a smaller region does not use.
         let width = if width > 1 { library.limit_threads(team::size()) } else { 1 };
-        let attributes = attributes(library)?;
         let mut status = 0;
         let descriptor = library.with_threads(width, || {
             Owned::new(call, library.functions.primitive_desc_destroy, |raw| {
@@ -107,6 +128,21 @@ fn attributes(library: &Library) -> Result<Owned> {
         check("dnnl_primitive_attr_set_fpmath_mode", status)?;
     }
     Ok(attributes)
+}
+
+/// Lets a primitive add its result to what lies there.
+fn add_to_result(library: &Library, attributes: &Owned) -> Result<()> {
+    let f = &library.functions;
+    // SAFETY: `raw` is where the object goes.
+    let make = |raw| unsafe { (f.post_ops_create)(raw) };
+    let sum = Owned::new("dnnl_post_ops_create", f.post_ops_destroy, make)?;
+    // SAFETY: both objects are live; the attributes keep a copy.
+    unsafe {
+        let status = (f.post_ops_append_sum)(sum.raw(), 1.0, 0, api::SAME_TYPE);
+        check("dnnl_post_ops_append_sum", status)?;
+        let status = (f.primitive_attr_set_post_ops)(attributes.raw(), sum.raw());
+        check("dnnl_primitive_attr_set_post_ops", status)
+    }
 }
 
 /// Memory objects, one a tensor; only their addresses change from run to run.

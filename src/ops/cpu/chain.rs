@@ -1,6 +1,8 @@
 //! Chains of elementwise operations: each works on a block of elements after the one before it.
 #![allow(unsafe_code)]
 
+mod matrix;
+
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -10,9 +12,7 @@ use crate::device::ALIGNMENT;
 use crate::error::Result;
 use crate::ops::chain::Chain;
 use crate::ops::{Io, Kernel, Meta, Width};
-
-/// Elements of a block: what a few of them take fits into the first cache.
-const BLOCK: usize = 4096;
+pub use matrix::Space;
 
 /// Prepares a chain of which these are the inputs and all links' results.
 ///
@@ -24,96 +24,13 @@ pub fn prepare(chain: &Chain, values: &[Meta], width: Width) -> Result<Arc<dyn K
         let passes = blocks.for_both(|_| Pass::new(chain, values, |_| 0, width))?;
         return Ok(Arc::new(Blocked { blocks, passes }));
     };
-    let blocks = Blocks::new(space.rows, (BLOCK / space.columns).max(1), width);
+    let blocks = Blocks::new(space.rows, (matrix::BLOCK / space.columns).max(1), width);
     let inner = if blocks.is_split() { Width::ONE } else { width };
     let passes = blocks.for_both(|rows| {
         let metas: Vec<Meta> = (0..values.len()).map(|v| space.block(values, v, rows)).collect();
         Pass::new(chain, &metas, |v| space.row_bytes(values, v), inner)
     })?;
     Ok(Arc::new(Blocked { blocks, passes }))
-}
-
-/// Whether a chain of which these are the inputs and all links' results goes block by block.
-pub fn is_blocked(values: &[Meta], inputs: usize) -> bool {
-    Space::of(values, inputs).is_some()
-}
-
-/// All values as matrices, in the memory order that they share.
-struct Space {
-    rows: usize,
-    columns: usize,
-    /// By value.
-    parts: Vec<Part>,
-}
-
-/// How much of a matrix a value is; it is repeated along the rest.
-#[derive(Clone, Copy, PartialEq)]
-enum Part {
-    Whole,
-    Row,
-    Column,
-    One,
-}
-
-impl Space {
-    /// None where the values do not lie like that.
-    fn of(values: &[Meta], inputs: usize) -> Option<Space> {
-        let whole = values.last().filter(|whole| whole.is_dense())?;
-        let parts: Vec<Part> = values.iter().map(|v| part(v, whole)).collect::<Option<_>>()?;
-        let numel = whole.numel();
-        // Every row and every column that is repeated must be of the same matrix.
-        let widths = values.iter().zip(&parts).filter_map(|(value, part)| match part {
-            Part::Row => Some(value.numel()),
-            Part::Column => Some(numel / value.numel().max(1)),
-            _ => None,
-        });
-        let (least, most) = widths.fold((usize::MAX, 1), |(a, b), w| (a.min(w), b.max(w)));
-        let is_one_matrix = least == most || least == usize::MAX;
-        let are_results = parts[inputs..].iter().all(|&part| part == Part::Whole);
-        let fits = is_one_matrix && are_results && most <= BLOCK;
-        fits.then(|| Space { rows: numel / most, columns: most, parts })
-    }
-
-    /// The value `v` in a block of `rows`.
-    fn block(&self, values: &[Meta], v: usize, rows: usize) -> Meta {
-        let shape = match self.parts[v] {
-            Part::Whole => [rows, self.columns],
-            Part::Row => [1, self.columns],
-            Part::Column => [rows, 1],
-            Part::One => [1, 1],
-        };
-        Meta::new(values[v].dtype, shape)
-    }
-
-    /// Bytes from a row of value `v` to the next.
-    fn row_bytes(&self, values: &[Meta], v: usize) -> usize {
-        let elements = match self.parts[v] {
-            Part::Whole => self.columns,
-            Part::Column => 1,
-            Part::Row | Part::One => 0,
-        };
-        elements * values[v].dtype.size()
-    }
-}
-
-/// How much of another one a value is; None where it is repeated otherwise, or lies otherwise.
-fn part(value: &Meta, whole: &Meta) -> Option<Part> {
-    if value.shape == whole.shape && value.strides == whole.strides {
-        return Some(Part::Whole);
-    }
-    if value.numel() == 1 {
-        return Some(Part::One);
-    }
-    let lies = value.is_contiguous() && whole.is_contiguous();
-    let (own, all) = (&value.shape[..], &whole.shape[..]);
-    let leading = own.iter().take_while(|&&extent| extent == 1).count();
-    let tail = &own[leading..];
-    if lies && all.ends_with(tail) {
-        return Some(Part::Row);
-    }
-    let trailing = own.iter().rev().take_while(|&&extent| extent == 1).count();
-    let head = &own[..own.len() - trailing];
-    (lies && own.len() == all.len() && all.starts_with(head)).then_some(Part::Column)
 }
 
 /// Where a link finds an operand, or leaves its result.

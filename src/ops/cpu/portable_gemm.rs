@@ -8,6 +8,7 @@ use super::panels::{Operand, Panel, Panels};
 use super::space;
 use super::tile::{Factor, Matrix, Sum, gather_matrix};
 use crate::device::team;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::{Io, Kernel, Meta, Width, kernel};
 
@@ -21,11 +22,24 @@ const DEPTH: usize = 256;
 /// [`Error::DType`] for bool.
 pub fn matmul(io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let panels = Panels::new(io);
-    crate::dispatch!(number io[0].dtype, T => Ok(prepare::<T>(panels, width)),
+    crate::dispatch!(number io[0].dtype, T => Ok(prepare::<T>(panels, false, width)),
         else => Err(Error::dtype("matmul", [io[0].dtype], "a float or integer dtype")))
 }
 
-fn prepare<T: Factor>(panels: Panels, width: Width) -> Arc<dyn Kernel> {
+/// The kernel of `c += a b`, for float32 and float64.
+///
+/// # Errors
+/// [`Error::DType`] for other types.
+pub fn adding(io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let panels = Panels::new(io);
+    match io[0].dtype {
+        DType::Float32 => Ok(prepare::<f32>(panels, true, width)),
+        DType::Float64 => Ok(prepare::<f64>(panels, true, width)),
+        other => Err(Error::dtype("matmul_add", [other], "float32 or float64")),
+    }
+}
+
+fn prepare<T: Factor>(panels: Panels, adds: bool, width: Width) -> Arc<dyn Kernel> {
     let count = panels.count();
     let parts = width.0.min(count).max(1);
     let space = if T::IN_PLACE { 0 } else { space::bytes::<T::Sum>(tiles(panels.side)) };
@@ -37,7 +51,7 @@ fn prepare<T: Factor>(panels: Panels, width: Width) -> Arc<dyn Kernel> {
                 // and each part has its own work space.
                 unsafe {
                     if T::IN_PLACE {
-                        factors.multiply();
+                        factors.multiply(adds);
                     } else {
                         let scratch = io.scratch::<u8>().add(part * space);
                         factors.multiply_copies(space::arrays(scratch, tiles(panels.side)));
@@ -68,15 +82,16 @@ impl<T: Factor> Factors<T> {
         }
     }
 
-    /// Computes the panel from the operands where they lie, which are of the type of the sums.
+    /// Computes the panel, or `adds` to it, from the operands where they lie, which are of the type
+    /// of the sums.
     ///
     /// # Safety
     /// All elements can be accessed, and nobody else accesses the panel.
-    unsafe fn multiply(self) {
+    unsafe fn multiply(self, adds: bool) {
         debug_assert!(T::IN_PLACE);
         // SAFETY: by the caller's promise.
         unsafe {
-            T::Sum::multiply(self.size, self.c.cast(), false, self.a.cast(), self.b.cast());
+            T::Sum::multiply(self.size, self.c.cast(), adds, self.a.cast(), self.b.cast());
         }
     }
 
@@ -113,7 +128,6 @@ fn tiles([rows, columns]: [usize; 2]) -> [usize; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
     use crate::ops::testing::{Random, Tensor, assert_near, run, tolerance};
     use crate::shape::Shape;
 
@@ -183,6 +197,19 @@ mod tests {
                 check(&mut random, dtype, &[m, k], &[1, y, k, n]);
             }
             check(&mut random, dtype, &[200, 300], &[300, 210]);
+        }
+    }
+
+    #[test]
+    fn floats_are_multiplied_where_they_lie() {
+        let mut random = Random::new(4);
+        for dtype in [DType::Float32, DType::Float64] {
+            for _ in 0..20 {
+                let a = random.layout(dtype, &[2, 3, 17, 9]);
+                let b = random.layout(dtype, &[3, 9, 12]);
+                let c = Meta::new(dtype, [2, 3, 17, 12]);
+                assert_eq!(matmul(&[&a, &b, &c], Width(2)).unwrap().scratch(), 0);
+            }
         }
     }
 

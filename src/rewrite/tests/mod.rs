@@ -1,11 +1,14 @@
+mod accumulate;
 mod batch_norm;
 mod chain;
 mod common;
 mod constant;
 mod dead;
+mod epilogue;
 mod fold;
 mod matmul_update;
 mod pack;
+mod products;
 mod softmax;
 
 use std::sync::Arc;

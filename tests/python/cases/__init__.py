@@ -36,5 +36,6 @@ NO_GRADIENT: dict[str, str] = {
     "dropout": "its mask differs from call to call: test_autograd_gradients fixes the seed",
     **dict.fromkeys(("batch_norm_factor", "batch_norm_statistics", "fold_batch_norm"), _WITHIN),
     **dict.fromkeys(("chain", "normalize", "pack", "packed"), _WITHIN),
+    **dict.fromkeys(("matmul_add", "matmul_chain", "conv2d_chain"), _WITHIN),
     "host": "the user writes its gradient: test_autograd_operators has one",
 }

@@ -5,7 +5,7 @@ from numeric import vjp
 from singa_rs import _core, autograd
 
 from . import references as ref
-from .base import NUMBERS, Arg, Bad, Table
+from .base import NUMBERS, WIDE, Arg, Bad, Table
 
 SHAPE, DTYPE = _core.ShapeError, _core.DTypeError
 NO_INF = (np.nan,)
@@ -128,4 +128,54 @@ for label, (left, right) in PRODUCTS.items():
         )
         if label == ""
         else (),
+    )
+
+for label, addend in {"": (4, 5), "row": (5,), "rows": (1, 5)}.items():
+    table.case(
+        "matmul_add",
+        lambda a, b, c: a @ b + c,
+        (4, 3),
+        (3, 5),
+        addend,
+        label=label,
+        dtypes=WIDE,
+        specials=NO_INF,
+        scale=4,
+        empty=(((0, 3), (3, 2), (2,)), ((2, 0), (0, 3), (2, 3)), ((2, 3), (3, 0), (0,))),
+        large=((300, 257), (257, 130), {"": (300, 130), "row": (130,), "rows": (1, 130)}[label]),
+        bad=(
+            Bad(SHAPE, shapes=((4, 3), (4, 5), addend)),
+            Bad(SHAPE, shapes=((4, 3), (3, 5), (4, 1))),
+            Bad(DTYPE, dtypes=("float32", "float32", "float64")),
+            Bad(DTYPE, dtypes=("float16", "float16", "float16")),
+        ),
+    )
+
+#: The sum of a product and something else, and its positive part.
+TAIL = {
+    "inputs": 2,
+    "links": (
+        {"kind": {"op": "binary", "f": "add"}, "operands": (0, 1)},
+        {"kind": {"op": "unary", "f": "relu"}, "operands": (2,)},
+    ),
+    "outputs": (1,),
+}
+for label, row, keeps in (("", (4, 5), False), ("row", (5,), True)):
+    table.case(
+        "epilogue",
+        lambda c, a, b, keeps=keeps: (np.maximum(a @ b + c, 0), a @ b)[: 1 + keeps],
+        row,
+        (4, 3),
+        (3, 5),
+        attrs={"producer": {"op": "matmul"}, "chain": TAIL, "keeps": keeps},
+        label=label,
+        specials=NO_INF,
+        scale=4,
+        empty=(((2,), (0, 3), (3, 2)), ((2, 3), (2, 0), (0, 3))),
+        large=((600,) if keeps else (1000, 600), (1000, 9), (9, 600)),
+        bad=(
+            Bad(SHAPE, shapes=(row, (4, 3), (4, 5))),
+            Bad(SHAPE, shapes=((7,), (4, 3), (3, 5))),
+            Bad(DTYPE, dtypes=("float64", "float32", "float32")),
+        ),
     )

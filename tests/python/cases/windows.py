@@ -129,6 +129,46 @@ table.case(
     dtypes=WIDE,
 )
 
+#: A scaled convolution.
+SCALED = {
+    "inputs": 2,
+    "links": ({"kind": {"op": "binary", "f": "mul"}, "operands": (0, 1)},),
+    "outputs": (0,),
+}
+for label, groups in (("", 1), ("groups", 2)):
+    geometry = {**PLAIN, "padding": (1, 1, 1, 1), "groups": groups}
+    table.case(
+        "epilogue",
+        lambda k, x, w, geometry=geometry: k * ref.conv2d(x, w, **geometry),
+        (1,),
+        (3, 4, 5, 6),
+        (2, 4 // groups, 3, 3),
+        attrs={"producer": {"op": "conv2d", **geometry}, "chain": SCALED, "keeps": False},
+        label=f"conv2d-{label}",
+        specials=(),
+        scale=16,
+        empty=(((1,), (0, 4, 5, 6), (2, 4 // groups, 3, 3)),),
+        bad=(Bad(SHAPE, shapes=((1,), (3, 5, 5, 6), (2, 4 // groups, 3, 3))),),
+    )
+table.case(
+    "epilogue",
+    lambda k, dy, w: (
+        k * vjp(lambda x: ref.conv2d(x, w, **PLAIN), [np.zeros((2, 3, 5, 6))], 0, [dy])
+    ),
+    (1,),
+    (2, 4, 3, 4),
+    (4, 3, 3, 3),
+    attrs={
+        "producer": {"op": "conv2d_grad_input", **PLAIN, "size": (5, 6)},
+        "chain": SCALED,
+        "keeps": False,
+    },
+    label="conv2d_grad_input",
+    specials=(),
+    scale=16,
+    bad=(Bad(SHAPE, shapes=((1,), (2, 4, 3, 4), (5, 3, 3, 3))),),
+)
+
 # ---- pooling -------------------------------------------------------------------------------------
 
 POOLS = {

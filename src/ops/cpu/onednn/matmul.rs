@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::layout::{Layout, Place, Tensor, compute_types, describe, is_disjoint, settled};
 use super::steps::Steps;
-use crate::device::onednn::{self, Descriptor, Library, api::MAX_RANK};
+use crate::device::onednn::{self, Addend, Descriptor, Library, api::MAX_RANK};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::{Meta, Width};
@@ -22,6 +22,7 @@ struct Problem {
     a: [isize; 2],
     /// Strides of b along K and N.
     b: [isize; 2],
+    adds: Adds,
 }
 
 /// The product of `io` = a, b, y (y row-major, nothing empty); `None` where oneDNN is missing or
@@ -30,7 +31,26 @@ struct Problem {
 /// # Errors
 /// [`crate::Error::Library`].
 pub fn matmul(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
-    by_either(io, [Operands::AsTheyLie, Operands::RowMajor], width)
+    adding(io, Adds::Nothing, width)
+}
+
+/// What a product is added to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Adds {
+    /// Nothing.
+    Nothing,
+    /// Input 2, which has one row.
+    Row,
+    /// What lies where the result goes.
+    Result,
+}
+
+/// The same, added to something.
+///
+/// # Errors
+/// [`crate::Error::Library`].
+pub fn adding(io: &[&Meta], adds: Adds, width: Width) -> Result<Option<Steps>> {
+    by_either(io, adds, [Operands::AsTheyLie, Operands::RowMajor], width)
 }
 
 /// The product with b in the layout that the primitive likes best; `None` also for several
@@ -39,7 +59,7 @@ pub fn matmul(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
 /// # Errors
 /// As [`matmul`].
 pub fn packed(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
-    by_either(io, [Operands::Packed], width)
+    by_either(io, Adds::Nothing, [Operands::Packed], width)
 }
 
 /// How the operands are handed over.
@@ -56,11 +76,12 @@ enum Operands {
 /// The first way that oneDNN has a fast implementation for.
 fn by_either<const N: usize>(
     io: &[&Meta],
+    adds: Adds,
     ways: [Operands; N],
     width: Width,
 ) -> Result<Option<Steps>> {
     let Some(library) = onednn::library() else { return Ok(None) };
-    let problem = Problem::new(io[0], io[1], io[2]);
+    let problem = Problem::new([io[0], io[1], io[2]], adds);
     if problem.batch.len() + 2 > MAX_RANK {
         return Ok(None);
     }
@@ -76,7 +97,7 @@ fn by_either<const N: usize>(
 }
 
 impl Problem {
-    fn new(a: &Meta, b: &Meta, y: &Meta) -> Self {
+    fn new([a, b, y]: [&Meta; 3], adds: Adds) -> Self {
         let (rank, ra, rb) = (y.shape.rank(), a.shape.rank(), b.shape.rank());
         let stride = |t: &Meta, d: usize| {
             let at = (d + t.shape.rank()).checked_sub(rank);
@@ -87,6 +108,7 @@ impl Problem {
             sizes: [y.shape[rank - 2], y.shape[rank - 1], a.shape[ra - 1]],
             a: [a.strides[ra - 2], a.strides[ra - 1]],
             b: [b.strides[rb - 2], b.strides[rb - 1]],
+            adds,
         };
         (0..rank - 2).for_each(|d| problem.push((y.shape[d], stride(a, d), stride(b, d))));
         problem.fold();
@@ -166,14 +188,30 @@ impl Problem {
         let (Some(a), Some(b), Some(y)) = (describe(library, a)?, b, describe(library, y)?) else {
             return Ok(None);
         };
-        let product = onednn::matmul(library, [a, b, y], width.0)?;
+        let row = (self.adds == Adds::Row).then(|| self.row(dtype));
+        let addend = match &row {
+            Some(row) => describe(library, &row.meta)?.map(Addend::Row),
+            None => Some(if self.adds == Adds::Result { Addend::Result } else { Addend::Nothing }),
+        };
+        let Some(addend) = addend else { return Ok(None) };
+        let product = onednn::matmul(library, [a, b, y], addend, width.0)?;
         let Some((product, packed)) = product else { return Ok(None) };
         let mut layouts = layouts.map(Layout::Strided);
         if how == Operands::Packed {
             layouts[1] = Layout::Packed(packed, compute);
         }
-        let tensors: SmallVec<[_; 3]> = tensors.into_iter().zip(layouts).collect();
+        let mut tensors: SmallVec<[_; 4]> = tensors.into_iter().zip(layouts).collect();
+        if let Some(row) = &row {
+            tensors.insert(2, (row, Layout::Strided(row.meta.clone())));
+        }
         Steps::new(library, product, &tensors, width)
+    }
+
+    /// The row that is added.
+    fn row(&self, dtype: DType) -> Tensor {
+        let ones = std::iter::repeat_n(1, self.batch.len() + 1);
+        let shape: Shape = ones.chain([self.sizes[1]]).collect();
+        Tensor { place: Place::Input(2), meta: Meta::new(dtype, shape) }
     }
 }
 

@@ -75,6 +75,36 @@ fn matrices_and_their_transposes_need_no_copy() {
     }
 }
 
+/// Queries, keys and values of attention side by side in one tensor (batch, steps, 3 * heads *
+/// width), seen as batches of matrices (batch, heads, steps, width).
+fn heads([batch, steps, heads, width]: [usize; 4], parts: usize) -> Meta {
+    let row = parts * heads * width;
+    let strides = [steps * row, width, row, 1].map(|stride| stride as isize);
+    Meta { strides: strides[..].into(), ..Meta::new(DType::Float32, [batch, heads, steps, width]) }
+}
+
+fn swapped(meta: &Meta) -> Meta {
+    let mut meta = meta.clone();
+    meta.shape.swap(2, 3);
+    meta.strides.swap(2, 3);
+    meta
+}
+
+#[test]
+fn batches_that_lie_apart_need_no_copy() {
+    for sizes in [[4, 32, 4, 16], [2, 128, 8, 32], [3, 7, 2, 5]] {
+        let [batch, steps, count, _] = sizes;
+        let (part, whole) = (heads(sizes, 3), heads(sizes, 1));
+        let weights = Meta::new(DType::Float32, [batch, count, steps, steps]);
+        // Scores, what they weigh, and the gradients to weights, values and queries.
+        assert_eq!(check(part.clone(), swapped(&part), 2), 1);
+        assert_eq!(check(weights.clone(), part.clone(), 2), 1);
+        assert_eq!(check(whole.clone(), swapped(&part), 2), 1);
+        assert_eq!(check(swapped(&weights), whole, 2), 1);
+        assert_eq!(check(swapped(&weights), part, 2), 1);
+    }
+}
+
 #[test]
 fn batches_broadcast() {
     let shapes: [[&[usize]; 2]; 6] = [

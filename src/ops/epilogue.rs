@@ -1,0 +1,199 @@
+//! Products and convolutions with the elementwise operations that follow them, as graphs run them:
+//! these find each block of the result in the cache.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use super::chain::Chain;
+use super::conv::{Conv2d, Conv2dGradInput};
+use super::cpu::chain::Space;
+use super::cpu::row_blocks::RowBlocks;
+use super::cpu::{convolution, epilogue, product};
+use super::gemm::Matmul;
+use super::geometry::Geometry;
+use super::{Catalog, Cost, Family, Kernel, Kind, Meta, Metas, Width};
+use crate::device::onednn::Pass;
+use crate::error::{Error, Result};
+
+/// A product or a convolution, and a chain whose first input is its result: inputs are the chain's
+/// others, and behind them those of the first operation; outputs those of the chain, and behind
+/// them, if it `keeps` that, the result of the first operation. Equal to the bit to both one after
+/// the other.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Epilogue {
+    /// What is done first.
+    pub producer: Producer,
+    /// What is done with its result.
+    pub chain: Chain,
+    /// Whether that is an output, too.
+    pub keeps: bool,
+}
+
+/// An operation whose result can be made in blocks.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Producer {
+    Matmul(Matmul),
+    Conv2d(Conv2d),
+    Conv2dGradInput(Conv2dGradInput),
+}
+
+impl Producer {
+    /// The producer that an operation is, if it is one.
+    pub fn of(kind: &Kind) -> Option<Producer> {
+        Some(match kind {
+            Kind::Matmul(product) => Producer::Matmul(product.clone()),
+            Kind::Conv2d(conv) => Producer::Conv2d(conv.clone()),
+            Kind::Conv2dGradInput(conv) => Producer::Conv2dGradInput(conv.clone()),
+            _ => return None,
+        })
+    }
+
+    fn family(&self) -> &dyn Family {
+        match self {
+            Producer::Matmul(product) => product,
+            Producer::Conv2d(conv) => conv,
+            Producer::Conv2dGradInput(conv) => conv,
+        }
+    }
+
+    /// What a convolution is, None of a product.
+    fn convolution(&self) -> Option<(Pass, &Geometry)> {
+        match self {
+            Producer::Matmul(_) => None,
+            Producer::Conv2d(conv) => Some((Pass::Forward, &conv.geometry)),
+            Producer::Conv2dGradInput(conv) => Some((Pass::GradInput, &conv.geometry)),
+        }
+    }
+
+    /// How many rows the result has: of a matrix, or images.
+    fn rows(&self, y: &Meta) -> usize {
+        match self.convolution() {
+            None => y.shape[..y.shape.rank() - 1].iter().product(),
+            Some(_) => y.shape[0],
+        }
+    }
+
+    /// The result in blocks; `io` are the inputs and the result.
+    fn in_blocks(&self, io: &[&Meta], width: Width) -> Result<Option<RowBlocks>> {
+        match self.convolution() {
+            None => product::in_blocks([io[0], io[1], io[2]], width),
+            Some((pass, geometry)) => convolution::in_blocks(pass, geometry, io, width),
+        }
+    }
+
+    fn is_split(&self, io: &[&Meta]) -> bool {
+        match self.convolution() {
+            None => product::is_split([io[0], io[1], io[2]]),
+            Some((pass, _)) => convolution::is_split(pass, io),
+        }
+    }
+}
+
+impl Catalog for Epilogue {
+    fn names() -> Vec<&'static str> {
+        vec!["matmul_chain", "conv2d_chain", "conv2d_grad_input_chain"]
+    }
+}
+
+/// Pairs of an input and the first output.
+const FIRST: [(usize, usize); 8] = [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0)];
+
+impl Epilogue {
+    /// How many inputs are the chain's, unless there is no chain of them.
+    fn others(&self, inputs: &[&Meta]) -> Result<usize> {
+        let (got, others) = (inputs.len(), self.chain.inputs.saturating_sub(1));
+        let want = || format!("1 or more in the chain, and {others} before those of the product");
+        let fits = self.chain.inputs >= 1 && got > others;
+        crate::ensure!(fits, Error::Arity { op: self.name().into(), got, want: want() });
+        Ok(others)
+    }
+
+    /// The values of the chain: inputs, and all links' results.
+    fn values(&self, inputs: &[&Meta]) -> Result<Vec<Meta>> {
+        let (others, factors) = inputs.split_at(self.others(inputs)?);
+        let made = self.producer.family().infer(factors)?.remove(0);
+        let inputs: SmallVec<[&Meta; 8]> =
+            std::iter::once(&made).chain(others.iter().copied()).collect();
+        self.chain.check(&inputs)?;
+        self.chain.values(&inputs)
+    }
+
+    /// How the chain goes along with the blocks of what is made of `io`, if there are blocks.
+    fn space(&self, io: &[&Meta], values: &[Meta]) -> Option<Space> {
+        let space = || epilogue::space(&self.chain, values, self.producer.rows(&values[0]));
+        if self.producer.is_split(io) { space() } else { None }
+    }
+
+    /// Whether blocks of the first result are still in the cache when the chain reads them.
+    ///
+    /// # Errors
+    /// What the operations say of their inputs.
+    pub fn is_blocked(&self, inputs: &[&Meta]) -> Result<bool> {
+        let values = self.values(inputs)?;
+        let io = self.io(inputs, &values);
+        Ok(self.space(&io, &values).is_some())
+    }
+
+    /// Inputs and result of what is done first.
+    fn io<'a>(&self, inputs: &[&'a Meta], values: &'a [Meta]) -> SmallVec<[&'a Meta; 4]> {
+        inputs[self.chain.inputs - 1..].iter().copied().chain(values.first()).collect()
+    }
+}
+
+impl Family for Epilogue {
+    fn name(&self) -> &'static str {
+        match self.producer {
+            Producer::Matmul(_) => "matmul_chain",
+            Producer::Conv2d(_) => "conv2d_chain",
+            Producer::Conv2dGradInput(_) => "conv2d_grad_input_chain",
+        }
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let values = self.values(inputs)?;
+        let links = self.chain.outputs.iter().map(|link| self.chain.inputs + link);
+        let kept = self.keeps.then_some(0);
+        Ok(links.chain(kept).map(|v| values[v].clone()).collect())
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        // The last link alone writes the first output, when all others have read their part.
+        &FIRST[..self.chain.inputs.saturating_sub(1).min(FIRST.len())]
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        let bytes = io.iter().map(|meta| meta.bytes() as u64).sum();
+        let outputs = self.chain.outputs.len() + usize::from(self.keeps);
+        let inputs = &io[..io.len() - outputs];
+        let Ok(values) = self.values(inputs) else { return Cost { flops: 0, bytes } };
+        let made = self.producer.family().cost(&self.io(inputs, &values)).flops;
+        let (given, links) = values.split_at(self.chain.inputs);
+        let chain: SmallVec<[&Meta; 8]> = given.iter().chain(links.last()).collect();
+        Cost { flops: made + self.chain.cost(&chain).flops, bytes }
+    }
+
+    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+        let outputs = self.chain.outputs.len() + usize::from(self.keeps);
+        let inputs = &io[..io.len() - outputs];
+        let values = self.values(inputs)?;
+        let first = self.io(inputs, &values);
+        let space = self.space(&first, &values);
+        let blocks = if space.is_some() { self.producer.in_blocks(&first, width)? } else { None };
+        let rows = match blocks {
+            Some(rows) => rows,
+            // As wide as it is alone, so that it is the very same kernel.
+            None => {
+                let own = Width::of(self.producer.family().cost(&first), width.0);
+                RowBlocks::whole(self.producer.family().cpu(&first, own)?, first.len() - 1)
+            }
+        };
+        epilogue::prepare(&self.chain, &values, (rows, space), self.keeps, width)
+    }
+}
+
+#[cfg(test)]
+mod tests;

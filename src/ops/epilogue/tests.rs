@@ -1,0 +1,119 @@
+use super::*;
+use crate::dtype::DType;
+use crate::ops::binary::{Binary, BinaryFn};
+use crate::ops::chain::Link;
+use crate::ops::testing::{Tensor, apply, apply_any_width, noise};
+use crate::ops::unary::{Unary, UnaryFn};
+
+/// Noise among which there are all kinds of values that comparisons and sums treat in their own
+/// way.
+fn special(n: usize, seed: u64) -> Vec<f64> {
+    let specials = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, 1e-42];
+    let mut values = noise(n, seed);
+    for (i, value) in values.iter_mut().step_by(97).enumerate() {
+        *value = specials[i % specials.len()];
+    }
+    values
+}
+
+fn tensor(dtype: DType, shape: &[usize], seed: u64) -> Tensor {
+    Tensor::dense(dtype, shape, &special(shape.iter().product(), seed))
+}
+
+fn link(kind: impl Into<Kind>, operands: &[usize]) -> Link {
+    Link { kind: kind.into(), operands: operands.into() }
+}
+
+/// relu(y + addend) and, where both are asked for, the sum too.
+fn chain(outputs: &[usize]) -> Chain {
+    let links =
+        vec![link(Binary { f: BinaryFn::Add }, &[0, 1]), link(Unary { f: UnaryFn::Relu }, &[2])];
+    Chain { inputs: 2, links, outputs: outputs.into() }
+}
+
+/// Asserts that what a producer makes with the chain behind it is what both make one after the
+/// other; `is_blocked` says whether they do so block by block.
+#[track_caller]
+fn check(producer: Producer, factors: &[&Tensor], addend: &Tensor, is_blocked: bool) {
+    let made = apply_any_width(producer.family(), factors).unwrap().remove(0);
+    for (outputs, keeps) in [(&[1][..], false), (&[1, 0], false), (&[1], true), (&[1, 0], true)] {
+        let chain = chain(outputs);
+        let mut want = apply(&chain, &[&made, addend], 2).unwrap();
+        want.extend(keeps.then(|| made.clone()));
+        let inputs = [&[addend], factors].concat();
+        let epilogue = Epilogue { producer: producer.clone(), chain, keeps };
+        let metas: Vec<&Meta> = inputs.iter().map(|tensor| &tensor.meta).collect();
+        assert_eq!(epilogue.is_blocked(&metas).unwrap(), is_blocked);
+        assert!(apply_any_width(&epilogue, &inputs).unwrap() == want, "{epilogue:?}");
+    }
+}
+
+#[test]
+fn products_by_rows_as_one_after_the_other() {
+    for dtype in [DType::Float32, DType::Float64, DType::BFloat16] {
+        // As many bytes for each type.
+        let columns = 1600 / dtype.size();
+        let (a, b) = (tensor(dtype, &[801, 40], 1), tensor(dtype, &[40, columns], 2));
+        for addend in [vec![columns], vec![1, 1], vec![801, 1], vec![801, columns]] {
+            check(Producer::Matmul(Matmul), &[&a, &b], &tensor(dtype, &addend, 3), true);
+        }
+    }
+}
+
+#[test]
+fn products_of_transposed_factors_as_one_after_the_other() {
+    let values = special(640 * 24, 4);
+    let a = Tensor::strided(DType::Float32, &[640, 24], &[1, 640], &values);
+    let b = Tensor::strided(DType::Float32, &[24, 128], &[1, 24], &special(24 * 128, 5));
+    let sum = tensor(DType::Float32, &[640, 128], 6);
+    check(Producer::Matmul(Matmul), &[&a, &b], &sum, true);
+}
+
+#[test]
+fn products_of_batches_as_one_after_the_other() {
+    let dtype = DType::Float32;
+    let (a, b) = (tensor(dtype, &[9, 100, 40], 1), tensor(dtype, &[40, 400], 2));
+    check(Producer::Matmul(Matmul), &[&a, &b], &tensor(dtype, &[400], 3), true);
+    let planes = tensor(dtype, &[100, 400], 3);
+    check(Producer::Matmul(Matmul), &[&a, &b], &planes, false);
+}
+
+#[test]
+fn small_products_as_one_after_the_other() {
+    for dtype in [DType::Float32, DType::Float64, DType::Float16] {
+        let (a, b) = (tensor(dtype, &[17, 9], 1), tensor(dtype, &[9, 5], 2));
+        check(Producer::Matmul(Matmul), &[&a, &b], &tensor(dtype, &[5], 3), false);
+    }
+}
+
+#[test]
+fn convolutions_by_images_as_one_after_the_other() {
+    let geometry = Geometry { stride: [1, 1], padding: [1; 4], dilation: [1, 1], groups: 1 };
+    for dtype in [DType::Float32, DType::Float64] {
+        let channels = 80 / dtype.size();
+        let w = tensor(dtype, &[channels, 3, 3, 3], 2);
+        let x = tensor(dtype, &[23, 3, 25, 25], 1);
+        let one = tensor(dtype, &[1], 3);
+        let conv = Producer::Conv2d(Conv2d { geometry: geometry.clone() });
+        check(conv.clone(), &[&x, &w], &one, true);
+        check(conv, &[&x, &w, &tensor(dtype, &[channels], 4)], &one, true);
+        let dy = tensor(dtype, &[23, 3, 25, 25], 5);
+        let w = tensor(dtype, &[3, channels, 3, 3], 6);
+        let gradient = Conv2dGradInput { geometry: geometry.clone(), size: [25, 25] };
+        check(Producer::Conv2dGradInput(gradient), &[&dy, &w], &one, true);
+    }
+}
+
+#[test]
+fn wrong_inputs_are_refused() {
+    let epilogue =
+        Epilogue { producer: Producer::Matmul(Matmul), chain: chain(&[1]), keeps: false };
+    let [a, b, row] = [&[3, 4][..], &[4, 5], &[5]].map(|shape| Meta::new(DType::Float32, shape));
+    assert!(epilogue.infer(&[&row, &a, &b]).is_ok());
+    assert!(matches!(epilogue.infer(&[&row]), Err(Error::Arity { .. })));
+    assert!(matches!(epilogue.infer(&[&row, &a, &a]), Err(Error::Shape { .. })));
+    assert!(matches!(epilogue.infer(&[&a, &a, &b]), Err(Error::Shape { .. })));
+    let none = Chain { inputs: 0, links: Vec::new(), outputs: Vec::new() };
+    let empty = Epilogue { chain: none, ..epilogue };
+    assert!(matches!(empty.infer(&[&a, &b]), Err(Error::Arity { .. })));
+}

@@ -1,0 +1,74 @@
+//! What is added to a product is what the product's sums begin with: a bias, or a gradient that
+//! gradients are collected in. That changes rounding, so it is done only where results need not be
+//! exact. Products that are made in blocks, and short ones, are left to the epilogue, which keeps
+//! every bit and finds them in the cache, too.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::chain::{SHORT, is_seen_whole};
+use super::{kept_longer, writes_apart};
+use crate::error::Result;
+use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::{Place, Role};
+use crate::ops::binary::{Binary, BinaryFn};
+use crate::ops::cpu::product;
+use crate::ops::gemm::{Matmul, MatmulAdd};
+use crate::ops::{Family, Kind, Meta};
+
+/// Applies the rule wherever it fits.
+///
+/// # Errors
+/// What `prepare` says.
+pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+    for n in draft.numbers() {
+        let Some((product, inputs)) = found(draft, n) else { continue };
+        let op = draft.prepare(MatmulAdd.into(), &inputs, prepare)?;
+        let step = draft.step(n).expect("it was found");
+        let (outputs, origin) = (step.outputs.clone(), step.origin);
+        draft.remove(product);
+        draft.replace(n, Step { op, inputs, outputs, origin });
+    }
+    Ok(())
+}
+
+/// Where step `n` adds something to a product that nobody else reads: the product's step, its
+/// factors, and what is added. Of two products the later one is added to the other.
+fn found(draft: &Draft, n: usize) -> Option<(usize, SmallVec<[Place; 4]>)> {
+    let step = draft.step(n)?;
+    let [a, b] = &step.inputs[..] else { return None };
+    let is_sum = step.op.kind == Kind::from(Binary { f: BinaryFn::Add });
+    if !is_sum || a.block == b.block {
+        return None;
+    }
+    let product = |(made, other): (&Place, &Place)| {
+        let maker = product_of(draft, made, n)?;
+        let mut inputs: SmallVec<[Place; 4]> = smallvec![];
+        inputs.extend(draft.step(maker)?.inputs.iter().cloned().chain([other.clone()]));
+        infers(&inputs, &step.outputs[0]).then_some((maker, inputs))
+    };
+    [(a, b), (b, a)].into_iter().filter_map(product).max_by_key(|(maker, _)| *maker)
+}
+
+/// The step of a product that may as well be made at step `n`, which alone reads it.
+fn product_of(draft: &Draft, made: &Place, n: usize) -> Option<usize> {
+    let maker = draft.maker(made)?;
+    let step = draft.step(maker)?;
+    let io: SmallVec<[&Meta; 4]> =
+        step.inputs.iter().map(|place| &*place.meta).chain([&*made.meta]).collect();
+    let is_whole = || made.meta.bytes() > SHORT && !product::is_split([io[0], io[1], io[2]]);
+    let fits = step.op.kind == Kind::from(Matmul)
+        && draft.readers(made.block) == [n]
+        && draft.role(made.block) == Role::Temporary
+        && is_seen_whole(draft, made, n)
+        && step.inputs.iter().all(|factor| draft.holds(factor, maker, n))
+        && writes_apart(draft, n, &step.inputs)
+        && kept_longer(draft, step, n) <= made.meta.bytes()
+        && is_whole();
+    fits.then_some(maker)
+}
+
+/// Whether a product of the first two inputs that the third is added to lies like this output.
+fn infers(inputs: &[Place], output: &Place) -> bool {
+    let inputs: SmallVec<[&Meta; 4]> = inputs.iter().map(|place| &*place.meta).collect();
+    MatmulAdd.infer(&inputs).is_ok_and(|metas| metas[0] == *output.meta)
+}

@@ -1,0 +1,134 @@
+//! What follows a product or a convolution, element by element, is done with each block of its
+//! result while that is in the cache; where nobody else reads the result it is never written.
+
+use smallvec::SmallVec;
+
+use super::chain::{MOST_INPUTS, SHORT, is_seen_whole, links};
+use super::{kept_longer, writes_apart};
+use crate::error::Result;
+use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::{Place, Role};
+use crate::ops::chain::Chain;
+use crate::ops::epilogue::{Epilogue, Producer};
+use crate::ops::{Family, Meta};
+
+/// Applies the rule wherever it fits.
+///
+/// # Errors
+/// What `prepare` says.
+pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+    for n in draft.numbers() {
+        let Some((at, fused)) = found(draft, n) else { continue };
+        let op = draft.prepare(fused.epilogue.into(), &fused.inputs, prepare)?;
+        let origin = draft.step(n).expect("it was found").origin;
+        draft.remove(fused.before);
+        draft.remove(n);
+        draft.replace(at, Step { op, inputs: fused.inputs, outputs: fused.outputs, origin });
+    }
+    Ok(())
+}
+
+/// A producer, which stands at step `before`, with what follows it.
+struct Fused {
+    before: usize,
+    epilogue: Epilogue,
+    inputs: SmallVec<[Place; 4]>,
+    outputs: SmallVec<[Place; 2]>,
+}
+
+/// What step `n` can be one operation with, and where that then stands.
+fn found(draft: &Draft, n: usize) -> Option<(usize, Fused)> {
+    let step = draft.step(n)?;
+    let chain = links(step)?;
+    step.inputs.iter().find_map(|made| {
+        let before = draft.maker(made)?;
+        let at = place_for(draft, before, n, made)?;
+        let fused = Fused::new(draft, before, (n, &chain), made)?;
+        let fits = fused.infers_outputs(made) && fused.is_worth_it(made);
+        fits.then_some((at, fused))
+    })
+}
+
+/// Where step `before`, which makes something, and step `n`, which goes on with it, can be one: at
+/// the place of the first, unless what the second reads is not there yet, or of the second, unless
+/// what the first reads is gone by then.
+fn place_for(draft: &Draft, before: usize, n: usize, made: &Place) -> Option<usize> {
+    let (first, second) = (draft.step(before)?, draft.step(n)?);
+    let holds = |place: &Place| place.block == made.block || draft.holds(place, before, n);
+    let is_part = |place: &Place| place.block == made.block && place != made;
+    // User code sees what is written when it is.
+    let has_host = draft.steps().any(|(m, step)| before < m && m < n && step.op.effects.host);
+    if has_host || second.inputs.iter().any(is_part) || !writes_apart(draft, n, &first.inputs) {
+        return None;
+    }
+    let is_untouched = |output: &Place| {
+        let between = |&reader: &usize| before < reader && reader < n;
+        draft.holds(output, before, n) && !draft.readers(output.block).iter().any(between)
+    };
+    if second.inputs.iter().all(holds) && second.outputs.iter().all(is_untouched) {
+        return Some(before);
+    }
+    let saved = if is_kept(draft, n, made) { 0 } else { made.meta.bytes() };
+    let fits = first.inputs.iter().all(holds)
+        && is_seen_whole(draft, made, n)
+        && kept_longer(draft, first, n) <= saved;
+    fits.then_some(n)
+}
+
+/// Whether somebody besides step `n` reads what was made.
+fn is_kept(draft: &Draft, n: usize, made: &Place) -> bool {
+    draft.readers(made.block) != [n] || draft.role(made.block) != Role::Temporary
+}
+
+impl Fused {
+    fn new(
+        draft: &Draft,
+        before: usize,
+        (n, chain): (usize, &Chain),
+        made: &Place,
+    ) -> Option<Fused> {
+        let (from, to) = (draft.step(before)?, draft.step(n)?);
+        let producer = Producer::of(&from.op.kind)?;
+        let mut inputs: SmallVec<[Place; 4]> = SmallVec::new();
+        for place in to.inputs.iter().filter(|&place| place != made) {
+            if !inputs.contains(place) {
+                inputs.push(place.clone());
+            }
+        }
+        let chain = behind(chain, &to.inputs, &inputs);
+        inputs.extend(from.inputs.iter().cloned());
+        let keeps = is_kept(draft, n, made);
+        let kept = keeps.then(|| made.clone());
+        let outputs = to.outputs.iter().cloned().chain(kept).collect();
+        Some(Fused { before, epilogue: Epilogue { producer, chain, keeps }, inputs, outputs })
+    }
+
+    /// Whether the results lie as they did, the first one like what the producer makes.
+    fn infers_outputs(&self, made: &Place) -> bool {
+        let outputs = self.outputs.iter().map(|place| &*place.meta);
+        self.outputs[0].meta == made.meta
+            && self.epilogue.infer(&self.metas()).is_ok_and(|metas| metas.iter().eq(outputs))
+    }
+
+    /// Whether what is made stays in the cache for the chain, or the call of a short operation is
+    /// saved.
+    fn is_worth_it(&self, made: &Place) -> bool {
+        let is_blocked = || self.epilogue.is_blocked(&self.metas()).unwrap_or(false);
+        self.epilogue.chain.inputs <= MOST_INPUTS && (made.meta.bytes() <= SHORT || is_blocked())
+    }
+
+    fn metas(&self) -> SmallVec<[&Meta; 8]> {
+        self.inputs.iter().map(|place| &*place.meta).collect()
+    }
+}
+
+/// A chain of these inputs, with what is made as the first of them and `others` behind it.
+fn behind(chain: &Chain, inputs: &[Place], others: &[Place]) -> Chain {
+    let count = 1 + others.len();
+    let renamed = |v: usize| match inputs.get(v) {
+        Some(place) => others.iter().position(|other| other == place).map_or(0, |i| 1 + i),
+        None => v - inputs.len() + count,
+    };
+    let links = chain.links.iter().map(|link| link.renamed(renamed)).collect();
+    Chain { inputs: count, links, outputs: chain.outputs.clone() }
+}
