@@ -21,15 +21,17 @@ pub struct BatchNormFactor {
     pub eps: Real,
 }
 
-/// (w, scale, bias, mean, var, perhaps b) -> (weights, bias) of the convolution that does what one
-/// of weights w and bias b, followed by [`BatchNormInference`], does: with
+/// (w, scale, bias, mean, var, perhaps b) -> (weights, bias) of the convolution or product that does
+/// what one of weights w and bias b, followed by [`BatchNormInference`], does: with
 /// `factor = scale / sqrt(var + eps)`, `w * factor` and `bias + (b - mean) * factor`, each computed
-/// in float64 and rounded once. w is (C, ...), row-major, float32 or float64, the others (C,) of its
-/// type.
+/// in float64 and rounded once. w is row-major, float32 or float64, with C channels along an axis;
+/// the others are (C,) of its type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct FoldBatchNorm {
     /// Added to the variance.
     pub eps: Real,
+    /// The axis of w along which channels lie.
+    pub axis: usize,
 }
 
 catalog!(BatchNormFactor => "batch_norm_factor", FoldBatchNorm => "fold_batch_norm");
@@ -63,18 +65,19 @@ impl Family for FoldBatchNorm {
             || Error::Arity { op: self.name().into(), got: inputs.len(), want: "5 or 6".into() };
         crate::ensure!(matches!(inputs.len(), 5 | 6), want());
         let (w, channels) = (inputs[0], &inputs[1..]);
-        let fits = w.shape.rank() > 1
+        let count = w.shape.get(self.axis).copied().unwrap_or(0);
+        let fits = self.axis < w.shape.rank()
             && w.is_contiguous()
-            && channels.iter().all(|given| given.shape[..] == w.shape[..1]);
-        let want = "row-major weights (C, ...), and (C,) for all others";
-        crate::ensure!(fits, Error::shape(self.name(), inputs.iter().map(|m| &m.shape), want));
+            && channels.iter().all(|given| given.shape[..] == [count]);
+        let want = || format!("row-major weights, and as many as along axis {} else", self.axis);
+        crate::ensure!(fits, Error::shape(self.name(), inputs.iter().map(|m| &m.shape), want()));
         check_types(self.name(), inputs)?;
-        let bias = Meta::new(w.dtype, [w.shape[0]]);
+        let bias = Meta::new(w.dtype, [count]);
         Ok(smallvec::smallvec![Meta::new(w.dtype, w.shape.clone()), bias])
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        fold::fold(self.eps.0, io, width)
+        fold::fold(self.eps.0, self.axis, io, width)
     }
 }
 

@@ -1,14 +1,27 @@
-//! Batch normalisation by running statistics behind a convolution goes into its weights and bias,
-//! which are computed once where these stay as they are. Results differ by rounding.
+//! Batch normalisation by running statistics behind a convolution or a product goes into its weights
+//! and bias, which are computed once where these stay as they are. Results differ by rounding.
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{constant, kept_longer};
+use super::{constant, kept_longer, remake};
 use crate::error::Result;
 use crate::graph::draft::{Draft, Prepare, Step};
 use crate::graph::{Place, Role};
-use crate::ops::Kind;
+use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::fold::FoldBatchNorm;
+use crate::ops::{Kind, Meta};
+
+const ADD: Kind = Kind::Binary(Binary { f: BinaryFn::Add });
+
+/// A convolution or a product, and a normalisation of what it makes.
+struct Found {
+    maker: usize,
+    /// Adds a bias to a product.
+    sum: Option<usize>,
+    norm: usize,
+    /// The bias, if there is one.
+    bias: Option<Place>,
+}
 
 /// Applies the rule wherever it fits.
 ///
@@ -17,49 +30,92 @@ use crate::ops::fold::FoldBatchNorm;
 pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     let constant = constant::blocks(draft);
     for n in draft.numbers() {
-        let Some(conv) = found(draft, n, &constant) else { continue };
-        let (before, norm) = (draft.step(conv).cloned(), draft.step(n).cloned());
-        let (Some(before), Some(norm)) = (before, norm) else { continue };
-        let folded = fold(draft, &before, &norm, prepare)?;
-        let inputs = smallvec![
-            before.inputs[0].clone(),
-            folded.outputs[0].clone(),
-            folded.outputs[1].clone()
-        ];
-        let op = draft.prepare(before.op.kind.clone(), &inputs, prepare)?;
-        draft.replace(conv, folded);
-        draft.replace(n, Step { op, inputs, outputs: norm.outputs, origin: norm.origin });
+        let Some(found) = found(draft, n, &constant) else { continue };
+        let maker = draft.step(found.maker).cloned().expect("it was found");
+        let folded = fold(draft, &found, &maker, prepare)?;
+        let [x, w, bias] =
+            [&maker.inputs[0], &folded.outputs[0], &folded.outputs[1]].map(Place::clone);
+        let kind = maker.op.kind.clone();
+        draft.replace(found.maker, folded);
+        match found.sum {
+            None => remake(draft, n, kind, smallvec![x, w, bias], prepare)?,
+            Some(sum) => {
+                remake(draft, sum, kind, smallvec![x, w], prepare)?;
+                let product = draft.step(sum).expect("it was made").outputs[0].clone();
+                remake(draft, n, ADD, smallvec![product, bias], prepare)?;
+            }
+        }
     }
     Ok(())
 }
 
-/// Where step `n` is a normalisation by constants of what a convolution by constants makes for it
-/// alone: the convolution.
-fn found(draft: &Draft, n: usize, constant: &[bool]) -> Option<usize> {
+/// Where step `n` is a normalisation by constants of what a convolution or a product with constants
+/// makes for it alone.
+fn found(draft: &Draft, n: usize, constant: &[bool]) -> Option<Found> {
     let norm = draft.step(n).filter(|step| matches!(step.op.kind, Kind::BatchNormInference(_)))?;
     let z = &norm.inputs[0];
-    let maker = draft.maker(z)?;
-    let conv = draft.step(maker).filter(|step| matches!(step.op.kind, Kind::Conv2d(_)))?;
+    let found = maker(draft, n, z)?;
+    let step = draft.step(found.maker)?;
     let is_constant = |place: &Place| constant[place.block as usize];
-    let is_alone = draft.readers(z.block) == [n] && draft.role(z.block) == Role::Temporary;
-    let w = &conv.inputs[1].meta;
-    let fits = is_alone
-        && conv.inputs[1..].iter().chain(&norm.inputs[1..]).all(is_constant)
+    let w = &step.inputs[1].meta;
+    let given = step.inputs[1..2].iter().chain(&norm.inputs[1..]).chain(&found.bias);
+    let fits = given.clone().all(is_constant)
+        && given.clone().all(|place| place.meta.dtype == w.dtype)
         && w.is_contiguous()
-        && norm.inputs[1..].iter().all(|place| place.meta.dtype == w.dtype)
-        && conv.inputs.iter().all(|place| draft.holds(place, maker, n))
+        && draft.holds(&step.inputs[0], found.maker, n)
         && norm.outputs[0].meta == z.meta
         && draft.maker(&norm.outputs[0]) == Some(n)
-        && kept_longer(draft, conv, n) <= draft.bytes(z.block);
-    fits.then_some(maker)
+        && kept_longer(draft, step, n) <= draft.bytes(z.block);
+    fits.then_some(found)
+}
+
+/// What makes `z` for step `norm` alone.
+fn maker(draft: &Draft, norm: usize, z: &Place) -> Option<Found> {
+    let maker = made_for(draft, z, norm)?;
+    let step = draft.step(maker)?;
+    if matches!(step.op.kind, Kind::Conv2d(_)) {
+        return Some(Found { maker, sum: None, norm, bias: step.inputs.get(2).cloned() });
+    }
+    let [product, bias] = &step.inputs[..] else { return None };
+    let of = made_for(draft, product, maker)?;
+    let is_product = matches!(draft.step(of)?.op.kind, Kind::Matmul(_));
+    let fits = step.op.kind == ADD
+        && is_product
+        && z.meta == product.meta
+        && z.meta.shape.rank() == 2
+        && draft.step(of)?.inputs[1].meta.shape.rank() == 2
+        && is_row(&bias.meta, &z.meta);
+    fits.then(|| Found { maker: of, sum: Some(maker), norm, bias: Some(row(bias)) })
+}
+
+/// The step that makes what lies at a place, if nobody but step `reader` reads it.
+fn made_for(draft: &Draft, place: &Place, reader: usize) -> Option<usize> {
+    let is_alone =
+        draft.readers(place.block) == [reader] && draft.role(place.block) == Role::Temporary;
+    draft.maker(place).filter(|_| is_alone)
+}
+
+/// Whether a bias is one row of a matrix.
+fn is_row(bias: &Meta, matrix: &Meta) -> bool {
+    bias.shape.last() == matrix.shape.last() && bias.numel() == matrix.shape[1]
+}
+
+/// A row as a vector.
+fn row(place: &Place) -> Place {
+    let last = place.meta.shape.rank() - 1;
+    let (shape, strides) = ([place.meta.shape[last]].into(), [place.meta.strides[last]][..].into());
+    let meta = Meta { dtype: place.meta.dtype, shape, strides };
+    Place { meta: meta.into(), ..place.clone() }
 }
 
 /// The step that makes scaled weights and a shifted bias.
-fn fold(draft: &mut Draft, conv: &Step, norm: &Step, prepare: &mut Prepare<'_>) -> Result<Step> {
+fn fold(draft: &mut Draft, found: &Found, maker: &Step, prepare: &mut Prepare<'_>) -> Result<Step> {
+    let norm = draft.step(found.norm).expect("it was found");
     let Kind::BatchNormInference(kind) = &norm.op.kind else { unreachable!("it was found") };
-    let given = conv.inputs[1..2].iter().chain(&norm.inputs[1..]).chain(&conv.inputs[2..]);
-    let inputs: SmallVec<[Place; 4]> = given.cloned().collect();
-    let op = draft.prepare(FoldBatchNorm { eps: kind.eps }.into(), &inputs, prepare)?;
-    let outputs = op.outputs.clone().iter().map(|meta| draft.temporary(meta)).collect();
-    Ok(Step { op, inputs, outputs, origin: norm.origin })
+    let kind = FoldBatchNorm { eps: kind.eps, axis: usize::from(found.sum.is_some()) };
+    let given = maker.inputs[1..2].iter().chain(&norm.inputs[1..]).chain(&found.bias);
+    let (inputs, origin): (SmallVec<[Place; 4]>, _) = (given.cloned().collect(), norm.origin);
+    let op = draft.prepare(kind.into(), &inputs, prepare)?;
+    let outputs = smallvec![draft.temporary(&op.outputs[0]), draft.temporary(&op.outputs[1])];
+    Ok(Step { op, inputs, outputs, origin })
 }

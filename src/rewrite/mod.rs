@@ -16,9 +16,12 @@ mod softmax;
 #[cfg(test)]
 mod tests;
 
+use smallvec::SmallVec;
+
 use crate::error::Result;
 use crate::graph::draft::{Draft, Prepare, Step};
 use crate::graph::{Place, Role};
+use crate::ops::Kind;
 pub use constant::Constants;
 
 /// What rewriting may do.
@@ -67,6 +70,21 @@ fn constants(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<Option<Cons
     let constants = constant::take(draft, limits);
     pack::undo(draft, prepare)?;
     Ok(constants)
+}
+
+/// Has step `n` make its outputs by another operation.
+fn remake(
+    draft: &mut Draft,
+    n: usize,
+    kind: Kind,
+    inputs: SmallVec<[Place; 4]>,
+    prepare: &mut Prepare<'_>,
+) -> Result<()> {
+    let op = draft.prepare(kind, &inputs, prepare)?;
+    let step = draft.step(n).expect("the caller found it");
+    let (outputs, origin) = (step.outputs.clone(), step.origin);
+    draft.replace(n, Step { op, inputs, outputs, origin });
+    Ok(())
 }
 
 /// The bytes that a step reads and that would have to be kept until step `n` for its sake alone.

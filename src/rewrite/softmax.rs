@@ -3,10 +3,10 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::kept_longer;
+use super::{kept_longer, remake};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::draft::{Draft, Prepare};
 use crate::graph::{Place, Role};
 use crate::ops::Kind;
 use crate::ops::softmax::{Softmax, SoftmaxGrad};
@@ -82,29 +82,14 @@ fn gradients(
 fn join(draft: &mut Draft, found: &Found, prepare: &mut Prepare<'_>) -> Result<()> {
     let axis = found.axis;
     let x = draft.step(found.softmax).expect("it was found").inputs[0].clone();
-    replace(draft, found.log, Softmax { axis, log: true }.into(), smallvec![x], prepare)?;
+    remake(draft, found.log, Softmax { axis, log: true }.into(), smallvec![x], prepare)?;
     let l = draft.step(found.log).expect("it was put there").outputs[0].clone();
     for &[first, second] in &found.gradients {
         let dl = draft.step(first).expect("it was found").inputs[0].clone();
         let inputs = smallvec![dl, l.clone()];
-        replace(draft, second, SoftmaxGrad { axis, log: true }.into(), inputs, prepare)?;
+        remake(draft, second, SoftmaxGrad { axis, log: true }.into(), inputs, prepare)?;
         draft.remove(first);
     }
     draft.remove(found.softmax);
-    Ok(())
-}
-
-/// Has step `n` make its outputs by another operation.
-fn replace(
-    draft: &mut Draft,
-    n: usize,
-    kind: Kind,
-    inputs: SmallVec<[Place; 4]>,
-    prepare: &mut Prepare<'_>,
-) -> Result<()> {
-    let op = draft.prepare(kind, &inputs, prepare)?;
-    let step = draft.step(n).expect("it was found");
-    let (outputs, origin) = (step.outputs.clone(), step.origin);
-    draft.replace(n, Step { op, inputs, outputs, origin });
     Ok(())
 }

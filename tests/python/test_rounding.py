@@ -65,6 +65,30 @@ def test_batch_normalisation_is_folded_into_convolutions():
     assert graphs[1].constants[2] == 3, "once for each time that it was trained"
 
 
+class Dense(module.Module):
+    """A normalised dense layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.norm = layer.Linear(96), layer.BatchNorm2d()
+
+    def forward(self, x):
+        return autograd.relu(self.norm(self.hidden(x)))
+
+
+def test_batch_normalisation_is_folded_into_dense_layers():
+    x = tensor.from_numpy(RNG.normal(size=(64, 80)).astype(np.float32))
+    exact, folded = models(Dense, [x], False, {}, {"exact": False})
+    for value in (0.5, 2.0):
+        for model in (exact, folded):
+            model.norm.running_var.set_value(value)
+            model.hidden.b.set_value(value - 1)
+        for _ in range(3):
+            want, got = (model(x).to_numpy() for model in (exact, folded))
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    assert "normalize" in names(exact.graphs[-1]) and "normalize" not in names(folded.graphs[-1])
+
+
 class Likelihood(module.Module):
     """A classifier with its loss in separate operations."""
 

@@ -58,34 +58,45 @@ pub fn factor(eps: f64, io: &[&Meta]) -> Result<Arc<dyn Kernel>> {
 ///
 /// # Errors
 /// As [`factor`].
-pub fn fold(eps: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+pub fn fold(eps: f64, axis: usize, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let inputs = &io[..io.len() - 2];
-    let (channels, count) = (Channels::new(inputs, 1, eps), io[0].shape[0]);
-    let (row, parts) = (io[0].numel() / count.max(1), width.0);
+    let (channels, count) = (Channels::new(inputs, 1, eps), io[0].shape[axis]);
+    let row: usize = io[0].shape[axis + 1..].iter().product();
+    let rows = Rows { row, step: row * count, total: io[0].numel() };
+    let parts = width.0;
     crate::dispatch!(float io[0].dtype, T => Ok(kernel(0, move |io| {
         team::parallel(parts, &|part| {
             for c in team::share(count, 1, parts, part) {
                 // SAFETY: the tensors are those that this was made for, the weights dense; each
                 // channel is one part's.
-                unsafe { channel::<T>(&channels, io, c, row) };
+                unsafe { channel::<T>(&channels, io, c, &rows) };
             }
         })
     })), else => Err(not_float("fold_batch_norm", io[0])))
 }
 
+/// Where the weights of a channel lie: rows of so many elements, so far apart.
+struct Rows {
+    row: usize,
+    step: usize,
+    total: usize,
+}
+
 /// Writes weights and bias of one channel.
 ///
 /// # Safety
-/// As [`Channels::get`]; the weights have `row` elements a channel, side by side, and nobody else
-/// touches the channel's outputs.
-unsafe fn channel<T: Float>(channels: &Channels, io: &Io, c: usize, row: usize) {
+/// As [`Channels::get`]; the weights lie as `rows` says, and nobody else touches the channel's
+/// outputs.
+unsafe fn channel<T: Float>(channels: &Channels, io: &Io, c: usize, rows: &Rows) {
     // SAFETY: by the caller's promise.
     unsafe {
         let [scale, bias, mean, var, b] = [0, 1, 2, 3, 4].map(|i| channels.get::<T>(io, i, c));
         let factor = channels.factor(scale, var);
-        let (from, to) = (io.input::<T>(0).add(c * row), io.output::<T>(0).add(c * row));
-        for i in 0..row {
-            to.add(i).write(T::from_f64((*from.add(i)).to_f64() * factor));
+        for first in (c * rows.row..rows.total).step_by(rows.step.max(1)) {
+            for i in first..first + rows.row {
+                let w = *io.input::<T>(0).add(i);
+                io.output::<T>(0).add(i).write(T::from_f64(w.to_f64() * factor));
+            }
         }
         io.output::<T>(1).add(c).write(T::from_f64(bias + (b - mean) * factor));
     }

@@ -42,7 +42,7 @@ fn excess(random: &mut Random, dtype: DType, has_bias: bool) -> f64 {
     let geometry = Geometry { stride: [1, 1], padding: [1; 4], dilation: [1, 1], groups: 1 };
     let conv = Conv2d { geometry };
     let inputs: Vec<&Tensor> = [&w, &scale, &bias, &mean, &var].into_iter().chain(b).collect();
-    let folded = apply_any_width(&FoldBatchNorm { eps: EPS }, &inputs).unwrap();
+    let folded = apply_any_width(&FoldBatchNorm { eps: EPS, axis: 0 }, &inputs).unwrap();
     let got = apply(&conv, &[&x, &folded[0], &folded[1]], 1).unwrap().remove(0).values();
     // The sums of absolute values that the bound is relative to, and the exact result.
     let wide =
@@ -83,7 +83,7 @@ fn a_folded_convolution_is_as_near_as_documented() {
 #[test]
 fn other_shapes_and_types_are_refused() {
     let [w, c, other] = [&[3, 2][..], &[3], &[2]].map(|shape| Meta::new(DType::Float32, shape));
-    let fold = FoldBatchNorm { eps: EPS };
+    let fold = FoldBatchNorm { eps: EPS, axis: 0 };
     assert!(matches!(fold.infer(&[&w, &c, &c, &c]), Err(Error::Arity { .. })));
     assert!(matches!(fold.infer(&[&w, &c, &c, &other, &c]), Err(Error::Shape { .. })));
     let half = Meta::new(DType::Float16, [3, 2]);

@@ -2,6 +2,7 @@ use super::*;
 use crate::graph::Role::{Argument, Captured, Slot, Temporary};
 use crate::ops::Real;
 use crate::ops::conv::Conv2d;
+use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
 use crate::ops::norm::BatchNormInference;
 use crate::rewrite::fold as rule;
@@ -70,4 +71,40 @@ fn not_where_weights_change_or_the_convolution_is_seen() {
     read.number(&out, Slot);
     read.negate(&z, &out);
     assert_eq!(rewritten(read, rule::apply).0, [&apart[..], &["neg"]].concat());
+}
+
+/// The normalisation of a dense layer, whose bias has this role and shape.
+fn dense(role: Role, bias: &[usize]) -> Recorder {
+    let mut recorder = Recorder::default();
+    let mut tensor = |role, shape: &[usize]| {
+        let view = View::new(cpu::device(), Meta::new(DType::Float32, shape));
+        recorder.number(&view, role);
+        view
+    };
+    let (x, w, b) = (tensor(Argument, &[6, 3]), tensor(Captured, &[3, 4]), tensor(role, bias));
+    let statistics = [(); 4].map(|()| tensor(Captured, &[4]));
+    let [p, z] = [(); 2].map(|()| tensor(Temporary, &[6, 4]));
+    let y = tensor(Slot, &[6, 4]);
+    recorder.push(Matmul, &[x, w], std::slice::from_ref(&p));
+    recorder.add(&p, &b, &z);
+    let inputs = [&[z][..], &statistics].concat();
+    recorder.push(BatchNormInference { eps: Real(1e-5) }, &inputs, &[y]);
+    recorder
+}
+
+#[test]
+fn normalisation_goes_into_the_weights_of_a_product() {
+    for bias in [&[4][..], &[1, 4]] {
+        let (names, graph) = rewritten(dense(Captured, bias), rule::apply);
+        assert_eq!(names, ["fold_batch_norm", "matmul", "add"]);
+        graph.verify().unwrap();
+    }
+}
+
+#[test]
+fn not_where_what_is_added_is_no_bias_or_changes() {
+    let apart = ["matmul", "add", "batch_norm_inference"];
+    assert_eq!(rewritten(dense(Argument, &[4]), rule::apply).0, apart);
+    assert_eq!(rewritten(dense(Captured, &[6, 4]), rule::apply).0, apart);
+    assert_eq!(rewritten(dense(Captured, &[6, 1]), rule::apply).0, apart);
 }

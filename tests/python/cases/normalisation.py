@@ -188,10 +188,15 @@ for label, shape in {"": (4, 3, 3, 2), "matrix": (7, 3), "volume": (2, 3, 2, 2, 
     )
 
 
-def folded(w, scale, bias, mean, var, b=0.0):
+def folded(axis):
     """Weights and bias that do what w, b and batch normalisation behind them do."""
-    factor = scale / np.sqrt(var + EPS)
-    return w * factor.reshape(-1, 1, 1, 1), bias + (b - mean) * factor
+
+    def reference(w, scale, bias, mean, var, b=0.0):
+        factor = scale / np.sqrt(var + EPS)
+        along = factor.reshape([-1 if i == axis else 1 for i in range(w.ndim)])
+        return w * along, bias + (b - mean) * factor
+
+    return reference
 
 
 table.case(
@@ -204,22 +209,22 @@ table.case(
     empty=(((0,), (0,)),),
     bad=(Bad(SHAPE, shapes=((3,), (4,))), Bad(DTYPE, dtypes=("float16", "float16"))),
 )
-for has_bias in (False, True):
+for shape, axis, has_bias in (((3, 2, 2, 2), 0, False), ((4, 3), 1, True)):
     table.case(
         "fold_batch_norm",
-        folded,
-        (3, 2, 2, 2),
+        folded(axis),
+        shape,
         Arg((3,), 0.5, 2),
         (3,),
         (3,),
         Arg((3,), 0.4, 3),
         *([(3,)] if has_bias else []),
-        attrs={"eps": EPS},
+        attrs={"eps": EPS, "axis": axis},
         label="bias" if has_bias else "",
         dtypes=WIDE,
         scale=4,
         views=False,
-        bad=(Bad(SHAPE, shapes=((3, 2, 2, 2), *[(2,)] * (4 + has_bias))),),
+        bad=(Bad(SHAPE, shapes=(shape, *[(2,)] * (4 + has_bias))),),
     )
 table.case(
     "running_average",
