@@ -3,6 +3,7 @@ them, and the step's time, before and after.
 
     python benches/python/traffic.py                          # all models
     python benches/python/traffic.py --models transformer
+    python benches/python/traffic.py --processor              # one thread's processor time
 
 Rewritten graphs keep every bit (exact), or may change rounding (`exact=False`). All are made of one
 recording, run in one process and take turns; ratios are those of the medians of their times, to
@@ -15,6 +16,7 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Callable
 
 import budget
 from models import LeNet, Perceptron
@@ -46,19 +48,19 @@ def graphs(name: str) -> tuple[list, list]:
     return [taken.recording.graph(**way) for way in WAYS.values()], [x, y]
 
 
-def seconds(graph: object, arguments: list) -> float:
+def seconds(graph: object, arguments: list, clock: Callable[[], float]) -> float:
     """The time of one run."""
-    start = time.perf_counter()
+    start = clock()
     graph.run(arguments)
-    return time.perf_counter() - start
+    return clock() - start
 
 
-def compare(name: str, steps: int) -> None:
+def compare(name: str, steps: int, clock: Callable[[], float]) -> None:
     """Prints a row for each way."""
     made, arguments = graphs(name)
     for _ in range(3):
-        [seconds(graph, arguments) for graph in made]
-    times = [[seconds(graph, arguments) for graph in made] for _ in range(steps)]
+        [seconds(graph, arguments, clock) for graph in made]
+    times = [[seconds(graph, arguments, clock) for graph in made] for _ in range(steps)]
     medians = [statistics.median(each) for each in zip(*times, strict=True)]
     nodes = [json.loads(graph.to_json())["nodes"] for graph in made]
     traffic = [sum(node["bytes"] for node in each) for each in nodes]
@@ -74,12 +76,14 @@ def main() -> None:
     add("--models", nargs="+", choices=MODELS, default=list(MODELS))
     add("--steps", type=int, default=15)
     add("--threads", type=int, default=2)
+    add("--processor", action="store_true", help="processor time of one thread, not of the wall")
     args = parser.parse_args()
-    device.get_default_device().set_num_threads(args.threads)
+    clock = time.thread_time if args.processor else time.perf_counter
+    device.get_default_device().set_num_threads(1 if args.processor else args.threads)
     print("| step | graph | operations | bytes read and written | arena | time |")
     print("| --- " * 6 + "|")
     for name in args.models:
-        compare(name, args.steps)
+        compare(name, args.steps, clock)
 
 
 if __name__ == "__main__":
