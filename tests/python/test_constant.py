@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import CPU
 from singa_rs import _core, autograd, layer, module, opt, tensor
+from singa_rs.record import function
 
 ONEDNN = _core.library() != "portable"
 
@@ -82,6 +83,19 @@ def test_the_plan_states_what_is_kept():
         same(ours, theirs)
     assert plan.accounts["constants"] == ours.graphs[0].constants[1] > 0
     assert CPU.memory()["constants"] - before == plan.accounts["constants"]
+
+
+def test_graphs_that_keep_too_much_together_are_dropped(monkeypatch):
+    ours, theirs = pair()
+    halves = [tensor.from_numpy(X.to_numpy()[:rows]) for rows in (16, 8)]
+    for _ in range(3):
+        [same(ours, theirs, x) for x in halves]
+    assert len(ours.graphs) == 2
+    monkeypatch.setattr(function, "MOST_BYTES", 128 << 10)
+    third = tensor.from_numpy(X.to_numpy()[:12])
+    for _ in range(3):
+        same(ours, theirs, third)
+    assert len(ours.graphs) == 1
 
 
 def test_nothing_is_kept_of_what_is_trained():

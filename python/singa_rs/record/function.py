@@ -25,11 +25,17 @@ from .taking import uncollected
 MOST_UNEQUAL = 4
 #: The same after so many recordings in a row of which none could be used again.
 MOST_FRUITLESS = 32
-#: How many graphs a function keeps, and of what size their results may be together.
+#: How many graphs a function keeps, and of what size their results and constants may be together.
 MOST_GRAPHS, MOST_BYTES = 16, 1 << 30
 
 _Ready = tuple[Entry, Snapshot, int]
 _NESTED = "called by user code that a graph runs; call a model with use_graph=False there"
+
+
+def _held(graph: _core.Graph) -> int:
+    """Bytes that a graph holds from run to run."""
+    memory = graph.memory()
+    return memory["results"] + memory["constants"]
 
 
 class GraphFunction:
@@ -234,8 +240,7 @@ class GraphFunction:
         while len(self._attempts) > MOST_GRAPHS:
             self._attempts.popitem(last=False)
         while len(found := self.entries) > 1 and (
-            len(found) > MOST_GRAPHS
-            or sum(entry.graph.memory()["results"] for entry in found) > MOST_BYTES
+            len(found) > MOST_GRAPHS or sum(_held(entry.graph) for entry in found) > MOST_BYTES
         ):
             oldest = next(iter(self._entries))
             self._entries[oldest].pop(0)
