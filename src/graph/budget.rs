@@ -27,8 +27,8 @@ const MOST_STEPS: usize = 800_000;
 const PATIENCE: [f64; 3] = [0.0, 0.5, 1.0];
 /// By so much, this part of it, what is planned may be larger than what is estimated.
 const SLACK: usize = 256;
-/// From runs with less memory than there is, these parts of it, better ones are made by keeping more.
-const TIGHTER: [f64; 3] = [1.0, 0.75, 0.5];
+/// Better runs are made from those with less memory than there is, these parts of it, by keeping more.
+const TIGHTER: [f64; 2] = [0.75, 0.5];
 /// What an order that is not the recorded one is taken to cost, since it finds less in caches.
 const DETOUR: f64 = 1.02;
 
@@ -144,16 +144,17 @@ fn simulated(course: &Course, whole: usize) -> Vec<Outcome> {
     found
 }
 
-/// Runs under one limit.
+/// Runs under one limit, which keep all that they can.
 fn under(course: &Course, limit: usize) -> impl Iterator<Item = Outcome> {
     let policies = PATIENCE.iter().flat_map(|&patience| [(patience, false), (patience, true)]);
     policies.filter_map(move |(patience, heeds_results)| {
-        simulate(course, Policy { limit, patience, heeds_results })
+        let found = simulate(course, Policy { limit, patience, heeds_results })?;
+        Some(keep(course, &found, limit))
     })
 }
 
-/// For each of the ascending limits the fastest of the runs that take less, and keep what more they
-/// can. So that more memory costs no more, it is begun with the best one of the limit before, too.
+/// For each of the ascending limits the fastest of what the runs that take less become if they keep
+/// more, and the one of the limit before, too, so that more memory does not cost more.
 fn improved(course: &Course, limits: &[usize], found: &[Outcome]) -> Vec<Outcome> {
     let fastest = |limit: f64| {
         let fits = found.iter().filter(|outcome| outcome.memory as f64 <= limit);

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::peak::peak;
 use super::{Node, Place, Queue, Role};
-use crate::device::Device;
+use crate::device::{ALIGNMENT, Device};
 use crate::error::Result;
 use crate::ops::{Kind, Meta, Prepared, View};
 
@@ -106,6 +106,11 @@ impl Draft {
         self.queue.blocks()[block as usize].bytes()
     }
 
+    /// Bytes of a block in the arena.
+    pub fn size(&self, block: u32) -> usize {
+        self.bytes(block).next_multiple_of(ALIGNMENT)
+    }
+
     /// How many blocks there are.
     pub fn blocks(&self) -> usize {
         self.roles.len()
@@ -151,8 +156,7 @@ impl Draft {
 
     /// Whether a place is all of its block, element by element.
     pub fn is_whole(&self, place: &Place) -> bool {
-        let bytes = self.bytes(place.block);
-        place.offset == 0 && place.meta.bytes() == bytes && place.byte_range() == (0..bytes)
+        place.is_whole(self.bytes(place.block))
     }
 
     /// Whether a block was there before the run, and stays as it is unless its version tells.

@@ -53,7 +53,7 @@ impl Layout {
 }
 
 /// The lifetimes and sizes of what owns memory in the arena, by block; no lifetime for others.
-fn buffers(blocks: &Blocks, owners: &[u32]) -> (Vec<Lifetime>, Vec<usize>) {
+pub(super) fn buffers(blocks: &Blocks, owners: &[u32]) -> (Vec<Lifetime>, Vec<usize>) {
     let mut lifetimes = vec![Lifetime::NEVER; owners.len()];
     let mut sizes = vec![0; owners.len()];
     let is_temporary = |block: &usize| blocks.roles[*block] == Role::Temporary;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Graph, Lifetime, Place};
+use super::{Graph, Lifetime, Place, liveness};
 use crate::device::ALIGNMENT;
 use crate::error::LiveTensor;
 
@@ -52,17 +52,9 @@ impl Graph {
 
     /// Bytes that live in the arena while each node runs, each piece rounded up to 64.
     pub fn curve(&self) -> Vec<usize> {
-        let mut change = vec![0isize; self.nodes.len() + 1];
-        for live in self.residents().iter().filter(|live| !live.life.is_never()) {
-            let size = live.bytes.next_multiple_of(ALIGNMENT) as isize;
-            change[live.life.first as usize] += size;
-            change[live.life.last as usize + 1] -= size;
-        }
-        let live = change.iter().scan(0isize, |live, change| {
-            *live += change;
-            Some(*live as usize)
-        });
-        live.take(self.nodes.len()).collect()
+        let residents = self.residents().into_iter();
+        let pieces = residents.map(|live| (live.life, live.bytes.next_multiple_of(ALIGNMENT)));
+        liveness::curve(self.nodes.len(), pieces)
     }
 
     /// The first node at which most bytes live in the arena.

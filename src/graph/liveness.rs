@@ -44,20 +44,25 @@ pub fn lifetimes(nodes: &[Node], places: &[Place], blocks: usize) -> Vec<Lifetim
     found
 }
 
-/// The most bytes that live at once, each piece rounded up to `alignment`. Run in this order, the
-/// nodes cannot do with less memory.
-pub fn bound(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> usize {
-    let needed = || lifetimes.iter().zip(sizes).filter(|(life, _)| !life.is_never());
-    let end = needed().map(|(life, _)| life.last as usize + 1).max().unwrap_or(0);
-    let mut change = vec![0isize; end + 1];
-    for (life, size) in needed() {
-        let size = size.next_multiple_of(alignment) as isize;
-        change[life.first as usize] += size;
-        change[life.last as usize + 1] -= size;
+/// The bytes that live during each of so many nodes.
+pub fn curve(nodes: usize, pieces: impl Iterator<Item = (Lifetime, usize)>) -> Vec<usize> {
+    let mut change = vec![0isize; nodes + 1];
+    for (life, size) in pieces.filter(|(life, _)| !life.is_never()) {
+        change[life.first as usize] += size as isize;
+        change[life.last as usize + 1] -= size as isize;
     }
     let live = change.iter().scan(0, |live, change| {
         *live += change;
-        Some(*live)
+        Some(*live as usize)
     });
-    live.max().unwrap_or(0) as usize
+    live.take(nodes).collect()
+}
+
+/// The most bytes that live at once, each piece rounded up to `alignment`. Run in this order, the
+/// nodes cannot do with less memory.
+pub fn bound(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> usize {
+    let needed = lifetimes.iter().filter(|life| !life.is_never());
+    let nodes = needed.map(|life| life.last as usize + 1).max().unwrap_or(0);
+    let sizes = sizes.iter().map(|size| size.next_multiple_of(alignment));
+    curve(nodes, lifetimes.iter().copied().zip(sizes)).into_iter().max().unwrap_or(0)
 }

@@ -3,6 +3,7 @@
 
 pub mod access;
 pub mod budget;
+pub mod cost;
 pub mod csr;
 pub mod draft;
 pub mod export;

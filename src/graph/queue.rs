@@ -24,6 +24,11 @@ impl Place {
     pub fn byte_range(&self) -> Range<usize> {
         self.meta.byte_range(self.offset)
     }
+
+    /// Whether it is all of a block of so many bytes, element by element.
+    pub fn is_whole(&self, bytes: usize) -> bool {
+        self.meta.bytes() == bytes && self.byte_range() == (0..bytes)
+    }
 }
 
 /// An operation in a queue. Its places stand in the queue: inputs first, then outputs.

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::access::{self, Access};
+use super::cost::nanoseconds;
 use super::csr::{Csr, Edges};
 use super::hazard;
 use super::layout::{Layout, OUTSIDE};
@@ -60,7 +61,7 @@ pub(super) fn segments(nodes: &[Node], edges: &Edges, parallel: Parallel) -> Vec
         gained += if is_worth { gain } else { 0.0 };
         is_worth
     });
-    let whole: f64 = nodes.iter().map(|node| time(node) / node.op.width.0 as f64).sum();
+    let whole: f64 = nodes.iter().map(|n| nanoseconds(&n.op) / n.op.width.0 as f64).sum();
     if parallel.least_gain > 0 && gained < LEAST_SHARE * whole {
         segments.clear();
     }
@@ -79,20 +80,12 @@ fn gain(nodes: &[Node], edges: &Edges, segment: &Range<u32>, parallel: Parallel)
     for n in segment.clone() {
         let earlier = edges.row(n as usize).iter().filter(|&&e| e >= segment.start);
         let begin = earlier.map(|&e| done[(e - segment.start) as usize]).fold(0.0, f64::max);
-        let time = time(&nodes[n as usize]);
+        let time = nanoseconds(&nodes[n as usize].op);
         done.push(begin + time);
         longest = longest.max(begin + time);
         sum += time;
     }
     sum - longest.max(sum / parallel.workers as f64)
-}
-
-/// An estimate of a node's time on one thread, in nanoseconds.
-fn time(node: &Node) -> f64 {
-    /// What the call of a kernel takes at least.
-    const CALL: f64 = 100.0;
-    let cost = node.op.cost();
-    CALL + (cost.bytes as f64 / 8.0).max(cost.flops as f64 / 16.0)
 }
 
 /// How much larger than without it the most bytes that live at once may become by rounding: this

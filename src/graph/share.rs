@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::Role;
 use super::liveness::Lifetime;
 use super::queue::{Node, Place};
+use crate::ops::Prepared;
 
 /// Nodes, places, and what is known of each block.
 pub struct Blocks<'a> {
@@ -23,46 +24,52 @@ pub struct Blocks<'a> {
 /// For each block the one whose memory it takes, at the same place: itself where it takes none.
 pub fn owners(blocks: &Blocks) -> Vec<u32> {
     let mut owners: Vec<u32> = (0..blocks.bytes.len() as u32).collect();
-    for (n, node) in blocks.nodes.iter().enumerate() {
-        let mut taken: SmallVec<[u32; 2]> = SmallVec::new();
-        for &(i, o) in node.op.kind.family().in_place() {
-            let Some((from, to)) = blocks.pair(n as u32, node, i, o) else { continue };
-            if owners[to as usize] == to && !taken.contains(&from) {
-                // Chains: the owner of what is taken was found at an earlier node.
-                owners[to as usize] = owners[from as usize];
-                taken.push(from);
-            }
+    for (n, node) in (0u32..).zip(blocks.nodes) {
+        let (inputs, outputs) = (node.inputs(blocks.places), node.outputs(blocks.places));
+        for (from, to) in pairs(&node.op, inputs, outputs, |from, to| blocks.may_share(n, from, to))
+        {
+            // Chains: the owner of what is taken was found at an earlier node.
+            owners[to as usize] = owners[from as usize];
         }
     }
     owners
 }
 
+/// The pairs of blocks (input, output) of an operation that are one memory: both have the same meta,
+/// the operation names each of them once, and they `may` be one, being all of blocks that live within
+/// the run, of which the input's is needed by nobody behind the operation, and the output's by nobody
+/// before it.
+pub(super) fn pairs(
+    op: &Prepared,
+    inputs: &[Place],
+    outputs: &[Place],
+    may: impl Fn(&Place, &Place) -> bool,
+) -> SmallVec<[(u32, u32); 2]> {
+    let times = |block: u32| inputs.iter().chain(outputs).filter(|p| p.block == block).count();
+    let mut found = SmallVec::<[(u32, u32); 2]>::new();
+    for &(i, o) in op.kind.family().in_place() {
+        let (Some(from), Some(to)) = (inputs.get(i), outputs.get(o)) else { continue };
+        let is_free = found.iter().all(|pair| pair.0 != from.block && pair.1 != to.block);
+        let fits = is_free && from.meta == to.meta && may(from, to);
+        if fits && times(from.block) == 1 && times(to.block) == 1 {
+            found.push((from.block, to.block));
+        }
+    }
+    found
+}
+
 impl Blocks<'_> {
-    /// The blocks of input `i` and output `o` where these may be one.
-    fn pair(&self, n: u32, node: &Node, i: usize, o: usize) -> Option<(u32, u32)> {
-        let (inputs, outputs) = (node.inputs(self.places), node.outputs(self.places));
-        let (from, to) = (inputs.get(i)?, outputs.get(o)?);
-        let is_last = self.lifetimes[from.block as usize].last == n;
-        let is_first = self.lifetimes[to.block as usize].first == n;
-        let fits = from.meta == to.meta && self.is_whole(from) && self.is_whole(to);
-        let is_only = |place: &Place, all: &[Place], at: usize| {
-            all.iter().enumerate().all(|(k, other)| k == at || other.block != place.block)
-        };
-        let are_only = || {
-            is_only(from, inputs, i)
-                && is_only(to, outputs, o)
-                && is_only(from, outputs, usize::MAX)
-                && is_only(to, inputs, usize::MAX)
-        };
-        (is_last && is_first && fits && are_only()).then_some((from.block, to.block))
+    /// Whether node `n` may write one place where it reads the other.
+    fn may_share(&self, n: u32, from: &Place, to: &Place) -> bool {
+        let life = |place: &Place| self.lifetimes[place.block as usize];
+        let meets = life(from).last == n && life(to).first == n;
+        meets && self.is_whole(from) && self.is_whole(to)
     }
 
     /// Whether the place is all of a block that lives within the run.
     fn is_whole(&self, place: &Place) -> bool {
-        let bytes = self.bytes[place.block as usize];
-        self.roles[place.block as usize] == Role::Temporary
-            && place.meta.bytes() == bytes
-            && place.byte_range() == (0..bytes)
+        let block = place.block as usize;
+        self.roles[block] == Role::Temporary && place.is_whole(self.bytes[block])
     }
 }
 

@@ -1,16 +1,16 @@
 //! What gives the same in every run, as long as nobody writes the parameters that it is computed
 //! from, is taken out of the run: it is computed once, and kept.
 
+use crate::graph::cost::work;
 use crate::graph::draft::{Draft, Step};
-use crate::graph::remat::time;
 use crate::graph::{Queue, Role};
 use crate::ops::Effects;
 
 /// What has to be gained.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The bytes that could be moved in the time that a kept byte saves. What is kept has to be
-    /// fetched from memory, which what was just made need not.
+    /// The nanoseconds of work that a kept byte saves. What is kept has to be fetched from memory,
+    /// which what was just made need not.
     pub each: f64,
     /// The part of a run's time that all of it saves.
     pub all: f64,
@@ -18,7 +18,7 @@ pub struct Limits {
 
 impl Limits {
     /// What a graph is worth without being asked.
-    pub const DEFAULT: Limits = Limits { each: 2.0, all: 0.005 };
+    pub const DEFAULT: Limits = Limits { each: 1.0 / 16.0, all: 0.005 };
     /// Whatever can be kept.
     pub const NONE: Limits = Limits { each: 0.0, all: 0.0 };
 }
@@ -36,8 +36,8 @@ pub struct Constants {
 /// Applies the rule, where it gains enough.
 pub fn take(draft: &mut Draft, limits: Limits) -> Option<Constants> {
     let (steps, kept) = chosen(draft, limits.each);
-    let saved: f64 = steps.iter().filter_map(|&n| draft.step(n)).map(time).sum();
-    let all: f64 = draft.steps().map(|(_, step)| time(step)).sum();
+    let saved: f64 = steps.iter().filter_map(|&n| draft.step(n)).map(|step| work(&step.op)).sum();
+    let all: f64 = draft.steps().map(|(_, step)| work(&step.op)).sum();
     if steps.is_empty() || saved < limits.all * all {
         return None;
     }
@@ -74,15 +74,15 @@ fn is_constant(draft: &Draft, n: usize, step: &Step, blocks: &[bool]) -> bool {
 /// The steps to take out, in order, and what to keep of what they make: each at least worth its
 /// bytes.
 fn chosen(draft: &Draft, worth: f64) -> (Vec<usize>, Vec<u32>) {
-    let work = work(draft);
-    let (mut taken, mut steps, mut kept) = (vec![false; work.len()], Vec::new(), Vec::new());
+    let saved = saved(draft);
+    let (mut taken, mut steps, mut kept) = (vec![false; saved.len()], Vec::new(), Vec::new());
     for n in draft.numbers().rev() {
-        let (Some(work), Some(step)) = (work[n], draft.step(n)) else { continue };
+        let (Some(saved), Some(step)) = (saved[n], draft.step(n)) else { continue };
         let is_read = |block: &u32| draft.readers(*block).iter().any(|&reader| !taken[reader]);
         let read: Vec<u32> =
             step.outputs.iter().map(|output| output.block).filter(is_read).collect();
         let bytes: usize = read.iter().map(|&block| draft.bytes(block)).sum();
-        if work >= worth * bytes as f64 {
+        if saved >= worth * bytes as f64 {
             taken[n] = true;
             steps.push(n);
             kept.extend(read);
@@ -92,13 +92,13 @@ fn chosen(draft: &Draft, worth: f64) -> (Vec<usize>, Vec<u32>) {
     (steps, kept)
 }
 
-/// Of each step that makes the same in every run, the time that goes into what it makes.
-fn work(draft: &Draft) -> Vec<Option<f64>> {
-    let (blocks, mut work) = (blocks(draft), vec![None; draft.numbers().end]);
+/// Of each step that makes the same in every run, the work that goes into what it makes.
+fn saved(draft: &Draft) -> Vec<Option<f64>> {
+    let (blocks, mut saved) = (blocks(draft), vec![None; draft.numbers().end]);
     for (n, step) in draft.steps().filter(|&(n, step)| is_constant(draft, n, step, &blocks)) {
         let makers = step.inputs.iter().filter_map(|input| draft.maker(input));
-        let before: f64 = makers.filter_map(|maker| work[maker]).sum();
-        work[n] = Some(time(step) + before);
+        let before: f64 = makers.filter_map(|maker| saved[maker]).sum();
+        saved[n] = Some(work(&step.op) + before);
     }
-    work
+    saved
 }

@@ -3,10 +3,10 @@
 
 use super::simulate::Outcome;
 use crate::device::ALIGNMENT;
-use crate::graph::Place;
 use crate::graph::access::temporaries;
+use crate::graph::cost::nanoseconds;
 use crate::graph::draft::{Again, Draft, Step as Recorded};
-use crate::graph::remat::{size, time};
+use crate::graph::{Place, share};
 
 /// An operation.
 pub(super) struct Step {
@@ -56,14 +56,14 @@ impl Course {
             let named = temporaries(recorded.places(), draft.roles());
             for &block in &named {
                 let known = &mut blocks[block as usize];
-                known.size = size(draft, block);
+                known.size = draft.size(block);
                 known.uses.push(steps.len());
             }
             let is_new = |&block: &u32| blocks[block as usize].uses.len() == 1;
             let (makes, reads) = named.into_iter().partition(is_new);
-            let (time, scratch) = (time(recorded), recorded.op.kernel.scratch());
+            let (time, scratch) = (nanoseconds(&recorded.op), recorded.op.kernel.scratch());
             let scratch = scratch.next_multiple_of(ALIGNMENT);
-            let results = recorded.outputs.iter().map(|place| size(draft, place.block)).sum();
+            let results = recorded.outputs.iter().map(|place| draft.size(place.block)).sum();
             let takes = Vec::new();
             steps.push(Step { number, time, scratch, reads, makes, takes, results });
         }
@@ -100,15 +100,14 @@ impl Course {
     /// Notes what is taken in place.
     fn share(&mut self, draft: &Draft) {
         for (i, step) in self.steps.iter_mut().enumerate() {
-            let recorded = draft.step(step.number).expect("it has the draft's number");
-            for &(input, output) in recorded.op.kind.family().in_place() {
-                let (from, to) = (&recorded.inputs[input], &recorded.outputs[output]);
-                let ends = self.blocks[from.block as usize].uses.last() == Some(&i);
-                let begins = self.blocks[to.block as usize].uses.first() == Some(&i);
-                if ends && begins && from.meta == to.meta && !step.takes.contains(&from.block) {
-                    step.takes.push(from.block);
-                }
-            }
+            let Recorded { op, inputs, outputs, .. } =
+                draft.step(step.number).expect("it has the draft's number");
+            let uses = |place: &Place| &self.blocks[place.block as usize].uses;
+            let pairs = share::pairs(op, inputs, outputs, |from, to| {
+                let meets = uses(from).last() == Some(&i) && uses(to).first() == Some(&i);
+                meets && draft.is_whole(from) && draft.is_whole(to)
+            });
+            step.takes = pairs.into_iter().map(|(from, _)| from).collect();
         }
     }
 

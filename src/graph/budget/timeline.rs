@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::course::Course;
 use crate::graph::draft::Again;
+use crate::graph::liveness::{self, Lifetime};
 
 /// A step that runs, for the first time or again.
 pub(super) struct Turn {
@@ -86,13 +87,14 @@ impl<'a> Timeline<'a> {
     }
 
     fn curve(&self) -> Vec<usize> {
-        let mut live: Vec<usize> =
-            self.turns.iter().map(|turn| self.course.steps[turn.step].scratch).collect();
-        for version in 0..self.versions.len() {
-            let known = &self.versions[version];
-            let size = self.size(version);
-            live[known.uses[0]..self.taken(version)].iter_mut().for_each(|live| *live += size);
-        }
+        let life = |version: usize| Lifetime {
+            first: self.versions[version].uses[0] as u32,
+            last: self.taken(version) as u32 - 1,
+        };
+        let pieces = (0..self.versions.len()).map(|version| (life(version), self.size(version)));
+        let mut live = liveness::curve(self.turns.len(), pieces);
+        let scratch = self.turns.iter().map(|turn| self.course.steps[turn.step].scratch);
+        live.iter_mut().zip(scratch).for_each(|(live, scratch)| *live += scratch);
         live
     }
 

@@ -101,17 +101,21 @@ fn a_recomputed_block_that_others_are_computed_from_comes_first() {
         from = to.clone();
     }
     // The peak: costly operations on other tensors.
-    for _ in 0..40 {
-        let [a, b] = [(); 2].map(|()| recorder.tensor(Role::Temporary, LARGE));
-        recorder.push(
-            Unary { f: UnaryFn::Tanh },
-            std::slice::from_ref(&x),
-            std::slice::from_ref(&a),
-        );
-        recorder.push(Unary { f: UnaryFn::Tanh }, &[a], &[b]);
+    let held: Vec<View> = (0..6).map(|_| recorder.tensor(Role::Temporary, LARGE)).collect();
+    let mut tanh = |from: &View, to: &View| {
+        let [from, to] = [from, to].map(std::slice::from_ref);
+        recorder.push(Unary { f: UnaryFn::Tanh }, from, to);
+    };
+    for to in held.iter().cycle().take(40 * held.len()) {
+        tanh(&x, to);
     }
     let out = recorder.tensor(Role::Slot, LARGE);
     let mut sum = x.clone();
+    for from in &held {
+        let next = recorder.tensor(Role::Temporary, LARGE);
+        recorder.add(&sum, from, &next);
+        sum = next;
+    }
     for link in chain.iter().rev() {
         let next = recorder.tensor(Role::Temporary, LARGE);
         recorder.add(&sum, link, &next);
@@ -120,5 +124,5 @@ fn a_recomputed_block_that_others_are_computed_from_comes_first() {
     recorder.negate(&sum, &out);
     let (names, graph) = improved(recorder);
     assert!(count(&names, "abs") > 6, "{names:?}");
-    assert!(graph.peak_bytes() <= 6 * 4 * LARGE);
+    assert!(graph.peak_bytes() <= 8 * 4 * LARGE);
 }

@@ -10,9 +10,10 @@ use crate::ops::cpu::math::Float;
 use crate::ops::cpu::number::{Integer, Value};
 use Saves::{Input, Nothing, Output};
 
-/// Floating-point operations of an element: an instruction or two, or a polynomial.
+/// Floating-point operations of an element: an instruction or two, a polynomial, or several of them.
 const CHEAP: u64 = 1;
 const COSTLY: u64 = 16;
+const COSTLIEST: u64 = 48;
 
 use super::rows::functions;
 
@@ -87,10 +88,10 @@ functions! {
     Softsign "softsign" CHEAP { x => softsign(x) } {}
         { Input; dy, x => { let d = T::ONE + x.abs(); dy / d / d } };
     /// The error function.
-    Erf "erf" COSTLY { x => x.erf::<L>() } {}
+    Erf "erf" COSTLIEST { x => x.erf::<L>() } {}
         { Input; dy, x => dy * T::of(std::f64::consts::FRAC_2_SQRT_PI) * (-x * x).exp::<L>() };
     /// x times the normal distribution function (the exact form of Hendrycks and Gimpel 2016).
-    Gelu "gelu" COSTLY { x => { let x = at_least(x, -FAR); x * x.normal_cdf::<L>() } } {}
+    Gelu "gelu" COSTLIEST { x => { let x = at_least(x, -FAR); x * x.normal_cdf::<L>() } } {}
         { Input; dy, x => dy * gelu_slope::<T, L>(x) };
     /// x sigmoid(x).
     Silu "silu" COSTLY { x => { let x = at_least(x, -FAR); x * x.sigmoid::<L>() } } {}
