@@ -50,15 +50,15 @@ pub struct Features {
     moved_arguments: u64,
     one_argument_twice: u64,
     /// Operations that a graph computes again.
-    pub recomputed: u64,
+    recomputed: u64,
     /// Operations that went into another one's pass.
-    pub chains: u64,
+    chains: u64,
     /// Operations that need not run in every run.
-    pub constants: u64,
+    constants: u64,
 }
 
 impl Features {
-    fn counts(&self) -> [u64; 12] {
+    fn counts(&self) -> [u64; 13] {
         [
             self.steps / STEPS[0] as u64,
             self.in_place,
@@ -72,15 +72,25 @@ impl Features {
             self.one_argument_twice,
             self.recomputed,
             self.chains,
+            self.constants,
         ]
     }
 
-    /// Panics unless there was enough of everything; of constants where graphs may keep any.
-    pub fn check(&self, programs: u64, keeps: bool) {
+    /// Panics unless there was enough of everything.
+    pub fn check(&self, programs: u64) {
         assert!(self.steps >= programs * STEPS[0] as u64, "{self:?}");
-        let kept = if keeps { self.constants } else { programs };
-        let mut counts = self.counts().into_iter().chain([kept]);
-        assert!(counts.all(|count| count >= programs / 25), "{self:?}");
+        assert!(self.counts().into_iter().all(|count| count >= programs / 25), "{self:?}");
+    }
+
+    /// Counts what a graph has, in which so many operations run again.
+    pub fn note(&mut self, executable: &Executable, recomputed: usize) {
+        self.recomputed += recomputed as u64;
+        let links = executable.graph().nodes().iter().map(|node| match &node.op.kind {
+            Kind::Chain(chain) => chain.links.len() as u64 - 1,
+            _ => 0,
+        });
+        self.chains += links.sum::<u64>();
+        self.constants += executable.constants().operations as u64;
     }
 }
 

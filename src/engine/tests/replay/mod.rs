@@ -13,10 +13,10 @@ use crate::ops::unary::{Unary, UnaryFn};
 use generate::{Features, Program, Random};
 use play::Player;
 
-/// How many programs a test run draws.
+/// How many programs a test run draws for the usual way to make graphs.
 const PROGRAMS: u64 = 10_000;
-/// How many of these get a memory budget.
-const BOUNDED: u64 = 1000;
+/// How many for each other way, and for all of them together.
+const FEWER: u64 = 2_500;
 /// How often each one is run.
 const RUNS: usize = 3;
 
@@ -45,7 +45,7 @@ fn bits(view: &View) -> Vec<u8> {
     places(&view).into_iter().flat_map(|place| element(place).to_vec()).collect()
 }
 
-fn all_bits(views: &[View]) -> Vec<Vec<u8>> {
+fn all_bits(views: &[View]) -> Bits {
     views.iter().map(bits).collect()
 }
 
@@ -65,7 +65,7 @@ impl World {
     }
 
     /// What a run leaves behind besides its results.
-    fn state(&self) -> Vec<Vec<u8>> {
+    fn state(&self) -> Bits {
         let stream = self.engine.rng().state(&self.engine.turn(), Stream::Step).unwrap().clone();
         self.parameters.iter().chain([&stream]).map(bits).collect()
     }
@@ -99,109 +99,150 @@ impl World {
     }
 }
 
-/// The graph, as much of which is computed again as lowers its memory; how many operations are.
-fn thrifty(
-    engine: &Engine,
-    recording: &Recording,
-    options: &Options,
-    _: &mut Random,
-) -> (Executable, usize) {
-    let executable = Executable::new(engine, recording, options).unwrap();
-    let again = executable.graph().nodes().len() - rewritten(engine, recording, options);
-    (executable, again)
-}
-
-/// A graph that keeps to some part of the memory that it takes without a bound, or to the least that
-/// can be reached; how many operations are computed again.
-fn bounded(
+/// The graph of a recording; how many operations are computed again in it.
+fn made(
     engine: &Engine,
     recording: &Recording,
     options: &Options,
     random: &mut Random,
 ) -> (Executable, usize) {
-    let make = |bytes| {
-        let options = Options { budget: Some(Budget::Bytes(bytes)), ..options.clone() };
-        Executable::new(engine, recording, &options)
+    let make = |budget| Executable::new(engine, recording, &Options { budget, ..options.clone() });
+    let executable = match options.budget {
+        Some(_) => bounded(make, random),
+        None => make(None).unwrap(),
     };
-    let free = Options { budget: None, ..options.clone() };
-    let free = Executable::new(engine, recording, &free).unwrap();
-    let budget = free.graph().arena_bytes() * random.below(100) / 100;
-    let (bytes, executable) = match make(budget) {
+    let before = if options.rewrite {
+        recording.rewritten(&mut engine.turn(), options).unwrap().0.0.nodes().len()
+    } else {
+        recording.operations().0.nodes().len()
+    };
+    let again = executable.graph().nodes().len() - before;
+    (executable, again)
+}
+
+/// A graph that keeps to some part of the memory that it takes without a bound, or to the least that
+/// can be reached.
+fn bounded(make: impl Fn(Option<Budget>) -> Result<Executable>, random: &mut Random) -> Executable {
+    let budget = make(None).unwrap().graph().arena_bytes() * random.below(100) / 100;
+    let (bytes, executable) = match make(Some(Budget::Bytes(budget))) {
         Ok(executable) => (budget, executable),
         Err(Error::Budget { budget: refused, smallest, .. }) => {
             assert!(refused == budget && smallest > budget);
-            (smallest, make(smallest).expect("it was named"))
+            (smallest, make(Some(Budget::Bytes(smallest))).expect("it was named"))
         }
         Err(error) => panic!("{error}"),
     };
     assert!(executable.graph().arena_bytes() <= bytes);
-    let again = executable.graph().nodes().len() - rewritten(engine, recording, options);
-    (executable, again)
+    executable
 }
 
-/// How many operations a recording has once it is rewritten.
-fn rewritten(engine: &Engine, recording: &Recording, options: &Options) -> usize {
-    recording.rewritten(&mut engine.turn(), options).unwrap().0.0.nodes().len()
+/// Elements bit by bit of some tensors.
+type Bits = Vec<Vec<u8>>;
+
+/// What a run leaves behind.
+#[derive(PartialEq)]
+struct Left {
+    results: Bits,
+    kept: Bits,
+    arguments: Bits,
+    /// Parameters, and where random numbers go on.
+    state: Bits,
 }
 
-/// How many operations there are, those of chains each for itself.
-fn links(graph: &Graph) -> usize {
-    let links = graph.nodes().iter().map(|node| match &node.op.kind {
-        Kind::Chain(chain) => chain.links.len(),
-        _ => 1,
-    });
-    links.sum()
-}
+/// A run to come: what its arguments are drawn from, and whether the user writes all parameters
+/// behind it.
+type Next = (u64, bool);
 
-fn check(seed: u64, options: &Options) -> Features {
-    let _seed = Seed(seed);
-    let program = Program::draw(seed);
-    let (eager, replayed) = (World::new(&program), World::new(&program));
-    let random = &mut Random(!seed);
+/// What each run leaves behind in eager execution, and what the results of all, where the caller
+/// keeps them, hold in the end.
+fn eagerly(program: &Program, runs: &[Next]) -> (Vec<Left>, Vec<Bits>) {
+    let world = World::new(program);
     let mut held = Vec::new();
-    let mut graph = None;
-    let mut features = program.features.clone();
-    for run in 0..RUNS {
-        let values = random.next();
-        let [ours, theirs] =
-            [&eager, &replayed].map(|world| program.arguments(&world.engine, &mut Random(values)));
-        let player = eager.player(&program, &ours);
-        let (want, want_kept) = (player.take(&program.results), player.take(&program.kept));
+    let run = |&(values, writes): &Next| {
+        let arguments = program.arguments(&world.engine, &mut Random(values));
+        let player = world.player(program, &arguments);
+        let (results, kept) = (player.take(&program.results), player.take(&program.kept));
+        let left = Left {
+            results: all_bits(&results),
+            kept: all_bits(&kept),
+            arguments: all_bits(&arguments),
+            state: world.state(),
+        };
+        if program.holds_results {
+            held.push(results);
+        }
+        if writes {
+            world.write();
+        }
+        left
+    };
+    let left = runs.iter().map(run).collect();
+    (left, held.iter().map(|results| all_bits(results)).collect())
+}
+
+/// Records a program, and replays it as often as it ran eagerly; what its graph contains.
+fn replay(
+    program: &Program,
+    runs: &[Next],
+    (want, want_held): &(Vec<Left>, Vec<Bits>),
+    options: &Options,
+) -> Features {
+    let (world, random) = (World::new(program), &mut Random(!program.seed));
+    let engine = &world.engine;
+    let (mut held, mut graph, mut features) = (Vec::new(), None, Features::default());
+    for (run, (&(values, writes), want)) in runs.iter().zip(want).enumerate() {
+        let arguments = program.arguments(engine, &mut Random(values));
         let (executable, kept) = graph.get_or_insert_with(|| {
-            let (recording, kept) = replayed.record(&program, &theirs);
-            let (again, also_kept) = replayed.record(&program, &theirs);
+            let (recording, kept) = world.record(program, &arguments);
+            let (again, also_kept) = world.record(program, &arguments);
             assert_eq!(recording.difference(&again), None);
-            let make = if options.budget.is_some() { bounded } else { thrifty };
-            let (executable, repeated) = make(&replayed.engine, &recording, options, random);
-            features.recomputed += repeated as u64;
+            let (executable, repeated) = made(engine, &recording, options, random);
             executable.graph().verify().unwrap();
             check_schedule(executable.graph(), options);
-            let graph = executable.graph();
-            features.chains += (links(graph) - graph.nodes().len()) as u64;
-            features.constants += executable.constants().operations as u64;
+            features.note(&executable, repeated);
             executable.adopt(&again);
             (executable, [kept, also_kept])
         });
-        assert!(executable.fits(&theirs));
-        let engine = &replayed.engine;
-        let got = executable.run(engine, engine.run().unwrap(), &theirs).unwrap();
-        assert_eq!(all_bits(&got), all_bits(&want), "results of run {run}");
+        assert!(executable.fits(&arguments));
+        let got = executable.run(engine, engine.run().unwrap(), &arguments).unwrap();
         for kept in kept {
-            assert_eq!(all_bits(kept), all_bits(&want_kept), "what is kept after run {run}");
+            let (results, kept) = (all_bits(&got), all_bits(kept));
+            let arguments = all_bits(&arguments);
+            let left = Left { results, kept, arguments, state: world.state() };
+            assert!(left == *want, "run {run} with {options:?}: {}", want.difference(&left));
         }
-        assert_eq!(all_bits(&theirs), all_bits(&ours), "arguments after run {run}");
-        assert_eq!(replayed.state(), eager.state(), "parameters after run {run}");
         if program.holds_results {
-            held.push((want, got));
+            held.push(got);
         }
-        if random.below(2) == 0 {
-            [&eager, &replayed].into_iter().for_each(World::write);
+        if writes {
+            world.write();
         }
     }
-    for (want, got) in &held {
-        assert_eq!(all_bits(got), all_bits(want), "results held over later runs");
-    }
+    let held: Vec<Bits> = held.iter().map(|results| all_bits(results)).collect();
+    assert!(held == *want_held, "results held over later runs, with {options:?}");
     features
+}
+
+impl Left {
+    /// What is not the same.
+    fn difference(&self, other: &Left) -> &'static str {
+        let parts = |left: &Left| [&left.results, &left.kept, &left.arguments].map(Clone::clone);
+        let names = ["results", "what is kept", "arguments"];
+        let pairs = parts(self).into_iter().zip(parts(other)).zip(names);
+        let mut different = pairs.filter(|((ours, theirs), _)| ours != theirs);
+        different.next().map_or("parameters", |(_, name)| name)
+    }
+}
+
+/// Holds each of these ways to make graphs against eager execution.
+fn check(seed: u64, ways: &[Options]) -> Features {
+    let _seed = Seed(seed);
+    let program = Program::draw(seed);
+    let random = &mut Random(!seed);
+    let runs: Vec<Next> = (0..RUNS).map(|_| (random.next(), random.below(2) == 0)).collect();
+    let want = eagerly(&program, &runs);
+    let replayed = ways.iter().map(|options| replay(&program, &runs, &want, options));
+    std::iter::once(program.features.clone()).chain(replayed).sum()
 }
 
 /// Checks that all nodes of a graph made for several threads may run on any of them.
@@ -219,39 +260,49 @@ fn set(variable: &str) -> Option<u64> {
 
 /// Checks programs on two threads: so many, or as many as `SINGA_RS_PROGRAMS` says, from seed 0 on;
 /// or just the one of `SINGA_RS_SEED`.
-fn check_all(programs: u64, options: &Options) {
+fn check_all(programs: u64, ways: &[Options]) {
     if let Some(seed) = set("SINGA_RS_SEED") {
-        check(seed, options);
+        check(seed, ways);
         return;
     }
     let programs = set("SINGA_RS_PROGRAMS").unwrap_or(programs);
     let half = |first: u64| {
-        move || (first..programs).step_by(2).map(|seed| check(seed, options)).sum::<Features>()
+        move || (first..programs).step_by(2).map(|seed| check(seed, ways)).sum::<Features>()
     };
     let total = std::thread::scope(|scope| {
         let other = scope.spawn(half(1));
         let ours = half(0)();
         [ours, other.join().unwrap()].into_iter().sum::<Features>()
     });
-    eprintln!("{programs} programs: {total:?}");
-    total.check(programs, options.budget.is_none());
+    eprintln!("{programs} programs in {} ways: {total:?}", ways.len());
+    total.check(programs);
+}
+
+/// For so many threads, whatever they gain.
+fn parallel(workers: usize) -> Options {
+    let parallel = Some(Parallel { workers, least_gain: 0 });
+    Options { parallel, ..Options::default() }
 }
 
 #[test]
 fn replay_equals_eager_to_the_bit() {
-    check_all(PROGRAMS, &Options::default());
+    check_all(PROGRAMS, &[Options::default()]);
 }
 
 #[test]
-fn replay_by_several_threads_equals_eager_to_the_bit() {
-    for workers in [2, 5] {
-        team::set_size(workers);
-        let parallel = Some(Parallel { workers, least_gain: 0 });
-        check_all(PROGRAMS / 4, &Options { parallel, ..Options::default() });
-    }
+fn replay_by_five_threads_equals_eager_to_the_bit() {
+    team::set_size(5);
+    check_all(FEWER, &[parallel(5)]);
 }
 
+/// As recorded and planned; rewritten and ordered; with what is computed again; by two threads; and
+/// within random budgets.
 #[test]
-fn replay_within_a_memory_budget_equals_eager_to_the_bit() {
-    check_all(BOUNDED, &Options { budget: Some(Budget::Share(1.0)), ..Options::default() });
+fn replay_in_every_way_equals_eager_to_the_bit() {
+    team::set_size(2);
+    let kept = Options { recompute: false, ..Options::default() };
+    let budget = Some(Budget::Share(1.0));
+    let budgeted = Options { budget, ..Options::default() };
+    let ways = [Options::AS_RECORDED, kept, Options::default(), parallel(2), budgeted];
+    check_all(FEWER, &ways);
 }
