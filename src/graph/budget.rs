@@ -65,9 +65,7 @@ impl<'a> Ways<'a> {
         let whole = orders.iter().map(|(draft, _)| draft.peak(&[])).min().unwrap_or(0);
         let of = |(order, (draft, known)): (usize, &Order)| {
             let course = Course::new(draft);
-            let all = [Vec::new(), known.clone()].map(|again| (draft.peak(&again), again));
-            let mut found: Vec<Outcome> =
-                all.into_iter().map(|(memory, again)| course.outcome(again, memory)).collect();
+            let mut found = vec![course.outcome(Vec::new()), course.outcome(known.clone())];
             if order < SIMULATED {
                 found.extend(simulated(&course, whole));
             }
@@ -83,8 +81,7 @@ impl<'a> Ways<'a> {
     /// # Errors
     /// What [`Graph::new`] says.
     pub fn within(&self, bytes: usize) -> Result<Option<Graph>> {
-        let may_fit = |way: &&Way| way.outcome.memory <= bytes + bytes / SLACK;
-        for way in self.ways.iter().filter(may_fit).filter(|way| self.peak(way) <= bytes) {
+        for way in self.ways.iter().filter(|way| self.peak(way) <= bytes) {
             let graph = self.graph(way)?;
             if graph.arena_bytes() <= bytes {
                 return Ok(Some(graph));

@@ -2,6 +2,7 @@
 //! made again.
 
 use super::simulate::Outcome;
+use super::timeline::Timeline;
 use crate::device::ALIGNMENT;
 use crate::graph::access::temporaries;
 use crate::graph::cost::nanoseconds;
@@ -73,10 +74,11 @@ impl Course {
         course
     }
 
-    /// The run in which these steps run again, which takes so many bytes.
-    pub(super) fn outcome(&self, again: Vec<Again>, memory: usize) -> Outcome {
+    /// The run in which these steps run again.
+    pub(super) fn outcome(&self, again: Vec<Again>) -> Outcome {
         let time = |again: &Again| self.steps[self.index(again.maker)].time;
         let more: f64 = again.iter().map(time).sum();
+        let memory = Timeline::new(self, &again).peak();
         Outcome { time: self.clock[self.steps.len()] + more, again, memory }
     }
 

@@ -29,7 +29,7 @@ pub(super) fn keep(course: &Course, outcome: &Outcome, limit: usize) -> Outcome 
     }
     let still = outcome.again.iter().zip(is_dropped).filter(|&(_, dropped)| dropped);
     let again: Vec<Again> = still.map(|(again, _)| again.clone()).collect();
-    Outcome { again, time, memory: line.live.into_iter().max().unwrap_or(0) }
+    Outcome { again, time, memory: line.peak() }
 }
 
 impl Timeline<'_> {

@@ -51,7 +51,7 @@ fn whole(orders: &[Order]) -> usize {
 
 /// The time where all is kept.
 fn kept(orders: &[Order]) -> f64 {
-    Course::new(&orders[0].0).outcome(Vec::new(), 0).time
+    Course::new(&orders[0].0).outcome(Vec::new()).time
 }
 
 #[test]
@@ -113,12 +113,12 @@ fn what_there_is_room_for_is_kept_after_all() {
     let course = Course::new(draft);
     let policy = Policy { limit: whole / 4, patience: 0.0, heeds_results: false };
     let found = simulate(&course, policy).unwrap();
-    assert_eq!(Timeline::new(&course, &found.again).live.into_iter().max(), Some(found.memory));
+    assert_eq!(Timeline::new(&course, &found.again).peak(), found.memory);
     for limit in [whole / 4, whole / 3, whole / 2, whole] {
         let kept = keep(&course, &found, limit);
         assert_eq!(kept.memory, draft.peak(&kept.again));
         assert!(kept.memory <= limit && kept.time <= found.time, "{limit}: {kept:?}");
-        assert_eq!(kept.time, course.outcome(kept.again.clone(), 0).time);
+        assert_eq!(kept.time, course.outcome(kept.again.clone()).time);
         let layers = kept.again.len();
         let once = keep(&course, &kept, limit);
         assert_eq!(once.again.len(), layers, "nothing more can be kept");

@@ -98,6 +98,11 @@ impl<'a> Timeline<'a> {
         live
     }
 
+    /// The most bytes that live at once.
+    pub(super) fn peak(&self) -> usize {
+        self.live.iter().copied().max().unwrap_or(0)
+    }
+
     /// The turn from which on a version's memory is another one's, or nobody's.
     pub(super) fn taken(&self, version: usize) -> usize {
         let known = &self.versions[version];
