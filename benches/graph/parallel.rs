@@ -37,7 +37,8 @@ impl Subject {
         let tasks = tasks.expect("it was recorded");
         let (queue, roles) = (|| tasks.queue.clone(), || tasks.roles.clone());
         let serial = Graph::new(queue(), roles()).expect("a graph");
-        let (given, always) = ((queue(), roles()), Parallel { workers: THREADS, least_gain: 0 });
+        let always = Parallel { least_gain: 0, ..Parallel::new(THREADS) };
+        let given = (queue(), roles());
         let mut graph = None;
         let analysis = timed(|| graph = Graph::parallel(given.0, given.1, always).ok());
         let graph = graph.expect("a graph");
@@ -119,12 +120,12 @@ pub fn tasks() {
 /// Empty tasks at all sizes.
 pub fn sizes() {
     team::set_size(THREADS);
-    println!("ns a task of 1, 10, ... 1000000: parallel, and its ratio to the bare loop");
+    println!("ns a task of 1, 10, ... 1000000: serial, parallel, and its ratio to the bare loop");
     for (name, make) in WORKLOADS {
         let figures = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000].map(|count| {
             let subject = Subject::new(&make(count), Work::Empty);
-            let ([_, _, parallel], [to_bare, _]) = subject.measure();
-            format!("{parallel:.1} ({to_bare:.2})")
+            let ([_, serial, parallel], [to_bare, _]) = subject.measure();
+            format!("{serial:.1} {parallel:.1} ({to_bare:.2})")
         });
         println!("{name:>9}: {}", figures.join(", "));
     }

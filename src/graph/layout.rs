@@ -24,15 +24,22 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Shares in place, and plans the arena for nodes of which those of a segment may run at once.
-    pub(super) fn new(blocks: &Blocks, segments: &[Range<u32>]) -> Layout {
+    /// Shares in place, and plans the arena for nodes of which those of a segment may run at once as
+    /// far as it takes at most so many bytes.
+    pub(super) fn new(blocks: &Blocks, segments: &[Range<u32>], most_bytes: usize) -> Layout {
         let owners = share::owners(blocks);
         let (mut lifetimes, mut sizes) = buffers(blocks, &owners);
         let scratch = scratch(blocks);
         lifetimes.extend(scratch.iter().map(|&(n, _)| Lifetime { first: n, last: n }));
         sizes.extend(scratch.iter().map(|&(_, bytes)| bytes));
-        schedule::round(&mut lifetimes, &sizes, segments);
-        let plan = plan::plan(&lifetimes, &sizes, ALIGNMENT);
+        let roundings = schedule::roundings(&lifetimes, &sizes, segments, most_bytes);
+        let mut plans = roundings.map(|lifetimes| plan::plan(&lifetimes, &sizes, ALIGNMENT));
+        let mut plan = plans.next().expect("there is one at least");
+        while plan.height > most_bytes {
+            let Some(lower) = plans.next() else { break };
+            plan = lower;
+        }
+        drop(plans);
         let is_inside = |block: usize| {
             blocks.roles[block] == Role::Temporary && !blocks.lifetimes[block].is_never()
         };

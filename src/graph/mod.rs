@@ -114,7 +114,8 @@ impl Graph {
             bytes: &bytes,
             lifetimes: &lifetimes,
         };
-        let layout = Layout::new(&blocks, &segments);
+        let most_bytes = parallel.map_or(usize::MAX, |parallel| parallel.most_bytes);
+        let layout = Layout::new(&blocks, &segments, most_bytes);
         let of = |p: Parallel| Schedule::new(&nodes, &places, &layout, segments, p.workers);
         let schedule = parallel.map(of);
         Graph { nodes, places, roles, bytes, lifetimes, written, edges, cycles, layout, schedule }

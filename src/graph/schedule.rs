@@ -1,6 +1,8 @@
 //! Which nodes several threads may run at the same time: segments of narrow nodes (those whose
 //! kernels use one thread) in a row, and what orders the nodes of a segment.
 
+mod parts;
+
 use std::ops::Range;
 
 use super::access::{self, Access};
@@ -21,12 +23,15 @@ pub struct Parallel {
     /// A segment that they are estimated to finish by less than so many nanoseconds earlier than
     /// one thread would is run by one; 0: whatever can be shared is.
     pub least_gain: u64,
+    /// What the arena may take at most so that nodes need not take turns in it and can run at the
+    /// same time. Where it takes more for one thread, it takes that.
+    pub most_bytes: usize,
 }
 
 impl Parallel {
     /// As many threads where they gain what a region of the team costs several times over.
     pub fn new(workers: usize) -> Self {
-        Parallel { workers, least_gain: 5_000 }
+        Parallel { workers, least_gain: 5_000, most_bytes: usize::MAX }
     }
 }
 
@@ -39,6 +44,10 @@ pub struct Schedule {
     /// The nodes of its own segment that must run before each node: they touch the same memory,
     /// be it as one block or where blocks take turns in the arena.
     pub edges: Edges,
+    /// By node: which worker has it to begin with; where it runs follows from who is idle.
+    pub parts: Vec<u32>,
+    /// By node: how long one thread takes for it, an estimate in nanoseconds.
+    pub times: Vec<u64>,
     /// By how many threads.
     pub workers: usize,
 }
@@ -92,25 +101,29 @@ fn gain(nodes: &[Node], edges: &Edges, segment: &Range<u32>, parallel: Parallel)
 /// part of them, or so many bytes.
 const MOST_GROWTH: (f64, usize) = (0.25, 16 << 20);
 
-/// Makes pieces of memory that are needed in one segment at different times be needed all through
-/// it: if they took turns, so would the nodes that use them. Where that would take too much
-/// memory, segments are cut into windows for this; what still takes turns is kept in order by the
-/// schedule's edges.
-pub(super) fn round(lifetimes: &mut Vec<Lifetime>, sizes: &[usize], segments: &[Range<u32>]) {
+/// Lifetimes of pieces of memory that are made longer so that those which are needed in one segment
+/// at different times are needed all through it: if they took turns, so would the nodes that use
+/// them. Where that would take too much memory, segments are cut into windows for this; what still
+/// takes turns is kept in order by the schedule's edges. Longest first; the last are as they were.
+pub(super) fn roundings(
+    lifetimes: &[Lifetime],
+    sizes: &[usize],
+    segments: &[Range<u32>],
+    most_bytes: usize,
+) -> impl Iterator<Item = Vec<Lifetime>> {
     let bound = |lifetimes: &[Lifetime]| liveness::bound(lifetimes, sizes, ALIGNMENT);
-    let Some(longest) = segments.iter().map(|segment| segment.len()).max() else { return };
-    let least = bound(lifetimes);
+    let longest = segments.iter().map(|segment| segment.len() as u32).max().unwrap_or(0);
+    let least = if longest > 1 { bound(lifetimes) } else { 0 };
     let most = least + MOST_GROWTH.1.max((MOST_GROWTH.0 * least as f64) as usize);
-    let mut window = longest as u32;
-    while window > 1 {
-        let rounded: Vec<_> =
-            lifetimes.iter().map(|life| rounded(life, segments, window)).collect();
-        if bound(&rounded) <= most {
-            *lifetimes = rounded;
-            return;
-        }
-        window = window.div_ceil(2);
-    }
+    let windows = std::iter::successors(Some(longest), |window| Some(window.div_ceil(2)));
+    let windows = windows.take_while(|&window| window > 1).chain([1]);
+    let round =
+        move |window| lifetimes.iter().map(|life| rounded(life, segments, window)).collect();
+    windows.map(move |window| (window, round(window))).filter_map(
+        move |(window, rounded): (u32, Vec<_>)| {
+            (window == 1 || bound(&rounded) <= most.min(most_bytes)).then_some(rounded)
+        },
+    )
 }
 
 /// The lifetime from the beginning of a window to the end of one.
@@ -154,7 +167,9 @@ impl Schedule {
             edges.end_row();
         }
         edges.shrink();
-        Schedule { segments, edges, workers }
+        let times: Vec<u64> = nodes.iter().map(|node| nanoseconds(&node.op) as u64).collect();
+        let parts = parts::parts(&edges, &segments, workers, &times);
+        Schedule { segments, edges, parts, times, workers }
     }
 }
 

@@ -95,6 +95,7 @@ impl Recorder {
 
     /// A graph whose every segment so many threads work on.
     pub fn parallel(self, workers: usize) -> Result<Graph> {
-        Graph::parallel(self.queue, self.roles, Parallel { workers, least_gain: 0 })
+        let always = Parallel { least_gain: 0, ..Parallel::new(workers) };
+        Graph::parallel(self.queue, self.roles, always)
     }
 }

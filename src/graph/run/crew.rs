@@ -1,80 +1,77 @@
 //! Who runs which task when: the synchronisation of parallel replay, whatever the tasks are.
 //!
-//! Each task has a counter of the tasks that it still waits for. The worker that ends a task
-//! lowers those of its successors, and goes straight on with the lowest-numbered one that has
-//! become ready. Others that have it keeps to itself, the next one first, but for the oldest,
-//! which it offers to idle workers in a few slots (private deques: Acar, Chargueraud and Rainey,
-//! 2013). So as long as nobody is idle, workers meet at counters only.
+//! Tasks are dealt out to parts beforehand, one a worker ([`Schedule::parts`]). Each task has a
+//! counter of the tasks that it still waits for, which only the worker changes that has its part:
+//! so a counter costs a load and a store, and what two workers count shares no cache lines. Whoever
+//! has run tasks lowers the counters of their successors, and tells those in another part to its
+//! worker by mail, which is read when there is nothing else to do. A worker goes straight on with
+//! the next task of its part if that is ready, past it if not, and back to it when it hears that it
+//! has become so. Who has nothing to run asks; the others look for that between tasks and offer
+//! their oldest ready one (receiver-initiated work sharing: Acar, Charguéraud and Rainey, 2013).
+//! A part whose worker does not come is adopted by another one.
+//!
+//! Where a task's only successor waits for nothing else and is the next in its part, whoever ends
+//! the one goes on with the other and no counter is looked at. Still each is called by itself,
+//! and between the two the worker looks whether it is asked for tasks.
+//!
+//! [`Schedule::parts`]: crate::graph::Schedule::parts
 
-use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use super::patience::Patience;
-use super::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use super::sync::Ordering::{Acquire, Relaxed};
 use super::sync::{Apart, AtomicU32, AtomicUsize, set};
-use crate::graph::{Csr, Edges};
+use crate::graph::Schedule;
+use late::Late;
+use mail::Mail;
+use tasks::{NONE, Tasks};
+use worker::Worker;
 
-/// No task.
-const NONE: u32 = u32::MAX;
-/// Into how many pieces per worker the tasks that wait for nothing are cut.
-const PIECES: usize = 4;
-
-/// The tasks that wait for a task.
-struct Link {
-    /// The lowest-numbered one, or NONE. It stands here since what runs next follows from it.
-    first: u32,
-    /// Where the others begin; they end where those of the next task begin.
-    others: u32,
-}
+mod late;
+mod mail;
+mod tasks;
+mod worker;
 
 /// Workers on segments of tasks. All memory is made once.
 pub(super) struct Crew {
-    /// By task: which tasks of its segment wait for it; one more at the end.
-    links: Box<[Link]>,
-    /// The successors that are not the first.
-    others: Vec<u32>,
-    /// How many tasks of the segment's each task waits for, at the beginning.
-    predecessors: Vec<u32>,
-    /// How many it still waits for.
-    waits: Box<[AtomicU32]>,
-    /// The tasks that wait for nothing, segment by segment.
-    roots: Csr<u32>,
+    tasks: Tasks,
     segment: usize,
-    /// How many of the segment's roots are taken.
-    taken: Apart<AtomicUsize>,
-    /// How many of the segment's tasks nobody has reported as done.
+    workers: usize,
+    /// By seat: how many tasks each still waits for.
+    waits: Box<[AtomicU32]>,
+    /// By part: the worker that has it; NONE as long as nobody does.
+    owners: Box<[AtomicU32]>,
+    /// By worker and part: which tasks the worker has run.
+    mail: Box<[Mail]>,
+    /// How many times workers have asked for tasks.
+    requests: Apart<AtomicU32>,
+    /// By worker: a ready task that others may take.
+    offers: Box<[Apart<AtomicU32>]>,
+    /// How many of the tasks that nobody waits for are not reported as done.
     left: Apart<AtomicUsize>,
-    /// By worker: ready tasks that others may take.
-    offers: Box<[Box<[Apart<AtomicU32>]>]>,
-    /// By worker: its other ready tasks, the oldest first.
-    ready: Box<[Apart<Mutex<VecDeque<u32>>>]>,
+    /// By worker: its ready tasks that it has gone past.
+    late: Box<[Apart<Mutex<Late>>]>,
 }
 
 impl Crew {
-    /// `edges` are the tasks that must have run before each task, all in its own segment.
-    pub(super) fn new(edges: &Edges, segments: &[Range<u32>], workers: usize) -> Crew {
-        let (links, others) = links(edges);
+    pub(super) fn new(schedule: &Schedule) -> Crew {
+        let Schedule { segments, edges, workers, .. } = schedule;
+        let tasks = Tasks::new(schedule);
         let longest = segments.iter().map(|tasks| tasks.len()).max().unwrap_or(0);
-        let offers = || (1..workers).map(|_| Apart(AtomicU32::new(NONE))).collect();
-        let ready = || Apart(Mutex::new(VecDeque::with_capacity(longest)));
-        let mut roots = Csr::with_capacity(segments.len(), 0);
-        for tasks in segments {
-            let is_root = |&task: &u32| edges.row(task as usize).is_empty();
-            tasks.clone().filter(is_root).for_each(|task| roots.push(task));
-            roots.end_row();
-        }
+        let most = Vec::from_iter((0..*workers).map(|part| tasks.most_mail(segments, part)));
+        let mail = (0..*workers).flat_map(|_| most.iter().map(|&most| Mail::new(most)));
+        let none = || AtomicU32::new(NONE);
         Crew {
-            links,
-            others,
-            predecessors: edges.iter().map(|row| row.len() as u32).collect(),
-            waits: edges.iter().map(|_| AtomicU32::new(0)).collect(),
-            roots,
             segment: 0,
-            taken: Apart(AtomicUsize::new(0)),
+            workers: *workers,
+            waits: edges.iter().map(|_| AtomicU32::new(0)).collect(),
+            owners: (0..*workers).map(|_| none()).collect(),
+            mail: mail.collect(),
+            requests: Apart(AtomicU32::new(0)),
+            offers: (0..*workers).map(|_| Apart(none())).collect(),
             left: Apart(AtomicUsize::new(0)),
-            offers: (0..workers).map(|_| offers()).collect(),
-            ready: (0..workers).map(|_| ready()).collect(),
+            late: (0..*workers).map(|_| Apart(Mutex::new(Late::new(longest)))).collect(),
+            tasks,
         }
     }
 
@@ -82,151 +79,36 @@ impl Crew {
     pub(super) fn begin(&mut self, segment: usize, tasks: &Range<u32>) {
         self.segment = segment;
         let all = tasks.start as usize..tasks.end as usize;
-        set(&mut self.waits[all.clone()], &self.predecessors[all.clone()]);
-        self.taken.0.store(0, Relaxed);
-        self.left.0.store(all.len(), Relaxed);
+        set(&mut self.waits[all.clone()], &self.tasks.predecessors[all]);
+        self.owners.iter().for_each(|owner| owner.store(NONE, Relaxed));
+        self.mail.iter_mut().for_each(Mail::clear);
+        self.left.0.store(self.tasks.sinks(tasks), Relaxed);
     }
 
     /// A worker, which works once. There is one of each number.
     pub(super) fn worker(&self, number: usize) -> Worker<'_> {
-        let ready = self.ready[number].0.lock().unwrap_or_else(PoisonError::into_inner);
-        Worker { crew: self, number, ready, task: NONE, done: 0, patience: Patience::new() }
+        let late = self.late[number].0.lock().unwrap_or_else(PoisonError::into_inner);
+        Worker::new(self, number, late)
     }
 
-    /// Notes that one of the tasks that a task waits for has run. Says whether it was the last.
-    fn arrive(&self, task: u32) -> bool {
-        let waits = &self.waits[task as usize];
-        // Nobody else can lower a counter that is 1.
-        waits.load(Acquire) == 1 || waits.fetch_sub(1, AcqRel) == 1
+    /// The mail from a worker to a part.
+    #[inline(always)]
+    fn mail(&self, worker: usize, part: usize) -> &Mail {
+        &self.mail[worker * self.workers + part]
     }
 
-    /// Takes a task that a worker offers; NONE if it offers none.
-    fn take(&self, number: usize) -> u32 {
-        let offers = self.offers[number].iter().filter(|offer| offer.0.load(Relaxed) != NONE);
-        let mut taken = offers.map(|offer| offer.0.swap(NONE, Acquire));
-        taken.find(|&task| task != NONE).unwrap_or(NONE)
-    }
-}
-
-/// The successors of each task.
-fn links(edges: &Edges) -> (Box<[Link]>, Vec<u32>) {
-    let pairs = || {
-        let rows = edges.iter().zip(0..);
-        rows.flat_map(|(row, to)| row.iter().map(move |&from| (from as usize, to)))
-    };
-    let successors = Csr::sorted(edges.rows(), pairs);
-    let mut others = Vec::with_capacity(successors.items().len());
-    let link = |row: &[u32]| {
-        let (first, rest) = row.split_first().map_or((NONE, row), |(&first, rest)| (first, rest));
-        let link = Link { first, others: others.len() as u32 };
-        others.extend(rest);
-        link
-    };
-    let none: &[u32] = &[];
-    let links = successors.iter().chain([none]).map(link).collect();
-    (links, others)
-}
-
-/// One of the threads that run tasks.
-pub(super) struct Worker<'a> {
-    crew: &'a Crew,
-    number: usize,
-    ready: MutexGuard<'a, VecDeque<u32>>,
-    /// What it has in hand.
-    task: u32,
-    /// How many tasks it has run but not reported.
-    done: usize,
-    patience: Patience,
-}
-
-impl Worker<'_> {
-    /// Runs tasks until all are done. Where `run` unwinds, the task in hand counts as done, and
-    /// this is to be called again.
-    pub(super) fn work(&mut self, run: impl Fn(u32)) {
-        let mut task = if self.task == NONE { self.find() } else { self.next(self.task) };
-        while task != NONE {
-            self.task = task;
-            run(task);
-            task = self.next(task);
-        }
+    /// Gives a part to a worker if nobody has it; then its seats.
+    fn claim(&self, part: usize, worker: usize) -> Option<Range<u32>> {
+        let owner = &self.owners[part];
+        let is_free = owner.load(Relaxed) == NONE
+            && owner.compare_exchange(NONE, worker as u32, Relaxed, Relaxed).is_ok();
+        is_free.then(|| self.tasks.seats(self.segment, part))
     }
 
-    /// The task in hand.
-    pub(super) fn task(&self) -> u32 {
-        self.task
-    }
-
-    /// What to run behind a task that is done.
-    #[inline]
-    fn next(&mut self, done: u32) -> u32 {
-        self.done += 1;
-        let (crew, done) = (self.crew, done as usize);
-        let (first, others) = (crew.links[done].first, crew.links[done].others as usize);
-        for &other in crew.others[others..crew.links[done + 1].others as usize].iter().rev() {
-            if crew.arrive(other) {
-                self.ready.push_back(other);
-            }
-        }
-        let next = match first != NONE && crew.arrive(first) {
-            true => first,
-            false => self.ready.pop_back().unwrap_or_else(|| self.find()),
-        };
-        if !self.ready.is_empty() {
-            self.offer();
-        }
-        next
-    }
-
-    /// Offers the oldest ready tasks where slots are empty.
-    fn offer(&mut self) {
-        let offers = self.crew.offers[self.number].iter();
-        for offer in offers.filter(|offer| offer.0.load(Relaxed) == NONE) {
-            let Some(oldest) = self.ready.pop_front() else { return };
-            offer.0.store(oldest, Release);
-        }
-    }
-
-    /// Finds a task where it has no ready one itself; NONE when all are done.
-    #[cold]
-    fn find(&mut self) -> u32 {
-        let own = self.crew.take(self.number);
-        if own != NONE {
-            return own;
-        }
-        self.take_roots();
-        self.ready.pop_back().unwrap_or_else(|| self.steal())
-    }
-
-    /// Takes a piece of the tasks that wait for nothing.
-    fn take_roots(&mut self) {
-        let (crew, workers) = (self.crew, self.crew.offers.len());
-        let roots = crew.roots.row(crew.segment);
-        if crew.taken.0.load(Relaxed) >= roots.len() {
-            return;
-        }
-        let piece = roots.len().div_ceil(PIECES * workers);
-        let first = crew.taken.0.fetch_add(piece, Relaxed).min(roots.len());
-        let end = (first + piece).min(roots.len());
-        self.ready.extend(roots[first..end].iter().rev());
-    }
-
-    /// Waits for a task that another worker offers; NONE when all are done.
-    fn steal(&mut self) -> u32 {
-        let (crew, workers) = (self.crew, self.crew.offers.len());
-        self.patience.begin();
-        // Whoever waits has reported all that it has done, so the count ends at zero.
-        crew.left.0.fetch_sub(std::mem::take(&mut self.done), Release);
-        while crew.left.0.load(Acquire) != 0 {
-            if self.patience.is_over() {
-                let others = (1..workers).map(|k| crew.take((self.number + k) % workers));
-                if let Some(task) = others.into_iter().find(|&task| task != NONE) {
-                    self.patience.end();
-                    return task;
-                }
-            }
-            self.patience.wait();
-        }
-        NONE
+    /// Takes the task that a worker offers; NONE if it offers none.
+    fn take(&self, worker: usize) -> u32 {
+        let offer = &self.offers[worker].0;
+        if offer.load(Relaxed) == NONE { NONE } else { offer.swap(NONE, Acquire) }
     }
 }
 

@@ -22,9 +22,8 @@ pub(super) struct Parallel {
 
 impl Parallel {
     pub(super) fn new(schedule: &Schedule) -> Parallel {
-        let Schedule { segments, edges, workers } = schedule;
-        let crew = Mutex::new(Crew::new(edges, segments, *workers));
-        Parallel { segments: segments.clone(), workers: *workers, crew }
+        let crew = Mutex::new(Crew::new(schedule));
+        Parallel { segments: schedule.segments.clone(), workers: schedule.workers, crew }
     }
 
     /// Runs nodes.

@@ -23,8 +23,9 @@ fn branches_do_not_take_turns_in_memory() {
     let mut recorder = Recorder::default();
     branches(&mut recorder, 2, 4, 16);
     let graph = recorder.parallel(2).unwrap();
-    let Schedule { segments, edges, workers } = graph.schedule().unwrap();
+    let Schedule { segments, edges, parts, workers, .. } = graph.schedule().unwrap();
     assert_eq!((&segments[..], *workers), (std::slice::from_ref(&(0..8)), 2));
+    assert_eq!(parts[..], [0, 0, 0, 0, 1, 1, 1, 1]);
     let rows: Vec<&[u32]> = edges.iter().collect();
     assert_eq!(rows, [&[][..], &[0], &[1], &[2], &[], &[4], &[5], &[6]]);
     // Each negation overwrites its input.
@@ -42,6 +43,30 @@ fn too_large_tensors_take_turns_and_their_nodes_are_ordered() {
     let edges = &graph.schedule().unwrap().edges;
     let across = (2..8).filter(|&n| edges.row(n).iter().any(|&e| e / 2 != n as u32 / 2));
     assert!(across.count() > 0, "{edges:?}");
+}
+
+#[test]
+fn a_bound_makes_nodes_take_turns_as_for_one_thread() {
+    let graph = |most_bytes: Option<usize>| {
+        let mut recorder = Recorder::default();
+        branches(&mut recorder, 8, 3, 1 << 10);
+        let Recorder { queue, roles } = recorder;
+        let always = super::Parallel { least_gain: 0, ..super::Parallel::new(2) };
+        let with = |most_bytes| super::Parallel { most_bytes, ..always };
+        let made = match most_bytes {
+            Some(bytes) => Graph::parallel(queue, roles, with(bytes)),
+            None => Graph::new(queue, roles),
+        };
+        made.unwrap()
+    };
+    let (free, serial) = (graph(Some(usize::MAX)).arena_bytes(), graph(None).arena_bytes());
+    assert_eq!((free, serial), (8 << 12, 1 << 12));
+    for most in (1..=8).map(|branches| branches << 12) {
+        let bound = graph(Some(most));
+        bound.verify().unwrap();
+        assert!(bound.arena_bytes() <= most, "{} of {most}", bound.arena_bytes());
+    }
+    assert_eq!(graph(Some(0)).arena_bytes(), serial);
 }
 
 #[test]

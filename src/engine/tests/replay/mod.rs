@@ -280,7 +280,7 @@ fn check_all(programs: u64, ways: &[Options]) {
 
 /// For so many threads, whatever they gain.
 fn parallel(workers: usize) -> Options {
-    let parallel = Some(Parallel { workers, least_gain: 0 });
+    let parallel = Some(Parallel { least_gain: 0, ..Parallel::new(workers) });
     Options { parallel, ..Options::default() }
 }
 
@@ -295,14 +295,15 @@ fn replay_by_five_threads_equals_eager_to_the_bit() {
     check_all(FEWER, &[parallel(5)]);
 }
 
-/// As recorded and planned; rewritten and ordered; with what is computed again; by two threads; and
-/// within random budgets.
+/// As recorded and planned; rewritten and ordered; with what is computed again; by two threads;
+/// within random budgets; and both.
 #[test]
 fn replay_in_every_way_equals_eager_to_the_bit() {
     team::set_size(2);
     let kept = Options { recompute: false, ..Options::default() };
     let budget = Some(Budget::Share(1.0));
     let budgeted = Options { budget, ..Options::default() };
-    let ways = [Options::AS_RECORDED, kept, Options::default(), parallel(2), budgeted];
+    let shared = Options { budget, ..parallel(2) };
+    let ways = [Options::AS_RECORDED, kept, Options::default(), parallel(2), budgeted, shared];
     check_all(FEWER, &ways);
 }

@@ -21,14 +21,17 @@ struct World {
 }
 
 impl World {
-    fn new(rows: Rows, workers: usize) -> World {
+    fn new(rows: Rows, parts: &[u32], time: u64) -> World {
         let mut edges = Csr::with_capacity(rows.len(), 0);
         for row in rows {
             row.iter().for_each(|&earlier| edges.push(earlier));
             edges.end_row();
         }
         let all = 0..rows.len() as u32;
-        let mut crew = Crew::new(&edges, std::slice::from_ref(&all), workers);
+        let segments = Vec::from([all.clone()]);
+        let workers = 2.max(parts.iter().max().map_or(0, |&part| part as usize + 1));
+        let (parts, times) = (parts.to_vec(), vec![time; rows.len()]);
+        let mut crew = Crew::new(&Schedule { segments, edges, parts, times, workers });
         crew.begin(0, &all);
         World { crew, rows, cells: rows.iter().map(|_| UnsafeCell::new(0)).collect() }
     }
@@ -45,12 +48,17 @@ impl World {
     }
 }
 
-/// Runs tasks on so many threads, each of which also sees at its end what all tasks have written.
-fn check(rows: Rows, workers: usize) {
+/// Runs tasks on two threads, to whom third parts are left, each of which also sees at its end what all tasks have written.
+fn check(rows: Rows, parts: &'static [u32]) {
+    // Nanoseconds; long tasks are told one by one, short ones together.
+    [0, 1000].map(|time| check_with(rows, parts, time));
+}
+
+fn check_with(rows: Rows, parts: &'static [u32], time: u64) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(move || {
-        let world = Arc::new(World::new(rows, workers));
+        let world = Arc::new(World::new(rows, parts, time));
         let all_ran = |world: &World| {
             for cell in &world.cells {
                 // SAFETY: loom checks that no write happens meanwhile.
@@ -64,29 +72,39 @@ fn check(rows: Rows, workers: usize) {
                 all_ran(&world);
             })
         };
-        let threads: Vec<_> = (1..workers).map(spawn).collect();
+        let other = spawn(1);
         world.work(0);
         all_ran(&world);
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        other.join().unwrap();
     });
 }
 
 #[test]
 fn a_fork_and_a_join() {
-    check(&[&[], &[0], &[0], &[1, 2]], 2);
+    check(&[&[], &[0], &[0], &[1, 2]], &[0, 0, 1, 0]);
 }
 
 #[test]
 fn two_roots_and_a_join() {
-    check(&[&[], &[], &[0, 1], &[2]], 2);
+    check(&[&[], &[], &[0, 1], &[2]], &[0, 1, 1, 0]);
 }
 
 #[test]
-fn a_task_that_three_lead_to() {
-    check(&[&[], &[0], &[0], &[0], &[1, 2, 3]], 2);
+fn tasks_that_another_worker_takes() {
+    check(&[&[], &[0], &[0], &[0]], &[0, 0, 0, 0]);
+}
+
+#[test]
+fn a_chain_and_who_waits_for_its_end() {
+    check(&[&[], &[0], &[1], &[1]], &[0, 0, 0, 1]);
 }
 
 #[test]
 fn roots_that_share_successors() {
-    check(&[&[], &[], &[0], &[0, 1], &[1]], 2);
+    check(&[&[], &[], &[0, 1], &[0, 1]], &[0, 1, 0, 1]);
+}
+
+#[test]
+fn a_part_that_nobody_comes_for() {
+    check(&[&[], &[], &[], &[], &[], &[4], &[4]], &[0, 1, 1, 1, 2, 2, 2]);
 }

@@ -4,14 +4,30 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use super::*;
 use crate::graph::Csr;
 
-/// The rows of tasks that each wait for some earlier ones.
-fn edges(rows: &[Vec<u32>]) -> Edges {
+/// Tasks that each wait for some earlier ones, dealt out at random.
+fn crew(rows: &[Vec<u32>], segments: &[Range<u32>], workers: usize, seed: u32) -> Crew {
     let mut edges = Csr::with_capacity(rows.len(), 0);
     for row in rows {
         row.iter().for_each(|&earlier| edges.push(earlier));
         edges.end_row();
     }
-    edges
+    let mut next = numbers(seed);
+    // Often as the task before, so that there are chains.
+    let mut parts = vec![0; rows.len()];
+    for task in 1..rows.len() {
+        parts[task] = if next(3) == 0 { next(workers as u32) } else { parts[task - 1] };
+    }
+    let times = rows.iter().map(|_| u64::from(next(1000))).collect();
+    Crew::new(&Schedule { segments: segments.to_vec(), edges, parts, times, workers })
+}
+
+/// Random numbers below a given one.
+fn numbers(seed: u32) -> impl FnMut(u32) -> u32 {
+    let mut state = seed;
+    move |below| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % below
+    }
 }
 
 /// Runs segments, each on so many threads, and checks that each task runs once, after what it
@@ -22,9 +38,8 @@ fn run(
     workers: usize,
     unwinds: impl Fn(u32) -> bool + Sync,
 ) {
-    let edges = edges(rows);
-    let mut crew = Crew::new(&edges, segments, workers);
-    for _ in 0..3 {
+    for seed in 0..3 {
+        let mut crew = crew(rows, segments, workers, seed);
         let (clock, ran) = (AtomicUsize::new(1), rows.iter().map(|_| AtomicUsize::new(0)));
         let ran: Vec<AtomicUsize> = ran.collect();
         for (segment, tasks) in segments.iter().enumerate() {
@@ -58,11 +73,7 @@ fn run(
 
 /// Tasks that wait for a few of those shortly before them.
 fn random(count: u32, reach: u32, seed: u32) -> Vec<Vec<u32>> {
-    let mut state = seed;
-    let mut next = |below: u32| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) % below
-    };
+    let mut next = numbers(seed);
     let mut row = |task: u32| {
         let mut row: Vec<u32> =
             (0..next(4)).map(|_| task.saturating_sub(1 + next(reach))).collect();
@@ -85,6 +96,21 @@ fn each_task_runs_once_behind_what_it_waits_for() {
 }
 
 #[test]
+fn tasks_that_take_longer_are_taken_by_others() {
+    for (workers, seed) in [2, 3].into_iter().flat_map(|w| (0..40).map(move |s| (w, s))) {
+        let rows = random(40, 9, seed);
+        let wait = |task: u32| {
+            let start = std::time::Instant::now();
+            while start.elapsed().as_nanos() < u128::from(task * seed % 7) * 1000 {
+                std::hint::spin_loop();
+            }
+            false
+        };
+        run(&rows, std::slice::from_ref(&(0..40)), workers, wait);
+    }
+}
+
+#[test]
 fn segments_are_worked_off_one_by_one() {
     let mut rows = random(300, 20, 7);
     let segments = [0..90, 100..101, 101..300];
@@ -103,7 +129,7 @@ fn a_task_that_unwinds_counts_as_run() {
 #[test]
 fn one_thread_can_do_the_work_of_all() {
     let rows = random(100, 8, 5);
-    let mut crew = Crew::new(&edges(&rows), std::slice::from_ref(&(0..100)), 4);
+    let mut crew = crew(&rows, std::slice::from_ref(&(0..100)), 4, 1);
     crew.begin(0, &(0..100));
     let ran = AtomicUsize::new(0);
     for number in 0..4 {
@@ -115,18 +141,47 @@ fn one_thread_can_do_the_work_of_all() {
 }
 
 #[test]
-fn replay_allocates_nothing() {
+fn a_crew_works_again_and_again() {
     let rows = random(500, 40, 11);
-    let mut crew = Crew::new(&edges(&rows), std::slice::from_ref(&(0..500)), 2);
-    let room =
-        |crew: &Crew| crew.ready.iter().map(|r| r.0.lock().unwrap().capacity()).sum::<usize>();
-    let before = room(&crew);
-    for _ in 0..10 {
+    let mut crew = crew(&rows, std::slice::from_ref(&(0..500)), 2, 2);
+    for _ in 0..100 {
         crew.begin(0, &(0..500));
+        let ran = AtomicUsize::new(0);
+        let work = |number: usize| {
+            crew.worker(number).work(|_| {
+                ran.fetch_add(1, SeqCst);
+            });
+        };
         std::thread::scope(|scope| {
-            scope.spawn(|| crew.worker(1).work(|_| {}));
-            crew.worker(0).work(|_| {});
+            scope.spawn(|| work(1));
+            work(0);
         });
+        assert_eq!(ran.into_inner(), 500);
     }
-    assert_eq!(room(&crew), before);
+}
+
+#[test]
+fn who_comes_late_loses_its_part_and_works_for_others() {
+    let rows: Vec<Vec<u32>> = (0..64u32).map(|n| n.checked_sub(8).into_iter().collect()).collect();
+    let mut crew = crew(&rows, std::slice::from_ref(&(0..64)), 2, 3);
+    for _ in 0..3 {
+        crew.begin(0, &(0..64));
+        let ran = [0, 1].map(|_| AtomicUsize::new(0));
+        let work = |number: usize| {
+            crew.worker(number).work(|_| {
+                ran[number].fetch_add(1, SeqCst);
+                std::thread::sleep(std::time::Duration::from_micros(200));
+            });
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                work(1);
+            });
+            work(0);
+        });
+        let [first, second] = ran.map(AtomicUsize::into_inner);
+        assert_eq!(first + second, 64);
+        assert!(second > 4, "{second}");
+    }
 }

@@ -1,0 +1,57 @@
+//! From a worker to a part: tasks that have run and lead to tasks there.
+
+use super::tasks::NONE;
+use crate::graph::run::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::graph::run::sync::{Apart, AtomicU32};
+
+/// A list that one thread appends to while another one reads it, without waiting for each other.
+/// An entry says itself that it has been written, so there is no end that both would look at.
+pub(super) struct Mail {
+    entries: Box<[AtomicU32]>,
+    /// How many were written; only the sender's.
+    sent: Apart<AtomicU32>,
+    /// How many were read; only the receiver's.
+    received: Apart<AtomicU32>,
+}
+
+impl Mail {
+    /// For so many entries between one clearing and the next.
+    pub(super) fn new(most: usize) -> Mail {
+        let count = || Apart(AtomicU32::new(0));
+        let entries = (0..most).map(|_| AtomicU32::new(NONE)).collect();
+        Mail { entries, sent: count(), received: count() }
+    }
+
+    /// Empties it. Nobody may use it meanwhile.
+    pub(super) fn clear(&mut self) {
+        let written = self.entries.iter().take(self.sent.0.load(Relaxed) as usize);
+        written.for_each(|entry| entry.store(NONE, Relaxed));
+        [&self.sent, &self.received].iter().for_each(|count| count.0.store(0, Relaxed));
+    }
+
+    /// Appends an entry, and with it all that its sender has written before.
+    #[inline(always)]
+    pub(super) fn send(&self, seat: u32) {
+        let sent = self.sent.0.load(Relaxed);
+        self.sent.0.store(sent + 1, Relaxed);
+        self.entries[sent as usize].store(seat, Release);
+    }
+
+    /// Takes the entries that have not been read.
+    #[inline(always)]
+    pub(super) fn receive(&self, mut take: impl FnMut(u32)) {
+        let first = self.received.0.load(Relaxed);
+        let mut next = first;
+        for entry in &self.entries[first as usize..] {
+            let seat = entry.load(Acquire);
+            if seat == NONE {
+                break;
+            }
+            take(seat);
+            next += 1;
+        }
+        if next > first {
+            self.received.0.store(next, Relaxed);
+        }
+    }
+}

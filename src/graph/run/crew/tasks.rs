@@ -1,0 +1,235 @@
+//! Tasks as workers see them: in an order of their own, in which those of a part lie together.
+
+use std::ops::Range;
+
+use crate::graph::{Csr, Edges, Schedule};
+
+/// No task.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// How many nanoseconds of work, as estimated, a worker may do before it tells what it has done.
+const UNTOLD: u64 = 1_000;
+
+/// What follows from the tasks and their parts. Tasks are known by their seats: segment by segment
+/// and part by part, within a part as recorded.
+pub(super) struct Tasks {
+    /// By seat.
+    turns: Box<[Turn]>,
+    /// By seat; one more at the end.
+    links: Box<[Link]>,
+    /// The successors in a task's own part.
+    near: Vec<u32>,
+    /// The successors in other parts, part by part; one more group at the end.
+    groups: Box<[Group]>,
+    far: Vec<u32>,
+    /// By seat: how many tasks each waits for.
+    pub(super) predecessors: Vec<u32>,
+    /// By segment and part: where its seats begin, and where the last one's end.
+    starts: Vec<u32>,
+    parts: usize,
+}
+
+/// What to know of a task to run it.
+struct Turn {
+    task: u32,
+    /// The last of the tasks that follow one by one.
+    last: u32,
+    /// Whether it is to be told that it is done before the next one of its part is run.
+    is_due: bool,
+}
+
+/// What to know of a task that is done; lists end where those of the next one begin.
+struct Link {
+    part: u32,
+    near: u32,
+    groups: u32,
+    /// How many tasks before this one nobody waits for.
+    sinks: u32,
+}
+
+/// Successors of one task in one part; they end where the next group begins.
+struct Group {
+    part: u32,
+    far: u32,
+}
+
+impl Tasks {
+    pub(super) fn new(schedule: &Schedule) -> Tasks {
+        let Schedule { segments, edges, parts: part_of, times, workers } = schedule;
+        let order = order(segments, part_of);
+        let successors = successors(edges, &order);
+        let mut tasks = Tasks {
+            turns: Box::default(),
+            links: Box::default(),
+            near: Vec::new(),
+            groups: Box::default(),
+            far: Vec::new(),
+            predecessors: order.iter().map(|&t| edges.row(t as usize).len() as u32).collect(),
+            starts: Vec::with_capacity(segments.len() * (workers + 1)),
+            parts: *workers,
+        };
+        let part = |seat: u32| part_of[order[seat as usize] as usize];
+        tasks.turns = tasks.turns(&successors, &order, times, part);
+        tasks.link(&successors, part);
+        for (segment, part) in
+            segments.iter().flat_map(|s| (0..=*workers as u32).map(move |p| (s, p)))
+        {
+            let links = &tasks.links[segment.start as usize..segment.end as usize];
+            let earlier = links.partition_point(|link| link.part < part);
+            tasks.starts.push(segment.start + earlier as u32);
+        }
+        tasks
+    }
+
+    fn link(&mut self, successors: &Csr<u32>, part: impl Fn(u32) -> u32) {
+        let (mut links, mut groups) = (Vec::with_capacity(successors.rows() + 1), Vec::new());
+        let mut sinks = 0;
+        for (seat, row) in (0u32..).zip(successors.iter()) {
+            let (near, first) = (self.near.len() as u32, groups.len() as u32);
+            links.push(Link { part: part(seat), near, groups: first, sinks });
+            sinks += row.is_empty() as u32;
+            for group in row.chunk_by(|&a, &b| part(a) == part(b)) {
+                if part(group[0]) == part(seat) {
+                    let is_inside = self.last(seat) > seat;
+                    self.near.extend(group.iter().filter(|_| !is_inside));
+                } else {
+                    groups.push(Group { part: part(group[0]), far: self.far.len() as u32 });
+                    self.far.extend(group);
+                }
+            }
+        }
+        let (near, end, far) = (self.near.len() as u32, groups.len() as u32, self.far.len() as u32);
+        links.push(Link { part: NONE, near, groups: end, sinks });
+        groups.push(Group { part: NONE, far });
+        (self.links, self.groups) = (links.into(), groups.into());
+    }
+
+    fn turns(
+        &self,
+        successors: &Csr<u32>,
+        order: &[u32],
+        times: &[u64],
+        part: impl Fn(u32) -> u32,
+    ) -> Box<[Turn]> {
+        let time = |seat: usize| order.get(seat).map_or(0, |&task| times[task as usize]);
+        let mut turns = Vec::with_capacity(order.len());
+        let mut untold = 0;
+        for ((seat, row), &task) in (0u32..).zip(successors.iter()).zip(order) {
+            untold += time(seat as usize);
+            let is_next = row.first() == Some(&(seat + 1)) && part(seat) == part(seat + 1);
+            let is_due = is_next || untold + time(seat as usize + 1) > UNTOLD;
+            untold = if is_due { 0 } else { untold };
+            let leads_on = is_next && row.len() == 1 && self.predecessors[seat as usize + 1] == 1;
+            turns.push(Turn { task, last: seat + leads_on as u32, is_due });
+        }
+        for seat in (0..turns.len()).rev() {
+            turns[seat].last = turns[turns[seat].last as usize].last;
+        }
+        turns.into()
+    }
+}
+
+impl Tasks {
+    /// The task at a seat.
+    #[inline(always)]
+    pub(super) fn task(&self, seat: u32) -> u32 {
+        self.turns[seat as usize].task
+    }
+
+    /// The tasks at seats.
+    #[inline(always)]
+    pub(super) fn tasks(&self, seats: Range<u32>) -> impl Iterator<Item = u32> {
+        let turns = &self.turns[seats.start as usize..seats.end as usize];
+        turns.iter().map(|turn| turn.task)
+    }
+
+    /// The last of the tasks that follow one by one: each is the only successor of the one before,
+    /// the next one in its part, and waits for nothing else.
+    ///
+    /// Such a chain is run by one worker; the edges within it are looked at by nobody.
+    #[inline(always)]
+    pub(super) fn last(&self, seat: u32) -> u32 {
+        self.turns[seat as usize].last
+    }
+
+    /// Whether it is to be told that a task is done before the next one of its part is run.
+    #[inline(always)]
+    pub(super) fn is_due(&self, seat: u32) -> bool {
+        self.turns[seat as usize].is_due
+    }
+
+    /// The part of a task.
+    pub(super) fn part(&self, seat: u32) -> usize {
+        self.links[seat as usize].part as usize
+    }
+
+    /// The successors of tasks of one part there.
+    #[inline(always)]
+    pub(super) fn near(&self, seats: &Range<u32>) -> &[u32] {
+        let [start, end] = [seats.start, seats.end].map(|s| self.links[s as usize].near as usize);
+        &self.near[start..end]
+    }
+
+    /// The numbers of the groups of successors of tasks in other parts.
+    #[inline(always)]
+    pub(super) fn groups(&self, seats: &Range<u32>) -> Range<u32> {
+        self.links[seats.start as usize].groups..self.links[seats.end as usize].groups
+    }
+
+    /// The part of a group.
+    #[inline(always)]
+    pub(super) fn part_of(&self, group: u32) -> usize {
+        self.groups[group as usize].part as usize
+    }
+
+    /// The tasks of a group.
+    #[inline(always)]
+    pub(super) fn group(&self, group: u32) -> &[u32] {
+        let [start, end] = [0, 1].map(|k| self.groups[group as usize + k].far as usize);
+        &self.far[start..end]
+    }
+
+    /// How many of the tasks nobody waits for: when all of them have run, all tasks have.
+    #[inline(always)]
+    pub(super) fn sinks(&self, seats: &Range<u32>) -> usize {
+        (self.links[seats.end as usize].sinks - self.links[seats.start as usize].sinks) as usize
+    }
+
+    /// The seats of a part of a segment.
+    pub(super) fn seats(&self, segment: usize, part: usize) -> Range<u32> {
+        let first = segment * (self.parts + 1) + part;
+        self.starts[first]..self.starts[first + 1]
+    }
+
+    /// How many entries of mail at most a part gets in a segment.
+    pub(super) fn most_mail(&self, segments: &[Range<u32>], part: usize) -> usize {
+        let near = |segment: &Range<u32>| {
+            let has_near = |&seat: &u32| !self.near(&(seat..seat + 1)).is_empty();
+            segment.clone().filter(|&seat| self.part(seat) == part).filter(has_near).count()
+        };
+        let far = |segment| self.groups(segment).filter(|&g| self.part_of(g) == part).count();
+        segments.iter().map(|segment| near(segment) + far(segment)).max().unwrap_or(0)
+    }
+}
+
+/// The tasks in the order of their seats.
+fn order(segments: &[Range<u32>], part_of: &[u32]) -> Vec<u32> {
+    let mut order = Vec::from_iter(0..part_of.len() as u32);
+    for segment in segments {
+        let tasks = &mut order[segment.start as usize..segment.end as usize];
+        tasks.sort_by_key(|&task| part_of[task as usize]);
+    }
+    order
+}
+
+/// By seat: the tasks that wait for each, in the order of their seats.
+fn successors(edges: &Edges, order: &[u32]) -> Csr<u32> {
+    let mut seats = vec![NONE; order.len()];
+    (0u32..).zip(order).for_each(|(seat, &task)| seats[task as usize] = seat);
+    let seats = &seats;
+    Csr::sorted(order.len(), || {
+        (0u32..).zip(order).flat_map(move |(seat, &task)| {
+            edges.row(task as usize).iter().map(move |&e| (seats[e as usize] as usize, seat))
+        })
+    })
+}
