@@ -93,9 +93,9 @@ class Graphed(Layer):
                 where no one needs what the other makes: it helps models with branches of small
                 operations, such as inception modules, ensembles and recurrent cells. Results are
                 the same to the bit. Operations that share nothing must not share memory either,
-                so the arena may be larger by a quarter, or by 16 MiB. A part of the step that
-                would not gain is run in sequence. A bool is SINGA's `sequential`, and means
-                "sequence".
+                so the arena may be larger by a quarter, or by 16 MiB, within `memory_budget`. A
+                part of the step that would not gain is run in sequence. A bool is SINGA's
+                `sequential`, and means "sequence".
             memory_budget: what the arena of a graph may take: bytes, a size such as "2GB" or
                 "512MiB", or, for steps of training, a fraction of what the same step takes if
                 nothing is computed again (`unconstrained_bytes` of `plan`). What does not fit is
@@ -115,15 +115,14 @@ class Graphed(Layer):
         Raises:
             GraphError: `forward` reads a value, which placeholders have not; an option that is
                 not there yet: `amp`.
-            ValueError: options that exclude each other: a memory budget with
-                `graph_alg="parallel"` or `check_finite`.
+            ValueError: options that exclude each other: a memory budget and `check_finite`.
         """
         parallel = _is_parallel(graph_alg)
         _refuse(amp=amp)
         budget = record.memory_budget(memory_budget)
-        if budget is not None and (check_finite or parallel):
-            other = "check_finite" if check_finite else 'graph_alg="parallel"'
-            raise ValueError(f"compile: got memory_budget={memory_budget!r} and {other}, want one")
+        if budget is not None and check_finite:
+            got = f"memory_budget={memory_budget!r} and check_finite"
+            raise ValueError(f"compile: got {got}, want one")
         if not isinstance(exact, bool):
             raise TypeError(f"compile: got exact={exact!r}, want a bool")
         finite = _finite(check_finite, use_graph)

@@ -7,7 +7,7 @@ use crate::error::{Error, Result, Usage};
 use crate::graph::budget::{Order, Ways};
 use crate::graph::draft::Draft;
 use crate::graph::peak::peak;
-use crate::graph::{Graph, Queue, Role, order, remat};
+use crate::graph::{Graph, Parallel, Queue, Role, order, remat};
 use crate::ops::{Kind, View};
 use crate::rewrite::{self, Allowed, rewrite};
 
@@ -40,16 +40,20 @@ impl Recording {
         };
         let orders = order::orders(queue, &roles).into_iter();
         let orders: Vec<Order> = orders.map(|queue| self.thrifty(queue, &roles, true)).collect();
-        self.bounded(budget, &orders)
+        self.bounded(budget, &orders, self.parallel(options))
     }
 
-    /// The graph of operations in their order. Several threads are told only by blocks what shares
-    /// memory.
+    /// The graph of operations in their order.
     fn planned(&self, (queue, roles): (Queue, Vec<Role>), options: &Options) -> Result<Graph> {
-        match options.parallel.filter(|_| !self.has_aliases()) {
+        match self.parallel(options) {
             Some(parallel) => Graph::parallel(queue, roles, parallel),
             None => Graph::new(queue, roles),
         }
+    }
+
+    /// By how many threads graphs are run. They are told only by blocks what shares memory.
+    fn parallel(&self, options: &Options) -> Option<Parallel> {
+        options.parallel.filter(|_| !self.has_aliases())
     }
 
     /// The operations, rewritten, and the roles of their blocks; and those that need not run in
@@ -86,12 +90,17 @@ impl Recording {
     }
 
     /// The fastest graph whose arena keeps to a budget.
-    fn bounded(&self, budget: Budget, orders: &[Order]) -> Result<Graph> {
+    fn bounded(
+        &self,
+        budget: Budget,
+        orders: &[Order],
+        parallel: Option<Parallel>,
+    ) -> Result<Graph> {
         let bytes = match budget {
             Budget::Bytes(bytes) => bytes,
             Budget::Share(share) => (share * unconstrained(orders)? as f64) as usize,
         };
-        let ways = Ways::new(orders);
+        let ways = Ways::new(orders).shared(parallel);
         match ways.within(bytes)? {
             Some(graph) => Ok(graph),
             None => Err(self.too_small(bytes, &ways.smallest()?)),

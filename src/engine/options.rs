@@ -28,7 +28,7 @@ pub struct Options {
     /// Whether several threads may run operations at the same time.
     pub parallel: Option<Parallel>,
     /// What the arena has to keep to; what does not fit is computed again. It bounds only what is
-    /// rewritten, and then one thread runs it.
+    /// rewritten.
     pub budget: Option<Budget>,
 }
 

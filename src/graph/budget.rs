@@ -9,8 +9,8 @@ mod timeline;
 
 use std::cell::OnceCell;
 
-use super::Graph;
 use super::draft::{Again, Draft};
+use super::{Graph, Parallel};
 use crate::error::Result;
 use course::Course;
 use keep::keep;
@@ -56,6 +56,7 @@ pub struct Ways<'a> {
     orders: &'a [Order],
     /// In ascending order of time.
     ways: Vec<Way>,
+    parallel: Option<Parallel>,
 }
 
 impl<'a> Ways<'a> {
@@ -73,7 +74,13 @@ impl<'a> Ways<'a> {
         };
         let mut ways: Vec<Way> = orders.iter().enumerate().flat_map(of).collect();
         ways.sort_by(|a, b| a.outcome.time.total_cmp(&b.outcome.time));
-        Ways { orders, ways }
+        Ways { orders, ways, parallel: None }
+    }
+
+    /// The same for graphs that several threads may run. What they run at the same time follows
+    /// from the memory that is left, so that the bound is kept all the same.
+    pub fn shared(self, parallel: Option<Parallel>) -> Ways<'a> {
+        Ways { parallel, ..self }
     }
 
     /// The fastest one whose arena is at most so large.
@@ -82,7 +89,7 @@ impl<'a> Ways<'a> {
     /// What [`Graph::new`] says.
     pub fn within(&self, bytes: usize) -> Result<Option<Graph>> {
         for way in self.ways.iter().filter(|way| self.peak(way) <= bytes) {
-            let graph = self.graph(way)?;
+            let graph = self.graph(way, bytes)?;
             if graph.arena_bytes() <= bytes {
                 return Ok(Some(graph));
             }
@@ -97,12 +104,12 @@ impl<'a> Ways<'a> {
     pub fn smallest(&self) -> Result<Graph> {
         let mut ways: Vec<&Way> = self.ways.iter().collect();
         ways.sort_by_key(|way| self.peak(way));
-        let mut smallest = self.graph(ways[0])?;
+        let mut smallest = self.graph(ways[0], 0)?;
         for way in &ways[1..] {
             if self.peak(way) >= smallest.arena_bytes() {
                 break; // no plan is lower than the peak
             }
-            let graph = self.graph(way)?;
+            let graph = self.graph(way, 0)?;
             if graph.arena_bytes() < smallest.arena_bytes() {
                 smallest = graph;
             }
@@ -113,7 +120,7 @@ impl<'a> Ways<'a> {
     /// The time that the fastest one takes whose arena is at most so large.
     #[cfg(test)]
     fn time(&self, bytes: usize) -> Option<f64> {
-        let fits = |way: &&Way| self.graph(way).unwrap().arena_bytes() <= bytes;
+        let fits = |way: &&Way| self.graph(way, bytes).unwrap().arena_bytes() <= bytes;
         self.ways.iter().find(fits).map(|way| way.outcome.time)
     }
 
@@ -121,9 +128,13 @@ impl<'a> Ways<'a> {
         *way.peak.get_or_init(|| self.orders[way.order].0.peak(&way.outcome.again))
     }
 
-    fn graph(&self, way: &Way) -> Result<Graph> {
+    /// Its arena takes at most so many bytes if it can.
+    fn graph(&self, way: &Way, most_bytes: usize) -> Result<Graph> {
         let (queue, roles) = self.orders[way.order].0.finish(&way.outcome.again);
-        Graph::new(queue, roles)
+        match self.parallel {
+            Some(parallel) => Graph::parallel(queue, roles, Parallel { most_bytes, ..parallel }),
+            None => Graph::new(queue, roles),
+        }
     }
 }
 

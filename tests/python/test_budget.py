@@ -37,14 +37,15 @@ def compiled(name, use_graph=True, **options):
     return model, x, y
 
 
+@pytest.mark.parametrize("graph_alg", ["sequence", "parallel"])
 @pytest.mark.parametrize(
     ("name", "part"),
     # Of so small a ResNet's arena three activations of the first layer are three quarters.
     [("perceptron", 0.5), ("lstm", 0.5), ("transformer", 0.5), ("resnet18", 0.85)],
 )
-def test_a_part_of_the_arena_gives_the_same_bits(name, part):
+def test_a_part_of_the_arena_gives_the_same_bits(name, part, graph_alg):
     free, x, y = compiled(name)
-    bound, _, _ = compiled(name, memory_budget=part)
+    bound, _, _ = compiled(name, memory_budget=part, graph_alg=graph_alg)
     eager, _, _ = compiled(name, use_graph=False)
     whole, less = free.plan(x, y), bound.plan(x, y)
     assert less.unconstrained_bytes == whole.unconstrained_bytes >= whole.arena_bytes
@@ -126,7 +127,6 @@ def test_a_fraction_bounds_steps_of_training_alone():
     assert len(model.graphs) == 2
 
 
-@pytest.mark.parametrize("other", [{"check_finite": True}, {"graph_alg": "parallel"}])
-def test_what_a_budget_excludes(other):
+def test_what_a_budget_excludes():
     with pytest.raises(ValueError, match="memory_budget"):
-        compiled("perceptron", memory_budget=0.5, **other)
+        compiled("perceptron", memory_budget=0.5, check_finite=True)

@@ -37,8 +37,8 @@ class Options(NamedTuple):
         return self._graph(recording, memory_budget=self.budget(training))
 
     def unconstrained(self, recording: _core.Recording) -> int:
-        """Bytes of the arena if nothing is computed again."""
-        return self._graph(recording, recompute=False).arena_bytes
+        """Bytes of the arena if nothing is computed again, and one thread runs all."""
+        return self._replace(parallel=False)._graph(recording, recompute=False).arena_bytes
 
     def budget(self, training: bool) -> int | float | None:
         """The budget of a graph of training, or of evaluation."""
