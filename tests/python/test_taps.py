@@ -140,7 +140,7 @@ def test_only_what_is_tapped_lives_longer():
     without, with_tap = found
     changed = {k for k in without.keys() | with_tap.keys() if without.get(k) != with_tap.get(k)}
     (only,) = changed
-    assert only[0] == "chain float32 32x64"
+    assert only[0] == "matmul_chain float32 32x64"
     assert (without[only][0], with_tap[only][0]) == ("temporary", "slot")
     size = 32 * 64 * 4
     assert plans[1].accounts["results"] == plans[0].accounts["results"] + size
