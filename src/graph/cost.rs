@@ -16,8 +16,9 @@ const CACHED: f64 = (8 << 20) as f64;
 const DENSE: f64 = 128.0;
 /// The same elsewhere, where they stand for exponential functions and the like, and in small products.
 const SPARSE: f64 = 16.0;
-/// The operations a byte from which on they are many.
-const MANY: f64 = 4.0;
+/// The operations a byte from which on they are many: more than GELU has, the costliest of those
+/// that go element by element.
+const MANY: f64 = 8.0;
 /// A product of fewer operations is small.
 const SMALL: f64 = (64 << 10) as f64;
 
