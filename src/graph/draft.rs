@@ -1,15 +1,17 @@
 //! A queue that is being rewritten.
 
+mod finish;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::peak::peak;
 use super::{Node, Place, Queue, Role};
 use crate::device::{ALIGNMENT, Device};
 use crate::error::Result;
 use crate::ops::{Kind, Meta, Prepared, View};
+pub use finish::Again;
 
 /// Prepares an operation on tensors that need not have memory.
 pub type Prepare<'a> = dyn FnMut(&Kind, &[View]) -> Result<Arc<Prepared>> + 'a;
@@ -27,17 +29,6 @@ pub struct Step {
     pub origin: u32,
 }
 
-/// A step that runs once more, since blocks that it makes are dropped after a use and needed later.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Again {
-    /// The step.
-    pub maker: usize,
-    /// Those of its blocks that are dropped.
-    pub blocks: SmallVec<[u32; 2]>,
-    /// The step before which it runs.
-    pub before: usize,
-}
-
 /// The steps that name a block, in order.
 #[derive(Default)]
 struct Uses {
@@ -49,13 +40,6 @@ impl Step {
     /// All places, inputs first.
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         self.inputs.iter().chain(&self.outputs)
-    }
-
-    /// Gives blocks the names that they have now.
-    fn rename(&mut self, names: &[u32]) {
-        for place in self.inputs.iter_mut().chain(&mut self.outputs) {
-            place.block = names.get(place.block as usize).copied().unwrap_or(place.block);
-        }
     }
 }
 
@@ -129,6 +113,14 @@ impl Draft {
     /// The steps that read a block, in order.
     pub fn readers(&self, block: u32) -> &[usize] {
         &self.uses[block as usize].readers
+    }
+
+    /// The one step that reads a block, if nobody does behind the run.
+    pub fn only_reader(&self, block: u32) -> Option<usize> {
+        match self.readers(block) {
+            &[reader] if self.role(block) == Role::Temporary => Some(reader),
+            _ => None,
+        }
     }
 
     /// The step that makes what lies at a place: it alone writes the block, which is made here,
@@ -247,58 +239,6 @@ impl Draft {
         for place in &step.outputs {
             insert(&mut self.uses[place.block as usize].writers, n);
         }
-    }
-
-    /// The most bytes that live at once in [`Draft::finish`]'s queue.
-    pub fn peak(&self, again: &[Again]) -> usize {
-        let (queue, roles) = self.finish(again);
-        peak(&queue, queue.nodes(), &roles)
-    }
-
-    /// The queue as it stands now, with the steps that run again, which are given in their order;
-    /// and the roles of its blocks.
-    pub fn finish(&self, again: &[Again]) -> (Queue, Vec<Role>) {
-        let names = Vec::from_iter(0..self.roles.len() as u32);
-        let mut writer = Writer { draft: self, queue: self.queue.without_nodes(), names };
-        let mut again = again.iter().peekable();
-        for (n, step) in self.steps() {
-            while let Some(again) = again.next_if(|again| again.before <= n) {
-                writer.repeat(again);
-            }
-            writer.push(step.clone());
-        }
-        let mut roles = self.roles.clone();
-        roles.resize(writer.queue.blocks().len(), Role::Temporary);
-        (writer.queue, roles)
-    }
-}
-
-/// A queue that a draft is written to.
-struct Writer<'a> {
-    draft: &'a Draft,
-    queue: Queue,
-    /// The block that stands for each of the draft's now.
-    names: Vec<u32>,
-}
-
-impl Writer<'_> {
-    fn push(&mut self, mut step: Step) {
-        step.rename(&self.names);
-        self.queue.push_placed(step.op, &step.inputs, &step.outputs, step.origin);
-    }
-
-    /// Runs a step into blocks that from now on stand for those that were dropped.
-    fn repeat(&mut self, again: &Again) {
-        let recorded = self.draft.step(again.maker).expect("makers stay");
-        let mut step = recorded.clone();
-        step.rename(&self.names);
-        for (output, old) in step.outputs.iter_mut().zip(&recorded.outputs) {
-            *output = self.queue.place(&View::of(&self.draft.device, &old.meta));
-            if again.blocks.contains(&old.block) {
-                self.names[old.block as usize] = output.block;
-            }
-        }
-        self.queue.push_placed(step.op, &step.inputs, &step.outputs, step.origin);
     }
 }
 

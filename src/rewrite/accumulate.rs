@@ -5,12 +5,11 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::chain::{SHORT, is_seen_whole};
-use super::{kept_longer, writes_apart};
+use super::chain::SHORT;
+use super::{ADD, is_seen_whole, kept_longer, remake, writes_apart};
 use crate::error::Result;
-use crate::graph::draft::{Draft, Prepare, Step};
-use crate::graph::{Place, Role};
-use crate::ops::binary::{Binary, BinaryFn};
+use crate::graph::Place;
+use crate::graph::draft::{Draft, Prepare};
 use crate::ops::cpu::product;
 use crate::ops::gemm::{Matmul, MatmulAdd};
 use crate::ops::{Family, Kind, Meta};
@@ -22,11 +21,8 @@ use crate::ops::{Family, Kind, Meta};
 pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
         let Some((product, inputs)) = found(draft, n) else { continue };
-        let op = draft.prepare(MatmulAdd.into(), &inputs, prepare)?;
-        let step = draft.step(n).expect("it was found");
-        let (outputs, origin) = (step.outputs.clone(), step.origin);
+        remake(draft, n, MatmulAdd.into(), inputs, prepare)?;
         draft.remove(product);
-        draft.replace(n, Step { op, inputs, outputs, origin });
     }
     Ok(())
 }
@@ -36,8 +32,7 @@ pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
 fn found(draft: &Draft, n: usize) -> Option<(usize, SmallVec<[Place; 4]>)> {
     let step = draft.step(n)?;
     let [a, b] = &step.inputs[..] else { return None };
-    let is_sum = step.op.kind == Kind::from(Binary { f: BinaryFn::Add });
-    if !is_sum || a.block == b.block {
+    if step.op.kind != ADD || a.block == b.block {
         return None;
     }
     let product = |(made, other): (&Place, &Place)| {
@@ -57,8 +52,7 @@ fn product_of(draft: &Draft, made: &Place, n: usize) -> Option<usize> {
         step.inputs.iter().map(|place| &*place.meta).chain([&*made.meta]).collect();
     let is_whole = || made.meta.bytes() > SHORT && !product::is_split([io[0], io[1], io[2]]);
     let fits = step.op.kind == Kind::from(Matmul)
-        && draft.readers(made.block) == [n]
-        && draft.role(made.block) == Role::Temporary
+        && draft.only_reader(made.block) == Some(n)
         && is_seen_whole(draft, made, n)
         && step.inputs.iter().all(|factor| draft.holds(factor, maker, n))
         && writes_apart(draft, n, &step.inputs)

@@ -5,9 +5,10 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::remake;
 use crate::error::Result;
+use crate::graph::Place;
 use crate::graph::draft::{Draft, Prepare, Step};
-use crate::graph::{Place, Role};
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::fold::BatchNormFactor;
 use crate::ops::norm::{BatchNorm, BatchNormInference};
@@ -84,11 +85,8 @@ fn split(draft: &mut Draft, n: usize, norm: BatchNorm, prepare: &mut Prepare<'_>
 /// answers where the pass stands then.
 fn take_along(draft: &mut Draft, mut n: usize, prepare: &mut Prepare<'_>) -> Result<usize> {
     while let Some((reader, kind, inputs)) = behind(draft, n) {
-        let op = draft.prepare(kind.into(), &inputs, prepare)?;
-        let step = draft.step(reader).expect("it was found");
-        let (outputs, origin) = (step.outputs.clone(), step.origin);
+        remake(draft, reader, kind.into(), inputs, prepare)?;
         draft.remove(n);
-        draft.replace(reader, Step { op, inputs, outputs, origin });
         n = reader;
     }
     Ok(n)
@@ -98,7 +96,7 @@ fn take_along(draft: &mut Draft, mut n: usize, prepare: &mut Prepare<'_>) -> Res
 fn behind(draft: &Draft, n: usize) -> Option<(usize, Normalize, SmallVec<[Place; 4]>)> {
     let pass = draft.step(n)?;
     let (Kind::Normalize(kind), z) = (&pass.op.kind, &pass.outputs[0]) else { return None };
-    let &[reader] = draft.readers(z.block) else { return None };
+    let reader = draft.only_reader(z.block)?;
     let step = draft.step(reader)?;
     let mut inputs = pass.inputs.clone();
     let kind = match step.op.kind {
@@ -114,7 +112,6 @@ fn behind(draft: &Draft, n: usize) -> Option<(usize, Normalize, SmallVec<[Place;
     let y = &step.outputs[0];
     let fits = step.inputs.contains(z)
         && y.meta == z.meta
-        && draft.role(z.block) == Role::Temporary
         && draft.maker(z) == Some(n)
         && draft.maker(y) == Some(reader)
         && pass.inputs.iter().all(|place| draft.holds(place, n, reader));
@@ -162,10 +159,9 @@ fn behind_relu(draft: &Draft, statistics: &Step, y: &Place, relu: usize) -> Opti
     let step = draft.step(relu)?;
     let is_relu = matches!(step.op.kind, Kind::UnaryGrad(UnaryGrad { f: UnaryFn::Relu }));
     let (dy, dz) = (step.inputs.first()?, step.outputs.first()?);
-    let &[norm] = draft.readers(dz.block) else { return None };
+    let norm = draft.only_reader(dz.block)?;
     let fits = is_relu
         && step.inputs.get(1) == Some(y)
-        && draft.role(dz.block) == Role::Temporary
         && draft.maker(dz) == Some(relu)
         && draft.holds(dy, relu, norm)
         && is_gradient(draft.step(norm)?, statistics, dz);
@@ -192,15 +188,14 @@ fn fuse_gradients(
     prepare: &mut Prepare<'_>,
 ) -> Result<()> {
     let dy = draft.step(relu).expect("it was found").inputs[0].clone();
-    let mut step = draft.step(norm).cloned().expect("it was found");
+    let step = draft.step(norm).expect("it was found");
     let Kind::BatchNormGrad(gradient) = step.op.kind.clone() else {
         unreachable!("is_gradient looked at it")
     };
     let mut inputs: SmallVec<[Place; 4]> = smallvec![dy];
     inputs.extend(step.inputs[1..].iter().chain(&statistics.outputs[2..]).cloned());
     let kind = BatchNormReluGrad { norm: gradient }.into();
-    (step.op, step.inputs) = (draft.prepare(kind, &inputs, prepare)?, inputs);
+    remake(draft, norm, kind, inputs, prepare)?;
     draft.remove(relu);
-    draft.replace(norm, step);
     Ok(())
 }

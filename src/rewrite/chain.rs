@@ -3,10 +3,10 @@
 
 use smallvec::SmallVec;
 
-use super::kept_longer;
+use super::{add_new, is_seen_whole, kept_longer};
 use crate::error::Result;
+use crate::graph::Place;
 use crate::graph::draft::{Draft, Prepare, Step};
-use crate::graph::{Place, Role};
 use crate::ops::chain::{Chain, Link};
 use crate::ops::cpu::chain::Space;
 use crate::ops::{Effects, Kind, Meta};
@@ -88,9 +88,7 @@ impl Pair {
         (n, second): (usize, &Chain),
     ) -> Option<Pair> {
         let (from, to) = (draft.step(before)?, draft.step(n)?);
-        let is_needed = |output: &&Place| {
-            draft.readers(output.block) != [n] || draft.role(output.block) != Role::Temporary
-        };
+        let is_needed = |output: &&Place| draft.only_reader(output.block) != Some(n);
         let between: usize = from
             .outputs
             .iter()
@@ -116,11 +114,7 @@ impl Pair {
     /// The second's outputs made of the inputs of both.
     fn joined((from, first): (&Step, &Chain), (to, second): (&Step, &Chain)) -> Pair {
         let mut inputs = from.inputs.clone();
-        for place in to.inputs.iter().filter(|place| !from.outputs.contains(place)) {
-            if !inputs.contains(place) {
-                inputs.push(place.clone());
-            }
-        }
+        add_new(&mut inputs, to.inputs.iter().filter(|place| !from.outputs.contains(place)));
         let (count, done) = (inputs.len(), first.links.len());
         let value = |place: &Place| match position(&from.outputs, place) {
             Some(output) => count + first.outputs[output],
@@ -153,15 +147,6 @@ impl Pair {
         Space::of(&values, self.chain.inputs).is_some()
             && self.chain.outputs.iter().zip(&self.outputs).all(fits)
     }
-}
-
-/// Whether nobody reads an output before step `n`, which reads all of it or nothing.
-pub(super) fn is_seen_whole(draft: &Draft, output: &Place, n: usize) -> bool {
-    let Some(step) = draft.step(n) else { return false };
-    let is_early = |&reader: &usize| reader < n;
-    let is_part = |input: &&Place| input.block == output.block && *input != output;
-    !draft.readers(output.block).iter().any(is_early)
-        && !step.inputs.iter().any(|input| is_part(&input))
 }
 
 fn position(places: &[Place], place: &Place) -> Option<usize> {

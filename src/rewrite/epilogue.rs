@@ -3,11 +3,11 @@
 
 use smallvec::SmallVec;
 
-use super::chain::{MOST_INPUTS, SHORT, is_seen_whole, links};
-use super::{kept_longer, writes_apart};
+use super::chain::{MOST_INPUTS, SHORT, links};
+use super::{add_new, is_seen_whole, kept_longer, writes_apart};
 use crate::error::Result;
+use crate::graph::Place;
 use crate::graph::draft::{Draft, Prepare, Step};
-use crate::graph::{Place, Role};
 use crate::ops::chain::Chain;
 use crate::ops::epilogue::{Epilogue, Producer};
 use crate::ops::{Family, Meta};
@@ -77,7 +77,7 @@ fn place_for(draft: &Draft, before: usize, n: usize, made: &Place) -> Option<usi
 
 /// Whether somebody besides step `n` reads what was made.
 fn is_kept(draft: &Draft, n: usize, made: &Place) -> bool {
-    draft.readers(made.block) != [n] || draft.role(made.block) != Role::Temporary
+    draft.only_reader(made.block) != Some(n)
 }
 
 impl Fused {
@@ -90,11 +90,7 @@ impl Fused {
         let (from, to) = (draft.step(before)?, draft.step(n)?);
         let producer = Producer::of(&from.op.kind)?;
         let mut inputs: SmallVec<[Place; 4]> = SmallVec::new();
-        for place in to.inputs.iter().filter(|&place| place != made) {
-            if !inputs.contains(place) {
-                inputs.push(place.clone());
-            }
-        }
+        add_new(&mut inputs, to.inputs.iter().filter(|&place| place != made));
         let chain = behind(chain, &to.inputs, &inputs);
         inputs.extend(from.inputs.iter().cloned());
         let keeps = is_kept(draft, n, made);

@@ -3,15 +3,12 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{constant, kept_longer, remake};
+use super::{ADD, constant, kept_longer, remake};
 use crate::error::Result;
+use crate::graph::Place;
 use crate::graph::draft::{Draft, Prepare, Step};
-use crate::graph::{Place, Role};
-use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::fold::FoldBatchNorm;
 use crate::ops::{Kind, Meta};
-
-const ADD: Kind = Kind::Binary(Binary { f: BinaryFn::Add });
 
 /// A convolution or a product, and a normalisation of what it makes.
 struct Found {
@@ -90,9 +87,7 @@ fn maker(draft: &Draft, norm: usize, z: &Place) -> Option<Found> {
 
 /// The step that makes what lies at a place, if nobody but step `reader` reads it.
 fn made_for(draft: &Draft, place: &Place, reader: usize) -> Option<usize> {
-    let is_alone =
-        draft.readers(place.block) == [reader] && draft.role(place.block) == Role::Temporary;
-    draft.maker(place).filter(|_| is_alone)
+    draft.maker(place).filter(|_| draft.only_reader(place.block) == Some(reader))
 }
 
 /// Whether a bias is one row of a matrix.

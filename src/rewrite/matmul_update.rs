@@ -1,9 +1,8 @@
 //! The gradient of a weight is made where the weight is updated, a few rows at a time, and never
 //! lies in memory as a whole.
 
-use super::kept_longer;
+use super::{kept_longer, remake};
 use crate::error::Result;
-use crate::graph::Role;
 use crate::graph::draft::{Draft, Prepare, Step};
 use crate::ops::cpu::matmul_update;
 use crate::ops::optim::{MatmulUpdate, Update};
@@ -17,14 +16,11 @@ pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
         let Some((product, update)) = found(draft, n) else { continue };
         let factors = draft.step(product).expect("it was found").inputs.clone();
-        let step = draft.step(n).expect("it was found");
-        let (mut inputs, outputs, origin) =
-            (step.inputs.clone(), step.outputs.clone(), step.origin);
+        let mut inputs = draft.step(n).expect("it was found").inputs.clone();
         inputs[1] = factors[0].clone();
         inputs.push(factors[1].clone());
-        let op = draft.prepare(MatmulUpdate { update }.into(), &inputs, prepare)?;
+        remake(draft, n, MatmulUpdate { update }.into(), inputs, prepare)?;
         draft.remove(product);
-        draft.replace(n, Step { op, inputs, outputs, origin });
     }
     Ok(())
 }
@@ -37,9 +33,7 @@ fn found(draft: &Draft, n: usize) -> Option<(usize, Update)> {
     let gradient = &step.inputs[1];
     let maker = draft.maker(gradient)?;
     let product = draft.step(maker)?;
-    let is_only_read_here =
-        draft.readers(gradient.block) == [n] && draft.role(gradient.block) == Role::Temporary;
-    let fits = is_only_read_here
+    let fits = draft.only_reader(gradient.block) == Some(n)
         && is_split_product(product)
         && product.inputs.iter().all(|factor| {
             draft.holds(factor, maker, n) && step.outputs.iter().all(|o| o.block != factor.block)

@@ -22,6 +22,7 @@ use crate::error::Result;
 use crate::graph::draft::{Draft, Prepare, Step};
 use crate::graph::{Place, Role};
 use crate::ops::Kind;
+use crate::ops::binary::{Binary, BinaryFn};
 pub use constant::Constants;
 
 /// What rewriting may do.
@@ -72,6 +73,8 @@ fn constants(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<Option<Cons
     Ok(constants)
 }
 
+const ADD: Kind = Kind::Binary(Binary { f: BinaryFn::Add });
+
 /// Has step `n` make its outputs by another operation.
 fn remake(
     draft: &mut Draft,
@@ -95,6 +98,24 @@ fn kept_longer(draft: &Draft, step: &Step, n: usize) -> usize {
         is_first && draft.role(place.block) == Role::Temporary && !is_needed_anyway
     });
     kept.map(|(_, place)| draft.bytes(place.block)).sum()
+}
+
+/// Whether nobody reads an output before step `n`, which reads all of it or nothing.
+fn is_seen_whole(draft: &Draft, output: &Place, n: usize) -> bool {
+    let Some(step) = draft.step(n) else { return false };
+    let is_early = |&reader: &usize| reader < n;
+    let is_part = |input: &&Place| input.block == output.block && *input != output;
+    !draft.readers(output.block).iter().any(is_early)
+        && !step.inputs.iter().any(|input| is_part(&input))
+}
+
+/// Adds those places that are not among the inputs.
+fn add_new<'a>(inputs: &mut SmallVec<[Place; 4]>, places: impl Iterator<Item = &'a Place>) {
+    for place in places {
+        if !inputs.contains(place) {
+            inputs.push(place.clone());
+        }
+    }
 }
 
 /// Whether a step, which is to read these factors too, writes nothing that it reads: it makes its

@@ -65,11 +65,10 @@ fn gradients(
 ) -> Option<[usize; 2]> {
     let step = draft.step(first)?;
     let (dl, dp) = (step.inputs.first()?, step.outputs.first()?);
-    let &[second] = draft.readers(dp.block) else { return None };
+    let second = draft.only_reader(dp.block)?;
     let behind = draft.step(second)?;
     let fits = step.op.kind == UnaryGrad { f: UnaryFn::Log }.into()
         && step.inputs.get(1) == Some(p)
-        && draft.role(dp.block) == Role::Temporary
         && draft.maker(dp) == Some(first)
         && behind.op.kind == SoftmaxGrad { axis, log: false }.into()
         && behind.inputs[..] == [dp.clone(), p.clone()]
