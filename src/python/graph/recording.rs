@@ -138,8 +138,7 @@ impl PyRecording {
     /// `recompute` all is kept until it is needed no more, without `keep` nothing from run to run.
     /// With `check_finite` it is as recorded, and its runs stop at the first NaN or infinity. It is
     /// for several threads where it is to be `parallel`, and these gain so many nanoseconds. The
-    /// arena keeps to `memory_budget`, bytes or a part of what it takes without `recompute`; such a
-    /// graph is for one thread.
+    /// arena keeps to `memory_budget`, bytes or a part of what it takes without `recompute`.
     #[pyo3(signature = (
         *, rewrite=true, recompute=true, exact=true, keep=true, check_finite=false, parallel=false,
         least_gain=None, memory_budget=None

@@ -1,7 +1,5 @@
 //! Drawing programs: steps are tried one by one, and those that fit are kept.
 
-use std::iter::Sum;
-
 use serde_json::{Value, json};
 
 use super::play::{Look, Player, Step};
@@ -9,7 +7,7 @@ use super::*;
 use crate::view::SliceRange;
 
 /// Fewest and most steps that a program has.
-const STEPS: [usize; 2] = [20, 40];
+pub const STEPS: [usize; 2] = [20, 40];
 
 /// splitmix64 (Steele, Lea and Flood, 2014).
 pub struct Random(pub u64);
@@ -33,84 +31,6 @@ impl Random {
 
     fn floats(&mut self, n: usize) -> Vec<f32> {
         (0..n).map(|_| self.below(4001) as f32 / 1000.0 - 2.0).collect()
-    }
-}
-
-/// What the programs of a test contain.
-#[derive(Clone, Default, Debug)]
-pub struct Features {
-    steps: u64,
-    in_place: u64,
-    overlapping: u64,
-    updates: u64,
-    random: u64,
-    kept: u64,
-    dropped: u64,
-    unwritten: u64,
-    moved_arguments: u64,
-    one_argument_twice: u64,
-    /// Operations that a graph computes again.
-    recomputed: u64,
-    /// Operations that went into another one's pass.
-    chains: u64,
-    /// Operations that need not run in every run.
-    constants: u64,
-}
-
-impl Features {
-    fn counts(&self) -> [u64; 13] {
-        [
-            self.steps / STEPS[0] as u64,
-            self.in_place,
-            self.overlapping,
-            self.updates,
-            self.random,
-            self.kept,
-            self.dropped,
-            self.unwritten,
-            self.moved_arguments,
-            self.one_argument_twice,
-            self.recomputed,
-            self.chains,
-            self.constants,
-        ]
-    }
-
-    /// Panics unless there was enough of everything.
-    pub fn check(&self, programs: u64) {
-        assert!(self.steps >= programs * STEPS[0] as u64, "{self:?}");
-        assert!(self.counts().into_iter().all(|count| count >= programs / 25), "{self:?}");
-    }
-
-    /// Counts what a graph has, in which so many operations run again.
-    pub fn note(&mut self, executable: &Executable, recomputed: usize) {
-        self.recomputed += recomputed as u64;
-        let links = executable.graph().nodes().iter().map(|node| match &node.op.kind {
-            Kind::Chain(chain) => chain.links.len() as u64 - 1,
-            _ => 0,
-        });
-        self.chains += links.sum::<u64>();
-        self.constants += executable.constants().operations as u64;
-    }
-}
-
-impl Sum for Features {
-    fn sum<I: Iterator<Item = Features>>(all: I) -> Features {
-        all.fold(Features::default(), |a, b| Features {
-            steps: a.steps + b.steps,
-            in_place: a.in_place + b.in_place,
-            overlapping: a.overlapping + b.overlapping,
-            updates: a.updates + b.updates,
-            random: a.random + b.random,
-            kept: a.kept + b.kept,
-            dropped: a.dropped + b.dropped,
-            unwritten: a.unwritten + b.unwritten,
-            moved_arguments: a.moved_arguments + b.moved_arguments,
-            one_argument_twice: a.one_argument_twice + b.one_argument_twice,
-            recomputed: a.recomputed + b.recomputed,
-            chains: a.chains + b.chains,
-            constants: a.constants + b.constants,
-        })
     }
 }
 

@@ -1,17 +1,19 @@
 //! Random programs: replay gives the bits of eager execution.
 
+mod features;
 mod generate;
 mod play;
+mod world;
 
 use super::*;
 use crate::device::team;
-use crate::engine::{Budget, Executable, Options, Recording, record};
+use crate::engine::{Budget, Executable, Options, Recording};
 use crate::error::Error;
 use crate::graph::{Graph, Parallel};
 use crate::ops::Kind;
-use crate::ops::unary::{Unary, UnaryFn};
-use generate::{Features, Program, Random};
-use play::Player;
+use features::Features;
+use generate::{Program, Random};
+use world::{Bits, Left, World, all_bits};
 
 /// How many programs a test run draws for the usual way to make graphs.
 const PROGRAMS: u64 = 10_000;
@@ -28,74 +30,6 @@ impl Drop for Seed {
         if std::thread::panicking() {
             eprintln!("the program of seed {} failed; SINGA_RS_SEED={0} runs it alone", self.0);
         }
-    }
-}
-
-/// A tensor's elements, bit by bit, row-major.
-fn bits(view: &View) -> Vec<u8> {
-    let mut view = view.clone();
-    if let Some(block) = view.block.current() {
-        view.block = block;
-    }
-    let size = view.meta.dtype.size();
-    let start = view.block.to_touch().unwrap();
-    // SAFETY: the places lie in the block.
-    let element =
-        |p: usize| unsafe { std::slice::from_raw_parts(start.add(p * size).as_ptr(), size) };
-    places(&view).into_iter().flat_map(|place| element(place).to_vec()).collect()
-}
-
-fn all_bits(views: &[View]) -> Bits {
-    views.iter().map(bits).collect()
-}
-
-/// One engine with the parameters of a program.
-struct World {
-    engine: Engine,
-    parameters: Vec<View>,
-}
-
-impl World {
-    fn new(program: &Program) -> Self {
-        let engine = engine(1 << 24);
-        engine.rng().seed(&engine.turn(), program.seed >> 1).unwrap();
-        let mut random = Random(program.seed);
-        let parameters = program.parameters(&engine, &mut random);
-        World { engine, parameters }
-    }
-
-    /// What a run leaves behind besides its results.
-    fn state(&self) -> Bits {
-        let stream = self.engine.rng().state(&self.engine.turn(), Stream::Step).unwrap().clone();
-        self.parameters.iter().chain([&stream]).map(bits).collect()
-    }
-
-    /// Writes every parameter, as a user may between two runs.
-    fn write(&self) {
-        let negate = Kind::from(Unary { f: UnaryFn::Neg });
-        for parameter in &self.parameters {
-            let inputs = std::iter::once(parameter.clone()).collect();
-            let outputs = std::slice::from_ref(parameter);
-            self.engine.submit_into(self.engine.turn(), &negate, inputs, outputs).unwrap();
-        }
-    }
-
-    fn player(&self, program: &Program, arguments: &[View]) -> Player<'_> {
-        let mut player = Player::new(&self.engine, [arguments, &self.parameters].concat());
-        program.steps.iter().for_each(|step| player.step(step).unwrap());
-        player
-    }
-
-    fn record(&self, program: &Program, arguments: &[View]) -> (Recording, Vec<View>) {
-        record::begin(Recording::new(self.engine.device(), arguments)).unwrap();
-        let player = self.player(program, arguments);
-        let results = player.take(&program.results);
-        let mut recording = self.engine.end_recording(&mut self.engine.turn(), &results).unwrap();
-        drop(results);
-        let kept = player.take(&program.kept);
-        drop(player);
-        recording.seal();
-        (recording, kept)
     }
 }
 
@@ -134,19 +68,6 @@ fn bounded(make: impl Fn(Option<Budget>) -> Result<Executable>, random: &mut Ran
     };
     assert!(executable.graph().arena_bytes() <= bytes);
     executable
-}
-
-/// Elements bit by bit of some tensors.
-type Bits = Vec<Vec<u8>>;
-
-/// What a run leaves behind.
-#[derive(PartialEq)]
-struct Left {
-    results: Bits,
-    kept: Bits,
-    arguments: Bits,
-    /// Parameters, and where random numbers go on.
-    state: Bits,
 }
 
 /// A run to come: what its arguments are drawn from, and whether the user writes all parameters
@@ -221,17 +142,6 @@ fn replay(
     let held: Vec<Bits> = held.iter().map(|results| all_bits(results)).collect();
     assert!(held == *want_held, "results held over later runs, with {options:?}");
     features
-}
-
-impl Left {
-    /// What is not the same.
-    fn difference(&self, other: &Left) -> &'static str {
-        let parts = |left: &Left| [&left.results, &left.kept, &left.arguments].map(Clone::clone);
-        let names = ["results", "what is kept", "arguments"];
-        let pairs = parts(self).into_iter().zip(parts(other)).zip(names);
-        let mut different = pairs.filter(|((ours, theirs), _)| ours != theirs);
-        different.next().map_or("parameters", |(_, name)| name)
-    }
 }
 
 /// Holds each of these ways to make graphs against eager execution.

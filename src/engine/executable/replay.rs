@@ -1,0 +1,111 @@
+//! What happens around the operations of a run: memory is bound, arguments are looked at, what a
+//! failure was is told.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Executable;
+use crate::block::Block;
+use crate::engine::{Engine, Run, run};
+use crate::error::{Error, Result};
+use crate::graph::{Bound, Graph, Stopped};
+use crate::ops::View;
+
+impl Executable {
+    /// Does something with the graph bound to these arguments; results are shown afterwards.
+    pub(in crate::engine) fn with_bound<T>(
+        &self,
+        arguments: &[View],
+        f: impl FnOnce(&Bound) -> Result<T, Stopped>,
+    ) -> Result<T> {
+        let mut state = self.state();
+        state.reached = None;
+        self.bind(&mut state, arguments)?;
+        let slots = self.bind_slots(&mut state.bound)?;
+        self.check(&state.bound)?;
+        self.refresh(&mut state)?;
+        self.raise_versions(arguments);
+        let done = f(&state.bound);
+        state.reached = done.as_ref().err().map(|stopped| stopped.end);
+        drop(state);
+        let done = done.map_err(|stopped| self.describe(&self.graph, stopped))?;
+        self.show(slots);
+        Ok(done)
+    }
+
+    /// Does something with the graph bound to these arguments, and leaves no trace: what it writes
+    /// is put back, and tensors go on showing the run before.
+    pub(in crate::engine) fn aside<T>(
+        &self,
+        arguments: &[View],
+        f: impl FnOnce(&Bound) -> Result<T, Stopped>,
+    ) -> Result<T> {
+        let mut state = self.state();
+        self.bind(&mut state, arguments)?;
+        let slots = self.bind_fresh_slots(&mut state.bound)?;
+        self.check(&state.bound)?;
+        self.refresh(&mut state)?;
+        let updated = self.updated(arguments);
+        let before = updated.iter().map(|block| run::save(block)).collect::<Result<Vec<_>>>()?;
+        let done = f(&state.bound);
+        updated.iter().zip(&before).for_each(|(block, bytes)| run::restore(block, bytes));
+        drop(slots);
+        done.map_err(|stopped| self.describe(&self.graph, stopped))
+    }
+
+    /// Tensors that show the latest run show these blocks from now on.
+    fn show(&self, blocks: Vec<Arc<Block>>) {
+        let pairs = self.slots.iter().zip(blocks);
+        let moved = pairs.map(|(slot, block)| u64::from(slot.latest.set(block))).sum();
+        self.moves.fetch_add(moved, Relaxed);
+        self.runs.fetch_add(1, Relaxed);
+    }
+
+    /// User code runs without the turn, so that it may itself submit operations.
+    pub(in crate::engine) fn replay<'a>(
+        &self,
+        engine: &'a Engine,
+        run: &mut Run<'a>,
+        bound: &Bound,
+        nodes: Range<usize>,
+    ) -> Result<(), Stopped> {
+        let mut first = nodes.start;
+        for &host in self.hosts.iter().filter(|host| nodes.contains(host)) {
+            (self.replay)(bound, first..host)?;
+            drop(run.turn.take());
+            (self.replay)(bound, host..host + 1)?;
+            run.turn = Some(engine.turn());
+            first = host + 1;
+        }
+        (self.replay)(bound, first..nodes.end)
+    }
+
+    /// The error with the operation's name and line.
+    pub(in crate::engine) fn describe(&self, graph: &Graph, stopped: Stopped) -> Error {
+        let node = &graph.nodes()[stopped.node];
+        let line = &self.lines[node.origin as usize];
+        let mut error = stopped.error;
+        if let Error::NotFinite { report, .. } = &mut error {
+            report.line = Some(line.clone());
+        }
+        error.in_op(format!("{} (recorded at {line})", node.op.name()))
+    }
+
+    /// Refuses arguments whose values an operation would refuse, before anything is written.
+    fn check(&self, bound: &Bound) -> Result<()> {
+        let check = |&node: &usize| run::check(bound, node);
+        self.checked
+            .iter()
+            .try_for_each(check)
+            .map_err(|stopped| self.describe(&self.graph, stopped))
+    }
+
+    fn raise_versions(&self, arguments: &[View]) {
+        let written = |number: u32| self.graph.is_written(number);
+        let captured = self.captured.iter().filter(|(number, _)| written(*number));
+        captured.for_each(|(_, block)| block.touch());
+        let given = self.arguments.iter().zip(arguments);
+        given.filter(|(place, _)| written(place.block)).for_each(|(_, v)| v.block.touch());
+    }
+}

@@ -1,0 +1,99 @@
+//! Running programs, and what their runs leave behind.
+
+use super::generate::{Program, Random};
+use super::play::Player;
+use super::*;
+use crate::engine::record;
+use crate::ops::unary::{Unary, UnaryFn};
+
+/// A tensor's elements, bit by bit, row-major.
+fn bits(view: &View) -> Vec<u8> {
+    let mut view = view.clone();
+    if let Some(block) = view.block.current() {
+        view.block = block;
+    }
+    let size = view.meta.dtype.size();
+    let start = view.block.to_touch().unwrap();
+    // SAFETY: the places lie in the block.
+    let element =
+        |p: usize| unsafe { std::slice::from_raw_parts(start.add(p * size).as_ptr(), size) };
+    places(&view).into_iter().flat_map(|place| element(place).to_vec()).collect()
+}
+
+pub fn all_bits(views: &[View]) -> Bits {
+    views.iter().map(bits).collect()
+}
+
+/// Elements bit by bit of some tensors.
+pub type Bits = Vec<Vec<u8>>;
+
+/// What a run leaves behind.
+#[derive(PartialEq)]
+pub struct Left {
+    pub results: Bits,
+    pub kept: Bits,
+    pub arguments: Bits,
+    /// Parameters, and where random numbers go on.
+    pub state: Bits,
+}
+
+impl Left {
+    /// What is not the same.
+    pub fn difference(&self, other: &Left) -> &'static str {
+        let parts = |left: &Left| [&left.results, &left.kept, &left.arguments].map(Clone::clone);
+        let names = ["results", "what is kept", "arguments"];
+        let pairs = parts(self).into_iter().zip(parts(other)).zip(names);
+        let mut different = pairs.filter(|((ours, theirs), _)| ours != theirs);
+        different.next().map_or("parameters", |(_, name)| name)
+    }
+}
+
+/// One engine with the parameters of a program.
+pub struct World {
+    pub engine: Engine,
+    parameters: Vec<View>,
+}
+
+impl World {
+    pub fn new(program: &Program) -> Self {
+        let engine = engine(1 << 24);
+        engine.rng().seed(&engine.turn(), program.seed >> 1).unwrap();
+        let mut random = Random(program.seed);
+        let parameters = program.parameters(&engine, &mut random);
+        World { engine, parameters }
+    }
+
+    /// What a run leaves behind besides its results.
+    pub fn state(&self) -> Bits {
+        let stream = self.engine.rng().state(&self.engine.turn(), Stream::Step).unwrap().clone();
+        self.parameters.iter().chain([&stream]).map(bits).collect()
+    }
+
+    /// Writes every parameter, as a user may between two runs.
+    pub fn write(&self) {
+        let negate = Kind::from(Unary { f: UnaryFn::Neg });
+        for parameter in &self.parameters {
+            let inputs = std::iter::once(parameter.clone()).collect();
+            let outputs = std::slice::from_ref(parameter);
+            self.engine.submit_into(self.engine.turn(), &negate, inputs, outputs).unwrap();
+        }
+    }
+
+    pub fn player(&self, program: &Program, arguments: &[View]) -> Player<'_> {
+        let mut player = Player::new(&self.engine, [arguments, &self.parameters].concat());
+        program.steps.iter().for_each(|step| player.step(step).unwrap());
+        player
+    }
+
+    pub fn record(&self, program: &Program, arguments: &[View]) -> (Recording, Vec<View>) {
+        record::begin(Recording::new(self.engine.device(), arguments)).unwrap();
+        let player = self.player(program, arguments);
+        let results = player.take(&program.results);
+        let mut recording = self.engine.end_recording(&mut self.engine.turn(), &results).unwrap();
+        drop(results);
+        let kept = player.take(&program.kept);
+        drop(player);
+        recording.seal();
+        (recording, kept)
+    }
+}
