@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::blocks::Blocks;
 use super::onednn::Steps;
-use super::row_blocks::{self, RowBlocks, first_rows, row_bytes};
+use super::row_blocks::{self, RowBlocks, Starts, first_rows, row_bytes};
 use super::{onednn, portable_conv};
 use crate::device::onednn::Pass;
 use crate::error::Result;
@@ -84,7 +84,7 @@ pub fn in_blocks(
         whole(pass, geometry, &io.iter().collect::<SmallVec<[&Meta; 4]>>(), Width::ONE)
     };
     let blocks = Blocks::new(io[last].shape[0], block(pass, io), width);
-    RowBlocks::new(blocks, (0..last).map(step).collect(), make).map(Some)
+    RowBlocks::new(blocks, Starts::along((0..last).map(step).collect()), make).map(Some)
 }
 
 /// As one call of a library.

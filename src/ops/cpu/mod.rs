@@ -15,6 +15,7 @@ pub mod isa;
 pub mod loops;
 pub mod math;
 pub mod matmul_update;
+pub mod matrices;
 pub mod number;
 pub mod onednn;
 pub mod panels;

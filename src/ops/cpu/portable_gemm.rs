@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::panels::{Operand, Panel, Panels};
+use super::panels::{Panel, Panels};
 use super::space;
 use super::tile::{Factor, Matrix, Sum, gather_matrix};
 use crate::device::team;
@@ -46,7 +46,7 @@ fn prepare<T: Factor>(panels: Panels, adds: bool, width: Width) -> Arc<dyn Kerne
     kernel(parts * space, move |io| {
         team::parallel(parts, &|part| {
             for index in team::share(count, 1, parts, part) {
-                let factors = Factors::<T>::new(&panels.operands, panels.get(index), io);
+                let factors = Factors::<T>::new(&panels.matrices.steps, panels.get(index), io);
                 // SAFETY: the metas are those of the tensors; a panel is written by one part,
                 // and each part has its own work space.
                 unsafe {
@@ -71,15 +71,14 @@ struct Factors<T> {
 }
 
 impl<T: Factor> Factors<T> {
-    fn new([a, b, c]: &[Operand; 3], panel: Panel, io: &Io) -> Self {
-        let [a_at, b_at, c_at] = panel.start;
-        let at = |i: usize, offset| io.input::<T>(i).wrapping_offset(offset);
-        Factors {
-            size: panel.size,
-            a: Matrix { at: at(0, a_at), row: a.row, column: a.column },
-            b: Matrix { at: at(1, b_at), row: b.row, column: b.column },
-            c: Matrix { at: io.output::<T>(0).wrapping_offset(c_at), row: c.row, column: c.column },
-        }
+    fn new(steps: &[[isize; 2]; 3], panel: Panel, io: &Io) -> Self {
+        let factor = |i: usize| {
+            let [row, column] = steps[i];
+            Matrix { at: io.input::<T>(i).wrapping_offset(panel.start[i]), row, column }
+        };
+        let [row, column] = steps[2];
+        let at = io.output::<T>(0).wrapping_offset(panel.start[2]);
+        Factors { size: panel.size, a: factor(0), b: factor(1), c: Matrix { at, row, column } }
     }
 
     /// Computes the panel, or `adds` to it, from the operands where they lie, which are of the type

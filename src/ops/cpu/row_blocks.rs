@@ -15,11 +15,43 @@ use crate::ops::{Io, Kernel, Meta, Width};
 /// Bytes from a row to the next, of several tensors; 0 where every row takes all of it.
 pub type Steps = SmallVec<[isize; 8]>;
 
+/// Where the inputs of a result start for one of its rows.
+pub struct Starts {
+    /// From the innermost: how many steps there are along an axis, and the bytes of one by input.
+    axes: SmallVec<[(usize, Steps); 2]>,
+}
+
+impl Starts {
+    /// Rows along one axis, with the steps from each to the next.
+    pub fn along(steps: Steps) -> Self {
+        Starts { axes: smallvec::smallvec![(usize::MAX, steps)] }
+    }
+
+    /// Rows along several axes, from the innermost.
+    pub fn nested(axes: impl Iterator<Item = (usize, Steps)>) -> Self {
+        Starts { axes: axes.collect() }
+    }
+
+    /// How many inputs there are.
+    fn inputs(&self) -> usize {
+        self.axes[0].1.len()
+    }
+
+    /// Bytes from where an input starts to where it does for this row.
+    fn offset(&self, input: usize, mut row: usize) -> isize {
+        let mut offset = 0;
+        for (extent, steps) in &self.axes {
+            offset += (row % extent) as isize * steps[input];
+            row /= extent;
+        }
+        offset
+    }
+}
+
 /// One result in blocks of rows, each made by one thread; or in one block made by all of them.
 pub struct RowBlocks {
     blocks: Blocks,
-    /// Of the inputs.
-    steps: Steps,
+    starts: Starts,
     /// What makes a block, and the last one.
     makers: [Arc<dyn Kernel>; 2],
 }
@@ -31,21 +63,18 @@ impl RowBlocks {
     /// Those of `make`.
     pub fn new(
         blocks: Blocks,
-        steps: Steps,
+        starts: Starts,
         make: impl Fn(usize) -> Result<Arc<dyn Kernel>>,
     ) -> Result<Self> {
         let makers = blocks.for_both(make)?;
-        Ok(RowBlocks { blocks, steps, makers })
+        Ok(RowBlocks { blocks, starts, makers })
     }
 
     /// One block, made by a kernel of so many inputs.
     pub fn whole(kernel: Arc<dyn Kernel>, inputs: usize) -> Self {
         let blocks = Blocks::new(1, 1, Width::ONE);
-        RowBlocks {
-            blocks,
-            steps: smallvec::smallvec![0; inputs],
-            makers: [kernel.clone(), kernel],
-        }
+        let starts = Starts::along(smallvec::smallvec![0; inputs]);
+        RowBlocks { blocks, starts, makers: [kernel.clone(), kernel] }
     }
 
     /// The blocks.
@@ -55,7 +84,7 @@ impl RowBlocks {
 
     /// How many inputs there are.
     pub fn inputs(&self) -> usize {
-        self.steps.len()
+        self.starts.inputs()
     }
 
     /// Work space of one thread, a multiple of [`ALIGNMENT`].
@@ -80,9 +109,8 @@ impl RowBlocks {
         to: *mut u8,
         scratch: *mut u8,
     ) -> Result<()> {
-        let from =
-            |(i, &step): (usize, &isize)| input(i).wrapping_offset(rows.start as isize * step);
-        let inputs: SmallVec<[*const u8; 4]> = self.steps.iter().enumerate().map(from).collect();
+        let from = |i: usize| input(i).wrapping_offset(self.starts.offset(i, rows.start));
+        let inputs: SmallVec<[*const u8; 4]> = (0..self.inputs()).map(from).collect();
         let outputs = [to];
         // SAFETY: by the caller's promise.
         self.blocks.of(&self.makers, rows).run(&unsafe { Io::new(&inputs, &outputs, scratch) })

@@ -78,6 +78,50 @@ fn products_of_batches_as_one_after_the_other() {
     check(Producer::Matmul(Matmul), &[&a, &b], &planes, false);
 }
 
+/// Noise as heads of attention lie, side by side in rows three times as long: batches of matrices
+/// (4, 6, steps, width), or transposed ones.
+fn heads(dtype: DType, steps: usize, width: usize, is_turned: bool) -> Tensor {
+    let row = 3 * 6 * width as isize;
+    let [outer, down] = [row * steps as isize, row];
+    let (sides, strides) = match is_turned {
+        false => ([steps, width], [outer, width as isize, down, 1]),
+        true => ([width, steps], [outer, width as isize, 1, down]),
+    };
+    let shape = [4, 6, sides[0], sides[1]];
+    Tensor::strided(dtype, &shape, &strides, &special(24 * steps * width, 7))
+}
+
+#[test]
+fn products_of_heads_as_one_after_the_other() {
+    let product = Producer::Matmul(Matmul);
+    for dtype in [DType::Float32, DType::Float64, DType::BFloat16] {
+        let steps = if dtype == DType::Float64 { 95 } else { 151 };
+        let (q, k) = (heads(dtype, steps, 20, false), heads(dtype, steps, 20, true));
+        for addend in [vec![1], vec![steps], vec![4, 6, steps, 1], vec![4, 6, steps, steps]] {
+            check(product.clone(), &[&q, &k], &tensor(dtype, &addend, 3), true);
+        }
+        let planes = tensor(dtype, &[steps, steps], 3);
+        check(product.clone(), &[&q, &k], &planes, false);
+        // A transposed left factor, and right ones for all heads, or all samples.
+        let turned = heads(dtype, 20, steps, true);
+        let sum = tensor(dtype, &[4, 6, steps, steps], 4);
+        for right in [&[20, steps][..], &[6, 20, steps], &[4, 1, 20, steps]] {
+            let right = tensor(dtype, right, 5);
+            check(product.clone(), &[&turned, &right], &sum, true);
+            check(product.clone(), &[&q, &right], &sum, true);
+        }
+    }
+}
+
+#[test]
+fn empty_batches_as_one_after_the_other() {
+    let dtype = DType::Float32;
+    let (a, b) = (tensor(dtype, &[0, 300, 16], 1), tensor(dtype, &[0, 16, 300], 2));
+    check(Producer::Matmul(Matmul), &[&a, &b], &tensor(dtype, &[300], 3), false);
+    let (a, b) = (tensor(dtype, &[8, 300, 0], 1), tensor(dtype, &[8, 0, 300], 2));
+    check(Producer::Matmul(Matmul), &[&a, &b], &tensor(dtype, &[300], 3), true);
+}
+
 #[test]
 fn small_products_as_one_after_the_other() {
     for dtype in [DType::Float32, DType::Float64, DType::Float16] {

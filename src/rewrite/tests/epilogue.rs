@@ -25,6 +25,17 @@ fn a_product_takes_along_what_follows() {
 }
 
 #[test]
+fn scores_of_attention_take_along_their_scale() {
+    let mut net = Net::new();
+    let [q, k] = [(); 2].map(|()| net.given(&[4, 128, 8, 32]));
+    let (q, k) = (q.permute(&[0, 2, 1, 3]).unwrap(), k.permute(&[0, 2, 3, 1]).unwrap());
+    let scores = net.push(Matmul, &[&q, &k], Role::Temporary);
+    let scale = net.given(&[1]);
+    net.push(ADD, &[&scores, &scale], Role::Slot);
+    assert_eq!(net.rewritten(rule::apply).0, ["matmul_chain"]);
+}
+
+#[test]
 fn a_convolution_takes_along_what_follows() {
     let mut net = Net::new();
     let (x, w) = (net.given(&[32, 3, 32, 32]), net.given(&[16, 3, 3, 3]));
@@ -142,6 +153,13 @@ fn operations_stay_apart_where_one_would_be_wrong_or_bring_nothing() {
     host.recorder.push_empty(&like, &[], &[]);
     host.push(RELU, &[&y], Role::Slot);
     assert_eq!(host.rewritten(rule::apply).0, ["matmul", "relu", "relu"]);
+
+    // The factors are larger than their products.
+    let mut heads = Net::new();
+    let (weights, values) = (heads.given(&[64, 128, 128]), heads.given(&[64, 128, 64]));
+    let y = heads.push(Matmul, &[&weights, &values], Role::Temporary);
+    heads.push(RELU, &[&y], Role::Slot);
+    assert_eq!(heads.rewritten(rule::apply).0, ["matmul", "relu"]);
 
     // What is added is no row, column or matrix of the product's.
     let mut planes = Net::new();

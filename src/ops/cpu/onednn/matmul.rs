@@ -7,21 +7,13 @@ use super::steps::Steps;
 use crate::device::onednn::{self, Addend, Descriptor, Library, api::MAX_RANK};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::ops::cpu::matrices::{Axis, Matrices};
 use crate::ops::{Meta, Width};
 use crate::shape::Shape;
 
-/// One batch dimension: its extent, and the strides of a and b along it (0: not there).
-type Batch = (usize, isize, isize);
-
-/// A matrix product with its batch dimensions broadcast and merged.
+/// A matrix product, added to something.
 struct Problem {
-    batch: SmallVec<[Batch; 4]>,
-    /// M, N, K.
-    sizes: [usize; 3],
-    /// Strides of a along M and K.
-    a: [isize; 2],
-    /// Strides of b along K and N.
-    b: [isize; 2],
+    matrices: Matrices,
     adds: Adds,
 }
 
@@ -82,7 +74,7 @@ fn by_either<const N: usize>(
 ) -> Result<Option<Steps>> {
     let Some(library) = onednn::library() else { return Ok(None) };
     let problem = Problem::new([io[0], io[1], io[2]], adds);
-    if problem.batch.len() + 2 > MAX_RANK {
+    if problem.matrices.batch.len() + 2 > MAX_RANK {
         return Ok(None);
     }
     for &compute in compute_types(io[0].dtype) {
@@ -97,69 +89,26 @@ fn by_either<const N: usize>(
 }
 
 impl Problem {
-    fn new([a, b, y]: [&Meta; 3], adds: Adds) -> Self {
-        let (rank, ra, rb) = (y.shape.rank(), a.shape.rank(), b.shape.rank());
-        let stride = |t: &Meta, d: usize| {
-            let at = (d + t.shape.rank()).checked_sub(rank);
-            at.filter(|&at| t.shape[at] != 1).map_or(0, |at| t.strides[at])
-        };
-        let mut problem = Problem {
-            batch: SmallVec::new(),
-            sizes: [y.shape[rank - 2], y.shape[rank - 1], a.shape[ra - 1]],
-            a: [a.strides[ra - 2], a.strides[ra - 1]],
-            b: [b.strides[rb - 2], b.strides[rb - 1]],
-            adds,
-        };
-        (0..rank - 2).for_each(|d| problem.push((y.shape[d], stride(a, d), stride(b, d))));
-        problem.fold();
-        problem
-    }
-
-    /// Adds a batch dimension inside the others, as part of its neighbour where it can be.
-    fn push(&mut self, (extent, a, b): Batch) {
-        if extent == 1 {
-            return;
+    fn new(io: [&Meta; 3], adds: Adds) -> Self {
+        let mut matrices = Matrices::new(io);
+        if matrices.batch.len() == 1 {
+            // Matrices side by side, as heads of attention, have fast code among four axes only.
+            matrices.batch.insert(0, Axis { extent: 1, steps: [0; 3] });
         }
-        let steps = extent as isize;
-        match self.batch.last_mut() {
-            Some(outer) if outer.1 == a * steps && outer.2 == b * steps => {
-                *outer = (outer.0 * extent, a, b);
-            }
-            _ => self.batch.push((extent, a, b)),
-        }
-    }
-
-    /// Batches that share one b are rows of one larger a.
-    fn fold(&mut self) {
-        while let Some(&(extent, a, 0)) = self.batch.last() {
-            let rows = self.sizes[0];
-            if rows != 1 && a != self.a[0] * rows as isize {
-                return;
-            }
-            // With one row, its stride was never taken.
-            self.a[0] = if rows == 1 { a } else { self.a[0] };
-            self.sizes[0] *= extent;
-            self.batch.pop();
-        }
+        Problem { matrices, adds }
     }
 
     /// Operand `i` with batch extents of 1 where it is broadcast; with `expand`, one that is
     /// broadcast along some batch dimensions only has their full extents, to be packed. Where both
     /// repeat (expanded views), a has the full extent: the result's must stand in one of them.
-    fn operand(
-        &self,
-        i: usize,
-        dtype: DType,
-        [rows, cols]: [usize; 2],
-        matrix: [isize; 2],
-        expand: bool,
-    ) -> Tensor {
-        let stride = |batch: &Batch| if i == 0 { batch.1 } else { batch.2 };
-        let full = expand && self.batch.iter().any(|x| stride(x) != 0);
-        let repeats = |x: &Batch| stride(x) == 0 && !full && !(i == 0 && x.2 == 0);
-        let extents = self.batch.iter().map(|x| if repeats(x) { 1 } else { x.0 });
-        let shape = extents.chain([rows, cols]).collect();
-        let strides = self.batch.iter().map(stride).chain(matrix).collect();
+    fn operand(&self, i: usize, dtype: DType, expand: bool) -> Tensor {
+        let Matrices { batch, size: [m, n, k], steps, .. } = &self.matrices;
+        let sides = if i == 0 { [*m, *k] } else { [*k, *n] };
+        let full = expand && batch.iter().any(|axis| axis.steps[i] != 0);
+        let repeats = |axis: &Axis| axis.steps[i] == 0 && !full && !(i == 0 && axis.steps[1] == 0);
+        let extents = batch.iter().map(|axis| if repeats(axis) { 1 } else { axis.extent });
+        let shape = extents.chain(sides).collect();
+        let strides = batch.iter().map(|axis| axis.steps[i]).chain(steps[i]).collect();
         Tensor { place: Place::Input(i), meta: Meta { dtype, shape, strides } }
     }
 
@@ -170,19 +119,19 @@ impl Problem {
         how: Operands,
         width: Width,
     ) -> Result<Option<Steps>> {
-        if how == Operands::Packed && !self.batch.is_empty() {
+        let Matrices { batch, size: [m, n, k], .. } = &self.matrices;
+        if how == Operands::Packed && !batch.is_empty() {
             return Ok(None);
         }
-        let ([m, n, k], copies) = (self.sizes, how == Operands::RowMajor);
-        let a = self.operand(0, dtype, [m, k], self.a, copies);
-        let b = self.operand(1, dtype, [k, n], self.b, copies);
-        let shape = self.batch.iter().map(|x| x.0).chain([m, n]).collect::<Shape>();
+        let copies = how == Operands::RowMajor;
+        let [a, b] = [0, 1].map(|i| self.operand(i, dtype, copies));
+        let shape = batch.iter().map(|axis| axis.extent).chain([*m, *n]).collect::<Shape>();
         let y = Tensor { place: Place::Output(0), meta: Meta::new(dtype, shape) };
         let tensors = [&a, &b, &y];
         let layouts = tensors.map(|t| layout(&t.meta, compute, copies));
         let [a, b, y] = &layouts;
         let b = match how {
-            Operands::Packed => Some(Descriptor::any(library, compute, &[k as i64, n as i64])?),
+            Operands::Packed => Some(Descriptor::any(library, compute, &[*k as i64, *n as i64])?),
             _ => describe(library, b)?,
         };
         let (Some(a), Some(b), Some(y)) = (describe(library, a)?, b, describe(library, y)?) else {
@@ -209,8 +158,8 @@ impl Problem {
 
     /// The row that is added.
     fn row(&self, dtype: DType) -> Tensor {
-        let ones = std::iter::repeat_n(1, self.batch.len() + 1);
-        let shape: Shape = ones.chain([self.sizes[1]]).collect();
+        let ones = std::iter::repeat_n(1, self.matrices.batch.len() + 1);
+        let shape: Shape = ones.chain([self.matrices.size[1]]).collect();
         Tensor { place: Place::Input(2), meta: Meta::new(dtype, shape) }
     }
 }

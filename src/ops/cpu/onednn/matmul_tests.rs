@@ -106,6 +106,17 @@ fn batches_that_lie_apart_need_no_copy() {
 }
 
 #[test]
+fn heads_of_one_sample_have_the_code_of_several() {
+    let names = |batch| {
+        let q = heads([batch, 64, 8, 32], 1);
+        let k = swapped(&q);
+        let y = Matmul.infer(&[&q, &k]).unwrap().remove(0);
+        matmul(&[&q, &k, &y], Width::ONE).unwrap().map(|steps| steps.to_string())
+    };
+    assert_eq!(names(1), names(4));
+}
+
+#[test]
 fn batches_broadcast() {
     let shapes: [[&[usize]; 2]; 6] = [
         [&[4, 3, 17, 33], &[4, 3, 33, 5]],
