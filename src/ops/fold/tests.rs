@@ -1,6 +1,8 @@
 use super::*;
 use crate::dtype::DType;
+use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::conv::Conv2d;
+use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
 use crate::ops::norm::BatchNormInference;
 use crate::ops::normalize::Normalize;
@@ -33,49 +35,79 @@ fn the_factor_is_that_of_batch_normalisation_to_the_bit() {
     }
 }
 
-/// The greatest error of a folded convolution over what the documentation states.
-fn excess(random: &mut Random, dtype: DType, has_bias: bool) -> f64 {
-    let [x, w] = [[2, 6, 7, 7], [5, 6, 3, 3]].map(|s| random.tensor(Meta::new(dtype, s)));
-    let [scale, bias, mean, var] = statistics(random, dtype, 5);
-    let b = random.tensor(Meta::new(dtype, [5]));
-    let b = has_bias.then_some(&b);
-    let geometry = Geometry { stride: [1, 1], padding: [1; 4], dilation: [1, 1], groups: 1 };
-    let conv = Conv2d { geometry };
-    let inputs: Vec<&Tensor> = [&w, &scale, &bias, &mean, &var].into_iter().chain(b).collect();
-    let folded = apply_any_width(&FoldBatchNorm { eps: EPS, axis: 0 }, &inputs).unwrap();
-    let got = apply(&conv, &[&x, &folded[0], &folded[1]], 1).unwrap().remove(0).values();
-    // The sums of absolute values that the bound is relative to, and the exact result.
-    let wide =
-        |t: &Tensor| Tensor::new(Meta::new(DType::Float64, t.meta.shape.clone()), &t.values());
-    let of = |f: fn(f64) -> f64, t: &Tensor| {
-        Tensor::new(
-            Meta::new(DType::Float64, t.meta.shape.clone()),
-            &t.values().into_iter().map(f).collect::<Vec<_>>(),
-        )
-    };
-    let exact = apply(&conv, &[wide(&x), wide(&w)], 1).unwrap().remove(0).values();
-    let sizes = apply(&conv, &[of(f64::abs, &x), of(f64::abs, &w)], 1).unwrap().remove(0).values();
-    let [scale, bias, mean, var] = [&scale, &bias, &mean, &var].map(Tensor::values);
-    let b = b.map_or(vec![0.0; 5], Tensor::values);
-    let unit = if dtype == DType::Float64 { f64::EPSILON } else { f64::from(f32::EPSILON) } / 2.0;
-    let taps = 6.0 * 9.0;
-    let errors = (0..got.len()).map(|i| {
-        let c = i / 49 % 5;
-        let factor = scale[c] / (var[c] + EPS.0).sqrt();
-        let want = (exact[i] + b[c] - mean[c]) * factor + bias[c];
-        let shift = (b[c].abs() + mean[c].abs()) * factor.abs() + bias[c].abs();
-        (got[i] - want).abs() / ((taps + 3.0) * unit * (sizes[i] * factor.abs() + shift))
-    });
-    errors.fold(0.0, f64::max)
+/// A convolution or a product that a normalisation goes into.
+struct Layer {
+    /// The shapes of what it reads, and of its weights.
+    shapes: [&'static [usize]; 2],
+    /// The axis of the weights along which channels lie.
+    axis: usize,
+    /// Products a sum.
+    terms: usize,
+    /// Elements from a channel of the result to the next.
+    step: usize,
+}
+
+const CONVOLUTION: Layer =
+    Layer { shapes: [&[2, 6, 7, 7], &[5, 6, 3, 3]], axis: 0, terms: 54, step: 49 };
+const PRODUCT: Layer = Layer { shapes: [&[40, 90], &[90, 5]], axis: 1, terms: 90, step: 1 };
+
+impl Layer {
+    /// What it makes, with a bias where there is one.
+    fn apply(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Vec<f64> {
+        if self.shapes[1].len() == 2 {
+            let product = apply(&Matmul, &[x, w], 1).unwrap().remove(0);
+            let add = Binary { f: BinaryFn::Add };
+            let sum = bias.map(|bias| apply(&add, &[&product, bias], 1).unwrap().remove(0));
+            return sum.unwrap_or(product).values();
+        }
+        let geometry = Geometry { stride: [1, 1], padding: [1; 4], dilation: [1, 1], groups: 1 };
+        let inputs: Vec<&Tensor> = [x, w].into_iter().chain(bias).collect();
+        apply(&Conv2d { geometry }, &inputs, 1).unwrap().remove(0).values()
+    }
+
+    /// Its greatest error, with a normalisation in it, over what the documentation states.
+    fn excess(&self, random: &mut Random, dtype: DType, has_bias: bool) -> f64 {
+        let [x, w] = self.shapes.map(|shape| random.tensor(Meta::new(dtype, shape)));
+        let [scale, bias, mean, var] = statistics(random, dtype, 5);
+        let b = random.tensor(Meta::new(dtype, [5]));
+        let b = has_bias.then_some(&b);
+        let inputs: Vec<&Tensor> = [&w, &scale, &bias, &mean, &var].into_iter().chain(b).collect();
+        let fold = FoldBatchNorm { eps: EPS, axis: self.axis };
+        let folded = apply_any_width(&fold, &inputs).unwrap();
+        let got = self.apply(&x, &folded[0], Some(&folded[1]));
+        // The exact result, and the sums of absolute values that the bound is relative to.
+        let exact = self.apply(&wide(&x, |v| v), &wide(&w, |v| v), None);
+        let sizes = self.apply(&wide(&x, f64::abs), &wide(&w, f64::abs), None);
+        let [scale, bias, mean, var] = [&scale, &bias, &mean, &var].map(Tensor::values);
+        let b = b.map_or(vec![0.0; 5], Tensor::values);
+        let unit = if dtype == DType::Float64 { f64::EPSILON } else { f32::EPSILON.into() } / 2.0;
+        let errors = (0..got.len()).map(|i| {
+            let c = i / self.step % 5;
+            let factor = scale[c] / (var[c] + EPS.0).sqrt();
+            let want = (exact[i] + b[c] - mean[c]) * factor + bias[c];
+            let shift = (b[c].abs() + mean[c].abs()) * factor.abs() + bias[c].abs();
+            let bound = (self.terms + 3) as f64 * unit * (sizes[i] * factor.abs() + shift);
+            (got[i] - want).abs() / bound
+        });
+        errors.fold(0.0, f64::max)
+    }
+}
+
+/// A function of a tensor's elements, in float64.
+fn wide(tensor: &Tensor, f: fn(f64) -> f64) -> Tensor {
+    let values: Vec<f64> = tensor.values().into_iter().map(f).collect();
+    Tensor::dense(DType::Float64, &tensor.meta.shape, &values)
 }
 
 #[test]
-fn a_folded_convolution_is_as_near_as_documented() {
+fn folded_layers_are_as_near_as_documented() {
     let mut random = Random::new(4);
-    for dtype in [DType::Float32, DType::Float64] {
-        for has_bias in [false, true] {
-            let excess = excess(&mut random, dtype, has_bias);
-            assert!(excess <= 1.0, "{dtype:?}: {excess}");
+    for layer in [CONVOLUTION, PRODUCT] {
+        for dtype in [DType::Float32, DType::Float64] {
+            for has_bias in [false, true] {
+                let excess = layer.excess(&mut random, dtype, has_bias);
+                assert!(excess <= 1.0, "{dtype:?}, {:?}: {excess}", layer.shapes);
+            }
         }
     }
 }
