@@ -90,11 +90,14 @@ fn remake(
     Ok(())
 }
 
-/// The bytes that a step reads and that would have to be kept until step `n` for its sake alone.
+/// The bytes that a step reads and that would have to be kept until step `n` for its sake alone,
+/// while others run.
 fn kept_longer(draft: &Draft, step: &Step, n: usize) -> usize {
+    let is_idle = |from: usize| (from..n).all(|between| draft.step(between).is_none());
     let kept = step.inputs.iter().enumerate().filter(|&(i, place)| {
         let is_first = step.inputs[..i].iter().all(|other| other.block != place.block);
-        let is_needed_anyway = draft.readers(place.block).iter().any(|&reader| reader >= n);
+        let last = draft.readers(place.block).iter().max();
+        let is_needed_anyway = last.is_some_and(|&last| last >= n || is_idle(last + 1));
         is_first && draft.role(place.block) == Role::Temporary && !is_needed_anyway
     });
     kept.map(|(_, place)| draft.bytes(place.block)).sum()

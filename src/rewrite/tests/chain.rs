@@ -96,3 +96,19 @@ fn operations_stay_apart_where_one_pass_would_be_wrong_or_take_more() {
     planes.push(ADD, &[&bent, &plane], Role::Slot);
     assert_eq!(rewritten(planes.recorder, rule::apply).0, ["tanh", "add"]);
 }
+
+#[test]
+fn what_is_added_is_kept_for_the_next_operation_but_not_while_others_run() {
+    for is_apart in [false, true] {
+        let mut all = Elementwise::new(&[512, 256]);
+        let (a, b) = (all.given(&[512, 32]), all.given(&[32, 256]));
+        let [x, y] = [(); 2].map(|()| all.push(Matmul, &[&a, &b], Role::Temporary));
+        let sum = all.push(ADD, &[&x, &y], Role::Temporary);
+        if is_apart {
+            all.push(Matmul, &[&a, &b], Role::Slot);
+        }
+        all.push(TANH, &[&sum], Role::Slot);
+        let want = if is_apart { &["add", "matmul", "tanh"][..] } else { &["chain"] };
+        assert_eq!(rewritten(all.recorder, rule::apply).0[2..], *want);
+    }
+}
