@@ -96,11 +96,11 @@ impl Recording {
         orders: &[Order],
         parallel: Option<Parallel>,
     ) -> Result<Graph> {
+        let ways = Ways::new(orders)?.shared(parallel);
         let bytes = match budget {
             Budget::Bytes(bytes) => bytes,
-            Budget::Share(share) => (share * unconstrained(orders)? as f64) as usize,
+            Budget::Share(share) => (share * ways.unconstrained()? as f64) as usize,
         };
-        let ways = Ways::new(orders).shared(parallel);
         match ways.within(bytes)? {
             Some(graph) => Ok(graph),
             None => Err(self.too_small(bytes, &ways.smallest()?)),
@@ -121,11 +121,4 @@ impl Recording {
             usage: Box::new(Usage::new(bound, taken, tensors)),
         }
     }
-}
-
-/// Bytes of the arena if nothing is computed again, in the order that then needs least.
-fn unconstrained(orders: &[Order]) -> Result<usize> {
-    let best = orders.iter().map(|(draft, _)| draft).min_by_key(|draft| draft.peak(&[]));
-    let (queue, roles) = best.expect("there is one at least").finish(&[]);
-    Ok(Graph::new(queue, roles)?.arena_bytes())
 }

@@ -4,17 +4,19 @@
 
 mod course;
 mod keep;
+mod levels;
 mod simulate;
 mod timeline;
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use super::draft::{Again, Draft};
 use super::{Graph, Parallel};
+use crate::device::team;
 use crate::error::Result;
 use course::Course;
 use keep::keep;
-use simulate::{Outcome, Policy, simulate};
+use simulate::{Outcome, Patience, Policy, simulate};
 
 /// Runs are simulated of so many orders, the first ones.
 const SIMULATED: usize = 3;
@@ -24,11 +26,13 @@ const LIMITS: usize = 48;
 /// See `LIMITS`.
 const MOST_STEPS: usize = 800_000;
 /// How much it counts for how long memory is free.
-const PATIENCE: [f64; 3] = [0.0, 0.5, 1.0];
+const PATIENCE: [Patience; 3] = [Patience::Zero, Patience::Half, Patience::One];
 /// By so much, this part of it, what is planned may be larger than what is estimated.
 const SLACK: usize = 256;
 /// Better runs are made from those with less memory than there is, these parts of it, by keeping more.
 const TIGHTER: [f64; 2] = [0.75, 0.5];
+/// So many ways are looked at together, by all threads.
+const AT_ONCE: usize = 16;
 /// What an order that is not the recorded one is taken to cost, since it finds less in caches.
 const DETOUR: f64 = 1.02;
 
@@ -41,20 +45,22 @@ struct Way {
     order: usize,
     outcome: Outcome,
     /// The memory that it takes, once it was looked at.
-    peak: OnceCell<usize>,
+    peak: OnceLock<usize>,
 }
 
 impl Way {
     fn new(order: usize, mut outcome: Outcome) -> Way {
         outcome.time *= if order > 0 { DETOUR } else { 1.0 };
-        Way { order, outcome, peak: OnceCell::new() }
+        Way { order, outcome, peak: OnceLock::new() }
     }
 }
 
 /// Orders of the same operations, and what may be computed again in each.
 pub struct Ways<'a> {
     orders: &'a [Order],
-    /// In ascending order of time.
+    /// By order: the memory that it takes if all is kept.
+    whole: Vec<usize>,
+    /// In ascending order of time, each once.
     ways: Vec<Way>,
     parallel: Option<Parallel>,
 }
@@ -62,19 +68,34 @@ pub struct Ways<'a> {
 impl<'a> Ways<'a> {
     /// Of each order, the recorded one first: to keep all, what is known already, and what is found
     /// by simulation.
-    pub fn new(orders: &'a [Order]) -> Ways<'a> {
-        let whole = orders.iter().map(|(draft, _)| draft.peak(&[])).min().unwrap_or(0);
-        let of = |(order, (draft, known)): (usize, &Order)| {
-            let course = Course::new(draft);
-            let mut found = vec![course.outcome(Vec::new()), course.outcome(known.clone())];
-            if order < SIMULATED {
-                found.extend(simulated(&course, whole));
-            }
-            found.into_iter().map(move |outcome| Way::new(order, outcome))
+    ///
+    /// # Errors
+    /// A panic on a thread of the team.
+    pub fn new(orders: &'a [Order]) -> Result<Ways<'a>> {
+        let whole: Vec<usize> = orders.iter().map(|(draft, _)| draft.peak(&[])).collect();
+        let courses: Vec<Course> = orders.iter().map(|(draft, _)| Course::new(draft)).collect();
+        let most = whole.iter().copied().min().unwrap_or(0);
+        let mut simulated = simulated(&courses[..SIMULATED.min(courses.len())], most)?.into_iter();
+        let of = |(order, course): (usize, &Course)| {
+            let known = [Vec::new(), orders[order].1.clone()].map(|again| course.outcome(again));
+            let found = known.into_iter().chain(simulated.next().unwrap_or_default());
+            found.map(move |outcome| Way::new(order, outcome)).collect::<Vec<_>>()
         };
-        let mut ways: Vec<Way> = orders.iter().enumerate().flat_map(of).collect();
+        let mut ways: Vec<Way> = courses.iter().enumerate().flat_map(of).collect();
         ways.sort_by(|a, b| a.outcome.time.total_cmp(&b.outcome.time));
-        Ways { orders, ways, parallel: None }
+        ways.dedup_by(|a, b| a.order == b.order && a.outcome.again == b.outcome.again);
+        Ok(Ways { orders, whole, ways, parallel: None })
+    }
+
+    /// Bytes of the arena if nothing is computed again, in the order that then needs least.
+    ///
+    /// # Errors
+    /// What [`Graph::new`] says.
+    pub fn unconstrained(&self) -> Result<usize> {
+        let orders = self.orders.iter().zip(&self.whole);
+        let (best, _) = orders.min_by_key(|(_, whole)| **whole).expect("there is one at least");
+        let (queue, roles) = best.0.finish(&[]);
+        Ok(Graph::new(queue, roles)?.arena_bytes())
     }
 
     /// The same for graphs that several threads may run. What they run at the same time follows
@@ -88,10 +109,13 @@ impl<'a> Ways<'a> {
     /// # Errors
     /// What [`Graph::new`] says.
     pub fn within(&self, bytes: usize) -> Result<Option<Graph>> {
-        for way in self.ways.iter().filter(|way| self.peak(way) <= bytes) {
-            let graph = self.graph(way, bytes)?;
-            if graph.arena_bytes() <= bytes {
-                return Ok(Some(graph));
+        for ways in self.ways.chunks(AT_ONCE) {
+            let peaks = team::map(ways.len(), |n| self.peak(&ways[n]))?;
+            for (way, _) in ways.iter().zip(peaks).filter(|(_, peak)| *peak <= bytes) {
+                let graph = self.graph(way, bytes)?;
+                if graph.arena_bytes() <= bytes {
+                    return Ok(Some(graph));
+                }
             }
         }
         Ok(None)
@@ -102,6 +126,7 @@ impl<'a> Ways<'a> {
     /// # Errors
     /// What [`Graph::new`] says.
     pub fn smallest(&self) -> Result<Graph> {
+        team::map(self.ways.len(), |n| self.peak(&self.ways[n]))?;
         let mut ways: Vec<&Way> = self.ways.iter().collect();
         ways.sort_by_key(|way| self.peak(way));
         let mut smallest = self.graph(ways[0], 0)?;
@@ -138,18 +163,30 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Runs under many limits, parts of what the whole takes.
-fn simulated(course: &Course, whole: usize) -> Vec<Outcome> {
+/// Of each order the runs under many limits.
+fn simulated(courses: &[Course], whole: usize) -> Result<Vec<Vec<Outcome>>> {
+    let limits: Vec<Vec<usize>> = courses.iter().map(|course| limits(course, whole)).collect();
+    let all: Vec<(usize, usize)> = (0..courses.len())
+        .flat_map(|order| limits[order].iter().map(move |&limit| (order, limit)))
+        .collect();
+    let runs = team::map(all.len(), |n| under(&courses[all[n].0], all[n].1).collect::<Vec<_>>())?;
+    let mut found = vec![Vec::new(); courses.len()];
+    all.iter().zip(runs).for_each(|(&(order, _), runs)| found[order].extend(runs));
+    let better = |order: usize| improved(&courses[order], &limits[order], &found[order]);
+    let better = team::map(courses.len(), better)?;
+    found.iter_mut().zip(better).for_each(|(found, better)| found.extend(better));
+    Ok(found)
+}
+
+/// The limits of an order's runs, parts of what the whole takes.
+fn limits(course: &Course, whole: usize) -> Vec<usize> {
     let policies = 2 * PATIENCE.len();
     let count = (MOST_STEPS / policies / course.steps.len().max(1)).clamp(LIMITS / 4, LIMITS);
     let count = count.next_multiple_of(4);
     let (whole, least) = (whole - whole / SLACK, course.least());
-    let limits = (0..count).map(|step| (whole * step / count).max(least));
-    let mut limits: Vec<usize> = limits.collect();
+    let mut limits: Vec<usize> = (0..count).map(|n| (whole * n / count).max(least)).collect();
     limits.dedup();
-    let mut found: Vec<Outcome> = limits.iter().flat_map(|&limit| under(course, limit)).collect();
-    found.extend(improved(course, &limits, &found));
-    found
+    limits
 }
 
 /// Runs under one limit, which keep all that they can.

@@ -6,8 +6,8 @@ mod region;
 mod threads;
 
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, Result};
 use gomp::Gomp;
@@ -64,6 +64,25 @@ pub fn parallel(parts: usize, body: &(dyn Fn(usize) + Sync)) -> Result<()> {
         }
     }
     region.finish()
+}
+
+/// What `make(n)` answers for every `n` in `0..count`, in order. Each thread takes the next one when
+/// it is done with one, so they may take different times.
+///
+/// # Errors
+/// As [`parallel`].
+pub fn map<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
+    let (next, made) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
+    let take = || Some(next.fetch_add(1, Relaxed)).filter(|&n| n < count);
+    parallel(size().min(count), &|_| {
+        while let Some(n) = take() {
+            let one = make(n);
+            made.lock().unwrap_or_else(PoisonError::into_inner).push((n, one));
+        }
+    })?;
+    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    made.sort_unstable_by_key(|&(n, _)| n);
+    Ok(made.into_iter().map(|(_, one)| one).collect())
 }
 
 /// Part `part` of `0..len` cut into `parts` nearly equal ranges whose bounds are multiples of

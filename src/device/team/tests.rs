@@ -109,3 +109,12 @@ fn shares_cover_everything_once() {
         assert!(ranges.windows(2).all(|w| w[0].end == w[1].start));
     }
 }
+
+#[test]
+fn what_is_made_stands_in_order_and_a_panic_is_an_error() {
+    set_size(3);
+    assert!(map(0, |n| n).unwrap().is_empty());
+    assert_eq!(map(50, |n| 2 * n).unwrap(), Vec::from_iter((0..50).map(|n| 2 * n)));
+    let made = map(4, |n| assert!(n != 2, "two"));
+    assert!(matches!(made, Err(Error::Panic { message, .. }) if message == "two"));
+}

@@ -1,6 +1,8 @@
 //! A run as the simulation sees it: temporary blocks, when they are used, and which of them may be
 //! made again.
 
+use smallvec::SmallVec;
+
 use super::simulate::Outcome;
 use super::timeline::Timeline;
 use crate::device::ALIGNMENT;
@@ -18,11 +20,11 @@ pub(super) struct Step {
     /// Bytes of its work space.
     pub scratch: usize,
     /// The temporary blocks that have to be there when it begins.
-    pub reads: Vec<u32>,
+    pub reads: SmallVec<[u32; 4]>,
     /// Those that it is the first to name.
-    pub makes: Vec<u32>,
+    pub makes: SmallVec<[u32; 2]>,
     /// Those that end here, and whose memory an output takes.
-    pub takes: Vec<u32>,
+    pub takes: SmallVec<[u32; 2]>,
     /// Bytes of all that it makes if it runs again.
     pub results: usize,
 }
@@ -61,11 +63,12 @@ impl Course {
                 known.uses.push(steps.len());
             }
             let is_new = |&block: &u32| blocks[block as usize].uses.len() == 1;
-            let (makes, reads) = named.into_iter().partition(is_new);
+            let makes = named.iter().copied().filter(is_new).collect();
+            let reads = named.iter().copied().filter(|block| !is_new(block)).collect();
             let (time, scratch) = (nanoseconds(&recorded.op), recorded.op.kernel.scratch());
             let scratch = scratch.next_multiple_of(ALIGNMENT);
             let results = recorded.outputs.iter().map(|place| draft.size(place.block)).sum();
-            let takes = Vec::new();
+            let takes = SmallVec::new();
             steps.push(Step { number, time, scratch, reads, makes, takes, results });
         }
         let mut course = Course { clock: clock(&steps), steps, blocks };

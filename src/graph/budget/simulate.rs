@@ -8,6 +8,8 @@ mod loss;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use smallvec::SmallVec;
+
 use super::course::Course;
 use crate::graph::draft::Again;
 use loss::DEPTH;
@@ -17,10 +19,28 @@ use loss::DEPTH;
 pub(super) struct Policy {
     /// The bytes that may live at once.
     pub limit: usize,
-    /// How much it counts for how long memory is free: the exponent of that time.
-    pub patience: f64,
+    /// How much it counts for how long memory is free.
+    pub patience: Patience,
     /// Whether what is missing that is made from a block counts as lost with it, too.
     pub heeds_results: bool,
+}
+
+/// How much a time counts: its exponent is zero, a half or one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Patience {
+    Zero,
+    Half,
+    One,
+}
+
+impl Patience {
+    fn of(self, time: f64) -> f64 {
+        match self {
+            Patience::Zero => 1.0,
+            Patience::Half => time.powf(0.5),
+            Patience::One => time,
+        }
+    }
 }
 
 /// A run as it comes out.
@@ -33,6 +53,11 @@ pub(super) struct Outcome {
     /// An estimate of the most bytes that live at once.
     pub memory: usize,
 }
+
+/// The block is there.
+const THERE: u32 = u32::MAX;
+/// It is not there, and was not before, or is needed no more.
+const NOWHERE: u32 = u32::MAX - 1;
 
 /// A run that takes so many times as long as without a limit is given up.
 const MOST_TIME: f64 = 3.0;
@@ -51,11 +76,14 @@ struct Run<'a> {
     live: usize,
     /// The most bytes that lived at once so far.
     most: usize,
-    is_there: Vec<bool>,
+    /// The step that makes each block again, of those that were dropped; or what else is known.
+    absent: Vec<u32>,
     /// How many steps that are about to run need each block.
     pins: Vec<u32>,
     /// How many of its uses each block has behind it.
     used: Vec<usize>,
+    /// The next step that names each block, of those that are.
+    next: Vec<Option<usize>>,
     /// What may be dropped, by what is lost by it: numbers of at least zero as bits, in whose order
     /// they are. A block stands here as often as its loss was looked at.
     droppable: BinaryHeap<Reverse<(u64, u32)>>,
@@ -77,9 +105,10 @@ impl<'a> Run<'a> {
             now: 0,
             live: 0,
             most: 0,
-            is_there: vec![false; blocks],
+            absent: vec![NOWHERE; blocks],
             pins: vec![0; blocks],
             used: vec![0; blocks],
+            next: vec![None; blocks],
             droppable: BinaryHeap::new(),
             losses: vec![0; blocks],
             marks: vec![0; course.steps.len()],
@@ -102,7 +131,9 @@ impl<'a> Run<'a> {
         self.make_room((needed + step.scratch).saturating_sub(taken))?;
         step.makes.iter().for_each(|&block| self.add(block));
         for &block in step.reads.iter().chain(&step.makes) {
+            let uses = &self.course.blocks[block as usize].uses;
             self.used[block as usize] += 1;
+            self.next[block as usize] = uses.get(self.used[block as usize]).copied();
         }
         self.unpin(&step.reads);
         self.offer(&step.makes);
@@ -111,7 +142,7 @@ impl<'a> Run<'a> {
 
     /// Makes a block again unless it is there, and what it is made from.
     fn restore(&mut self, block: u32) -> Option<()> {
-        if self.is_there[block as usize] {
+        if self.is_there(block) {
             return Some(());
         }
         let makers = self.missing(block);
@@ -122,14 +153,14 @@ impl<'a> Run<'a> {
     fn run_again(&mut self, maker: usize) -> Option<()> {
         let step = &self.course.steps[maker];
         self.make_room(step.results + step.scratch)?;
-        let is_missing = |&&block: &&u32| !self.is_there[block as usize];
-        let blocks: Vec<u32> = step.makes.iter().filter(is_missing).copied().collect();
+        let is_missing = |&&block: &&u32| !self.is_there(block);
+        let blocks: SmallVec<_> = step.makes.iter().filter(is_missing).copied().collect();
         blocks.iter().for_each(|&block| self.add(block));
         self.offer(&blocks);
         self.unpin(&step.reads);
         self.time += step.time;
         let before = self.course.steps[self.now].number;
-        self.again.push(Again { maker: step.number, before, blocks: blocks.into() });
+        self.again.push(Again { maker: step.number, before, blocks });
         let most = MOST_TIME * self.course.clock[self.course.steps.len()];
         (self.time <= most).then_some(())
     }
@@ -138,7 +169,7 @@ impl<'a> Run<'a> {
     fn make_room(&mut self, needed: usize) -> Option<()> {
         while self.live + needed > self.policy.limit {
             let Reverse((loss, block)) = self.droppable.pop()?;
-            let is_latest = self.is_there[block as usize] && self.losses[block as usize] == loss;
+            let is_latest = self.is_there(block) && self.losses[block as usize] == loss;
             if !is_latest || self.pins[block as usize] > 0 {
                 continue; // what is pinned is offered again
             }
@@ -174,7 +205,7 @@ impl<'a> Run<'a> {
                 continue;
             }
             let known = &self.course.blocks[block as usize];
-            let is_over = self.used[block as usize] == known.uses.len();
+            let is_over = self.next[block as usize].is_none();
             if is_over && (known.maker.is_none() || self.next_use(block, DEPTH).is_none()) {
                 self.remove(block);
             } else if known.maker.is_some() {
@@ -184,13 +215,19 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn is_there(&self, block: u32) -> bool {
+        self.absent[block as usize] == THERE
+    }
+
     fn add(&mut self, block: u32) {
-        self.is_there[block as usize] = true;
+        self.absent[block as usize] = THERE;
         self.live += self.size(block);
     }
 
     fn remove(&mut self, block: u32) {
-        if std::mem::replace(&mut self.is_there[block as usize], false) {
+        let maker = self.course.blocks[block as usize].maker;
+        let maker = maker.map_or(NOWHERE, |maker| maker as u32);
+        if std::mem::replace(&mut self.absent[block as usize], maker) == THERE {
             self.live -= self.size(block);
         }
     }

@@ -57,7 +57,7 @@ fn kept(orders: &[Order]) -> f64 {
 #[test]
 fn what_is_computed_again_may_have_been_dropped_before() {
     let orders = orders(training(64, |_, _| ()));
-    let smallest = Ways::new(&orders).smallest().unwrap();
+    let smallest = Ways::new(&orders).unwrap().smallest().unwrap();
     // Kept would be one result of every few, and those of a part in between.
     assert!(smallest.arena_bytes() * 3 < whole(&orders), "{}", smallest.arena_bytes());
 }
@@ -65,7 +65,7 @@ fn what_is_computed_again_may_have_been_dropped_before() {
 #[test]
 fn more_memory_never_costs_more_time() {
     let orders = orders(training(40, |_, _| ()));
-    let ways = Ways::new(&orders);
+    let ways = Ways::new(&orders).unwrap();
     let (least, most) = (ways.smallest().unwrap().arena_bytes(), whole(&orders));
     let mut before = f64::INFINITY;
     for step in 0..=20 {
@@ -83,7 +83,7 @@ fn more_memory_never_costs_more_time() {
 #[test]
 fn half_of_the_memory_of_equal_layers_costs_at_most_every_second_one() {
     let orders = orders(training(40, |_, _| ()));
-    let ways = Ways::new(&orders);
+    let ways = Ways::new(&orders).unwrap();
     let (whole, kept) = (whole(&orders), kept(&orders));
     let more = ways.time(whole / 2).unwrap() - kept;
     let layer = Course::new(&orders[0].0).steps[0].time;
@@ -98,7 +98,7 @@ fn nothing_is_computed_again_from_what_was_written_since() {
     };
     let readers_of_input = |recorder: Recorder| {
         let orders = orders(recorder);
-        let smallest = Ways::new(&orders).smallest().unwrap();
+        let smallest = Ways::new(&orders).unwrap().smallest().unwrap();
         let reads = |node: &&Node| smallest.inputs(node).iter().any(|place| place.block == 0);
         smallest.nodes().iter().filter(reads).count()
     };
@@ -111,7 +111,7 @@ fn what_there_is_room_for_is_kept_after_all() {
     let orders = orders(training(40, |_, _| ()));
     let (draft, whole) = (&orders[0].0, whole(&orders));
     let course = Course::new(draft);
-    let policy = Policy { limit: whole / 4, patience: 0.0, heeds_results: false };
+    let policy = Policy { limit: whole / 4, patience: Patience::Zero, heeds_results: false };
     let found = simulate(&course, policy).unwrap();
     assert_eq!(Timeline::new(&course, &found.again).peak(), found.memory);
     for limit in [whole / 4, whole / 3, whole / 2, whole] {

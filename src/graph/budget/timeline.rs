@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::course::Course;
+use super::levels::Levels;
 use crate::graph::draft::Again;
 use crate::graph::liveness::{self, Lifetime};
 
@@ -11,17 +14,17 @@ pub(super) struct Turn {
     pub step: usize,
     /// Which of those that run again it is, if it is one.
     pub again: Option<usize>,
-    /// The versions that it reads.
-    pub reads: Vec<usize>,
+    /// Where those that it reads stand in [`Timeline::reads`].
+    pub reads: Range<usize>,
     /// The versions that it makes.
-    pub makes: Vec<usize>,
+    pub makes: Range<usize>,
 }
 
 /// A block from when it is made, or made again, until it is dropped.
 pub(super) struct Version {
     pub block: u32,
     /// The turns that name it; the first one makes it.
-    pub uses: Vec<usize>,
+    pub uses: SmallVec<[usize; 4]>,
     /// The version in whose place it is made again.
     pub before: Option<usize>,
     /// The version that is made again in its place.
@@ -39,15 +42,19 @@ pub(super) struct Timeline<'a> {
     pub course: &'a Course,
     pub turns: Vec<Turn>,
     pub versions: Vec<Version>,
+    /// The versions that turns read.
+    pub reads: Vec<usize>,
     /// The bytes that live during each turn.
-    pub live: Vec<usize>,
+    pub live: Levels,
 }
 
 impl<'a> Timeline<'a> {
     /// Of a run with these repetitions, in their order.
     pub(super) fn new(course: &'a Course, again: &[Again]) -> Self {
-        let mut line =
-            Timeline { course, turns: Vec::new(), versions: Vec::new(), live: Vec::new() };
+        let most = course.steps.len() + again.len();
+        let (turns, live) = (Vec::with_capacity(most), Levels::new([].into_iter()));
+        let (versions, reads) = (Vec::with_capacity(2 * most), Vec::with_capacity(4 * most));
+        let mut line = Timeline { course, turns, versions, reads, live };
         let mut latest = vec![None; course.blocks.len()];
         let mut repeats = again.iter().enumerate().peekable();
         for (i, step) in course.steps.iter().enumerate() {
@@ -57,7 +64,7 @@ impl<'a> Timeline<'a> {
             }
             line.push(i, None, |_| true, &mut latest);
         }
-        line.live = line.curve();
+        line.live = line.levels();
         line
     }
 
@@ -71,9 +78,13 @@ impl<'a> Timeline<'a> {
     ) {
         let (course, turn) = (self.course, self.turns.len());
         let known = &course.steps[step];
-        let read = |&block: &u32| latest[block as usize].expect("it was made before");
-        let reads: Vec<usize> = known.reads.iter().map(read).collect();
-        reads.iter().for_each(|&version| self.versions[version].uses.push(turn));
+        let first = self.reads.len();
+        for &block in &known.reads {
+            let version = latest[block as usize].expect("it was made before");
+            self.versions[version].uses.push(turn);
+            self.reads.push(version);
+        }
+        let reads = first..self.reads.len();
         let makes = self.versions.len()..self.versions.len() + known.makes.len();
         for (version, &block) in makes.clone().zip(&known.makes) {
             let mut before = None;
@@ -81,26 +92,25 @@ impl<'a> Timeline<'a> {
                 before = latest[block as usize].replace(version);
             }
             before.into_iter().for_each(|n: usize| self.versions[n].after = Some(version));
-            self.versions.push(Version { block, uses: vec![turn], before, after: None });
+            self.versions.push(Version { block, uses: [turn][..].into(), before, after: None });
         }
-        self.turns.push(Turn { step, again, reads, makes: makes.collect() });
+        self.turns.push(Turn { step, again, reads, makes });
     }
 
-    fn curve(&self) -> Vec<usize> {
+    fn levels(&self) -> Levels {
         let life = |version: usize| Lifetime {
             first: self.versions[version].uses[0] as u32,
             last: self.taken(version) as u32 - 1,
         };
         let pieces = (0..self.versions.len()).map(|version| (life(version), self.size(version)));
-        let mut live = liveness::curve(self.turns.len(), pieces);
+        let live = liveness::curve(self.turns.len(), pieces).into_iter();
         let scratch = self.turns.iter().map(|turn| self.course.steps[turn.step].scratch);
-        live.iter_mut().zip(scratch).for_each(|(live, scratch)| *live += scratch);
-        live
+        Levels::new(live.zip(scratch).map(|(live, scratch)| live + scratch))
     }
 
     /// The most bytes that live at once.
     pub(super) fn peak(&self) -> usize {
-        self.live.iter().copied().max().unwrap_or(0)
+        self.live.most()
     }
 
     /// The turn from which on a version's memory is another one's, or nobody's.
@@ -119,11 +129,11 @@ impl<'a> Timeline<'a> {
 
     /// So many more bytes live.
     pub(super) fn grow(&mut self, turns: Range<usize>, bytes: usize) {
-        self.live[turns].iter_mut().for_each(|live| *live += bytes);
+        self.live.change(turns, bytes as isize);
     }
 
     /// So many fewer bytes live.
     pub(super) fn shrink(&mut self, turns: Range<usize>, bytes: usize) {
-        self.live[turns].iter_mut().for_each(|live| *live -= bytes);
+        self.live.change(turns, -(bytes as isize));
     }
 }

@@ -1,16 +1,22 @@
 //! What is lost with a block that is dropped: what has to run again before it is there.
 
-use super::Run;
+use smallvec::{SmallVec, smallvec};
+
+use super::{NOWHERE, Run};
 
 /// What is lost with a block is looked at so far: the most steps that would have to run again.
 const MOST_LOST: usize = 32;
 /// How far the use of what is made from a block's results is looked for.
 pub(super) const DEPTH: usize = 3;
 
+/// Steps that have to run again.
+type Steps = SmallVec<[usize; MOST_LOST]>;
+
 impl Run<'_> {
     /// The steps that have to run again before a block is there, in order.
-    pub(super) fn missing(&mut self, block: u32) -> Vec<usize> {
-        let (mut found, mut path) = (Vec::new(), Vec::new());
+    pub(super) fn missing(&mut self, block: u32) -> Steps {
+        let mut found = Steps::new();
+        let mut path = SmallVec::<[(usize, usize); 8]>::new();
         self.searches += 1;
         path.extend(self.meet(block).map(|step| (step, 0)));
         while let Some((step, looked)) = path.pop() {
@@ -27,11 +33,11 @@ impl Run<'_> {
 
     /// The step that makes a block, if that is not there and the search has not met the step.
     fn meet(&mut self, block: u32) -> Option<usize> {
-        if self.is_there[block as usize] {
+        if self.is_there(block) {
             return None;
         }
-        let maker = self.course.blocks[block as usize].maker;
-        let maker = maker.expect("only what can be made again is dropped");
+        // Nobody needs what is nowhere.
+        let maker = self.absent[block as usize] as usize;
         let mark = std::mem::replace(&mut self.marks[maker], self.searches);
         (mark != self.searches).then_some(maker)
     }
@@ -48,7 +54,7 @@ impl Run<'_> {
         let Some(next) = self.next_use(block, DEPTH) else { return 0.0 };
         let bytes = self.size(block).max(1) as f64;
         let free = self.course.clock[next] - self.course.clock[self.now];
-        self.lost(block) / (bytes * free.max(1.0).powf(self.policy.patience))
+        self.lost(block) / (bytes * self.policy.patience.of(free.max(1.0)))
     }
 
     /// The time of the steps that would have to run again with a block, the nearest ones: what
@@ -57,7 +63,7 @@ impl Run<'_> {
         self.searches += 1;
         let maker = self.course.blocks[block as usize].maker.expect("only such blocks are offered");
         self.marks[maker] = self.searches;
-        let (mut time, mut steps) = (0.0, vec![maker]);
+        let (mut time, mut steps) = (0.0, Steps::from_slice(&[maker]));
         if self.policy.heeds_results {
             self.meet_results(block, &mut steps);
         }
@@ -65,6 +71,9 @@ impl Run<'_> {
             let Some(&step) = steps.get(looked) else { break };
             time += self.course.steps[step].time;
             for &from in &self.course.steps[step].reads {
+                if steps.len() == MOST_LOST {
+                    break; // no more are looked at
+                }
                 steps.extend(self.meet(from));
             }
         }
@@ -72,8 +81,8 @@ impl Run<'_> {
     }
 
     /// Adds the steps that make what was made from a block, is missing and will be needed.
-    fn meet_results(&mut self, block: u32, steps: &mut Vec<usize>) {
-        let mut blocks = vec![block];
+    fn meet_results(&mut self, block: u32, steps: &mut Steps) {
+        let mut blocks: SmallVec<[u32; 8]> = smallvec![block];
         while let Some(block) = blocks.pop() {
             for &result in &self.course.blocks[block as usize].results {
                 if steps.len() < MOST_LOST
@@ -90,7 +99,7 @@ impl Run<'_> {
 
     /// The next step that needs a block, itself or to make again what was made from it.
     pub(super) fn next_use(&self, block: u32, depth: usize) -> Option<usize> {
-        let own = self.course.blocks[block as usize].uses.get(self.used[block as usize]).copied();
+        let own = self.next[block as usize];
         own.into_iter().chain(self.results_need(block, depth)).min()
     }
 
@@ -103,6 +112,6 @@ impl Run<'_> {
 
     /// Whether a block was there before, and is not now.
     fn is_dropped(&self, block: u32) -> bool {
-        !self.is_there[block as usize] && self.used[block as usize] > 0
+        self.absent[block as usize] < NOWHERE
     }
 }
