@@ -37,13 +37,13 @@ pub(super) struct Crew {
     tasks: Tasks,
     segment: usize,
     workers: usize,
-    /// By seat: how many tasks each still waits for.
+    /// By seat: how many tasks each still waits for. Within chains nobody looks.
     waits: Box<[AtomicU32]>,
     /// By part: the worker that has it; NONE as long as nobody does.
     owners: Box<[AtomicU32]>,
     /// By worker and part: which tasks the worker has run.
     mail: Box<[Mail]>,
-    /// How many times workers have asked for tasks.
+    /// How many times workers have asked for tasks, or were interrupted.
     requests: Apart<AtomicU32>,
     /// By worker: a ready task that others may take.
     offers: Box<[Apart<AtomicU32>]>,
@@ -55,7 +55,7 @@ pub(super) struct Crew {
 
 impl Crew {
     pub(super) fn new(schedule: &Schedule) -> Crew {
-        let Schedule { segments, edges, workers, .. } = schedule;
+        let Schedule { segments, workers, .. } = schedule;
         let tasks = Tasks::new(schedule);
         let longest = segments.iter().map(|tasks| tasks.len()).max().unwrap_or(0);
         let most = Vec::from_iter((0..*workers).map(|part| tasks.most_mail(segments, part)));
@@ -64,7 +64,7 @@ impl Crew {
         Crew {
             segment: 0,
             workers: *workers,
-            waits: edges.iter().map(|_| AtomicU32::new(0)).collect(),
+            waits: tasks.predecessors.iter().map(|&count| AtomicU32::new(count)).collect(),
             owners: (0..*workers).map(|_| none()).collect(),
             mail: mail.collect(),
             requests: Apart(AtomicU32::new(0)),
@@ -78,8 +78,10 @@ impl Crew {
     /// Makes a segment the one that is worked on. None may be worked on meanwhile.
     pub(super) fn begin(&mut self, segment: usize, tasks: &Range<u32>) {
         self.segment = segment;
-        let all = tasks.start as usize..tasks.end as usize;
-        set(&mut self.waits[all.clone()], &self.tasks.predecessors[all]);
+        for seats in self.tasks.counted(segment) {
+            let seats = seats.start as usize..seats.end as usize;
+            set(&mut self.waits[seats.clone()], &self.tasks.predecessors[seats]);
+        }
         self.owners.iter().for_each(|owner| owner.store(NONE, Relaxed));
         self.mail.iter_mut().for_each(Mail::clear);
         self.left.0.store(self.tasks.sinks(tasks), Relaxed);
@@ -89,6 +91,11 @@ impl Crew {
     pub(super) fn worker(&self, number: usize) -> Worker<'_> {
         let late = self.late[number].0.lock().unwrap_or_else(PoisonError::into_inner);
         Worker::new(self, number, late)
+    }
+
+    /// Has all workers look up from what they do before the next task.
+    pub(super) fn interrupt(&self) {
+        self.requests.0.fetch_add(1, Relaxed);
     }
 
     /// The mail from a worker to a part.

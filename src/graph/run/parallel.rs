@@ -62,19 +62,21 @@ impl Parallel {
         nodes: Range<usize>,
     ) -> Result<(), Stopped> {
         let (steps, failure) = (binding.steps(), Failure::default());
-        let run = |task: u32| {
-            let node = task as usize;
-            if node < failure.node.load(Relaxed) {
-                // SAFETY: by the caller's promise; the crew keeps the order that the schedule
-                // demands of nodes that touch the same memory.
-                let done = unsafe { binding.run(&steps[node]) };
-                done.unwrap_or_else(|error| failure.note(node, error));
-            }
+        let fail = |node: u32, error: Error| {
+            failure.note(node as usize, error);
+            crew.interrupt();
+        };
+        let may = |node: u32| (node as usize) < failure.node.load(Relaxed);
+        let run = |node: u32| {
+            // SAFETY: by the caller's promise; the crew keeps the order that the schedule
+            // demands of nodes that touch the same memory.
+            let done = unsafe { binding.run(&steps[node as usize]) };
+            done.unwrap_or_else(|error| fail(node, error));
         };
         let work = |number: usize| {
             let mut worker = crew.worker(number);
-            while let Err(panic) = catch_unwind(AssertUnwindSafe(|| worker.work(run))) {
-                failure.note(worker.task() as usize, Error::panic("", &*panic));
+            while let Err(panic) = catch_unwind(AssertUnwindSafe(|| worker.work(may, run))) {
+                fail(worker.task(), Error::panic("", &*panic));
             }
         };
         team::parallel(self.workers, &work)

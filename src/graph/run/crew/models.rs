@@ -37,14 +37,15 @@ impl World {
     }
 
     fn work(&self, number: usize) {
-        self.crew.worker(number).work(|task| {
+        let run = |task: u32| {
             for &earlier in self.rows[task as usize] {
                 // SAFETY: loom checks that no write happens meanwhile.
                 self.cells[earlier as usize].with(|cell| assert_eq!(unsafe { *cell }, 1));
             }
             // SAFETY: loom checks that nothing else happens to the cell meanwhile.
             self.cells[task as usize].with_mut(|cell| unsafe { *cell += 1 });
-        });
+        };
+        self.crew.worker(number).work(|_| true, run);
     }
 }
 

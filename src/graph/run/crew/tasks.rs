@@ -10,11 +10,19 @@ pub(super) const NONE: u32 = u32::MAX;
 /// How many nanoseconds of work, as estimated, a worker may do before it tells what it has done.
 const UNTOLD: u64 = 1_000;
 
+/// It is to be told that a task is done before the next one of its part is run.
+const DUE: u32 = 1 << 31;
+
+/// Counters that nobody looks at are set, too, where they are no more than so many in between.
+const FEW: u32 = 64;
+
 /// What follows from the tasks and their parts. Tasks are known by their seats: segment by segment
 /// and part by part, within a part as recorded.
 pub(super) struct Tasks {
-    /// By seat.
-    turns: Box<[Turn]>,
+    /// By seat: the task.
+    order: Box<[u32]>,
+    /// By seat: the last of the tasks that follow one by one, and whether it is [`DUE`].
+    turns: Box<[u32]>,
     /// By seat; one more at the end.
     links: Box<[Link]>,
     /// The successors in a task's own part.
@@ -24,18 +32,11 @@ pub(super) struct Tasks {
     far: Vec<u32>,
     /// By seat: how many tasks each waits for.
     pub(super) predecessors: Vec<u32>,
+    /// By segment: the seats whose counters anybody looks at, those at which chains begin.
+    counted: Vec<Vec<Range<u32>>>,
     /// By segment and part: where its seats begin, and where the last one's end.
     starts: Vec<u32>,
     parts: usize,
-}
-
-/// What to know of a task to run it.
-struct Turn {
-    task: u32,
-    /// The last of the tasks that follow one by one.
-    last: u32,
-    /// Whether it is to be told that it is done before the next one of its part is run.
-    is_due: bool,
 }
 
 /// What to know of a task that is done; lists end where those of the next one begin.
@@ -59,18 +60,21 @@ impl Tasks {
         let order = order(segments, part_of);
         let successors = successors(edges, &order);
         let mut tasks = Tasks {
+            order: Box::default(),
             turns: Box::default(),
             links: Box::default(),
             near: Vec::new(),
             groups: Box::default(),
             far: Vec::new(),
             predecessors: order.iter().map(|&t| edges.row(t as usize).len() as u32).collect(),
+            counted: Vec::new(),
             starts: Vec::with_capacity(segments.len() * (workers + 1)),
             parts: *workers,
         };
         let part = |seat: u32| part_of[order[seat as usize] as usize];
         tasks.turns = tasks.turns(&successors, &order, times, part);
         tasks.link(&successors, part);
+        tasks.counted = segments.iter().map(|segment| tasks.heads(segment)).collect();
         for (segment, part) in
             segments.iter().flat_map(|s| (0..=*workers as u32).map(move |p| (s, p)))
         {
@@ -78,7 +82,22 @@ impl Tasks {
             let earlier = links.partition_point(|link| link.part < part);
             tasks.starts.push(segment.start + earlier as u32);
         }
+        tasks.order = order.into();
         tasks
+    }
+
+    /// The seats of a segment at which chains begin, and those of short chains between them.
+    fn heads(&self, segment: &Range<u32>) -> Vec<Range<u32>> {
+        let mut found: Vec<Range<u32>> = Vec::new();
+        let inside = |seat: u32| Some(seat).filter(|seat| segment.contains(seat));
+        let next = |seat: &u32| inside(self.last(*seat) + 1);
+        for head in std::iter::successors(inside(segment.start), next) {
+            match found.last_mut() {
+                Some(range) if head <= range.end + FEW => range.end = head + 1,
+                _ => found.push(head..head + 1),
+            }
+        }
+        found
     }
 
     fn link(&mut self, successors: &Csr<u32>, part: impl Fn(u32) -> u32) {
@@ -110,22 +129,22 @@ impl Tasks {
         order: &[u32],
         times: &[u64],
         part: impl Fn(u32) -> u32,
-    ) -> Box<[Turn]> {
+    ) -> Box<[u32]> {
         let time = |seat: usize| order.get(seat).map_or(0, |&task| times[task as usize]);
         let mut turns = Vec::with_capacity(order.len());
         let mut untold = 0;
-        for ((seat, row), &task) in (0u32..).zip(successors.iter()).zip(order) {
+        for (seat, row) in (0u32..).zip(successors.iter()) {
             untold += time(seat as usize);
             let is_next = row.first() == Some(&(seat + 1)) && part(seat) == part(seat + 1);
             let is_due = is_next || untold + time(seat as usize + 1) > UNTOLD;
             untold = if is_due { 0 } else { untold };
             let leads_on = is_next && row.len() == 1 && self.predecessors[seat as usize + 1] == 1;
-            turns.push(Turn { task, last: seat + leads_on as u32, is_due });
+            turns.push((seat + leads_on as u32, if is_due { DUE } else { 0 }));
         }
         for seat in (0..turns.len()).rev() {
-            turns[seat].last = turns[turns[seat].last as usize].last;
+            turns[seat].0 = turns[turns[seat].0 as usize].0;
         }
-        turns.into()
+        turns.into_iter().map(|(last, due)| last | due).collect()
     }
 }
 
@@ -133,14 +152,13 @@ impl Tasks {
     /// The task at a seat.
     #[inline(always)]
     pub(super) fn task(&self, seat: u32) -> u32 {
-        self.turns[seat as usize].task
+        self.order[seat as usize]
     }
 
     /// The tasks at seats.
     #[inline(always)]
     pub(super) fn tasks(&self, seats: Range<u32>) -> impl Iterator<Item = u32> {
-        let turns = &self.turns[seats.start as usize..seats.end as usize];
-        turns.iter().map(|turn| turn.task)
+        self.order[seats.start as usize..seats.end as usize].iter().copied()
     }
 
     /// The last of the tasks that follow one by one: each is the only successor of the one before,
@@ -149,13 +167,18 @@ impl Tasks {
     /// Such a chain is run by one worker; the edges within it are looked at by nobody.
     #[inline(always)]
     pub(super) fn last(&self, seat: u32) -> u32 {
-        self.turns[seat as usize].last
+        self.turns[seat as usize] & !DUE
     }
 
     /// Whether it is to be told that a task is done before the next one of its part is run.
     #[inline(always)]
     pub(super) fn is_due(&self, seat: u32) -> bool {
-        self.turns[seat as usize].is_due
+        self.turns[seat as usize] & DUE != 0
+    }
+
+    /// The seats of a segment whose counters anybody looks at.
+    pub(super) fn counted(&self, segment: usize) -> &[Range<u32>] {
+        &self.counted[segment]
     }
 
     /// The part of a task.

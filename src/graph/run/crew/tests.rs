@@ -53,7 +53,7 @@ fn run(
                         resume_unwind(Box::new(task));
                     }
                 };
-                let mut work = || catch_unwind(AssertUnwindSafe(|| worker.work(run)));
+                let mut work = || catch_unwind(AssertUnwindSafe(|| worker.work(|_| true, run)));
                 while let Err(panic) = work() {
                     assert!(panic.is::<u32>(), "another panic");
                 }
@@ -68,6 +68,13 @@ fn run(
             assert!(when(task) > 0, "task {task} did not run");
             assert!(rows[task as usize].iter().all(|&earlier| when(earlier) < when(task)));
         }
+    }
+}
+
+/// A task that only counts how many ran.
+fn count(ran: &AtomicUsize) -> impl Fn(u32) {
+    |_| {
+        ran.fetch_add(1, SeqCst);
     }
 }
 
@@ -133,30 +140,51 @@ fn one_thread_can_do_the_work_of_all() {
     crew.begin(0, &(0..100));
     let ran = AtomicUsize::new(0);
     for number in 0..4 {
-        crew.worker(number).work(|_| {
-            ran.fetch_add(1, SeqCst);
-        });
+        crew.worker(number).work(|_| true, count(&ran));
     }
     assert_eq!(ran.into_inner(), 100);
 }
 
+/// Chains of a hundred tasks, each of which begins behind the first task of the one before.
+fn chains(count: u32) -> Vec<Vec<u32>> {
+    let earlier = |task: u32| if task.is_multiple_of(100) { 100 } else { 1 };
+    (0..count).map(|task| task.checked_sub(earlier(task)).into_iter().collect()).collect()
+}
+
 #[test]
 fn a_crew_works_again_and_again() {
-    let rows = random(500, 40, 11);
-    let mut crew = crew(&rows, std::slice::from_ref(&(0..500)), 2, 2);
-    for _ in 0..100 {
-        crew.begin(0, &(0..500));
-        let ran = AtomicUsize::new(0);
-        let work = |number: usize| {
-            crew.worker(number).work(|_| {
-                ran.fetch_add(1, SeqCst);
+    let of = |rows: Vec<Vec<u32>>| [1, 2].map(|workers| (workers, rows.clone()));
+    for (workers, rows) in of(random(500, 40, 11)).into_iter().chain(of(chains(500))) {
+        let mut crew = crew(&rows, std::slice::from_ref(&(0..500)), workers, 2);
+        for _ in 0..100 {
+            crew.begin(0, &(0..500));
+            let ran = AtomicUsize::new(0);
+            let work = |number: usize| crew.worker(number).work(|_| true, count(&ran));
+            std::thread::scope(|scope| {
+                (1..workers).for_each(|number| drop(scope.spawn(move || work(number))));
+                work(0);
             });
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(|| work(1));
-            work(0);
+            assert_eq!(ran.into_inner(), 500);
+        }
+    }
+}
+
+#[test]
+fn who_is_interrupted_passes_over_what_may_not_run() {
+    let rows = chains(300);
+    let mut crew = crew(&rows, std::slice::from_ref(&(0..300)), 1, 0);
+    for _ in 0..3 {
+        crew.begin(0, &(0..300));
+        let (ran, end) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+        let may = |task: u32| (task as usize) < end.load(SeqCst);
+        crew.worker(0).work(may, |task| {
+            ran.fetch_add(1, SeqCst);
+            if task == 120 {
+                end.store(120, SeqCst);
+                crew.interrupt();
+            }
         });
-        assert_eq!(ran.into_inner(), 500);
+        assert_eq!(ran.into_inner(), 121);
     }
 }
 
@@ -168,10 +196,12 @@ fn who_comes_late_loses_its_part_and_works_for_others() {
         crew.begin(0, &(0..64));
         let ran = [0, 1].map(|_| AtomicUsize::new(0));
         let work = |number: usize| {
-            crew.worker(number).work(|_| {
-                ran[number].fetch_add(1, SeqCst);
-                std::thread::sleep(std::time::Duration::from_micros(200));
-            });
+            let wait = || std::thread::sleep(std::time::Duration::from_micros(200));
+            let run = |task| {
+                count(&ran[number])(task);
+                wait();
+            };
+            crew.worker(number).work(|_| true, run);
         };
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -55,15 +55,20 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs tasks until all are done. Where `run` unwinds, the task in hand counts as done, and
-    /// this is to be called again.
-    pub(in super::super) fn work(&mut self, run: impl Fn(u32)) {
+    /// Runs tasks until all are done. Of what `may` not run any more it makes nothing, and nothing
+    /// of those that follow one by one; it is asked where they begin, and where it was interrupted
+    /// between them. Where `run` unwinds, the task in hand counts as done, and this is to be called
+    /// again.
+    pub(in super::super) fn work(&mut self, may: impl Fn(u32) -> bool, run: impl Fn(u32)) {
         let mut seat = match self.seat {
             NONE => self.begin(),
             done => self.next(done),
         };
         while seat != NONE {
-            self.run(seat, &run);
+            match may(self.crew.tasks.task(seat)) {
+                true => self.run(seat, &run),
+                false => self.seat = self.last,
+            }
             seat = self.next(self.seat);
         }
     }
