@@ -1,4 +1,4 @@
-//! Chains of elementwise operations, as graphs run them: one pass over memory.
+//! Chains of operations on elements, or on rows, as graphs run them: one pass over memory.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::cpu::chain;
-use super::{Cost, Family, Kernel, Kind, Meta, Metas, Width};
+use super::{Cost, Family, Kernel, Kind, Meta, Metas, Reach, Width};
 use crate::error::{Error, Result};
 
-/// Elementwise operations one after the other, equal to the bit to running them apart. What lies
-/// between them takes the memory of a few elements.
+/// Operations on elements or on rows one after the other, equal to the bit to running them apart.
+/// What lies between them takes the memory of a few rows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Chain {
     /// How many inputs there are.
@@ -36,6 +36,11 @@ impl Link {
         let operands = self.operands.iter().map(|&v| rename(v)).collect();
         Link { kind: self.kind.clone(), operands }
     }
+
+    /// Which of the operands' elements an element of such a result is made of.
+    fn reach(&self, result: &Meta) -> Reach {
+        self.kind.family().reach(result.shape.rank())
+    }
 }
 
 catalog!(Chain => "chain");
@@ -44,15 +49,24 @@ impl Chain {
     /// The metas of the inputs and of all links' results.
     ///
     /// # Errors
-    /// What the links say of their operands.
+    /// What the links say of their operands; [`Error::Value`] for one that is no link.
     pub fn values(&self, inputs: &[&Meta]) -> Result<Vec<Meta>> {
         let mut values: Vec<Meta> = inputs.iter().map(|&meta| meta.clone()).collect();
         for link in &self.links {
             let operands: Vec<&Meta> = link.operands.iter().map(|&v| &values[v]).collect();
-            let result = link.kind.family().infer(&operands)?.remove(0);
-            values.push(result);
+            let result = link.kind.family().infer(&operands)?.into_iter().next();
+            let result = result.filter(|result| link.reach(result) != Reach::All);
+            let want = "an operation on elements, or on rows along the last axis";
+            let none = || Error::value(self.name(), link.kind.family().name(), want);
+            values.push(result.ok_or_else(none)?);
         }
         Ok(values)
+    }
+
+    /// Whether a link works on whole rows; `values` are those of [`Chain::values`].
+    pub fn has_rows(&self, values: &[Meta]) -> bool {
+        let mut links = self.links.iter().zip(&values[self.inputs..]);
+        links.any(|(link, result)| link.reach(result) == Reach::Row)
     }
 
     /// Whether the numbers make sense.
@@ -61,13 +75,11 @@ impl Chain {
         crate::ensure!(got == self.inputs, Error::Arity { op: self.name().into(), got, want });
         let count = self.links.len();
         let knows = |(i, link): (usize, &Link)| link.operands.iter().all(|&v| v < self.inputs + i);
-        let is_elementwise = |link: &Link| link.kind.family().is_elementwise();
         let fits = self.links.iter().enumerate().all(knows)
-            && self.links.iter().all(is_elementwise)
             && self.outputs.first().is_some_and(|&last| last + 1 == count)
             && self.outputs[1..].iter().all(|&o| o + 1 < count);
         let got = || format!("{count} links and outputs {:?}", self.outputs);
-        let want = "elementwise links of known operands, the last one as the first output";
+        let want = "links of known operands, the last one as the first output";
         crate::ensure!(fits, Error::value(self.name(), got(), want));
         Ok(())
     }
@@ -106,3 +118,6 @@ impl Family for Chain {
         chain::prepare(self, &self.values(&io[..self.inputs])?, width)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Products and convolutions with the elementwise operations that follow them, as graphs run them:
+//! Products and convolutions with the chain of operations that follows them, as graphs run them:
 //! these find each block of the result in the cache.
 
 use std::sync::Arc;
@@ -85,7 +85,8 @@ impl Producer {
         }
     }
 
-    fn is_split(&self, io: &[&Meta]) -> bool {
+    /// Whether it makes its result in blocks; `io` are the inputs and the result.
+    pub fn is_split(&self, io: &[&Meta]) -> bool {
         match self.convolution() {
             None => product::is_split([io[0], io[1], io[2]]),
             Some((pass, _)) => convolution::is_split(pass, io),

@@ -75,6 +75,17 @@ impl Cost {
     }
 }
 
+/// Which elements of the inputs an element of the one output is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// Those at its place; inputs broadcast, and the output may take the memory of any of them.
+    Element,
+    /// Those of its row along the last axis, where inputs and output are of one shape.
+    Row,
+    /// Any.
+    All,
+}
+
 /// A family of operations: their meaning, their cost and their kernels.
 pub trait Family {
     /// The operation's name, as error messages and profiles print it.
@@ -93,10 +104,9 @@ pub trait Family {
         &[]
     }
 
-    /// Whether each element of the one output is a function of the elements at its place in the
-    /// inputs, which broadcast, and may take the memory of any of them.
-    fn is_elementwise(&self) -> bool {
-        false
+    /// What its one output, which is of this rank, is made of.
+    fn reach(&self, _rank: usize) -> Reach {
+        Reach::All
     }
 
     /// Whether outputs may have other strides than those that `infer` tells.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::isa::{Isa, Least, Level};
 use super::cpu::loops::{Loop, Map3, Operand, map3};
-use super::{Catalog, Family, Kernel, Meta, Metas, Width, elementwise, exactly};
+use super::{Catalog, Family, Kernel, Meta, Metas, Reach, Width, elementwise, exactly};
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 
@@ -40,8 +40,8 @@ impl Family for Where {
         &[(0, 0), (1, 0), (2, 0)]
     }
 
-    fn is_elementwise(&self) -> bool {
-        true
+    fn reach(&self, _rank: usize) -> Reach {
+        Reach::Element
     }
 
     fn any_output_strides(&self) -> bool {

@@ -1,15 +1,17 @@
-//! Elementwise operations become one pass over memory: what lies between two of them, and is read
-//! nowhere else, is never written.
+//! Operations on elements, or on rows, become one pass over memory: what lies between two of them,
+//! and is read nowhere else, is never written.
 
 use smallvec::SmallVec;
 
 use super::{add_new, is_seen_whole, kept_longer};
+use crate::device::ALIGNMENT;
 use crate::error::Result;
-use crate::graph::Place;
 use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::{Place, Role};
 use crate::ops::chain::{Chain, Link};
 use crate::ops::cpu::chain::Space;
-use crate::ops::{Effects, Kind, Meta};
+use crate::ops::epilogue::Producer;
+use crate::ops::{Effects, Kind, Meta, Reach};
 
 /// A chain has at most so many inputs and links: beyond, blocks of all of them leave the cache.
 pub(super) const MOST_INPUTS: usize = 8;
@@ -18,6 +20,8 @@ const MOST_LINKS: usize = 16;
 /// memory brings nothing, unless the operations are so short that to call them counts. Tests put
 /// results of any size to the proof.
 const LARGE: usize = 256 << 10;
+/// The same where rows are worked on, which takes longer than to fetch them from the second cache.
+const LARGE_ROWS: usize = 4 << 20;
 pub(super) const SHORT: usize = if cfg!(test) { LARGE } else { 16 << 10 };
 
 /// Applies the rule wherever it fits.
@@ -44,7 +48,7 @@ fn longer(draft: &Draft, n: usize) -> Option<(usize, Pair)> {
         let before = draft.maker(place)?;
         let first = as_chain(draft, before)?;
         let pair = Pair::new(draft, (before, &first), (n, &second))?;
-        (pair.is_worth_it() && pair.is_blocked()).then_some((before, pair))
+        pair.is_worth_it(draft).then_some((before, pair))
     })
 }
 
@@ -55,14 +59,15 @@ fn as_chain(draft: &Draft, n: usize) -> Option<Chain> {
     if step.outputs.iter().all(makes) { links(step) } else { None }
 }
 
-/// A step as a chain: it is one, or elementwise.
+/// A step as a chain: it is one, or works on elements, or on rows.
 pub(super) fn links(step: &Step) -> Option<Chain> {
     if let Kind::Chain(chain) = &step.op.kind {
         return Some(chain.clone());
     }
-    let family = step.op.kind.family();
-    let fits =
-        family.is_elementwise() && family.checked().is_empty() && step.op.effects == Effects::PURE;
+    let (family, [output]) = (step.op.kind.family(), &step.outputs[..]) else { return None };
+    let fits = family.reach(output.meta.shape.rank()) != Reach::All
+        && family.checked().is_empty()
+        && step.op.effects == Effects::PURE;
     fits.then(|| Chain {
         inputs: step.inputs.len(),
         links: vec![Link {
@@ -71,6 +76,32 @@ pub(super) fn links(step: &Step) -> Option<Chain> {
         }],
         outputs: vec![0],
     })
+}
+
+/// Whether a chain takes no more memory where it runs with step `n`, which reads what it makes:
+/// neither until then, nor there, where what is kept for it may become the result.
+fn takes_no_more(draft: &Draft, chain: &Step, n: usize) -> bool {
+    let Some(step) = draft.step(n) else { return false };
+    let bytes = |place: &Place| draft.bytes(place.block);
+    let is_between = |output: &&Place| draft.only_reader(output.block) == Some(n);
+    let made: usize = chain.outputs.iter().map(bytes).sum();
+    let between: usize = chain.outputs.iter().filter(is_between).map(bytes).sum();
+    let result = &step.outputs[0];
+    let is_gained =
+        becomes(draft, &chain.inputs, result, n) && !becomes(draft, &step.inputs, result, n);
+    let gained = if is_gained { bytes(result) } else { 0 };
+    // A number or two do not count.
+    kept_longer(draft, chain, n) <= made.min(between + gained) + ALIGNMENT
+}
+
+/// Whether a result of step `n` can lie where one of these inputs does, which nobody needs after.
+fn becomes(draft: &Draft, inputs: &[Place], result: &Place, n: usize) -> bool {
+    let lives_within = |place: &Place| draft.role(place.block) == Role::Temporary;
+    let ends = |input: &Place| draft.readers(input.block).iter().all(|&reader| reader <= n);
+    lives_within(result)
+        && inputs
+            .iter()
+            .any(|input| input.meta == result.meta && lives_within(input) && ends(input))
 }
 
 /// Two chains as one, in the place of the second.
@@ -89,15 +120,9 @@ impl Pair {
     ) -> Option<Pair> {
         let (from, to) = (draft.step(before)?, draft.step(n)?);
         let is_needed = |output: &&Place| draft.only_reader(output.block) != Some(n);
-        let between: usize = from
-            .outputs
-            .iter()
-            .filter(|output| !is_needed(output))
-            .map(|output| draft.bytes(output.block))
-            .sum();
         let fits = from.inputs.iter().all(|place| draft.holds(place, before, n))
             && from.outputs.iter().all(|output| is_seen_whole(draft, output, n))
-            && kept_longer(draft, from, n) <= between;
+            && takes_no_more(draft, from, n);
         if !fits {
             return None;
         }
@@ -132,20 +157,27 @@ impl Pair {
         Pair { chain, inputs, outputs: to.outputs.clone() }
     }
 
-    /// Whether memory, or calls of short operations, are saved.
-    fn is_worth_it(&self) -> bool {
-        let bytes = self.outputs[0].meta.bytes();
-        bytes >= LARGE || bytes <= SHORT
-    }
-
-    /// Whether it goes block by block.
-    fn is_blocked(&self) -> bool {
+    /// Whether it goes block by block, and memory, or calls of short operations, are saved.
+    fn is_worth_it(&self, draft: &Draft) -> bool {
         let inputs: Vec<&Meta> = self.inputs.iter().map(|place| &*place.meta).collect();
         let Ok(values) = self.chain.values(&inputs) else { return false };
         let fits =
             |(link, place): (&usize, &Place)| values[self.chain.inputs + link] == *place.meta;
-        Space::of(&values, self.chain.inputs).is_some()
+        let bytes = self.outputs[0].meta.bytes();
+        let large = if self.chain.has_rows(&values) { LARGE_ROWS } else { LARGE };
+        (bytes <= SHORT || bytes >= large || self.is_behind_blocks(draft))
             && self.chain.outputs.iter().zip(&self.outputs).all(fits)
+            && Space::of(&self.chain, &values).is_some()
+    }
+
+    /// Whether something is made in blocks for it, which it then may be done with.
+    fn is_behind_blocks(&self, draft: &Draft) -> bool {
+        let makes_blocks = |step: &Step| {
+            let io: SmallVec<[&Meta; 4]> = step.places().map(|place| &*place.meta).collect();
+            Producer::of(&step.op.kind).is_some_and(|producer| producer.is_split(&io))
+        };
+        let makers = self.inputs.iter().filter_map(|place| draft.step(draft.maker(place)?));
+        makers.into_iter().any(makes_blocks)
     }
 }
 

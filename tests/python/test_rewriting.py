@@ -196,6 +196,37 @@ def test_what_is_not_exact_stays_within_rounding(dtype):
     np.testing.assert_allclose(losses[False], losses[True], rtol=1e3 * np.finfo(dtype).eps)
 
 
+class Classifier(module.Module):
+    """Probabilities and their cross entropy as two operations, as SINGA programs write them."""
+
+    def __init__(self, classes):
+        super().__init__()
+        self.out = layer.Linear(classes)
+        self.optimizer = opt.SGD(lr=0.5)
+
+    def forward(self, x):
+        return autograd.softmax(self.out(x))
+
+    def train_one_batch(self, x, targets):
+        p = self.forward(x)
+        loss = autograd.cross_entropy(p, targets)
+        self.optimizer(loss)
+        return p, loss
+
+
+# Short, and wide enough for one pass over memory to count.
+@pytest.mark.parametrize("shape", [(32, 10), (1100, 1000)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_softmax_and_cross_entropy_are_one_pass_in_each_direction(shape, dtype):
+    rows, classes = shape
+    x, labels = batch((rows, 20), dtype, classes)
+    targets = tensor.from_numpy(np.eye(classes, dtype=dtype)[labels.to_numpy()])
+    recorded, eager = models(lambda: Classifier(classes), x)
+    for _ in range(4):
+        step(recorded, eager, x, targets)
+    assert not {"softmax", "softmax_grad", "log", "div"} & set(names(recorded))
+
+
 def test_products_read_transposed_operands_where_they_lie():
     rng = np.random.default_rng(1)
     joint = tensor.from_numpy(rng.normal(size=(4, 32, 96)).astype(np.float32))

@@ -11,7 +11,9 @@ use partial::Divisor;
 pub use table::{BinaryFn, Class};
 
 use super::cpu::loops::{Loop, Operand};
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Scalar, Width, elementwise, exactly};
+use super::{
+    Catalog, Cost, Family, Kernel, Meta, Metas, Reach, Scalar, Width, elementwise, exactly,
+};
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 
@@ -87,8 +89,8 @@ impl Family for Binary {
         &[(0, 0), (1, 0)]
     }
 
-    fn is_elementwise(&self) -> bool {
-        true
+    fn reach(&self, _rank: usize) -> Reach {
+        Reach::Element
     }
 
     fn any_output_strides(&self) -> bool {
@@ -159,8 +161,8 @@ impl Family for BinaryScalar {
         &[(0, 0)]
     }
 
-    fn is_elementwise(&self) -> bool {
-        true
+    fn reach(&self, _rank: usize) -> Reach {
+        Reach::Element
     }
 
     fn any_output_strides(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Chains of elementwise operations: each works on a block of elements after the one before it.
+//! Chains of operations on elements or on rows: each works on a block of rows after the one before it.
 #![allow(unsafe_code)]
 
 mod matrix;
@@ -19,12 +19,12 @@ pub use matrix::Space;
 /// # Errors
 /// Those of the links.
 pub fn prepare(chain: &Chain, values: &[Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let Some(space) = Space::of(values, chain.inputs) else {
+    let Some(space) = Space::of(chain, values) else {
         let blocks = Blocks::new(1, 1, Width::ONE);
         let passes = blocks.for_both(|_| Pass::new(chain, values, |_| 0, width))?;
         return Ok(Arc::new(Blocked { blocks, passes }));
     };
-    let blocks = Blocks::new(space.rows, (matrix::BLOCK / space.columns).max(1), width);
+    let blocks = Blocks::new(space.rows, space.block_rows(width), width);
     let inner = if blocks.is_split() { Width::ONE } else { width };
     let passes = blocks.for_both(|rows| {
         let metas: Vec<Meta> = (0..values.len()).map(|v| space.block(values, v, rows)).collect();

@@ -1,4 +1,4 @@
-//! Products and convolutions, and a chain of elementwise operations on each block of the result.
+//! Products and convolutions, and a chain of operations on each block of the result.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::ops::{Kernel, Meta, Width};
 /// The values of a chain as matrices of so many rows, which are those of its first input; None
 /// where they do not lie like that.
 pub fn space(chain: &Chain, values: &[Meta], rows: usize) -> Option<Space> {
-    Space::of(values, chain.inputs)?.with_rows(rows)
+    Space::of(chain, values)?.with_rows(rows)
 }
 
 /// Prepares a chain of which these are the inputs and all links' results, and whose first input is

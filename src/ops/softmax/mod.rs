@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::softmax::{backward, forward};
 use super::cpu::wide::Port;
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Reach, Width, exactly};
 use crate::error::{Error, Result};
 
 /// x -> y: `exp(x) / sum(exp(x))` along an axis, or its logarithm (ONNX `Softmax`, `LogSoftmax`
@@ -55,6 +55,10 @@ impl Family for Softmax {
         &[(0, 0)]
     }
 
+    fn reach(&self, rank: usize) -> Reach {
+        reach(self.axis, rank)
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 24)
     }
@@ -93,6 +97,10 @@ impl Family for SoftmaxGrad {
         &[(0, 0), (1, 0)]
     }
 
+    fn reach(&self, rank: usize) -> Reach {
+        reach(self.axis, rank)
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, if self.log { 24 } else { 6 })
     }
@@ -103,6 +111,11 @@ impl Family for SoftmaxGrad {
             T => Ok(backward(io, axis, self.log, Port::of::<T>(), width)),
             else => Err(not_float(self.name(), io[0])))
     }
+}
+
+fn reach(axis: i64, rank: usize) -> Reach {
+    let is_last = axis == -1 || axis + 1 == rank as i64;
+    if is_last { Reach::Row } else { Reach::All }
 }
 
 fn not_float(op: &'static str, x: &Meta) -> Error {

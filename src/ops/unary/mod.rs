@@ -13,7 +13,7 @@ pub use table::UnaryFn;
 use super::cpu::isa::{Isa, Level};
 use super::cpu::loops::{Loop, Map1, Operand, Tile, map1};
 use super::cpu::number::Value;
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, elementwise, exactly};
+use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Reach, Width, elementwise, exactly};
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
@@ -123,8 +123,8 @@ impl Family for Unary {
         &[(0, 0)]
     }
 
-    fn is_elementwise(&self) -> bool {
-        true
+    fn reach(&self, _rank: usize) -> Reach {
+        Reach::Element
     }
 
     fn any_output_strides(&self) -> bool {
@@ -188,8 +188,8 @@ impl Family for UnaryGrad {
         }
     }
 
-    fn is_elementwise(&self) -> bool {
-        true
+    fn reach(&self, _rank: usize) -> Reach {
+        Reach::Element
     }
 
     fn any_output_strides(&self) -> bool {

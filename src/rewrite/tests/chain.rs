@@ -1,6 +1,9 @@
 use super::*;
-use crate::ops::binary::{Binary, BinaryFn};
+use crate::ops::attr::{Real, Scalar};
+use crate::ops::binary::{Binary, BinaryFn, BinaryScalar};
 use crate::ops::gemm::Matmul;
+use crate::ops::reduce::{Reduce, ReduceFn};
+use crate::ops::softmax::{Softmax, SoftmaxGrad};
 use crate::rewrite::chain as rule;
 
 /// Elementwise operations of a few tensors of this shape.
@@ -35,6 +38,8 @@ impl Elementwise {
 }
 
 const ADD: Binary = Binary { f: BinaryFn::Add };
+const MUL: Binary = Binary { f: BinaryFn::Mul };
+const DIV: Binary = Binary { f: BinaryFn::Div };
 const TANH: Unary = Unary { f: UnaryFn::Tanh };
 
 #[test]
@@ -63,6 +68,41 @@ fn what_is_read_elsewhere_is_written_by_the_pass() {
     let (names, graph) = rewritten(all.recorder, rule::apply);
     assert_eq!(names, ["chain"]);
     assert_eq!(graph.outputs(&graph.nodes()[0]).len(), 2);
+}
+
+/// The cross entropy of probabilities, as it is written by hand, of logits that something makes.
+fn cross_entropy(shape: &[usize], axis: i64) -> Elementwise {
+    let mut all = Elementwise::new(shape);
+    let (x, t) = (all.given(shape), all.given(shape));
+    let tiny = BinaryScalar { f: BinaryFn::Add, scalar: Scalar::Real(Real(1e-4)), reverse: false };
+    let log = Unary { f: UnaryFn::Log };
+    let logits = all.push(TANH, &[&x], Role::Temporary);
+    let p = all.push(Softmax { axis, log: false }, &[&logits], Role::Temporary);
+    let kept = all.push(tiny.clone(), &[&p], Role::Temporary);
+    let logarithm = all.push(log, &[&kept], Role::Temporary);
+    let terms = all.push(MUL, &[&logarithm, &t], Role::Temporary);
+    let loss = View::new(cpu::device(), Meta::new(DType::Float32, [0; 0]));
+    let sum = Reduce { f: ReduceFn::Sum, axes: SmallVec::new(), keepdims: false };
+    all.recorder.push(sum, &[terms], &[loss]);
+    let safe = all.push(tiny, &[&p], Role::Temporary);
+    let slope = all.push(DIV, &[&t, &safe], Role::Temporary);
+    all.push(SoftmaxGrad { axis, log: false }, &[&slope, &p], Role::Slot);
+    all
+}
+
+#[test]
+fn softmax_and_cross_entropy_become_one_pass_forward_and_one_backward() {
+    for shape in [&[32, 10][..], &[1024, 1024], &[4, 512, 1000]] {
+        for axis in [-1, shape.len() as i64 - 1] {
+            let (names, _) = rewritten(cross_entropy(shape, axis).recorder, rule::apply);
+            assert_eq!(names, ["chain", "sum", "chain"], "{shape:?}");
+        }
+    }
+    // Along another axis, in rows that are too long, and what stays in the cache.
+    for (shape, axis) in [([1024, 1024], 0), ([512, 5000], -1), ([512, 1000], -1)] {
+        let (names, _) = rewritten(cross_entropy(&shape, axis).recorder, rule::apply);
+        assert_eq!(names, ["tanh", "softmax", "chain", "sum", "chain", "softmax_grad"]);
+    }
 }
 
 #[test]
