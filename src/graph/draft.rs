@@ -230,6 +230,28 @@ impl Draft {
         }
     }
 
+    /// Has step `n` write a new block, and all steps behind it name that, in the place of one that
+    /// it writes whole.
+    pub fn rename(&mut self, block: u32, n: usize) {
+        let uses = &self.uses[block as usize];
+        let later = uses.readers.iter().chain(&uses.writers).copied().filter(|&user| user > n);
+        let later: SmallVec<[usize; 8]> = later.collect();
+        let step = self.steps[n].clone().expect("it writes the block");
+        let new = self.temporary(&step.outputs[0].meta).block;
+        let change = |places: &mut [Place]| {
+            places.iter_mut().filter(|place| place.block == block).for_each(|p| p.block = new);
+        };
+        let mut writer = step;
+        change(&mut writer.outputs);
+        self.replace(n, writer);
+        for user in later {
+            let mut step = self.steps[user].clone().expect("it names the block");
+            change(&mut step.inputs);
+            change(&mut step.outputs);
+            self.replace(user, step);
+        }
+    }
+
     /// Enters a step into the blocks' uses.
     fn note(&mut self, n: usize) {
         let Some(step) = &self.steps[n] else { return };

@@ -12,6 +12,7 @@ mod epilogue;
 mod fold;
 mod matmul_update;
 mod pack;
+mod rename;
 mod softmax;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ pub fn rewrite(
     prepare: &mut Prepare<'_>,
     allowed: Allowed,
 ) -> Result<Option<Constants>> {
+    rename::apply(draft);
     common::apply(draft);
     dead::apply(draft);
     if allowed.rounds {

@@ -105,6 +105,23 @@ fn softmax_and_cross_entropy_become_one_pass_forward_and_one_backward() {
     }
 }
 
+/// What lies between both may become the first result, and that the second one.
+#[test]
+fn what_is_needed_by_the_first_only_is_kept_for_the_next_step() {
+    let shape = [1024, 1024];
+    let mut all = Elementwise::new(&shape);
+    let x = all.given(&shape);
+    let (dy, y) = (all.push(TANH, &[&x], Role::Temporary), all.push(TANH, &[&x], Role::Temporary));
+    let product = all.given(&shape);
+    all.recorder.push(Matmul, &[dy.clone(), y.clone()], &[product]);
+    let grad = SoftmaxGrad { axis: -1, log: false };
+    let dx = all.push(grad, &[&dy, &y], Role::Temporary);
+    all.push(MUL, &[&dx, &x], Role::Temporary);
+    let (names, graph) = rewritten(all.recorder, rule::apply);
+    assert_eq!(names, ["tanh", "tanh", "matmul", "chain"]);
+    assert!(graph.arena_bytes() < 3 * 1024 * 1024 * 4);
+}
+
 #[test]
 fn operations_stay_apart_where_one_pass_would_be_wrong_or_take_more() {
     // What lies between is read before the second operation.

@@ -9,6 +9,7 @@ mod fold;
 mod matmul_update;
 mod pack;
 mod products;
+mod rename;
 mod softmax;
 
 use std::sync::Arc;

@@ -1,0 +1,33 @@
+//! What is updated in place, as gradients are that others are added to, becomes a tensor of its own
+//! with each update, so that the other rules see what is made of what. The plan puts both in one
+//! place again.
+
+use crate::graph::draft::Draft;
+use crate::graph::{Place, Role};
+use crate::ops::{Effects, Reach};
+
+/// Applies the rule wherever it fits.
+pub fn apply(draft: &mut Draft) {
+    for n in draft.numbers() {
+        if let Some(block) = found(draft, n) {
+            draft.rename(block, n);
+        }
+    }
+}
+
+/// The block that step `n` updates element by element, reading it once, if it lives within the run.
+fn found(draft: &Draft, n: usize) -> Option<u32> {
+    let step = draft.step(n)?;
+    let [output] = &step.outputs[..] else { return None };
+    let is_same = |input: &&Place| input.block == output.block;
+    let mut same = step.inputs.iter().enumerate().filter(|(_, input)| is_same(input));
+    let (i, input) = same.next().filter(|_| same.next().is_none())?;
+    let family = step.op.kind.family();
+    let fits = input == output
+        && family.reach(output.meta.shape.rank()) == Reach::Element
+        && step.op.effects == Effects::PURE
+        && family.in_place().contains(&(i, 0))
+        && draft.role(output.block) == Role::Temporary
+        && draft.is_whole(output);
+    fits.then_some(output.block)
+}

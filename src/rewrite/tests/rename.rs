@@ -1,0 +1,55 @@
+use super::*;
+use crate::graph::Role::{Captured, Slot, Temporary};
+use crate::rewrite::{chain, rename as rule};
+use crate::view::SliceRange;
+
+const MANY: usize = 1 << 18;
+
+fn both(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+    rule::apply(draft);
+    chain::apply(draft, prepare)
+}
+
+/// A sum of `role` that two tensors are added to in place, and what is made of it.
+fn collected(role: Role, also: impl FnOnce(&mut Recorder, &View, &View)) -> Recorder {
+    let mut recorder = Recorder::default();
+    let [x, y, z] = [(); 3].map(|()| recorder.tensor(Captured, MANY));
+    let (sum, result) = (recorder.tensor(role, MANY), recorder.tensor(Slot, MANY));
+    recorder.negate(&x, &sum);
+    recorder.add(&sum, &y, &sum);
+    also(&mut recorder, &sum, &z);
+    recorder.add(&sum, &z, &sum);
+    recorder.negate(&sum, &result);
+    recorder
+}
+
+#[test]
+fn what_is_added_to_in_place_becomes_one_pass() {
+    let (names, _) = rewritten(collected(Temporary, |_, _, _| ()), both);
+    assert_eq!(names, ["chain"]);
+}
+
+#[test]
+fn updates_that_stay_apart_take_one_place() {
+    let apply: Rule = |draft, _| {
+        rule::apply(draft);
+        Ok(())
+    };
+    let (names, graph) = rewritten(collected(Temporary, |_, _, _| ()), apply);
+    assert_eq!(names, ["neg", "add", "add", "neg"]);
+    assert_eq!(graph.arena_bytes(), MANY * 4);
+}
+
+#[test]
+fn updates_stay_in_place_where_they_have_to() {
+    // Somebody holds the sum.
+    let (names, _) = rewritten(collected(Slot, |_, _, _| ()), both);
+    assert_eq!(names, ["neg", "add", "add", "neg"]);
+    // It is read twice, and neither is it whole.
+    let (names, _) = rewritten(collected(Temporary, |r, sum, _| r.add(sum, sum, sum)), both);
+    assert_eq!(names, ["neg", "add", "add", "chain"]);
+    let half = |view: &View| view.slice(&[SliceRange { start: 0, count: 9, step: 1 }]).unwrap();
+    let some = |r: &mut Recorder, sum: &View, z: &View| r.add(&half(sum), &half(z), &half(sum));
+    let (names, _) = rewritten(collected(Temporary, some), both);
+    assert_eq!(names, ["neg", "add", "add", "chain"]);
+}
