@@ -33,6 +33,7 @@ pub fn work(op: &Prepared) -> f64 {
     let cost = op.cost();
     let (bytes, flops) = (cost.bytes as f64, cost.flops as f64);
     let (near, far) = (bytes.min(CACHED), (bytes - CACHED).max(0.0));
-    let slow = if flops > MANY * bytes { flops.min(SMALL) } else { flops };
+    let (behind, made) = (cost.behind as f64, (cost.flops - cost.behind) as f64);
+    let slow = behind + if made > MANY * bytes { made.min(SMALL) } else { made };
     near / NEAR + far / FAR + slow / SPARSE + (flops - slow) / DENSE
 }

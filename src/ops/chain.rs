@@ -111,7 +111,11 @@ impl Family for Chain {
             let io: Vec<&Meta> = operands.filter_map(|v| values.get(v)).collect();
             link.kind.family().cost(&io).flops
         });
-        Cost { flops: flops.sum(), bytes: io.iter().map(|meta| meta.bytes() as u64).sum() }
+        Cost {
+            flops: flops.sum(),
+            behind: 0,
+            bytes: io.iter().map(|meta| meta.bytes() as u64).sum(),
+        }
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {

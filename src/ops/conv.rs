@@ -224,7 +224,7 @@ fn channels_last(op: &'static str, dtype: DType, shape: [usize; 4]) -> Result<Me
 fn cost(io: &[&Meta], y: &Meta, w: &Meta) -> Cost {
     let taps: u64 = w.shape[1..].iter().map(|&e| e as u64).product();
     let bytes = io.iter().map(|m| m.bytes() as u64).sum();
-    Cost { flops: 2 * y.numel() as u64 * taps, bytes }
+    Cost { flops: 2 * y.numel() as u64 * taps, behind: 0, bytes }
 }
 
 #[cfg(test)]

@@ -170,11 +170,12 @@ impl Family for Epilogue {
         let bytes = io.iter().map(|meta| meta.bytes() as u64).sum();
         let outputs = self.chain.outputs.len() + usize::from(self.keeps);
         let inputs = &io[..io.len() - outputs];
-        let Ok(values) = self.values(inputs) else { return Cost { flops: 0, bytes } };
+        let Ok(values) = self.values(inputs) else { return Cost { bytes, ..Cost::default() } };
         let made = self.producer.family().cost(&self.io(inputs, &values)).flops;
         let (given, links) = values.split_at(self.chain.inputs);
         let chain: SmallVec<[&Meta; 8]> = given.iter().chain(links.last()).collect();
-        Cost { flops: made + self.chain.cost(&chain).flops, bytes }
+        let behind = self.chain.cost(&chain).flops;
+        Cost { flops: made + behind, behind, bytes }
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {

@@ -46,7 +46,7 @@ impl Family for Matmul {
     fn cost(&self, io: &[&Meta]) -> Cost {
         let depth = *io[0].shape.last().expect("checked by infer") as u64;
         let bytes = io.iter().map(|m| m.bytes() as u64).sum();
-        Cost { flops: 2 * io[2].numel() as u64 * depth, bytes }
+        Cost { flops: 2 * io[2].numel() as u64 * depth, behind: 0, bytes }
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
@@ -86,7 +86,7 @@ impl Family for MatmulAdd {
     fn cost(&self, io: &[&Meta]) -> Cost {
         let product = Matmul.cost(&[io[0], io[1], io[3]]);
         let bytes = product.bytes + io[2].bytes() as u64;
-        Cost { flops: product.flops + io[3].numel() as u64, bytes }
+        Cost { flops: product.flops + io[3].numel() as u64, behind: 0, bytes }
     }
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {

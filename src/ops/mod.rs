@@ -62,6 +62,8 @@ impl Effects {
 pub struct Cost {
     /// Floating-point operations (one for a cheap function, more for exp and the like).
     pub flops: u64,
+    /// Those of them that are done element by element behind a product or a convolution.
+    pub behind: u64,
     /// Bytes read and written.
     pub bytes: u64,
 }
@@ -71,7 +73,7 @@ impl Cost {
     pub fn elementwise(io: &[&Meta], per_element: u64) -> Cost {
         let largest = io.iter().map(|m| m.numel()).max().unwrap_or(0) as u64;
         let bytes = io.iter().map(|m| m.bytes() as u64).sum();
-        Cost { flops: largest * per_element, bytes }
+        Cost { flops: largest * per_element, behind: 0, bytes }
     }
 }
 

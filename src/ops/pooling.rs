@@ -48,7 +48,7 @@ impl Window {
     fn cost(&self, io: &[&Meta], windows: &Meta) -> Cost {
         let taps = (self.kernel[0] * self.kernel[1]) as u64;
         let bytes = io.iter().map(|m| m.bytes() as u64).sum();
-        Cost { flops: 2 * taps * windows.numel() as u64, bytes }
+        Cost { flops: 2 * taps * windows.numel() as u64, behind: 0, bytes }
     }
 }
 

@@ -79,26 +79,19 @@ pub(super) fn links(step: &Step) -> Option<Chain> {
 }
 
 /// Whether the chain at step `before` takes no more memory as a part of step `n`, which reads what
-/// it makes: until then and there, where what is kept for it may become the result; or, where `n`
-/// is the next step, than both take where it stands now.
+/// it makes: neither until then, nor there, where what is kept for it may become the result.
 fn takes_no_more(draft: &Draft, before: usize, n: usize) -> bool {
     let (Some(chain), Some(step)) = (draft.step(before), draft.step(n)) else { return false };
     let bytes = |place: &Place| draft.bytes(place.block);
     let is_between = |output: &&Place| draft.only_reader(output.block) == Some(n);
     let made: usize = chain.outputs.iter().map(bytes).sum();
     let between: usize = chain.outputs.iter().filter(is_between).map(bytes).sum();
-    let reused = |step: &Step, result: &Place, n: usize| {
-        if becomes(draft, &step.inputs, result, n) { bytes(result) } else { 0 }
-    };
     let result = &step.outputs[0];
-    let (by_both, by_last) = (reused(chain, result, n), reused(step, result, n));
-    let gained = by_both.saturating_sub(by_last);
+    let is_gained =
+        becomes(draft, &chain.inputs, result, n) && !becomes(draft, &step.inputs, result, n);
+    let gained = if is_gained { bytes(result) } else { 0 };
     // A number or two do not count.
-    let later = kept_longer(draft, chain, n) <= made.min(between + gained) + ALIGNMENT;
-    let is_next = (before + 1..n).all(|other| draft.step(other).is_none());
-    let results: usize = step.outputs.iter().map(bytes).sum();
-    let by_first = reused(chain, &chain.outputs[0], before);
-    later || is_next && results + by_first <= between + by_both
+    kept_longer(draft, chain, n) <= made.min(between + gained) + ALIGNMENT
 }
 
 /// Whether a result of step `n` can lie where one of these inputs does, which nobody needs after.
