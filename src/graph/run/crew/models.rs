@@ -49,7 +49,8 @@ impl World {
     }
 }
 
-/// Runs tasks on two threads, to whom third parts are left, each of which also sees at its end what all tasks have written.
+/// Runs tasks on two threads, to whom third parts are left; each of them also sees at its end what
+/// all tasks have written.
 fn check(rows: Rows, parts: &'static [u32]) {
     // Nanoseconds; long tasks are told one by one, short ones together.
     [0, 1000].into_iter().for_each(|time| check_with(rows, parts, time));

@@ -192,7 +192,7 @@ fn who_is_interrupted_passes_over_what_may_not_run() {
 fn who_comes_late_loses_its_part_and_works_for_others() {
     let rows: Vec<Vec<u32>> = (0..64u32).map(|n| n.checked_sub(8).into_iter().collect()).collect();
     let mut crew = crew(&rows, std::slice::from_ref(&(0..64)), 2, 3);
-    for _ in 0..3 {
+    let mut of_the_second = || {
         crew.begin(0, &(0..64));
         let ran = [0, 1].map(|_| AtomicUsize::new(0));
         let work = |number: usize| {
@@ -212,6 +212,8 @@ fn who_comes_late_loses_its_part_and_works_for_others() {
         });
         let [first, second] = ran.map(AtomicUsize::into_inner);
         assert_eq!(first + second, 64);
-        assert!(second > 4, "{second}");
-    }
+        second
+    };
+    // On busy cores the second may come when all is done.
+    assert!((0..50).any(|_| of_the_second() > 4));
 }
