@@ -20,9 +20,9 @@ const MOST_LINKS: usize = 16;
 /// memory brings nothing, unless the operations are so short that to call them counts. Tests put
 /// results of any size to the proof.
 const LARGE: usize = 256 << 10;
-/// The same where rows are worked on, which takes longer than to fetch them from the second cache.
-const LARGE_ROWS: usize = 4 << 20;
 pub(super) const SHORT: usize = if cfg!(test) { LARGE } else { 16 << 10 };
+/// `LARGE` where rows are worked on, which takes longer than to fetch them from the second cache.
+const LARGE_ROWS: usize = 4 << 20;
 
 /// Applies the rule wherever it fits.
 ///
