@@ -89,12 +89,16 @@ def test_batch_normalisation_is_folded_into_dense_layers():
     assert "normalize" in names(exact.graphs[-1]) and "normalize" not in names(folded.graphs[-1])
 
 
+#: So many that results are too large for softmax to go along with others for being short.
+CLASSES = 400
+
+
 class Likelihood(module.Module):
     """A classifier with its loss in separate operations."""
 
     def __init__(self, joint=False):
         super().__init__()
-        self.out, self.optimizer, self.joint = layer.Linear(7), opt.SGD(lr=0.5), joint
+        self.out, self.optimizer, self.joint = layer.Linear(CLASSES), opt.SGD(lr=0.5), joint
 
     def forward(self, x):
         return self.out(x)
@@ -111,7 +115,7 @@ class Likelihood(module.Module):
 
 def batch():
     x = tensor.from_numpy(RNG.normal(size=(12, 5)).astype(np.float32))
-    labels = np.eye(7, dtype=np.float32)[RNG.integers(0, 7, 12)]
+    labels = np.eye(CLASSES, dtype=np.float32)[RNG.integers(0, CLASSES, 12)]
     return x, tensor.from_numpy(labels)
 
 
