@@ -88,6 +88,12 @@ impl Chain {
 /// Pairs of an input and the first output.
 const FIRST: [(usize, usize); 8] = [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0)];
 
+/// Pairs of each of so many inputs of a chain and the first output: the last link alone writes that,
+/// when all others have read their part.
+pub(super) fn in_place(inputs: usize) -> &'static [(usize, usize)] {
+    &FIRST[..inputs.min(FIRST.len())]
+}
+
 impl Family for Chain {
     fn name(&self) -> &'static str {
         "chain"
@@ -100,8 +106,7 @@ impl Family for Chain {
     }
 
     fn in_place(&self) -> &'static [(usize, usize)] {
-        // The last link alone writes the first output, when all others have read their part.
-        &FIRST[..self.inputs.min(FIRST.len())]
+        in_place(self.inputs)
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::chain::Chain;
+use super::chain::{Chain, in_place};
 use super::conv::{Conv2d, Conv2dGradInput};
 use super::cpu::chain::Space;
 use super::cpu::row_blocks::RowBlocks;
@@ -100,9 +100,6 @@ impl Catalog for Epilogue {
     }
 }
 
-/// Pairs of an input and the first output.
-const FIRST: [(usize, usize); 8] = [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0)];
-
 impl Epilogue {
     /// How many inputs are the chain's, unless there is no chain of them.
     fn others(&self, inputs: &[&Meta]) -> Result<usize> {
@@ -162,8 +159,7 @@ impl Family for Epilogue {
     }
 
     fn in_place(&self) -> &'static [(usize, usize)] {
-        // The last link alone writes the first output, when all others have read their part.
-        &FIRST[..self.chain.inputs.saturating_sub(1).min(FIRST.len())]
+        in_place(self.chain.inputs.saturating_sub(1))
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {

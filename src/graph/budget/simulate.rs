@@ -61,6 +61,7 @@ const NOWHERE: u32 = u32::MAX - 1;
 
 /// A run that takes so many times as long as without a limit is given up.
 const MOST_TIME: f64 = 3.0;
+
 /// None where the limit cannot be kept.
 pub(super) fn simulate(course: &Course, policy: Policy) -> Option<Outcome> {
     let mut run = Run::new(course, policy);
