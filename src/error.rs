@@ -4,6 +4,7 @@ pub mod finite;
 pub mod memory;
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::dtype::DType;
 use crate::shape::Shape;
@@ -149,12 +150,12 @@ pub enum Error {
         /// What it was given, and what it made.
         report: Box<NotFinite>,
     },
-    /// A bug: a kernel panicked. The process goes on.
+    /// A bug: a panic, or an analysis that did not stand up to its check. The process goes on.
     #[error("{op}: internal error: {message}")]
-    Panic {
+    Internal {
         /// The operation.
         op: OpName,
-        /// The panic's message.
+        /// What happened.
         message: String,
     },
 }
@@ -187,11 +188,11 @@ impl Error {
         Error::Value { op: op.into(), got: got.to_string(), want: want.into() }
     }
 
-    /// A [`Error::Panic`] from what `catch_unwind` caught.
+    /// A [`Error::Internal`] from what `catch_unwind` caught.
     pub fn panic(op: impl Into<OpName>, payload: &(dyn std::any::Any + Send)) -> Self {
         let text = payload.downcast_ref::<&str>().map(|s| s.to_string());
         let message = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        Error::Panic { op: op.into(), message: message.unwrap_or_else(|| "a panic".into()) }
+        Error::Internal { op: op.into(), message: message.unwrap_or_else(|| "a panic".into()) }
     }
 
     /// The same error, said of operation `name` instead of the library layer that met it.
@@ -215,9 +216,17 @@ impl Error {
         | Library { op, .. }
         | Host { op, .. }
         | NotFinite { op, .. }
-        | Panic { op, .. }) = self;
+        | Internal { op, .. }) = self;
         op
     }
+}
+
+/// Runs something; a panic in it is a bug of ours, but never the end of the user's process.
+///
+/// # Errors
+/// What it says; [`Error::Internal`] where it panics.
+pub fn guarded<T>(op: impl Into<OpName>, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(Error::panic(op, &*panic)))
 }
 
 fn list<T: std::fmt::Display>(items: &[T]) -> String {

@@ -1,5 +1,6 @@
 //! A step of training, of operations that do nothing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use singa_rs::device::cpu;
@@ -15,10 +16,11 @@ pub struct Step {
     pub queue: Queue,
     pub roles: Vec<Role>,
     metas: Vec<Arc<Meta>>,
-    ops: Vec<[Arc<Prepared>; 4]>,
+    /// Each operation once for all tensors of the same metas.
+    ops: HashMap<(usize, Vec<*const Meta>), Arc<Prepared>>,
 }
 
-/// What is prepared for each size.
+/// What is done.
 const COPY: usize = 0;
 const ADD: usize = 1;
 const PRODUCT: usize = 2;
@@ -30,18 +32,7 @@ impl Step {
     pub fn new() -> Step {
         let mut step = Step::default();
         for size in SIZES {
-            let view = View::new(cpu::device(), Meta::new(DType::Float32, [size]));
-            let pair = [view.clone(), view.clone()];
-            let add: Kind = Binary { f: BinaryFn::Add }.into();
-            let product: Kind = Binary { f: BinaryFn::Mul }.into();
-            let update = Effects::updates(&[(0, 0)]);
-            step.ops.push([
-                empty(&Copy.into(), &pair[..1], Effects::PURE),
-                empty(&add, &pair, Effects::PURE),
-                empty(&product, &pair, Effects::PURE),
-                empty(&add, &pair, update),
-            ]);
-            step.metas.push(view.meta);
+            step.metas.push(Arc::new(Meta::new(DType::Float32, [size])));
         }
         step
     }
@@ -54,7 +45,10 @@ impl Step {
     }
 
     fn push(&mut self, layer: usize, which: usize, inputs: &[&View], output: Option<&View>) {
-        let op = self.ops[layer % SIZES.len()][which].clone();
+        let written = output.unwrap_or(inputs[0]);
+        let metas = inputs.iter().copied().chain([written]).map(|view| Arc::as_ptr(&view.meta));
+        let op = self.ops.entry((which, metas.collect()));
+        let op = op.or_insert_with(|| empty(which, inputs, written)).clone();
         let inputs: Vec<View> = inputs.iter().copied().cloned().collect();
         self.queue.push(op, &inputs, output.map_or(&[], std::slice::from_ref), layer as u32);
     }
@@ -87,10 +81,15 @@ impl Step {
     }
 }
 
-/// An operation whose kernel does nothing.
-fn empty(kind: &Kind, inputs: &[View], effects: Effects) -> Arc<Prepared> {
-    let mut op = Prepared::new(kind, inputs, None, 1).expect("an operation");
+/// An operation whose kernel does nothing, whatever the sizes of its operands.
+fn empty(which: usize, inputs: &[&View], output: &View) -> Arc<Prepared> {
+    let f = if which == PRODUCT { BinaryFn::Mul } else { BinaryFn::Add };
+    let kind: Kind = if which == COPY { Copy.into() } else { Binary { f }.into() };
+    let like = vec![inputs[0].clone(); inputs.len()];
+    let mut op = Prepared::new(&kind, &like, None, 1).expect("an operation");
+    op.inputs = inputs.iter().map(|view| view.meta.clone()).collect();
+    op.outputs = [output.meta.clone()].into_iter().collect();
     op.kernel = kernel(0, |_| Ok(()));
-    op.effects = effects;
+    op.effects = if which == UPDATE { Effects::updates(&[(0, 0)]) } else { Effects::PURE };
     Arc::new(op)
 }

@@ -1,7 +1,7 @@
 //! The memory that all graphs of a device share, and the right to run one.
 
 use std::cell::Cell;
-use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 
 use super::{Engine, Turn};
 use crate::device::heap;
@@ -91,9 +91,7 @@ impl Engine {
     /// Where `SINGA_RS_CHECK` is 1, fills the arena with what is not a number in any float type,
     /// so that no run can live on what an earlier one left.
     pub(super) fn poison(&self, arena: &Range, bytes: usize) {
-        static CHECKS: OnceLock<bool> = OnceLock::new();
-        let is_asked = || std::env::var_os("SINGA_RS_CHECK").is_some_and(|value| value == "1");
-        if cfg!(test) || *CHECKS.get_or_init(is_asked) {
+        if self.poisons {
             arena.poison(bytes);
         }
     }

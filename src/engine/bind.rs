@@ -148,12 +148,13 @@ impl Executable {
         self.results.iter().map(|place| place.block).collect()
     }
 
-    /// The blocks that the run writes and that were there before, as they are bound.
-    pub(super) fn updated(&self, arguments: &[View]) -> Vec<Arc<Block>> {
+    /// The blocks that the run writes and that were there before, as they are bound, with their
+    /// numbers.
+    pub(super) fn updated(&self, arguments: &[View]) -> Vec<(u32, Arc<Block>)> {
         let given = self.arguments.iter().zip(arguments).map(|(p, v)| (p.block, &v.block));
         let known = self.captured.iter().map(|(n, block)| (*n, block));
         let written = known.chain(given).filter(|(n, _)| self.graph.is_written(*n));
-        written.map(|(_, block)| block.clone()).collect()
+        written.map(|(n, block)| (n, block.clone())).collect()
     }
 }
 

@@ -64,6 +64,16 @@ impl Constants {
         Ok(Constants { graph, read, kept, computed: AtomicU64::new(0) })
     }
 
+    /// Checks that they are there when runs of a graph read them, and nothing that they are made of
+    /// changes in one.
+    ///
+    /// # Errors
+    /// [`crate::Error::Internal`]: a bug.
+    pub fn verify(&self, run: &Graph) -> Result<()> {
+        let kept: Vec<u32> = self.kept.iter().map(|(number, _)| *number).collect();
+        run.verify_kept(&self.graph, &kept)
+    }
+
     /// Where they are computed, with temporary memory from `arena` on.
     pub fn memo(&self, arena: *mut u8) -> Memo {
         Memo { bound: Bound::new(&self.graph, arena), versions: None }

@@ -1,7 +1,6 @@
 //! Submitting an operation: an engine that is not recording runs it at once.
 
 use std::borrow::Cow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
@@ -9,7 +8,7 @@ use smallvec::{SmallVec, smallvec};
 use super::record::{self, Mode};
 use super::run::execute;
 use super::{Engine, Inputs, Outputs, Stream, Turn, checks};
-use crate::error::{Error, Result};
+use crate::error::{self, Result};
 use crate::ops::{Kind, Meta, Prepared, View, copy, random};
 
 impl Engine {
@@ -231,9 +230,8 @@ fn without_state(op: &Prepared, outputs: &[View]) -> Outputs {
     outputs.iter().enumerate().filter(is_fresh).map(|(_, v)| v.clone()).collect()
 }
 
-/// A panic is a bug of ours, but never the end of the user's process.
+/// Says of which operation an error or a panic is.
 fn guarded<T>(kind: &Kind, run: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(run))
-        .unwrap_or_else(|panic| Err(Error::panic("", &*panic)))
-        .map_err(|error| error.in_op(kind.family().name()))
+    let name = kind.family().name();
+    error::guarded(name, run).map_err(|error| error.in_op(name))
 }

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bind::Slot;
 use super::constants::{Constants, Memo};
+use super::improve::Made;
 use super::recording::Recording;
 use super::run;
 use super::{Engine, Options, Run};
 use crate::block::Block;
 use crate::device::range::Range as Reserved;
 use crate::device::{Device, heap};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Bound, Graph, Place, Role, Stopped};
 use crate::ops::View;
 
@@ -29,6 +30,10 @@ pub struct Executable {
     pub(super) results: Vec<Place>,
     pub(super) captured: Vec<(u32, Arc<Block>)>,
     pub(super) slots: Vec<Slot>,
+    /// What the arena keeps to, in bytes.
+    pub(super) budget: Option<usize>,
+    /// Why the graph is as recorded though another one was asked for: a bug.
+    fault: Option<Error>,
     /// Runs nodes, and looks at what they make where that is asked for.
     replay: Replay,
     /// The operations that run user code, in order.
@@ -62,7 +67,7 @@ impl Executable {
     /// [`Error::OutOfMemory`] where there are no addresses for an arena; what
     /// [`Graph::new`] says.
     pub fn new(engine: &Engine, recording: &Recording, options: &Options) -> Result<Self> {
-        let (graph, constants) = recording.graph(engine, options)?;
+        let Made { graph, constants, budget, fault } = recording.graph(engine, options)?;
         let arena = engine.arena()?;
         let bound = Bound::new(&graph, arena.start().as_ptr());
         let memo = constants.as_ref().map(|constants| constants.memo(arena.start().as_ptr()));
@@ -92,7 +97,15 @@ impl Executable {
             state: Mutex::new(State { bound, memo, is_ready: false, reached: None }),
             graph,
             constants,
+            budget,
+            fault,
         })
+    }
+
+    /// What is wrong with the graph that was asked for, where this one is as recorded for that: a
+    /// bug.
+    pub fn fault(&self) -> Option<&Error> {
+        self.fault.as_ref()
     }
 
     /// The device that it runs on.
@@ -124,17 +137,34 @@ impl Executable {
     pub fn run<'a>(
         &self,
         engine: &'a Engine,
-        mut run: Run<'a>,
+        run: Run<'a>,
         arguments: &[View],
     ) -> Result<Vec<View>> {
-        self.with_bound(arguments, |bound| {
+        self.run_and(engine, run, arguments, |_| ()).map(|(results, ())| results)
+    }
+
+    /// The same; `look` is shown what the run has left.
+    pub(super) fn run_and<'a, T>(
+        &self,
+        engine: &'a Engine,
+        mut run: Run<'a>,
+        arguments: &[View],
+        look: impl FnOnce(&Bound) -> T,
+    ) -> Result<(Vec<View>, T)> {
+        let seen = self.with_bound(arguments, |bound| {
             engine.poison(&self.arena, self.arena_bytes());
-            self.replay(engine, &mut run, bound, self.nodes())
+            self.replay(engine, &mut run, bound, self.nodes())?;
+            Ok(look(bound))
         })?;
         // Before another run may take the memory that nobody holds yet.
         let results = self.results.iter().map(|place| self.result(place, arguments)).collect();
         drop(run);
-        Ok(results)
+        Ok((results, seen))
+    }
+
+    /// Whether some of the operations run user code.
+    pub(super) fn has_hosts(&self) -> bool {
+        !self.hosts.is_empty()
     }
 
     /// How often it has run to its end; all runs of one measurement count as one.

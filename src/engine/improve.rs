@@ -3,7 +3,7 @@
 use super::constants::Constants;
 use super::recording::Recording;
 use super::{Budget, Engine, Options, Turn};
-use crate::error::{Error, Result, Usage};
+use crate::error::{Error, Result, Usage, guarded};
 use crate::graph::budget::{Order, Ways};
 use crate::graph::draft::Draft;
 use crate::graph::peak::peak;
@@ -14,32 +14,80 @@ use crate::rewrite::{self, Allowed, rewrite};
 /// Operations with the roles of their blocks, and what was taken out.
 type Rewritten = ((Queue, Vec<Role>), Option<rewrite::Constants>);
 
+/// What a recording has become.
+pub(super) struct Made {
+    pub graph: Graph,
+    /// What its runs find computed.
+    pub constants: Option<Constants>,
+    /// What its arena has to keep to, in bytes.
+    pub budget: Option<usize>,
+    /// Why it is as recorded though another one was asked for: a bug.
+    pub fault: Option<Error>,
+}
+
+impl From<Graph> for Made {
+    fn from(graph: Graph) -> Made {
+        Made { graph, constants: None, budget: None, fault: None }
+    }
+}
+
 impl Recording {
-    /// The analysed, planned graph, made as the options say, and what its runs find computed.
+    /// The analysed, planned graph, made as the options say; as recorded, if what was made of it
+    /// does not stand up to its check.
     ///
     /// # Errors
-    /// [`Error::Budget`]; what new operations say of their inputs; what [`Graph::new`] says.
-    pub(super) fn graph(
-        &self,
-        engine: &Engine,
-        options: &Options,
-    ) -> Result<(Graph, Option<Constants>)> {
+    /// [`Error::Budget`]; what new operations say of their inputs; what [`Graph::new`] says of the
+    /// operations as recorded.
+    pub(super) fn graph(&self, engine: &Engine, options: &Options) -> Result<Made> {
         if !options.rewrite || options.check_finite {
-            return Ok((self.planned(self.operations(), options)?, None));
+            return Ok(self.planned(self.operations(), options)?.into());
         }
+        self.made(options, || self.improved(engine, options))
+    }
+
+    /// What becomes of the recording, if that can be made of it.
+    pub(super) fn made(
+        &self,
+        options: &Options,
+        improve: impl FnOnce() -> Result<Made>,
+    ) -> Result<Made> {
+        match guarded("graph", improve) {
+            Err(fault @ Error::Internal { .. }) => self.as_recorded(options, fault),
+            made => made,
+        }
+    }
+
+    fn improved(&self, engine: &Engine, options: &Options) -> Result<Made> {
         let (rewritten, constants) = self.rewritten(&mut engine.turn(), options)?;
         let constants = constants.map(|taken| Constants::new(self, taken)).transpose()?;
-        Ok((self.ordered(rewritten, options)?, constants))
+        let made = self.ordered(rewritten, options)?;
+        constants.as_ref().map_or(Ok(()), |constants| constants.verify(&made.graph))?;
+        Ok(Made { constants, ..made })
+    }
+
+    /// The graph of the operations as they are, since there is a fault in what was made of them.
+    fn as_recorded(&self, options: &Options, fault: Error) -> Result<Made> {
+        let graph = self.planned(self.operations(), options)?;
+        let budget = options.budget.map(|budget| match budget {
+            Budget::Bytes(bytes) => bytes,
+            Budget::Share(share) => (share * graph.arena_bytes() as f64) as usize,
+        });
+        match budget.filter(|&budget| graph.arena_bytes() > budget) {
+            Some(budget) => Err(self.too_small(budget, &graph)),
+            None => Ok(Made { budget, fault: Some(fault), ..graph.into() }),
+        }
     }
 
     /// The graph of rewritten operations in the best of the orders that are tried.
-    fn ordered(&self, (queue, roles): (Queue, Vec<Role>), options: &Options) -> Result<Graph> {
+    fn ordered(&self, (queue, roles): (Queue, Vec<Role>), options: &Options) -> Result<Made> {
         let Some(budget) = options.budget else {
-            let found = self.thriftiest(queue, &roles, options.recompute);
-            return self.planned(found, options);
+            let limits = options.recompute.then_some(options.limits.recomputing);
+            let found = self.thriftiest(queue, &roles, limits);
+            return Ok(self.planned(found, options)?.into());
         };
         let orders = order::orders(queue, &roles).into_iter();
-        let orders: Vec<Order> = orders.map(|queue| self.thrifty(queue, &roles, true)).collect();
+        let limits = Some(options.limits.recomputing);
+        let orders: Vec<Order> = orders.map(|queue| self.thrifty(queue, &roles, limits)).collect();
         self.bounded(budget, &orders, self.parallel(options))
     }
 
@@ -64,16 +112,22 @@ impl Recording {
         let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();
         // What is kept lies outside of the arena, and a budget leaves no room for it.
         let keeps = options.keep && options.budget.is_none();
-        let allowed = Allowed { rounds: !options.exact, keeps };
+        let limits = options.limits.rewriting;
+        let allowed = Allowed { rounds: !options.exact, keeps, limits };
         let constants = rewrite(&mut draft, &mut prepare, allowed)?;
         Ok((draft.finish(&[]), constants))
     }
 
     /// The operations in the order that needs least memory with what is computed again in it, if
     /// anything may be.
-    fn thriftiest(&self, queue: Queue, roles: &[Role], recompute: bool) -> (Queue, Vec<Role>) {
+    fn thriftiest(
+        &self,
+        queue: Queue,
+        roles: &[Role],
+        limits: Option<remat::Limits>,
+    ) -> (Queue, Vec<Role>) {
         let finished = order::promising(queue, roles).into_iter().map(|queue| {
-            let (draft, again) = self.thrifty(queue, roles, recompute);
+            let (draft, again) = self.thrifty(queue, roles, limits);
             draft.finish(&again)
         });
         let best = finished.min_by_key(|(queue, roles)| peak(queue, queue.nodes(), roles));
@@ -81,11 +135,9 @@ impl Recording {
     }
 
     /// Operations, and what is cheap enough to compute again rather than keep, if anything may be.
-    fn thrifty(&self, queue: Queue, roles: &[Role], recompute: bool) -> Order {
-        // Tests put recordings of any size to the proof.
-        let limits = if cfg!(test) { remat::Limits::NONE } else { remat::Limits::DEFAULT };
+    fn thrifty(&self, queue: Queue, roles: &[Role], limits: Option<remat::Limits>) -> Order {
         let draft = Draft::new(self.device(), queue, roles.to_vec());
-        let again = if recompute { remat::choose(&draft, limits) } else { Vec::new() };
+        let again = limits.map_or_else(Vec::new, |limits| remat::choose(&draft, limits));
         (draft, again)
     }
 
@@ -95,14 +147,14 @@ impl Recording {
         budget: Budget,
         orders: &[Order],
         parallel: Option<Parallel>,
-    ) -> Result<Graph> {
+    ) -> Result<Made> {
         let ways = Ways::new(orders)?.shared(parallel);
         let bytes = match budget {
             Budget::Bytes(bytes) => bytes,
             Budget::Share(share) => (share * ways.unconstrained()? as f64) as usize,
         };
         match ways.within(bytes)? {
-            Some(graph) => Ok(graph),
+            Some(graph) => Ok(Made { budget: Some(bytes), ..graph.into() }),
             None => Err(self.too_small(bytes, &ways.smallest()?)),
         }
     }

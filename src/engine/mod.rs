@@ -4,6 +4,7 @@ mod append;
 mod arena;
 mod bind;
 mod checks;
+mod compare;
 mod constants;
 mod eager;
 mod executable;
@@ -31,10 +32,11 @@ use crate::error::{Error, Result};
 use crate::ops::Kind;
 use crate::view::View;
 pub use arena::{Run, runs_graph};
+pub use compare::Compared;
 pub use constants::Kept;
 pub use executable::Executable;
 use kernels::Kernels;
-pub use options::{Budget, Options};
+pub use options::{Budget, Limits, Options};
 pub use recording::Recording;
 pub use rng::{Rng, Stream};
 pub use run::check_finite;
@@ -53,6 +55,8 @@ pub struct Engine {
     /// The planned memory of all graphs, and the right to use it.
     arena: OnceLock<Arc<Range>>,
     runs: Mutex<()>,
+    /// Whether the arena is filled with what is not a number before each run.
+    poisons: bool,
 }
 
 /// The right to run on a device: one holder at a time. The prepared kernels come with it.
@@ -84,7 +88,8 @@ impl Engine {
     fn new(device: Arc<Device>) -> Self {
         let rng = Rng::new(&device);
         let turn = Mutex::new(Kernels::new(&device));
-        Engine { device, rng, turn, arena: OnceLock::new(), runs: Mutex::default() }
+        let poisons = std::env::var_os("SINGA_RS_CHECK").is_some_and(|value| value == "1");
+        Engine { device, rng, turn, arena: OnceLock::new(), runs: Mutex::default(), poisons }
     }
 
     /// The device that it runs on.

@@ -1,6 +1,7 @@
 //! How a graph is made of a recording.
 
-use crate::graph::Parallel;
+use crate::graph::{Parallel, remat};
+use crate::rewrite;
 
 /// A bound for the arena of a graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,6 +31,26 @@ pub struct Options {
     /// What the arena has to keep to; what does not fit is computed again. It bounds only what is
     /// rewritten.
     pub budget: Option<Budget>,
+    /// From where on rewriting and computing again are worth it.
+    pub limits: Limits,
+}
+
+/// From where on what may be done with recorded operations is worth it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Of rewriting.
+    pub rewriting: rewrite::Limits,
+    /// Of computing again what could be kept.
+    pub recomputing: remat::Limits,
+}
+
+impl Limits {
+    /// What a graph is worth without being asked.
+    pub const DEFAULT: Limits =
+        Limits { rewriting: rewrite::Limits::DEFAULT, recomputing: remat::Limits::DEFAULT };
+    /// Wherever something can be done.
+    pub const NONE: Limits =
+        Limits { rewriting: rewrite::Limits::NONE, recomputing: remat::Limits::NONE };
 }
 
 impl Options {
@@ -44,6 +65,7 @@ impl Options {
         check_finite: false,
         parallel: None,
         budget: None,
+        limits: Limits::DEFAULT,
     };
 }
 

@@ -90,11 +90,15 @@ pub(super) fn check(bound: &Bound, node: usize) -> std::result::Result<(), Stopp
     unsafe { bound.check(node) }
 }
 
+/// Shows the bytes of a block that is at this address. The caller has the right to run.
+pub(super) fn look<T>(start: *const u8, bytes: usize, f: impl FnOnce(&[u8]) -> T) -> T {
+    // SAFETY: the block has memory of its size, which nobody writes meanwhile.
+    f(unsafe { std::slice::from_raw_parts(start, bytes) })
+}
+
 /// A block's bytes. The caller has the right to run.
 pub(super) fn save(block: &Block) -> Result<Vec<u8>> {
-    let start = block.to_touch()?;
-    // SAFETY: the block has memory of its size, which nobody writes meanwhile.
-    Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), block.bytes()) }.to_vec())
+    Ok(look(block.to_touch()?.as_ptr(), block.bytes(), <[u8]>::to_vec))
 }
 
 /// Writes what [`save`] answered. The caller has the right to run.

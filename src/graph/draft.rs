@@ -116,6 +116,11 @@ impl Draft {
         &self.uses[block as usize].readers
     }
 
+    /// The steps that write a block, in order.
+    pub fn writers(&self, block: u32) -> &[usize] {
+        &self.uses[block as usize].writers
+    }
+
     /// The one step that reads a block, if nobody does behind the run.
     pub fn only_reader(&self, block: u32) -> Option<usize> {
         match self.readers(block) {
@@ -128,23 +133,22 @@ impl Draft {
     /// and writes just this place, before anybody reads it.
     pub fn maker(&self, place: &Place) -> Option<usize> {
         let is_made = matches!(self.role(place.block), Role::Temporary | Role::Slot);
-        let uses = &self.uses[place.block as usize];
-        let &[writer] = &uses.writers[..] else { return None };
+        let &[writer] = self.writers(place.block) else { return None };
         let writes = self.step(writer)?.outputs.iter().any(|output| output == place);
-        let is_first = uses.readers.first().is_none_or(|&reader| reader > writer);
+        let is_first = self.readers(place.block).first().is_none_or(|&reader| reader > writer);
         (is_made && writes && is_first).then_some(writer)
     }
 
     /// Whether a place holds the same behind the first step as before the second: nothing between
     /// writes its block.
     pub fn holds(&self, place: &Place, first: usize, second: usize) -> bool {
-        let mut writers = self.uses[place.block as usize].writers.iter();
+        let mut writers = self.writers(place.block).iter();
         !writers.any(|&writer| first < writer && writer < second)
     }
 
     /// The first step behind another one that writes a block.
     pub fn written_after(&self, block: u32, n: usize) -> Option<usize> {
-        self.uses[block as usize].writers.iter().copied().find(|&writer| writer > n)
+        self.writers(block).iter().copied().find(|&writer| writer > n)
     }
 
     /// Whether a place is all of its block, element by element.
@@ -155,7 +159,7 @@ impl Draft {
     /// Whether a block was there before the run, and stays as it is unless its version tells.
     pub fn is_fixed(&self, block: u32) -> bool {
         self.role(block) == Role::Captured
-            && self.uses[block as usize].writers.is_empty()
+            && self.writers(block).is_empty()
             && !self.queue.blocks()[block as usize].is_exposed()
     }
 

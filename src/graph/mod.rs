@@ -67,8 +67,7 @@ impl Graph {
     /// Analyses and plans a queue; `roles` are those of its blocks. Lets go of all blocks.
     ///
     /// # Errors
-    /// [`Error::Graph`] where there is not one role a block, and from the checks
-    /// ([`Graph::verify`]) that debug builds and `SINGA_RS_CHECK=1` make.
+    /// [`Error::Graph`] where there is not one role a block; what [`Graph::verify`] says.
     pub fn new(queue: Queue, roles: Vec<Role>) -> Result<Graph> {
         Graph::made(queue, roles, None)
     }
@@ -89,9 +88,7 @@ impl Graph {
             Error::Graph { op: "graph".into(), message: message() }
         );
         let graph = Graph::analyse(nodes, places, roles, bytes, parallel);
-        if cfg!(debug_assertions) || std::env::var_os("SINGA_RS_CHECK").is_some_and(|v| v == "1") {
-            graph.verify()?;
-        }
+        graph.verify()?;
         Ok(graph)
     }
 
@@ -124,13 +121,23 @@ impl Graph {
     /// Checks the edges and the plan, by code that shares nothing with what made them.
     ///
     /// # Errors
-    /// [`Error::Graph`], which names a node and its blocks: a bug.
+    /// [`Error::Internal`], which names a node and its blocks: a bug.
     pub fn verify(&self) -> Result<()> {
+        verify::verify(self).map_err(|fault| self.internal(&fault))
+    }
+
+    /// Checks that what runs of this graph read of `kept` blocks is what another graph makes of
+    /// memory that no run changes. Blocks have the same numbers in both.
+    ///
+    /// # Errors
+    /// As [`Graph::verify`].
+    pub fn verify_kept(&self, constants: &Graph, kept: &[u32]) -> Result<()> {
+        verify::kept(self, constants, kept).map_err(|fault| self.internal(&fault))
+    }
+
+    fn internal(&self, fault: &verify::Fault) -> Error {
         let op = |node: usize| self.nodes[node].op.name();
-        verify::verify(self).map_err(|fault| Error::Graph {
-            op: fault.node().map_or("graph", op).into(),
-            message: format!("internal error: {fault}"),
-        })
+        Error::Internal { op: fault.node().map_or("graph", op).into(), message: fault.to_string() }
     }
 }
 

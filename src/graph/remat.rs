@@ -11,7 +11,7 @@ use super::draft::{Again, Draft};
 use state::{Candidate, State};
 
 /// What is worth being computed again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Blocks of fewer bytes are kept.
     pub bytes: usize,

@@ -45,6 +45,11 @@ impl Bound {
         self.binding.bind(block, start);
     }
 
+    /// Where a block outside of the arena is; null where nothing was said.
+    pub fn start(&self, block: u32) -> *mut u8 {
+        self.binding.start(block)
+    }
+
     /// Runs all nodes.
     ///
     /// # Errors

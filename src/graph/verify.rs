@@ -2,8 +2,9 @@
 //! hazards, lifetimes, in-place sharing and planning, only the data that these made.
 
 mod edges;
-mod intervals;
+mod kept;
 mod node;
+mod ranges;
 mod recorded;
 mod replay;
 mod schedule;
@@ -11,6 +12,7 @@ mod schedule;
 use std::ops::Range;
 
 pub(super) use edges::edges;
+pub(super) use kept::kept;
 pub(super) use replay::replay;
 pub(super) use schedule::schedule;
 
@@ -98,6 +100,32 @@ pub enum Fault {
         operand: Operand,
         /// Its block; none for scratch.
         block: Option<u32>,
+    },
+    /// Operands that are more or fewer than the kernel takes.
+    #[error("node {node} has {got} inputs or outputs, and its kernel takes {want}")]
+    Operands {
+        /// The node.
+        node: usize,
+        /// How many there are.
+        got: usize,
+        /// How many there have to be.
+        want: usize,
+    },
+    /// An operand of another dtype, shape or strides than the kernel was made for.
+    #[error("{operand} of node {node} is not what its kernel was made for")]
+    Meta {
+        /// The node.
+        node: usize,
+        /// The operand.
+        operand: Operand,
+    },
+    /// A block that is computed once, and then read by run after run, but may not be.
+    #[error("block {block} is computed once for all runs, but {what}")]
+    Kept {
+        /// The block.
+        block: u32,
+        /// What is wrong.
+        what: &'static str,
     },
     /// A schedule that does not hold every node once.
     #[error("the schedule holds node {node} {times} times")]
@@ -194,9 +222,11 @@ impl Fault {
             | Fault::Overlap { node, .. }
             | Fault::Beyond { node, .. }
             | Fault::Misplaced { node, .. }
+            | Fault::Operands { node, .. }
+            | Fault::Meta { node, .. }
             | Fault::Schedule { node, .. }
             | Fault::Beside { node } => Some(*node),
-            Fault::Stale { reader: Reader::After, .. } => None,
+            Fault::Stale { reader: Reader::After, .. } | Fault::Kept { .. } => None,
         }
     }
 }

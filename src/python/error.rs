@@ -32,6 +32,12 @@ create_exception!(
 );
 create_exception!(
     singa_rs,
+    InternalError,
+    PyRuntimeError,
+    "A fault of the package: a panic, or an analysis that does not stand up to its check."
+);
+create_exception!(
+    singa_rs,
     CheckpointError,
     PyValueError,
     "A file of parameters or states that cannot be read, or does not fit."
@@ -60,9 +66,8 @@ impl From<Error> for PyErr {
             }
             Error::Device { .. } => DeviceError::new_err(text),
             Error::Graph { .. } => GraphError::new_err(text),
-            Error::Library { .. } | Error::Host { .. } | Error::Panic { .. } => {
-                PyRuntimeError::new_err(text)
-            }
+            Error::Internal { .. } => InternalError::new_err(text),
+            Error::Library { .. } | Error::Host { .. } => PyRuntimeError::new_err(text),
         }
     }
 }
@@ -102,5 +107,6 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("GraphError", py.get_type::<GraphError>())?;
     module.add("OutOfMemoryError", py.get_type::<OutOfMemoryError>())?;
     module.add("MemoryBudgetError", py.get_type::<MemoryBudgetError>())?;
+    module.add("InternalError", py.get_type::<InternalError>())?;
     module.add("CheckpointError", py.get_type::<CheckpointError>())
 }

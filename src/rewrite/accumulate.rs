@@ -5,7 +5,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::chain::SHORT;
+use super::chain::Limits;
 use super::{ADD, is_seen_whole, kept_longer, remake, writes_apart};
 use crate::error::Result;
 use crate::graph::Place;
@@ -18,9 +18,9 @@ use crate::ops::{Family, Kind, Meta};
 ///
 /// # Errors
 /// What `prepare` says.
-pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
-        let Some((product, inputs)) = found(draft, n) else { continue };
+        let Some((product, inputs)) = found(draft, limits, n) else { continue };
         remake(draft, n, MatmulAdd.into(), inputs, prepare)?;
         draft.remove(product);
     }
@@ -29,14 +29,14 @@ pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
 
 /// Where step `n` adds something to a product that nobody else reads: the product's step, its
 /// factors, and what is added. Of two products the later one is added to the other.
-fn found(draft: &Draft, n: usize) -> Option<(usize, SmallVec<[Place; 4]>)> {
+fn found(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, SmallVec<[Place; 4]>)> {
     let step = draft.step(n)?;
     let [a, b] = &step.inputs[..] else { return None };
     if step.op.kind != ADD || a.block == b.block {
         return None;
     }
     let product = |(made, other): (&Place, &Place)| {
-        let maker = product_of(draft, made, n)?;
+        let maker = product_of(draft, limits, made, n)?;
         let mut inputs: SmallVec<[Place; 4]> = smallvec![];
         inputs.extend(draft.step(maker)?.inputs.iter().cloned().chain([other.clone()]));
         infers(&inputs, &step.outputs[0]).then_some((maker, inputs))
@@ -45,12 +45,12 @@ fn found(draft: &Draft, n: usize) -> Option<(usize, SmallVec<[Place; 4]>)> {
 }
 
 /// The step of a product that may as well be made at step `n`, which alone reads it.
-fn product_of(draft: &Draft, made: &Place, n: usize) -> Option<usize> {
+fn product_of(draft: &Draft, limits: Limits, made: &Place, n: usize) -> Option<usize> {
     let maker = draft.maker(made)?;
     let step = draft.step(maker)?;
     let io: SmallVec<[&Meta; 4]> =
         step.inputs.iter().map(|place| &*place.meta).chain([&*made.meta]).collect();
-    let is_whole = || made.meta.bytes() > SHORT && !product::is_split([io[0], io[1], io[2]]);
+    let is_whole = || made.meta.bytes() > limits.short && !product::is_split([io[0], io[1], io[2]]);
     let fits = step.op.kind == Kind::from(Matmul)
         && draft.only_reader(made.block) == Some(n)
         && is_seen_whole(draft, made, n)

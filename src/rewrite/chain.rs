@@ -16,21 +16,33 @@ use crate::ops::{Effects, Kind, Meta, Reach};
 /// A chain has at most so many inputs and links: beyond, blocks of all of them leave the cache.
 pub(super) const MOST_INPUTS: usize = 8;
 const MOST_LINKS: usize = 16;
-/// Bytes of a result below which it stays in the cache between two operations, and one pass over
-/// memory brings nothing, unless the operations are so short that to call them counts. Tests put
-/// results of any size to the proof.
-const LARGE: usize = 256 << 10;
-pub(super) const SHORT: usize = if cfg!(test) { LARGE } else { 16 << 10 };
-/// `LARGE` where rows are worked on, which takes longer than to fetch them from the second cache.
-const LARGE_ROWS: usize = 4 << 20;
+
+/// For which results, in bytes, one pass over memory brings anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Up to so many the operations are so short that to call them counts.
+    pub short: usize,
+    /// From so many on a result leaves the cache between two operations.
+    pub large: usize,
+    /// `large` where rows are worked on, which takes longer than to fetch them from the second
+    /// cache.
+    pub large_rows: usize,
+}
+
+impl Limits {
+    /// What a graph is worth without being asked.
+    pub const DEFAULT: Limits = Limits { short: 16 << 10, large: 256 << 10, large_rows: 4 << 20 };
+    /// Results of any size.
+    pub const NONE: Limits = Limits { short: usize::MAX, large: 0, large_rows: 0 };
+}
 
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
 /// What `prepare` says.
-pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
-        while let Some((before, pair)) = longer(draft, n) {
+        while let Some((before, pair)) = longer(draft, limits, n) {
             let op = draft.prepare(pair.chain.into(), &pair.inputs, prepare)?;
             let origin = draft.step(n).expect("it was found").origin;
             draft.remove(before);
@@ -41,14 +53,14 @@ pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
 }
 
 /// A step before `n` that it can be one chain with, and that chain.
-fn longer(draft: &Draft, n: usize) -> Option<(usize, Pair)> {
+fn longer(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, Pair)> {
     let step = draft.step(n)?;
     let second = as_chain(draft, n)?;
     step.inputs.iter().find_map(|place| {
         let before = draft.maker(place)?;
         let first = as_chain(draft, before)?;
         let pair = Pair::new(draft, (before, &first), (n, &second))?;
-        pair.is_worth_it(draft).then_some((before, pair))
+        pair.is_worth_it(draft, limits).then_some((before, pair))
     })
 }
 
@@ -158,14 +170,15 @@ impl Pair {
     }
 
     /// Whether it goes block by block, and memory, or calls of short operations, are saved.
-    fn is_worth_it(&self, draft: &Draft) -> bool {
+    fn is_worth_it(&self, draft: &Draft, limits: Limits) -> bool {
         let inputs: Vec<&Meta> = self.inputs.iter().map(|place| &*place.meta).collect();
         let Ok(values) = self.chain.values(&inputs) else { return false };
         let fits =
             |(link, place): (&usize, &Place)| values[self.chain.inputs + link] == *place.meta;
         let bytes = self.outputs[0].meta.bytes();
-        let large = if self.chain.has_rows(&values) { LARGE_ROWS } else { LARGE };
-        (bytes <= SHORT || bytes >= large || self.is_behind_blocks(draft))
+        let has_rows = self.chain.has_rows(&values);
+        let large = if has_rows { limits.large_rows } else { limits.large };
+        (bytes <= limits.short || bytes >= large || self.is_behind_blocks(draft))
             && self.chain.outputs.iter().zip(&self.outputs).all(fits)
             && Space::of(&self.chain, &values).is_some()
     }

@@ -1,5 +1,8 @@
 //! What gives the same in every run, as long as nobody writes the parameters that it is computed
-//! from, is taken out of the run: it is computed once, and kept.
+//! from, is taken out of the run: it is computed once, and kept. What that needs of steps that stay
+//! in the run is computed on both sides.
+
+use std::collections::BTreeSet;
 
 use crate::graph::cost::work;
 use crate::graph::draft::{Draft, Step};
@@ -7,7 +10,7 @@ use crate::graph::{Queue, Role};
 use crate::ops::Effects;
 
 /// What has to be gained.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// The nanoseconds of work that a kept byte saves. What is kept has to be fetched from memory,
     /// which what was just made need not.
@@ -25,7 +28,7 @@ impl Limits {
 
 /// The steps that were taken out.
 pub struct Constants {
-    /// They, in order.
+    /// They, and the steps of the run that they need, in order.
     pub queue: Queue,
     /// The roles of their blocks; what is kept are slots.
     pub roles: Vec<Role>,
@@ -41,8 +44,24 @@ pub fn take(draft: &mut Draft, limits: Limits) -> Option<Constants> {
     if steps.is_empty() || saved < limits.all * all {
         return None;
     }
-    let (queue, roles) = draft.take(&steps, &kept);
+    let needed = with_makers(draft, &steps);
+    let (queue, roles) = draft.take(&needed, &steps, &kept);
     Some(Constants { queue, roles, kept })
+}
+
+/// These steps and those that make what they read, and what those read, in order.
+fn with_makers(draft: &Draft, steps: &[usize]) -> Vec<usize> {
+    let mut needed: BTreeSet<usize> = steps.iter().copied().collect();
+    let mut open = steps.to_vec();
+    while let Some(step) = open.pop().and_then(|n| draft.step(n)) {
+        open.extend(makers(draft, step).filter(|&maker| needed.insert(maker)));
+    }
+    needed.into_iter().collect()
+}
+
+/// The steps that make what a step reads, all of it or parts, which stays as it is then.
+fn makers<'a>(draft: &'a Draft, step: &'a Step) -> impl Iterator<Item = usize> + 'a {
+    step.inputs.iter().flat_map(|input| draft.writers(input.block).iter().copied())
 }
 
 /// Whether each block holds the same in every run. User code may write what it likes, so that
@@ -96,8 +115,7 @@ fn chosen(draft: &Draft, worth: f64) -> (Vec<usize>, Vec<u32>) {
 fn saved(draft: &Draft) -> Vec<Option<f64>> {
     let (blocks, mut saved) = (blocks(draft), vec![None; draft.numbers().end]);
     for (n, step) in draft.steps().filter(|&(n, step)| is_constant(draft, n, step, &blocks)) {
-        let makers = step.inputs.iter().filter_map(|input| draft.maker(input));
-        let before: f64 = makers.filter_map(|maker| saved[maker]).sum();
+        let before: f64 = makers(draft, step).filter_map(|maker| saved[maker]).sum();
         saved[n] = Some(work(&step.op) + before);
     }
     saved

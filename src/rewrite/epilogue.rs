@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::chain::{MOST_INPUTS, SHORT, links};
+use super::chain::{Limits, MOST_INPUTS, links};
 use super::{add_new, is_seen_whole, kept_longer, writes_apart};
 use crate::error::Result;
 use crate::graph::Place;
@@ -16,9 +16,9 @@ use crate::ops::{Family, Meta};
 ///
 /// # Errors
 /// What `prepare` says.
-pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
-        let Some((at, fused)) = found(draft, n) else { continue };
+        let Some((at, fused)) = found(draft, limits, n) else { continue };
         let op = draft.prepare(fused.epilogue.into(), &fused.inputs, prepare)?;
         let origin = draft.step(n).expect("it was found").origin;
         draft.remove(fused.before);
@@ -37,14 +37,14 @@ struct Fused {
 }
 
 /// What step `n` can be one operation with, and where that then stands.
-fn found(draft: &Draft, n: usize) -> Option<(usize, Fused)> {
+fn found(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, Fused)> {
     let step = draft.step(n)?;
     let chain = links(step)?;
     step.inputs.iter().find_map(|made| {
         let before = draft.maker(made)?;
         let at = place_for(draft, before, n, made)?;
         let fused = Fused::new(draft, before, (n, &chain), made)?;
-        let fits = fused.infers_outputs(made) && fused.is_worth_it(made);
+        let fits = fused.infers_outputs(made) && fused.is_worth_it(limits, made);
         fits.then_some((at, fused))
     })
 }
@@ -108,9 +108,10 @@ impl Fused {
 
     /// Whether what is made stays in the cache for the chain, or the call of a short operation is
     /// saved.
-    fn is_worth_it(&self, made: &Place) -> bool {
+    fn is_worth_it(&self, limits: Limits, made: &Place) -> bool {
         let is_blocked = || self.epilogue.is_blocked(&self.metas()).unwrap_or(false);
-        self.epilogue.chain.inputs <= MOST_INPUTS && (made.meta.bytes() <= SHORT || is_blocked())
+        self.epilogue.chain.inputs <= MOST_INPUTS
+            && (made.meta.bytes() <= limits.short || is_blocked())
     }
 
     fn metas(&self) -> SmallVec<[&Meta; 8]> {

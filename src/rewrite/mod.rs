@@ -26,6 +26,24 @@ use crate::ops::Kind;
 use crate::ops::binary::{Binary, BinaryFn};
 pub use constant::Constants;
 
+/// From where on rules are worth it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Of what is computed once.
+    pub constants: constant::Limits,
+    /// Of one pass over memory.
+    pub chains: chain::Limits,
+}
+
+impl Limits {
+    /// What a graph is worth without being asked.
+    pub const DEFAULT: Limits =
+        Limits { constants: constant::Limits::DEFAULT, chains: chain::Limits::DEFAULT };
+    /// Wherever a rule fits.
+    pub const NONE: Limits =
+        Limits { constants: constant::Limits::NONE, chains: chain::Limits::NONE };
+}
+
 /// What rewriting may do.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed {
@@ -33,6 +51,8 @@ pub struct Allowed {
     pub rounds: bool,
     /// Whether memory may be kept from run to run, for what is the same in all of them.
     pub keeps: bool,
+    /// From where on.
+    pub limits: Limits,
 }
 
 /// Applies all rules; answers what has to be computed before the first run, and again when what it
@@ -56,20 +76,23 @@ pub fn rewrite(
     }
     batch_norm::apply(draft, prepare)?;
     matmul_update::apply(draft, prepare)?;
-    let constants = if allowed.keeps { constants(draft, prepare)? } else { None };
+    let limits = allowed.limits;
+    let constants = if allowed.keeps { constants(draft, limits.constants, prepare)? } else { None };
     if allowed.rounds {
-        accumulate::apply(draft, prepare)?;
+        accumulate::apply(draft, limits.chains, prepare)?;
     }
-    chain::apply(draft, prepare)?;
-    epilogue::apply(draft, prepare)?;
+    chain::apply(draft, limits.chains, prepare)?;
+    epilogue::apply(draft, limits.chains, prepare)?;
     Ok(constants)
 }
 
 /// Takes what is the same in all runs out of them.
-fn constants(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<Option<Constants>> {
+fn constants(
+    draft: &mut Draft,
+    limits: constant::Limits,
+    prepare: &mut Prepare<'_>,
+) -> Result<Option<Constants>> {
     pack::apply(draft, prepare)?;
-    // Tests put constants of any size to the proof.
-    let limits = if cfg!(test) { constant::Limits::NONE } else { constant::Limits::DEFAULT };
     let constants = constant::take(draft, limits);
     pack::undo(draft, prepare)?;
     Ok(constants)

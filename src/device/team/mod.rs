@@ -52,7 +52,7 @@ pub fn set_size(threads: usize) {
 /// part, and a call from inside another region, run on the calling thread.
 ///
 /// # Errors
-/// [`Error::Panic`] where a body panicked.
+/// [`Error::Internal`] where a body panicked.
 pub fn parallel(parts: usize, body: &(dyn Fn(usize) + Sync)) -> Result<()> {
     let region = Region::new(parts, body);
     if parts <= 1 || size() == 1 || region::is_inside() {

@@ -45,7 +45,7 @@ fn a_panic_is_an_error_and_the_other_parts_run() {
         let region = Region::new(4, &body);
         run(&region).unwrap();
         assert!(
-            matches!(region.finish(), Err(Error::Panic { message, .. }) if message == "part one")
+            matches!(region.finish(), Err(Error::Internal { message, .. }) if message == "part one")
         );
         assert_eq!(count.load(SeqCst), 3);
     }
@@ -116,5 +116,5 @@ fn what_is_made_stands_in_order_and_a_panic_is_an_error() {
     assert!(map(0, |n| n).unwrap().is_empty());
     assert_eq!(map(50, |n| 2 * n).unwrap(), Vec::from_iter((0..50).map(|n| 2 * n)));
     let made = map(4, |n| assert!(n != 2, "two"));
-    assert!(matches!(made, Err(Error::Panic { message, .. }) if message == "two"));
+    assert!(matches!(made, Err(Error::Internal { message, .. }) if message == "two"));
 }

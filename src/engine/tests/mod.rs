@@ -1,6 +1,7 @@
 //! The engine on a device of its own, whose memory is counted and limited.
 #![allow(unsafe_code)]
 
+mod compare;
 mod constants;
 mod executable;
 mod failures;
@@ -64,7 +65,8 @@ impl Backend for Limited {
 /// An engine with so much memory.
 fn engine(bytes: usize) -> Engine {
     let backend = Limited { left: bytes.into() };
-    Engine::new(Device::new(-1, "cpu", Box::new(backend), 1))
+    let engine = Engine::new(Device::new(-1, "cpu", Box::new(backend), 1));
+    Engine { poisons: true, ..engine }
 }
 
 fn tensor<T: Element>(engine: &Engine, shape: &[usize], values: &[T]) -> View {

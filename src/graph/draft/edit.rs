@@ -23,15 +23,16 @@ impl Draft {
         }
     }
 
-    /// Takes some steps out; answers them, in order, and the roles of their blocks. What they make
+    /// Copies some steps into a queue of their own, which is run before the others; answers it, and
+    /// the roles of its blocks. Of the steps, those to `remove` are here no more, and what they make
     /// of `kept` is there before the others run.
-    pub fn take(&mut self, steps: &[usize], kept: &[u32]) -> (Queue, Vec<Role>) {
+    pub fn take(&mut self, steps: &[usize], remove: &[usize], kept: &[u32]) -> (Queue, Vec<Role>) {
         let (mut queue, mut roles) = (self.queue.without_nodes(), self.roles.clone());
-        for &n in steps {
-            let Some(step) = self.steps[n].clone() else { continue };
-            queue.push_placed(step.op, &step.inputs, &step.outputs, step.origin);
-            self.remove(n);
+        for step in steps.iter().filter_map(|&n| self.steps[n].as_ref()) {
+            let op = step.op.clone();
+            queue.push_placed(op, &step.inputs, &step.outputs, step.origin);
         }
+        remove.iter().for_each(|&n| self.remove(n));
         for &block in kept {
             roles[block as usize] = Role::Slot;
             self.roles[block as usize] = Role::Captured;

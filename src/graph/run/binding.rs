@@ -98,6 +98,10 @@ impl Binding {
         self.addresses.extend(graph.scratch_offset(n).map(|offset| arena.wrapping_add(offset)));
     }
 
+    pub(super) fn start(&self, block: u32) -> *mut u8 {
+        self.starts[block as usize]
+    }
+
     pub(super) fn bind(&mut self, block: u32, start: *mut u8) {
         let block = block as usize;
         if self.starts[block] == start {

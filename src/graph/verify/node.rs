@@ -1,13 +1,17 @@
 //! Does a node find its operands apart from each other, each within its memory?
 
 use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::{Fault, Graph, Operand, Place, Role};
 use crate::device::ALIGNMENT;
 use crate::graph::layout::{Layout, OUTSIDE};
+use crate::ops::Meta;
 
 /// A memory of its own: the arena, or a block outside of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Arena,
     Block(u32),
@@ -26,22 +30,39 @@ pub(super) struct Located<'a> {
     pub(super) bytes: Range<usize>,
 }
 
-/// The operands of a node, which lie within their memories.
+/// The operands of a node.
+pub(super) type Operands<'a> = SmallVec<[Located<'a>; 6]>;
+
+/// The operands of a node, which lie within their memories and are what its kernel was made for.
 pub(super) fn locate<'a>(
     graph: &'a Graph,
     layout: &Layout,
     n: usize,
-) -> Result<Vec<Located<'a>>, Fault> {
+) -> Result<Operands<'a>, Fault> {
     let node = &graph.nodes()[n];
-    let inputs = graph.inputs(node).iter().enumerate().map(|(i, p)| (Operand::Input(i), p));
-    let outputs = graph.outputs(node).iter().enumerate().map(|(o, p)| (Operand::Output(o), p));
-    let places = inputs.chain(outputs).map(|(operand, p)| place(graph, layout, n, operand, p));
-    let mut located = places.collect::<Result<Vec<_>, _>>()?;
+    let mut located = Operands::new();
+    for (i, (at, meta)) in pairs(n, graph.inputs(node), &node.op.inputs)?.enumerate() {
+        located.push(place(graph, layout, n, Operand::Input(i), at, meta)?);
+    }
+    for (o, (at, meta)) in pairs(n, graph.outputs(node), &node.op.outputs)?.enumerate() {
+        located.push(place(graph, layout, n, Operand::Output(o), at, meta)?);
+    }
     let bytes = node.op.kernel.scratch();
     if bytes > 0 {
         located.push(scratch(layout, n, bytes)?);
     }
     Ok(located)
+}
+
+/// Places, and what a kernel takes to lie there.
+fn pairs<'a>(
+    node: usize,
+    places: &'a [Place],
+    metas: &'a [Arc<Meta>],
+) -> Result<impl Iterator<Item = (&'a Place, &'a Arc<Meta>)>, Fault> {
+    let (got, want) = (places.len(), metas.len());
+    crate::ensure!(got == want, Fault::Operands { node, got, want });
+    Ok(places.iter().zip(metas))
 }
 
 fn place<'a>(
@@ -50,7 +71,12 @@ fn place<'a>(
     node: usize,
     operand: Operand,
     place: &'a Place,
+    meta: &Arc<Meta>,
 ) -> Result<Located<'a>, Fault> {
+    crate::ensure!(
+        Arc::ptr_eq(&place.meta, meta) || place.meta == *meta,
+        Fault::Meta { node, operand }
+    );
     let (block, size) = (Some(place.block), graph.block_bytes(place.block));
     let offset = layout.offsets[place.block as usize];
     let is_temporary = graph.roles()[place.block as usize] == Role::Temporary;

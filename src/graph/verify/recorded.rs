@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::intervals::Intervals;
+use super::ranges::Ranges;
 use super::{Fault, Graph, Place, Role, Writer};
 use crate::graph::Csr;
 
@@ -16,16 +16,16 @@ pub(super) struct Recorded {
     /// The first operand of each node.
     starts: Vec<usize>,
     /// What each block holds at the end.
-    pub(super) blocks: Vec<Intervals<Writer>>,
+    pub(super) blocks: Vec<Ranges<Writer>>,
 }
 
 impl Recorded {
     pub(super) fn new(graph: &Graph) -> Result<Recorded, Fault> {
-        let blocks = vec![Intervals::default(); graph.roles().len()];
-        let mut recorded = Recorded { parts: Csr::with_capacity(0, 0), starts: Vec::new(), blocks };
-        for n in 0..graph.nodes().len() {
-            recorded.run(graph, n)?;
-        }
+        let (nodes, places) = (graph.nodes().len(), graph.places.len());
+        let blocks = vec![Ranges::Nothing; graph.roles().len()];
+        let parts = Csr::with_capacity(places, places);
+        let mut recorded = Recorded { parts, starts: Vec::with_capacity(nodes), blocks };
+        (0..nodes).try_for_each(|n| recorded.run(graph, n))?;
         Ok(recorded)
     }
 
@@ -39,13 +39,15 @@ impl Recorded {
         let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
         self.starts.push(self.parts.rows());
         for place in inputs {
-            self.look(graph, n, place, has_gaps(place))?;
+            let bytes = place.byte_range();
+            self.look(graph, n, place, bytes.clone(), has_gaps(place, &bytes))?;
             self.parts.end_row();
         }
         for place in outputs {
+            let bytes = place.byte_range();
             // A write that leaves gaps keeps what lies in them.
-            if has_gaps(place) {
-                self.look(graph, n, place, true)?;
+            if has_gaps(place, &bytes) {
+                self.look(graph, n, place, bytes, true)?;
             }
             self.parts.end_row();
         }
@@ -56,22 +58,28 @@ impl Recorded {
 
     /// Notes what is in a place. What is in a temporary block before it is written does not
     /// matter, and nobody may read it; between the elements of a place it may well be.
-    fn look(&mut self, graph: &Graph, node: usize, at: &Place, gaps: bool) -> Result<(), Fault> {
+    fn look(
+        &mut self,
+        graph: &Graph,
+        node: usize,
+        at: &Place,
+        bytes: Range<usize>,
+        gaps: bool,
+    ) -> Result<(), Fault> {
         let is_temporary = graph.roles()[at.block as usize] == Role::Temporary;
-        for (bytes, writer) in self.blocks[at.block as usize].parts(at.byte_range()) {
-            match writer {
-                None if is_temporary && gaps => {}
-                None if is_temporary => {
-                    return Err(Fault::Unwritten { node, block: at.block, bytes });
-                }
-                writer => self.parts.push((bytes, writer.unwrap_or(Writer::Before))),
+        let Recorded { parts, blocks, .. } = self;
+        blocks[at.block as usize].parts(bytes, |bytes, writer| match writer {
+            None if is_temporary && gaps => Ok(()),
+            None if is_temporary => Err(Fault::Unwritten { node, block: at.block, bytes }),
+            writer => {
+                parts.push((bytes, writer.copied().unwrap_or(Writer::Before)));
+                Ok(())
             }
-        }
-        Ok(())
+        })
     }
 }
 
-/// Whether some bytes between the first and the last element may belong to no element.
-fn has_gaps(place: &Place) -> bool {
-    place.meta.bytes() != place.byte_range().len()
+/// Whether some of the bytes from the first to the last element may belong to no element.
+fn has_gaps(place: &Place, bytes: &Range<usize>) -> bool {
+    place.meta.bytes() != bytes.len()
 }

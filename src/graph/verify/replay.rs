@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
-
-use super::intervals::Intervals;
 use super::node::{Located, Memory, apart, locate};
+use super::ranges::Ranges;
 use super::recorded::{Part, Recorded};
 use super::{Fault, Graph, Operand, Reader, Role, Tag, Writer};
 use crate::graph::layout::Layout;
@@ -20,7 +18,7 @@ pub(in crate::graph) fn replay(
 ) -> Result<(), Fault> {
     every_node_once(graph, schedule)?;
     let recorded = Recorded::new(graph)?;
-    let mut memories = Memories::default();
+    let mut memories = Memories::new(graph);
     for &n in schedule {
         let (node, operands) = (n as usize, locate(graph, layout, n as usize)?);
         apart(graph, node, &operands)?;
@@ -54,24 +52,34 @@ fn every_node_once(graph: &Graph, schedule: &[u32]) -> Result<(), Fault> {
 fn after(graph: &Graph, recorded: &Recorded, memories: &Memories) -> Result<(), Fault> {
     for (block, held) in (0..).zip(&recorded.blocks) {
         if graph.roles()[block as usize] != Role::Temporary {
-            let parts = held.parts(0..graph.block_bytes(block));
-            let wanted = parts.into_iter().map(|(r, w)| (r, w.unwrap_or(Writer::Before)));
-            let wanted: Vec<Part> = wanted.collect();
-            memories.find(Reader::After, block, Memory::Block(block), 0, &wanted)?;
+            held.parts(0..graph.block_bytes(block), |bytes, writer| {
+                let wanted: [Part; 1] = [(bytes, writer.copied().unwrap_or(Writer::Before))];
+                memories.find(Reader::After, block, Memory::Block(block), 0, &wanted)
+            })?;
         }
     }
     Ok(())
 }
 
 /// What the arena and each block outside of it hold.
-#[derive(Default)]
-struct Memories(FxHashMap<Memory, Intervals<Tag>>);
+struct Memories {
+    arena: Ranges<Tag>,
+    blocks: Vec<Ranges<Tag>>,
+}
 
 impl Memories {
+    fn new(graph: &Graph) -> Self {
+        Memories { arena: Ranges::Nothing, blocks: vec![Ranges::Nothing; graph.roles().len()] }
+    }
+
     fn write(&mut self, operand: &Located, node: u32) {
         let block = operand.place.map(|place| place.block);
         let tag = Tag { block, writer: Writer::Node(node) };
-        self.0.entry(operand.memory).or_default().set(operand.bytes.clone(), tag);
+        let memory = match operand.memory {
+            Memory::Arena => &mut self.arena,
+            Memory::Block(block) => &mut self.blocks[block as usize],
+        };
+        memory.set(operand.bytes.clone(), tag);
     }
 
     /// Checks that an operand finds all parts that it wants.
@@ -88,26 +96,25 @@ impl Memories {
         base: usize,
         wanted: &[Part],
     ) -> Result<(), Fault> {
+        // What was written to a block before the run is that block's.
+        let (held, before) = match memory {
+            Memory::Arena => (&self.arena, None),
+            Memory::Block(block) => {
+                let before = Tag { block: Some(block), writer: Writer::Before };
+                (&self.blocks[block as usize], Some(before))
+            }
+        };
         for (bytes, want) in wanted {
             let right = Tag { block: Some(block), writer: *want };
-            let is_wrong = |(_, found): &(_, Option<Tag>)| *found != Some(right);
-            let parts = self.parts(memory, base + bytes.start..base + bytes.end);
-            if let Some((range, found)) = parts.into_iter().find(is_wrong) {
+            held.parts(base + bytes.start..base + bytes.end, |range: Range<usize>, found| {
+                let found = found.copied().or(before);
+                if found == Some(right) {
+                    return Ok(());
+                }
                 let bytes = range.start - base..range.end - base;
-                return Err(Fault::Stale { reader, block, bytes, want: *want, found });
-            }
+                Err(Fault::Stale { reader, block, bytes, want: *want, found })
+            })?;
         }
         Ok(())
-    }
-
-    /// The parts of a range. What was written to a block before the run is that block's.
-    fn parts(&self, memory: Memory, range: Range<usize>) -> Vec<(Range<usize>, Option<Tag>)> {
-        let before = match memory {
-            Memory::Block(block) => Some(Tag { block: Some(block), writer: Writer::Before }),
-            Memory::Arena => None,
-        };
-        let Some(held) = self.0.get(&memory) else { return vec![(range, before)] };
-        let parts = held.parts(range).into_iter();
-        parts.map(|(range, tag)| (range, tag.or(before))).collect()
     }
 }

@@ -3,8 +3,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::edges::{Touch, forward, ordered};
+use super::edges::{Order, Touch, Touched, forward};
 use super::node::{Memory, locate};
+use super::ranges::Ranges;
 use super::{Fault, Graph, Operand, Resource};
 use crate::graph::Schedule;
 use crate::graph::layout::Layout;
@@ -19,6 +20,7 @@ pub(in crate::graph) fn schedule(
     schedule: &Schedule,
 ) -> Result<(), Fault> {
     forward(&schedule.edges)?;
+    let mut order = Order::new(&schedule.edges);
     let mut end = 0;
     for segment in &schedule.segments {
         let nodes = segment.start as usize..segment.end as usize;
@@ -30,17 +32,19 @@ pub(in crate::graph) fn schedule(
             return Err(Fault::Beside { node });
         }
         end = nodes.end;
-        let mut touched: FxHashMap<Memory, Vec<Touch>> = FxHashMap::default();
-        for node in nodes.clone() {
-            let located = locate(graph, layout, node)?.into_iter();
-            for located in located.filter(|located| !located.bytes.is_empty()) {
+        let mut arena: Ranges<Touched> = Ranges::Nothing;
+        let mut blocks: FxHashMap<u32, Ranges<Touched>> = FxHashMap::default();
+        for node in nodes {
+            for located in locate(graph, layout, node)? {
                 let writes = !matches!(located.operand, Operand::Input(_));
                 let touch = Touch { node, bytes: located.bytes, writes };
-                touched.entry(located.memory).or_default().push(touch);
+                let ranges = match located.memory {
+                    Memory::Arena => &mut arena,
+                    Memory::Block(block) => blocks.entry(block).or_default(),
+                };
+                order.touch(ranges, resource(located.memory), touch)?;
             }
         }
-        let touched: Vec<_> = touched.into_iter().map(|(m, t)| (resource(m), t)).collect();
-        ordered(&schedule.edges, nodes, &touched)?;
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ impl Scan {
     /// The largest `key` of an element, 0 if there is none.
     ///
     /// # Errors
-    /// [`crate::Error::Panic`] where `key` panics.
+    /// [`crate::Error::Internal`] where `key` panics.
     pub fn largest<T: Element>(&self, io: &Io, key: impl Fn(T) -> u32 + Sync) -> Result<u32> {
         let (largest, Width(width)) = (AtomicU32::new(0), self.width);
         let step = self.walk.inner().strides[0];

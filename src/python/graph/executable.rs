@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use super::super::tensor::{self, Handle};
 use super::super::{device, op};
 use super::recording::{PyRecording, views};
-use crate::engine::{self, Executable, Kept};
+use crate::engine::{self, Compared, Executable, Kept};
 use crate::ops::View;
 
 /// A step that was recorded, analysed and planned, and can be replayed.
@@ -61,6 +61,42 @@ impl PyGraph {
         let arguments = views(&arguments)?;
         self.graph.check_arguments(&arguments)?;
         PyList::new(py, self.results(py, &arguments)?)
+    }
+
+    /// Why a run cannot be held against one of the operations as `recorded`, which is a graph of
+    /// the same recording; None where it can.
+    fn obstacle(&self, recorded: &PyGraph) -> Option<String> {
+        self.graph.obstacle(&recorded.graph)
+    }
+
+    /// Runs the graph without a trace, and then the operations as `recorded`; the results of
+    /// these, and what the graph makes otherwise, if anything.
+    fn compare<'py>(
+        &self,
+        py: Python<'py>,
+        recorded: &PyGraph,
+        arguments: Vec<Bound<'py, Handle>>,
+    ) -> PyResult<(Vec<Bound<'py, Handle>>, Option<String>)> {
+        let arguments = views(&arguments)?;
+        self.graph.check_arguments(&arguments)?;
+        let engine = engine::of(self.graph.device())?;
+        let compare = || self.graph.compare(&recorded.graph, engine, engine.run()?, &arguments);
+        let Compared { results, difference } = py.detach(compare).map_err(op::exception)?;
+        let results = results.into_iter().map(|view| tensor::make(py, view));
+        Ok((results.collect::<PyResult<_>>()?, difference))
+    }
+
+    /// What is wrong with the graph that was asked for, where this one is as recorded for that.
+    #[getter]
+    fn fault(&self) -> Option<String> {
+        self.graph.fault().map(ToString::to_string)
+    }
+
+    /// Bytes that lie outside of the arena and that a run writes: what is saved while two runs are
+    /// compared.
+    #[getter]
+    fn updated_bytes(&self) -> usize {
+        self.graph.updated_bytes()
     }
 
     /// Mean seconds of the kernels alone, over `runs` runs in a row: what a run costs without the

@@ -10,7 +10,7 @@ use super::super::tensor::Handle;
 use super::executable::PyGraph;
 use super::lines;
 use crate::engine::record::{self, Mode};
-use crate::engine::{self, Budget, Executable, Options, Recording};
+use crate::engine::{self, Budget, Executable, Limits, Options, Recording};
 use crate::error::Error;
 use crate::graph::Parallel;
 use crate::ops::View;
@@ -138,10 +138,11 @@ impl PyRecording {
     /// `recompute` all is kept until it is needed no more, without `keep` nothing from run to run.
     /// With `check_finite` it is as recorded, and its runs stop at the first NaN or infinity. It is
     /// for several threads where it is to be `parallel`, and these gain so many nanoseconds. The
-    /// arena keeps to `memory_budget`, bytes or a part of what it takes without `recompute`.
+    /// arena keeps to `memory_budget`, bytes or a part of what it takes without `recompute`. What
+    /// is done does not depend on what it gains where there are no `limits`.
     #[pyo3(signature = (
         *, rewrite=true, recompute=true, exact=true, keep=true, check_finite=false, parallel=false,
-        least_gain=None, memory_budget=None
+        least_gain=None, memory_budget=None, limits=true
     ))]
     #[allow(clippy::too_many_arguments)]
     fn graph(
@@ -155,13 +156,16 @@ impl PyRecording {
         parallel: bool,
         least_gain: Option<u64>,
         memory_budget: Option<PyBudget>,
+        limits: bool,
     ) -> PyResult<PyGraph> {
         let engine = engine::cpu();
         let usual = Parallel::new(engine.device().threads());
         let least_gain = least_gain.unwrap_or(usual.least_gain);
         let parallel = parallel.then_some(Parallel { least_gain, ..usual });
         let budget = memory_budget.map(Budget::from);
-        let options = Options { rewrite, recompute, exact, keep, check_finite, parallel, budget };
+        let limits = if limits { Limits::DEFAULT } else { Limits::NONE };
+        let options =
+            Options { rewrite, recompute, exact, keep, check_finite, parallel, budget, limits };
         let make = |recording: &mut Recording| Executable::new(engine, recording, &options);
         let made = py.detach(|| self.with("graph", make))??;
         Ok(PyGraph::new(made))

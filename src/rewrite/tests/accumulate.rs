@@ -6,8 +6,13 @@ use crate::rewrite::accumulate as rule;
 /// Too large to be short, too small to be made in blocks.
 const MIDDLE: [usize; 2] = [512, 256];
 
+/// The rule from where on it ships.
+fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+    rule::apply(draft, Limits::DEFAULT.chains, prepare)
+}
+
 fn names(net: Net) -> Vec<&'static str> {
-    net.rewritten(rule::apply).0
+    net.rewritten(apply).0
 }
 
 #[test]
@@ -29,7 +34,7 @@ fn of_two_products_the_later_is_added_to_the_other() {
     let products = [(); 3].map(|()| net.product(MIDDLE, Role::Temporary));
     let sum = net.push(ADD, &[&products[1], &products[0]], Role::Temporary);
     net.push(ADD, &[&sum, &products[2]], Role::Slot);
-    let (names, graph) = net.rewritten(rule::apply);
+    let (names, graph) = net.rewritten(apply);
     assert_eq!(names, ["matmul", "matmul_add", "matmul_add"]);
     // What is collected stays where it is.
     assert!(graph.arena_bytes() < 2 * 512 * 256 * 4);
@@ -100,5 +105,6 @@ fn rounding_stays_as_it_is_where_results_have_to_be_exact() {
 
 /// All rules.
 fn by<const ROUNDS: bool>(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
-    rewrite(draft, prepare, Allowed { keeps: false, rounds: ROUNDS }).map(|_| ())
+    rewrite(draft, prepare, Allowed { keeps: false, rounds: ROUNDS, limits: Limits::DEFAULT })
+        .map(|_| ())
 }

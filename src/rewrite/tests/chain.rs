@@ -37,6 +37,11 @@ impl Elementwise {
     }
 }
 
+/// The rule from where on it ships.
+fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+    rule::apply(draft, Limits::DEFAULT.chains, prepare)
+}
+
 const ADD: Binary = Binary { f: BinaryFn::Add };
 const MUL: Binary = Binary { f: BinaryFn::Mul };
 const DIV: Binary = Binary { f: BinaryFn::Div };
@@ -52,7 +57,7 @@ fn elementwise_operations_become_one_pass() {
     let bent = all.push(TANH, &[&biased], Role::Temporary);
     let twice = all.push(ADD, &[&bent, &bent], Role::Temporary);
     all.push(ADD, &[&twice, &one], Role::Slot);
-    let (names, graph) = rewritten(all.recorder, rule::apply);
+    let (names, graph) = rewritten(all.recorder, apply);
     assert_eq!(names, ["chain"]);
     let node = &graph.nodes()[0];
     assert_eq!((graph.inputs(node).len(), graph.outputs(node).len()), (4, 1));
@@ -65,7 +70,7 @@ fn what_is_read_elsewhere_is_written_by_the_pass() {
     let x = all.given(&[512, 256]);
     let bent = all.push(TANH, &[&x], Role::Slot);
     all.push(ADD, &[&bent, &x], Role::Slot);
-    let (names, graph) = rewritten(all.recorder, rule::apply);
+    let (names, graph) = rewritten(all.recorder, apply);
     assert_eq!(names, ["chain"]);
     assert_eq!(graph.outputs(&graph.nodes()[0]).len(), 2);
 }
@@ -94,13 +99,13 @@ fn cross_entropy(shape: &[usize], axis: i64) -> Elementwise {
 fn softmax_and_cross_entropy_become_one_pass_forward_and_one_backward() {
     for shape in [&[32, 10][..], &[1024, 1024], &[4, 512, 1000]] {
         for axis in [-1, shape.len() as i64 - 1] {
-            let (names, _) = rewritten(cross_entropy(shape, axis).recorder, rule::apply);
+            let (names, _) = rewritten(cross_entropy(shape, axis).recorder, apply);
             assert_eq!(names, ["chain", "sum", "chain"], "{shape:?}");
         }
     }
     // Along another axis, in rows that are too long, and what stays in the cache.
     for (shape, axis) in [([1024, 1024], 0), ([512, 5000], -1), ([512, 1000], -1)] {
-        let (names, _) = rewritten(cross_entropy(&shape, axis).recorder, rule::apply);
+        let (names, _) = rewritten(cross_entropy(&shape, axis).recorder, apply);
         assert_eq!(names, ["tanh", "softmax", "chain", "sum", "chain", "softmax_grad"]);
     }
 }
@@ -117,7 +122,7 @@ fn what_is_needed_by_the_first_only_is_kept_for_the_next_step() {
     let grad = SoftmaxGrad { axis: -1, log: false };
     let dx = all.push(grad, &[&dy, &y], Role::Temporary);
     all.push(MUL, &[&dx, &x], Role::Temporary);
-    let (names, graph) = rewritten(all.recorder, rule::apply);
+    let (names, graph) = rewritten(all.recorder, apply);
     assert_eq!(names, ["tanh", "tanh", "matmul", "chain"]);
     assert!(graph.arena_bytes() < 3 * 1024 * 1024 * 4);
 }
@@ -135,7 +140,7 @@ fn operations_stay_apart_where_one_pass_would_be_wrong_or_take_more() {
         &[View::new(cpu::device(), Meta::new(DType::Float32, [256, 256]))],
     );
     early.push(ADD, &[&bent, &x], Role::Slot);
-    assert_eq!(rewritten(early.recorder, rule::apply).0, ["tanh", "matmul", "add"]);
+    assert_eq!(rewritten(early.recorder, apply).0, ["tanh", "matmul", "add"]);
 
     // An input of the first changes in between.
     let mut changed = Elementwise::new(&[512, 256]);
@@ -144,14 +149,14 @@ fn operations_stay_apart_where_one_pass_would_be_wrong_or_take_more() {
     let again = std::slice::from_ref(&x);
     changed.recorder.push(TANH, again, again);
     changed.push(ADD, &[&bent, &bent], Role::Slot);
-    assert_eq!(rewritten(changed.recorder, rule::apply).0, ["tanh", "tanh", "add"]);
+    assert_eq!(rewritten(changed.recorder, apply).0, ["tanh", "tanh", "add"]);
 
     // Planes that are repeated are neither rows nor columns of one matrix.
     let mut planes = Elementwise::new(&[8, 64, 256]);
     let (x, plane) = (planes.given(&[8, 64, 256]), planes.given(&[8, 1, 256]));
     let bent = planes.push(TANH, &[&x], Role::Temporary);
     planes.push(ADD, &[&bent, &plane], Role::Slot);
-    assert_eq!(rewritten(planes.recorder, rule::apply).0, ["tanh", "add"]);
+    assert_eq!(rewritten(planes.recorder, apply).0, ["tanh", "add"]);
 }
 
 #[test]
@@ -166,6 +171,6 @@ fn what_is_added_is_kept_for_the_next_operation_but_not_while_others_run() {
         }
         all.push(TANH, &[&sum], Role::Slot);
         let want = if is_apart { &["add", "matmul", "tanh"][..] } else { &["chain"] };
-        assert_eq!(rewritten(all.recorder, rule::apply).0[2..], *want);
+        assert_eq!(rewritten(all.recorder, apply).0[2..], *want);
     }
 }

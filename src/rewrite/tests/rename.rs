@@ -7,7 +7,7 @@ const MANY: usize = 1 << 18;
 
 fn both(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     rule::apply(draft);
-    chain::apply(draft, prepare)
+    chain::apply(draft, chain::Limits::DEFAULT, prepare)
 }
 
 /// A sum of `role` that two tensors are added to in place, and what is made of it.

@@ -7,10 +7,11 @@ mod world;
 
 use super::*;
 use crate::device::team;
-use crate::engine::{Budget, Executable, Options, Recording};
+use crate::engine::{Budget, Executable, Limits, Options, Recording};
 use crate::error::Error;
 use crate::graph::{Graph, Parallel};
 use crate::ops::Kind;
+use crate::rewrite;
 use features::Features;
 use generate::{Program, Random};
 use world::{Bits, Left, World, all_bits};
@@ -151,8 +152,25 @@ fn check(seed: u64, ways: &[Options]) -> Features {
     let random = &mut Random(!seed);
     let runs: Vec<Next> = (0..RUNS).map(|_| (random.next(), random.below(2) == 0)).collect();
     let want = eagerly(&program, &runs);
-    let replayed = ways.iter().map(|options| replay(&program, &runs, &want, options));
+    let replayed = ways.iter().map(|options| {
+        let options = Options { limits: limits(random), ..options.clone() };
+        replay(&program, &runs, &want, &options)
+    });
     std::iter::once(program.features.clone()).chain(replayed).sum()
+}
+
+/// From where on something is worth it: as it ships, wherever it can be done, or anything between.
+fn limits(random: &mut Random) -> Limits {
+    let mut drawn = if random.below(4) == 0 { Limits::DEFAULT } else { Limits::NONE };
+    let Limits { rewriting: rewrite::Limits { constants, chains }, recomputing } = &mut drawn;
+    if random.below(2) == 0 {
+        constants.each = [0.0, 0.1, 1.0, 10.0][random.below(4)];
+        constants.all = [0.0, 0.005][random.below(2)];
+        chains.short = random.below(200);
+        chains.large = chains.short + random.below(200);
+        recomputing.bytes = random.below(60);
+    }
+    drawn
 }
 
 /// Checks that all nodes of a graph made for several threads may run on any of them.

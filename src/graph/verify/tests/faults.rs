@@ -1,7 +1,12 @@
+use std::sync::Arc;
+
 use super::super::{Fault, Operand, Reader, Resource, Tag, Writer, edges, replay};
 use crate::graph::Role::*;
 use crate::graph::testing::Recorder;
 use crate::graph::{Csr, Edges, Graph};
+use crate::ops::unary::{Unary, UnaryFn};
+use crate::ops::{Prepared, View};
+use crate::view::SliceRange;
 
 /// `a = -x; b = -a; y = a + b`.
 fn graph() -> Graph {
@@ -73,6 +78,25 @@ fn places_that_are_missing_or_too_far() {
     let (want, reader) = (Writer::Node(0), Reader::Node(2));
     assert_eq!(moved, Err(Fault::Stale { reader, block: 2, bytes: 0..16, want, found }));
 }
+
+#[test]
+fn operands_that_a_kernel_was_not_made_for() {
+    let mut recorder = Recorder::default();
+    let [x, y] = [Argument, Slot].map(|role| recorder.tensor(role, 4));
+    let (kind, short) = (Unary { f: UnaryFn::Neg }.into(), x.slice(&[FIRST_TWO]).unwrap());
+    let op = |view: &View| Arc::new(Prepared::new(&kind, &[view.clone()], None, 1).unwrap());
+    recorder.push_prepared(op(&short), &[x.clone()], &[y.clone()]);
+    let error = recorder.graph().unwrap_err().to_string();
+    assert!(error.ends_with("input 0 of node 0 is not what its kernel was made for"), "{error}");
+    let mut recorder = Recorder::default();
+    recorder.number(&x, Argument);
+    recorder.number(&y, Slot);
+    recorder.push_prepared(op(&x), &[x.clone(), x.clone()], &[y]);
+    let error = recorder.graph().unwrap_err().to_string();
+    assert!(error.ends_with("has 2 inputs or outputs, and its kernel takes 1"), "{error}");
+}
+
+const FIRST_TWO: SliceRange = SliceRange { start: 0, count: 2, step: 1 };
 
 #[test]
 fn a_temporary_block_is_written_before_it_is_read() {

@@ -1,4 +1,5 @@
 mod faults;
+mod kept;
 mod oracle;
 pub(in crate::graph) mod programs;
 mod properties;

@@ -75,7 +75,7 @@ impl<const M: usize> Loop<M> {
     /// memory with the output is the very same elements in the same order.
     ///
     /// # Errors
-    /// [`crate::Error::Panic`], where a thread panicked.
+    /// [`crate::Error::Internal`], where a thread panicked.
     pub unsafe fn run_at(&self, mut at: [*mut u8; M]) -> Result<()> {
         for (at, operand) in at.iter_mut().zip(&self.operands) {
             *at = operand.constant().map_or(*at, |c| c.cast_mut());

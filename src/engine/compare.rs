@@ -1,0 +1,145 @@
+//! A run of a graph held against a run of the operations as they were recorded, to the bit.
+
+use std::hash::Hasher;
+use std::ptr::NonNull;
+
+use rustc_hash::FxHasher;
+
+use super::executable::Executable;
+use super::{Engine, Run, run};
+use crate::block::Block;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::graph::{Bound, Graph, Role};
+use crate::ops::View;
+
+/// What a run leaves in the blocks that outlive it: number, and a hash of the bytes.
+type Left = Vec<(u32, u64)>;
+
+/// What a run and the one that it is held against have come to.
+pub struct Compared {
+    /// The results, which are those of the operations as recorded.
+    pub results: Vec<View>,
+    /// What the graph makes otherwise, if anything: a bug.
+    pub difference: Option<String>,
+}
+
+impl Executable {
+    /// Why a run cannot be held against one of the operations as recorded; None where it can.
+    pub fn obstacle(&self, recorded: &Executable) -> Option<String> {
+        if self.has_hosts() || recorded.has_hosts() {
+            return Some("user code would run twice".into());
+        }
+        let (needed, budget) = (recorded.arena_bytes(), self.budget?);
+        (needed > budget).then(|| {
+            format!("the operations as recorded take {needed} bytes, and the budget is {budget}")
+        })
+    }
+
+    /// Bytes that were there before a run and that it writes.
+    pub fn updated_bytes(&self) -> usize {
+        let numbers = 0..self.graph.roles().len() as u32;
+        let is_updated = |&n: &u32| {
+            let role = self.graph.roles()[n as usize];
+            self.graph.is_written(n) && matches!(role, Role::Captured | Role::Argument)
+        };
+        numbers.filter(is_updated).map(|n| self.graph.block_bytes(n)).sum()
+    }
+
+    /// Runs the graph on these arguments without a trace, and then the operations as `recorded`;
+    /// answers the latter's results. Both were made of one recording and fit the arguments, and
+    /// there is no [`Executable::obstacle`].
+    ///
+    /// # Errors
+    /// As [`Executable::run`] of the operations as recorded; [`Error::OutOfMemory`], before anything
+    /// is written, where memory does not suffice for both.
+    pub fn compare<'a>(
+        &self,
+        recorded: &Executable,
+        engine: &'a Engine,
+        mut run: Run<'a>,
+        arguments: &[View],
+    ) -> Result<Compared> {
+        let got = self.aside(arguments, |bound| {
+            engine.poison(&self.arena, self.arena_bytes());
+            self.replay(engine, &mut run, bound, self.nodes())?;
+            Ok(recorded.left(bound, arguments))
+        });
+        if let Err(error @ Error::OutOfMemory { .. }) = got {
+            return Err(error);
+        }
+        let (results, want) =
+            recorded.run_and(engine, run, arguments, |bound| recorded.left(bound, arguments))?;
+        let difference = match got {
+            Ok(got) => self.difference(&got, &want),
+            Err(error) => Some(format!("it fails, which they do not: {error}")),
+        };
+        Ok(Compared { results, difference })
+    }
+
+    /// What a run of this graph, or of one with the same numbers, has left.
+    fn left(&self, bound: &Bound, arguments: &[View]) -> Left {
+        let made = self.slots.iter().map(|slot| (slot.block, bound.start(slot.block), slot.bytes));
+        let updated = self.updated(arguments).into_iter();
+        let updated = updated.map(|(n, block)| (n, start(&block), block.bytes()));
+        made.chain(updated)
+            .filter(|(_, start, _)| !start.is_null())
+            .map(|(n, start, len)| {
+                (n, run::look(start, len, |bytes| hash(bytes, dtype(&self.graph, n))))
+            })
+            .collect()
+    }
+
+    /// The first block that two runs have left otherwise, in words.
+    fn difference(&self, got: &Left, want: &Left) -> Option<String> {
+        let is_same = |one: &&(u32, u64)| got.contains(one);
+        let (block, _) = want.iter().find(|one| !is_same(one))?;
+        let writes = |n: &usize| {
+            let node = &self.graph.nodes()[*n];
+            self.graph.outputs(node).iter().any(|place| place.block == *block)
+        };
+        let nodes = 0..self.graph.nodes().len();
+        Some(match nodes.rev().find(writes) {
+            Some(n) => {
+                let node = &self.graph.nodes()[n];
+                let line = &self.lines()[node.origin as usize];
+                format!("what {} at {line} makes differs", node.op.name())
+            }
+            None => format!("block {block} differs"),
+        })
+    }
+}
+
+fn start(block: &Block) -> *mut u8 {
+    block.address().map_or(std::ptr::null_mut(), NonNull::as_ptr)
+}
+
+/// The type of the numbers in a block: a float type, if some operation takes them to be floats.
+fn dtype(graph: &Graph, block: u32) -> DType {
+    let places = graph.nodes().iter().flat_map(|n| graph.inputs(n).iter().chain(graph.outputs(n)));
+    let dtypes = places.filter(|place| place.block == block).map(|place| place.meta.dtype);
+    dtypes.max_by_key(|dtype| dtype.is_float()).unwrap_or(DType::UInt8)
+}
+
+/// A number that tells contents apart. Any two values that are not a number are the same: which of
+/// its operands' bits a processor keeps is not defined.
+fn hash(bytes: &[u8], dtype: DType) -> u64 {
+    let mut hasher = FxHasher::default();
+    macro_rules! floats {
+        ($float:ty, $bits:ty) => {
+            bytes.chunks_exact(size_of::<$float>()).for_each(|bytes| {
+                let bits = <$bits>::from_ne_bytes(bytes.try_into().expect("chunks of its size"));
+                let is_nan = <$float>::from_bits(bits).is_nan();
+                hasher.write_u64(if is_nan { u64::MAX } else { bits.into() });
+            })
+        };
+    }
+    match dtype {
+        DType::Float32 => floats!(f32, u32),
+        DType::Float64 => floats!(f64, u64),
+        DType::Float16 => floats!(half::f16, u16),
+        DType::BFloat16 => floats!(half::bf16, u16),
+        _ => hasher.write(bytes),
+    }
+    hasher.finish()
+}
