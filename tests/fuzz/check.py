@@ -1,0 +1,83 @@
+"""Checks one program in several ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import NamedTuple
+
+from . import compare, ways
+from .generate import generate
+from .program import Program
+from .run import Seen, code_of, run
+
+#: In how many ways beside plain replaying a program is run.
+WAYS = 2
+
+
+class Finding(NamedTuple):
+    """A program that differs in a way."""
+
+    program: Program
+    way: ways.Way
+    says: str
+
+
+def check(
+    seed: int, count: int = WAYS, also: tuple[ways.Way, ...] = ()
+) -> tuple[Program, list[Finding], dict[str, Seen]]:
+    """The program of a seed, what differs, and what was seen in each way."""
+    program = by_hand(generate(seed))
+    chosen = [ways.REPLAYED, *ways.drawn(Random(~seed), program, count), *also]
+    seen: dict[str, Seen] = {}
+    findings = []
+    code = code_of(program)
+    for way in chosen:
+        says = judge(program, way, seen, code)
+        if says is not None:
+            findings.append(Finding(program, way, says))
+    return program, findings, seen
+
+
+def still(finding: Finding) -> Callable[[Program], bool]:
+    """Whether a smaller program differs in the same way: the same error eagerly, and with a graph."""
+
+    def errors(program: Program) -> tuple[str | None, str, str]:
+        seen: dict[str, Seen] = {}
+        says = judge(program, finding.way, seen)
+        kinds = [seen[w.name].error for w in (ways.reference(finding.way), finding.way)]
+        return says, *(type(e).__name__ for e in kinds)
+
+    want = errors(finding.program)[1:]
+
+    def fails(program: Program) -> bool:
+        says, *kinds = errors(program)
+        return says is not None and tuple(kinds) == want
+
+    return fails
+
+
+def by_hand(program: Program) -> Program:
+    """The program, with what a recording by hand is to be given."""
+    given = ", ".join([*(name + "0" for name in program.inputs.split(", ")), "y0"])
+    line = f"first = lambda m: ({given},)"
+    if line not in program.data:
+        program.data.append(line)
+    return program
+
+
+def judge(
+    program: Program, way: ways.Way, seen: dict[str, Seen], code: object = None
+) -> str | None:
+    """What differs if a program is run in a way; `seen` has what was run before."""
+    code = code_of(program) if code is None else code
+    reference = ways.reference(way)
+    for one in (reference, way):
+        if one.name not in seen:
+            seen[one.name] = run(program, code, one)
+    rounds = not way.exact
+    found = compare.difference(seen[reference.name], seen[way.name], way, rounds)
+    if found is None and reference is ways.EAGER_2 and ways.EAGER.name in seen:
+        found = compare.difference(seen[ways.EAGER.name], seen[reference.name], reference, True)
+        found = found and f"between 1 and 2 threads, eagerly: {found}"
+    return found
