@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from . import coverage, ways
-from .check import WAYS, by_hand, check
+from .check import by_hand, check
 from .generate import generate
 from .job import Job
 from .worker import one
@@ -57,7 +57,7 @@ def _show(seed: int, way: str | None) -> int:
     """Prints a program, and what differs."""
     program = by_hand(generate(seed))
     print(program.file(f"Seed {seed}."))
-    _, findings, _ = check(seed, WAYS, (ways.named(way),) if way else ())
+    _, findings, _ = check(seed, (ways.named(way),) if way else ())
     for finding in findings:
         print(f"# {finding.way.name}: {finding.says}")
     return int(bool(findings))

@@ -12,7 +12,7 @@ from .program import Program
 from .run import Seen, code_of, run
 
 #: In how many ways beside plain replaying a program is run.
-WAYS = 2
+WAYS = (1, 1, 2)
 
 
 class Finding(NamedTuple):
@@ -24,11 +24,12 @@ class Finding(NamedTuple):
 
 
 def check(
-    seed: int, count: int = WAYS, also: tuple[ways.Way, ...] = ()
+    seed: int, also: tuple[ways.Way, ...] = ()
 ) -> tuple[Program, list[Finding], dict[str, Seen]]:
     """The program of a seed, what differs, and what was seen in each way."""
     program = by_hand(generate(seed))
-    chosen = [ways.REPLAYED, *ways.drawn(Random(~seed), program, count), *also]
+    rng = Random(~seed)
+    chosen = [ways.REPLAYED, *ways.drawn(rng, program, rng.choice(WAYS)), *also]
     seen: dict[str, Seen] = {}
     findings = []
     code = code_of(program)
@@ -40,12 +41,12 @@ def check(
 
 
 def still(finding: Finding) -> Callable[[Program], bool]:
-    """Whether a smaller program differs in the same way: the same error eagerly, and with a graph."""
+    """Whether a smaller program differs like this one: with the same errors, if any."""
 
     def errors(program: Program) -> tuple[str | None, str, str]:
         seen: dict[str, Seen] = {}
         says = judge(program, finding.way, seen)
-        kinds = [seen[w.name].error for w in (ways.reference(finding.way), finding.way)]
+        kinds = [seen[w.name].error for w in (ways.reference(finding.way, program), finding.way)]
         return says, *(type(e).__name__ for e in kinds)
 
     want = errors(finding.program)[1:]
@@ -71,7 +72,7 @@ def judge(
 ) -> str | None:
     """What differs if a program is run in a way; `seen` has what was run before."""
     code = code_of(program) if code is None else code
-    reference = ways.reference(way)
+    reference = ways.reference(way, program)
     for one in (reference, way):
         if one.name not in seen:
             seen[one.name] = run(program, code, one)

@@ -13,7 +13,8 @@ from .run import Seen
 #: Roles that blocks of a graph have.
 ROLES = ("argument", "captured", "slot", "temporary")
 RULES = (
-    "rename common dead batch_norm matmul_update chain epilogue pack constant fold softmax accumulate"
+    "rename common dead batch_norm matmul_update chain epilogue pack constant fold softmax "
+    "accumulate"
 ).split()
 #: Rows that programs of a few hundred seeds are too few for.
 RARE = {"rule matmul_update", "rule pack", "rule fold", "rule accumulate", "rule softmax"}

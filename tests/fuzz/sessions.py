@@ -17,11 +17,14 @@ class Session:
         self.names = d.program.inputs.split(", ")
         self.models = ["m"]
         self.is_frozen = False
+        #: What depends on the number of the step is noticed between steps that are called alike.
+        lines = d.program.forward + d.program.update
+        self.is_by_step = any("self.n %" in line for line in lines)
 
     def arguments(self, i: int, evaluates: bool = False) -> str:
         """The texts of a call's arguments."""
         d, made = self.d, [f"{name}{i}" for name in self.names]
-        what = self.rng.random()
+        what = self.rng.random() + self.is_by_step
         if what < 0.05:
             made[0] = f"from_numpy({made[0]}.to_numpy())"
         elif what < 0.08:
@@ -32,7 +35,7 @@ class Session:
             made[0] = f"from_numpy(np.ascontiguousarray({made[0]}.to_numpy().T)).transpose()"
         elif what < 0.15:
             made[0] = f"from_numpy(np.concatenate([{made[0]}.to_numpy()] * 2))[::2]"
-        if len(made) > 1 and self.rng.random() < 0.2:
+        if len(made) > 1 and self.rng.random() < 0.2 and not self.is_by_step:
             made[1] = f"x{i}"
             d.program.tags["arguments that alias"] += 1
         return ", ".join(made if evaluates else [*made, f"y{i}"])
@@ -45,6 +48,8 @@ class Session:
     def step(self, i: int | None = None) -> None:
         """A step of training."""
         place = self.rng.randrange(self.batches) if i is None else i
+        if self.is_by_step:
+            place = 0
         keep = "" if self.rng.random() < 0.7 else ", keep=False"
         model = self.rng.choice(self.models)
         call = self.rng.choice([model] * 5 + [f"{model}.train_one_batch"])
@@ -83,7 +88,7 @@ class Session:
                         f"{p}.set_value(0.25)",
                         f"{p} *= 0.5",
                         f"{p}[...] = 0.5",
-                        f"m.set_params({{k: v.to_numpy() * 0.5 for k, v in m.get_params().items()}})",
+                        "m.set_params({k: v.to_numpy() * 0.5 for k, v in m.get_params().items()})",
                     ]
                 ),
             )
@@ -105,7 +110,8 @@ class Session:
         self.add("attribute", "m.flag = not m.flag")
 
     def _count(self) -> None:
-        self.add("attribute", f"m.n = {self.rng.randint(0, 9)}")
+        if not self.is_by_step:
+            self.add("attribute", f"m.n = {self.rng.randint(0, 9)}")
 
     def _inputs(self) -> None:
         i = self.rng.randrange(self.batches)

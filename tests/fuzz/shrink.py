@@ -1,4 +1,4 @@
-"""Makes a program that differs small: lines go, uses of their values become others, sizes shrink."""
+"""Makes a program that differs small: lines go, their values become others, sizes shrink."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ SCALARS = (
     "True",
     "1e-3",
 )
+WHOLE = ("int8", "int32", "uint8")
 HALVES = ("float16", "bfloat16")
 
 
@@ -40,7 +41,7 @@ def constant(rng: Random, shape: tuple[int, ...], seed: int) -> str:
         f"tensor.zeros({text})",
         f"tensor.full({text}, {rng.choice(['0.5', '2', '-1.5', '0.1'])})",
         f'tensor.full({text}, 0.5, dtype="{rng.choice(HALVES)}").as_type("float32")',
-        f'tensor.full({text}, 3, dtype="{rng.choice(["int8", "int32", "uint8"])}").as_type("float32")',
+        f'tensor.full({text}, 3, dtype="{rng.choice(WHOLE)}").as_type("float32")',
         f'tensor.ones({text}, dtype="float64").as_type(DTYPE)',
         f'tensor.arange({size}, dtype="float32").reshape({text}) * {round(1 / max(size, 1), 4)}',
         f"tensor.constant(draw({seed}, {text}))",
