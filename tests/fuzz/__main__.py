@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 from . import coverage, ways
-from .check import by_hand, check
-from .generate import generate
+from .check import check
 from .job import Job
 from .worker import one
 
@@ -31,7 +30,8 @@ def main() -> int:
     count, seconds = report.counts["programs"], report.seconds
     rate = count / max(seconds, 1e-9)
     print(
-        f"{count} programs in {seconds:.0f} s ({rate:.1f} a second), {len(report.findings)} findings"
+        f"{count} programs in {seconds:.0f} s ({rate:.1f} a second), "
+        f"{len(report.findings)} findings"
     )
     missing = coverage.missing(report.counts)
     if missing:
@@ -55,9 +55,8 @@ def _arguments() -> argparse.Namespace:
 
 def _show(seed: int, way: str | None) -> int:
     """Prints a program, and what differs."""
-    program = by_hand(generate(seed))
+    program, findings, _ = check(seed, (ways.named(way),) if way else ())
     print(program.file(f"Seed {seed}."))
-    _, findings, _ = check(seed, (ways.named(way),) if way else ())
     for finding in findings:
         print(f"# {finding.way.name}: {finding.says}")
     return int(bool(findings))

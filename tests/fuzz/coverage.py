@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from . import catalogue, training, values, ways
+from . import catalogue, motifs, training, values, ways
 from .program import Program
 from .run import Seen
 
@@ -20,10 +20,14 @@ RULES = (
 RARE = {"rule matmul_update", "rule pack", "rule fold", "rule accumulate", "rule softmax"}
 _SESSIONS = (
     "step,evaluation,parameter written,hyperparameter,attribute,argument written,plan,states,file,"
-    "tap,frozen,seed,mode,look,kept,trim,memory exchanged,gradients dropped,second model"
+    "tap,frozen,seed,mode,look,kept,trim,memory exchanged,gradients dropped,second model,"
+    "module's mode,optimizer exchanged,wrong call,layer's attribute,"
+    "schedule's attribute,container,result written,parameter given,argument's gradient,"
+    "compiled again,copied,forward in training"
 ).split(",")
 _KINDS = (
-    "small,large,batch sizes,several losses,control flow by step,writes,kept,arguments that alias"
+    "small,large,batch sizes,several losses,control flow by step,without gradients,writes,kept,"
+    "arguments that alias"
 ).split(",")
 
 
@@ -31,6 +35,7 @@ def rows() -> list[str]:
     """All that has to be hit."""
     made = list(catalogue.entries())
     made += [f"opt.{name}" for name in (*catalogue.optimizers(), *catalogue.schedules())]
+    made += [f"motif {name}" for name in motifs.MOTIFS]
     made += [f"update {name}" for name in training.UPDATES]
     made += [f"dtype {name}" for name in values.DTYPES]
     made += [f"way {way.name}" for way in ways.ALL if way.name != "eager, without a session"]

@@ -126,6 +126,9 @@ class Draw:
         if made is not None:
             if self.rng.random() < self.guards:
                 into[-1] = self._guarded(line, made)
+            elif self.rng.random() < 0.01 and isinstance(self.value(made), Tensor):
+                into[-1] = f"with autograd.no_grad(): {line}"
+                self.program.tags["without gradients"] += 1
             for name in self._spread(made, into):
                 self._enter(name)
         return True
@@ -175,6 +178,12 @@ class Draw:
         if is_finite(array) and (array.dtype.kind != "f" or np.abs(array).max() < 1e4):
             return True
         return self.rng.random() < 0.03
+
+    def width(self) -> int:
+        """How many columns a new weight has."""
+        if self.program.is_large:
+            return self.rng.choice([4, 64, 128, 256])
+        return self.rng.randint(1, 8)
 
     def name(self) -> str:
         """A new name."""

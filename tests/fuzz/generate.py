@@ -8,6 +8,7 @@ from singa_rs import autograd
 
 from . import catalogue, recipes, sessions, training, values
 from .draw import LARGE, SMALL, Draw
+from .motifs import CLASSES, MOTIFS
 from .program import Program
 from .run import reset
 
@@ -27,6 +28,7 @@ def _tables() -> dict[str, list[catalogue.Entry]]:
     found: dict[str, list[catalogue.Entry]] = {kind: [] for kind in WEIGHTS}
     for entry in catalogue.entries().values():
         found[entry.kind].append(entry)
+    found["motif"] = [catalogue.Entry(f"motif {name}", "motif", (), ()) for name in MOTIFS]
     found["favourite"] = [catalogue.entries()[name] for name in FAVOURITES]
     return found
 
@@ -50,13 +52,18 @@ _SHAPES = {
 _RARE = 0.985
 
 
+class Unfit(Exception):
+    """Nothing that was drawn can be trained."""
+
+
 def generate(seed: int) -> Program:
     """The program of a seed: the first of a few attempts that runs through once."""
     rng = Random(seed)
     for _ in range(4):
-        program = _attempt(rng, seed)
-        if program is not None:
-            return program
+        try:
+            return _attempt(rng, seed)
+        except Unfit:
+            continue
     return _empty(seed)
 
 
@@ -66,9 +73,9 @@ def _empty(seed: int) -> Program:
     return Program(seed=seed, data=data, session=session, answer="out")
 
 
-def _attempt(rng: Random, seed: int) -> Program | None:
+def _attempt(rng: Random, seed: int) -> Program:
     reset(1)
-    program = Program(seed=seed)
+    program = Program(seed=seed, classes=CLASSES)
     program.dtype = rng.choices(values.FLOATS, [90, 2, 2, 6])[0]
     program.is_large = rng.random() > _RARE
     shapes = [s for s in _SHAPES if s.startswith(("large", "long")) == program.is_large]
@@ -84,7 +91,7 @@ def _attempt(rng: Random, seed: int) -> Program | None:
         program.update = training.update(d) + training.kept(d)
     finally:
         autograd.training = False
-    program.answer = rng.choice(["out, loss", "loss", "out, loss", "{'loss': loss, 'out': out}"])
+    program.answer = rng.choice(["out, loss"] * 4 + ["loss"] * 2 + _answers(d))
     program.session = sessions.session(d, batches)
     return program
 
@@ -108,7 +115,8 @@ def _inputs(d: Draw, shape: tuple[int, ...]) -> int:
             world[name] = world[f"{name}{i}"]
     d.pool += program.inputs.split(", ")
     d.define("self.flag = False")
-    d.define("self.kept, self.log, self.table = None, [], {}")
+    d.define("self.kept, self.log = None, []")
+    d.define("self.table = {'scale': 0.5, 'list': [1.0, 2.0], 'more': None}")
     d.define("self.mse, self.xent = layer.MeanSquareError(), layer.SoftMaxCrossEntropy()")
     d.define("self.s0 = tensor.zeros(())")
     return 2
@@ -122,7 +130,7 @@ def _forward(d: Draw) -> None:
     count = rng.choice([3, 4, 5, 6, 8, 10, 12, 15, 18, 25])
     if program.is_large:
         count = min(count, 10)
-    kinds, weights = zip(*{**WEIGHTS, "favourite": 14}.items(), strict=True)
+    kinds, weights = zip(*{**WEIGHTS, "motif": 5, "favourite": 14}.items(), strict=True)
     for _ in range(count):
         entry = rng.choice(_TABLES[rng.choices(kinds, weights)[0]])
         d.attempt(entry, program.forward, 3)
@@ -138,7 +146,8 @@ def _answer(d: Draw) -> None:
     if not trained:
         shape = d.value(name).shape
         weight = d.parameter(shape[-1:])
-        d.write(f"w = {name} * {weight}", d.program.forward)
+        if not d.write(f"w = {name} * {weight}", d.program.forward):
+            raise Unfit
         name = "w"
     if d.rng.random() < 0.5:
         picked = [n for n in candidates[:-1] if _is_trained(d.value(n))]
@@ -150,6 +159,19 @@ def _answer(d: Draw) -> None:
     d.program.result = name
     for world in d.worlds:
         world["out"] = world[name]
+
+
+def _answers(d: Draw) -> list[str]:
+    """What a step may answer besides its result and its loss."""
+    made = [
+        "{'loss': loss, 'out': out}",
+        "[out, (loss, None)], self.n",
+        "loss, x",
+        "out, self.kept",
+    ]
+    made += ["out.detach(), loss", "out.reshape((-1,))[::2], loss", "loss, out * 1.0, out"]
+    weights = [n for n in d.pool if n.startswith("self.p")]
+    return [*made, f"loss, {d.rng.choice(weights)}"] if weights else made
 
 
 def _is_trained(x: object) -> bool:

@@ -98,6 +98,8 @@ class Program:
     inputs: str = "x"
     #: What was drawn, for coverage.
     tags: Counter = field(default_factory=Counter)
+    #: Classes beside the model, if it uses any.
+    classes: str = ""
     #: Whether a step does the same each time, so that it may be recorded by hand.
     is_plain: bool = True
     #: Whether results may differ much within rounding.
@@ -150,7 +152,7 @@ def session(see, **how):
 
     def preamble(self) -> str:
         """Imports and helpers."""
-        return PREAMBLE.format(dtype=self.dtype)
+        return PREAMBLE.format(dtype=self.dtype) + self.classes
 
     def file(self, says: str, how: str = "use_graph=True") -> str:
         """A file that runs by itself, eagerly and as a graph, and prints what differs."""

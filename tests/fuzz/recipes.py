@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from singa_rs import autograd, layer
 
-from . import special, values
+from . import motifs, special, values
 from .catalogue import Entry
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ PARAMETERS: dict[str, Recipe] = {
     "mode": _choice("'DCR'", "'CRD'"),
     "blocksize": _choice("2", "1"),
     "data_format": _choice("'channels_first'", "'channels_last'"),
-    "out_features": _choice("1", "3", "4", "5", "8"),
+    "out_features": lambda d, x: str(d.width()),
     "bias": _choice("True", "False"),
     "activation": _choice("'RELU'", "'TANH'", "'SIGMOID'", "'NOTSET'", "'GELU'"),
     "kernel_init": _choice("'he_uniform'", "'glorot_uniform'", "'gaussian'", "'he_normal'"),
@@ -204,6 +204,8 @@ def statement(d: Draw, entry: Entry) -> tuple[str, str | None] | None:
     name = d.name()
     if known is not None:
         text = known(d)
+    elif entry.kind == "motif":
+        text = motifs.MOTIFS[entry.name.partition(" ")[2]](d)
     elif entry.kind == "layer":
         text = _layer(d, entry)
     elif entry.kind == "operation":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -73,24 +74,16 @@ class Seen:
             self.note(f"held {i}", tensor)
 
 
-def build(program: Program) -> dict[str, Any]:
-    """The program's names."""
+@cache
+def _preamble(text: str) -> dict[str, Any]:
     names: dict[str, Any] = {}
-    exec(compile(program.preamble(), f"program-{program.seed}", "exec"), names)
-    exec(compile(program.source(), f"program-{program.seed}.py", "exec"), names)
+    exec(compile(text, "preamble", "exec"), names)
     return names
 
 
-_PREAMBLES: dict[str, dict[str, Any]] = {}
-
-
 def fresh(program: Program) -> dict[str, Any]:
-    """As `build`; the preamble is executed once a dtype."""
-    known = _PREAMBLES.get(program.dtype)
-    if known is None:
-        known = _PREAMBLES[program.dtype] = {}
-        exec(compile(program.preamble(), "preamble", "exec"), known)
-    return dict(known)
+    """The names of a program's preamble."""
+    return dict(_preamble(program.preamble()))
 
 
 def code_of(program: Program) -> Any:

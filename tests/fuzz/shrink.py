@@ -67,7 +67,7 @@ class Shrinker:
         return self.best
 
     def _weight(self) -> tuple[int, int]:
-        return self.best.lines(), len(self.best.source())
+        return self.best.lines(), len(self.best.source()) + len(self.best.classes)
 
     def _with(self, part: str, lines: list[str]) -> Program:
         made = self.best.copy()
@@ -115,6 +115,10 @@ class Shrinker:
 
     def _results(self) -> None:
         """With an earlier value as the result, and less of an answer."""
+        made = self.best.copy()
+        made.classes = ""
+        if self.best.classes:
+            self.takes(made)
         made = self.best.copy()
         made.answer = "loss"
         if self.best.answer != "loss":

@@ -294,7 +294,7 @@ def _matmul(d: Draw) -> Text:
     if fits and d.rng.random() < 0.4:
         w = d.rng.choice(fits)
     else:
-        w = d.parameter((*shape[:-2][: d.rng.choice([0, 0, 2])], shape[-1], d.rng.randint(1, 8)))
+        w = d.parameter((*shape[:-2][: d.rng.choice([0, 0, 2])], shape[-1], d.width()))
     forms = ("autograd.matmul({}, {})", "{} @ {}", "{}.dot({})", "autograd.Matmul()({}, {})[0]")
     if len(shape) == 2 and d.rng.random() < 0.2:
         return f"draw({d.seed()}, ({d.rng.randint(1, 4)}, {shape[0]})) @ {x}"
@@ -307,7 +307,7 @@ def _mult(d: Draw) -> Text:
     if x is None:
         return None
     rows, inner = _size(d, x)
-    w = d.parameter((inner, d.rng.randint(1, 5)))
+    w = d.parameter((inner, d.width()))
     if d.rng.random() < 0.7:
         return f"tensor.mult({x}, {w})"
     fits = [n for n in d.pool if _size(d, n) == (rows, _size(d, w)[1])]
@@ -322,7 +322,7 @@ def _gemm(d: Draw) -> Text:
     left, right = d.rng.random() < 0.3, d.rng.random() < 0.4
     shape = _size(d, x)
     inner, rows = (shape[0], shape[1]) if left else (shape[1], shape[0])
-    columns = d.rng.randint(1, 6)
+    columns = d.width()
     w = d.parameter((columns, inner) if right else (inner, columns))
     c = d.rng.choice(["", f", {d.parameter((columns,))}", f", {d.parameter((1, columns))}"])
     how = f"alpha={d.rng.choice(['0.5', '1.0'])}, beta={d.rng.choice(['1.0', '0.5'])}"
