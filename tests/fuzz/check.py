@@ -88,12 +88,19 @@ def judge(
     """What differs if a program is run in a way; `seen` has what was run before."""
     code = code_of(program) if code is None else code
     reference = ways.reference(way, program)
-    for one in (reference, way):
+    for one in {reference.name: reference, way.name: way, **_one_thread(reference)}.values():
         if one.name not in seen:
             seen[one.name] = run(program, code, one)
-    rounds = not way.exact
-    found = compare.difference(seen[reference.name], seen[way.name], way, rounds)
-    if found is None and reference is ways.EAGER_2 and ways.EAGER.name in seen:
-        found = compare.difference(seen[ways.EAGER.name], seen[reference.name], reference, True)
-        found = found and f"between 1 and 2 threads, eagerly: {found}"
+    eager, made = seen[reference.name], seen[way.name]
+    if not way.exact:
+        return compare.apart(eager, made, program)
+    found = compare.difference(eager, made, way)
+    if found is None and reference is ways.EAGER_2:
+        found = compare.apart(seen[ways.EAGER.name], eager, program)
+        return found and f"between 1 and 2 threads, eagerly: {found}"
     return found
+
+
+def _one_thread(reference: ways.Way) -> dict[str, ways.Way]:
+    """What execution by two threads is held against."""
+    return {ways.EAGER.name: ways.EAGER} if reference is ways.EAGER_2 else {}

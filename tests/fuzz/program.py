@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 
@@ -77,6 +78,14 @@ if __name__ == "__main__":
 '''
 
 
+#: What jumps.
+_ROUGH = re.compile(
+    r"ceil|floor|round|sign\b|Sign\b|arg|[<>]|==|!=|//|%|where|int|bool|Not|And|Or\(|Xor|"
+    r"[Ee]qual|[Ll]ess|[Gg]reater|[lg][te]\(|_or|_xor|Remainder|remainder|random|onehot",
+    re.IGNORECASE,
+)
+
+
 @dataclass
 class Program:
     """The parts of a program; lines are Python, without indentation but for blocks."""
@@ -102,8 +111,6 @@ class Program:
     classes: str = ""
     #: Whether a step does the same each time, so that it may be recorded by hand.
     is_plain: bool = True
-    #: Whether results may differ much within rounding.
-    is_rough: bool = False
     #: Whether results of several threads may differ within rounding.
     is_large: bool = False
 
@@ -149,6 +156,15 @@ def session(see, **how):
     m = Net()
     m.compile([{", ".join(name + "0" for name in self.inputs.split(", "))}], **how)
 {session}"""
+
+    def is_rough(self) -> bool:
+        """Whether a rounding may decide between results that are far apart."""
+        return any(_ROUGH.search(line) for line in self.forward + self.losses)
+
+    def amplifies(self) -> bool:
+        """Whether a step divides gradients by their size, and so makes much of a rounding."""
+        text = "\n".join(self.init + self.update + self.session)
+        return "norm = " in text or any(f"opt.{n}" in text for n in ("Ada", "RMS"))
 
     def preamble(self) -> str:
         """Imports and helpers."""

@@ -32,11 +32,13 @@ class Session:
         elif what < 0.08:
             made[0] = f"{made[0]}.to_numpy()"
         elif what < 0.11:
-            made[0] = f"{made[0]} * 0.5"
+            made[0] = f"({made[0]} * 0.5).detach()"
         elif what < 0.13 and d.value("x").rank > 1:
-            made[0] = f"from_numpy(np.ascontiguousarray({made[0]}.to_numpy().T)).transpose()"
+            made[0] = (
+                f"from_numpy(np.ascontiguousarray({made[0]}.to_numpy().T)).transpose().detach()"
+            )
         elif what < 0.15:
-            made[0] = f"from_numpy(np.concatenate([{made[0]}.to_numpy()] * 2))[::2]"
+            made[0] = f"from_numpy(np.concatenate([{made[0]}.to_numpy()] * 2))[::2].detach()"
         if len(made) > 1 and self.rng.random() < 0.2 and not self.is_by_step:
             made[1] = f"x{i}"
             d.program.tags["arguments that alias"] += 1

@@ -83,8 +83,17 @@ def _start(names: dict[str, Any], seen: Seen) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _shown(model: Any, made: Any, seen: Seen) -> None:
-    seen.note("result", made)
+    seen.note("result", _tensors(made))
     seen.look(model, numbers=False)
+
+
+def _tensors(made: Any) -> Any:
+    """What of a result a run by hand makes anew."""
+    if isinstance(made, dict):
+        made = tuple(made.values())
+    if isinstance(made, (tuple, list)):
+        return [_tensors(one) for one in made]
+    return None if isinstance(made, int) else made
 
 
 def _eagerly(names: dict[str, Any], seen: Seen) -> None:
