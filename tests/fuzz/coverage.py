@@ -27,7 +27,7 @@ _SESSIONS = (
 ).split(",")
 _KINDS = (
     "small,large,batch sizes,several losses,control flow by step,without gradients,writes,kept,"
-    "arguments that alias"
+    "arguments that alias,arguments with a history"
 ).split(",")
 
 

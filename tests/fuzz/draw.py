@@ -97,6 +97,10 @@ class Draw:
         exec(code_of(line), self.worlds[0])
         self.program.init.append(line)
 
+    def try_all(self, entries: list[Entry]) -> list[Entry]:
+        """Those of which no statement could be drawn."""
+        return [one for one in entries if not self.attempt(one, self.program.forward)]
+
     # ---- statements ------------------------------------------------------------------------------
 
     def attempt(self, entry: Entry, into: list[str], most: int = 5) -> bool:
@@ -182,7 +186,7 @@ class Draw:
     def width(self) -> int:
         """How many columns a new weight has."""
         if self.program.is_large:
-            return self.rng.choice([4, 64, 128, 256])
+            return self.rng.choice([4, 64, 128, 256, 512])
         return self.rng.randint(1, 8)
 
     def name(self) -> str:

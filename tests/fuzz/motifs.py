@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .special import floating, image, matrix
+from .recipes.registry import floating, image, matrix
 
 if TYPE_CHECKING:
     from .draw import Draw

@@ -39,6 +39,9 @@ class Session:
             )
         elif what < 0.15:
             made[0] = f"from_numpy(np.concatenate([{made[0]}.to_numpy()] * 2))[::2].detach()"
+        elif what < 0.16:
+            made[0] = f"autograd.tanh({made[0]})"  # recorded, where the mode is training
+            d.program.tags["arguments with a history"] += 1
         if len(made) > 1 and self.rng.random() < 0.2 and not self.is_by_step:
             made[1] = f"x{i}"
             d.program.tags["arguments that alias"] += 1

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import coverage, gradients, ways
-from .check import Finding, check, still
+from .check import Finding, check, judge, still
 from .program import Program
 from .shrink import shrink
 
@@ -36,11 +36,13 @@ def _say(kind: str, text: str) -> None:
 
 def one(seed: int, counts: Counter, folder: Path, shrinks: bool) -> None:
     """One seed."""
-    looks = coverage.RULE_WAYS if seed % RULES == 0 else ()
-    program, findings, seen = check(seed, also=looks)
-    coverage.count(program, seen, counts)
-    if looks:
+    program, findings, seen = check(seed)
+    if seed % RULES == 0 or program.is_large:
+        for way in coverage.RULE_WAYS:
+            says = judge(program, way, seen)
+            findings += [Finding(program, way, says)] if says is not None else []
         coverage.rules(seen, counts)
+    coverage.count(program, seen, counts)
     for finding in findings[:1]:
         _tell(finding, folder, shrinks)
     if seed % GRADIENTS == 0 and not findings:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from singa_rs import autograd, layer
 
-from . import motifs, special, values
-from .catalogue import Entry
+from .. import motifs, values
+from ..catalogue import Entry
+from . import layers, operators, places, products, views  # noqa: F401 - they fill the table
+from .registry import RECIPES
 
 if TYPE_CHECKING:
-    from .draw import Draw
+    from ..draw import Draw
 
 Recipe = Callable[["Draw", str], str]
 
@@ -100,6 +102,8 @@ PARAMETERS: dict[str, Recipe] = {
     **dict.fromkeys(("a", "b", "lhs", "rhs", "y"), _beside),
     **dict.fromkeys(("neg", "ret", "out"), _same),
     **dict.fromkeys(("xs", "tensors"), _several),
+    "l": lambda d, x: _several(d, x if x in d.pool else _tensor(d, ""))[1:-1],
+    "slope": lambda d, x: d.parameter(d.value(x).shape[-1:]),
     "axis": _axis,
     "axes": _axes,
     "keepdims": _choice("True", "False", "1", "0"),
@@ -147,6 +151,7 @@ PARAMETERS: dict[str, Recipe] = {
 }
 #: Parameters that mean something else somewhere.
 BY_OWNER: dict[tuple[str, str], Recipe] = {
+    ("autograd.add_all", "xs"): lambda d, x: _several(d, _tensor(d, ""))[1:-1],
     ("autograd.transpose", "shape"): _permutation,
     ("autograd.Transpose()", "perm"): _permutation,
     ("autograd.leakyrelu", "a"): _NUMBER,
@@ -181,7 +186,7 @@ def arguments(d: Draw, entry: Entry, first: str | None) -> str:
         if x is None and name in ("x", "t", "a", "lhs", "M", "A", "tensor", "pos", "self"):
             x = _tensor(d, "")
             made.append(x)
-        elif x is None and name in ("xs", "tensors"):
+        elif x is None and name in ("xs", "tensors") and recipe is _several:
             made.append(_several(d, _tensor(d, "")))
         else:
             made.append(recipe(d, x or "x"))
@@ -200,7 +205,7 @@ _MANY = (autograd.Sum, autograd.Mean, autograd.Max, autograd.Min, autograd.Conca
 
 def statement(d: Draw, entry: Entry) -> tuple[str, str | None] | None:
     """A statement of an entry, and the name of what it makes."""
-    known = special.RECIPES.get(entry.name)
+    known = RECIPES.get(entry.name)
     name = d.name()
     if known is not None:
         text = known(d)
