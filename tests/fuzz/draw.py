@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any
 
@@ -15,8 +16,9 @@ from .program import Program
 from .run import fresh, is_finite
 
 #: Elements that a result of a small program may have, and of a large one.
-SMALL, LARGE = 600, 1 << 21
-_CODE: dict[str, Any] = {}
+SMALL, LARGE, HUGE = 600, 1 << 18, 1 << 21
+#: Elements that a weight may have.
+WEIGHT = 1 << 17
 
 
 def code_of(line: str) -> Any:
@@ -75,6 +77,8 @@ class Draw:
 
     def parameter(self, shape: tuple[int, ...], low: float = -1, high: float = 1) -> str:
         """A new parameter, or one of that shape that is there already."""
+        if math.prod(shape) > WEIGHT:
+            raise ValueError("a weight that costs too much")
         fits = [n for n in self.pool if n.startswith("self.p") and self.value(n).shape == shape]
         if fits and self.rng.random() < 0.3:
             return self.rng.choice(fits)
@@ -186,7 +190,7 @@ class Draw:
     def width(self) -> int:
         """How many columns a new weight has."""
         if self.program.is_large:
-            return self.rng.choice([4, 64, 128, 256, 512])
+            return self.rng.choice([4, 64, 256])
         return self.rng.randint(1, 8)
 
     def name(self) -> str:

@@ -7,7 +7,7 @@ from random import Random
 from singa_rs import autograd
 
 from . import catalogue, recipes, sessions, training, values
-from .draw import LARGE, SMALL, Draw
+from .draw import HUGE, LARGE, SMALL, Draw
 from .motifs import CLASSES, MOTIFS
 from .program import Program
 from .run import reset
@@ -41,7 +41,7 @@ _SHAPES = {
     "images": lambda rng: (rng.randint(1, 3), rng.choice([1, 2, 3, 4]), *[rng.randint(2, 5)] * 2),
     "sequences": lambda rng: (rng.randint(1, 3), rng.randint(2, 5), rng.choice([2, 4, 6])),
     "vectors": lambda rng: (rng.randint(1, 12),),
-    "large rows": lambda rng: (rng.choice([64, 256, 512]), rng.choice([64, 256, 300, 512])),
+    "large rows": lambda rng: (rng.choice([64, 256]), rng.choice([64, 256, 300])),
     "long rows": lambda rng: (rng.choice([2, 20]), rng.choice([4096, 4097, 2048])),
     "large images": lambda rng: (
         rng.choice([4, 8]),
@@ -81,7 +81,7 @@ def _attempt(rng: Random, seed: int) -> Program:
     shapes = [s for s in _SHAPES if s.startswith(("large", "long")) == program.is_large]
     shape = _SHAPES[rng.choice(shapes)](rng)
     program.tags["large" if program.is_large else "small"] += 1
-    d = Draw(rng, program, LARGE if program.is_large else SMALL)
+    d = Draw(rng, program, rng.choice([LARGE] * 9 + [HUGE]) if program.is_large else SMALL)
     d.guards = 0.15 if rng.random() < 0.1 else 0.0
     batches = _inputs(d, shape)
     autograd.training = True

@@ -9,6 +9,8 @@ from .recipes.registry import floating, image, matrix
 if TYPE_CHECKING:
     from .draw import Draw
 
+#: Columns of a square weight; channels are an eighth at most.
+WIDEST = 300
 #: Classes that programs may use besides layers: a module in a module, operations of users.
 CLASSES = '''
 
@@ -83,7 +85,7 @@ def _dense(d: Draw) -> str | None:
 
 def _residual(d: Draw) -> str | None:
     x = matrix(d)
-    if x is None or not d.value(x).shape[1]:
+    if x is None or not 0 < d.value(x).shape[1] <= WIDEST:
         return None
     (fc,) = _layers(d, f"layer.Linear({d.value(x).shape[1]})")
     return d.rng.choice([f"{x} + {fc}({x})", f"autograd.relu({fc}({x})) + {x}"])
@@ -94,6 +96,8 @@ def _convolution(d: Draw) -> str | None:
     if x is None:
         return None
     channels = d.value(x).shape[1]
+    if channels > WIDEST // 8:
+        return None
     conv, norm = _layers(d, f"layer.Conv2d({channels}, 3, padding=1)", "layer.BatchNorm2d()")
     return d.rng.choice(
         [
