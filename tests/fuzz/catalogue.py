@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from singa_rs import autograd, layer, loss, opt, tensor
+from singa_rs import autograd, layer, opt, tensor
 from singa_rs.tensor import Tensor
 
 
@@ -181,18 +181,6 @@ def schedules() -> tuple[str, ...]:
         n
         for n in classes
         if issubclass(getattr(opt, n), opt.DecayScheduler) and n != "DecayScheduler"
-    )
-
-
-@cache
-def losses() -> tuple[str, ...]:
-    """The classes of `singa_rs.loss`."""
-    return tuple(
-        n
-        for n in public(loss)
-        if inspect.isclass(getattr(loss, n))
-        and issubclass(getattr(loss, n), loss.Loss)
-        and n != "Loss"
     )
 
 

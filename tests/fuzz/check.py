@@ -43,7 +43,7 @@ def check(
 def tried(seed: int) -> tuple[Program, dict[str, Seen]]:
     """The program of a seed, and what eager execution shows. Mostly, one whose first step is
     refused goes without its writes, after which nothing is left to refuse."""
-    program = by_hand(generate(seed))
+    program = generate(seed)
     eager = run(program, code_of(program), ways.EAGER)
     if eager.error is not None and len(eager.items) == 1 and seed % 10:
         program.forward = [line for line in program.forward if not _is_write(line)]
@@ -71,15 +71,6 @@ def still(finding: Finding) -> Callable[[Program], bool]:
         return says is not None and tuple(kinds) == want
 
     return fails
-
-
-def by_hand(program: Program) -> Program:
-    """The program, with what a recording by hand is to be given."""
-    given = ", ".join([*(name + "0" for name in program.inputs.split(", ")), "y0"])
-    line = f"first = lambda m: ({given},)"
-    if line not in program.data:
-        program.data.append(line)
-    return program
 
 
 def judge(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from singa_rs import autograd
@@ -52,6 +53,29 @@ _SHAPES = {
 _RARE = 0.985
 
 
+#: What every program may use, and has if it does.
+_ATTRIBUTES = {
+    "flag": "False",
+    "kept": "None",
+    "log": "[]",
+    "table": "{'scale': 0.5, 'list': [1.0, 2.0], 'more': None}",
+    "mse": "layer.MeanSquareError()",
+    "xent": "layer.SoftMaxCrossEntropy()",
+    "s0": "tensor.zeros(())",
+}
+
+
+def _without_unused(program: Program) -> Program:
+    """The program without attributes, and classes, that it does not use."""
+    parts = [line for part in program.PARTS if part != "init" for line in getattr(program, part)]
+    text = "\n".join([*parts, program.result, program.answer])
+    unused = {name for name in _ATTRIBUTES if not re.search(rf"\b(self|m)\.{name}\b", text)}
+    program.init = [s for s in program.init if s.partition(" = ")[0][5:] not in unused]
+    if not re.search(r"\b(Block|Cube|Third)\(", text + "\n".join(program.init)):
+        program.classes = ""
+    return program
+
+
 class Unfit(Exception):
     """Nothing that was drawn can be trained."""
 
@@ -93,7 +117,7 @@ def _attempt(rng: Random, seed: int) -> Program:
         autograd.training = False
     program.answer = rng.choice(["out, loss"] * 4 + ["loss"] * 2 + _answers(d))
     program.session = sessions.session(d, batches)
-    return program
+    return _without_unused(program)
 
 
 def sandbox(seed: int) -> Draw:
@@ -123,11 +147,8 @@ def _inputs(d: Draw, shape: tuple[int, ...]) -> int:
         for name in [*program.inputs.split(", "), "y"]:
             world[name] = world[f"{name}{i}"]
     d.pool += program.inputs.split(", ")
-    d.define("self.flag = False")
-    d.define("self.kept, self.log = None, []")
-    d.define("self.table = {'scale': 0.5, 'list': [1.0, 2.0], 'more': None}")
-    d.define("self.mse, self.xent = layer.MeanSquareError(), layer.SoftMaxCrossEntropy()")
-    d.define("self.s0 = tensor.zeros(())")
+    for name, value in _ATTRIBUTES.items():
+        d.define(f"self.{name} = {value}")
     return 2
 
 
@@ -136,7 +157,7 @@ def _forward(d: Draw) -> None:
     rng, program = d.rng, d.program
     if not _TABLES:
         _TABLES.update(_tables())
-    count = rng.choice([3, 4, 5, 6, 8, 10, 12, 15, 18, 25])
+    count = rng.choice([3, 3, 4, 4, 5, 5, 6, 6, 7, 8, 10, 12, 15, 25])
     if program.is_large:
         count = min(count, 10)
     kinds, weights = zip(*{**WEIGHTS, "motif": 5, "favourite": 14}.items(), strict=True)

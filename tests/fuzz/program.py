@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 #: What the lines of every program may use.
 PREAMBLE = '''\
 import numpy as np
-from singa_rs import autograd, device, layer, loss, module, opt, tensor
+from singa_rs import autograd, device, layer, module, opt, tensor
 from singa_rs.tensor import Tensor, from_numpy
 
 DTYPE = {dtype!r}

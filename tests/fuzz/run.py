@@ -108,6 +108,7 @@ def run(program: Program, code: Any, way: Any) -> Seen:
             names = fresh(program)
             names["see"], names["seen"] = seen.see, seen
             exec(code, names)
+            names["first"] = [names[f"{name}0"] for name in (*program.inputs.split(", "), "y")]
             way.prepare(names, seen)
             way.session(names, seen)
         except Exception as error:

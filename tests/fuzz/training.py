@@ -56,9 +56,7 @@ def loss_terms(d: Draw) -> list[tuple[str, str]]:
             ("penalty", f"(autograd.reduce_sum({p} * {p}) * 0.01).reshape((1,))"),
             ("penalty", f"autograd.reduce_mean(autograd.abs({p})).reshape((1,))"),
         ]
-    for name in catalogue.losses():
-        terms.append((f"loss.{name}", f"loss.{name}"))
-    return [t for t in terms if not t[0].startswith("loss.")]
+    return terms
 
 
 def losses(d: Draw) -> list[str]:

@@ -73,11 +73,11 @@ def more(options: Options, given: dict[str, Any]) -> Options:
 STEPS = 4
 
 
-def _start(names: dict[str, Any], seen: Seen) -> tuple[Any, tuple[Any, ...]]:
+def _start(names: dict[str, Any], seen: Seen) -> tuple[Any, list[Any]]:
     model = names["Net"]()
-    arguments = names["first"](model)
+    arguments = names["first"]
     seen.counts = False
-    model.compile(list(arguments[:-1]))
+    model.compile(arguments[:-1])
     seen.see(model(*arguments))
     return model, arguments
 
