@@ -8,6 +8,13 @@ if TYPE_CHECKING:
     from .sessions import Session
 
 
+#: The first tensor of a result `r`.
+FIRST = (
+    "next(t for t in (r if isinstance(r, (tuple, list)) else r.values() if isinstance(r, dict)"
+    " else [r]) if isinstance(t, Tensor))"
+)
+
+
 def some(s: Session) -> str | None:
     """The text of a parameter."""
     names = [n for n in s.d.pool if n.startswith("self.p")]
@@ -254,15 +261,29 @@ def container(s: Session) -> None:
 def result(s: Session) -> None:
     """The caller writes into a result, or gives it to the next step."""
     given = ", ".join([*(f"{name}0" for name in s.names), "y0"])
-    first = "next(t for t in (r if isinstance(r, tuple) else r.values() if isinstance(r, dict)"
-    first += " else [r]) if isinstance(t, Tensor))"
     s.add(
         "result written",
         f"r = m({given})",
         s.rng.choice(
-            [f"{first}.set_value(7.0)", f"{first}[...] = 0.5", f"x0[...] = {first}.mean()"]
+            [f"{FIRST}.set_value(7.0)", f"{FIRST}[...] = 0.5", f"x0[...] = {FIRST}.mean()"]
         ),
         "see(r)",
+    )
+
+
+def later_loss(s: Session) -> None:
+    """What a step answers takes part in a loss outside of it."""
+    if s.d.program.update:
+        return
+    given = ", ".join([*(f"{name}0" for name in s.names), "y0"])
+    s.add(
+        "later loss",
+        *[
+            f"r = m({given})",
+            f"total = {FIRST}.sum() * 0.5 + sum((p * p).sum() for p in m.get_params().values())",
+            "see(*(g for _, g in autograd.backward(total)))",
+        ]
+        * s.rng.randint(1, 3),
     )
 
 
@@ -295,5 +316,5 @@ def copied(s: Session) -> None:
 CHANGES = (
     parameter, assign, rate, flag, count, inputs, plan, states, file, tap, freeze, seed, mode, look,
     kept, trim, gradient, block, optimizer, wrong, second, layer_attribute, schedule, container,
-    result, parameter_given, requires, graph, copied,
+    result, later_loss, parameter_given, requires, graph, copied,
 )  # fmt: skip

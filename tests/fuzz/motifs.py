@@ -157,6 +157,19 @@ def _updated(d: Draw) -> str | None:
     return f"{x} + {name}" if d.write(line, d.program.forward) else None
 
 
+def _memory(d: Draw) -> str | None:
+    """What the step before made, kept in an attribute, with or without its history."""
+    x = d.any(lambda x: floating(x) and x.dtype == d.value("x").dtype and x.numel)
+    if x is None or len(d.worlds) > 1:
+        return None
+    name = f"self.q{len(d.program.init)}"
+    d.define(f"{name} = held(draw({d.seed()}, {d.value(x).shape}))")
+    before = name + d.rng.choice([".detach()", ".detach()", ".detach()", ""])
+    d.program.is_plain = False
+    line = f"{name} = autograd.tanh({x} + {before} * 0.5)"
+    return f"{name} * 1.0" if d.write(line, d.program.forward) else None
+
+
 def _container(d: Draw) -> str | None:
     """What stands in a container of the model."""
     x = d.any(floating)
@@ -174,6 +187,7 @@ def _container(d: Draw) -> str | None:
 
 MOTIFS = {
     "container": _container,
+    "memory": _memory,
     "a layer again": _again,
     "dense": _dense,
     "residual": _residual,
