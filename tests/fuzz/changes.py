@@ -155,7 +155,7 @@ def look(s: Session) -> None:
 
 def kept(s: Session) -> None:
     """What the model keeps is looked at or dropped."""
-    s.add("kept", s.rng.choice(["see(m.kept)", "m.kept = None", "m.log.clear()"]))
+    s.add("kept", s.rng.choice(["see(m.kept, keep=False)", "m.kept = None", "m.log.clear()"]))
 
 
 def trim(s: Session) -> None:

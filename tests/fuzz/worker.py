@@ -15,7 +15,7 @@ from .program import Program
 from .shrink import shrink
 
 #: Every so many programs are looked at for rules, and for gradients.
-RULES, GRADIENTS = 7, 10
+RULES, GRADIENTS = 7, 6
 
 
 def main(arguments: list[str]) -> None:
