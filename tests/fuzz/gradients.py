@@ -16,8 +16,8 @@ from .run import CPU, code_of, fresh, reset
 STEPS = (1e-4, 5e-5)
 #: Where gradients stop on purpose, or steps are not all the same.
 _CUTS = re.compile(
-    r"self\.n %|no_grad|detach|\.data\b|\braw\b|from_raw|ret=|out=|copy_|set_value|gaussian|uniform|"
-    r"bernoulli|as_?type|[cC]ast|random|average|Cube|back_broadcast|self\.q"
+    r"self\.n %|no_grad|detach|\.data\b|\braw\b|from_raw|ret=|out=|copy_|set_value|gaussian|"
+    r"uniform|bernoulli|as_?type|[cC]ast|random|average|Cube|back_broadcast|self\.q"
 )
 #: Elements of each parameter that are tried.
 ELEMENTS = 2

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, NamedTuple
 
+from singa_rs.module import Module
 from singa_rs.record import Options
 
 from .run import Seen
@@ -136,7 +138,11 @@ _BY_HAND: dict[str, Callable[[dict[str, Any], Seen], None]] = {
 }
 
 _EAGERLY = {"use_graph": False}
-_GRAPH = {"use_graph": True}
+#: Where graphs are held against recordings by `compile` itself, that is left to one way.
+_CHECKS = "verify" in signature(Module.compile).parameters
+_GRAPH = {"use_graph": True, "verify": False} if _CHECKS else {"use_graph": True}
+_VERIFIED = (Way("verified", {**_GRAPH, "verify": 2}),) if _CHECKS else ()
+_UNLIMITED = (Way("whatever it gains", _GRAPH, {"limits": False}),) if _CHECKS else ()
 _BUDGET = ("MemoryBudgetError", "OutOfMemoryError")
 
 EAGER = Way("eager", _EAGERLY)
@@ -158,6 +164,8 @@ OTHERS = (
     Way("finite", {**_GRAPH, "check_finite": True}, may_raise=("FloatingPointError",)),
     Way("compared again", {**_GRAPH, "check_every": 2}),
     Way("parallel, 1 thread", {**_GRAPH, "graph_alg": "parallel"}),
+    *_VERIFIED,
+    *_UNLIMITED,
 )
 THREADED = (
     Way("replayed, 2 threads", _GRAPH, threads=2),
