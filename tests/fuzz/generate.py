@@ -146,6 +146,7 @@ def _inputs(d: Draw, shape: tuple[int, ...]) -> int:
             exec(line, world)
         for name in [*program.inputs.split(", "), "y"]:
             world[name] = world[f"{name}{i}"]
+            world[name].requires_grad = False  # so that what is recorded depends on parameters
     d.pool += program.inputs.split(", ")
     for name, value in _ATTRIBUTES.items():
         d.define(f"self.{name} = {value}")

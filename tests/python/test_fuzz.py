@@ -36,7 +36,7 @@ def test_random_programs_agree_with_eager_execution(report):
 
 @pytest.mark.timeout(900)
 def test_the_programs_really_replay(report):
-    assert report.counts["programs replayed"] > 0.6 * PROGRAMS
+    assert report.counts["programs replayed"] > 0.5 * PROGRAMS
     assert report.counts["gradients compared"] > 0.01 * PROGRAMS
 
 
