@@ -9,14 +9,19 @@ export VIRTUAL_ENV := $(VENV)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 DEMO ?= examples/digits.py
 ARGS ?=
+PROGRAMS ?= 10000
+JOBS ?= 1
+SEED ?= 0
+FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser lint format wheel bench bench-steps bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser fuzz lint format wheel bench bench-steps bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
 	@echo "make test    run all tests"
 	@echo "make test-browser  test the page of a graph in headless Chromium"
 	@echo "make test-loom  check how threads share a graph with the model checker loom"
+	@echo "make fuzz    hold random models, run in every way, against eager execution"
 	@echo "make lint    check formatting, run the linters, check the type stubs"
 	@echo "make format  format everything"
 	@echo "make wheel   build a wheel into dist/"
@@ -76,6 +81,11 @@ test-python: build
 # Debian and Ubuntu: apt-get install chromium. Without it the target says so and passes.
 test-browser: build
 	$(BIN)/python -m pytest tests/browser -rs $(ARGS)
+
+# PROGRAMS=200000 JOBS=2 is the long job. What differs is shrunk and written to FINDINGS.
+fuzz: build
+	cd tests && $(BIN)/python -m fuzz --programs $(PROGRAMS) --jobs $(JOBS) --seed $(SEED) \
+	    --findings $(FINDINGS) $(ARGS)
 
 # Everything is built anew for this: minutes, of which the checks themselves take few.
 test-loom:

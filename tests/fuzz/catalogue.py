@@ -1,0 +1,201 @@
+"""What may be drawn: every public function, method, operator, operation class and layer, found by
+`inspect`. A name is in the catalogue, or in `LEFT_OUT` with the reason."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from singa_rs import autograd, layer, opt, tensor
+from singa_rs.tensor import Tensor
+
+
+class Entry(NamedTuple):
+    """One thing that may be drawn."""
+
+    #: "autograd.relu", "Tensor.sum", "layer.Linear", "autograd.Abs()", "Tensor.__add__".
+    name: str
+    #: "function", "method", "operation", "layer", "operator".
+    kind: str
+    #: The names of its parameters that have no default, and of those that have one.
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+
+
+_READS = "reads a value, which a step that is recorded cannot"
+_DRIVES = "is how a step is differentiated; drawn with the updates"
+_FRAME = "part of the frame of every program"
+_BASE = "a base class without a computation of its own"
+_ABOUT = "tells of a tensor without computing"
+_MEMORY = "handles memory below the public interface"
+_MOVES = "replaces the tensor's memory, which a recorded step refuses; see the sessions"
+_RUNS = "of module `opt`, drawn with the updates"
+
+#: Public names that are not drawn as operations, and why.
+LEFT_OUT: dict[str, str] = {
+    "autograd.Any": "a name of typing",
+    "autograd.CLASSES": "a table",
+    "autograd.FUNCTIONS": "a table",
+    "autograd.backward": _DRIVES,
+    "autograd.gradients": _DRIVES,
+    "autograd.Gradients": _DRIVES,
+    "autograd.no_grad": "drawn with the updates",
+    "autograd.set_training": "drawn with the sessions",
+    "autograd.training": "drawn with the sessions",
+    "autograd.annotations": "Python's",
+    "autograd.Dummy": _BASE,
+    "autograd.Operation": _BASE,
+    "autograd.Operator": _BASE,
+    "autograd.Rule": _BASE,
+    "autograd.Loss": _BASE,
+    "autograd.Binary": _BASE,
+    "autograd.Select": "takes ranges that indexing makes; drawn as indexing",
+    "autograd.BatchNormHandle": "an argument of batchnorm_2d",
+    "autograd.ConvHandle": "an argument of conv2d",
+    "autograd.PoolingHandle": "an argument of pooling_2d",
+    "autograd.axis_helper": "computes with shapes alone",
+    "autograd.nonzero": _READS,
+    "autograd.NonZero": _READS,
+    "autograd.to_numpy": _READS,
+    "autograd.ctensor2numpy": _READS,
+    "tensor.Any": "a name of typing",
+    "tensor.annotations": "Python's",
+    "tensor.Tensor": _FRAME,
+    "tensor.Placeholder": _FRAME,
+    "tensor.PlaceHolder": _FRAME,
+    "tensor.CallableInt": _BASE,
+    "tensor.Conversions": _BASE,
+    "tensor.Differentiable": _BASE,
+    "tensor.Writes": _BASE,
+    "tensor.as_shape": "computes with shapes alone",
+    "tensor.product": "computes with shapes alone",
+    "tensor.sizeof": _ABOUT,
+    "tensor.is_tensor": _ABOUT,
+    "tensor.to_numpy": _READS,
+    "tensor.from_dlpack": "tests of its own hold it: what another library lends",
+    "tensor.from_raw_tensors": "from_raw_tensor of each",
+    "layer.Layer": _BASE,
+    "Tensor.item": _READS,
+    "Tensor.tolist": _READS,
+    "Tensor.to_numpy": _READS,
+    "Tensor.l1": _READS,
+    "Tensor.l2": _READS,
+    "Tensor.backward": _DRIVES,
+    "Tensor.grad": "drawn with the updates",
+    "Tensor.creator": _ABOUT,
+    "Tensor.name": _ABOUT,
+    "Tensor.requires_grad": "drawn with the sessions",
+    "Tensor.stores_grad": "drawn with the sessions",
+    "Tensor.data": "drawn as a view without a gradient",
+    **{
+        f"Tensor.{name}": _ABOUT
+        for name in (
+            "device dtype is_allocated is_contiguous is_dummy is_empty is_recorded is_transpose "
+            "memsize nbytes ndim numel offset rank shape shares_block size strides version block_id"
+        ).split()
+    },
+    **{
+        f"Tensor.{name}": _MEMORY
+        for name in (
+            "alias rebind saved set_account view_expand view_permute view_reshape view_slice"
+        ).split()
+    },
+    **{f"Tensor.{name}": _MOVES for name in ("reset_like", "to_type", "to_device", "to_host")},
+}
+
+#: Operators of Python that tensors have; what is left of `__...__` is Python's protocol.
+OPERATORS = (
+    "abs add and div eq floordiv ge getitem gt iadd ifloordiv imod imul invert ipow isub itruediv "
+    "le lt matmul mod mul ne neg or pos pow radd rand rdiv rfloordiv rmatmul rmod rmul ror rpow "
+    "rsub rtruediv rxor setitem sub truediv xor"
+).split()
+#: The same for which no text can be written, or which are not computed.
+PROTOCOL = frozenset(
+    "annotations array array_priority bool class copy deepcopy delattr dict dir dlpack "
+    "dlpack_device doc float format getattribute getstate hash index init init_subclass int iter "
+    "len module new reduce reduce_ex repr setattr sizeof str subclasshook weakref".split()
+)
+
+
+def public(module: Any) -> list[str]:
+    """The public names of a module that are no modules."""
+    found = [n for n in dir(module) if not n.startswith("_")]
+    return [n for n in found if not inspect.ismodule(getattr(module, n))]
+
+
+def _entry(name: str, kind: str, call: Callable[..., Any], skip: int = 0) -> Entry:
+    parameters = list(inspect.signature(call).parameters.values())[skip:]
+    plain = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
+    required = [p.name for p in plain if p.default is p.empty]
+    return Entry(
+        name, kind, tuple(required), tuple(p.name for p in plain if p.default is not p.empty)
+    )
+
+
+def _of_module(name: str, module: Any) -> Iterator[Entry]:
+    for short in public(module):
+        full, value = f"{name}.{short}", getattr(module, short)
+        if full in LEFT_OUT or not callable(value):
+            continue
+        if not inspect.isclass(value):
+            yield _entry(full, "function", value)
+        elif name == "layer":
+            yield _entry(full, "layer", value.__init__, 1)
+        elif issubclass(value, autograd.Operator):
+            yield _entry(f"{full}()", "operation", value.__init__, 1)
+
+
+def _methods() -> Iterator[Entry]:
+    for short in public(Tensor):
+        value = getattr(Tensor, short)
+        if f"Tensor.{short}" not in LEFT_OUT and callable(value):
+            yield _entry(f"Tensor.{short}", "method", value)
+    for short in OPERATORS:
+        yield Entry(f"Tensor.__{short}__", "operator", (), ())
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """All that is drawn, by name."""
+    modules = {"autograd": autograd, "tensor": tensor, "layer": layer}
+    found = [entry for name, module in modules.items() for entry in _of_module(name, module)]
+    return {entry.name: entry for entry in [*found, *_methods()]}
+
+
+@cache
+def optimizers() -> tuple[str, ...]:
+    """The optimizers' names."""
+    classes = [n for n in public(opt) if inspect.isclass(getattr(opt, n))]
+    return tuple(
+        n for n in classes if issubclass(getattr(opt, n), opt.Optimizer) and n != "Optimizer"
+    )
+
+
+@cache
+def schedules() -> tuple[str, ...]:
+    """The schedules' names."""
+    classes = [n for n in public(opt) if inspect.isclass(getattr(opt, n))]
+    return tuple(
+        n
+        for n in classes
+        if issubclass(getattr(opt, n), opt.DecayScheduler) and n != "DecayScheduler"
+    )
+
+
+def unknown() -> list[str]:
+    """Public names that are neither drawn nor left out."""
+    known = {entry.name.removesuffix("()") for entry in entries().values()} | set(LEFT_OUT)
+    names = [f"autograd.{n}" for n in public(autograd)]
+    names += [f"tensor.{n}" for n in public(tensor)] + [f"layer.{n}" for n in public(layer)]
+    names += [f"Tensor.{n}" for n in public(Tensor)]
+    constants = {n for n in names if _is_dtype(n)}
+    dunders = {n.strip("_") for n in dir(Tensor) if n.startswith("__")}
+    strange = sorted(dunders - set(OPERATORS) - PROTOCOL)
+    return sorted(set(names) - known - constants) + [f"Tensor.__{n}__" for n in strange]
+
+
+def _is_dtype(name: str) -> bool:
+    module, _, short = name.partition(".")
+    return module == "tensor" and type(getattr(tensor, short)).__name__ == "DType"

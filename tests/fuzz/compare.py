@@ -1,0 +1,83 @@
+"""Holds what a run showed against what eager execution did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .program import Program
+from .run import Seen
+
+#: How far results that need not be exact may be apart, relative to the largest of a tensor.
+ROUNDING = {"float64": 1e-6, "float32": 5e-3, "float16": 0.2}
+
+
+def difference(want: Seen, got: Seen, way: Any) -> str | None:
+    """What differs first; None where nothing does that may not."""
+    if got.error is not None and type(got.error).__name__ in way.may_raise:
+        return _first(want.items, got.items[:-1], same)
+    found = _first(want.items, got.items, same)
+    if found is None and len(want.items) != len(got.items):
+        found = f"{len(want.items)} values were seen, {len(got.items)} with a graph"
+    if found is not None and got.error is not None:
+        found += f" ({type(got.error).__name__}: {str(got.error)[:300]})"
+    return found
+
+
+def apart(want: Seen, got: Seen, program: Program) -> str | None:
+    """What differs by more than rounding: of the first step where later ones make more of it."""
+    if program.is_rough() or want.error is not None or got.error is not None:
+        return None if type(want.error) is type(got.error) else f"raises {got.error!r}"
+    count = len(want.items)
+    if program.amplifies():
+        starts = [i for i, (label, _) in enumerate(want.items) if label.startswith("see 0")]
+        count = len(starts)
+    return _first(want.items[:count], got.items[:count], close)
+
+
+def _first(want: list, got: list, equal: Callable[[Any, Any], bool]) -> str | None:
+    for (label, a), (other, b) in zip(want, got, strict=False):
+        if label != other:
+            return f"{label} was seen, {other} with a graph (value {_short(a)}, {_short(b)})"
+        if not equal(a, b):
+            return f"{label}: eager {_short(a)}, with a graph {_short(b)}"
+    return None
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are equal to the bit, a NaN like any other."""
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+        return type(a) is type(b) and (a == b or (a != a and b != b))
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.tobytes() == b.tobytes():
+        return True
+    if a.dtype.kind != "f":
+        return False
+    bits = f"u{a.dtype.itemsize}"
+    equal = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
+    return bool((equal | (np.isnan(a) & np.isnan(b))).all())
+
+
+def close(a: Any, b: Any) -> bool:
+    """Whether two values are equal within rounding."""
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+        return isinstance(a, float) or type(a) is type(b)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.dtype.kind != "f" or not a.size:
+        return True  # a rounding may decide otherwise
+    known = np.isfinite(a) & np.isfinite(b)
+    if not known.all():
+        return True
+    scale = max(1.0, float(np.abs(a.astype(np.float64)).max()))
+    apart = np.abs(a.astype(np.float64) - b.astype(np.float64)).max()
+    return bool(apart <= ROUNDING[a.dtype.name] * scale)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name}{value.shape} {np.array2string(value.ravel()[:6], precision=9)}"
+    return repr(value)[:200]
