@@ -70,6 +70,7 @@ class Graphed(Layer):
         amp: Any = None,
         check_every: int | None = None,
         check_finite: bool = False,
+        verify: bool | int = True,
     ) -> None:
         """Lets every layer find its shapes, and with `use_graph` makes `train_one_batch`, and
         `forward` in evaluation, graph functions. Nothing is executed: parameters take no memory
@@ -111,6 +112,12 @@ class Graphed(Layer):
             check_finite: every result is looked at, and a step that makes a NaN or an infinity
                 raises FloatingPointError, which names the first operation that did, its line,
                 and what its inputs and outputs were like. Operations run as they were recorded.
+            verify: True holds the first run of each new graph against a run of the operations as
+                they were recorded: results, parameters and states have to be equal to the bit, and
+                a graph that makes anything else, which is a fault of this package, is not used,
+                with a RuntimeWarning. That run takes as long as two, and more memory (`plan` says
+                how much); where there is not as much, where user code would run twice, and with
+                `exact=False` nothing is compared. N does so with every Nth run, False with none.
 
         Raises:
             GraphError: `forward` reads a value, which placeholders have not; an option that is
@@ -126,7 +133,8 @@ class Graphed(Layer):
         if not isinstance(exact, bool):
             raise TypeError(f"compile: got exact={exact!r}, want a bool")
         finite = _finite(check_finite, use_graph)
-        options = Options(_every(check_every), exact, finite, parallel, budget)
+        checks = _verify(verify)
+        options = Options(_every(check_every), exact, finite, parallel, budget, *checks)
         given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
         self._graphs = None
         self.train(bool(is_train))
@@ -212,6 +220,14 @@ def _every(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"compile: got check_every={value!r}, want an integer from 1")
     return value
+
+
+def _verify(value: Any) -> tuple[bool, int | None]:
+    if isinstance(value, bool):
+        return value, None
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"compile: got verify={value!r}, want a bool, or an integer from 1")
+    return True, value
 
 
 def _finite(value: Any, use_graph: bool) -> bool:

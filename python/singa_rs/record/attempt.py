@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._core import GraphError, signature
+from .._core import GraphError, InternalError, signature
 from .._plain import Same
 from ..autograd.mode import mode, training_scope
 from ..device import get_default_device
@@ -21,6 +21,7 @@ from .standins import StandIns, is_parameter
 from .taking import Taken, take
 from .taps import Tapping
 from .trees import flatten, leaves, replace
+from .verification import Verifier, fault_of
 
 
 class Call:
@@ -120,10 +121,23 @@ class Attempt:
         self._obstacle = stand_ins.difference()
         #: What is run; see `plan` and `take_graph_of`.
         self.graph: _core.Graph
+        #: What is to hold its runs against the operations as recorded, if anything is; and what
+        #: came of that, in words.
+        self.verifier: Verifier | None = None
+        self.verified = "no run was compared"
+        #: What a warning says of the graph, if there is a fault of ours in it.
+        self.fault: str | None = None
 
     def plan(self, options: Options) -> None:
         """Makes a graph of the recording, which its tensors show from now on."""
-        self.graph = options.graph_of(self.taken.recording, self.call.training)
+        recording = self.taken.recording
+        try:
+            self.graph = options.graph_of(recording, self.call.training)
+            self.verifier = options.verifier(recording, self.graph)
+        except InternalError as error:
+            self._obstacle = str(error)
+            return
+        self.fault = fault_of(self.graph)
 
     def obstacle(self) -> str | None:
         """Why no graph can do what the call does, in words; None where the graph can."""
@@ -148,7 +162,22 @@ class Attempt:
     def take_graph_of(self, equal: Attempt) -> None:
         """Uses the graph of an equal recording, which shows this one's tensors from now on."""
         equal.graph.adopt(self.taken.recording)
-        self.graph = equal.graph
+        self.graph, self.verifier, self.verified = equal.graph, equal.verifier, equal.verified
+
+    def run(self) -> list[Tensor]:
+        """Runs the graph once on the call's arguments."""
+        if self.verifier is None:
+            return self.graph.run(self.call.tensors)
+        made, self.graph = self.verifier.run(self.graph, self.call.tensors)
+        self.verified, self.fault = self.verifier.said, self.verifier.fault
+        if self.verifier.is_done:
+            self.verifier = None
+        return made
+
+    def graphs(self) -> list[_core.Graph]:
+        """Those that a run may have begun."""
+        verifier = self.verifier
+        return [self.graph] if verifier is None else [self.graph, verifier.recorded]
 
     def build(self, made: Sequence[Tensor]) -> Any:
         """What the call answers, of what a run of its graph made."""

@@ -14,6 +14,7 @@ from .attempt import Attempt, staged
 from .changes import Effects
 from .profile import profile
 from .snapshot import Snapshot, matches, pattern, text
+from .verification import Verifier
 
 
 class Entry:
@@ -25,6 +26,11 @@ class Entry:
         self.signature, self.requires_grad = call.signature, call.requires_grad
         self.device, self.results = call.device, attempt.taken.results
         self.tapping = attempt.tapping
+        #: What is to hold later runs against the operations as recorded, if anything is; and what
+        #: came of it last, in words.
+        self._verifier, self.verified = attempt.verifier, attempt.verified
+        #: What a warning says of the graph, if there is a fault of ours in it.
+        self.fault = attempt.fault
         left_out = effects.counters.keys() | effects.kept.keys()
         items = attempt.before.items.items()
         captured = frozenset(self.graph.captured())
@@ -55,7 +61,7 @@ class Entry:
         """Whether a replay changes no attribute and serves no tap, and no argument is known in
         another way, too."""
         has_more = self._has_effects or self.held or self._has_parameters or self.tapping.taps
-        return not (has_more or self.paused)
+        return not (has_more or self.paused or self._verifier is not None)
 
     # ---- does it fit? ---------------------------------------------------------------------------
 
@@ -114,10 +120,22 @@ class Entry:
         """Runs the graph once; what the function answers."""
         graph = self.graph
         self.tapping.let_go()
-        made = profile.run(graph, tensors) if profile.level else graph.run(tensors)
+        if self._verifier is not None:
+            made = profile.run(self._verified_run, self._verifier, tensors)
+        else:
+            made = profile.run(graph.run, tensors)
         if self._has_effects:
             self._take_effect(root, snapshot)
         return self.tapping.deliver(self.results.build(tensors, made))
+
+    def _verified_run(self, verifier: Verifier, tensors: Sequence[Tensor]) -> list[Tensor]:
+        made, self.graph = verifier.run(self.graph, tensors)
+        self.verified, self.fault = verifier.said, verifier.fault
+        if verifier.is_done:
+            self._verifier = None
+        if verifier.fault is not None:
+            self._picture = None
+        return made
 
     def _take_effect(self, root: Any, snapshot: Snapshot) -> None:
         for place, by in self.effects.counters.values():

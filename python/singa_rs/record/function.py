@@ -107,6 +107,7 @@ class GraphFunction:
             lines += [f"    key: {line}" for line in entry.shown]
             lines.append(f"    key: {len(entry.wanted)} attributes of the model")
             lines += [f"    {line}" for line in entry.effects.shown()]
+            lines.append(f"    verified: {entry.verified}")
         lines += [f"  {event}" for event in self.history.events]
         return "\n".join(lines)
 
@@ -145,6 +146,7 @@ class GraphFunction:
 
     def _replay(self, ready: _Ready, tensors: Any, root: Any) -> Any:
         entry, snapshot, count = ready
+        known_fault = entry.fault
         moves = entry.graph.moves if entry.effects.kept else 0
         try:
             result = entry.replay(tensors, root, snapshot)
@@ -156,6 +158,8 @@ class GraphFunction:
             count += entry.graph.moves - moves
             if count_changes() == count:
                 self._ready = (entry, snapshot, count)
+        if entry.fault is not known_fault:
+            warn_user(f"{self.name}: {entry.fault}")
         return result
 
     # ---- recording ------------------------------------------------------------------------------
@@ -181,16 +185,19 @@ class GraphFunction:
             undo(keep_state=True)
             return self._run_eagerly(call, reason, obstacle)
         try:
-            made = attempt.graph.run(call.tensors)
+            made = attempt.run()
         except BaseException as error:
             undo(keep_state=True)
-            name_written(error, attempt.graph, call.root)
+            for graph in attempt.graphs():
+                name_written(error, graph, call.root)
             raise
         result = attempt.build(made)
         if due is not None:
             self._entries[call.key].remove(due)
         self._settle(attempt, verdict, changed or reason)
         call.root = None  # the model keeps the attempt, which must not keep the model
+        if attempt.fault is not None:
+            warn_user(f"{self.name}: {attempt.fault}")
         return result
 
     def _run_eagerly(self, call: Call, reason: str, obstacle: str) -> Any:

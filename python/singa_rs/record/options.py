@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .. import _core
+from .verification import Verifier
 
 #: Units of memory in bytes.
 _UNITS = {
@@ -31,10 +32,35 @@ class Options(NamedTuple):
     #: Bytes that the arena of a graph may take, or the part of what it takes if nothing is
     #: computed again.
     memory_budget: int | float | None = None
+    #: Whether a new graph's first run is held against the operations as recorded, and after how
+    #: many runs the next one, if later ones are.
+    verify: bool = True
+    verify_every: int | None = None
 
     def graph_of(self, recording: _core.Recording, training: bool) -> _core.Graph:
         """The analysed, planned graph of a sealed recording of a call."""
         return self._graph(recording, memory_budget=self.budget(training))
+
+    def recorded(self, recording: _core.Recording) -> _core.Graph:
+        """The graph of a sealed recording's operations as they are."""
+        return recording.graph(rewrite=False)
+
+    def unverified(self, graph: _core.Graph) -> str | None:
+        """Why no run of a graph is held against the operations as recorded; None where they are."""
+        if not self.verify:
+            return "verify=False"
+        if not self.exact:
+            return "exact=False, so that results may be rounded otherwise"
+        if self.check_finite or graph.fault is not None:
+            return "it consists of the operations as recorded"
+        return None
+
+    def verifier(self, recording: _core.Recording, graph: _core.Graph) -> Verifier | None:
+        """What holds the runs of a graph of a sealed recording against the operations as recorded;
+        None where nothing does."""
+        if self.unverified(graph) is not None:
+            return None
+        return Verifier(self.recorded(recording), self.verify_every)
 
     def unconstrained(self, recording: _core.Recording) -> int:
         """Bytes of the arena if nothing is computed again, and one thread runs all."""

@@ -11,11 +11,13 @@ from .. import _core
 from ..tensor import Placeholder
 from .attempt import Call
 from .changes import Undo
+from .history import warn_user
 from .options import Options
 from .snapshot import Snapshot
 from .taking import Taken, take, uncollected
 from .taps import Tapping
 from .trees import replace
+from .verification import fault_of
 
 #: Accounts that are no memory of the step.
 _NOT_COUNTED = ("pool", "kernels")
@@ -27,7 +29,9 @@ class Plan:
     def __init__(self, name: str, options: Options, training: bool, taken: Taken) -> None:
         self.name, self._options, self._recording = name, options, taken.recording
         self._budget = options.budget(training)
-        graph = options.graph_of(taken.recording, training)
+        self._graph = graph = options.graph_of(taken.recording, training)
+        #: What a warning says of the graph, if there is a fault of ours in it.
+        self.fault = fault_of(graph)
         accounts = graph.memory()
         # The caller still holds the last results while the next ones are made.
         accounts["results"] += taken.results.nbytes
@@ -43,6 +47,20 @@ class Plan:
     def peak_bytes(self) -> int:
         """The most memory that training takes at once: all accounts together."""
         return sum(self.accounts.values())
+
+    @cached_property
+    def verification(self) -> tuple[int, str]:
+        """Of the first run: how many bytes more it takes than others because it is held against the
+        operations as recorded, where memory allows; and this, or why it is not, in words."""
+        obstacle = self._options.unverified(self._graph)
+        if obstacle is None:
+            recorded = self._options.recorded(self._recording)
+            obstacle = self._graph.obstacle(recorded)
+        if obstacle is not None:
+            return 0, f"not compared: {obstacle}"
+        arena = max(recorded.arena_bytes - self.arena_bytes, 0)
+        more = arena + self._graph.updated_bytes + self.accounts["results"]
+        return more, f"compared with the operations as recorded, within {more:,} bytes more"
 
     @cached_property
     def unconstrained_bytes(self) -> int:
@@ -68,6 +86,7 @@ class Plan:
         arena += f", {self.unconstrained_bytes:,} if nothing were computed again"
         budget = self.budget_bytes
         lines.append(arena if budget is None else f"{arena}, budget {budget:,}")
+        lines.append(f"first run: {self.verification[1]}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -117,6 +136,8 @@ def plan(
         undo()
         raise
     undo(keep_state=True)
+    if made.fault is not None:
+        warn_user(f"{name}: {made.fault}")
     return made
 
 

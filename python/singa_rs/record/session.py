@@ -10,8 +10,11 @@ from .. import _core, viz
 from .._core import GraphError
 from ..autograd.mode import Nodes, set_nodes
 from ..autograd.tape import cut
+from .history import warn_user
+from .options import Options
 from .profile import profile
 from .state import note_change
+from .verification import Verifier, fault_of
 
 
 class Recorded:
@@ -35,6 +38,7 @@ class Recorded:
         self._graph: _core.Graph | None = None
         #: Whether the graph is to be made for several threads.
         self.parallel = False
+        self._verifier: Verifier | None = None
         self._picture: viz.Graph | None = None
 
     @property
@@ -48,7 +52,7 @@ class Recorded:
             self._recording = _core.Recording(self._device, [])
         else:
             self._recording.resume()
-        self._graph = self._picture = None
+        self._graph = self._picture = self._verifier = None
         self._nodes = Nodes()
         set_nodes(self._nodes)
 
@@ -98,6 +102,9 @@ class Recorded:
             self._recording.seal()
             # Its inputs are tensors that are written before each run, as parameters may be.
             self._graph = self._recording.graph(parallel=self.parallel, keep=False)
+            self._verifier = Options().verifier(self._recording, self._graph)
+            if (fault := fault_of(self._graph)) is not None:
+                warn_user(f"run: {fault}")
         return self._graph
 
     def run(self, n: int = 1) -> None:
@@ -108,7 +115,19 @@ class Recorded:
         """
         graph = self.graph
         for _ in range(n):
-            profile.run(graph, []) if profile.level else graph.run([])
+            if self._verifier is not None:
+                graph = profile.run(self._verified_run, self._verifier, graph)
+            else:
+                profile.run(graph.run, [])
+
+    def _verified_run(self, verifier: Verifier, graph: _core.Graph) -> _core.Graph:
+        """The graph for later runs."""
+        _, self._graph = verifier.run(graph, [])
+        self._verifier = None
+        if verifier.fault is not None:
+            self._picture = None
+            warn_user(f"run: {verifier.fault}")
+        return self._graph
 
     def __getattr__(self, name: str) -> Any:
         """The graph's figures and pictures: `nodes`, `peak_bytes`, `summary()`, `to_html(path)`

@@ -1,0 +1,76 @@
+"""Holding runs of graphs against runs of the operations as they were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import _core
+from .._core import OutOfMemoryError
+from ..tensor import Tensor
+
+#: What a warning says of a graph that is wrong.
+_REPORT = (
+    "the operations run as they were recorded, which is right, if slower. This is a fault of "
+    "singa_rs, not of the program: please report it, with this message and the step's code"
+)
+
+
+def fault_of(graph: _core.Graph) -> str | None:
+    """What a warning says of a graph that is as recorded because another one did not stand up to
+    its check; None of others."""
+    if graph.fault is None:
+        return None
+    return f"the graph that was made of the recording is not used: {graph.fault}; {_REPORT}"
+
+
+class Verifier:
+    """Holds runs of one graph against runs of the operations as recorded, to the bit: the first
+    one, and with `every` the first of each so many. What a step changes is saved before, and put
+    back after the graph's run, so that results and parameters are those of the operations as
+    recorded, whatever the graph has made."""
+
+    def __init__(self, recorded: _core.Graph, every: int | None) -> None:
+        self.recorded, self.every = recorded, every
+        self._runs = 0
+        #: What came of the last comparison, in words.
+        self.said = "not compared yet"
+        #: What a warning says of the graph, if it was found to be wrong.
+        self.fault: str | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no later run will be compared."""
+        return self.fault is not None or (self.every is None and self._runs > 0)
+
+    def run(
+        self, graph: _core.Graph, tensors: Sequence[Tensor]
+    ) -> tuple[list[Tensor], _core.Graph]:
+        """Runs a graph once. The results, and the graph for later runs: the operations as recorded
+        where the other one differs."""
+        is_due = self._runs == 0 or (self.every is not None and self._runs % self.every == 0)
+        self._runs += 1
+        if not is_due:
+            return graph.run(tensors), graph
+        obstacle = graph.obstacle(self.recorded)
+        if obstacle is None and not self.recorded.fits(tensors):
+            obstacle = "the arguments share memory that the operations as recorded write"
+        if obstacle is None:
+            try:
+                made, difference = graph.compare(self.recorded, tensors)
+            except OutOfMemoryError:
+                obstacle = "memory does not suffice for both"
+            else:
+                return made, self._judge(graph, difference)
+        self.said = f"not compared: {obstacle}"
+        return graph.run(tensors), graph
+
+    def _judge(self, graph: _core.Graph, difference: str | None) -> _core.Graph:
+        if difference is None:
+            self.said = "equal to the operations as recorded, to the bit"
+            return graph
+        self.said = f"not used, as {difference}"
+        self.fault = (
+            f"the graph that was made of the recording is not used, as {difference} from what was "
+            f"recorded; {_REPORT}"
+        )
+        return self.recorded
