@@ -6,6 +6,7 @@ mod kept;
 mod node;
 mod ranges;
 mod recorded;
+mod region;
 mod replay;
 mod schedule;
 
@@ -127,6 +128,14 @@ pub enum Fault {
         /// What is wrong.
         what: &'static str,
     },
+    /// An operation within a node that does not find what it works on, or makes something else.
+    #[error("link {link} of node {node} does not find what it works on")]
+    Link {
+        /// The node.
+        node: usize,
+        /// The operation's number in it.
+        link: usize,
+    },
     /// A schedule that does not hold every node once.
     #[error("the schedule holds node {node} {times} times")]
     Schedule {
@@ -223,6 +232,7 @@ impl Fault {
             | Fault::Beyond { node, .. }
             | Fault::Misplaced { node, .. }
             | Fault::Operands { node, .. }
+            | Fault::Link { node, .. }
             | Fault::Meta { node, .. }
             | Fault::Schedule { node, .. }
             | Fault::Beside { node } => Some(*node),
@@ -235,6 +245,7 @@ impl Fault {
 pub(super) fn verify(graph: &Graph) -> Result<(), Fault> {
     let order: Vec<u32> = (0..graph.nodes().len() as u32).collect();
     edges(graph, graph.edges())?;
+    (0..graph.nodes().len()).try_for_each(|n| region::links(graph, n))?;
     replay(graph, &graph.layout, &order)?;
     graph.schedule().map_or(Ok(()), |found| schedule(graph, &graph.layout, found))
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::cpu::chain;
-use super::{Cost, Family, Kernel, Kind, Meta, Metas, Reach, Width};
+use super::{Cost, Family, Kernel, Kind, Meta, Metas, Reach, Region, Width};
 use crate::error::{Error, Result};
 
 /// Operations on elements or on rows one after the other, equal to the bit to running them apart.
@@ -107,6 +107,11 @@ impl Family for Chain {
 
     fn in_place(&self) -> &'static [(usize, usize)] {
         in_place(self.inputs)
+    }
+
+    fn region(&self) -> Option<Region<'_>> {
+        let Chain { inputs, links, outputs } = self;
+        Some(Region { producer: None, inputs: *inputs, links, outputs, keeps: false })
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {

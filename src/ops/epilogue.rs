@@ -13,7 +13,7 @@ use super::cpu::row_blocks::RowBlocks;
 use super::cpu::{convolution, epilogue, product};
 use super::gemm::Matmul;
 use super::geometry::Geometry;
-use super::{Catalog, Cost, Family, Kernel, Kind, Meta, Metas, Width};
+use super::{Catalog, Cost, Family, Kernel, Kind, Meta, Metas, Region, Width};
 use crate::device::onednn::Pass;
 use crate::error::{Error, Result};
 
@@ -160,6 +160,11 @@ impl Family for Epilogue {
 
     fn in_place(&self) -> &'static [(usize, usize)] {
         in_place(self.chain.inputs.saturating_sub(1))
+    }
+
+    fn region(&self) -> Option<Region<'_>> {
+        let (producer, keeps) = (Some(self.producer.family()), self.keeps);
+        self.chain.region().map(|chain| Region { producer, keeps, ..chain })
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {

@@ -88,6 +88,20 @@ pub enum Reach {
     All,
 }
 
+/// An operation that stands for several, as data.
+pub struct Region<'a> {
+    /// What is done first, of the last inputs.
+    pub producer: Option<&'a dyn Family>,
+    /// What the links work on: what the producer makes, if there is one, and the first inputs.
+    pub inputs: usize,
+    /// What is done then, in order.
+    pub links: &'a [chain::Link],
+    /// The links whose results are outputs.
+    pub outputs: &'a [usize],
+    /// Whether what the producer makes is an output, behind them.
+    pub keeps: bool,
+}
+
 /// A family of operations: their meaning, their cost and their kernels.
 pub trait Family {
     /// The operation's name, as error messages and profiles print it.
@@ -109,6 +123,11 @@ pub trait Family {
     /// What its one output, which is of this rank, is made of.
     fn reach(&self, _rank: usize) -> Reach {
         Reach::All
+    }
+
+    /// The operations that it stands for, if they are several.
+    fn region(&self) -> Option<Region<'_>> {
+        None
     }
 
     /// Whether outputs may have other strides than those that `infer` tells.

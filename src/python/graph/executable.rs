@@ -86,6 +86,11 @@ impl PyGraph {
         Ok((results.collect::<PyResult<_>>()?, difference))
     }
 
+    /// Checks the graph and its plan once more, as when it was made.
+    fn verify(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| self.graph.graph().verify())?)
+    }
+
     /// What is wrong with the graph that was asked for, where this one is as recorded for that.
     #[getter]
     fn fault(&self) -> Option<String> {

@@ -1,11 +1,14 @@
 use std::sync::Arc;
 
+use smallvec::smallvec;
+
 use super::super::{Fault, Operand, Reader, Resource, Tag, Writer, edges, replay};
 use crate::graph::Role::*;
 use crate::graph::testing::Recorder;
 use crate::graph::{Csr, Edges, Graph};
+use crate::ops::chain::{Chain, Link};
 use crate::ops::unary::{Unary, UnaryFn};
-use crate::ops::{Prepared, View};
+use crate::ops::{Kind, Prepared, View};
 use crate::view::SliceRange;
 
 /// `a = -x; b = -a; y = a + b`.
@@ -94,6 +97,49 @@ fn operands_that_a_kernel_was_not_made_for() {
     recorder.push_prepared(op(&x), &[x.clone(), x.clone()], &[y]);
     let error = recorder.graph().unwrap_err().to_string();
     assert!(error.ends_with("has 2 inputs or outputs, and its kernel takes 1"), "{error}");
+}
+
+#[test]
+fn links_that_do_not_hold_together() {
+    let mut recorder = Recorder::default();
+    let [x, y] = [Argument, Slot].map(|role| recorder.tensor(role, 4));
+    let neg: Kind = Unary { f: UnaryFn::Neg }.into();
+    let right = Chain {
+        inputs: 1,
+        links: [0, 1].map(|v| Link { kind: neg.clone(), operands: smallvec![v] }).into(),
+        outputs: vec![1],
+    };
+    let check = |chain: Chain, inputs: &[View]| {
+        let kind = right.clone().into();
+        let mut op = Prepared::new(&kind, std::slice::from_ref(&x), None, 1).unwrap();
+        op.kind = chain.into();
+        op.inputs = inputs.iter().map(|view| view.meta.clone()).collect();
+        let mut recorder = Recorder::default();
+        for view in inputs {
+            recorder.number(view, Argument);
+        }
+        recorder.number(&y, Slot);
+        recorder.push_prepared(Arc::new(op), inputs, std::slice::from_ref(&y));
+        recorder.graph().map(drop).map_err(|error| error.to_string())
+    };
+    let with = |change: &dyn Fn(&mut Chain)| {
+        let mut chain = right.clone();
+        change(&mut chain);
+        chain
+    };
+    let one = std::slice::from_ref(&x);
+    assert_eq!(check(right.clone(), one), Ok(()));
+    let faults: [(Chain, &[View], &str); 5] = [
+        (with(&|c| c.links[1].operands[0] = 2), one, "link 1 of node 0 does not find"),
+        (with(&|c| c.links[0].operands[0] = 1), one, "link 0 of node 0 does not find"),
+        (with(&|c| c.inputs = 2), one, "link 0 of node 0 does not find"),
+        (with(&|c| c.outputs = vec![2]), one, "output 0 of node 0 is not what"),
+        (with(&|c| c.outputs = vec![1, 0]), one, "node 0 has 1 inputs or outputs"),
+    ];
+    for (chain, inputs, what) in faults {
+        let error = check(chain, inputs).unwrap_err();
+        assert!(error.contains(what), "{error}");
+    }
 }
 
 const FIRST_TWO: SliceRange = SliceRange { start: 0, count: 2, step: 1 };
