@@ -229,10 +229,8 @@ class Layer(metaclass=_LayerType):
             DTypeError: that would cast floats to integers.
         """
         want = tensors[0].dtype
+        if not want.is_float and any(tensor.dtype.is_float for tensor in tensors):
+            raise DTypeError(f"{type(self).__name__}: got dtype {want.name}, want a float dtype")
         for tensor in tensors[1:]:
-            if tensor.dtype.is_float and not want.is_float:
-                raise DTypeError(
-                    f"{type(self).__name__}: got dtype {want.name}, want a float dtype"
-                )
             if tensor.dtype != want:
                 tensor.to_type(want)

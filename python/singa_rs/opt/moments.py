@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import tensor
-from ..errors import ShapeError
+from ..errors import DTypeError
+from ..layer.collect import staged
 from ..record import making_state
 from ..tensor import Tensor
 
@@ -72,10 +73,10 @@ class Moments:
             name=f"{name}.{kind}",
         )
         made.set_account("states")
-        value = self._waiting[kind].pop(name, None)
-        if value is not None:
-            _check_shape(kind, name, value, param.shape)
-            made.copy_from(value)
+        waiting = self._waiting[kind]
+        if name in waiting:
+            staged(kind, {name: (made, waiting[name])})  # else it waits on
+            made.copy_from(waiting.pop(name))
         return made
 
     def remember(self) -> Callable[[], None]:
@@ -95,25 +96,40 @@ class Moments:
         """The moments of one kind by their parameters' names."""
         return {s.name: s.tensors[kind] for s in self._slots.values() if kind in s.tensors}
 
-    def check(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Refuses values that do not fit the moments that exist."""
-        for name, moment in self.named(kind).items():
-            if name in values:
-                _check_shape(kind, name, values[name], moment.shape)
+    def waiting(self, kind: str) -> dict[str, Tensor]:
+        """The values of one kind that wait for their parameters, by name."""
+        return {
+            name: Tensor(data=value, dtype=value.dtype, requires_grad=False)
+            for name, value in self._waiting[kind].items()
+        }
 
-    def set(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Copies values into the moments; those of parameters not yet seen are kept for them."""
+    def staged(self, op: str, kind: str, values: Mapping[str, Any]) -> Callable[[], None]:
+        """A function that copies values into the moments; those of parameters not yet seen are
+        kept for them. They have been checked then.
+
+        Raises:
+            ShapeError, TypeError: a value that does not fit, or no name.
+        """
         known = self.named(kind)
-        for name, value in values.items():
-            if name in known:
+        what = f"{op}: {kind}"
+        fits = staged(what, {name: (known[name], values[name]) for name in values if name in known})
+        waits = {name: _waiting(what, name, values[name]) for name in values if name not in known}
+
+        def write() -> None:
+            for name, value in fits.items():
                 known[name].copy_from(value)
-            else:
-                array = value.to_numpy() if isinstance(value, Tensor) else np.array(value)
-                self._waiting[kind][name] = array
+            self._waiting[kind].update(waits)
+
+        return write
 
 
-def _check_shape(kind: str, name: str, value: Any, want: tuple[int, ...]) -> None:
+def _waiting(what: str, name: Any, value: Any) -> np.ndarray:
+    """A value that waits for its parameter: a copy, as precise as a moment may be."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what}: got the name {name!r}, want a str")
     if not isinstance(value, (Tensor, np.ndarray)):
-        raise TypeError(f"{kind} of {name!r}: got {type(value).__name__}, want an array")
-    if tuple(value.shape) != want:
-        raise ShapeError(f"{kind} of {name!r}: got shape {tuple(value.shape)}, want {want}")
+        raise TypeError(f"{what}: got {type(value).__name__} for {name!r}, want an array")
+    array = value.to_numpy() if isinstance(value, Tensor) else value
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"{what}: got values of {array.dtype} for {name!r}, want real numbers")
+    return np.array(array, np.float64 if array.dtype.itemsize > 4 else np.float32)
