@@ -37,6 +37,7 @@ class Module(Graphed, Tappable):
     """
 
     _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device", "_has_mode"}
+    _own = Layer._own | {"_graphs", "_taps"}
     #: The value that `train` or `eval` of any module last gave `autograd.training`.
     _told: ClassVar[bool | None] = None
 

@@ -59,9 +59,15 @@ class Embedding(Layer):
         return autograd.embedding(x, self.W)
 
 
+def _gaussian(t: Tensor) -> Tensor:
+    return t.gaussian(0.0, 1.0)
+
+
+def _uniform(t: Tensor) -> Tensor:
+    return t.uniform(-1.0, 1.0)
+
+
 def _initializer(name: Any) -> initializer.Initializer:
-    if name == "gaussian":
-        return lambda t: t.gaussian(0.0, 1.0)
-    if name == "uniform":
-        return lambda t: t.uniform(-1.0, 1.0)
+    if isinstance(name, str) and name in ("gaussian", "uniform"):
+        return _gaussian if name == "gaussian" else _uniform
     return initializer.get(name, "Embedding: initializer")

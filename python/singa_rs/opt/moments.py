@@ -20,13 +20,22 @@ class _Slot:
         self.given = given
         self.name = name
         self.tensors: dict[str, Tensor] = {}
+        #: Whether it was copied and nobody has used it since, so that nobody knows yet whether the
+        #: parameter was copied with it.
+        self.is_copy = False
+
+    def fits(self, param: Tensor, name: str) -> bool:
+        """Whether this is what an optimizer remembers of such a parameter."""
+        own = self.param
+        return self.given == name and (own.shape, own.dtype) == (param.shape, param.dtype)
 
 
 class Moments:
     """The moments of all parameters. A parameter is the tensor object that was passed, so two of
     the same name never share moments (the second is reported as `name#2`); another object is the
-    same parameter only with the same name, shape and block. Values that were set before their
-    parameter was first seen wait for it."""
+    same parameter only with the same name, shape and block, or where the optimizer was copied and
+    the parameter was not: then the first one of that name, shape and dtype. Values that were set
+    before their parameter was first seen wait for it."""
 
     def __init__(self, *kinds: str) -> None:
         self.kinds = kinds
@@ -37,10 +46,13 @@ class Moments:
         """A copy's parameters are other objects."""
         self.__dict__.update(state)
         self._slots = {id(slot.param): slot for slot in self._slots.values()}
+        for slot in self._slots.values():
+            slot.is_copy = True
 
     def of(self, param: Tensor, name: str, kind: str) -> Tensor:
         """The moment of a parameter: zeros where there was none."""
         slot = self._slots.get(id(param)) or self._find(param, name)
+        slot.is_copy = False
         if kind not in slot.tensors:
             with making_state():
                 slot.tensors[kind] = self._make(slot.name, param, kind)
@@ -50,10 +62,22 @@ class Moments:
         for slot in self._slots.values():
             known = slot.param
             if slot.given == name and known.shares_block(param) and known.shape == param.shape:
-                del self._slots[id(known)]
-                slot.param = param
-                return self._slots.setdefault(id(param), slot)
+                return self._pass_on(slot, param)
+        copies = [one for one in self._slots.values() if one.is_copy and one.fits(param, name)]
+        if len(copies) > 1:
+            raise ValueError(
+                f"apply: the optimizer was copied with {len(copies)} parameters called {name!r}; "
+                "copy them with it, or use set_states"
+            )
+        if copies:
+            return self._pass_on(copies[0], param)
         slot = _Slot(param, name, self._fresh_name(name))
+        return self._slots.setdefault(id(param), slot)
+
+    def _pass_on(self, slot: _Slot, param: Tensor) -> _Slot:
+        """Another object is a slot's parameter from now on."""
+        del self._slots[id(slot.param)]
+        slot.param = param
         return self._slots.setdefault(id(param), slot)
 
     def _fresh_name(self, name: str) -> str:
