@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +21,15 @@ class CallableInt(int):
         return int(self)
 
 
-def _rebuild(array: np.ndarray, dtype: str, state: dict[str, Any]) -> Tensor:
+def _rebuild(
+    array: np.ndarray, dtype: str, state: dict[str, Any], kind: type[Tensor] | None = None
+) -> Tensor:
     from .tensor import Tensor
 
     made = Tensor(data=array, dtype=dtype)
     made.__dict__.update(state)
+    if kind is not None:
+        made.__class__ = kind
     return made
 
 
@@ -78,18 +83,18 @@ class Conversions:
         return format(self.item(), spec) if spec else repr(self)
 
     def __reduce__(self: Tensor) -> Any:
-        state = {k: v for k, v in self.__dict__.items() if k in _STATE}
-        return _rebuild, (self.to_numpy(), self.dtype.name, state)
+        return _rebuild, (self.to_numpy(), self.dtype.name, _state(self), type(self))
 
     def __copy__(self: Tensor) -> Tensor:
         return self.copy()
 
     def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
-        made = _core.Op("copy")(self)
-        made.__dict__.update((k, v) for k, v in self.__dict__.items() if k in _STATE)
-        memo[id(self)] = made
+        made = memo[id(self)] = _core.Op("copy")(self)
+        made.__dict__.update((k, deepcopy(v, memo)) for k, v in _state(self).items())
+        made.__class__ = type(self)
         return made
 
 
-#: The attributes that copies and pickles carry over.
-_STATE = ("requires_grad", "_stores_grad", "_name")
+def _state(tensor: Tensor) -> dict[str, Any]:
+    """The attributes that copies and pickles carry over: all but the tape's."""
+    return {k: v for k, v in tensor.__dict__.items() if k not in ("_creator", "_base", "_views")}

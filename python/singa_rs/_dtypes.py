@@ -97,6 +97,8 @@ def to_storage(op: str, array: np.ndarray, dtype: DType) -> np.ndarray:
     Raises:
         DTypeError: a value that does not survive, or a finite one that would become infinite.
     """
+    if array.dtype.kind not in "biufV" or array.dtype.names is not None:
+        raise DTypeError(f"{op}: got values of {array.dtype}, want real numbers")
     if dtype == bfloat16:
         _check_bfloat16(op, array)
         return array.astype(np.float32)

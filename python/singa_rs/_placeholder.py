@@ -92,6 +92,19 @@ class Placeholder(Tensor):
         del self._meta
         self.__class__ = Tensor
 
+    def copy(self) -> Placeholder:
+        """A Placeholder of its own: there is no memory to share."""
+        made = Placeholder(*self._meta)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Placeholder:
+        made = memo[id(self)] = self.copy()
+        return made
+
+    def __reduce__(self) -> Any:
+        return Placeholder, self._meta, self.__dict__
+
     def __repr__(self) -> str:
         return f"Placeholder({self.shape}, dtype={self.dtype.name})"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
 from ._core import DTypeError, GraphError, Handle, ShapeError
-from ._dtypes import bfloat16, to_storage
+from ._dtypes import bfloat16, promote, to_storage
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -45,6 +46,14 @@ def flat_range(t: Tensor, offset: int, count: int, op: str) -> Tensor:
     if flat is None:
         raise ShapeError(f"{op}: got a tensor of strides {t.strides}, want a row-major one")
     return flat.view_slice(((offset, count, 1),))
+
+
+def _is_of(array: np.ndarray, others: Mapping[int, Tensor]) -> bool:
+    """Whether an array may lie in tensors' memory, as one that a tensor was exported to does."""
+    base: Any = array
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    return bool(others) and not isinstance(base, (np.ndarray, bytes, bytearray, memoryview))
 
 
 class Writes:
@@ -106,6 +115,33 @@ class Writes:
     def bernoulli(self: Tensor, p: float, inplace: bool = True) -> Tensor:
         """Writes ones with probability `p`, else zeros; the tensor itself."""
         return self._draw({"bernoulli": {"p": float(p)}}, inplace)
+
+    def fitting(
+        self: Tensor, value: Tensor | np.ndarray, op: str, written: Mapping[int, Tensor]
+    ) -> Tensor | np.ndarray:
+        """A value of this tensor's shape as `copy_from` can write it for certain: of its dtype,
+        and a copy where the tensors in `written`, by block, are to be overwritten before.
+
+        Raises:
+            DTypeError: a value that the dtype cannot hold.
+        """
+        if not isinstance(value, Handle):
+            made = to_storage(op, value, self.dtype)
+            return made.copy() if made is value and _is_of(value, written) else made
+        if value.dtype != self.dtype and not _core.recording():
+            return to_storage(op, value.to_numpy(), self.dtype)
+        is_own = written.get(value.block_id, self) is self
+        return value if is_own else _copy(value)
+
+    def make_room(self: Tensor) -> None:
+        """Gives the tensor the memory that it will be written into, with its value as it is.
+
+        Raises:
+            OutOfMemoryError: there is none.
+        """
+        if self.numel and not (self.is_allocated or self.is_recorded or _core.recording()):
+            first = tuple((0, 1, 1) for _ in self.shape)
+            self.view_slice(first).item()
 
     def _draw(self: Tensor, dist: dict[str, Any], inplace: bool) -> Tensor:
         """Fills with numbers of the stream that initial values are drawn from."""
@@ -172,13 +208,20 @@ def axpy(alpha: float, x: Tensor, y: Tensor) -> Tensor:
 
 def add_column(alpha: float, v: Tensor, beta: float, M: Tensor) -> Tensor:
     """`M = alpha * v + beta * M` with `v` of shape (rows,) added to each column; `M` itself."""
-    M *= beta
-    M += (v * alpha).reshape((v.numel, 1))
-    return M
+    return _blend("add_column", (v * alpha).reshape((v.numel, 1)), beta, M)
 
 
 def add_row(alpha: float, v: Tensor, beta: float, M: Tensor) -> Tensor:
     """`M = alpha * v + beta * M` with `v` of shape (columns,) added to each row; `M` itself."""
+    return _blend("add_row", (v * alpha).reshape((1, v.numel)), beta, M)
+
+
+def _blend(op: str, v: Tensor, beta: float, M: Tensor) -> Tensor:
+    """`M = v + beta * M` in place; what does not fit is refused before M is scaled."""
+    if M.rank < 2 or any(n not in (1, m) for n, m in zip(v.shape, M.shape[-2:], strict=True)):
+        raise ShapeError(f"{op}: got {v.numel} elements for a tensor of {M.shape}")
+    if promote(v.dtype, M.dtype) != M.dtype and not (v.dtype.is_float and M.dtype.is_float):
+        raise DTypeError(f"{op}: got dtype {v.dtype.name} for a tensor of {M.dtype.name}")
     M *= beta
-    M += (v * alpha).reshape((1, v.numel))
+    M += v
     return M

@@ -3,42 +3,75 @@
 from __future__ import annotations
 
 import gzip
+import math
+import os
+import zlib
 from collections.abc import Iterator
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ._files import path_of, reading
+from .errors import CheckpointError
+
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+#: Bytes that deflate makes of one at most.
+_DEFLATE_RATIO = 1032
+_PIECE = 1 << 20
 _PARTS = ("train-images", "train-labels", "t10k-images", "t10k-labels")
 
 
 def read_idx(path: str | PathLike[str]) -> np.ndarray:
-    """The array in an IDX file (MNIST's format), compressed by gzip or not.
+    """The array in an IDX file (MNIST's format), compressed by gzip or not. Its head says how
+    large it is; that is compared with the file's size before anything of that size is read.
 
     Raises:
-        ValueError: no IDX file, or more or fewer bytes than its head says.
-        OSError: the file cannot be read.
+        CheckpointError: no IDX file, a damaged one, or more or fewer bytes than its head says.
+        TypeError: no path.
+        OSError: the file cannot be read; a CheckpointError, too.
     """
-    raw = Path(path).read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        raw = _unpack(path, raw)
-    if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in _TYPES:
-        raise ValueError(f"read_idx: {fspath(path)}: starts with {raw[:4]!r}, not an IDX file")
-    dtype, rank = np.dtype(_TYPES[raw[2]]), raw[3]
-    head = 4 + 4 * rank
-    shape = tuple(int.from_bytes(raw[i : i + 4], "big") for i in range(4, head, 4))
-    want = head + dtype.itemsize * int(np.prod(shape, dtype=object))
-    if len(raw) != want:
-        raise ValueError(f"read_idx: {fspath(path)}: has {len(raw)} bytes, its head says {want}")
-    return np.frombuffer(raw, dtype, offset=head).reshape(shape).astype(dtype.newbyteorder("="))
+    name = path_of("read_idx", path)
+    with reading("read_idx", name) as file:
+        size = os.fstat(file.fileno()).st_size
+        is_packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        try:
+            stream: Any = gzip.GzipFile(fileobj=file) if is_packed else file
+            return _array(stream, size * _DEFLATE_RATIO if is_packed else size, not is_packed)
+        except (ValueError, EOFError, OSError, MemoryError, zlib.error) as error:
+            raise CheckpointError(f"read_idx: {name}: {error or 'too large'}") from error
 
 
-def _unpack(path: str | PathLike[str], raw: bytes) -> bytes:
-    try:
-        return gzip.decompress(raw)
-    except (OSError, EOFError) as error:
-        raise ValueError(f"read_idx: {fspath(path)}: damaged gzip file: {error}") from error
+def _array(stream: Any, room: int, is_exact: bool) -> np.ndarray:
+    """The array in a stream that holds at most `room` bytes, or just so many."""
+    start = stream.read(4)
+    if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _TYPES:
+        raise ValueError(f"starts with {start!r}, not an IDX file")
+    dtype, rank = np.dtype(_TYPES[start[2]]), start[3]
+    head = stream.read(4 * rank)
+    if len(head) < 4 * rank:
+        raise ValueError(f"ends within the head of {rank} dimensions")
+    shape = tuple(int.from_bytes(head[i : i + 4], "big") for i in range(0, 4 * rank, 4))
+    want = 4 + 4 * rank + dtype.itemsize * math.prod(shape)
+    if want > room or (is_exact and want < room):
+        raise ValueError(f"has {'' if is_exact else 'at most '}{room} bytes, its head says {want}")
+    made = np.empty(shape, dtype)
+    _fill(stream, memoryview(made.reshape(-1).view("u1")), want)
+    return made.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _fill(stream: Any, into: memoryview, want: int) -> None:
+    """Reads a stream, which has to end there, into memory."""
+    at = 0
+    while at < len(into):
+        count = stream.readinto(into[at : at + _PIECE])
+        if not count:
+            raise EOFError(f"has {want - len(into) + at} bytes, its head says {want}")
+        at += count
+    if stream.read(1):
+        raise ValueError(f"has more than the {want} bytes that its head says")
 
 
 def load_mnist(
@@ -49,14 +82,21 @@ def load_mnist(
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, or images and labels are not equally many.
+        ValueError: a file is damaged (CheckpointError), images are no bytes, labels no integers,
+            or both are not equally many.
     """
-    arrays = [read_idx(_find(Path(folder), part)) for part in _PARTS]
+    root = Path(path_of("load_mnist", folder))
+    arrays = [read_idx(_find(root, part)) for part in _PARTS]
     for i in (0, 2):
         images, labels = arrays[i], arrays[i + 1]
+        if images.dtype != np.uint8 or labels.dtype.kind not in "iu":
+            raise ValueError(
+                f"load_mnist: {root}: {_PARTS[i]} of {images.dtype} and {_PARTS[i + 1]} of "
+                f"{labels.dtype}, want bytes and integers"
+            )
         if images.ndim != 3 or labels.shape != images.shape[:1]:
             raise ValueError(
-                f"load_mnist: {fspath(folder)}: {_PARTS[i]} {images.shape} and {_PARTS[i + 1]} "
+                f"load_mnist: {root}: {_PARTS[i]} {images.shape} and {_PARTS[i + 1]} "
                 f"{labels.shape}, want (N, height, width) and (N,)"
             )
     x, y, test_x, test_y = arrays
@@ -83,8 +123,16 @@ def batches(
     last smaller batch comes only with `partial`.
 
     Raises:
+        TypeError: what is no array with rows, a size that is no int, another `rng`.
         ValueError: no array, arrays of other lengths, or a size below 1.
     """
+    for array in arrays:
+        if not getattr(array, "shape", ()):
+            raise TypeError(f"batches: got {array!r:.80}, want arrays with rows")
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
+        raise TypeError(f"batches: got size {size!r}, want an int")
+    if rng is not None and not hasattr(rng, "permutation"):
+        raise TypeError(f"batches: got rng {rng!r}, want a numpy.random.Generator")
     lengths = {len(array) for array in arrays}
     if len(lengths) != 1:
         raise ValueError(f"batches: got lengths {sorted(lengths)}, want one length")

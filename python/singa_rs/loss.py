@@ -15,6 +15,10 @@ class Loss:
     def __init__(self) -> None:
         self._kept: tuple[Tensor, Tensor] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has no `forward` to go back from."""
+        return {**self.__dict__, "_kept": None}
+
     def _compute(self, x: Tensor, y: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} computes nothing")
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from os import PathLike, fspath
+from os import PathLike
 from types import FunctionType
 from typing import Any, ClassVar
 
-import numpy as np
-
-from . import _archive, autograd, device
+from . import _files, autograd, device
 from ._entry import wrap_deprecated, wrap_forward, wrap_train_one_batch
 from ._graphs import Graphed
 from ._taps import Tappable
-from .errors import CheckpointError
+from .errors import CheckpointError, DTypeError
 from .layer.base import Layer
 from .layer.calls import wrap
+from .layer.check import mapping
 from .layer.collect import below, match, uninitialised
 from .layer.node import now
 from .layer.tree import join
@@ -38,6 +37,7 @@ class Module(Graphed, Tappable):
     """
 
     _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device", "_has_mode"}
+    _own = Layer._own | {"_graphs", "_taps"}
     #: The value that `train` or `eval` of any module last gave `autograd.training`.
     _told: ClassVar[bool | None] = None
 
@@ -130,57 +130,88 @@ class Module(Graphed, Tappable):
         self, fpath: str | PathLike[str], aux_states: Mapping[str, Tensor] | None = None
     ) -> None:
         """Writes all parameters and states, and `aux_states` beside them, in SINGA's format. The
-        path is taken as it is; a file there is replaced, whole or not at all.
+        path is taken as it is; a file there is replaced, whole or not at all, and keeps its
+        permissions. Of a symbolic link the file that it leads to is replaced.
 
         Raises:
-            CheckpointError: no layer has parameters yet, or a name is also the model's.
-            TypeError: an auxiliary state that is no Tensor.
+            CheckpointError: no layer has parameters yet, or a name is also the model's, or one
+                that the file cannot hold; what is there is a folder, a pipe or a device.
+            TypeError: no path; an auxiliary name that is no str, or state that is no Tensor.
             OSError: the file cannot be written.
         """
+        from . import _archive
+
+        path = _files.path_of("save_states", fpath)
         found = self.get_states()
         if not found and (waiting := uninitialised(self)):
             names = ", ".join(sorted({type(layer).__name__ for layer in waiting}))
             raise CheckpointError(
                 f"save_states: {names}: parameters are made at the first call; call the model first"
             )
+        auxiliary = {} if aux_states is None else mapping(aux_states, "save_states: aux_states")
         inside = join(self._node.path, "")
         states = {name.removeprefix(inside): one for name, one in found.items()}
-        _archive.write(fspath(fpath), states, dict(aux_states or {}))
+        _archive.write(path, states, auxiliary)
 
     def load_states(self, fpath: str | PathLike[str]) -> dict[str, Tensor]:
         """Copies a file's states into those of the same names, and answers its auxiliary states.
         Layers that have no parameters yet take theirs when they make them. Names that only the
         file or only the model has are listed in one warning.
 
+        The sizes that the file states are checked before they are unpacked: shapes against the
+        model's, and all of it against what so many bytes can hold (deflate's 1,032 bytes for each)
+        and against the memory that is available.
+
         Raises:
-            CheckpointError: the file is missing, truncated or damaged, none of its names is the
-                model's, or a shape differs; nothing has been written.
+            CheckpointError: the file is missing, truncated or damaged, or states more than it
+                holds or than fits into memory; none of its names is the model's, a shape differs,
+                or a value does not fit the state's dtype; nothing has been written.
         """
-        path = fspath(fpath)
-        arrays, auxiliary = _archive.read(path)
+        from . import _archive
+
+        path = _files.path_of("load_states", fpath)
         states = self.get_states()
+
+        def admit(declared: Mapping[str, _archive.Declared]) -> None:
+            try:
+                names = match(declared, states, self._node.path)
+            except ValueError as error:
+                raise CheckpointError(f"load_states: {path}: {error}") from error
+            _check(path, declared, {name: states[full] for name, full in names.items()})
+            unused, missing = set(declared) - set(names), set(states) - set(names.values())
+            if not names and not uninitialised(self):
+                _compare(path, unused, missing, True)
+
+        arrays, auxiliary = _archive.read(path, admit)
         names = match(arrays, states, self._node.path)
-        _check(path, arrays, {name: states[full] for name, full in names.items()})
         waiting = {name: array for name, array in arrays.items() if name not in names}
-        if uninitialised(self):
-            self._node.pending = waiting
-        else:
-            _compare(path, waiting, set(states) - set(names.values()), not names)
+        is_whole = not uninitialised(self)
+        if is_whole:
+            _compare(path, set(waiting), set(states) - set(names.values()), False)
         if names:
-            self.set_states({**arrays, **{full: arrays[name] for name, full in names.items()}})
+            try:
+                self.set_states({**waiting, **{full: arrays[one] for one, full in names.items()}})
+            except DTypeError as error:
+                raise _Unfit(f"load_states: {path}: {error}") from error
+        if not is_whole:
+            self._node.pending = waiting
         return auxiliary
 
 
-def _check(path: str, arrays: dict[str, np.ndarray], states: dict[str, Tensor]) -> None:
+class _Unfit(CheckpointError, DTypeError):
+    """Values in a file that the model's dtypes cannot hold."""
+
+
+def _check(path: str, declared: Mapping[str, Any], states: dict[str, Tensor]) -> None:
     for name, state in states.items():
-        if arrays[name].shape != state.shape:
+        if declared[name].shape != state.shape:
             raise CheckpointError(
-                f"load_states: {path}: {name!r} has shape {arrays[name].shape}, "
+                f"load_states: {path}: {name!r} has shape {declared[name].shape}, "
                 f"the model's {state.shape}"
             )
 
 
-def _compare(path: str, unused: Mapping[str, Any], missing: set[str], fails: bool) -> None:
+def _compare(path: str, unused: set[str], missing: set[str], fails: bool) -> None:
     """One warning, or an error if `fails`, with the names that differ."""
     lists = [
         f"{what}: {', '.join(sorted(names))}"

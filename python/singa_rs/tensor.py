@@ -230,6 +230,7 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
         """A tensor object on the same memory, with the same flags (SINGA: a shallow copy)."""
         made = self.alias()
         made.__dict__.update(self.__dict__)
+        made.__class__ = type(self)
         return made
 
     def deepcopy(self) -> Tensor:

@@ -40,6 +40,11 @@ impl PyDevice {
         Ok(report)
     }
 
+    /// Bytes that may still be taken from the machine, by a new reading.
+    fn available(&self) -> usize {
+        self.0.pool().backend().available(usize::MAX)
+    }
+
     /// Starts a new measurement of the peak.
     fn reset_peak(&self) {
         self.0.ledger().reset_peak();

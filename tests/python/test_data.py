@@ -2,10 +2,11 @@
 
 import gzip
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
-from singa_rs import ShapeError, data, loss, metric
+from singa_rs import CheckpointError, ShapeError, data, loss, metric
 from singa_rs.tensor import Tensor
 
 CODES = {"u1": 8, "i1": 9, "i2": 11, "i4": 12, "f4": 13, "f8": 14}
@@ -107,3 +108,82 @@ def test_losses_without_a_tape():
     value = squared.forward(True, Tensor(data=x), Tensor(data=t))
     np.testing.assert_allclose(value.to_numpy(), [((x - t) ** 2).sum() / 8], rtol=1e-5)
     np.testing.assert_allclose(squared.backward().to_numpy(), (x - t) / 4, rtol=1e-5)
+
+
+# ---- damaged files -------------------------------------------------------------------------------
+
+
+def attempt(path, raw, array):
+    """Reads a file that may be damaged: it has the very values, or is refused."""
+    path.write_bytes(raw)
+    try:
+        read = data.read_idx(path)
+    except CheckpointError as error:
+        assert str(path) in str(error)
+        return False
+    return read.dtype == array.dtype and np.array_equal(read, array)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_idx_files_that_were_changed(tmp_path, pack):
+    array = np.arange(60, dtype=np.uint8).reshape(3, 4, 5)
+    raw, path = pack(idx(array, "u1")), tmp_path / "a"
+    for i in range(len(raw)):
+        for byte in (0, 255, raw[i] ^ 1, raw[i] ^ 0x80):
+            attempt(path, raw[:i] + bytes([byte]) + raw[i + 1 :], array)
+        assert not attempt(path, raw[:i], array)
+        for piece in (b"", raw[i:] + raw[i:], raw[i + 1 :]):
+            attempt(path, raw[:i] + piece, array)
+    for more in (b"x", b"PK", bytes(20) + b"x"):
+        assert not attempt(path, raw + more, array) and not attempt(path, more + raw, array)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3, 64, 65, 255])
+def test_idx_heads_that_say_too_much(tmp_path, rank):
+    for size in (2**31, 2**32 - 1):
+        head = struct.pack(f">HBB{rank}I", 0, 8, rank, *[size] * rank)
+        for raw in (head, head + bytes(100)):
+            assert not attempt(tmp_path / "a", raw, np.zeros(0))
+            assert not attempt(tmp_path / "a", gzip.compress(raw), np.zeros(0))
+
+
+def test_idx_sizes_are_checked_before_unpacking(tmp_path):
+    """Twice packed, 64 MiB of zeros; and one that unpacks to more than its head says."""
+    count = 1 << 26
+    packed = gzip.compress(struct.pack(">HBBI", 0, 8, 1, count) + bytes(count), 1)
+    head = struct.pack(">HBBI", 0, 8, 1, 10)
+    wrong = [gzip.compress(packed), gzip.compress(head + bytes(count), 1)]
+    wrong.append(gzip.compress(struct.pack(">HBBI", 0, 8, 1, count)))
+    tracemalloc.start()
+    for raw in wrong:
+        assert not attempt(tmp_path / "a", raw, np.zeros(0))
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+    assert attempt(tmp_path / "a", packed, np.zeros(count, np.uint8))
+
+
+def test_mnist_of_other_types(tmp_path):
+    def write(images, labels):
+        for part in ("train", "t10k"):
+            (tmp_path / f"{part}-images-idx3-ubyte").write_bytes(images)
+            (tmp_path / f"{part}-labels-idx1-ubyte").write_bytes(labels)
+
+    images, labels = np.zeros((2, 3, 3)), np.zeros(2)
+    write(idx(images, "u1"), idx(labels, "i4"))
+    data.load_mnist(tmp_path)
+    for wrong in ((idx(images, "f4"), idx(labels, "u1")), (idx(images, "u1"), idx(labels, "f4"))):
+        write(*wrong)
+        with pytest.raises(ValueError, match="want bytes and integers"):
+            data.load_mnist(tmp_path)
+
+
+def test_wrong_batches():
+    x = np.arange(4)
+    for wrong in (3, None, "text", [1, 2, 3, 4], np.float32(1)):
+        with pytest.raises(TypeError, match="batches: got"):
+            data.batches(x, wrong, size=2)
+    for size in (None, 1.5, "2", True):
+        with pytest.raises(TypeError, match="batches: got size"):
+            data.batches(x, size=size)
+    with pytest.raises(TypeError, match="batches: got rng"):
+        data.batches(x, size=2, rng=3)

@@ -121,6 +121,7 @@ BESIDE = {
     "_conversion": "tensor",
     "_creation": "tensor",
     "_dtypes": "tensor",
+    "_files": "_core",
     "_functions": "tensor",
     "_indexing": "tensor",
     "_placeholder": "tensor",

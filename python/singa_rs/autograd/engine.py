@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .._core import DTypeError, GraphError, ShapeError, set_origin
@@ -49,12 +49,16 @@ def backward(y: Tensor, dy: Any = None) -> Pairs:
 class Gradients(dict):
     """Gradients by `id(tensor)`, which may be asked for by the tensor itself as well."""
 
-    def __init__(self, pairs: Pairs) -> None:
+    def __init__(self, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
         super().__init__()
         self._tensors = []
         for tensor, grad in pairs:
             self[id(tensor)] = grad
             self._tensors.append(tensor)  # so that no other tensor gets its id
+
+    def __reduce__(self) -> Any:
+        """A copy's tensors have other ids."""
+        return Gradients, ([(tensor, self[tensor]) for tensor in self._tensors],)
 
     def __getitem__(self, key: Any) -> Tensor:
         return super().__getitem__(_key(key))

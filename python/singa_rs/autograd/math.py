@@ -93,6 +93,7 @@ def _make_flat(cls: type[Binary]) -> Function:
 
 def _documented(function: Function, name: str, doc: str) -> Function:
     function.__name__ = function.__qualname__ = name
+    function.__module__ = __package__
     function.__doc__ = f"{doc}\n\n    Numbers, arrays and other dtypes are converted first."
     return function
 

@@ -106,10 +106,14 @@ class Operator:
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         """A user's operation keeps what its `forward` puts into attributes."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy is of the operation, not of a node of the tape."""
+        return {k: v for k, v in vars(self).items() if k == "_name" or k not in _OF_THE_TAPE}
+
     def _again(self) -> Operator:
         """A node for another call."""
         node = copy.copy(self)
-        node.edges = node.retained = node.watched = node._name = None
+        node._name = None
         return node
 
     def _held(self) -> list[Tensor]:

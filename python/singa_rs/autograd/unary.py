@@ -13,6 +13,8 @@ from .mode import mode
 from .tape import Rule
 
 Function = Callable[[Tensor], Tensor]
+#: Where what the table makes is found.
+PACKAGE = __package__
 
 # SINGA's class, its function, ours in the engine, and the sentence that says what it computes.
 _TABLE = """
@@ -81,7 +83,7 @@ class Unary(Rule):
 def _make_class(name: str, f: Any, doc: str, params: dict[str, Any] | None = None) -> type[Unary]:
     op, grad_op = ops.op("unary", f=f), ops.op("unary_grad", f=f)
     body = {"op": op, "grad_op": grad_op, "saves": _core.unary_saves(op), "__doc__": doc}
-    return type(name, (Unary,), {**body, "__module__": __name__})
+    return type(name, (Unary,), {**body, "__module__": PACKAGE})
 
 
 def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
@@ -109,6 +111,7 @@ def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
         return y
 
     function.__name__ = function.__qualname__ = name
+    function.__module__ = PACKAGE
     function.__doc__ = doc
     return function
 
@@ -140,6 +143,13 @@ class _Parametrised(Unary):
     """A function with attributes, which stand in the instance."""
 
     tag: str
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("op", "grad_op", "saves")
+        return {k: v for k, v in super().__getstate__().items() if k not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._prepare(**{k: v for k, v in state.items() if not k.startswith("_")})
 
     def _prepare(self, **params: float | None) -> None:
         numbers = tuple((k, None if v is None else float(v)) for k, v in params.items())

@@ -131,19 +131,29 @@ class SoftMax(Layer):
         return autograd.softmax(x, self.axis)
 
 
+class _Named:
+    """The activation of a name, as which it is copied and pickled."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return getattr(autograd, self.name.lower())(x)
+
+    def __reduce__(self) -> Any:
+        return get, (self.name, "activation")
+
+    def __repr__(self) -> str:
+        return self.name
+
+
 _BY_NAME: dict[str, Activation] = {
-    "RELU": lambda x: autograd.relu(x),
-    "SIGMOID": lambda x: autograd.sigmoid(x),
-    "TANH": lambda x: autograd.tanh(x),
-    "GELU": lambda x: autograd.gelu(x),
-    "SILU": lambda x: autograd.silu(x),
-    "ELU": lambda x: autograd.elu(x),
-    "SELU": lambda x: autograd.selu(x),
-    "LEAKYRELU": lambda x: autograd.leakyrelu(x),
-    "HARDSIGMOID": lambda x: autograd.hardsigmoid(x),
-    "SOFTPLUS": lambda x: autograd.softplus(x),
-    "SOFTSIGN": lambda x: autograd.softsign(x),
-}
+    name: _Named(name)
+    for name in (
+        "RELU", "SIGMOID", "TANH", "GELU", "SILU", "ELU", "SELU", "LEAKYRELU", "HARDSIGMOID",
+        "SOFTPLUS", "SOFTSIGN",
+    )
+}  # fmt: skip
 
 
 def get(name: Any, argument: str) -> Activation | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any
 
 from ..errors import DTypeError
@@ -188,7 +188,23 @@ class Layer(metaclass=_LayerType):
                 )
         made = memo[id(self)] = Layer.__new__(type(self))
         made.__dict__.update((name, deepcopy(one, memo)) for name, one in self.__dict__.items())
+        tree.hold_members(made)
         return made
+
+    def __copy__(self) -> Layer:
+        """Another layer with the same tensors and layers."""
+        made = Layer.__new__(type(self))
+        own = {name: copy(self.__dict__[name]) for name in self._own if name in self.__dict__}
+        made.__dict__.update({**self.__dict__, **own})
+        return made
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What was pickled."""
+        self.__dict__.update(state)
+        tree.hold_members(self)
+
+    #: Attributes that no two layers share.
+    _own = frozenset({"_node"})
 
     def _makes_tensors(self) -> bool:
         """Whether `initialize` is still to come, and not just Layer's own."""
@@ -229,10 +245,8 @@ class Layer(metaclass=_LayerType):
             DTypeError: that would cast floats to integers.
         """
         want = tensors[0].dtype
+        if not want.is_float and any(tensor.dtype.is_float for tensor in tensors):
+            raise DTypeError(f"{type(self).__name__}: got dtype {want.name}, want a float dtype")
         for tensor in tensors[1:]:
-            if tensor.dtype.is_float and not want.is_float:
-                raise DTypeError(
-                    f"{type(self).__name__}: got dtype {want.name}, want a float dtype"
-                )
             if tensor.dtype != want:
                 tensor.to_type(want)

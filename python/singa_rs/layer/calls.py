@@ -21,18 +21,25 @@ _initialising = threading.RLock()
 
 
 def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`initialize`: unrecorded, what it makes is state; names what it makes."""
+    """`initialize`: unrecorded, what it makes is state; names what it makes. One that fails has
+    made nothing, so that nothing is loaded into what the next one makes anew."""
 
     @wraps(function)
     def initialize(self: Layer, *args: Any, **kwargs: Any) -> None:
         node = self._node
+        attributes, states = dict(self.__dict__), set(node.states)
         node.initializing += 1
         try:
             with autograd.no_grad(), making_state():
                 function(self, *args, **kwargs)
                 if node.initializing == 1:  # not called by a subclass's
-                    self._initialized = True
                     collect.settle(self)
+                    self._initialized = True
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(attributes)
+            node.states = states
+            raise
         finally:
             node.initializing -= 1
         if is_recording():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -46,6 +46,13 @@ def padding(value: Any, argument: str) -> tuple[int, int, int, int]:
         return top, left, bottom, right
     height, width = pair(value, argument, 0)
     return height, width, height, width
+
+
+def mapping(value: Any, argument: str) -> dict[Any, Any]:
+    """A mapping, as a dictionary of its own."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{argument}: got {type(value).__name__}, want a mapping")
+    return dict(value)
 
 
 def one_of(value: Any, argument: str, allowed: Sequence[str]) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 
 from .. import autograd
 from ..errors import CheckpointError, ShapeError
-from ..tensor import Tensor
+from ..tensor import Placeholder, Tensor
+from .check import mapping
 from .node import now
 from .tree import Collection, join, named_members, owners, rename
 
@@ -53,14 +54,18 @@ def get(layer: Layer, method: str) -> dict[str, Tensor]:
 
 
 def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> None:
-    """What `set_params` or `set_states` does; `reader` is the method that reads the same."""
+    """What `set_params` or `set_states` does; `reader` is the method that reads the same. All
+    values are checked and converted before the first is written."""
     with _collection(layer) as (call, new):
         if new:
+            values = mapping(values, method)
             targets = getattr(layer, reader)()
             names = match(values, targets, call.tree.paths[id(layer)])
-            full = {target: values[name] for name, target in names.items() if name != target}
-            values = {**full, **values}
-            _check(layer, method, values, targets)
+            if values and not names and uninitialised(layer):
+                name = type(layer).__name__
+                raise ValueError(f"{method}: {name} has no tensors before its first call")
+            matched = {target: (targets[target], values[name]) for name, target in names.items()}
+            values = {**values, **staged(method, matched)}
         own = _own(layer, method == "set_params", call.tree.names)
         with autograd.no_grad():
             for name, tensor in own.items():
@@ -70,24 +75,41 @@ def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> No
             getattr(child, method)(values)
 
 
-def match(given: Iterable[str], targets: Mapping[str, Tensor], path: str) -> dict[str, str]:
-    """For each given name that is a target's, in full or relative to `path`, the full name."""
-    full = {name: name if name in targets else join(path, name) for name in given}
-    return {name: target for name, target in full.items() if target in targets}
+def staged(method: str, values: Mapping[str, tuple[Tensor, Any]]) -> dict[str, Any]:
+    """What is to be written into tensors, given with them by name, as it can be written for
+    certain: checked, converted, apart from what is written over meanwhile. The tensors have
+    memory then.
 
-
-def _check(layer: Layer, method: str, values: dict[str, Any], targets: dict[str, Tensor]) -> None:
-    matched = [name for name in targets if name in values]
-    if values and not matched and uninitialised(layer):
-        raise ValueError(f"{method}: {type(layer).__name__} has no tensors before its first call")
-    for name in matched:
-        value = values[name]
+    Raises:
+        ShapeError, TypeError: naming the tensor.
+    """
+    written = {to.block_id: to for to, _ in values.values() if not isinstance(to, Placeholder)}
+    made = {}
+    for name, (to, value) in values.items():
         if not isinstance(value, (Tensor, np.ndarray)):
             raise TypeError(f"{method}: got {type(value).__name__} for {name!r}, want an array")
-        if tuple(value.shape) != targets[name].shape:
+        if tuple(value.shape) != to.shape:
             raise ShapeError(
-                f"{method}: got shape {tuple(value.shape)} for {name!r}, want {targets[name].shape}"
+                f"{method}: got shape {tuple(value.shape)} for {name!r}, want {to.shape}"
             )
+        made[name] = to.fitting(value, f"{method}: {name!r}", written)
+    for to in written.values():
+        to.make_room()
+    return made
+
+
+def match(given: Iterable[str], targets: Mapping[str, Tensor], path: str) -> dict[str, str]:
+    """For each given name that is a target's, in full or relative to `path`, the full name.
+
+    Raises:
+        ValueError: two names are of the same target.
+    """
+    full = {name: name if name in targets else join(path, str(name)) for name in given}
+    found = {name: target for name, target in full.items() if target in targets}
+    if len(set(found.values())) < len(found):
+        names = sorted(name for name, target in found.items() if name != target)
+        raise ValueError(f"got {names[0]!r} and {found[names[0]]!r}, which are one tensor's names")
+    return found
 
 
 def own_params(layer: Layer) -> dict[str, Tensor]:
@@ -112,24 +134,37 @@ def uninitialised(layer: Layer) -> list[Layer]:
 
 def settle(layer: Layer) -> None:
     """Names the tensors that a layer has made, enters them into their accounts of memory, and
-    gives them the values that were loaded before."""
+    gives them the values that were loaded before.
+
+    Raises:
+        CheckpointError: one of these values does not fit. None is written then, and all of them
+            wait on.
+    """
+    claimed: dict[str, tuple[Tensor, Any]] = {}
+    claims: list[tuple[dict[str, Any], str]] = []
     for name, member in named_members(layer):
         if isinstance(member, Tensor):
             full = join(layer._node.path, name)
             rename(member, full)
             member.set_account("parameters" if member.stores_grad else "states")
-            for owner in owners(layer):
-                _claim(member, full, owner)
+            for pending, key in _claims(full, owners(layer)):
+                claimed[full] = (member, pending[key])
+                claims.append((pending, key))
+    try:
+        values = staged("load_states", claimed)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(str(error)) from error
+    for name, (member, _) in claimed.items():
+        member.copy_from(values[name])
+    for pending, key in claims:
+        del pending[key]
 
 
-def _claim(member: Tensor, full: str, owner: Layer) -> None:
-    pending = owner._node.pending
-    relative = full.removeprefix(join(owner._node.path, ""))
-    name = full if full in pending else relative
-    if name in pending:
-        value = pending.pop(name)
-        if value.shape != member.shape:
-            raise CheckpointError(
-                f"load_states: got shape {value.shape} for {name!r}, want {member.shape}"
-            )
-        member.copy_from(value)
+def _claims(full: str, holders: list[Layer]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Where values wait for a tensor, and under which name; the outermost holder's last."""
+    for owner in holders:
+        pending = owner._node.pending
+        relative = full.removeprefix(join(owner._node.path, ""))
+        name = full if full in pending else relative
+        if name in pending:
+            yield pending, name

@@ -41,12 +41,16 @@ class Embedding(Layer):
         Raises:
             ShapeError: another shape.
         """
+        if not isinstance(W, (np.ndarray, Tensor)):
+            raise TypeError(f"Embedding: got {type(W).__name__} for W, want a Tensor or an array")
         if tuple(W.shape) != (self.input_dim, self.output_dim):
             want = (self.input_dim, self.output_dim)
             raise ShapeError(f"Embedding: got W of shape {tuple(W.shape)}, want {want}")
-        values = tensor.from_numpy(W) if isinstance(W, np.ndarray) else W
+        device = W.device if isinstance(W, Tensor) else None
+        like = self.W if self._initialized else Tensor((0,), device, tensor.float32)
+        values = like.fitting(W, "Embedding: W", {})
         if not self._initialized:
-            self.initialize(values)
+            self.initialize(like)
         self.W.copy_from(values)
         self.W.requires_grad = not freeze
 
@@ -55,9 +59,15 @@ class Embedding(Layer):
         return autograd.embedding(x, self.W)
 
 
+def _gaussian(t: Tensor) -> Tensor:
+    return t.gaussian(0.0, 1.0)
+
+
+def _uniform(t: Tensor) -> Tensor:
+    return t.uniform(-1.0, 1.0)
+
+
 def _initializer(name: Any) -> initializer.Initializer:
-    if name == "gaussian":
-        return lambda t: t.gaussian(0.0, 1.0)
-    if name == "uniform":
-        return lambda t: t.uniform(-1.0, 1.0)
+    if isinstance(name, str) and name in ("gaussian", "uniform"):
+        return _gaussian if name == "gaussian" else _uniform
     return initializer.get(name, "Embedding: initializer")

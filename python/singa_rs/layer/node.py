@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -70,9 +70,20 @@ class Node:
         new.given.update({name: deepcopy(child, memo) for name, child in self.given.items()})
         return new
 
+    def __copy__(self) -> Node:
+        new = Node()
+        new.__setstate__({name: copy(value) for name, value in self.__getstate__().items()})
+        return new
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"registered": self.registered, "states": self.states}
+        kept = ("registered", "states", "pending", "output_shape")
+        unnamed = [child for ref in self.unnamed if (child := ref()) is not None]
+        held = {"unnamed": unnamed, "given": dict(self.given)}
+        return {**{name: self.__dict__[name] for name in kept}, **held}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__()  # type: ignore[misc]
+        unnamed, given = state.pop("unnamed", ()), state.pop("given", {})
         self.__dict__.update(state)
+        self.unnamed = [weakref.ref(child) for child in unnamed]
+        self.given.update(given)

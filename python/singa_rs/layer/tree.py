@@ -166,6 +166,13 @@ def hold(layer: Layer, holder: Layer) -> None:
         layer._node.owner = weakref.ref(holder)
 
 
+def hold_members(holder: Layer) -> None:
+    """Notes that a layer that was copied holds those below it."""
+    for _, member in list(named_members(holder)):
+        if not isinstance(member, Tensor):
+            hold(member, holder)
+
+
 def let_go(layer: Layer, holder: Layer) -> None:
     """Forgets that a layer belongs to `holder` and those that hold it."""
     layer._node.roots.clear()

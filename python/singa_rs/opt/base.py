@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import autograd, device, tensor
 from ..errors import ShapeError
+from ..layer.check import mapping
 from ..record import making_state, note_change
 from ..tensor import Tensor
 from .moments import Moments
@@ -110,12 +111,7 @@ class Optimizer:
             holder.set_value(schedule.init_value)
             return
         with autograd.no_grad():
-            value = schedule(self.step_counter)
-            if not isinstance(value, Tensor):
-                raise TypeError(f"{argument}: the schedule gave {value!r}, want a Tensor")
-            if value.shape != (1,):
-                raise ShapeError(f"{argument}: the schedule gave {value.shape}, want (1,)")
-            holder.copy_from(value)
+            holder.copy_from(_value(argument, schedule, self.step_counter))
 
     def _uses(self, name: str) -> bool:
         """Whether a hyperparameter is anything but the constant 0."""
@@ -181,7 +177,7 @@ class Optimizer:
         tensor}."""
         states: dict[str, Any] = {"step_counter": int(self.step_counter.item())}
         for kind in self.moment_kinds:
-            if named := self._moments.named(kind):
+            if named := {**self._moments.waiting(kind), **self._moments.named(kind)}:
                 states[kind] = named
         return states
 
@@ -192,24 +188,48 @@ class Optimizer:
         Raises:
             TypeError, ValueError, ShapeError: before anything is written.
         """
-        moments = {kind: states[kind] for kind in self.moment_kinds if kind in states}
-        for kind, values in moments.items():
-            self._moments.check(kind, values)
+        name = f"{type(self).__name__}.set_states"
+        states = mapping(states, name)
+        moments = [
+            self._moments.staged(name, kind, mapping(states[kind], f"{name}: {kind}"))
+            for kind in self.moment_kinds
+            if kind in states
+        ]
+        step = []
         if "step_counter" in states:
-            self._set_step(states["step_counter"])
-        for kind, values in moments.items():
-            self._moments.set(kind, values)
+            step = self._staged_step(f"{name}: step_counter", states["step_counter"])
+        for holder, value in step:
+            holder.copy_from(value)
+        for write in moments:
+            write()
 
-    def _set_step(self, value: Any) -> None:
+    def _staged_step(self, argument: str, value: Any) -> list[tuple[Tensor, Tensor]]:
+        """The step counter and the tensors of the hyperparameters that depend on it, each with
+        what it is to hold at a step."""
         array = value.to_numpy() if isinstance(value, Tensor) else np.asarray(value)
         if array.size != 1 or array.dtype.kind not in "iuf":
-            raise TypeError(f"step_counter: got {value!r}, want a number")
-        step = number(array.reshape(()).item(), "step_counter", 0, 2**31)
+            raise TypeError(f"{argument}: got {value!r}, want a number")
+        step = number(array.reshape(()).item(), argument, 0, 2**31)
         if step != int(step):
-            raise ValueError(f"step_counter: got {value!r}, want a whole number")
-        self.step_counter.set_value(int(step))
-        for name, (holder, _) in self.hyperparameters.items():
-            self._evaluate(name, getattr(self, name), getattr(self, holder))
+            raise ValueError(f"{argument}: got {value!r}, want a whole number")
+        counter = Tensor((1,), self.step_counter.device, tensor.int32).set_value(int(step))
+        made = [(self.step_counter, counter)]
+        with autograd.no_grad():
+            for name, (holder, _) in self.hyperparameters.items():
+                schedule = getattr(self, name)
+                if type(schedule) is not Constant:
+                    made.append((getattr(self, holder), _value(name, schedule, counter)))
+        return made
+
+
+def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
+    """A schedule's value at a step, which has to fit a hyperparameter's tensor."""
+    value = schedule(step)
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{argument}: the schedule gave {value!r}, want a Tensor")
+    if value.shape != (1,):
+        raise ShapeError(f"{argument}: the schedule gave {value.shape}, want (1,)")
+    return value
 
 
 def _scalar(dtype: Any) -> Tensor:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import tensor
-from ..errors import ShapeError
+from ..errors import DTypeError
+from ..layer.collect import staged
 from ..record import making_state
 from ..tensor import Tensor
 
@@ -19,13 +20,22 @@ class _Slot:
         self.given = given
         self.name = name
         self.tensors: dict[str, Tensor] = {}
+        #: Whether it was copied and nobody has used it since, so that nobody knows yet whether the
+        #: parameter was copied with it.
+        self.is_copy = False
+
+    def fits(self, param: Tensor, name: str) -> bool:
+        """Whether this is what an optimizer remembers of such a parameter."""
+        own = self.param
+        return self.given == name and (own.shape, own.dtype) == (param.shape, param.dtype)
 
 
 class Moments:
     """The moments of all parameters. A parameter is the tensor object that was passed, so two of
     the same name never share moments (the second is reported as `name#2`); another object is the
-    same parameter only with the same name, shape and block. Values that were set before their
-    parameter was first seen wait for it."""
+    same parameter only with the same name, shape and block, or where the optimizer was copied and
+    the parameter was not: then the first one of that name, shape and dtype. Values that were set
+    before their parameter was first seen wait for it."""
 
     def __init__(self, *kinds: str) -> None:
         self.kinds = kinds
@@ -36,10 +46,13 @@ class Moments:
         """A copy's parameters are other objects."""
         self.__dict__.update(state)
         self._slots = {id(slot.param): slot for slot in self._slots.values()}
+        for slot in self._slots.values():
+            slot.is_copy = True
 
     def of(self, param: Tensor, name: str, kind: str) -> Tensor:
         """The moment of a parameter: zeros where there was none."""
         slot = self._slots.get(id(param)) or self._find(param, name)
+        slot.is_copy = False
         if kind not in slot.tensors:
             with making_state():
                 slot.tensors[kind] = self._make(slot.name, param, kind)
@@ -49,10 +62,22 @@ class Moments:
         for slot in self._slots.values():
             known = slot.param
             if slot.given == name and known.shares_block(param) and known.shape == param.shape:
-                del self._slots[id(known)]
-                slot.param = param
-                return self._slots.setdefault(id(param), slot)
+                return self._pass_on(slot, param)
+        copies = [one for one in self._slots.values() if one.is_copy and one.fits(param, name)]
+        if len(copies) > 1:
+            raise ValueError(
+                f"apply: the optimizer was copied with {len(copies)} parameters called {name!r}; "
+                "copy them with it, or use set_states"
+            )
+        if copies:
+            return self._pass_on(copies[0], param)
         slot = _Slot(param, name, self._fresh_name(name))
+        return self._slots.setdefault(id(param), slot)
+
+    def _pass_on(self, slot: _Slot, param: Tensor) -> _Slot:
+        """Another object is a slot's parameter from now on."""
+        del self._slots[id(slot.param)]
+        slot.param = param
         return self._slots.setdefault(id(param), slot)
 
     def _fresh_name(self, name: str) -> str:
@@ -72,10 +97,10 @@ class Moments:
             name=f"{name}.{kind}",
         )
         made.set_account("states")
-        value = self._waiting[kind].pop(name, None)
-        if value is not None:
-            _check_shape(kind, name, value, param.shape)
-            made.copy_from(value)
+        waiting = self._waiting[kind]
+        if name in waiting:
+            staged(kind, {name: (made, waiting[name])})  # else it waits on
+            made.copy_from(waiting.pop(name))
         return made
 
     def remember(self) -> Callable[[], None]:
@@ -95,25 +120,40 @@ class Moments:
         """The moments of one kind by their parameters' names."""
         return {s.name: s.tensors[kind] for s in self._slots.values() if kind in s.tensors}
 
-    def check(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Refuses values that do not fit the moments that exist."""
-        for name, moment in self.named(kind).items():
-            if name in values:
-                _check_shape(kind, name, values[name], moment.shape)
+    def waiting(self, kind: str) -> dict[str, Tensor]:
+        """The values of one kind that wait for their parameters, by name."""
+        return {
+            name: Tensor(data=value, dtype=value.dtype, requires_grad=False)
+            for name, value in self._waiting[kind].items()
+        }
 
-    def set(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Copies values into the moments; those of parameters not yet seen are kept for them."""
+    def staged(self, op: str, kind: str, values: Mapping[str, Any]) -> Callable[[], None]:
+        """A function that copies values into the moments; those of parameters not yet seen are
+        kept for them. They have been checked then.
+
+        Raises:
+            ShapeError, TypeError: a value that does not fit, or no name.
+        """
         known = self.named(kind)
-        for name, value in values.items():
-            if name in known:
+        what = f"{op}: {kind}"
+        fits = staged(what, {name: (known[name], values[name]) for name in values if name in known})
+        waits = {name: _waiting(what, name, values[name]) for name in values if name not in known}
+
+        def write() -> None:
+            for name, value in fits.items():
                 known[name].copy_from(value)
-            else:
-                array = value.to_numpy() if isinstance(value, Tensor) else np.array(value)
-                self._waiting[kind][name] = array
+            self._waiting[kind].update(waits)
+
+        return write
 
 
-def _check_shape(kind: str, name: str, value: Any, want: tuple[int, ...]) -> None:
+def _waiting(what: str, name: Any, value: Any) -> np.ndarray:
+    """A value that waits for its parameter: a copy, as precise as a moment may be."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what}: got the name {name!r}, want a str")
     if not isinstance(value, (Tensor, np.ndarray)):
-        raise TypeError(f"{kind} of {name!r}: got {type(value).__name__}, want an array")
-    if tuple(value.shape) != want:
-        raise ShapeError(f"{kind} of {name!r}: got shape {tuple(value.shape)}, want {want}")
+        raise TypeError(f"{what}: got {type(value).__name__} for {name!r}, want an array")
+    array = value.to_numpy() if isinstance(value, Tensor) else value
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"{what}: got values of {array.dtype} for {name!r}, want real numbers")
+    return np.array(array, np.float64 if array.dtype.itemsize > 4 else np.float32)

@@ -57,6 +57,10 @@ class Tap:
             note_change()
         self.let_go()
 
+    def __reduce__(self) -> Any:
+        """A copy taps nothing."""
+        return _removed, (self.name, *self.wants)
+
     def __enter__(self) -> Tap:
         return self
 
@@ -65,6 +69,12 @@ class Tap:
 
     def __repr__(self) -> str:
         return f"Tap({self.name!r}, value={self.value!r}, grad={self.grad!r})"
+
+
+def _removed(name: str, value: bool, grad: bool) -> Tap:
+    tap = Tap(name, value, grad, lambda _: None)
+    tap._is_open = False
+    return tap
 
 
 class _Now(threading.local):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
+from .._files import path_of, replacing
 from . import dot, html, trace
 from .profile import Profile, profile
 
@@ -78,17 +78,21 @@ class Graph:
         """Writes the last profile for `chrome://tracing` and ui.perfetto.dev; takes one first if
         there is none."""
         measured = self.last_profile or self.profile()
-        Path(fspath(path)).write_text(trace.text(measured, self.data(), self.title), "utf-8")
+        _write("to_trace", path, trace.text(measured, self.data(), self.title))
 
     def to_html(self, path: str | PathLike[str]) -> None:
         """Writes one page that needs nothing else: the graph, the arena over time, the memory
         curve, and the timeline of the last profile."""
-        Path(fspath(path)).write_text(
-            html.text(self.data(), self.title, self.last_profile), "utf-8"
-        )
+        _write("to_html", path, html.text(self.data(), self.title, self.last_profile))
 
     def __repr__(self) -> str:
         return repr(self._graph)
+
+
+def _write(op: str, path: str | PathLike[str], text: str) -> None:
+    """Writes a file, whole or not at all."""
+    with replacing(op, path_of(op, path)) as file:
+        file.write(text.encode("utf-8"))
 
 
 def _name_blocks(

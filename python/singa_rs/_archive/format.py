@@ -1,0 +1,130 @@
+"""What the file says of each state, and which names it can hold."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from .. import tensor
+from ..tensor import Tensor
+
+ARRAYS = "tensor_dict.npz"
+ATTRIBUTES = "states_attr.json"
+MODEL, AUXILIARY = 0, 1
+#: Bytes that the attributes may take: those of about 100,000 states.
+ATTRIBUTES_LIMIT = 16 << 20
+#: Bytes of a name in a zip file.
+_NAME_LIMIT = 0xFFFF
+
+_NUMBERS = {"float32": 0, "float16": 1, "int32": 2}
+_DTYPES = {
+    one.name: one
+    for one in (
+        tensor.float32, tensor.float64, tensor.float16, tensor.bfloat16, tensor.int32,
+        tensor.int64, tensor.int8, tensor.uint8, tensor.bool_,
+    )
+}  # fmt: skip
+_BY_KEY: dict[Any, Any] = {
+    **_DTYPES,
+    **{number: _DTYPES[name] for name, number in _NUMBERS.items()},
+}
+
+
+class Declared(NamedTuple):
+    """What the file says of a state."""
+
+    kind: int
+    shape: tuple[int, ...]
+    dtype: Any
+
+    @property
+    def stored(self) -> str:
+        """The NumPy type that the file holds it in."""
+        return "float32" if self.dtype == tensor.bfloat16 else self.dtype.name
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements in the file."""
+        itemsize = 4 if self.dtype == tensor.bfloat16 else self.dtype.itemsize
+        return math.prod(self.shape) * itemsize
+
+
+def member(name: str) -> str:
+    """The array's name in the file of arrays."""
+    return f"{name}.npy"
+
+
+def declare(tensors: Mapping[str, Tensor], auxiliary: Iterable[str]) -> str:
+    """The text of the attributes.
+
+    Raises:
+        ValueError: there are more than can be read.
+    """
+    attributes = {
+        name: {
+            "state_type": AUXILIARY if name in auxiliary else MODEL,
+            "shape": list(one.shape),
+            "dtype": _NUMBERS.get(one.dtype.name, one.dtype.name),
+        }
+        for name, one in tensors.items()
+    }
+    text = json.dumps(attributes)
+    if len(text) > ATTRIBUTES_LIMIT:
+        raise ValueError(f"{len(tensors)} names and shapes take {len(text)} bytes")
+    return text
+
+
+def parse(text: bytes) -> dict[str, Declared]:
+    """What the attributes say.
+
+    Raises:
+        ValueError: no JSON, or not what it has to be.
+    """
+    found = json.loads(text, object_pairs_hook=_without_doubles)
+    if not isinstance(found, dict):
+        raise ValueError(f"got {type(found).__name__}, want an object")
+    return {name: _declared(name, one) for name, one in found.items()}
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def _declared(name: str, one: Any) -> Declared:
+    if not isinstance(one, dict):
+        raise ValueError(f"{name!r}: got {one!r}, want an object")
+    kind, shape, dtype = (one.get(key) for key in ("state_type", "shape", "dtype"))
+    if type(kind) is not int or kind not in (MODEL, AUXILIARY):
+        raise ValueError(f"{name!r}: got state_type {kind!r}, want {MODEL} or {AUXILIARY}")
+    if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**63 for n in shape):
+        raise ValueError(f"{name!r}: got shape {shape!r}, want a list of sizes")
+    if type(dtype) not in (int, str) or dtype not in _BY_KEY:
+        raise ValueError(f"{name!r} has the unknown dtype {dtype!r}")
+    return Declared(kind, tuple(shape), _BY_KEY[dtype])
+
+
+def unusable(names: Iterable[Any]) -> str | None:
+    """Why a file cannot hold these names; None where it can."""
+    known = set(names)
+    for name in known:
+        if not isinstance(name, str):
+            return f"got the name {name!r}, want a str"
+        if not _survives(member(name)):
+            return f"got the name {name!r}, which a zip file cannot hold"
+        if member(name) in known:
+            return f"got {name!r} and {member(name)!r}, which a file of arrays cannot tell apart"
+    return None
+
+
+def _survives(name: str) -> bool:
+    try:
+        is_short = len(name.encode()) <= _NAME_LIMIT
+    except UnicodeEncodeError:
+        return False
+    return is_short and zipfile.ZipInfo(name).filename == name

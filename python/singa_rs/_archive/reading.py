@@ -1,0 +1,162 @@
+"""Reading a file of states."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
+
+import numpy as np
+
+from .. import _files, device
+from ..errors import CheckpointError
+from ..tensor import Tensor
+from .format import ARRAYS, ATTRIBUTES, ATTRIBUTES_LIMIT, MODEL, Declared, member, parse
+from .members import RATIO, Members, names_room
+
+#: Bytes that an array takes in the file beside its elements and, thrice, its name.
+_BESIDE = 1024
+#: Bytes that the directory of the file itself may take.
+_OUTER = 1 << 16
+_PIECE = 1 << 20
+
+
+def read(
+    path: str, admit: Callable[[Mapping[str, Declared]], None]
+) -> tuple[dict[str, np.ndarray], dict[str, Tensor]]:
+    """The model's states as arrays, and the auxiliary ones as tensors. `admit` is shown what the
+    file says of the model's, and may raise, before anything of their size is unpacked.
+
+    Raises:
+        CheckpointError: the file is missing, truncated, damaged or no file of states, or holds
+            more than the memory that there is; the message names it and the entry.
+    """
+    with _files.reading("load_states", path) as file:
+        size = os.fstat(file.fileno()).st_size
+        with _damage(path, "the zip file"):
+            outer = Members(file, size, _OUTER)
+        if missing := {ARRAYS, ATTRIBUTES} - set(outer.infos):
+            raise _error(path, f"has no {' and no '.join(sorted(missing))}")
+        declared = _attributes(path, outer)
+        admit({name: one for name, one in declared.items() if one.kind == MODEL})
+        _check_sizes(path, size, outer.infos[ARRAYS].file_size, declared)
+        arrays = _arrays(path, outer, declared)
+    model = {name: arrays[name] for name, one in declared.items() if one.kind == MODEL}
+    return model, {
+        name: _tensor(path, name, arrays[name], one)
+        for name, one in declared.items()
+        if one.kind != MODEL
+    }
+
+
+def _error(path: str, reason: str) -> CheckpointError:
+    return CheckpointError(f"load_states: {path}: {reason}")
+
+
+@contextmanager
+def _damage(path: str, what: str) -> Iterator[None]:
+    """What `zipfile`, `zlib`, `json` and NumPy raise on damaged bytes is nearly everything."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except MemoryError as error:
+        raise _error(path, f"{what} does not fit into the memory that there is") from error
+    except Exception as error:
+        raise _error(path, f"{what} is damaged: {error or type(error).__name__}") from error
+
+
+def _attributes(path: str, outer: Members) -> dict[str, Declared]:
+    stated = outer.infos[ATTRIBUTES].file_size
+    if stated > ATTRIBUTES_LIMIT:
+        raise _error(path, f"{ATTRIBUTES} takes {stated} bytes, want at most {ATTRIBUTES_LIMIT}")
+    with _damage(path, ATTRIBUTES), outer.open(ATTRIBUTES) as stream:
+        return parse(_whole(stream, bytearray(stated)))
+
+
+def _whole(stream: IO[bytes], into: Any) -> Any:
+    """Fills memory from a stream, which has to end there; that checks its sum, too."""
+    view, at = memoryview(into).cast("B"), 0
+    while at < len(view):
+        piece = stream.read(min(_PIECE, len(view) - at))
+        if not piece:
+            raise EOFError(f"it ends after {at} bytes, want {len(view)}")
+        view[at : at + len(piece)] = piece
+        at += len(piece)
+    if stream.read(1):
+        raise ValueError(f"it goes on after {at} bytes")
+    return into
+
+
+def _check_sizes(path: str, size: int, packed: int, declared: Mapping[str, Declared]) -> None:
+    """Refuses arrays that the file cannot hold, or the memory cannot."""
+    total = sum(one.nbytes for one in declared.values())
+    if total > RATIO * size:
+        raise _error(path, f"states {total} bytes of arrays, which {size} bytes cannot hold")
+    beside = sum(_BESIDE + 3 * len(name.encode(errors="replace")) for name in declared)
+    elements = 8 * sum(_count(one) for one in declared.values())  # of the widest type
+    if packed > elements + beside + _BESIDE:
+        raise _error(path, f"{ARRAYS} takes {packed} bytes, which its arrays do not need")
+    twice = sum(one.nbytes for one in declared.values() if one.kind != MODEL)
+    available = device.get_default_device().available()
+    if total + twice > available:
+        raise _error(path, f"takes {total + twice} bytes of memory, {available} are available")
+
+
+def _count(one: Declared) -> int:
+    return one.nbytes // max(1, np.dtype(one.stored).itemsize)
+
+
+def _arrays(path: str, outer: Members, declared: Mapping[str, Declared]) -> dict[str, np.ndarray]:
+    names = {member(name): name for name in declared}
+    found: dict[str, np.ndarray] = {}
+    with _damage(path, ARRAYS), outer.open(ARRAYS) as stream:
+        inner = Members(stream, outer.infos[ARRAYS].file_size, names_room([*names, ""]))
+        if lost := sorted(set(names) ^ set(inner.infos)):
+            raise _error(path, f"{lost[0]!r} is in one of {ARRAYS} and {ATTRIBUTES} only")
+        for entry, info in inner.infos.items():  # in the order in which they lie
+            name = names[entry]
+            with _damage(path, repr(name)), inner.open(entry) as array:
+                found[name] = _array(path, name, array, info, declared[name])
+    return found
+
+
+def _array(
+    path: str, name: str, stream: IO[bytes], info: zipfile.ZipInfo, declared: Declared
+) -> np.ndarray:
+    """One array: its head says what it takes, and the member has to be as long."""
+    shape, is_fortran, dtype = _head(stream)
+    if shape != declared.shape:
+        raise _error(
+            path,
+            f"{name!r} has shape {shape} in {ARRAYS}, {declared.shape} in {ATTRIBUTES}",
+        )
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise ValueError(f"it has the type {dtype}, want numbers")
+    have = info.file_size - stream.tell()
+    if have != _count(declared) * dtype.itemsize:
+        raise ValueError(f"it has {have} bytes of elements, want {_count(declared)} of {dtype}")
+    made = np.empty(shape, dtype, "F" if is_fortran else "C")
+    raw = made.reshape(-1, order="F" if is_fortran else "C").view("u1")
+    _whole(stream, raw if raw.size else bytearray())
+    if dtype == np.bool_ and np.any(raw > 1):
+        raise ValueError("it has bytes that are no truth values")
+    return made.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _head(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(stream)
+    if version == (2, 0):
+        return np.lib.format.read_array_header_2_0(stream)
+    raise ValueError(f"it has version {version} of NumPy's format, want (1, 0) or (2, 0)")
+
+
+def _tensor(path: str, name: str, array: np.ndarray, declared: Declared) -> Tensor:
+    try:
+        return Tensor(data=array, dtype=declared.dtype, requires_grad=False, name=name)
+    except (TypeError, ValueError) as error:
+        raise _error(path, f"{name!r}: {error}") from error

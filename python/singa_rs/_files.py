@@ -1,0 +1,141 @@
+"""Files: opened only where they are files, and replaced whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any
+
+from .errors import CheckpointError
+
+
+class Missing(CheckpointError, FileNotFoundError):
+    """There is no such file."""
+
+
+class Unusable(CheckpointError, OSError):
+    """What cannot be opened, or is a folder, a pipe or a device."""
+
+
+def path_of(op: str, path: Any) -> str:
+    """A path as text.
+
+    Raises:
+        TypeError: what is no path.
+        ValueError: a path that no file can have.
+    """
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"{op}: got {type(path).__name__}, want a path") from None
+    try:
+        is_usable = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        is_usable = False
+    if not is_usable:
+        raise ValueError(f"{op}: got {text!r}, which no file can be called")
+    return text
+
+
+@contextmanager
+def reading(op: str, path: str) -> Iterator[IO[bytes]]:
+    """The file at a path.
+
+    Raises:
+        Missing, Unusable: both CheckpointError and OSError.
+    """
+    try:
+        _check_regular(op, path, os.stat(path))
+        file = open(path, "rb")  # noqa: SIM115 - what is raised within is not of the opening
+    except FileNotFoundError as error:
+        raise Missing(f"{op}: {path}: no such file") from error
+    except Unusable:
+        raise
+    except OSError as error:
+        raise Unusable(f"{op}: {path}: cannot be read: {error}") from error
+    with file:
+        yield file
+
+
+@contextmanager
+def replacing(op: str, path: str) -> Iterator[IO[bytes]]:
+    """A file that takes the place of the one at `path` once it is complete and on the disk. What
+    a symbolic link leads to is replaced, and the link stays.
+
+    Raises:
+        Unusable: what is there is no regular file.
+        OSError: the file cannot be written; what was there is untouched.
+    """
+    target, before = _target(op, path)
+    folder = os.path.dirname(target)
+    try:
+        temporary, handle = _temporary(folder, 0o666 if before is None else 0o600)
+    except OSError as error:
+        raise type(error)(error.errno, f"{op}: {error.strerror}", path) from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            if before is not None:
+                _take_after(temporary, before)
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _flush(folder)
+
+
+def _target(op: str, path: str) -> tuple[str, os.stat_result | None]:
+    """Where a path leads, and what is there."""
+    try:
+        before = os.stat(path)
+    except FileNotFoundError:
+        if not os.path.basename(path):
+            raise Unusable(f"{op}: {path!r} is no file's name") from None
+        return os.path.realpath(path), None
+    _check_regular(op, path, before)
+    target = os.path.realpath(path)
+    if not os.path.exists(target) or not os.path.samestat(before, os.stat(target)):
+        raise Unusable(f"{op}: {path}: the file has no place in a folder")
+    return target, before
+
+
+def _check_regular(op: str, path: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise Unusable(f"{op}: {path}: is a {_kind(found.st_mode)}, want a regular file")
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_ISDIR: "folder", stat.S_ISFIFO: "pipe", stat.S_ISSOCK: "socket"}
+    return next((name for is_one, name in kinds.items() if is_one(mode)), "device")
+
+
+def _temporary(folder: str, mode: int) -> tuple[str, int]:
+    """A new file in a folder, open for writing."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        path = os.path.join(folder, f".singa_rs-{os.urandom(8).hex()}.tmp")
+        with suppress(FileExistsError):
+            return path, os.open(path, flags, mode)
+
+
+def _take_after(path: str, before: os.stat_result) -> None:
+    """Gives a file the permissions, and as far as that is allowed the owners, of another."""
+    if hasattr(os, "chown"):
+        with suppress(OSError):
+            os.chown(path, before.st_uid, before.st_gid)
+    os.chmod(path, stat.S_IMODE(before.st_mode))
+
+
+def _flush(folder: str) -> None:
+    """Writes a folder's list of files to the disk, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

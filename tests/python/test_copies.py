@@ -1,0 +1,449 @@
+"""What a user can hold is pickled and copied, and works afterwards as the original does."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from layered import normal
+from singa_rs import (
+    GraphError,
+    autograd,
+    device,
+    initializer,
+    layer,
+    loss,
+    metric,
+    module,
+    opt,
+    tensor,
+)  # fmt: skip
+from singa_rs.tensor import Placeholder, Tensor
+
+
+def pickled(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+def oldest(value):
+    return pickle.loads(pickle.dumps(value, 2))
+
+
+WAYS = [pickled, oldest, copy.deepcopy, copy.copy]
+each_way = pytest.mark.parametrize("way", WAYS)
+each_deep_way = pytest.mark.parametrize("way", WAYS[:3])
+
+IMAGES, ROWS, CLASSES = normal(2, 3, 8, 8), normal(4, 6), np.int32([0, 2, 1, 1])
+NAMES = ["RELU", "SIGMOID", "TANH", "GELU", "SILU", "ELU", "SELU", "LEAKYRELU"]
+NAMES += ["HARDSIGMOID", "SOFTPLUS", "SOFTSIGN"]
+WINDOWS = [layer.MaxPool2d(2), layer.AvgPool2d(3, 1, 1), layer.Pooling2d(2, is_max=False)]
+WINDOWS += [layer.MaxPool2d(3, pad_mode="SAME_UPPER"), layer.GlobalAvgPool2d()]
+LAYERS = {
+    **{f"Linear, {name}": (layer.Linear(3, activation=name), [ROWS]) for name in NAMES},
+    "Linear, lower case": (layer.Linear(3, activation="relu"), [ROWS]),
+    "Linear, a function": (layer.Linear(3, activation=autograd.tanh), [ROWS]),
+    "Linear, a layer": (layer.Linear(3, activation=layer.GELU()), [ROWS]),
+    "Linear, initialisers": (layer.Linear(3, kernel_init="he_uniform", bias_init="ones"), [ROWS]),
+    "Linear, a function for W": (layer.Linear(3, kernel_init=initializer.xavier), [ROWS]),
+    "Gemm": (layer.Gemm(3, 0.5, 2.0), [ROWS]),
+    "Embedding": (layer.Embedding(3, 4), [CLASSES]),
+    "Embedding, uniform": (layer.Embedding(3, 4, "uniform"), [CLASSES]),
+    "Embedding, by name": (layer.Embedding(3, 4, "zeros"), [CLASSES]),
+    "Conv2d": (layer.Conv2d(2, 3, activation="RELU", padding=1), [IMAGES]),
+    "Conv2d, same": (layer.Conv2d(2, 3, stride=2, pad_mode="SAME_LOWER"), [IMAGES]),
+    "SeparableConv2d": (layer.SeparableConv2d(2, 3), [IMAGES]),
+    "BatchNorm2d": (layer.BatchNorm2d(), [IMAGES]),
+    **{f"window {i}": (one, [IMAGES]) for i, one in enumerate(WINDOWS)},
+    "MaxPool1d": (layer.MaxPool1d(2), [normal(2, 3, 8)]),
+    "AvgPool1d": (layer.AvgPool1d(2), [normal(2, 3, 8)]),
+    **{
+        type(one).__name__: (one, [ROWS])
+        for one in (
+            layer.ReLU(), layer.Sigmoid(), layer.Tanh(), layer.GELU(), layer.SiLU(),
+            layer.LeakyReLU(0.2), layer.ELU(0.5), layer.SELU(), layer.HardSigmoid(),
+            layer.SoftPlus(), layer.SoftSign(), layer.SoftMax(), layer.Flatten(), layer.Dropout(),
+            layer.Reshape((8, 3)),
+        )
+    },
+    "Add": (layer.Add(), [ROWS, ROWS]),
+    "Cat": (layer.Cat(1), None),
+    "SoftMaxCrossEntropy": (layer.SoftMaxCrossEntropy(), [ROWS, CLASSES]),
+    "MeanSquareError": (layer.MeanSquareError(), [ROWS, ROWS + 1]),
+    "CrossEntropy": (layer.CrossEntropy(), [np.abs(ROWS), np.abs(ROWS)]),
+    "BinaryCrossEntropy": (layer.BinaryCrossEntropy(), [np.abs(ROWS) / 9, np.abs(ROWS) / 9]),
+    "RankingLoss": (layer.RankingLoss(0.3), [ROWS, ROWS + 1]),
+    "Sequential": (layer.Sequential(layer.Linear(3), layer.ReLU(), autograd.tanh), [ROWS]),
+    "Sequential, named": (layer.Sequential({"a": layer.Linear(3), "b": layer.ELU()}), [ROWS]),
+}  # fmt: skip
+
+
+def test_no_layer_is_forgotten():
+    made = {type(one).__name__ for one, _ in LAYERS.values()}
+    assert made | {"Layer"} == set(layer.__all__)
+
+
+def call(one, arrays):
+    if arrays is None:
+        return one([Tensor(data=ROWS), Tensor(data=ROWS)]).to_numpy()
+    return one(*(Tensor(data=a) for a in arrays)).to_numpy()
+
+
+def params(one):
+    return {name: t.to_numpy() for name, t in one.get_states().items()}
+
+
+@each_way
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name, way):
+    original, arrays = LAYERS[name]
+    original = copy.deepcopy(original)
+    fresh = way(original)
+    call(fresh, arrays)  # before the first call: it makes tensors of its own
+    assert way is copy.copy or not original.get_states()
+    want = call(original, arrays)
+    made = way(original)
+    np.testing.assert_array_equal(call(made, arrays), want)
+    assert list(made.get_states()) == list(original.get_states())
+    for key, one in params(made).items():
+        np.testing.assert_array_equal(one, original.get_states()[key].to_numpy())
+    for key, one in made.get_params().items():
+        assert (one is original.get_params()[key]) == (way is copy.copy)
+        assert one.stores_grad and one.name == original.get_params()[key].name
+
+
+class Net(module.Module):
+    def __init__(self, optimizer=None):
+        super().__init__()
+        self.conv = layer.Conv2d(4, 3, activation="RELU")
+        self.rest = [layer.BatchNorm2d(), layer.Flatten(), layer.Linear(3, activation="TANH")]
+        self.optimizer = optimizer or opt.SGD(0.1, momentum=0.9)
+
+    def forward(self, x):
+        x = self.conv(x)
+        for one in self.rest:
+            x = one(x)
+        return x
+
+    def train_one_batch(self, x, y):
+        out = self.forward(x)
+        value = autograd.softmax_cross_entropy(out, y)
+        self.optimizer(value)
+        return out, value
+
+
+LABELS = np.int32([0, 2])
+OPTIMIZERS = {
+    "SGD": lambda: opt.SGD(0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
+    "Adam": lambda: opt.Adam(opt.ExponentialDecay(0.1, 2, 0.5, staircase=True)),
+    "AdamW": lambda: opt.AdamW(),
+    "RMSProp": lambda: opt.RMSProp(0.01),
+    "AdaGrad": lambda: opt.AdaGrad(opt.Constant(0.1)),
+}
+
+
+def steps(net, count):
+    return [net(IMAGES, LABELS)[1].item() for _ in range(count)]
+
+
+@each_deep_way
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_models_go_on_training_as_they_would_have(name, way):
+    net = Net(OPTIMIZERS[name]())
+    steps(net, 3)
+    made = way(net)
+    assert list(made.get_states()) == list(net.get_states())
+    assert made.optimizer.get_states().keys() == net.optimizer.get_states().keys()
+    before = params(net)
+    got = steps(made, 3)
+    for key, one in params(net).items():
+        np.testing.assert_array_equal(one, before[key])
+    assert got == steps(net, 3)
+    assert set(made.optimizer.get_states()) == set(net.optimizer.get_states())
+
+
+@each_deep_way
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_alone_remember_their_parameters(name, way):
+    """A copy that is used with the parameters of the original goes on where that was."""
+    one, other = Net(OPTIMIZERS[name]()), Net(OPTIMIZERS[name]())
+    one(IMAGES, LABELS)
+    other.load = other(IMAGES, LABELS)
+    other.set_states(one.get_states())
+    other.optimizer.set_states(one.optimizer.get_states())
+    steps(one, 2), steps(other, 2)
+    other.optimizer = way(other.optimizer)
+    assert steps(one, 3) == steps(other, 3)
+    want, got = one.optimizer.get_states(), other.optimizer.get_states()
+    assert {k: v if k == "step_counter" else list(v) for k, v in got.items()} == {
+        k: v if k == "step_counter" else list(v) for k, v in want.items()
+    }
+
+
+def test_copied_optimizers_of_two_parameters_of_one_name():
+    optimizer, grad = opt.SGD(0.1, momentum=0.9), Tensor((2,)).set_value(1)
+    first, second = Tensor((2,)), Tensor((2,))
+    for one in (first, second):
+        optimizer.apply("W", one, grad)
+    other = copy.deepcopy(optimizer)
+    with pytest.raises(ValueError, match="2 parameters called 'W'"):
+        other.apply("W", first, grad)
+    different = Tensor((3,))
+    other.apply("W", different, Tensor((3,)))
+    assert sorted(other.moments) == ["W", "W#2", "W#3"]
+
+
+def test_new_parameters_take_no_moments_of_ones_in_use():
+    optimizer, grad = opt.SGD(0.1, momentum=0.9), Tensor((2,)).set_value(1)
+    held = {"W": Tensor((2,))}
+    optimizer.apply("W", held["W"], grad)
+    other, copied = copy.deepcopy((optimizer, held))
+    other.apply("W", copied["W"], grad)
+    other.apply("W", Tensor((2,)), grad)
+    assert {name: m.tolist()[0] for name, m in other.moments.items()} == pytest.approx(
+        {"W": 1.9, "W#2": 1}
+    )
+
+
+@each_deep_way
+def test_values_that_wait_for_their_tensors(tmp_path, way):
+    net, fresh = Net(), Net()
+    steps(net, 2)
+    net.save_states(tmp_path / "s")
+    fresh.load_states(tmp_path / "s")
+    fresh.optimizer.set_states(net.optimizer.get_states())
+    fresh = way(fresh)
+    assert steps(fresh, 3) == steps(net, 3)
+
+
+@each_deep_way
+def test_names_below_a_copied_model(way):
+    class Helper:
+        pass
+
+    class Outer(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.helper = Helper()
+            self.helper.fc = layer.Linear(2)
+            self.inner = Net()
+            self.register_layers({"named": layer.Linear(3)})
+
+        def forward(self, x):
+            return self.helper.fc(self.named(self.inner(x)))
+
+    Helper.__qualname__, Outer.__qualname__ = "Helper", "Outer"
+    globals().update(Helper=Helper, Outer=Outer)
+    net = Outer()
+    net.forward(IMAGES)
+    made = way(net)
+    assert list(made.inner.conv.get_params()) == ["inner.conv.W", "inner.conv.b"]
+    assert list(made.get_params()) == list(net.get_params())
+    assert "Linear_0.W" in made.get_params()
+    made.helper.fc.W.set_value(1.0)
+    assert (made.get_params()["Linear_0.W"].to_numpy() == 1).all()
+    assert not (net.helper.fc.W.to_numpy() == 1).any()
+
+
+def test_layers_that_move_to_another_model_are_named_anew():
+    net = Net()
+    net.forward(IMAGES)
+    for way in WAYS[:3]:
+        other = module.Module()
+        other.head = way(net.conv)
+        assert [one.name for one in other.get_params().values()] == ["head.W", "head.b"]
+
+
+def test_shallow_copies_share_tensors_but_no_place():
+    net = Net()
+    net.graph(True)
+    net.tap_of = net.tap("conv")
+    steps(net, 3)
+    made = copy.copy(net)
+    assert made.conv is net.conv and made._graphs is not net._graphs and made.taps == {}
+    made.extra = layer.Linear(2)
+    made.register_layers({"more": layer.ReLU()})
+    assert not hasattr(net, "extra") and not hasattr(net, "more")
+    assert made.graphs == [] and len(net.graphs) == 1
+    steps(made, 4)
+    assert made.graphs
+
+
+# ---- tensors and what belongs to them ------------------------------------------------------------
+
+TENSORS = {
+    "plain": Tensor(data=normal(2, 3), name="w", stores_grad=True),
+    "fixed": Tensor(data=normal(2), requires_grad=False),
+    "view": Tensor(data=normal(4, 4))[1:, ::-2],
+    "turned": Tensor(data=normal(4, 3)).transpose(),
+    "empty": Tensor((0, 3)),
+    "number": Tensor(data=2.5),
+    "truth": Tensor(data=[True, False]),
+    **{
+        name: Tensor(data=np.array([1, 2, 3])).as_type(name)
+        for name in ("float64", "float16", "bfloat16", "int64", "int8", "uint8")
+    },
+    "raw": Tensor(data=normal(2, 3)).data,
+}
+
+
+@each_way
+@pytest.mark.parametrize("name", TENSORS)
+def test_tensors(name, way):
+    one = TENSORS[name]
+    made = way(one)
+    assert type(made) is type(one) and made.dtype == one.dtype and made.shape == one.shape
+    assert made.to_numpy().tobytes() == one.to_numpy().tobytes()
+    assert (made.requires_grad, made.stores_grad) == (one.requires_grad, one.stores_grad)
+    assert made._name == one._name and made.shares_block(one) == (way is copy.copy)
+    assert (made + 1).shape == one.shape
+
+
+@each_way
+def test_gradients_that_tensors_have(way):
+    one = Tensor(data=normal(3), stores_grad=True)
+    with autograd._training_scope(True):
+        autograd.reduce_sum(one * one).backward()
+    made = way(one)
+    np.testing.assert_array_equal(made.grad.to_numpy(), one.grad.to_numpy())
+    assert made.grad.shares_block(one.grad) == (way is copy.copy)
+
+
+@each_way
+def test_recorded_tensors_are_leaves_afterwards(way):
+    one = Tensor(data=normal(3), stores_grad=True)
+    with autograd._training_scope(True):
+        made = way(one * 2)
+    np.testing.assert_allclose(made.to_numpy(), one.to_numpy() * 2)
+    assert made.is_dummy() == (way is not copy.copy)
+
+
+@each_way
+def test_placeholders(way):
+    one = Placeholder((2, 3), dtype=tensor.int32, name="x", requires_grad=False)
+    made = way(one)
+    assert type(made) is Placeholder and made.shape == (2, 3) and made.dtype == tensor.int32
+    assert made.name == "x" and not made.requires_grad
+    made.set_value(3)
+    assert type(made) is Tensor and made.tolist() == [[3] * 3] * 2 and type(one) is Placeholder
+
+
+@each_way
+def test_gradients_are_found_by_the_tensors_beside_them(way):
+    w, b = Tensor(data=normal(3), stores_grad=True), Tensor(data=normal(3), stores_grad=True)
+    with autograd._training_scope(True):
+        found = autograd.gradients(autograd.reduce_sum(w * b))
+    again, (w2, b2) = way((found, (w, b)))
+    np.testing.assert_array_equal(again[w2].to_numpy(), b.to_numpy())
+    np.testing.assert_array_equal(again[b2].to_numpy(), w.to_numpy())
+    assert len(again) == 2
+
+
+OPERATIONS = [
+    autograd.ReLU(),
+    autograd.Reshape((3, 2)),
+    autograd.LeakyRelu(0.3),
+    autograd.Clip(0, 1),
+]
+OPERATIONS += [
+    autograd.Elu(0.5),
+    autograd.SoftMax(1),
+    autograd.Transpose((1, 0)),
+    autograd.Cast("float64"),
+]
+OPERATIONS += [
+    autograd.ReduceSum((0,)),
+    autograd.Dropout(0.0),
+    autograd.Flatten(1),
+    autograd.Square(),
+]
+
+
+@each_way
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: type(one).__name__)
+def test_operations(operation, way):
+    x = Tensor(data=normal(2, 3))
+    for _ in range(2):  # before and after it ran
+        with autograd._training_scope(True):
+            want, got = operation(x)[0], way(operation)(x)[0]
+        np.testing.assert_array_equal(got.to_numpy(), want.to_numpy())
+        dy = Tensor(data=np.ones(got.shape, np.float32)).as_type(got.dtype)
+        np.testing.assert_array_equal(
+            got.creator.backward(dy).to_numpy(), want.creator.backward(dy).to_numpy()
+        )
+
+
+FUNCTIONS = {
+    f"{home.__name__}.{name}": one
+    for home in (autograd, tensor, initializer)
+    for name, one in vars(home).items()
+    if callable(one) and not name.startswith("_") and one.__module__.startswith("singa_rs")
+}
+HELD = {
+    "device": device.get_default_device(),
+    "size": Tensor((2, 3)).size,
+    "metric": metric.Accuracy(2),
+    "precision": metric.Precision(2),
+    "recall": metric.Recall(3),
+    "convolution": autograd.ConvHandle((3, 2), 1, 2),
+    "pooling": autograd.PoolingHandle(2, is_max=False),
+    "normalisation": autograd.BatchNormHandle(0.2),
+    "loss": loss.SquaredError(),
+    "constant": opt.Constant(0.1),
+    "decay": opt.ExponentialDecay(0.1, 2, 0.5),
+    **{d: getattr(tensor, d) for d in ("float32", "bfloat16", "bool_", "int8")},
+}
+
+
+@each_way
+def test_functions_and_classes_are_found_by_name(way):
+    assert len(FUNCTIONS) > 200
+    for name, one in FUNCTIONS.items():
+        assert way(one) is one, name
+
+
+@each_way
+@pytest.mark.parametrize("name", HELD)
+def test_small_things(name, way):
+    made = way(HELD[name])
+    assert type(made) is type(HELD[name])
+    if not hasattr(made, "__dict__") or name in ("device", "size"):
+        assert made == HELD[name]
+    else:
+        assert {k: str(v) for k, v in vars(made).items()} == {
+            k: str(v) for k, v in vars(HELD[name]).items()
+        }
+
+
+@each_way
+def test_losses_in_the_middle(way):
+    one = loss.SquaredError()
+    one.forward(True, Tensor(data=ROWS), Tensor(data=ROWS + 1))
+    with pytest.raises(GraphError, match="forward"):
+        way(one).backward()
+    assert one.backward().shape == ROWS.shape
+
+
+@each_deep_way
+def test_taps_are_removed_ones_in_copies(way):
+    net = Net()
+    net.forward(IMAGES)
+    with net.tap("conv") as tap:
+        net.held = tap
+        made = way(net)
+        made.held.remove()
+        net.forward(IMAGES)
+        assert tap.value is not None and made.held.value is None and made.taps == {}
+    del net.held
+
+
+@pytest.mark.parametrize("way", [pickled, copy.deepcopy])
+def test_what_holds_a_recording_says_that_it_cannot(way):
+    net = Net()
+    net.compile([Tensor(data=IMAGES)])
+    steps(net, 3)
+    plan = net.plan(IMAGES, LABELS)
+    with device.get_default_device().record() as recorded:
+        Tensor((2,)) + 1
+    for one in (net.graphs[0], plan, recorded):
+        with pytest.raises(TypeError, match="cannot pickle|cannot be copied"):
+            way(one)

@@ -1,0 +1,146 @@
+"""What is saved beside a model comes back as it was, or is refused before anything is written."""
+
+import os
+
+import numpy as np
+import pytest
+from archives import same, small, values
+from singa_rs import CheckpointError, GraphError, layer, module, tensor
+from singa_rs.tensor import Placeholder, Tensor
+
+DTYPES = [tensor.float32, tensor.float64, tensor.float16, tensor.bfloat16, tensor.int32]
+DTYPES += [tensor.int64, tensor.int8, tensor.uint8, tensor.bool_]
+
+
+def to_the_bit(a, b):
+    assert a.dtype == b.dtype and a.shape == b.shape
+    assert a.to_numpy().tobytes() == b.to_numpy().tobytes()
+
+
+def round_trip(tmp_path, auxiliary):
+    net = small()
+    net.save_states(tmp_path / "s", auxiliary)
+    again = net.load_states(tmp_path / "s")
+    assert list(again) == list(auxiliary)
+    for name, one in auxiliary.items():
+        to_the_bit(again[name], one)
+        assert not again[name].requires_grad
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+def test_every_dtype(tmp_path, dtype):
+    edges = [0, 1, 1, 0]
+    if dtype.is_float:
+        edges = [-0.0, 1.0, np.inf, -np.inf, np.nan, 0.1, 6e-8, 3e4]
+    elif dtype.is_int:
+        info = np.iinfo(dtype.name)
+        edges = [info.min, info.max, 0, 1]
+    array = np.array(edges, "float64" if dtype.is_float else "int64")
+    one = Tensor(data=array, dtype=tensor.float64 if dtype.is_float else tensor.int64)
+    round_trip(tmp_path, {"edges": one.as_type(dtype)})
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (1, 1, 1, 1), (2, 3, 4)])
+def test_every_shape(tmp_path, shape):
+    for dtype in DTYPES:
+        round_trip(tmp_path, {"a": Tensor(shape, dtype=dtype)})
+
+
+def test_views(tmp_path):
+    base = Tensor(data=np.arange(24.0).reshape(2, 3, 4))
+    views = {"turned": base.transpose((2, 0, 1)), "part": base[:, ::-1, 1:3], "row": base[0, 1]}
+    round_trip(tmp_path, {**views, "wide": Tensor((1,)).set_value(2).expand((3, 4))})
+
+
+NAMES = ["", " ", ".", "..", "../up", "/root", "a/b", "a//b", "dir/", "C:\\x", "x.npy", "file"]
+NAMES += ["é", "é", "\U0001f600", "\u200b", "a\nb", "a'b\"c", "states_attr.json", "*?", "W" * 5000]
+NAMES += ["Name", "name", "NAME", "x.npy.npz", "x.NPY", ".npy"]
+
+
+def test_names_of_all_kinds(tmp_path):
+    round_trip(tmp_path, {name: Tensor((1,)).set_value(i) for i, name in enumerate(NAMES[1:])})
+    for name in NAMES:
+        round_trip(tmp_path, {name: Tensor((2,)).set_value(3)})
+    assert os.listdir(tmp_path) == ["s"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["a\0b"],
+        ["\0"],
+        ["x", "x.npy"],
+        ["x.npy", "x.npy.npy"],
+        ["", ".npy"],
+        ["\ud800"],
+        ["n" * 65532],
+    ],
+    ids=ascii,
+)
+def test_names_that_a_file_cannot_hold(tmp_path, names):
+    with pytest.raises(CheckpointError, match="save_states.*got "):
+        small().save_states(tmp_path / "s", {name: Tensor((1,)) for name in names})
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("wrong", [{1: Tensor((1,))}, {None: Tensor((1,))}, {b"a": Tensor((1,))}])
+def test_names_that_are_no_text(tmp_path, wrong):
+    with pytest.raises(TypeError, match="save_states: got the name"):
+        small().save_states(tmp_path / "s", wrong)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("wrong", [3, "abc", [Tensor((1,))], Tensor((1,)), {"a"}])
+def test_auxiliary_states_that_are_no_mapping(tmp_path, wrong):
+    with pytest.raises(TypeError, match="save_states: aux_states: got"):
+        small().save_states(tmp_path / "s", wrong)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_state_without_a_value(tmp_path):
+    with pytest.raises(GraphError, match="save_states: 'late'"):
+        small().save_states(tmp_path / "s", {"late": Placeholder((2,))})
+    assert os.listdir(tmp_path) == []
+
+
+def test_names_of_the_model_are_held_to_the_same(tmp_path):
+    class Holder(module.Module):
+        def __init__(self, *names):
+            super().__init__()
+            self.held = {name: Tensor((1,), stores_grad=True) for name in names}
+
+    with pytest.raises(CheckpointError, match="cannot tell apart"):
+        Holder("x", "x.npy").save_states(tmp_path / "s")
+    with pytest.raises(CheckpointError, match="zip file cannot hold"):
+        Holder("a\0b").save_states(tmp_path / "s")
+    assert os.listdir(tmp_path) == []
+    first, second = Holder("a/b", "é", ".."), Holder("a/b", "é", "..")
+    for one in second.get_states().values():
+        one.set_value(9)
+    first.save_states(tmp_path / "s")
+    second.load_states(tmp_path / "s")
+    same(values(first), values(second))
+
+
+def test_bool_states_of_a_layer(tmp_path):
+    class Masked(layer.Layer):
+        def initialize(self, x):
+            self.mask = Tensor(data=np.array([True, False, True]), requires_grad=False)
+
+        def forward(self, x):
+            return x * self.mask
+
+    class Net(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.masked = Masked()
+
+        def forward(self, x):
+            return self.masked(x)
+
+    first, second = Net(), Net()
+    first(np.ones((1, 3), np.float32))
+    first.save_states(tmp_path / "s")
+    second.load_states(tmp_path / "s")
+    second(np.ones((1, 3), np.float32))
+    to_the_bit(second.masked.mask, first.masked.mask)
