@@ -37,3 +37,6 @@ pub fn work(op: &Prepared) -> f64 {
     let slow = behind + if made > MANY * bytes { made.min(SMALL) } else { made };
     near / NEAR + far / FAR + slow / SPARSE + (flops - slow) / DENSE
 }
+
+#[cfg(test)]
+mod tests;

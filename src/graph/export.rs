@@ -163,40 +163,4 @@ pub fn size(bytes: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::graph::Role::*;
-    use crate::graph::testing::Recorder;
-    use serde_json::json;
-
-    #[test]
-    fn a_graph_as_text() {
-        let mut recorder = Recorder::default();
-        let (x, y) = (recorder.tensor(Argument, 16), recorder.tensor(Slot, 16));
-        let half = recorder.tensor(Temporary, 16);
-        recorder.negate(&x, &half);
-        recorder.add(&half, &x, &y);
-        let graph = recorder.graph().unwrap();
-        assert_eq!(
-            graph.summary(),
-            "2 nodes, 3 blocks, 1 edges\n\
-             operations: 1 add, 1 neg\n\
-             blocks: 1 argument (64 bytes), 1 slot (64 bytes), 1 temporary (64 bytes)\n\
-             arena: 64 bytes, 0.00% over the lower bound of 64 bytes"
-        );
-        let json = graph.to_json();
-        assert_eq!(json["nodes"][1]["name"], "add");
-        assert_eq!(json["nodes"][1]["inputs"][0]["shape"], json!([16]));
-        assert_eq!(json["nodes"][1]["attributes"], json!({"f": "add"}));
-        assert_eq!(
-            (&json["nodes"][1]["flops"], &json["nodes"][1]["bytes"]),
-            (&json!(16), &json!(192))
-        );
-        assert_eq!(json["edges"], json!([[], [0]]));
-        assert_eq!(json["curve"], json!([64, 64]));
-        let half = json!({"bytes": 64, "role": "temporary", "first": 0, "last": 1, "offset": 0,
-                          "is_written": true});
-        assert_eq!(json["blocks"][2], half);
-        assert_eq!(json["totals"]["arena_bytes"], 64);
-        assert_eq!(super::size(3 << 19), "1.50 MiB");
-    }
-}
+mod tests;

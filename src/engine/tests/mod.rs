@@ -10,6 +10,7 @@ mod programs;
 mod recording;
 mod replay;
 mod state;
+mod timing;
 
 use std::alloc::Layout;
 use std::ptr::NonNull;

@@ -1,4 +1,7 @@
+use proptest::prelude::*;
+
 use super::*;
+use crate::graph::verify::tests::oracle::{pairs, paths};
 
 fn program(rows: &[&[Access]], resources: usize) -> Hazards {
     let mut accesses = Csr::with_capacity(0, 0);
@@ -58,4 +61,57 @@ fn many_ranges_of_one_block_stay_cheap() {
     let found = hazards(&accesses, 1);
     assert_eq!(found.edges.row(count).len(), count);
     assert_eq!(found.edges.row(count + 1), [count as u32]);
+}
+
+/// Whether the node of each row has to run before that of each column: byte by byte, along paths.
+fn oracle(rows: &[Vec<Access>]) -> Vec<Vec<bool>> {
+    let meets = |a: &Access, b: &Access| {
+        a.resource == b.resource && (a.is_write || b.is_write) && a.start < b.end && b.start < a.end
+    };
+    let conflict = |a: usize, b: usize| rows[a].iter().any(|x| rows[b].iter().any(|y| meets(x, y)));
+    let nodes = 0..rows.len();
+    let pairs = nodes.clone().flat_map(|b| (0..b).map(move |a| (a, b)));
+    paths(rows.len(), &pairs.filter(|&(a, b)| conflict(a, b)).collect::<Vec<_>>())
+}
+
+/// The resources of which a byte is read before anything has written it, and written later.
+fn turned(rows: &[Vec<Access>]) -> Vec<u32> {
+    let all: Vec<&Access> = rows.iter().flatten().collect();
+    let first = |resource: u32, byte: usize| {
+        let touches = |a: &&&Access| a.resource == resource && (a.start..a.end).contains(&byte);
+        let mut touching = all.iter().filter(touches);
+        touching.next().is_some_and(|a| !a.is_write) && touching.any(|a| a.is_write)
+    };
+    (0..RESOURCES).filter(|&r| (0..BYTES).any(|byte| first(r, byte))).collect()
+}
+
+const RESOURCES: u32 = 3;
+const BYTES: usize = 12;
+
+/// The accesses of a few nodes, each of which reads before it writes.
+fn rows() -> impl Strategy<Value = Vec<Vec<Access>>> {
+    let range = (0..BYTES, 1..=BYTES).prop_map(|(at, count)| at..(at + count).min(BYTES));
+    let range = prop_oneof![range, Just(0..BYTES)];
+    let access = (0..RESOURCES, range, any::<bool>()).prop_map(|(resource, range, is_write)| {
+        Access { is_write, ..Access::read(resource, range) }
+    });
+    let row = prop::collection::vec(access, 0..4).prop_map(|mut row| {
+        row.sort_by_key(|access| access.is_write);
+        row
+    });
+    prop::collection::vec(row, 0..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn edges_order_what_shares_bytes_and_nothing_else(rows in rows()) {
+        let slices: Vec<&[Access]> = rows.iter().map(Vec::as_slice).collect();
+        let found = program(&slices, RESOURCES as usize);
+        prop_assert_eq!(paths(rows.len(), &pairs(&found.edges)), oracle(&rows));
+        prop_assert_eq!(&found.cycles, &turned(&rows));
+        let ascending = |row: &[u32]| row.is_sorted_by(|a, b| a < b);
+        prop_assert!(found.edges.iter().all(ascending));
+    }
 }

@@ -98,6 +98,9 @@ mod timed {
             self.waited = self.idle.elapsed();
         }
     }
+
+    #[cfg(test)]
+    mod tests;
 }
 
 #[cfg(all(test, loom))]

@@ -1,6 +1,6 @@
 mod faults;
 mod kept;
-mod oracle;
+pub(in crate::graph) mod oracle;
 pub(in crate::graph) mod programs;
 mod properties;
 mod schedules;

@@ -1,0 +1,146 @@
+"""A copy of the crate that has all mutants at once, less those that do not compile."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import schemata
+from sites import Mutant, find, tests_only
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("graph", "rewrite", "engine")
+ARGUMENTS = ["--lib", "--no-default-features", "--message-format=json"]
+COPIED = ["src", "benches", "examples", "Cargo.*"]
+ROUNDS = 40
+
+
+def shipped(paths: list[str]) -> list[str]:
+    """The files below those paths that are no test's."""
+    files = sorted(p for path in paths for p in [ROOT / path, *(ROOT / path).rglob("*.rs")])
+    files = sorted({p for p in files if p.is_file() and p.suffix == ".rs"})
+    hidden = {"tests"}
+    for room in ROOMS:
+        for file in (ROOT / "src" / room).rglob("*.rs"):
+            folder = file.parent if file.stem == "mod" else file.with_suffix("")
+            hidden |= {
+                str(folder.relative_to(ROOT) / name) for name in tests_only(file.read_bytes())
+            }
+    inside = [str(p.relative_to(ROOT)) for p in files]
+    return [p for p in inside if not any(p == f"{h}.rs" or p.startswith(f"{h}/") for h in hidden)]
+
+
+class Crate:
+    """The copy, in a folder of its own; what is built goes where all that cargo builds goes."""
+
+    def __init__(self, files: list[str], folder: Path):
+        self.folder, self.sources, self.sites, self.spans = folder, {}, {}, {}
+        for file in files:
+            self.sources[file] = (ROOT / file).read_bytes()
+            self.sites[file] = find(file, self.sources[file])
+        sites = [site for file in files for site in self.sites[file]]
+        self.mutants: list[Mutant] = [m for site in sites for m in site.mutants]
+        # Numbers are for this build; keys are for all that have the same functions.
+        self.numbers = {m.key: n for n, m in enumerate(self.mutants, 1)}
+        self.left_out: set[str] = set()
+
+    def build(self) -> Path:
+        """Builds the tests without the mutants that do not compile; the program that runs them."""
+        self.copy()
+        for _ in range(ROUNDS):
+            self.write()
+            wrong = self.errors(self.cargo("check", "--profile", "test"))
+            if not wrong:
+                return self.program()
+            print(f"{len(wrong)} mutants do not compile", flush=True)
+            self.left_out |= wrong
+        raise SystemExit("the mutants that do not compile were not found")
+
+    def copy(self) -> None:
+        """Copies what git knows, without the lints, which mutants break."""
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *COPIED],
+            cwd=ROOT, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        others = [f for f in listed.stdout.split("\0") if f and (ROOT / f).exists()]
+        for file in sorted({*others, *self.sources}):
+            text = (ROOT / file).read_bytes()
+            if file == "Cargo.toml":
+                text = re.sub(rb"\n\[lints\.\w+\]\n(?:[^\[\n].*\n|\n)*", b"\n", text)
+                # A name of its own, so that cargo tells what it builds from what we build; all
+                # that both depend on is built once.
+                text = text.replace(b'name = "singa_rs"', b'name = "mutants"', 1)
+                text = text.replace(b"[lib]\n", b'[lib]\nname = "singa_rs"\n', 1)
+                text += b"\n[workspace]\n"
+            if file == "src/lib.rs":
+                text = b"#![allow(warnings)]\n" + text + b"\npub mod mutant;\n"
+            if file not in self.sources:
+                self.put(file, text)
+        known = {*others, *self.sources, "src/mutant.rs"}
+        for old in self.folder.rglob("*.rs"):
+            if str(old.relative_to(self.folder)) not in known:
+                old.unlink()
+        self.put("src/mutant.rs", schemata.module(len(self.mutants)).encode())
+
+    def write(self) -> None:
+        numbers = {k: n for k, n in self.numbers.items() if k not in self.left_out}
+        for file, source in self.sources.items():
+            text, self.spans[file] = schemata.write(source, self.sites[file], numbers)
+            self.put(file, text)
+
+    def put(self, file: str, text: bytes) -> None:
+        """Writes a file if it changed, so that cargo builds no more than it must."""
+        path = self.folder / file
+        if not path.exists() or path.read_bytes() != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text)
+
+    def cargo(self, *command: str) -> list[dict]:
+        """What cargo says, one record a line."""
+        environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target")}
+        done = subprocess.run(
+            ["cargo", *command, *ARGUMENTS],
+            cwd=self.folder, env=environment, capture_output=True, text=True,
+        )  # fmt: skip
+        records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode and not any(r["reason"] == "compiler-message" for r in records):
+            raise SystemExit(done.stderr)
+        return records
+
+    def errors(self, records: list[dict]) -> set[str]:
+        """The mutants that the compiler's errors are about."""
+        wrong, keys = set(), [m.key for m in self.mutants]
+        for record in records:
+            message = record.get("message", {})
+            if record["reason"] != "compiler-message" or message["level"] != "error":
+                continue
+            numbers = self.blamed(message)
+            if not numbers and message["spans"]:
+                raise SystemExit(f"no mutant is to blame:\n{message['rendered']}")
+            wrong |= {keys[n - 1] for n in numbers}
+        return wrong
+
+    def blamed(self, message: dict) -> list[int]:
+        """The mutants of the smallest span around a place of an error, its main place first."""
+        for place in sorted(message["spans"], key=lambda s: not s["is_primary"]):
+            spans = self.spans.get(place["file_name"], [])
+            around = [
+                s for s in spans if s.start <= place["byte_start"] and place["byte_end"] <= s.end
+            ]
+            if around:
+                return min(around, key=lambda s: s.end - s.start).mutants
+        return []
+
+    def program(self) -> Path:
+        records = self.cargo("test", "--no-run")
+        built = [
+            r["executable"]
+            for r in records
+            if r["reason"] == "compiler-artifact" and r["executable"]
+        ]
+        if not built:
+            raise SystemExit("the tests were not built")
+        # Other builds may go on while this one runs.
+        return Path(shutil.copy(built[-1], self.folder.parent / "tests"))

@@ -1,0 +1,81 @@
+"""Mutation testing of graph/, rewrite/ and engine/: how many small changes of the source the tests
+notice.
+
+    python tests/mutation/run.py [PATH ...] [--sample N] [--seed N] [--again] [--fresh]
+
+All mutants are built at once, and each is turned on by a variable of the environment; a mutant
+meets only those tests that reach it. The results stand in target/mutation/results.jsonl, so that a
+run that was cut short goes on where it was; mutants of functions that have not changed since are
+not tried again. `--again` tries those anew that survived, `--fresh` all.
+"""
+
+import argparse
+import random
+import time
+from pathlib import Path
+
+import report
+from crate import ROOMS, ROOT, Crate, shipped
+from trials import Trials
+
+FOLDER = ROOT / "target" / "mutation"
+RESULTS = FOLDER / "results.jsonl"
+
+
+def arguments() -> argparse.Namespace:
+    rooms = [f"src/{room}" for room in ROOMS]
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("paths", nargs="*", default=rooms, help="files or folders of the source")
+    parser.add_argument("--sample", type=int, help="try so many, drawn at random")
+    parser.add_argument("--seed", type=int, default=1, help="what the sample is drawn from")
+    parser.add_argument("--jobs", type=int, default=2, help="how many tests run at a time")
+    parser.add_argument(
+        "--programs", type=int, default=250, help="random programs a test; 0: as many as tests draw"
+    )
+    parser.add_argument("--again", action="store_true", help="try anew what survived")
+    parser.add_argument("--fresh", action="store_true", help="try anew all")
+    parser.add_argument("--list", action="store_true", help="only list the mutants")
+    return parser.parse_args()
+
+
+def open_mutants(crate: Crate, options: argparse.Namespace) -> list[int]:
+    """The numbers of those that are to be tried, in random order: what is known of a run that was
+    cut short is then known of a sample."""
+    compiled = [m.key for m in crate.mutants if m.key not in crate.left_out]
+    random.Random(options.seed).shuffle(compiled)
+    compiled = compiled[: options.sample]
+    known = {} if options.fresh else report.read(RESULTS)
+    if options.again:
+        known = {key: r for key, r in known.items() if r["outcome"] in report.CAUGHT}
+    return [crate.numbers[key] for key in compiled if key not in known]
+
+
+def main() -> None:
+    options = arguments()
+    paths = [str(Path(path).resolve().relative_to(ROOT)) for path in options.paths]
+    crate = Crate(shipped(paths), FOLDER / "crate")
+    if options.list:
+        for mutant in crate.mutants:
+            print(f"{mutant.file}:{mutant.line} {mutant.function}: {mutant.name}")
+        return
+    begin = time.monotonic()
+    program = crate.build()
+    compiled = len(crate.mutants) - len(crate.left_out)
+    seconds = time.monotonic() - begin
+    print(f"{len(crate.mutants)} mutants, {compiled} compile; built in {seconds:.0f} s", flush=True)
+    trials = Trials(crate, program, options.programs, options.jobs)
+    tests = trials.trace()
+    seconds = sum(test.seconds for test in tests)
+    print(f"{len(tests)} tests reach mutants, {seconds:.0f} s in all", flush=True)
+    for test in sorted(tests, key=lambda t: -t.seconds)[:8]:
+        print(f"  {test.seconds:6.1f} s {test.name}")
+    trials.try_all(open_mutants(crate, options), tests, RESULTS)
+    known = report.read(RESULTS)
+    records = [known[m.key] for m in crate.mutants if m.key in known]
+    records = [r for r in records if r["key"] not in crate.left_out]
+    print(*report.survivors(records), sep="\n")
+    print(report.table(records))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Which tests reach which mutants, and which of them fail."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import schemata
+from crate import Crate
+
+# A mutant may run on forever or ask for all memory: both are found out.
+TIMES, LEAST_SECONDS = 10, 10.0
+MEMORY = 8 << 30
+SETTINGS = {"PROPTEST_RNG_SEED": "1", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
+
+
+@dataclass
+class Test:
+    """A test, how long it takes in seconds, and the mutants that it reaches."""
+
+    name: str
+    seconds: float
+    reached: set[int]
+
+
+class Trials:
+    """Runs the tests of a crate, each in a process of its own."""
+
+    def __init__(self, crate: Crate, program: Path, programs: int, jobs: int):
+        self.crate, self.program, self.programs, self.jobs = crate, program, programs, jobs
+        self.killers: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+
+    def run(self, test: str, seconds: float, **settings: str) -> bool | None:
+        """Whether a test passes; None if it takes longer."""
+        environment = {**os.environ, **SETTINGS, "RUST_BACKTRACE": "0", **settings}
+        if self.programs:
+            environment["SINGA_RS_PROGRAMS"] = str(self.programs)
+        process = subprocess.Popen(
+            [self.program, "--exact", test],
+            cwd=self.crate.folder, env=environment, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+        )  # fmt: skip
+        try:
+            return process.wait(seconds) == 0
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+    def names(self) -> list[str]:
+        listed = subprocess.run(
+            [self.program, "--list", "--format", "terse"],
+            cwd=self.crate.folder, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        return [
+            line[: -len(": test")] for line in listed.stdout.splitlines() if line.endswith(": test")
+        ]
+
+    def trace(self) -> list[Test]:
+        """Runs every test without a mutant."""
+        with ThreadPoolExecutor(self.jobs) as pool:
+            traced = list(pool.map(self.trace_one, self.names()))
+        failed = [test.name for test in traced if test.seconds < 0]
+        if failed:
+            print("tests that fail without a mutant, and are left out:", *failed, sep="\n  ")
+        return [test for test in traced if test.reached and test.seconds >= 0]
+
+    def trace_one(self, name: str) -> Test:
+        path = self.crate.folder.parent / f"trace-{hash(name) & 0xFFFFFFFFFFFF:x}"
+        path.write_bytes(bytes(schemata.size(len(self.crate.mutants))))
+        begin = time.monotonic()
+        passed = self.run(name, 1800, MUTANT_TRACE=str(path))
+        seconds = time.monotonic() - begin if passed else -1
+        reached = {n for n, byte in enumerate(path.read_bytes()) if byte}
+        path.unlink()
+        return Test(name, seconds, reached)
+
+    def ordered(self, function: str, tests: list[Test]) -> list[Test]:
+        """The quickest first, but before them those that caught other mutants of the function."""
+        killers = self.killers[function]
+        return sorted(tests, key=lambda test: (-killers[test.name], test.seconds))
+
+    def try_one(self, number: int, tests: list[Test]) -> dict:
+        """Turns one mutant on; the record of it."""
+        mutant = self.crate.mutants[number - 1]
+        function = f"{mutant.file} {mutant.function}"
+        record = {"key": mutant.key, "outcome": "survived" if tests else "not reached"}
+        begin = time.monotonic()
+        for test in self.ordered(function, tests):
+            limit = max(LEAST_SECONDS, TIMES * test.seconds)
+            passed = self.run(test.name, limit, MUTANT=str(number))
+            if not passed:
+                self.killers[function][test.name] += 1
+                outcome = "caught" if passed is False else "timeout"
+                record |= {"outcome": outcome, "test": test.name}
+                break
+        where = {"file": mutant.file, "line": mutant.line, "function": mutant.function}
+        seconds = round(time.monotonic() - begin, 2)
+        return {**record, **where, "mutant": mutant.name, "tests": len(tests), "seconds": seconds}
+
+    def try_all(self, numbers: list[int], tests: list[Test], results: Path) -> None:
+        """Tries mutants, and writes a line of each as soon as it is known."""
+        reaching = defaultdict(list)
+        for test in tests:
+            for number in test.reached:
+                reaching[number].append(test)
+        pool = ThreadPoolExecutor(self.jobs)
+        try:
+            tries = [pool.submit(self.try_one, n, reaching[n]) for n in numbers]
+            with results.open("a") as file:
+                for done, one in enumerate(as_completed(tries), 1):
+                    self.note(one.result(), file)
+                    if done % 100 == 0:
+                        print(f"{done} of {len(numbers)} tried", flush=True)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def note(self, record: dict, file: TextIO) -> None:
+        """Writes what became of a mutant, at once, so that no end of the run loses it."""
+        file.write(json.dumps(record) + "\n")
+        file.flush()
+        if record["outcome"] in ("survived", "not reached"):
+            print(f"{record['file']}:{record['line']}: {record['mutant']}", flush=True)
