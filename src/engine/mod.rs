@@ -16,6 +16,8 @@ pub mod record;
 mod recording;
 mod rng;
 mod run;
+mod runs;
+mod seed;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -38,6 +40,7 @@ pub use options::{Budget, Options};
 pub use recording::Recording;
 pub use rng::{Rng, Stream};
 pub use run::check_finite;
+use runs::Runs;
 
 /// The inputs of an operation.
 pub type Inputs = SmallVec<[View; 4]>;
@@ -52,7 +55,7 @@ pub struct Engine {
     turn: Mutex<Kernels>,
     /// The planned memory of all graphs, and the right to use it.
     arena: OnceLock<Arc<Range>>,
-    runs: Mutex<()>,
+    runs: Runs,
 }
 
 /// The right to run on a device: one holder at a time. The prepared kernels come with it.
@@ -84,7 +87,7 @@ impl Engine {
     fn new(device: Arc<Device>) -> Self {
         let rng = Rng::new(&device);
         let turn = Mutex::new(Kernels::new(&device));
-        Engine { device, rng, turn, arena: OnceLock::new(), runs: Mutex::default() }
+        Engine { device, rng, turn, arena: OnceLock::new(), runs: Runs::default() }
     }
 
     /// The device that it runs on.
