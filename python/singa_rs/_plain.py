@@ -14,6 +14,24 @@ from ._core import DType
 EXACT = frozenset({int, bool, str, bytes, type(None), DType, range})
 
 
+class Settings:
+    """A few values under names, which stay as they are: two objects of one class with equal ones
+    are equal, and recordings take them for each other."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = type(self).__name__
+        raise AttributeError(f"{kind}.{name}: cannot be set to {value!r}; make another {kind}")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__ == self.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.__dict__.values()))
+
+
 class Same:
     """An object that equals only itself, as long as it lives; not kept alive where that is
     possible."""
@@ -54,6 +72,8 @@ def plain(value: Any) -> Hashable:
         return kind, repr(value)  # NaN equals NaN, 0.0 is not -0.0
     if isinstance(value, np.generic):
         return kind, value.tobytes()
+    if isinstance(value, Settings):
+        return kind, tuple(map(plain, value.__dict__.values()))
     if kind in (tuple, frozenset):
         return kind, kind(map(plain, value))
     return Same(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from .layer.base import Layer
@@ -77,8 +76,3 @@ class Tappable(Layer):
                 return name, one
         names = ", ".join(sorted(filter(None, named)))
         raise ValueError(f"tap: got {what!r}, want one of {names}")
-
-    def _watched(self) -> Iterator[tuple[str, Any]]:
-        yield from super()._watched()
-        if self._taps.outside:
-            yield "(taps)", tuple(self._taps.key())

@@ -24,6 +24,8 @@ __all__ = [
     "report_warnings",
 ]
 
+#: What the engine has said, and nobody was shown yet.
+_waiting: list[str] = []
 _ONEDNN_WHEEL = "onednn-cpu-gomp"
 
 
@@ -110,8 +112,9 @@ def enable_lazy_alloc(enable: bool) -> None:
 
 def report_warnings() -> None:
     """Shows, once each, what the engine has to say (for example: oneDNN was not found)."""
-    for message in _core.take_warnings():
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+    _waiting.extend(_core.take_warnings())
+    while _waiting:  # the rest waits where one is an error
+        warnings.warn(_waiting.pop(0), RuntimeWarning, stacklevel=4)
 
 
 def _offer_onednn() -> None:

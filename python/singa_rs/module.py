@@ -36,7 +36,7 @@ class Module(Graphed, Tappable):
     was given its own; one in evaluation passes no gradient on.
     """
 
-    _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device", "_has_mode"}
+    _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device"}
     _own = Layer._own | {"_graphs", "_taps"}
     #: The value that `train` or `eval` of any module last gave `autograd.training`.
     _told: ClassVar[bool | None] = None

@@ -23,13 +23,14 @@ impl Engine {
         inputs: &[View],
         outputs: &[View],
     ) -> Result<()> {
-        if record::mode() == Mode::State {
-            return initialise(op, inputs, outputs);
+        match record::mode() {
+            Mode::State => initialise(op, inputs, outputs),
+            _ => self.append(turn, op, inputs, outputs),
         }
-        self.append(turn, op, inputs, outputs)
     }
 
-    fn append(
+    /// Records an operation.
+    pub(super) fn append(
         &self,
         turn: &mut Turn,
         op: &Arc<Prepared>,
@@ -49,7 +50,7 @@ impl Engine {
         record::with(|r| {
             r.recording.push(op, inputs, outputs, r.line());
             if let Some(state) = generator {
-                r.recording.draw(&inputs[state], draws(&op.kind, inputs));
+                r.draw(&inputs[state], draws(&op.kind, inputs));
             }
         });
         Ok(())
@@ -142,11 +143,14 @@ impl Engine {
         state: usize,
         inputs: &Inputs,
     ) -> Result<View> {
-        let generator = &inputs[state];
+        let (generator, by) = (&inputs[state], draws(kind, inputs));
+        if let Some(copied) = self.draw_seeded(generator, by)? {
+            return Ok(copied);
+        }
         let copied = View::of(self.device(), &generator.meta);
         let op = turn.0.get(&copy::Copy.into(), std::slice::from_ref(generator), None)?;
         execute(op, std::slice::from_ref(generator), std::slice::from_ref(&copied))?;
-        let advance = Kind::from(random::Advance { by: draws(kind, inputs) });
+        let advance = Kind::from(random::Advance { by });
         let op = turn.0.get(&advance, std::slice::from_ref(generator), None)?;
         execute(op, std::slice::from_ref(generator), &[])?;
         Ok(copied)
@@ -157,7 +161,7 @@ impl Engine {
 fn initialise(op: &Arc<Prepared>, inputs: &[View], outputs: &[View]) -> Result<()> {
     let generator = op.effects.generator;
     let taken = record::with(|r: &mut Recorder| {
-        let waits = !op.effects.host && r.state.takes(inputs, outputs, generator);
+        let waits = r.state.takes(inputs, outputs, generator);
         if waits {
             r.state.push(op, inputs, outputs);
         }

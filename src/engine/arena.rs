@@ -1,8 +1,10 @@
 //! The memory that all graphs of a device share, and the right to run one.
 
 use std::cell::Cell;
-use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
+use std::time::Duration;
 
+use super::runs::Held;
 use super::{Engine, Turn};
 use crate::device::heap;
 use crate::device::range::Range;
@@ -19,14 +21,24 @@ pub fn runs_graph() -> bool {
 
 /// The right to run a graph on a device: one holder at a time, who has the device's turn too.
 pub struct Run<'a> {
-    pub(super) turn: Option<Turn<'a>>,
-    _guard: MutexGuard<'a, ()>,
+    turn: Option<Turn<'a>>,
+    held: Held<'a>,
 }
 
 impl<'a> Run<'a> {
-    fn new(guard: MutexGuard<'a, ()>, turn: Turn<'a>) -> Self {
+    fn new(held: Held<'a>, turn: Turn<'a>) -> Self {
         RUNS.set(true);
-        Run { turn: Some(turn), _guard: guard }
+        Run { turn: Some(turn), held }
+    }
+
+    /// Runs user code, without the turn, so that it may itself submit operations.
+    pub(super) fn step_aside<T>(&mut self, engine: &'a Engine, user_code: impl FnOnce() -> T) -> T {
+        drop(self.turn.take());
+        self.held.set_in_user_code(true);
+        let made = user_code();
+        self.held.set_in_user_code(false);
+        self.turn = Some(engine.turn());
+        made
     }
 }
 
@@ -49,28 +61,25 @@ impl Engine {
     /// Waits for the right to run a graph. Never call this while holding Python's lock.
     ///
     /// # Errors
-    /// [`Error::Graph`] where user code that a running graph called asks for it.
+    /// [`Error::Graph`] where user code that a running graph called asks for it, and where such
+    /// code of another thread has kept this one waiting for long.
     pub fn run(&self) -> Result<Run<'_>> {
         let message = "a graph cannot be run by user code that another graph runs; call its model \
                        with use_graph=False";
         crate::ensure!(!RUNS.get(), Error::Graph { op: "run".into(), message: message.into() });
-        let guard = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Run::new(guard, self.turn()))
+        let held = self.runs.wait()?;
+        Ok(Run::new(held, self.turn()))
     }
 
     /// The right to run a graph, if it is there at once.
     pub fn try_run(&self) -> Option<Run<'_>> {
-        let guard = self.idle()?;
-        Some(Run::new(guard, self.try_turn()?))
+        let held = self.runs.try_hold()?;
+        Some(Run::new(held, self.try_turn()?))
     }
 
-    /// Unless a graph runs; none begins until the guard is dropped.
-    fn idle(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.runs.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    /// For how long a running graph has been in user code, if it is.
+    pub fn in_user_code(&self) -> Option<Duration> {
+        self.runs.in_user_code()
     }
 
     /// Gives prepared kernels and all memory that nobody uses at the moment back: what is cached,
@@ -78,7 +87,7 @@ impl Engine {
     /// graph backs it anew. Says how many bytes of memory that were. Never call this while holding
     /// Python's lock.
     pub fn trim(&self) -> usize {
-        let idle = self.idle();
+        let idle = self.runs.try_hold();
         let mut turn = self.turn();
         turn.0.clear();
         let arena = self.arena.get().filter(|_| idle.is_some());

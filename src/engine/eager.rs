@@ -202,10 +202,11 @@ impl Engine {
     }
 
     fn run_on_host(&self, op: Prepared, inputs: &[View], outputs: &[View]) -> Result<()> {
-        if record::mode() == Mode::Eager {
-            return execute(&op, inputs, outputs);
+        if record::mode() == Mode::Record {
+            return self.put_off(&mut self.turn(), &Arc::new(op), inputs, outputs);
         }
-        self.put_off(&mut self.turn(), &Arc::new(op), inputs, outputs)
+        record::settle(); // what it reads of state that is being made
+        execute(&op, inputs, outputs)
     }
 
     fn on_host_into(&self, kind: &Kind, inputs: &[View], outputs: &[View]) -> Result<()> {

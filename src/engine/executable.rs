@@ -3,7 +3,7 @@
 mod replay;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bind::Slot;
@@ -45,6 +45,9 @@ pub struct Executable {
     pub(super) arena: Arc<Reserved>,
     moves: AtomicU64,
     runs: AtomicU64,
+    /// How many operations may have run before the last run failed, until that is asked. Beside the
+    /// state, so that user code that a run calls may ask.
+    reached: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -56,9 +59,10 @@ pub(super) struct State {
     pub memo: Option<Memo>,
     /// Whether the graph is a user of the arena, and captured blocks are bound.
     pub is_ready: bool,
-    /// How many operations may have run before the last run failed, if it did.
-    reached: Option<usize>,
 }
+
+/// What [`Executable::reached`] says where nothing has failed that is still to be told.
+const NOT_FAILED: usize = usize::MAX;
 
 impl Executable {
     /// Rewrites, analyses, plans and binds a sealed recording.
@@ -94,7 +98,8 @@ impl Executable {
             arena,
             moves: AtomicU64::new(0),
             runs: AtomicU64::new(0),
-            state: Mutex::new(State { bound, memo, is_ready: false, reached: None }),
+            reached: AtomicUsize::new(NOT_FAILED),
+            state: Mutex::new(State { bound, memo, is_ready: false }),
             graph,
             constants,
             budget,
@@ -184,10 +189,10 @@ impl Executable {
     }
 
     /// Of the blocks that were there before the run, those that the run which just failed has
-    /// written, as far as they can be told apart: by [`Arc::as_ptr`].
+    /// written, as far as they can be told apart: by [`Arc::as_ptr`]. Each failure is told once.
     pub fn written(&self) -> Vec<usize> {
-        let Some(reached) = self.state().reached else { return Vec::new() };
-        let nodes = &self.graph.nodes()[..reached];
+        let reached = self.reached.swap(NOT_FAILED, Relaxed);
+        let Some(nodes) = self.graph.nodes().get(..reached) else { return Vec::new() };
         let places = nodes.iter().flat_map(|node| self.graph.outputs(node));
         let numbers: Vec<u32> = places.map(|place| place.block).collect();
         let written = self.captured.iter().filter(|(number, _)| numbers.contains(number));

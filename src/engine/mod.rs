@@ -17,6 +17,8 @@ pub mod record;
 mod recording;
 mod rng;
 mod run;
+mod runs;
+mod seed;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -40,6 +42,7 @@ pub use options::{Budget, Limits, Options};
 pub use recording::Recording;
 pub use rng::{Rng, Stream};
 pub use run::check_finite;
+use runs::Runs;
 
 /// The inputs of an operation.
 pub type Inputs = SmallVec<[View; 4]>;
@@ -54,7 +57,7 @@ pub struct Engine {
     turn: Mutex<Kernels>,
     /// The planned memory of all graphs, and the right to use it.
     arena: OnceLock<Arc<Range>>,
-    runs: Mutex<()>,
+    runs: Runs,
     /// Whether the arena is filled with what is not a number before each run.
     poisons: bool,
 }
@@ -89,7 +92,7 @@ impl Engine {
         let rng = Rng::new(&device);
         let turn = Mutex::new(Kernels::new(&device));
         let poisons = std::env::var_os("SINGA_RS_CHECK").is_some_and(|value| value == "1");
-        Engine { device, rng, turn, arena: OnceLock::new(), runs: Mutex::default(), poisons }
+        Engine { device, rng, turn, arena: OnceLock::new(), runs: Runs::default(), poisons }
     }
 
     /// The device that it runs on.

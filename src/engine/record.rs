@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::initial::Initial;
 use super::recording::Recording;
+use super::seed::Seeded;
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::ops::{Meta, View};
@@ -32,6 +33,8 @@ pub(super) struct Recorder {
     pub recording: Recording,
     /// State that is being made, and how many scopes deep.
     pub state: Initial,
+    /// Where the generator of initial values stands, if the recording has started it anew.
+    pub seeded: Option<Seeded>,
     depth: usize,
     lines: Lines,
 }
@@ -65,7 +68,7 @@ pub fn begin(recording: Recording) -> Result<()> {
     for (number, line) in recording.lines().iter().enumerate() {
         lines.numbers.insert(line.clone(), number as u32);
     }
-    let recorder = Recorder { recording, state: Initial::default(), depth: 0, lines };
+    let recorder = Recorder { recording, state: Initial::default(), seeded: None, depth: 0, lines };
     RECORDER.set(Some(recorder));
     MODE.set(Mode::Record);
     Ok(())

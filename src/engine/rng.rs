@@ -38,33 +38,35 @@ impl Rng {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn state(&self, turn: &Turn, stream: Stream) -> Result<&View> {
+    pub fn state(&self, _turn: &Turn, stream: Stream) -> Result<&View> {
         if !self.init.block.is_allocated() {
-            self.seed(turn, 0)?;
+            for (state, key) in [&self.step, &self.init].into_iter().zip(keys(0)?) {
+                set(state, key, 0)?;
+            }
         }
         Ok(match stream {
             Stream::Step => &self.step,
             Stream::Init => &self.init,
         })
     }
-
-    /// Starts both streams anew. They never share numbers: their keys differ in one bit.
-    ///
-    /// # Errors
-    /// [`Error::Value`] for a seed of 2^63 or more, [`Error::OutOfMemory`].
-    pub fn seed(&self, _turn: &Turn, seed: u64) -> Result<()> {
-        let fits = seed <= i64::MAX as u64;
-        crate::ensure!(fits, Error::value("set_seed", seed, "a seed below 2^63"));
-        set(&self.step, seed << 1)?;
-        set(&self.init, seed << 1 | 1)
-    }
 }
 
+/// The keys of both streams. They never share numbers: their keys differ in one bit.
+///
+/// # Errors
+/// [`Error::Value`] for a seed of 2^63 or more.
+pub(super) fn keys(seed: u64) -> Result<[u64; 2]> {
+    let fits = seed <= i64::MAX as u64;
+    crate::ensure!(fits, Error::value("set_seed", seed, "a seed below 2^63"));
+    Ok([seed << 1, seed << 1 | 1])
+}
+
+/// Puts a generator to a place in its sequence. The caller has the device's turn.
 #[allow(unsafe_code)]
-fn set(state: &View, key: u64) -> Result<()> {
+pub(super) fn set(state: &View, key: u64, position: u64) -> Result<()> {
     let pointer = state.address(true)?.cast::<[i64; 2]>();
     // SAFETY: the block holds two int64, and the caller has the device's turn.
-    unsafe { pointer.write([key as i64, 0]) };
+    unsafe { pointer.write([key as i64, position as i64]) };
     state.block.touch();
     Ok(())
 }

@@ -68,11 +68,12 @@ impl PyDevice {
         Ok(self.0.set_threads(natural("set_num_threads", threads)? as usize)?)
     }
 
-    /// Starts the device's random numbers anew, from a seed from 0 to 2^63 - 1.
+    /// Starts the device's random numbers anew, from a seed from 0 to 2^63 - 1. While a step is
+    /// recorded that is part of it, and happens in each run.
     fn set_seed(&self, seed: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, engine) = (seed.py(), engine::of(&self.0)?);
         let seed = natural("set_seed", seed)?;
-        Ok(py.detach(|| engine.rng().seed(&engine.turn(), seed))?)
+        Ok(py.detach(|| engine.seed(&mut engine.turn(), seed))?)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

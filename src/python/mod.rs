@@ -8,6 +8,7 @@ mod dtype;
 mod error;
 mod graph;
 mod host;
+mod journal;
 mod libraries;
 mod numpy;
 mod op;
@@ -37,6 +38,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     graph::register(module)?;
     saved::register(module)?;
     host::register(module)?;
+    journal::register(module)?;
     libraries::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(operations, module)?)

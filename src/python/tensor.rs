@@ -1,15 +1,18 @@
 //! One view of a block as a Python object, which the package's `Tensor` extends.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::args::Extents;
 use super::device::{self, PyDevice};
 use super::dtype::{self, PyDType};
 use super::error::GraphError;
+use super::journal;
 use crate::block::{Block, note_change};
 use crate::device::{Account, cpu};
 use crate::dtype::DType;
@@ -22,9 +25,31 @@ use crate::view::{Meta, View};
 pub(super) struct Handle {
     /// Set once by `__init__` or by the operation that made the tensor; `rebind` replaces it.
     view: Mutex<Option<View>>,
+    /// Which recording it was made in; see [`journal::birth`].
+    born: u64,
+    /// Whether a change of its attributes is one of the `changes`.
+    is_watched: AtomicBool,
 }
 
 impl Handle {
+    fn of(view: Option<View>) -> Self {
+        Handle {
+            view: Mutex::new(view),
+            born: journal::birth(),
+            is_watched: AtomicBool::new(false),
+        }
+    }
+
+    /// Which recording it was made in; see [`journal::birth`].
+    pub(super) fn born(&self) -> u64 {
+        self.born
+    }
+
+    /// Puts back what a recording has replaced; what was there meanwhile, as from [`Handle::set`].
+    pub(super) fn replace(&self, view: Option<View>) -> Option<View> {
+        std::mem::replace(&mut *self.view.lock().unwrap_or_else(PoisonError::into_inner), view)
+    }
+
     /// The view that the handle names.
     pub(super) fn view(&self) -> PyResult<View> {
         self.view_in("tensor")
@@ -44,7 +69,7 @@ impl Handle {
     /// Points the handle to a view; the one before. The last view of another library's memory runs
     /// code of its owner, so it is dropped by the caller, after the lock.
     fn set(&self, view: View) -> Option<View> {
-        self.view.lock().unwrap_or_else(PoisonError::into_inner).replace(view)
+        self.replace(Some(view))
     }
 
     /// What is to be known of the view. Nothing of Python's is made under the lock, since that may
@@ -80,7 +105,7 @@ impl Handle {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyAny>>) -> Self {
-        Handle { view: Mutex::new(None) }
+        Handle::of(None)
     }
 
     /// A tensor in a new block, which reads as zeros until it is written.
@@ -188,10 +213,12 @@ impl Handle {
     }
 
     /// Points this object to the view of another one.
-    fn rebind(&self, other: &Handle) -> PyResult<()> {
+    fn rebind(slf: &Bound<'_, Self>, other: &Handle) -> PyResult<()> {
         let now = other.view()?;
         let block = now.block.clone();
-        if let Some(before) = self.set(now) {
+        let before = slf.get().set(now);
+        journal::note_view(slf, before.clone());
+        if let Some(before) = before {
             let left = before.block.current().unwrap_or(before.block);
             if !Arc::ptr_eq(&left, &block) {
                 left.note_departure();
@@ -199,6 +226,34 @@ impl Handle {
             note_change();
         }
         Ok(())
+    }
+
+    /// As of any object; a recording notes how it was, and a change of what graphs look at counts
+    /// as one of the `changes`.
+    fn __setattr__(
+        slf: &Bound<'_, Self>,
+        name: &Bound<'_, PyString>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        journal::note_attribute(slf, name)?;
+        if slf.get().is_watched.load(Relaxed) {
+            note_other(slf, name, Some(value))?;
+        }
+        set_generic(slf, name, value.as_ptr())
+    }
+
+    fn __delattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        journal::note_attribute(slf, name)?;
+        if slf.get().is_watched.load(Relaxed) {
+            note_other(slf, name, None)?;
+        }
+        set_generic(slf, name, std::ptr::null_mut())
+    }
+
+    /// From now on a change of its attributes is one of the `changes`.
+    #[pyo3(name = "_watch")]
+    fn watch(&self) {
+        self.is_watched.store(true, Relaxed);
     }
 
     /// Enters the block into another account of the ledger: `parameters`, `states`, `results`,
@@ -213,6 +268,36 @@ impl Handle {
         block.set_account(account);
         Ok(())
     }
+}
+
+/// Notes a change, if the attribute is to be another object than it is.
+fn note_other(
+    tensor: &Bound<'_, Handle>,
+    name: &Bound<'_, PyString>,
+    value: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let attributes = tensor.getattr(intern!(tensor.py(), "__dict__"))?.cast_into::<PyDict>()?;
+    let is_same = match (attributes.get_item(name)?, value) {
+        (Some(now), Some(value)) => now.is(value),
+        (None, None) => true,
+        _ => false,
+    };
+    if !is_same {
+        note_change();
+    }
+    Ok(())
+}
+
+/// What Python does where a class says nothing of its attributes; null deletes.
+#[allow(unsafe_code)]
+fn set_generic(
+    tensor: &Bound<'_, Handle>,
+    name: &Bound<'_, PyString>,
+    value: *mut pyo3::ffi::PyObject,
+) -> PyResult<()> {
+    // SAFETY: all are live objects, but for the value, which may be null.
+    let done = unsafe { pyo3::ffi::PyObject_GenericSetAttr(tensor.as_ptr(), name.as_ptr(), value) };
+    if done == 0 { Ok(()) } else { Err(PyErr::fetch(tensor.py())) }
 }
 
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -240,7 +325,7 @@ pub(super) fn exact<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Handle> {
 /// A tensor object for a view. Its `__init__` is not run: the view is all there is to know.
 pub(super) fn make(py: Python<'_>, view: View) -> PyResult<Bound<'_, Handle>> {
     let Some(class) = CLASS.get(py) else {
-        return Bound::new(py, Handle { view: Mutex::new(Some(view)) });
+        return Bound::new(py, Handle::of(Some(view)));
     };
     let object = instantiate(class.bind(py))?;
     object.get().set(view);

@@ -134,6 +134,8 @@ class _Walk:
             step = self.plan.order.pop()
             if enter is not None:
                 enter(step.node.origin)
+                if mode.nodes is not None:
+                    mode.nodes.keep(step.node)
             if step.node.retained:
                 yield from _retained(step)
             if step.node.watched:

@@ -22,17 +22,35 @@ class _Mode(threading.local):
 
 
 class Nodes:
-    """The nodes that were made while a step was recorded, with what each of them made."""
+    """The nodes that were made while a step was recorded, with what each of them made, and how
+    others were that backward went through meanwhile."""
 
-    __slots__ = ("made",)
+    __slots__ = ("made", "_before")
 
     def __init__(self) -> None:
         self.made: list[tuple[Any, tuple[Any, ...]]] = []
+        self._before: list[tuple[Any, dict[str, Any]]] = []
 
     def note(self, node: Any, ys: tuple[Any, ...]) -> None:
         """Notes a node and the line of the user's program that its operation stands in."""
         node.origin = _core.origin()
         self.made.append((node, ys))
+
+    def keep(self, node: Any) -> None:
+        """Notes how a node is that backward is about to go through, if it was there before."""
+        if not node.origin and all(made is not node for made, _ in self.made):
+            self._before.append((node, dict(node.__dict__)))
+
+    def undo(self) -> None:
+        """Puts nodes that were there before back to what they were."""
+        for node, attributes in reversed(self._before):
+            node.__dict__.clear()
+            node.__dict__.update(attributes)
+        self.forget()
+
+    def forget(self) -> None:
+        """What backward has done stays."""
+        self._before.clear()
 
 
 mode = _Mode()
@@ -58,7 +76,8 @@ def set_training(value: bool) -> None:
     value = bool(value)
     if "training" in mode.__dict__:
         mode.training = value
-    else:
+    elif _Mode.training is not value:
+        _core.note_change()
         _Mode.training = _Mode.tape = value
     _refresh()
 

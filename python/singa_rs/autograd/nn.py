@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import ShapeError
+from .._plain import Settings
 from ..device import report_warnings
 from ..tensor import Tensor
 from . import ops
@@ -45,7 +46,7 @@ def _with_odd(padding: tuple[int, ...], odd: Sequence[int]) -> tuple[int, ...]:
     return padding[0] + top, padding[1] + left, padding[2] + bottom, padding[3] + right
 
 
-class ConvHandle:
+class ConvHandle(Settings):
     """The geometry of a convolution.
 
     Args:
@@ -64,14 +65,16 @@ class ConvHandle:
         dilation: Pair = 1,
         group: int = 1,
     ) -> None:
-        self.kernel_size = as_pair(kernel_size, "conv2d kernel")
-        self.stride = as_pair(stride, "conv2d stride")
-        self.padding = as_padding(padding, "conv2d padding")
-        self.dilation = as_pair(dilation, "conv2d dilation")
-        self.group = int(group)
+        super().__init__(
+            kernel_size=as_pair(kernel_size, "conv2d kernel"),
+            stride=as_pair(stride, "conv2d stride"),
+            padding=as_padding(padding, "conv2d padding"),
+            dilation=as_pair(dilation, "conv2d dilation"),
+            group=int(group),
+        )
 
 
-class PoolingHandle:
+class PoolingHandle(Settings):
     """The geometry of a pooling: window, stride (the window's by default), padding.
 
     `is_max` tells maxima from means; means leave padding out unless `count_include_pad`.
@@ -85,10 +88,14 @@ class PoolingHandle:
         is_max: bool = True,
         count_include_pad: bool = False,
     ) -> None:
-        self.kernel_size = as_pair(kernel_size, "pooling_2d kernel")
-        self.stride = self.kernel_size if stride is None else as_pair(stride, "pooling_2d stride")
-        self.padding = as_padding(padding, "pooling_2d padding")
-        self.is_max, self.count_include_pad = bool(is_max), bool(count_include_pad)
+        window = as_pair(kernel_size, "pooling_2d kernel")
+        super().__init__(
+            kernel_size=window,
+            stride=window if stride is None else as_pair(stride, "pooling_2d stride"),
+            padding=as_padding(padding, "pooling_2d padding"),
+            is_max=bool(is_max),
+            count_include_pad=bool(count_include_pad),
+        )
 
 
 @functools.cache

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._plain import Settings
 from ..tensor import Tensor
 from . import ops
 from .mode import mode
 from .tape import Rule
 
 
-class BatchNormHandle:
+class BatchNormHandle(Settings):
     """What batch normalisation needs besides tensors.
 
     Args:
@@ -21,7 +22,7 @@ class BatchNormHandle:
     """
 
     def __init__(self, momentum: float = 0.1, x: Any = None, eps: float = 1e-5) -> None:
-        self.momentum, self.eps = float(momentum), float(eps)
+        super().__init__(momentum=float(momentum), eps=float(eps))
 
 
 class _BatchNorm2d(Rule):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy, deepcopy
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import DTypeError
-from ..record import note_change
+from ..record import NOTHING, note_change, slots
 from ..tensor import Tensor
 from . import collect, tree
 from .calls import wrap, wrap_forward, wrap_initialize
@@ -17,7 +17,7 @@ from .tree import join, members, rename
 
 
 class _LayerType(type):
-    """Notes which layer's constructor makes a layer."""
+    """Notes which layer's constructor makes a layer, and changes of attributes of the class."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         layer = cls.__new__(cls, *args, **kwargs)
@@ -29,6 +29,15 @@ class _LayerType(type):
         finally:
             now.constructing.pop()
         return layer
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        if cls.__dict__.get(name, cls) is not value:
+            note_change()
+        super().__setattr__(name, value)
+
+    def __delattr__(cls, name: str) -> None:
+        note_change()
+        super().__delattr__(name)
 
 
 class Layer(metaclass=_LayerType):
@@ -46,9 +55,12 @@ class Layer(metaclass=_LayerType):
     """
 
     _is_layer = True
+    #: The attributes that a subclass keeps in slots.
+    _slots: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls._slots = tuple(slots(cls))
         wrap(cls, "initialize", wrap_initialize, Layer.initialize)
         wrap(cls, "forward", wrap_forward, Layer.forward)
 
@@ -149,16 +161,25 @@ class Layer(metaclass=_LayerType):
         yield from self._node.registered.items()
         for index, child in enumerate(tree.alive(self)):
             yield f"{type(child).__name__}#{index}", child
+        yield from self._in_slots()
+        if self._node.taps:
+            yield "(taps)", tuple(self._node.taps)
+
+    def _in_slots(self) -> list[tuple[str, Any]]:
+        found = [(name, getattr(self, name, NOTHING)) for name in self._slots]
+        return [(name, value) for name, value in found if value is not NOTHING]
 
     def _remember(self) -> Callable[[bool], None]:
         """A function that puts the attributes back. Given True, it leaves a layer that was
         initialised meanwhile as it then was."""
-        attributes, node = dict(self.__dict__), self._node
+        attributes, kept, node = dict(self.__dict__), self._in_slots(), self._node
         remembered = node.remembered()
         node.made = None
 
         def restore(keep_state: bool) -> None:
             made, node.made = node.made, None
+            for name, value in kept:
+                object.__setattr__(self, name, value)
             if keep_state and made is not None:
                 self.__dict__.clear()
                 self.__dict__.update(made)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from .. import autograd
-from ..record import is_recording, making_state
+from ..record import PatientLock, is_recording, making_state
 from . import collect, tree
 from .node import now
 from .tree import Tree
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from .base import Layer
 
 #: One thread at a time makes a layer's tensors.
-_initialising = threading.RLock()
+_initialising = PatientLock("initialize")
 
 
 def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,7 +57,8 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
         if first:
             with _initialising:
                 if not self._initialized:  # by another thread meanwhile
-                    self.initialize(*args, **kwargs)
+                    with _initialising.in_user_code():
+                        self.initialize(*args, **kwargs)
                     self._initialized = True
         running = now.running
         running.append(self)
@@ -69,8 +69,8 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
         node = self._node
         if first:
             node.output_shape = getattr(result, "shape", None)
-        for tap in node.taps:
-            tap.see(result)
+        for probe in node.taps:
+            probe.see(result)
         return result
 
     return forward

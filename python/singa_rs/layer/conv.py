@@ -17,8 +17,6 @@ from .window import Window
 class Conv2d(Layer):
     """2-d convolution (ONNX Conv), with W (nb_kernels, in / group, kh, kw) and b (nb_kernels,)."""
 
-    _unwatched = Layer._unwatched | {"handle"}  # made of the rest and the input's shape
-
     def __init__(
         self,
         nb_kernels: int,

@@ -9,7 +9,7 @@ from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..record.taps import Tap
+    from ..record.taps import Probe
     from .base import Layer
     from .tree import Collection
 
@@ -46,7 +46,7 @@ class Node:
         self.pending: dict[str, Any] = {}
         self.output_shape: Any = None
         #: They take what each call of the layer answers.
-        self.taps: list[Tap] = []
+        self.taps: list[Probe] = []
         #: The layer's attributes as the last `initialize` left them.
         self.made: dict[str, Any] | None = None
 

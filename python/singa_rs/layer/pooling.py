@@ -15,8 +15,6 @@ class Pooling2d(Layer):
     """The maximum or average of windows (ONNX MaxPool, AveragePool). Padding is left out of both;
     places that the last window does not reach are dropped."""
 
-    _unwatched = Layer._unwatched | {"handle"}  # made of the rest and the input's shape
-
     def __init__(
         self,
         kernel_size: Any,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._plain import Settings
 from ..errors import ShapeError
 from .check import one_of, padding, pair
 
@@ -11,7 +12,7 @@ PAD_MODES = ("NOTSET", "SAME_UPPER", "SAME_LOWER")
 Padding = tuple[int, int, int, int]
 
 
-class Window:
+class Window(Settings):
     """A checked window over the last two axes. `pad_mode` SAME_UPPER and SAME_LOWER pad so that
     the result has ceil(size / stride) places, with what is odd after or before."""
 
@@ -24,12 +25,14 @@ class Window:
         dilation: Any = 1,
         pad_mode: str = "NOTSET",
     ) -> None:
-        self.layer = layer
-        self.kernel = pair(kernel_size, f"{layer}: kernel_size")
-        self.stride = pair(stride, f"{layer}: stride")
-        self.dilation = pair(dilation, f"{layer}: dilation")
-        self.pads = padding(pads, f"{layer}: padding")
-        self.pad_mode = one_of(pad_mode, f"{layer}: pad_mode", PAD_MODES)
+        super().__init__(
+            layer=layer,
+            kernel=pair(kernel_size, f"{layer}: kernel_size"),
+            stride=pair(stride, f"{layer}: stride"),
+            dilation=pair(dilation, f"{layer}: dilation"),
+            pads=padding(pads, f"{layer}: padding"),
+            pad_mode=one_of(pad_mode, f"{layer}: pad_mode", PAD_MODES),
+        )
         if self.pad_mode != "NOTSET" and any(self.pads):
             raise ValueError(f"{layer}: padding: got {pads!r} beside pad_mode {pad_mode!r}, want 0")
 

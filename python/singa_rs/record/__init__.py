@@ -7,6 +7,8 @@ them is set.
 
 from .function import GraphFunction, name_written
 from .options import Options, memory_budget
+from .patience import PatientLock
+from .places import NOTHING, slots
 from .plan import Plan, infer, plan
 from .session import Recorded
 from .shortcut import MISS, Shortcut
@@ -16,8 +18,10 @@ from .taps import Tap, Taps
 
 __all__ = [
     "MISS",
+    "NOTHING",
     "GraphFunction",
     "Options",
+    "PatientLock",
     "Plan",
     "Recorded",
     "Shortcut",
@@ -30,4 +34,5 @@ __all__ = [
     "name_written",
     "note_change",
     "plan",
+    "slots",
 ]

@@ -10,16 +10,15 @@ import numpy as np
 
 from .. import _core
 from .._core import GraphError, InternalError, signature
-from .._plain import Same
+from .._plain import EXACT, Same
 from ..autograd.mode import mode, training_scope
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
-from .changes import Effects, changes, effects
+from .changes import Effects, Undo, changes, effects
 from .options import Options
-from .snapshot import Snapshot, Spot, matches, pattern, text
+from .snapshot import Snapshot, matches, pattern, text
 from .standins import StandIns, is_parameter
 from .taking import Taken, take
-from .taps import Tapping
 from .trees import flatten, leaves, replace
 from .verification import Verifier, fault_of
 
@@ -37,6 +36,8 @@ class Call:
     ) -> None:
         self.function, self.root, self.training = function, root, training
         self.args, self.kwargs = admitted(args, kwargs, root)
+        #: The arguments that are known only as the objects that they are.
+        self.objects = [one for one in leaves((self.args, self.kwargs)) if is_object(one)]
         self.paused = bool(mode.paused)
         self.tensors: list[Tensor] = []
         tree = flatten((self.args, self.kwargs), self.tensors)
@@ -46,6 +47,10 @@ class Call:
         ]
         self.device = self.tensors[0].device if self.tensors else get_default_device()
         self._tree = tree
+
+    def look(self, watched: bool = False) -> Snapshot:
+        """What the call may look at besides tensors that it is given."""
+        return Snapshot(self.root, self.objects, watched)
 
     def run(self, given: tuple[Any, Any] | None = None) -> Any:
         """Calls the function itself; `given` in place of its arguments."""
@@ -70,7 +75,7 @@ class Call:
 
     def let_go(self) -> None:
         """Forgets the arguments."""
-        self.args, self.kwargs, self.tensors = (), {}, []
+        self.args, self.kwargs, self.tensors, self.objects = (), {}, [], []
 
     def shown(self) -> list[str]:
         """The key in words."""
@@ -83,6 +88,11 @@ class Call:
         mode_ = "in training" if self.training else "in evaluation"
         paused = [", within no_grad"] if self.paused else []
         return [*tensors, *(f"also given {c}" for c in constants), mode_ + "".join(paused)]
+
+
+def is_object(leaf: Any) -> bool:
+    """Whether a part of an argument may change and still be what it was."""
+    return not isinstance(leaf, (Tensor, np.ndarray, float, complex)) and type(leaf) not in EXACT
 
 
 def staged(array: np.ndarray, device: _core.Device) -> Tensor:
@@ -106,17 +116,16 @@ def admitted(args: Any, kwargs: Any, root: Any) -> tuple[Any, Any]:
 class Attempt:
     """A recording of a call, with the attributes before and after."""
 
-    def __init__(self, call: Call, before: Snapshot) -> None:
+    def __init__(self, call: Call, before: Snapshot, undo: Undo) -> None:
         self.call, self.before = call, before
         #: The attributes in the memory of an argument, each with its number and their distance.
-        self.held = _held(call.tensors, before.spots())
+        self.held = _held(call.tensors, before)
         stand_ins = StandIns((call.args, call.kwargs))
-        self.tapping = Tapping()
+        self.tapping = undo.tapping
         run = self.tapping.around(partial(call.run, stand_ins.given))
-        held = list(before.tensors.values())
         with stand_ins:
-            self.taken: Taken = take(call.device, stand_ins.tensors, run, held)
-        self.after = stand_ins.restore(call.root)
+            self.taken: Taken = take(call.device, stand_ins.tensors, run, undo, before.tensors)
+        self.after = stand_ins.restore(call.look, call.root)
         self.changes = changes(before, self.after)
         self._obstacle = stand_ins.difference()
         #: What is run; see `plan` and `take_graph_of`.
@@ -149,15 +158,28 @@ class Attempt:
         """None if the attributes are as the call before left them, or as it found them; else one
         that was changed since, in words."""
         captured = frozenset(self.graph.captured())
+        loose = before.loose | self.after.loose  # what these decide shows in the recordings
         for path, item in before.items.items():
             known = self.after.items.get(path)
+            if path in loose:
+                continue
             if known is None:
                 return f"there is a new attribute {path}"
             if path in self.changes or matches(pattern(known.value, captured), item.value):
                 continue
             return f"attribute {path} changed from {text(known.value)} to {text(item.value)}"
-        gone = self.after.items.keys() - before.items.keys()
+        gone = self.after.items.keys() - before.items.keys() - loose
         return f"attribute {min(gone)} is gone" if gone else None
+
+    def undecided(self, later: Attempt) -> frozenset[str]:
+        """Loose items that differ before two recordings that are the same all the same."""
+        ours, theirs = self.before.items, later.before.items
+        differ = (
+            path
+            for path in self.before.loose | later.before.loose
+            if path not in ours or path not in theirs or ours[path].value != theirs[path].value
+        )
+        return frozenset(differ)
 
     def take_graph_of(self, equal: Attempt) -> None:
         """Uses the graph of an equal recording, which shows this one's tensors from now on."""
@@ -176,12 +198,13 @@ class Attempt:
 
     def graphs(self) -> list[_core.Graph]:
         """Those that a run may have begun."""
-        verifier = self.verifier
-        return [self.graph] if verifier is None else [self.graph, verifier.recorded]
+        found = [getattr(self, "graph", None), self.verifier and self.verifier.recorded]
+        return [graph for graph in found if graph is not None]
 
     def build(self, made: Sequence[Tensor]) -> Any:
         """What the call answers, of what a run of its graph made."""
-        return self.tapping.deliver(self.taken.results.build(self.call.tensors, made))
+        held = self.before.tensors
+        return self.tapping.deliver(self.taken.results.build(self.call.tensors, made, held))
 
     def compare(self, later: Attempt) -> Effects | str:
         """What both do to the attributes, if they are the same recording; else what differs
@@ -189,19 +212,25 @@ class Attempt:
         difference = self.taken.recording.difference(later.taken.recording)
         if difference is None:
             difference = self.taken.results.difference(later.taken.results)
-        if difference is None and self.tapping.taps != later.tapping.taps:
+        if difference is None and self.tapping.probes != later.tapping.probes:
             difference = "the taps that the step comes by"
         if difference is not None:
             return difference
         found = effects(self.changes, later.changes, later.after)
         spots, captured = later.before.spots(), set(self.graph.captured())
         for path in found.kept if isinstance(found, Effects) else ():
-            if path in spots and spots[path].block in captured:
+            is_answered = path in self.taken.results.paths
+            if is_answered or path in spots and spots[path].block in captured:
                 return f"attribute {path}, which the step may read before it replaces it"
         return found
 
 
-def _held(arguments: Sequence[Tensor], spots: dict[str, Spot]) -> dict[str, tuple[int, int]]:
+def _held(arguments: Sequence[Tensor], before: Snapshot) -> dict[str, tuple[int, int]]:
     given = {x.block_id: (i, x.offset) for i, x in enumerate(arguments)}
-    found = ((path, spot, given.get(spot.block)) for path, spot in spots.items())
-    return {path: (one[0], spot.offset - one[1]) for path, spot, one in found if one is not None}
+    spots = before.spots().items()
+    found = ((path, spot, given.get(spot.block)) for path, spot in spots)
+    return {
+        path: (one[0], spot.offset - one[1])
+        for path, spot, one in found
+        if one is not None and path not in before.outside
+    }

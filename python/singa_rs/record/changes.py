@@ -2,68 +2,33 @@
 
 from __future__ import annotations
 
-import weakref
-from collections import deque
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import _core
+from ..autograd.mode import Nodes
 from ..tensor import Tensor
+from . import places
+from .places import Place
 from .snapshot import Item, Memory, Snapshot, text
+from .taps import Tapping
+
+if TYPE_CHECKING:
+    from .attempt import Call
 
 Change = tuple[Item | None, Item | None]
 
-_MUTABLE = (list, dict, deque)
-
 
 def changes(before: Snapshot, after: Snapshot) -> dict[str, Change]:
-    """The attributes whose values differ, with both of them."""
-    old, new = before.items, after.items
-    found = {}
+    """The attributes whose values differ, with both of them; none of what is outside."""
+    old, new, outside = before.items, after.items, before.outside | after.outside
+    found: dict[str, Change] = {}
     for path, item in old.items():
         now = new.get(path)
-        if now is None or now.value != item.value:
+        if (now is None or now.value != item.value) and path not in outside:
             found[path] = (item, now)
-    found.update((path, (None, item)) for path, item in new.items() if path not in old)
+    made = ((path, item) for path, item in new.items() if path not in old)
+    found.update((path, (None, item)) for path, item in made if path not in outside)
     return found
-
-
-class Place:
-    """An attribute of a layer, an optimizer or a parameter, or an item of a container. Objects
-    are not kept alive; the owner None is the model itself."""
-
-    __slots__ = ("_get", "key", "is_item")
-
-    def __init__(self, item: Item) -> None:
-        owner, self.key = item.owner, item.key
-        self.is_item = isinstance(owner, (*_MUTABLE, tuple))
-        if owner is None:
-            self._get: Callable[[], Any] | None = None
-        elif isinstance(owner, (list, dict, tuple)):  # which cannot be referred to weakly
-            self._get = lambda: owner
-        else:
-            self._get = weakref.ref(owner)
-
-    def owner(self, root: Any) -> Any:
-        """The object, or None where it is gone."""
-        return root if self._get is None else self._get()
-
-    def is_place_of(self, item: Item, root: Any) -> bool:
-        """Whether an item of another snapshot is at this place."""
-        owner = root if item.owner is None else item.owner
-        return item.key == self.key and self.owner(root) is owner
-
-    def read(self, root: Any) -> Any:
-        """What is there."""
-        owner = self.owner(root)
-        return owner[self.key] if self.is_item else getattr(owner, self.key)
-
-    def write(self, root: Any, value: Any) -> None:
-        """Puts a value there without a note of it."""
-        owner = self.owner(root)
-        if self.is_item:
-            owner[self.key] = value
-        else:
-            owner.__dict__[self.key] = value
 
 
 class Kept(NamedTuple):
@@ -79,7 +44,7 @@ class Kept(NamedTuple):
         """Whether a step that finds this there does what was recorded."""
         if now is self.tensor:
             return True
-        can_set = not self.place.is_item and self.place.is_place_of(item, root)
+        can_set = not self.place.is_item and self.place.is_at(item.owner, item.key, root)
         return can_set and kind(item) in self.before
 
 
@@ -115,10 +80,10 @@ def effects(first: dict[str, Change], second: dict[str, Change], after: Snapshot
         before = first.get(path, (None, None))
         by = _raised(old, new)
         if by is not None and by == _raised(*before):
-            found.counters[path] = (Place(new), by)
+            found.counters[path] = (Place(new.owner, new.key), by)
         elif _is_made(new) and _is_made(before[1]):
             kinds = frozenset({kind(old), kind(new)})
-            found.kept[path] = Kept(Place(new), after.tensors[path], kinds)
+            found.kept[path] = Kept(Place(new.owner, new.key), after.tensors[path], kinds)
         else:
             return f"attribute {path}, which the step changed from {_say(old)} to {_say(new)}"
     return found
@@ -141,11 +106,19 @@ def _say(item: Item | None) -> str:
 
 
 class Undo:
-    """Puts the attributes of a model back to what they were when it was made."""
+    """Puts what a recorded call may change back to what it was when this was made: the attributes
+    of the model and of what it holds, those of tensors, the tape, the taps' values, and the
+    generator that initial values are drawn from."""
 
-    def __init__(self, root: Any, before: Snapshot) -> None:
-        self._restore = [one._remember() for one in (root, *before.objects)]
-        self._contents = before.contents()
+    def __init__(self, call: Call, before: Snapshot) -> None:
+        #: What is noted while it is recorded: of tensors that were there before, nodes, taps.
+        self.journal, self.nodes = _core.Journal(), Nodes()
+        self.tapping = Tapping()
+        self._restore = [one._remember() for one in (call.root, *before.objects)]
+        self._contents, self._places = before.contents, before.places
+        self._arguments = [(x, dict(x.__dict__)) for x in call.tensors]
+        self._generator = _core.random_state(call.device, "init")
+        self._drawn = self._generator.to_numpy()
 
     def __call__(self, keep_state: bool = False) -> None:
         """Undoes everything; with `keep_state` all but the making of parameters and moments."""
@@ -154,3 +127,26 @@ class Undo:
         for container, copy in self._contents:
             container.clear()
             container.update(copy) if hasattr(container, "update") else container.extend(copy)
+        for owner, key, value in self._places:
+            if places.read(owner, key) is not value:
+                places.write(owner, key, value)
+        for x, attributes in self._arguments:
+            x.__dict__.clear()
+            x.__dict__.update(attributes)
+        self.tapping.restore()
+        self.nodes.undo()
+        self.journal.undo(keep_state)
+        if not keep_state:
+            self._draw_again()
+
+    def _draw_again(self) -> None:
+        """Initial values that are made again are the same."""
+        key, position = self._generator.to_numpy()
+        if key == self._drawn[0] and position != self._drawn[1]:
+            self._generator.copy_from_numpy(self._drawn)
+
+    def forget(self) -> None:
+        """What was done stays."""
+        self.tapping.forget()
+        self.journal.forget()
+        self.nodes.forget()

@@ -20,7 +20,9 @@ from .verification import Verifier
 class Entry:
     """A graph, and all that a call must agree with for it to be replayed."""
 
-    def __init__(self, attempt: Attempt, effects: Effects) -> None:
+    def __init__(
+        self, attempt: Attempt, effects: Effects, undecided: frozenset[str] = frozenset()
+    ) -> None:
         call, self.graph, self.effects = attempt.call, attempt.graph, effects
         self.function, self.training, self.paused = call.function, call.training, call.paused
         self.signature, self.requires_grad = call.signature, call.requires_grad
@@ -32,15 +34,18 @@ class Entry:
         #: What a warning says of the graph, if there is a fault of ours in it.
         self.fault = attempt.fault
         left_out = effects.counters.keys() | effects.kept.keys()
+        #: Items that the step was seen not to depend on.
+        self.undecided = undecided - left_out
         items = attempt.before.items.items()
         captured = frozenset(self.graph.captured())
         self.departures = self.graph.departures
+        left_out |= undecided
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = {p: where for p, where in attempt.held.items() if p not in left_out}
         self._has_parameters = any(call.parameters)
         self.shown = call.shown()
         self._runs_before = self.graph.runs
-        self._has_effects = bool(left_out)
+        self._has_effects = bool(effects.counters or effects.kept)
         self._picture: viz.Graph | None = None
 
     def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
@@ -60,7 +65,7 @@ class Entry:
     def is_simple(self) -> bool:
         """Whether a replay changes no attribute and serves no tap, and no argument is known in
         another way, too."""
-        has_more = self._has_effects or self.held or self._has_parameters or self.tapping.taps
+        has_more = self._has_effects or self.held or self._has_parameters or self.tapping.probes
         return not (has_more or self.paused or self._verifier is not None)
 
     # ---- does it fit? ---------------------------------------------------------------------------
@@ -95,14 +100,20 @@ class Entry:
                 return f"attribute {path} changed from {text(want)} to {value}"
         for path, (place, _) in effects.counters.items():
             item = items.get(path)
-            if item is None or not place.is_place_of(item, root) or item.value[0] is not int:
+            is_there = item is not None and place.is_at(item.owner, item.key, root)
+            if not is_there or item.value[0] is not int:
                 return f"attribute {path}, which each step counts up, was replaced"
         for path, kept in effects.kept.items():
             item = items.get(path)
             if item is None or not kept.admits(item, now.tensors.get(path), root):
                 return f"attribute {path}, which each step sets, was replaced"
         more = items.keys() - self.wanted.keys() - effects.counters.keys() - effects.kept.keys()
+        more = {path for path in more if not self._is_undecided(path)} if more else more
         return f"there is a new attribute {min(more)}" if more else None
+
+    def _is_undecided(self, path: str) -> bool:
+        below = (path.startswith(f"{known}.") for known in self.undecided)
+        return path in self.undecided or any(below)
 
     def misfit(self, tensors: Sequence[Tensor], attributes: Mapping[str, Tensor]) -> str | None:
         """What of the arguments' memory differs, in words."""
@@ -126,7 +137,7 @@ class Entry:
             made = profile.run(graph.run, tensors)
         if self._has_effects:
             self._take_effect(root, snapshot)
-        return self.tapping.deliver(self.results.build(tensors, made))
+        return self.tapping.deliver(self.results.build(tensors, made, snapshot.tensors))
 
     def _verified_run(self, verifier: Verifier, tensors: Sequence[Tensor]) -> list[Tensor]:
         made, self.graph = verifier.run(self.graph, tensors)
@@ -139,9 +150,10 @@ class Entry:
 
     def _take_effect(self, root: Any, snapshot: Snapshot) -> None:
         for place, by in self.effects.counters.values():
-            place.write(root, place.read(root) + by)
-            if place.is_item:
-                snapshot.follow(place.owner(root), place.key)
+            value = place.read(root) + by
+            place.write(root, value)
+            if place.is_item or place.owner(root) is not root:
+                snapshot.follow(place.owner(root), place.key, value)
         for kept in self.effects.kept.values():
             if kept.place.read(root) is not kept.tensor:
                 kept.place.write(root, kept.tensor)

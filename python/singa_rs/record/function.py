@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import GraphError, running
@@ -16,6 +15,7 @@ from .changes import Effects, Undo
 from .entry import Entry
 from .history import History, warn_user
 from .options import Options
+from .patience import PatientLock
 from .profile import profile
 from .shortcut import Shortcut
 from .snapshot import Snapshot
@@ -29,6 +29,14 @@ MOST_FRUITLESS = 32
 MOST_GRAPHS, MOST_BYTES = 16, 1 << 30
 
 _Ready = tuple[Entry, Snapshot, int]
+
+
+class _Made(NamedTuple):
+    """What a call has answered that was recorded."""
+
+    result: Any
+
+
 _NESTED = "called by user code that a graph runs; call a model with use_graph=False there"
 
 
@@ -57,7 +65,9 @@ class GraphFunction:
         self._entries: OrderedDict[Hashable, list[Entry]] = OrderedDict()
         self._attempts: OrderedDict[Hashable, Attempt] = OrderedDict()
         self._unequal = self._fruitless = 0
-        self._lock = threading.RLock()
+        self._lock = PatientLock(name)
+        #: Whether a call is being recorded, by the thread that has the lock.
+        self._is_recording = False
         #: What the last call replayed, the attributes as it found them, and their changes' count.
         self._ready: _Ready | None = None
 
@@ -115,19 +125,35 @@ class GraphFunction:
 
     def _call(self, call: Call) -> Any:
         if self.eager is not None:
-            with self.options.eagerly():
-                return call.run()
+            return self._run(call)
         call.identify(self.name)
         if running():  # to wait for the lock might be to wait for ourselves
             raise GraphError(f"{self.name}: {_NESTED}")
         with self._lock:
-            count, snapshot = count_changes(), Snapshot(call.root)
-            entry, reason = self._find(call, snapshot)
-            if entry is None or self._is_due(entry):
-                return self._record(call, snapshot, entry, reason)
-            self._fruitless = 0
-            self._ready = ready = (entry, snapshot, count)
-            return self._replay(ready, call.tensors, call.root)
+            ready = self._ready_or_made(call)
+        if ready is None:
+            return self._run(call)
+        if isinstance(ready, _Made):
+            return ready.result
+        return self._replay(ready, call.tensors, call.root)
+
+    def _run(self, call: Call) -> Any:
+        """Calls the function itself."""
+        with self.options.eagerly():
+            return call.run()
+
+    def _ready_or_made(self, call: Call) -> _Ready | _Made | None:
+        """What is to be replayed, or what recording the call has answered; None where it is to run
+        eagerly. The caller has the lock."""
+        if self._is_recording:  # and this thread has come by here again, by a signal or so
+            return None
+        count, snapshot = count_changes(), call.look(watched=True)
+        entry, reason = self._find(call, snapshot)
+        if entry is None or self._is_due(entry):
+            return self._record(call, snapshot, entry, reason)
+        self._fruitless = 0
+        self._ready = ready = (entry, snapshot, count)
+        return ready
 
     def _find(self, call: Call, now: Snapshot) -> tuple[Entry | None, str]:
         """The graph to replay; if there is none, why."""
@@ -165,79 +191,104 @@ class GraphFunction:
     # ---- recording ------------------------------------------------------------------------------
 
     @uncollected()
-    def _record(self, call: Call, before: Snapshot, due: Entry | None, reason: str) -> Any:
-        """Records the call and runs its own recording, or the equal one before it."""
-        undo = Undo(call.root, before)
+    def _record(self, call: Call, before: Snapshot, due: Entry | None, reason: str) -> _Made | None:
+        """Records the call and runs its own recording, or the equal one before it; None where no
+        graph can do what it does, and nothing has happened."""
+        undo = Undo(call, before)
         previous = self._attempts.get(call.key)
+        self._is_recording = True
         try:
-            attempt = Attempt(call, before)
+            with self._lock.in_user_code():
+                attempt = Attempt(call, before, undo)
             changed = previous and previous.is_followed_by(before)
             verdict = previous.compare(attempt) if previous and not changed else None
             if isinstance(verdict, Effects):
                 attempt.take_graph_of(previous)
             else:
                 attempt.plan(self.options)
-            obstacle = attempt.obstacle()
+            verdict = attempt.obstacle() or verdict
         except BaseException:
             undo()
             raise
-        if obstacle is not None:
-            undo(keep_state=True)
-            return self._run_eagerly(call, reason, obstacle)
+        finally:
+            self._is_recording = False
+        return self._run_recorded(attempt, verdict, previous, due, changed or reason, undo)
+
+    def _run_recorded(
+        self,
+        attempt: Attempt,
+        verdict: Effects | str | None,
+        previous: Attempt | None,
+        due: Entry | None,
+        reason: str,
+        undo: Undo,
+    ) -> _Made | None:
+        """Runs a recording, unless it is not to be used."""
+        call, obstacle = attempt.call, attempt.obstacle()
         try:
+            self._count(verdict, obstacle, reason)
+            if obstacle is not None:
+                self.history.note(call, reason, f"not used: {obstacle}")
+                undo(keep_state=True)
+                return None
             made = attempt.run()
         except BaseException as error:
             undo(keep_state=True)
             for graph in attempt.graphs():
                 name_written(error, graph, call.root)
             raise
+        undo.forget()
         result = attempt.build(made)
-        if due is not None:
+        if due is not None and due in self._entries.get(call.key, ()):
             self._entries[call.key].remove(due)
-        self._settle(attempt, verdict, changed or reason)
+        self._settle(attempt, verdict, previous, reason)
         call.root = None  # the model keeps the attempt, which must not keep the model
         if attempt.fault is not None:
             warn_user(f"{self.name}: {attempt.fault}")
-        return result
+        return _Made(result)
 
-    def _run_eagerly(self, call: Call, reason: str, obstacle: str) -> Any:
-        """Runs a call that no graph can do, whose recording was undone."""
-        self.history.note(call, reason, f"not used: {obstacle}")
-        self._count_unequal(obstacle)
-        with self.options.eagerly():
-            return call.run()
-
-    def _settle(self, attempt: Attempt, verdict: Effects | str | None, reason: str) -> None:
-        """What becomes of a recording that has run."""
-        self._ready = None
-        self._attempts[attempt.call.key] = attempt
+    def _count(self, verdict: Effects | str | None, obstacle: str | None, reason: str) -> None:
+        """Counts recordings that are of no use; after too many the function stays eager. Where its
+        warning is an error, nothing of the call has happened."""
         if isinstance(verdict, Effects):
             self._unequal = self._fruitless = 0
-            self._keep(attempt, verdict)
+        elif verdict is not None:
+            self._unequal += 1
+            if self._unequal >= MOST_UNEQUAL:
+                what = verdict if obstacle is not None else f"they differ: {verdict}"
+                count = f"{MOST_UNEQUAL} recordings in a row"
+                self._stay_eager(f"{count} could not be used; the last: {what}")
+        else:
+            self._fruitless += 1
+            if self._fruitless >= MOST_FRUITLESS:
+                self._stay_eager(f"{MOST_FRUITLESS} recordings in a row were used once: {reason}")
+
+    def _settle(
+        self,
+        attempt: Attempt,
+        verdict: Effects | str | None,
+        previous: Attempt | None,
+        reason: str,
+    ) -> None:
+        """What becomes of a recording that has run."""
+        self._ready = None
+        if isinstance(verdict, Effects):
             outcome = "the same as the one before: calls like it replay its graph"
         elif verdict is not None:
             outcome = f"not the same as the one before: {verdict}"
         else:
-            self._fruitless += 1
             outcome = "to be compared with the next one like it"
         self.history.note(attempt.call, reason, outcome)
-        if isinstance(verdict, str):
-            self._count_unequal(f"they differ: {verdict}")
-        elif self._fruitless >= MOST_FRUITLESS:
-            self._stay_eager(f"{MOST_FRUITLESS} recordings in a row were used once: {reason}")
+        if self.eager is None:
+            self._attempts[attempt.call.key] = attempt
+            if isinstance(verdict, Effects):
+                self._keep(attempt, verdict, previous.undecided(attempt))
         attempt.call.let_go()
         self._limit()
 
-    def _count_unequal(self, what: str) -> None:
-        self._unequal += 1
-        if self._unequal >= MOST_UNEQUAL:
-            self._stay_eager(
-                f"{MOST_UNEQUAL} recordings in a row could not be used; the last: {what}"
-            )
-
-    def _keep(self, attempt: Attempt, effects: Effects) -> None:
+    def _keep(self, attempt: Attempt, effects: Effects, undecided: frozenset[str]) -> None:
         key = attempt.call.key
-        self._entries.setdefault(key, []).append(Entry(attempt, effects))
+        self._entries.setdefault(key, []).append(Entry(attempt, effects, undecided))
         self._entries.move_to_end(key)
         if self.check_every is None:
             del self._attempts[key]

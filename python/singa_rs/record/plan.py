@@ -15,7 +15,6 @@ from .history import warn_user
 from .options import Options
 from .snapshot import Snapshot
 from .taking import Taken, take, uncollected
-from .taps import Tapping
 from .trees import replace
 from .verification import fault_of
 
@@ -106,12 +105,14 @@ def stand_in(leaf: Any) -> Any:
 _seen: WeakKeyDictionary[Any, tuple[int, Snapshot]] = WeakKeyDictionary()
 
 
-def _attributes(root: Any) -> Snapshot:
+def _attributes(call: Call) -> Snapshot:
     """The attributes of a model; looked up again only where something may have changed."""
+    if call.objects:
+        return call.look()
     count = _core.changes()
-    known = _seen.get(root)
+    known = _seen.get(call.root)
     if known is None or known[0] != count or not known[1].watch.holds():
-        known = _seen[root] = (count, Snapshot(root))
+        known = _seen[call.root] = (count, call.look(watched=True))
     return known[1]
 
 
@@ -128,9 +129,9 @@ def plan(
     Placeholders may be unfilled. Leaves the model as it was, but that it has its parameters."""
     args, kwargs = replace(given, stand_in)
     call = Call(function, root, training, args, kwargs)
-    undo = Undo(root, _attributes(root))
+    undo = Undo(call, _attributes(call))
     try:
-        taken = take(call.device, call.tensors, Tapping().around(call.run))
+        taken = take(call.device, call.tensors, undo.tapping.around(call.run), undo)
         made = Plan(name, options, training, taken)
     except BaseException:
         undo()
@@ -147,9 +148,9 @@ def infer(function: Callable[..., Any], root: Any, training: bool, *given: Any) 
     parameters and states, which take no memory until they are needed. Arguments as in `plan`."""
     args, kwargs = replace(given, stand_in)
     call = Call(function, root, training, args, kwargs)
-    undo = Undo(root, Snapshot(root))
+    undo = Undo(call, call.look())
     try:
-        take(call.device, call.tensors, Tapping().around(call.run))
+        take(call.device, call.tensors, undo.tapping.around(call.run), undo)
     except BaseException:
         undo()
         raise

@@ -35,6 +35,8 @@ class Recorded:
         self._device = device
         self._recording: _core.Recording | None = None
         self._nodes: Nodes | None = None
+        #: What was changed by what has not run.
+        self._journal = _core.Journal()
         self._graph: _core.Graph | None = None
         #: Whether the graph is to be made for several threads.
         self.parallel = False
@@ -49,7 +51,7 @@ class Recorded:
     def begin(self) -> None:
         """Begins to buffer the operations of the calling thread, or goes on with it."""
         if self._recording is None:
-            self._recording = _core.Recording(self._device, [])
+            self._recording = _core.Recording(self._device, [], self._journal)
         else:
             self._recording.resume()
         self._graph = self._picture = self._verifier = None
@@ -66,14 +68,23 @@ class Recorded:
         self._cut()
 
     def abort(self) -> None:
-        """Ends it, and forgets what was recorded."""
+        """Ends it, and forgets what was recorded: tensors are what they were before."""
         self._recording.abort()
-        self._recording = None
+        nodes = self._nodes
         self._cut()
+        if nodes is not None:
+            nodes.undo()
+        self.forget()
+
+    def forget(self) -> None:
+        """Forgets what was recorded, and what that changed in tensors, if it has never run."""
+        self._recording = None
+        self._journal.undo()
 
     def _cut(self) -> None:
         set_nodes(None)
-        cut(self._nodes)
+        if self._nodes is not None:
+            cut(self._nodes)
         self._nodes = None
 
     def __enter__(self) -> Recorded:
@@ -102,6 +113,7 @@ class Recorded:
             self._recording.seal()
             # Its inputs are tensors that are written before each run, as parameters may be.
             self._graph = self._recording.graph(parallel=self.parallel, keep=False)
+            self._journal.forget()
             self._verifier = Options().verifier(self._recording, self._graph)
             if (fault := fault_of(self._graph)) is not None:
                 warn_user(f"run: {fault}")
@@ -188,9 +200,13 @@ def run_graph(device: _core.Device, sequential: bool = True) -> None:
 def reset_graph(device: _core.Device) -> None:
     """Forgets what was buffered; a recording that is in force begins anew (SINGA ResetGraph)."""
     session = _sessions.of.pop(device, None)
-    if session is not None and session.is_recording:
+    if session is None:
+        return
+    if session.is_recording:
         session.abort()
         enable_graph(device)
+    else:
+        session.forget()
 
 
 def set_verbosity(device: _core.Device, verbosity: int) -> None:

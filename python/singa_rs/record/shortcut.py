@@ -22,6 +22,7 @@ class Shortcut:
     def __init__(self, entry: Entry, snapshot: Snapshot, count: int) -> None:
         self.function, self.training = entry.function, entry.training
         self.graph, self._results = entry.graph, entry.results
+        self._held = snapshot.tensors if entry.results.paths else {}
         shortcut = _core.Shortcut(entry.graph, snapshot.watch, count, entry.requires_grad)
         self._call = shortcut.call
         self._is_row = _is_row(entry.results)
@@ -31,7 +32,7 @@ class Shortcut:
         made = None if mode.paused else self._call(args)
         if made is None:
             return MISS
-        return made if self._is_row else self._results.build(args, made)
+        return made if self._is_row else self._results.build(args, made, self._held)
 
 
 def _is_row(results: Any) -> bool:

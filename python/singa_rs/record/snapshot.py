@@ -1,4 +1,5 @@
-"""What a program may look at besides its arguments: the attributes of a model, at one moment.
+"""What a program may look at besides its arguments, at one moment: the attributes of a model, and
+of what these hold, and what the program's code reads otherwise.
 
 Objects that take part have `_watched()`, which yields the names and values of their attributes,
 and `_remember()`, which answers a function that puts them back: layers, optimizers, schedules.
@@ -7,25 +8,35 @@ and `_remember()`, which answers a function that puts them back: layers, optimiz
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from .._core import Watch
 from .._plain import EXACT, plain, show
+from ..autograd.tape import watched_leaves
 from ..tensor import Placeholder, Tensor
+from .reach import Read, classes, in_class, inside, is_open, outside
 
-#: Of a longer list, tuple or dictionary only the length is looked at.
+#: Of a longer list, tuple or dictionary only the length is looked at, of an array with more
+#: elements only that it is the same, and no more objects of the program's own classes than these.
 LONGEST = 1000
 
-_CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+_CONTAINERS = (list, tuple, dict, set, frozenset, deque, bytearray)
+#: The attributes that a tensor has of its own.
+_OF_TENSORS = frozenset(
+    {"requires_grad", "grad", "_stores_grad", "_creator", "_base", "_views", "_name", "_path_name"}
+)
 
 
 class Spot(NamedTuple):
-    """Where a tensor lies."""
+    """Where a tensor lies, and whether it requires a gradient."""
 
     block: int
     offset: int
     strides: tuple[int, ...]
+    requires_grad: bool
 
 
 class Memory(NamedTuple):
@@ -47,37 +58,67 @@ class Item(NamedTuple):
 
 
 class Snapshot:
-    """The scalars and tensors in the attributes of `root` and of what is below it, by path."""
+    """The scalars and tensors in the attributes of `root` and of what is below it, by path; those
+    in `given`, other objects that the program was called with; and those outside, which the code
+    of the program reads otherwise.
 
-    def __init__(self, root: Any) -> None:
+    Where it is `watched`, changes that it does not see itself are noted from now on.
+    """
+
+    def __init__(self, root: Any, given: Sequence[Any] = (), watched: bool = False) -> None:
         self.items: dict[str, Item] = {}
         #: The tensors of the items that are tensors.
         self.tensors: dict[str, Tensor] = {}
         #: The objects that were looked at, but for the root.
         self.objects: list[Any] = []
-        self._containers: list[tuple[Any, Any]] = []
+        #: The items that are no attributes of layers, modules and optimizers, nor below these.
+        self.loose: set[str] = set()
+        #: Of these, the ones outside.
+        self.outside: set[str] = set()
+        #: Mutable containers with copies of what they held, and owners, keys and values of what is
+        #: in none.
+        self.contents: list[tuple[Any, Any]] = []
+        self.places: list[tuple[Any, Any, Any]] = []
+        self._arrays: list[tuple[Any, Any]] = []
+        self._lengths: list[tuple[Any, int]] = []
         self._seen = {id(root)}
-        self._root = root
+        self._left, self._later = LONGEST, deque[tuple[str, Read]]()
+        self._root, self._is_watched, self._is_loose, self._is_outside = root, watched, False, False
         self._attributes("", root)
+        self._is_loose = True
+        for index, value in enumerate(given):
+            self._value(f"argument {index}", given, index, value)
+        self._look_outside()
         del self._root
-        parameters = [t for t in self.tensors.values() if t._stores_grad]
+
+    def _look_outside(self) -> None:
+        contents, places = self.contents, self.places
+        self._is_outside, self.contents, self.places = True, [], []
+        while self._later:
+            self._read(*self._later.popleft())
         #: Tells whether anything has changed that changes without a note.
-        self.watch = Watch(parameters, self._containers)
+        self.watch = Watch(
+            contents + self.contents,
+            places + self.places,
+            self._arrays,
+            self._lengths,
+            _looks,
+        )
+        self.contents, self.places = contents, places
 
     def spots(self) -> dict[str, Spot]:
         """Where the tensors lie, by path."""
         found = ((path, item.value) for path, item in self.items.items())
         return {path: value.spot for path, value in found if type(value) is Memory}
 
-    def follow(self, container: Any, key: Any) -> None:
-        """Takes over an item of a container that was changed knowingly."""
-        for known, copy in self._containers:
-            if known is container:
-                copy[key] = container[key]
+    def follow(self, owner: Any, key: Any, value: Any) -> None:
+        """Takes over a value that was changed knowingly."""
+        attributes = getattr(owner, "__dict__", owner)
+        for known, copy in self.contents:
+            if known is owner or known is attributes:
+                copy[key] = value
 
-    def contents(self) -> list[tuple[Any, Any]]:
-        """Each mutable container with a copy of what it held."""
-        return self._containers
+    # ---- objects --------------------------------------------------------------------------------
 
     def _attributes(self, path: str, watched: Any) -> None:
         owner = None if watched is self._root else watched
@@ -85,61 +126,130 @@ class Snapshot:
         items = self.items
         for name, value in watched._watched():
             kind = type(value)
-            if kind in EXACT:  # most are
+            if kind in EXACT and not self._is_loose:  # most are
                 items[prefix + name] = Item(owner, name, (kind, value))
             else:
                 self._value(prefix + name, owner, name, value)
+        self._classes(type(watched))
+
+    def _classes(self, kind: type) -> None:
+        for cls in classes(kind):
+            if id(cls) not in self._seen:
+                self._seen.add(id(cls))
+                self._later.extend((cls.__qualname__, read) for read in in_class(cls))
+
+    def _read(self, path: str, read: Read) -> None:
+        if read.value is self._root:
+            return
+        if read.is_silent:
+            self.places.append((read.owner, read.key, read.value))
+        name = read.name if read.name.startswith("global ") else f"{path}.{read.name}"
+        self._value(name, read.owner, read.key, read.value)
+
+    def _object(self, path: str, value: Any) -> None:
+        """An object of the program's own, and what it holds."""
+        if self._left == 0 or not is_open(value):
+            return
+        self._left -= 1
+        before, self._is_loose = self._is_loose, True
+        attributes = getattr(value, "__dict__", None)
+        if type(attributes) is dict and len(attributes) <= LONGEST:
+            self.contents.append((attributes, attributes.copy()))
+        for read in inside(value):
+            self._read(path, read)
+        self._later.extend((path, read) for read in outside(value))
+        self._is_loose = before
+        self._classes(type(value))
+
+    # ---- values ---------------------------------------------------------------------------------
+
+    def _put(self, path: str, item: Item) -> None:
+        self.items[path] = item
+        if self._is_loose:
+            self.loose.add(path)
+            if self._is_outside:
+                self.outside.add(path)
 
     def _value(self, path: str, owner: Any, key: Any, value: Any) -> None:
         kind = type(value)
         if isinstance(value, Tensor):
             self._tensor(path, owner, key, value)
-        elif hasattr(kind, "_watched"):
+        elif hasattr(kind, "_watched") and not isinstance(value, type):
             if id(value) not in self._seen:
                 self._seen.add(id(value))
                 self.objects.append(value)
                 self._attributes(path, value)
         elif isinstance(value, _CONTAINERS):
             self._container(path, owner, key, value)
+        elif isinstance(value, np.ndarray):
+            self._array(path, owner, key, value)
         else:
-            self.items[path] = Item(owner, key, plain(value))
+            self._put(path, Item(owner, key, plain(value)))
+            if kind not in EXACT and id(value) not in self._seen:
+                self._seen.add(id(value))
+                self._object(path, value)
 
     def _tensor(self, path: str, owner: Any, key: Any, value: Tensor) -> None:
+        if self._is_watched:
+            value._watch()
         self.tensors[path] = value
-        self.items[path] = Item(owner, key, memory(value))
+        self._put(path, Item(owner, key, memory(value)))
         if value._stores_grad:
-            self.items[f"{path}.requires_grad"] = Item(value, None, (bool, value.requires_grad))
             grad = value.grad
             if grad is not None:
                 self.tensors[f"{path}.grad"] = grad
             value_of = plain(None) if grad is None else memory(grad)
-            self.items[f"{path}.grad"] = Item(value, "grad", value_of)
+            self._put(f"{path}.grad", Item(value, "grad", value_of))
+            if watchers := watched_leaves.get(id(value)):
+                told = tuple(plain(getattr(tell(), "__self__", None)) for tell in watchers)
+                self._put(f"{path}.(taps)", Item(None, None, told))
+        if not _OF_TENSORS.issuperset(value.__dict__) and id(value) not in self._seen:
+            self._seen.add(id(value))
+            for name in sorted(value.__dict__.keys() - _OF_TENSORS):
+                self._value(f"{path}.{name}", value, name, value.__dict__[name])
+
+    def _array(self, path: str, owner: Any, key: Any, value: np.ndarray) -> None:
+        self._put(path, Item(owner, key, plain(value)))
+        looks = _looks(value)
+        self._arrays.append((value, looks))
+        self._put(f"{path}.elements", Item(None, None, looks))
 
     def _container(self, path: str, owner: Any, key: Any, value: Any) -> None:
-        self.items[path] = Item(owner, key, (type(value), len(value)))
+        self._put(path, Item(owner, key, (type(value), len(value))))
         if id(value) in self._seen:
             return
         self._seen.add(id(value))
+        if hasattr(value, "__dict__"):
+            self._object(path, value)
         if len(value) > LONGEST:
+            self._lengths.append((value, len(value)))
             return
         if not isinstance(value, (tuple, frozenset)):
-            self._containers.append((value, value.copy()))
+            self.contents.append((value, value.copy()))
         if isinstance(value, (set, frozenset)):
-            self.items[path] = Item(owner, key, (frozenset, frozenset(map(plain, value))))
+            self._put(path, Item(owner, key, (frozenset, frozenset(map(plain, value)))))
             return
         if isinstance(value, dict):
-            self.items[f"{path}.keys"] = Item(None, None, tuple(map(plain, value)))
+            self._put(f"{path}.keys", Item(None, None, tuple(map(plain, value))))
         items: Iterable[Any] = value.items() if isinstance(value, dict) else enumerate(value)
         for index, item in list(items):
             self._value(f"{path}.{index}", value, index, item)
+
+
+def _looks(array: np.ndarray) -> tuple[Any, ...]:
+    """What of an array is compared."""
+    is_small = array.size <= LONGEST and not array.dtype.hasobject
+    elements = array.tobytes() if is_small else None
+    return array.shape, array.dtype.str, array.strides, elements
 
 
 def memory(tensor: Tensor) -> Hashable:
     """What a key says of a tensor."""
     if isinstance(tensor, Placeholder):
         return plain(tensor)
-    spot = Spot(tensor.block_id, tensor.offset, tensor.strides)
-    return Memory(spot, (tensor.shape, tensor.dtype), tensor.is_recorded)
+    flag = tensor.requires_grad
+    spot = Spot(tensor.block_id, tensor.offset, tensor.strides, flag)
+    return Memory(spot, (tensor.shape, tensor.dtype, flag), tensor.is_recorded)
 
 
 def pattern(value: Any, captured: Collection[int]) -> Any:

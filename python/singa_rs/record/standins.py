@@ -6,13 +6,13 @@ reaches in another way, by a global or a closure, even where both are one tensor
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from .. import _core
 from .._core import signature
 from ..tensor import Placeholder, Tensor
-from .changes import Place
+from .places import Place
 from .snapshot import Snapshot
 from .trees import flatten, leaves, replace
 
@@ -51,20 +51,21 @@ class StandIns:
         """From now on stand-ins that somebody kept, and views of them, show the real tensors."""
         _core.show(self._views, self._real)
 
-    def restore(self, root: Any) -> Snapshot:
+    def restore(self, look: Callable[[], Snapshot], root: Any) -> Snapshot:
         """Gives the real tensors the flags and names that their stand-ins got, and puts them where
-        the attributes of a model hold their stand-ins; the attributes then."""
+        the program keeps their stand-ins; what `look` then sees."""
         real = {}
         for made, one in zip(self._made, self._real, strict=True):
             one.__dict__.update(_attributes(made, but=_TAPE))
             real[id(made)] = one
-        after = Snapshot(root)
+        after = look()
         found = [path for path, tensor in after.tensors.items() if id(tensor) in real]
         for path in found:
-            place = Place(after.items[path])
+            item = after.items[path]
+            place = Place(item.owner, item.key)
             if not isinstance(place.owner(root), tuple):
                 place.write(root, real[id(after.tensors[path])])
-        return Snapshot(root) if found else after
+        return look() if found else after
 
     def difference(self) -> str | None:
         """What the function did to its arguments that no graph can do again, in words."""

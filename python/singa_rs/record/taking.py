@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from .. import _core
 from ..autograd.mode import Nodes, mode, set_nodes
 from ..autograd.tape import cut
 from ..tensor import Tensor
+from .changes import Undo
 from .trees import Results
 
 
@@ -45,9 +46,8 @@ def uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def noting() -> Iterator[None]:
+def noting(nodes: Nodes) -> Iterator[None]:
     """Within it, the nodes of the tape are noted; at its end none of them holds anything."""
-    nodes = Nodes()
     set_nodes(nodes)
     try:
         yield
@@ -60,7 +60,8 @@ def take(
     device: _core.Device,
     arguments: Sequence[Tensor],
     call: Callable[[], Any],
-    held: Sequence[Tensor] = (),
+    undo: Undo | None = None,
+    held: Mapping[str, Tensor] | None = None,
 ) -> Taken:
     """Records a call, which runs nothing.
 
@@ -68,15 +69,17 @@ def take(
         device: where its operations will run.
         arguments: the tensors that each run will get anew.
         call: the function, without arguments.
-        held: tensors that are to be answered as they are, if the function answers them.
+        undo: notes what the call changes, if that may be undone.
+        held: attributes that are to be answered as they then are, if the function answers them.
 
     Raises:
         GraphError: this thread records already, or the call reads a value.
     """
-    recording = _core.Recording(device, arguments)
+    journal, nodes = (undo.journal, undo.nodes) if undo else (_core.Journal(), Nodes())
+    recording = _core.Recording(device, arguments, journal)
     try:
-        with noting():
-            results = Results(call(), arguments, held)
+        with noting(nodes):
+            results = Results(call(), arguments, held or {})
             recording.end(results.tensors)
     except BaseException:
         recording.abort()

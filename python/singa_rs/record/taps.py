@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from ..autograd.tape import watch, watch_leaf
 from ..tensor import Tensor
@@ -18,44 +20,22 @@ class Tap:
     asked for or never made; `grad` the same for the gradient with respect to it.
     """
 
-    def __init__(self, name: str, value: bool, grad: bool, close: Callable[[Tap], None]) -> None:
-        self.name, self.wants = name, (value, grad)
+    def __init__(self, probe: Probe, close: Callable[[], None]) -> None:
+        self.name, self.wants = probe.name, probe.wants
         self.value: Tensor | None = None
         self.grad: Tensor | None = None
         #: The parameter whose gradient it is, if it is one's.
         self.parameter: Tensor | None = None
-        self._close = close
-        self._is_open = True
-
-    def see(self, tensor: Any) -> None:
-        """Takes what lies at the place."""
-        if not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"tap {self.name!r}: got {type(tensor).__name__}, want a Tensor; tap one of its "
-                "tensors where the step makes it"
-            )
-        wants_value, wants_grad = self.wants
-        self.value, self.grad = tensor.detach() if wants_value else None, None
-        if wants_grad:
-            watch(tensor, self.tell)
-        _come_by(self)
-
-    def tell(self, grad: Tensor) -> None:
-        """Takes the gradient."""
-        self.grad = grad.detach()
-        _come_by(self)
-
-    def let_go(self) -> None:
-        """Forgets what the last step made."""
-        self.value = self.grad = None
+        self.probe, self._close = probe, close
+        probe.tap = self
 
     def remove(self) -> None:
         """Ends the tap: steps from now on are as they were without it."""
-        if self._is_open:
-            self._is_open = False
-            self._close(self)
+        if self.probe.tap is self:
+            self.probe.tap = None
+            self._close()
             note_change()
-        self.let_go()
+        self.value = self.grad = None
 
     def __reduce__(self) -> Any:
         """A copy taps nothing."""
@@ -71,24 +51,73 @@ class Tap:
         return f"Tap({self.name!r}, value={self.value!r}, grad={self.grad!r})"
 
 
+class Probe:
+    """Where steps come by a tap. Graphs know it, and so serve each of the taps that are set under
+    its name one after another."""
+
+    def __init__(self, name: str, value: bool, grad: bool, taps: Taps) -> None:
+        self.name, self.wants = name, (value, grad)
+        self.tap: Tap | None = None
+        #: Makes the tap of a tensor inside a step anew, where it was removed.
+        self._taps = weakref.ref(taps)
+        self.is_inside = False
+
+    def see(self, tensor: Any) -> None:
+        """Takes what lies at the place."""
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"tap {self.name!r}: got {type(tensor).__name__}, want a Tensor; tap one of its "
+                "tensors where the step makes it"
+            )
+        _come_by(self)
+        wants_value, wants_grad = self.wants
+        self.take(tensor.detach() if wants_value else None, None)
+        if wants_grad:
+            watch(tensor, self.tell)
+
+    def tell(self, grad: Tensor) -> None:
+        """Takes the gradient."""
+        _come_by(self)
+        if self.tap is not None:
+            self.tap.grad = grad.detach()
+
+    def take(self, value: Tensor | None, grad: Tensor | None) -> None:
+        """Takes what a step made."""
+        taps = self._taps()
+        if self.is_inside and taps is not None and not taps.has(self):
+            taps.open_inside(self)
+        if self.tap is not None:
+            self.tap.value, self.tap.grad = value, grad
+
+    def seen(self) -> tuple[Tensor | None, Tensor | None]:
+        """What the last step made."""
+        return (None, None) if self.tap is None else (self.tap.value, self.tap.grad)
+
+    def let_go(self) -> None:
+        """Forgets what the last step made."""
+        if self.tap is not None:
+            self.tap.value = self.tap.grad = None
+
+
 def _removed(name: str, value: bool, grad: bool) -> Tap:
-    tap = Tap(name, value, grad, lambda _: None)
-    tap._is_open = False
+    tap = Tap(Probe(name, value, grad, Taps()), lambda: None)
+    tap.remove()
     return tap
 
 
 class _Now(threading.local):
-    """The taps that the step which this thread records has come by."""
+    """The probes that the step which this thread records has come by, each with what the tap had
+    before."""
 
-    taps: list[Tap] | None = None
+    probes: dict[Probe, tuple[Tensor | None, Tensor | None]] | None = None
 
 
 _now = _Now()
 
 
-def _come_by(tap: Tap) -> None:
-    if _now.taps is not None and tap not in _now.taps:
-        _now.taps.append(tap)
+def _come_by(probe: Probe) -> None:
+    if _now.probes is not None and probe not in _now.probes:
+        _now.probes[probe] = probe.seen()
 
 
 class Tapped(NamedTuple):
@@ -102,34 +131,48 @@ class Tapping:
     """The taps of a recording."""
 
     def __init__(self) -> None:
-        self.taps: list[Tap] = []
+        self.probes: list[Probe] = []
+        self._before: dict[Probe, tuple[Tensor | None, Tensor | None]] = {}
 
     def around(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """A step that also answers what taps saw in it, if any did."""
 
         def step() -> Any:
-            before, _now.taps = _now.taps, self.taps
+            outer, _now.probes = _now.probes, self._before
             try:
                 result = run()
-                seen = tuple((tap.value, tap.grad) for tap in self.taps)
+                self.probes += self._before
+                seen = tuple(probe.seen() for probe in self.probes)
             finally:
-                _now.taps = before
-                self.let_go()  # nothing of a recording has a value
+                _now.probes = outer
+                for probe in self._before:
+                    probe.let_go()  # nothing of a recording has a value
             return Tapped(result, seen) if seen else result
 
         return step
 
     def let_go(self) -> None:
         """Forgets what the last step made, so that the next one may use its memory."""
-        for tap in self.taps:
-            tap.let_go()
+        for probe in self.probes:
+            probe.let_go()
+
+    def restore(self) -> None:
+        """Gives the taps back what they had before the recording."""
+        for probe, (value, grad) in self._before.items():
+            if probe.tap is not None:
+                probe.tap.value, probe.tap.grad = value, grad
+        self._before.clear()
+
+    def forget(self) -> None:
+        """Forgets what the taps had before the recording."""
+        self._before.clear()
 
     def deliver(self, made: Any) -> Any:
         """Hands the taps what a run made for them; what the step itself answers."""
-        if not self.taps:
+        if not self.probes:
             return made
-        for tap, seen in zip(self.taps, made.seen, strict=True):
-            tap.value, tap.grad = seen
+        for probe, seen in zip(self.probes, made.seen, strict=True):
+            probe.take(*seen)
         return made.result
 
 
@@ -138,8 +181,7 @@ class Taps:
 
     def __init__(self) -> None:
         self.by_name: dict[str, Tap] = {}
-        #: Those set from outside of a step, which steps then come by.
-        self.outside: set[str] = set()
+        self._probes: WeakValueDictionary[tuple[str, bool, bool], Probe] = WeakValueDictionary()
 
     def __reduce__(self) -> Any:
         """A copy of a module has no taps."""
@@ -147,48 +189,65 @@ class Taps:
 
     def at(self, tensor: Tensor, name: str, value: bool, grad: bool) -> Tap:
         """The tap of a tensor that the step makes just now."""
-        tap = self.by_name.get(name)
-        if tap is None or tap.wants != (value, grad):
-            tap = self.by_name[name] = Tap(name, value, grad, self._forget)
-        tap.see(tensor)
+        probe = self._probe(name, value, grad)
+        if not self.has(probe):
+            probe.is_inside = True
+            self.open_inside(probe)
+        probe.see(tensor)
+        return self.by_name[name]
+
+    def has(self, probe: Probe) -> bool:
+        """Whether the tap of that name is one of the probe's."""
+        tap = self.by_name.get(probe.name)
+        return tap is not None and tap.probe is probe
+
+    def open_inside(self, probe: Probe) -> Tap:
+        """A new tap of a tensor inside a step."""
+
+        def close() -> None:
+            self._forget(probe, tap)
+
+        tap = self.by_name[probe.name] = Tap(probe, close)
         return tap
 
     def of_layer(self, node: Any, name: str, value: bool, grad: bool) -> Tap:
         """The tap of what a layer answers; `node` is the layer's."""
 
-        def close(tap: Tap) -> None:
-            node.taps.remove(tap)
-            self._forget(tap)
+        def close() -> None:
+            node.taps.remove(probe)
+            self._forget(probe, tap)
 
-        tap = self._open(Tap(name, value, grad, close))
-        node.taps.append(tap)
+        probe = self._opened(name, value, grad)
+        tap = self.by_name[name] = Tap(probe, close)
+        node.taps.append(probe)
         return tap
 
     def of_parameter(self, parameter: Tensor, name: str) -> Tap:
         """The tap of a parameter's gradient."""
 
-        def close(tap: Tap) -> None:
+        def close() -> None:
             end()
-            self._forget(tap)
+            self._forget(probe, tap)
 
-        tap = self._open(Tap(name, False, True, close))
+        probe = self._opened(name, False, True)
+        tap = self.by_name[name] = Tap(probe, close)
         tap.parameter = parameter
-        end = watch_leaf(parameter, tap.tell)
+        end = watch_leaf(parameter, probe.tell)
         return tap
 
-    def _open(self, tap: Tap) -> Tap:
-        if tap.name in self.by_name:
-            self.by_name[tap.name].remove()
-        self.by_name[tap.name] = tap
-        self.outside.add(tap.name)
+    def _opened(self, name: str, value: bool, grad: bool) -> Probe:
+        """The probe of a tap that is set from outside of a step, in place of another one."""
+        if name in self.by_name:
+            self.by_name[name].remove()
         note_change()
-        return tap
+        probe = self._probe(name, value, grad)
+        probe.is_inside = False
+        return probe
 
-    def _forget(self, tap: Tap) -> None:
-        if self.by_name.get(tap.name) is tap:
-            del self.by_name[tap.name]
-            self.outside.discard(tap.name)
+    def _probe(self, name: str, value: bool, grad: bool) -> Probe:
+        key = (name, value, grad)
+        return self._probes.get(key) or self._probes.setdefault(key, Probe(*key, self))
 
-    def key(self) -> Sequence[tuple[str, bool, bool]]:
-        """What recordings depend on."""
-        return sorted((name, *self.by_name[name].wants) for name in self.outside)
+    def _forget(self, probe: Probe, tap: Tap) -> None:
+        if self.by_name.get(probe.name) is tap:
+            del self.by_name[probe.name]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from .._plain import Same, plain
+from .._plain import plain
 from ..tensor import Tensor
 from .taps import Tapped
 
@@ -65,12 +65,14 @@ class Results:
     A result that is an argument, or a tensor that the model held before, is that very tensor.
     """
 
-    def __init__(self, value: Any, arguments: Sequence[Tensor], held: Sequence[Tensor]) -> None:
+    def __init__(self, value: Any, arguments: Sequence[Tensor], held: Mapping[str, Tensor]) -> None:
         #: The tensors that the function made; see `let_go`.
         self.tensors: list[Tensor] = []
         self._index: dict[int, int] = {}
         self._given = {id(t): i for i, t in enumerate(arguments)}
-        self._held = {id(t): t for t in held}
+        self._held = {id(t): path for path, t in reversed(held.items())}
+        #: Where the model holds tensors that are answered as they are.
+        self.paths: set[str] = set()
         self.spec = self._flatten(value)
         #: For each of them: requires_grad, the given name, the class.
         self.flags = [(t.requires_grad, t._name, type(t)) for t in self.tensors]
@@ -96,7 +98,8 @@ class Results:
         if id(value) in self._given:
             return ("argument", self._given[id(value)])
         if id(value) in self._held:
-            return ("held", Same(value))
+            self.paths.add(self._held[id(value)])
+            return ("held", self._held[id(value)])
         index = self._index.setdefault(id(value), len(self.tensors))
         if index == len(self.tensors):
             self.tensors.append(value)
@@ -109,12 +112,17 @@ class Results:
         self._given.clear()
         self._held.clear()
 
-    def build(self, arguments: Sequence[Tensor], made: Sequence[Tensor]) -> Any:
-        """The results of a run."""
+    def build(
+        self,
+        arguments: Sequence[Tensor],
+        made: Sequence[Tensor],
+        held: Mapping[str, Tensor],
+    ) -> Any:
+        """The results of a run; `held` are the attributes as the call found them."""
         if not self.is_plain:
             for tensor, flags in zip(made, self.flags, strict=True):
                 _restore(tensor, *flags)
-        return _build(self.spec, arguments, made)
+        return _build(self.spec, arguments, made, held)
 
     def difference(self, other: Results) -> str | None:
         """What differs but for the tensors' values; None where nothing does."""
@@ -161,21 +169,23 @@ def _restore(tensor: Tensor, requires_grad: bool, name: str | None, kind: type) 
         tensor._name = name
 
 
-def _build(spec: Any, arguments: Sequence[Tensor], made: Sequence[Tensor]) -> Any:
+def _build(
+    spec: Any, arguments: Sequence[Tensor], made: Sequence[Tensor], held: Mapping[str, Tensor]
+) -> Any:
     kind, what = spec
     if kind == "made":
         return made[what]
     if kind is tuple:
-        return tuple([_build(item, arguments, made) for item in what])
+        return tuple([_build(item, arguments, made, held) for item in what])
     if kind == "argument":
         return arguments[what]
     if kind == "held":
-        return what.get()
+        return held[what]
     if kind == "=":
         return what.get()
     if issubclass(kind, dict):
-        return _refilled(kind, ((key, _build(item, arguments, made)) for key, item in what))
-    items = [_build(item, arguments, made) for item in what]
+        return _refilled(kind, ((key, _build(item, arguments, made, held)) for key, item in what))
+    items = [_build(item, arguments, made, held) for item in what]
     return items if kind is list else kind(*items)
 
 

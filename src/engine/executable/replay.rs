@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::Executable;
+use super::{Executable, NOT_FAILED};
 use crate::block::Block;
 use crate::engine::{Engine, Run, run};
 use crate::error::{Error, Result};
@@ -20,14 +20,14 @@ impl Executable {
         f: impl FnOnce(&Bound) -> Result<T, Stopped>,
     ) -> Result<T> {
         let mut state = self.state();
-        state.reached = None;
+        self.reached.store(NOT_FAILED, Relaxed);
         self.bind(&mut state, arguments)?;
         let slots = self.bind_slots(&mut state.bound)?;
         self.check(&state.bound)?;
         self.refresh(&mut state)?;
         self.raise_versions(arguments);
         let done = f(&state.bound);
-        state.reached = done.as_ref().err().map(|stopped| stopped.end);
+        self.reached.store(done.as_ref().err().map_or(NOT_FAILED, |stopped| stopped.end), Relaxed);
         drop(state);
         let done = done.map_err(|stopped| self.describe(&self.graph, stopped))?;
         self.show(slots);
@@ -63,7 +63,7 @@ impl Executable {
         self.runs.fetch_add(1, Relaxed);
     }
 
-    /// User code runs without the turn, so that it may itself submit operations.
+    /// Runs nodes in recorded order.
     pub(in crate::engine) fn replay<'a>(
         &self,
         engine: &'a Engine,
@@ -74,9 +74,7 @@ impl Executable {
         let mut first = nodes.start;
         for &host in self.hosts.iter().filter(|host| nodes.contains(host)) {
             (self.replay)(bound, first..host)?;
-            drop(run.turn.take());
-            (self.replay)(bound, host..host + 1)?;
-            run.turn = Some(engine.turn());
+            run.step_aside(engine, || (self.replay)(bound, host..host + 1))?;
             first = host + 1;
         }
         (self.replay)(bound, first..nodes.end)

@@ -75,9 +75,9 @@ fn the_engine_s_generators_start_apart_and_a_given_one_moves_alone() {
     let other: Vec<f64> = values(&run(&engine, uniform(), &[&init]).unwrap()[0]);
     assert_ne!(first, other);
     assert_eq!((values::<i64>(&step), values::<i64>(&init)), (vec![0, 3], vec![1, 3]));
-    engine.rng().seed(&engine.turn(), 0).unwrap();
+    engine.seed(&mut engine.turn(), 0).unwrap();
     assert_eq!(values::<f64>(&run(&engine, uniform(), &[]).unwrap()[0]), first);
-    assert!(engine.rng().seed(&engine.turn(), 1 << 63).is_err());
+    assert!(engine.seed(&mut engine.turn(), 1 << 63).is_err());
 }
 
 #[test]

@@ -143,8 +143,8 @@ impl PyGraph {
     }
 
     /// The tensors that are still held of an equal recording show this graph's runs from now on.
-    fn adopt(&self, recording: &PyRecording) -> PyResult<()> {
-        recording.with("adopt", |recording| self.graph.adopt(recording))
+    fn adopt(&self, py: Python<'_>, recording: &PyRecording) -> PyResult<()> {
+        py.detach(|| recording.with("adopt", |recording| self.graph.adopt(recording)))
     }
 
     /// How often it has run to its end.

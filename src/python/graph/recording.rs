@@ -6,6 +6,7 @@ use std::thread::{self, ThreadId};
 use pyo3::prelude::*;
 
 use super::super::device::PyDevice;
+use super::super::journal::{self, PyJournal};
 use super::super::tensor::Handle;
 use super::executable::PyGraph;
 use super::lines;
@@ -22,6 +23,8 @@ pub(super) struct PyRecording {
     recording: Mutex<Option<Recording>>,
     /// The thread that records, while one does.
     open: Mutex<Option<ThreadId>>,
+    /// What it changes in tensors that were there before.
+    journal: Py<PyJournal>,
 }
 
 impl PyRecording {
@@ -38,12 +41,14 @@ impl PyRecording {
     fn forget(&self) {
         if self.set_open(false) == Some(thread::current().id()) {
             lines::forget();
+            journal::close();
             let _ = record::end(); // it may have ended by an error already
         }
     }
 
-    /// What was recorded, once it has ended.
-    pub(super) fn with<T>(
+    /// What was recorded, once it has ended. Never call this while holding Python's lock: another
+    /// thread may be making a graph of it.
+    pub(super) fn with<T: Send>(
         &self,
         op: &'static str,
         f: impl FnOnce(&mut Recording) -> T,
@@ -77,23 +82,30 @@ pub(super) fn views(tensors: &[Bound<'_, Handle>]) -> PyResult<Vec<View>> {
 
 #[pymethods]
 impl PyRecording {
-    /// Begins to record a function of these arguments on this thread.
+    /// Begins to record a function of these arguments on this thread. What it changes in tensors
+    /// that were there before is noted in the journal.
     #[new]
-    fn new(device: &PyDevice, arguments: Vec<Bound<'_, Handle>>) -> PyResult<Self> {
+    fn new(
+        device: &PyDevice,
+        arguments: Vec<Bound<'_, Handle>>,
+        journal: &Bound<'_, PyJournal>,
+    ) -> PyResult<Self> {
         engine::of(&device.0)?;
         record::begin(Recording::new(&device.0, &views(&arguments)?))?;
+        journal::open(journal);
         let open = Mutex::new(Some(thread::current().id()));
-        Ok(PyRecording { recording: Mutex::new(None), open })
+        Ok(PyRecording { recording: Mutex::new(None), open, journal: journal.clone().unbind() })
     }
 
     /// Goes on recording after the end, on this thread.
-    fn resume(&self) -> PyResult<()> {
+    fn resume(&self, py: Python<'_>) -> PyResult<()> {
         let misuse = |message: &str| Error::Graph { op: "record".into(), message: message.into() };
         if record::mode() != Mode::Eager {
             return Err(misuse("this thread records already").into());
         }
         let recording = self.ended().take().ok_or_else(|| misuse("the recording has not ended"))?;
         record::begin(recording.reopened())?;
+        journal::open(self.journal.bind(py));
         self.set_open(true);
         Ok(())
     }
@@ -103,6 +115,7 @@ impl PyRecording {
     fn end(&self, py: Python<'_>, results: Vec<Bound<'_, Handle>>) -> PyResult<()> {
         let results = views(&results)?;
         lines::forget();
+        journal::close();
         let engine = engine::cpu();
         let ended = py.detach(|| engine.end_recording(&mut engine.turn(), &results))?;
         self.set_open(false);
@@ -118,19 +131,21 @@ impl PyRecording {
 
     /// Decides what lies in the arena: everything that was made, but for what was answered and
     /// what is held by a tensor at this moment.
-    fn seal(&self) -> PyResult<()> {
-        self.with("seal", Recording::seal)
+    fn seal(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.with("seal", Recording::seal))
     }
 
     /// None where another recording is the same stream of operations on the same tensors, both
     /// sealed; else what differs first, and where in the program.
-    fn difference(&self, other: &PyRecording) -> PyResult<Option<String>> {
+    fn difference(&self, py: Python<'_>, other: &PyRecording) -> PyResult<Option<String>> {
         if std::ptr::eq(self, other) {
             return Ok(None);
         }
-        let other = other.ended();
-        let Some(other) = &*other else { return Ok(Some("the other has not ended".into())) };
-        self.with("difference", |recording| recording.difference(other))
+        py.detach(|| {
+            let other = other.ended();
+            let Some(other) = &*other else { return Ok(Some("the other has not ended".into())) };
+            self.with("difference", |recording| recording.difference(other))
+        })
     }
 
     /// The analysed, planned graph; of the operations as they were recorded without `rewrite`,

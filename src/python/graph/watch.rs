@@ -1,64 +1,56 @@
 //! What of a model's attributes changes without a note.
 
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PySet};
+use pyo3::types::{PyDict, PyList, PySet, PyString};
 use pyo3::{PyTraverseError, PyVisit};
 
-/// The flags and gradients of parameters and the items of containers, as they were when this was
-/// made.
+/// The items of containers and what else programs look at, as they were when this was made.
 #[pyclass(name = "Watch", module = "singa_rs._core", frozen)]
 pub(super) struct PyWatch {
-    parameters: Vec<Parameter>,
     /// Containers, each with a shallow copy.
     containers: Vec<(Py<PyAny>, Py<PyAny>)>,
-}
-
-struct Parameter {
-    tensor: Py<PyAny>,
-    requires_grad: Py<PyAny>,
-    grad: Py<PyAny>,
-}
-
-impl Parameter {
-    fn new(tensor: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (requires_grad, grad) = marks(tensor)?;
-        let tensor = tensor.clone().unbind();
-        Ok(Parameter { tensor, requires_grad: requires_grad.unbind(), grad: grad.unbind() })
-    }
-
-    fn holds(&self, py: Python<'_>) -> PyResult<bool> {
-        let (requires_grad, grad) = marks(self.tensor.bind(py))?;
-        Ok(requires_grad.is(&self.requires_grad) && grad.is(&self.grad))
-    }
-}
-
-fn marks<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    let py = tensor.py();
-    Ok((tensor.getattr(intern!(py, "requires_grad"))?, tensor.getattr(intern!(py, "grad"))?))
+    /// Owners, each with the name of an attribute, or, of a dictionary, a key, and its value.
+    places: Vec<(Py<PyAny>, Py<PyAny>, Py<PyAny>)>,
+    /// Arrays, each with what `looks` answers of it.
+    arrays: Vec<(Py<PyAny>, Py<PyAny>)>,
+    /// Containers of which only the length is looked at.
+    lengths: Vec<(Py<PyAny>, usize)>,
+    looks: Py<PyAny>,
 }
 
 #[pymethods]
 impl PyWatch {
     #[new]
     fn new(
-        parameters: Vec<Bound<'_, PyAny>>,
         containers: Vec<(Py<PyAny>, Py<PyAny>)>,
-    ) -> PyResult<Self> {
-        let parameters = parameters.iter().map(Parameter::new).collect::<PyResult<_>>()?;
-        Ok(PyWatch { parameters, containers })
+        places: Vec<(Py<PyAny>, Py<PyAny>, Py<PyAny>)>,
+        arrays: Vec<(Py<PyAny>, Py<PyAny>)>,
+        lengths: Vec<(Py<PyAny>, usize)>,
+        looks: Py<PyAny>,
+    ) -> Self {
+        PyWatch { containers, places, arrays, lengths, looks }
     }
 
-    /// Whether all is as it was: each parameter has the same flag and the same gradient object,
-    /// each container the same objects as its copy.
+    /// Whether all is as it was: each container and each place holds the same objects, each array
+    /// looks the same, and the others are as long as before.
     pub(super) fn holds(&self, py: Python<'_>) -> PyResult<bool> {
-        for parameter in &self.parameters {
-            if !parameter.holds(py)? {
+        for (container, copy) in &self.containers {
+            if !is_same(container.bind(py), copy.bind(py))? {
                 return Ok(false);
             }
         }
-        for (container, copy) in &self.containers {
-            if !is_same(container.bind(py), copy.bind(py))? {
+        for (owner, key, value) in &self.places {
+            if !found(owner.bind(py), key.bind(py))?.is_some_and(|now| now.is(value)) {
+                return Ok(false);
+            }
+        }
+        for (array, looks) in &self.arrays {
+            if !self.looks.bind(py).call1((array,))?.eq(looks)? {
+                return Ok(false);
+            }
+        }
+        for (container, length) in &self.lengths {
+            if container.bind(py).len()? != *length {
                 return Ok(false);
             }
         }
@@ -66,15 +58,28 @@ impl PyWatch {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        for Parameter { tensor, requires_grad, grad } in &self.parameters {
-            visit.call(tensor)?;
-            visit.call(requires_grad)?;
-            visit.call(grad)?;
+        for (object, copy) in self.containers.iter().chain(&self.arrays) {
+            visit.call(object)?;
+            visit.call(copy)?;
         }
-        self.containers.iter().try_for_each(|(container, copy)| {
-            visit.call(container)?;
-            visit.call(copy)
+        visit.call(&self.looks)?;
+        self.lengths.iter().try_for_each(|(container, _)| visit.call(container))?;
+        self.places.iter().try_for_each(|(owner, key, value)| {
+            visit.call(owner)?;
+            visit.call(key)?;
+            visit.call(value)
         })
+    }
+}
+
+/// What is at a place, if anything is.
+fn found<'py>(
+    owner: &Bound<'py, PyAny>,
+    key: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match owner.cast_exact::<PyDict>() {
+        Ok(owner) => owner.get_item(key),
+        Err(_) => Ok(owner.getattr_opt(key.cast::<PyString>()?)?),
     }
 }
 
@@ -86,14 +91,24 @@ fn is_same(container: &Bound<'_, PyAny>, copy: &Bound<'_, PyAny>) -> PyResult<bo
     if let (Ok(now), Ok(then)) = (container.cast::<PyList>(), copy.cast::<PyList>()) {
         return Ok(now.iter().zip(then.iter()).all(|(a, b)| a.is(&b)));
     }
-    if let (Ok(now), Ok(then)) = (container.cast::<PyDict>(), copy.cast::<PyDict>()) {
+    if let (Ok(now), Ok(then)) = (container.cast_exact::<PyDict>(), copy.cast_exact::<PyDict>()) {
         let same = now.iter().zip(then.iter()).all(|((k, v), (l, w))| k.is(&l) && v.is(&w));
         return Ok(same);
     }
     if container.is_instance_of::<PySet>() {
         return container.eq(copy);
     }
-    for pair in container.try_iter()?.zip(copy.try_iter()?) {
+    // Dictionaries of other classes may have an order of their own.
+    let (now, then) = match container.is_instance_of::<PyDict>() {
+        true => (container.call_method0("values")?, copy.call_method0("values")?),
+        false => (container.clone(), copy.clone()),
+    };
+    Ok(is_same_row(&now, &then)? && (now.is(container) || is_same_row(container, copy)?))
+}
+
+/// Whether two iterables yield the very same objects.
+fn is_same_row(now: &Bound<'_, PyAny>, then: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for pair in now.try_iter()?.zip(then.try_iter()?) {
         if !pair.0?.is(&pair.1?) {
             return Ok(false);
         }

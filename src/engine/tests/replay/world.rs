@@ -57,7 +57,7 @@ pub struct World {
 impl World {
     pub fn new(program: &Program) -> Self {
         let engine = engine(1 << 24);
-        engine.rng().seed(&engine.turn(), program.seed >> 1).unwrap();
+        engine.seed(&mut engine.turn(), program.seed >> 1).unwrap();
         let mut random = Random(program.seed);
         let parameters = program.parameters(&engine, &mut random);
         World { engine, parameters }

@@ -1,0 +1,102 @@
+"""Where a program keeps a value: an attribute, an item of a container, a global, a cell."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable
+from types import CellType
+from typing import Any
+
+#: What stands for nothing being there.
+NOTHING = object()
+
+_MUTABLE = (list, dict, deque)
+
+
+def read(owner: Any, key: Any) -> Any:
+    """What is there, or NOTHING."""
+    if isinstance(owner, dict):
+        return owner.get(key, NOTHING)
+    if isinstance(owner, (*_MUTABLE, tuple)):
+        return owner[key]
+    if isinstance(owner, CellType) and not _is_full(owner):
+        return NOTHING
+    return getattr(owner, key, NOTHING)
+
+
+def write(owner: Any, key: Any, value: Any) -> None:
+    """Puts a value there without a note of it."""
+    if isinstance(owner, _MUTABLE):
+        owner[key] = value
+    elif isinstance(owner, type):
+        type.__setattr__(owner, key, value)
+    elif key in (attributes := own_attributes(owner)) or not hasattr(type(owner), key):
+        attributes[key] = value
+    else:  # a slot
+        object.__setattr__(owner, key, value)
+
+
+def own_attributes(value: Any) -> dict[str, Any]:
+    """The attributes of an object that lie in a dictionary."""
+    found = getattr(value, "__dict__", None)
+    return found if isinstance(found, dict) else {}
+
+
+def slots(kind: type) -> list[str]:
+    """The names of attributes that classes of the program keep in slots."""
+    found: list[str] = []
+    for cls in kind.__mro__:
+        names = cls.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name.startswith("__") and not name.endswith("__"):
+                name = f"_{cls.__name__.lstrip('_')}{name}"
+            if name not in ("__dict__", "__weakref__"):
+                found.append(name)
+    return found
+
+
+def in_slots(value: Any) -> list[tuple[str, Any]]:
+    """What an object keeps in slots."""
+    found = ((name, getattr(value, name, NOTHING)) for name in slots(type(value)))
+    return [(name, one) for name, one in found if one is not NOTHING]
+
+
+def _is_full(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not NOTHING
+    except ValueError:  # not assigned yet
+        return False
+
+
+class Place:
+    """One of them. Objects are not kept alive where that is possible; the owner None is the model
+    itself."""
+
+    __slots__ = ("_get", "key", "is_item")
+
+    def __init__(self, owner: Any, key: Any) -> None:
+        self.key = key
+        self.is_item = isinstance(owner, (*_MUTABLE, tuple))
+        self._get: Callable[[], Any] | None = None
+        if owner is not None:
+            try:
+                self._get = weakref.ref(owner)
+            except TypeError:
+                self._get = lambda: owner
+
+    def owner(self, root: Any) -> Any:
+        """The object, or None where it is gone."""
+        return root if self._get is None else self._get()
+
+    def is_at(self, owner: Any, key: Any, root: Any) -> bool:
+        """Whether it is this place; the owner None is the model itself."""
+        return key == self.key and self.owner(root) is (root if owner is None else owner)
+
+    def read(self, root: Any) -> Any:
+        """What is there."""
+        return read(self.owner(root), self.key)
+
+    def write(self, root: Any, value: Any) -> None:
+        """Puts a value there without a note of it."""
+        write(self.owner(root), self.key, value)

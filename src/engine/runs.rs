@@ -1,0 +1,126 @@
+//! Who may run a graph: one thread at a time, which may be in user code meanwhile.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// For how long a thread waits for one that is in user code. Such code may itself wait for the
+/// thread, so that neither would ever go on.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+/// How often a thread that waits looks whether it still should.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Runs {
+    holder: Mutex<Holder>,
+    freed: Condvar,
+}
+
+#[derive(Default)]
+struct Holder {
+    is_there: bool,
+    in_user_code: Option<Instant>,
+}
+
+impl Holder {
+    fn take<'a>(&mut self, runs: &'a Runs) -> Held<'a> {
+        self.is_there = true;
+        Held(runs)
+    }
+}
+
+/// The right itself.
+pub(super) struct Held<'a>(&'a Runs);
+
+impl Runs {
+    /// Waits for the right.
+    ///
+    /// # Errors
+    /// [`Error::Graph`] where who has it has been in user code for long.
+    pub fn wait(&self) -> Result<Held<'_>> {
+        let began = Instant::now();
+        let mut holder = self.holder();
+        while holder.is_there {
+            let since = holder.in_user_code.map(|entered| entered.max(began));
+            crate::ensure!(since.is_none_or(|since| since.elapsed() < PATIENCE), stuck());
+            let waited = self.freed.wait_timeout(holder, LOOK);
+            holder = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(holder.take(self))
+    }
+
+    /// The right, if nobody has it.
+    pub fn try_hold(&self) -> Option<Held<'_>> {
+        let mut holder = self.holder();
+        (!holder.is_there).then(|| holder.take(self))
+    }
+
+    /// For how long who has the right has been in user code, if that is where it is.
+    pub fn in_user_code(&self) -> Option<Duration> {
+        self.holder().in_user_code.map(|entered| entered.elapsed())
+    }
+
+    fn holder(&self) -> MutexGuard<'_, Holder> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held<'_> {
+    /// Notes that user code begins, or that it has ended.
+    pub fn set_in_user_code(&self, is_there: bool) {
+        self.0.holder().in_user_code = is_there.then(Instant::now);
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        *self.0.holder() = Holder::default();
+        self.0.freed.notify_one();
+    }
+}
+
+fn stuck() -> Error {
+    let message = format!(
+        "another thread runs a graph, and has been in user code that the graph calls for {} \
+         seconds; if that waits for this thread, call the model with use_graph=False here",
+        PATIENCE.as_secs()
+    );
+    Error::Graph { op: "run".into(), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holder_at_a_time() {
+        let runs = Runs::default();
+        let first = runs.wait().unwrap();
+        assert!(runs.try_hold().is_none());
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| runs.wait().map(drop));
+            drop(first);
+            second.join().unwrap().unwrap();
+        });
+        assert!(runs.try_hold().is_some());
+    }
+
+    #[test]
+    fn nobody_waits_for_user_code_for_ever() {
+        let runs = Runs::default();
+        let held = runs.wait().unwrap();
+        held.set_in_user_code(true);
+        assert!(matches!(runs.wait(), Err(Error::Graph { .. })));
+        assert!(runs.in_user_code().unwrap() >= PATIENCE);
+        held.set_in_user_code(false);
+        assert!(runs.in_user_code().is_none());
+        std::thread::scope(|scope| {
+            let patient = scope.spawn(|| runs.wait().map(drop));
+            std::thread::sleep(PATIENCE + LOOK);
+            drop(held);
+            patient.join().unwrap().expect("kernels take as long as they take");
+        });
+    }
+}

@@ -1,0 +1,80 @@
+//! Starting the random number generators anew, at once or in each run of a recording.
+
+use std::sync::Arc;
+
+use super::record::{self, Mode, Recorder};
+use super::rng::{self, Stream};
+use super::{Engine, Turn};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::{Kind, Meta, Scalar, View, copy};
+
+/// Where a generator stands that a recording has started anew, and no run yet: what initialises
+/// state, which does not wait for a run, draws from there.
+pub(super) struct Seeded {
+    generator: View,
+    key: u64,
+    position: u64,
+}
+
+impl Recorder {
+    /// Notes that so many blocks of numbers are drawn from a generator.
+    pub fn draw(&mut self, generator: &View, by: u64) {
+        self.recording.draw(generator, by);
+        if let Some(seeded) = self.seeded.as_mut().filter(|s| s.generator.is_same(generator)) {
+            seeded.position = seeded.position.wrapping_add(by);
+        }
+    }
+
+    /// The key of a generator that was started anew, and where it stands.
+    fn seeded(&self, generator: &View) -> Option<(u64, u64)> {
+        let seeded = self.seeded.as_ref().filter(|s| s.generator.is_same(generator));
+        seeded.map(|seeded| (seeded.key, seeded.position))
+    }
+}
+
+impl Engine {
+    /// Starts both streams anew. They never share numbers: their keys differ in one bit. While
+    /// this thread records, each run of the recording does so where it comes by.
+    ///
+    /// # Errors
+    /// [`crate::Error::Value`] for a seed of 2^63 or more, [`crate::Error::OutOfMemory`].
+    pub fn seed(&self, turn: &mut Turn, seed: u64) -> Result<()> {
+        let [step, init] = rng::keys(seed)?;
+        for (stream, key) in [(Stream::Step, step), (Stream::Init, init)] {
+            let state = self.rng().state(turn, stream)?.clone();
+            if record::mode() == Mode::Eager {
+                rng::set(&state, key, 0)?;
+            } else {
+                self.record_number(turn, &state, 0, key)?;
+                self.record_number(turn, &state, 1, 0)?;
+            }
+        }
+        let generator = self.rng().state(turn, Stream::Init)?.clone();
+        record::with(|r| r.seeded = Some(Seeded { generator, key: init, position: 0 }));
+        Ok(())
+    }
+
+    /// Records that a number of a generator's state is written.
+    fn record_number(&self, turn: &mut Turn, state: &View, at: usize, value: u64) -> Result<()> {
+        let (value, shape, dtype) = (Scalar::Int(value as i64), [1].into(), DType::Int64);
+        let fill = Kind::from(copy::Fill { value, shape, dtype });
+        let op = turn.0.get(&fill, &[], None)?.clone();
+        let meta = Arc::new(Meta::new(DType::Int64, [1]));
+        let part = View { block: state.block.clone(), meta, offset: at };
+        self.append(turn, &op, &[], &[part])
+    }
+
+    /// A copy of a generator that state is to be drawn from, which moves on by so many blocks;
+    /// None where that is one that no recording has started anew.
+    pub(super) fn draw_seeded(&self, generator: &View, by: u64) -> Result<Option<View>> {
+        let Some((key, position)) = record::with(|r| r.seeded(generator)).flatten() else {
+            return Ok(None);
+        };
+        let copied = View::of(self.device(), &generator.meta);
+        rng::set(&copied, key, position)?;
+        // Runs leave the generator behind what was drawn here.
+        record::with(|recorder| recorder.draw(generator, by));
+        Ok(Some(copied))
+    }
+}

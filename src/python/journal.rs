@@ -1,0 +1,193 @@
+//! What a recording changes in tensor objects that were there before it, so that it can be undone.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::{PyTraverseError, PyVisit};
+
+use super::tensor::Handle;
+use crate::engine::record::{self, Mode};
+use crate::view::View;
+
+thread_local! {
+    /// The number of the recording that this thread takes; 0 where it takes none.
+    static NUMBER: Cell<u64> = const { Cell::new(0) };
+    static OPEN: RefCell<Option<Py<PyJournal>>> = const { RefCell::new(None) };
+}
+
+/// Marks the tensors that are made as state in the recording of that number.
+const STATE: u64 = 1 << 63;
+
+/// What layers call the state that they make: it keeps its name where it is kept.
+const NAMES: [&str; 2] = ["_name", "_path_name"];
+
+/// See the module's documentation.
+#[pyclass(name = "Journal", module = "singa_rs._core", frozen)]
+pub(super) struct PyJournal {
+    number: u64,
+    changes: Mutex<Vec<Change>>,
+}
+
+/// How something was before it was first changed, and whether that was done while state was made.
+struct Change {
+    tensor: Py<Handle>,
+    before: Before,
+    in_state: bool,
+}
+
+enum Before {
+    /// An attribute, None where there was none.
+    Attribute(Py<PyString>, Option<Py<PyAny>>),
+    Class(Py<PyType>),
+    View(Option<View>),
+}
+
+impl PyJournal {
+    fn changes(&self) -> MutexGuard<'_, Vec<Change>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, tensor: &Bound<'_, Handle>, before: Before) {
+        let in_state = record::mode() == Mode::State;
+        let change = Change { tensor: tensor.clone().unbind(), before, in_state };
+        self.changes().push(change);
+    }
+}
+
+#[pymethods]
+impl PyJournal {
+    #[new]
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        PyJournal { number: NEXT.fetch_add(1, Relaxed), changes: Mutex::default() }
+    }
+
+    /// Puts everything back, the last change first; with `keep_state` all but what was done while
+    /// state was made.
+    #[pyo3(signature = (keep_state=false))]
+    fn undo(&self, py: Python<'_>, keep_state: bool) -> PyResult<()> {
+        let changes = std::mem::take(&mut *self.changes());
+        if !changes.is_empty() {
+            crate::block::note_change();
+        }
+        for change in changes.iter().rev().filter(|change| !(keep_state && change.in_state)) {
+            change.undo(py)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets how everything was: it stays as it is.
+    fn forget(&self) {
+        let changes = std::mem::take(&mut *self.changes());
+        drop(changes); // after the lock, as it may run code
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(changes) = self.changes.try_lock() else { return Ok(()) };
+        for change in changes.iter() {
+            visit.call(&change.tensor)?;
+            if let Before::Attribute(_, Some(value)) = &change.before {
+                visit.call(value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        self.forget();
+    }
+}
+
+impl Change {
+    fn undo(&self, py: Python<'_>) -> PyResult<()> {
+        let tensor = self.tensor.bind(py);
+        match &self.before {
+            Before::Class(class) => tensor.setattr(intern!(py, "__class__"), class),
+            Before::View(view) => {
+                let now = tensor.get().replace(view.clone());
+                drop(now);
+                Ok(())
+            }
+            Before::Attribute(name, Some(value)) => attributes(tensor)?.set_item(name, value),
+            Before::Attribute(name, None) => {
+                let attributes = attributes(tensor)?;
+                if attributes.contains(name)? { attributes.del_item(name) } else { Ok(()) }
+            }
+        }
+    }
+}
+
+fn attributes<'py>(tensor: &Bound<'py, Handle>) -> PyResult<Bound<'py, PyDict>> {
+    Ok(tensor.getattr(intern!(tensor.py(), "__dict__"))?.cast_into()?)
+}
+
+/// Tensors that this thread makes from now on are part of the recording of a journal.
+pub(super) fn open(journal: &Bound<'_, PyJournal>) {
+    NUMBER.set(journal.get().number);
+    OPEN.set(Some(journal.clone().unbind()));
+}
+
+/// The end of what [`open`] began.
+pub(super) fn close() {
+    NUMBER.set(0);
+    drop(OPEN.take());
+}
+
+/// Which recording a tensor that is made now belongs to.
+pub(super) fn birth() -> u64 {
+    match NUMBER.get() {
+        0 => 0,
+        number if record::mode() == Mode::State => number | STATE,
+        number => number,
+    }
+}
+
+/// Notes an attribute of a tensor that is about to be set or deleted.
+pub(super) fn note_attribute(
+    tensor: &Bound<'_, Handle>,
+    name: &Bound<'_, PyString>,
+) -> PyResult<()> {
+    let Some(journal) = journal_for(tensor) else { return Ok(()) };
+    let is_state = tensor.get().born() == NUMBER.get() | STATE;
+    if is_state && (record::mode() == Mode::State || is_name(name)?) {
+        return Ok(());
+    }
+    let before = if *name == *"__class__" {
+        Before::Class(tensor.get_type().unbind())
+    } else {
+        let value = attributes(tensor)?.get_item(name)?.map(Bound::unbind);
+        Before::Attribute(name.clone().unbind(), value)
+    };
+    journal.get().add(tensor, before);
+    Ok(())
+}
+
+fn is_name(name: &Bound<'_, PyString>) -> PyResult<bool> {
+    let name = name.to_cow()?;
+    Ok(NAMES.contains(&&*name))
+}
+
+/// Notes that a tensor is about to be pointed to other memory.
+pub(super) fn note_view(tensor: &Bound<'_, Handle>, before: Option<View>) {
+    if let Some(journal) = journal_for(tensor) {
+        journal.get().add(tensor, Before::View(before));
+    }
+}
+
+/// The journal that a change of a tensor belongs in: none outside of recordings, and for tensors
+/// that were made in this one.
+fn journal_for(tensor: &Bound<'_, Handle>) -> Option<Py<PyJournal>> {
+    let number = NUMBER.get();
+    if number == 0 || tensor.get().born() == number {
+        return None;
+    }
+    OPEN.with_borrow(|open| open.as_ref().map(|journal| journal.clone_ref(tensor.py())))
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyJournal>()
+}
