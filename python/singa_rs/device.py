@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import warnings
 
-from . import _core
+from . import _core, _naming
 from ._core import Device, DeviceError
 
 __all__ = [
@@ -112,6 +112,9 @@ def report_warnings() -> None:
     """Shows, once each, what the engine has to say (for example: oneDNN was not found)."""
     for message in _core.take_warnings():
         warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+_naming.name_functions(globals(), {"report_warnings"})
 
 
 def _offer_onednn() -> None:
