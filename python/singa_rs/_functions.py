@@ -80,6 +80,8 @@ def average(t: Tensor, axis: int | None = None) -> Any:
 
 def pow(t: Tensor, x: Any, out: Tensor | None = None) -> Tensor:
     """`t ** x` for a number or a tensor `x`."""
+    if not is_tensor(t):
+        raise TypeError(f"pow: got {type(t).__name__}, want a Tensor")
     return _into(t**x, out)
 
 
@@ -188,6 +190,8 @@ def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 def einsum(ops: str, *args: Tensor) -> Tensor:
     """Einstein summation as NumPy's einsum."""
+    if not args:
+        raise ShapeError("einsum: got no tensors, want at least one")
     return args[0]._einsum(ops, args)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from . import record, viz
 from .errors import GraphError
 from .layer.base import Layer
+from .layer.check import flag
 from .layer.node import now
 from .record import MISS, GraphFunction, Options, Plan, Shortcut, name_written
 from .tensor import Tensor
@@ -135,9 +136,13 @@ class Graphed(Layer):
         finite = _finite(check_finite, use_graph)
         checks = _verify(verify)
         options = Options(_every(check_every), exact, finite, parallel, budget, *checks)
+        if not isinstance(inputs, (Tensor, list, tuple)):
+            kind = type(inputs).__name__
+            raise TypeError(f"compile: got {kind} for inputs, want a list of tensors")
         given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        is_train, use_graph = flag(is_train, "is_train"), flag(use_graph, "use_graph")
         self._graphs = None
-        self.train(bool(is_train))
+        self.train(is_train)
         for one in given[:1]:
             self._device = one.device if isinstance(one, Tensor) else self.device
         forward = type(self).forward
@@ -147,7 +152,7 @@ class Graphed(Layer):
     def graph(self, mode: bool = True, sequential: bool = False) -> None:
         """Makes `train_one_batch`, and `forward` in evaluation, graph functions, or plain methods
         again (SINGA Model.graph). `sequential` is accepted: operations run in recorded order."""
-        self._graphs = Graphs(Options()) if mode else None
+        self._graphs = Graphs(Options()) if flag(mode, "graph: mode") else None
 
     @property
     def graph_mode(self) -> bool:
@@ -201,10 +206,10 @@ class Graphed(Layer):
 
 
 def _is_parallel(graph_alg: Any) -> bool:
-    if isinstance(graph_alg, bool) or graph_alg == "sequence":
+    if isinstance(graph_alg, bool):
         return False
-    if graph_alg == "parallel":
-        return True
+    if isinstance(graph_alg, str) and graph_alg in ("sequence", "parallel"):
+        return graph_alg == "parallel"
     raise ValueError(f'compile: got graph_alg={graph_alg!r}, want "sequence" or "parallel"')
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .layer.base import Layer
+from .layer.check import flag
 from .layer.collect import below
 from .layer.tree import join
 from .record import Tap, Taps
@@ -47,6 +48,9 @@ class Tappable(Layer):
                 would make are not known), a tensor has no name, or nothing is to be kept.
             TypeError: what is no name, layer or tensor.
         """
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"tap: got {name!r} for the name, want a str")
+        value, grad = flag(value, "tap: value"), flag(grad, "tap: grad")
         if not (value or grad):
             raise ValueError("tap: got value=False and grad=False, want one of them at least")
         if isinstance(what, Tensor) and not what.stores_grad:

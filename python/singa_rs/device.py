@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import warnings
 
-from . import _core
+from . import _core, _naming
 from ._core import Device, DeviceError
 
 __all__ = [
@@ -115,6 +115,9 @@ def report_warnings() -> None:
     _waiting.extend(_core.take_warnings())
     while _waiting:  # the rest waits where one is an error
         warnings.warn(_waiting.pop(0), RuntimeWarning, stacklevel=4)
+
+
+_naming.name_functions(globals(), {"report_warnings"})
 
 
 def _offer_onednn() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from . import _naming
 from .tensor import Tensor
 
 Initializer = Callable[[Tensor], object]
@@ -129,6 +130,8 @@ def get(name: str | Initializer, argument: str = "initializer") -> Initializer:
         raise ValueError(f"{argument}: got {name!r}, want one of {', '.join(BY_NAME)}")
     return BY_NAME[name]
 
+
+_naming.name_functions(globals(), {"get"})
 
 BY_NAME: dict[str, Initializer] = {
     function.__name__: function

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from . import autograd
-from .errors import GraphError
+from .errors import GraphError, ShapeError
+from .layer.check import flag as check_flag
+from .layer.check import tensors
 from .tensor import Tensor
 
 
@@ -25,11 +27,16 @@ class Loss:
     def forward(self, flag: Any, x: Tensor, y: Tensor) -> Tensor:
         """The loss of predictions x given the truth y, of shape (1,); `flag` says whether
         `backward` will follow."""
+        name = f"{type(self).__name__}.forward"
+        tensors((x, y), name)
+        if not x.rank:
+            raise ShapeError(f"{name}: got shape (), want at least 1 axis")
+        is_training = check_flag(flag, f"{name}: flag")
         leaf = x.detach()
         leaf.requires_grad = leaf.stores_grad = True
-        with autograd._training_scope(bool(flag)):
+        with autograd._training_scope(is_training):
             loss = self._compute(leaf, y)
-        self._kept = (loss, leaf) if flag else None
+        self._kept = (loss, leaf) if is_training else None
         return loss
 
     def backward(self) -> Tensor:

@@ -10,8 +10,14 @@ from .errors import ShapeError
 from .tensor import Tensor
 
 
-def _array(values: Any) -> np.ndarray:
-    return values.to_numpy() if isinstance(values, Tensor) else np.asarray(values)
+def _array(values: Any, metric: Metric) -> np.ndarray:
+    try:
+        array = values.to_numpy() if isinstance(values, Tensor) else np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{type(metric).__name__}: got {values!r:.80}, want an array") from error
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{type(metric).__name__}: got values of {array.dtype}, want numbers")
+    return array
 
 
 class Metric:
@@ -47,7 +53,7 @@ class Accuracy(Metric):
 
     def forward(self, x: Any, y: Any) -> np.ndarray:
         """(N, C) and (N,) or (N, 1) -> (N,)."""
-        best, truth = self._best(_array(x), self.top_k), _array(y)
+        best, truth = self._best(_array(x, self), self.top_k), _array(y, self)
         if truth.size != len(best):
             raise ShapeError(f"Accuracy: got labels {truth.shape}, want ({len(best)},)")
         return (best == truth.reshape(-1, 1)).any(axis=1).astype(np.float32)
@@ -61,7 +67,7 @@ class Precision(Metric):
 
     def forward(self, x: Any, y: Any) -> np.ndarray:
         """(N, C) and (N, C) -> (N,)."""
-        return self._hits(_array(x), _array(y)).sum(axis=1) / np.float32(self.top_k)
+        return self._hits(_array(x, self), _array(y, self)).sum(axis=1) / np.float32(self.top_k)
 
     def _hits(self, x: np.ndarray, truth: np.ndarray) -> np.ndarray:
         if truth.shape != x.shape:
@@ -75,8 +81,10 @@ class Recall(Precision):
 
     def forward(self, x: Any, y: Any) -> np.ndarray:
         """(N, C) and (N, C) -> (N,)."""
-        truth = _array(y)
-        return self._hits(_array(x), truth).sum(axis=1) / np.maximum(1, (truth != 0).sum(axis=1))
+        truth = _array(y, self)
+        return self._hits(_array(x, self), truth).sum(axis=1) / np.maximum(
+            1, (truth != 0).sum(axis=1)
+        )
 
 
 def _positive(metric: str, top_k: Any) -> int:

@@ -15,7 +15,7 @@ from ._taps import Tappable
 from .errors import CheckpointError, DTypeError
 from .layer.base import Layer
 from .layer.calls import wrap
-from .layer.check import mapping
+from .layer.check import flag, mapping
 from .layer.collect import below, match, uninitialised
 from .layer.node import now
 from .layer.tree import join
@@ -92,10 +92,11 @@ class Module(Graphed, Tappable):
     def train(self, mode: bool = True) -> Module:
         """Puts this module, those below it and `autograd.training` into training or evaluation;
         answers the module."""
+        mode = flag(mode, "train: mode")
         for layer in below(self):
             if isinstance(layer, Module):
-                layer.training, layer._has_mode = bool(mode), True
-        Module._told = autograd.training = bool(mode)
+                layer.training, layer._has_mode = mode, True
+        Module._told = autograd.training = mode
         return self
 
     def eval(self) -> Module:
@@ -113,10 +114,15 @@ class Module(Graphed, Tappable):
 
     @device.setter
     def device(self, to: device.Device) -> None:
-        self._device = to
+        self._device = _a_device("device", to)
 
     def to_device(self, to: device.Device) -> None:
-        """Moves every parameter and state, in place."""
+        """Moves every parameter and state, in place.
+
+        Raises:
+            TypeError: what is no device.
+        """
+        to = _a_device("to_device", to)
         for one in self.get_states().values():
             one.to_device(to)
         self._device = to
@@ -196,6 +202,12 @@ class Module(Graphed, Tappable):
         if not is_whole:
             self._node.pending = waiting
         return auxiliary
+
+
+def _a_device(op: str, value: Any) -> device.Device:
+    if not isinstance(value, device.Device):
+        raise TypeError(f"{op}: got {value!r}, want a Device")
+    return value
 
 
 class _Unfit(CheckpointError, DTypeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from . import tensor
+from . import _naming, tensor
 from ._raw import RawTensor, raw
 from .autograd import BatchNormHandle
 from .tensor import float16, float32, int32
@@ -73,7 +73,7 @@ def __div__(a: Any, b: Any) -> RawTensor:
 
 def Pow(a: Any, b: Any) -> RawTensor:
     """`a ** b`."""
-    return _raw_of(a**b)
+    return _raw_of(tensor.pow(a, b))
 
 
 def Mult(a: tensor.Tensor, b: tensor.Tensor) -> RawTensor:
@@ -134,3 +134,6 @@ def Axpy(alpha: Any, x: tensor.Tensor, y: tensor.Tensor) -> None:
 def Gaussian(mean: float, std: float, x: tensor.Tensor) -> None:
     """Fills `x` with normally distributed numbers."""
     x.gaussian(mean, std)
+
+
+_naming.name_functions(globals(), {"raw"})

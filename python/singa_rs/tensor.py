@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _core, _naming
 from ._conversion import CallableInt, Conversions
+from ._core import ShapeError
 from ._creation import (
     arange,
     as_shape,
@@ -136,12 +137,16 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
         creator: Any = None,
         name: str | None = None,
     ) -> None:
-        if data is None:
-            super().__init__(as_shape(shape), device, float32 if dtype is None else dtype)
-        elif isinstance(data, _core.Handle):
-            self.rebind(data if dtype is None else data.as_type(dtype))
-        else:
-            self.rebind(from_numpy(np.asarray(data), device, dtype))
+        try:
+            if data is None:
+                super().__init__(as_shape(shape), device, float32 if dtype is None else dtype)
+            elif isinstance(data, _core.Handle):
+                self.rebind(data if dtype is None else data.as_type(dtype))
+            else:
+                self.rebind(as_tensor(data, device, dtype))
+        except _naming.FOREIGN as error:
+            given = (self, shape, device, dtype, data)
+            _naming.reraise("Tensor", Tensor.__init__, given, {}, error)
         if not requires_grad:
             self.requires_grad = False
         if creator is not None:
@@ -214,7 +219,7 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
 
         It has the methods of SINGA's raw tensors, and its shape may be called.
         """
-        return raw(self)
+        return _raw(self)
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -292,18 +297,28 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
 
     def l1(self) -> float:
         """The mean of the absolute values (SINGA divides the norm by the size)."""
-        return float(abs(self.detach()).sum()) / self.numel
+        return float(abs(self.detach()).sum()) / self._count("l1")
 
     def l2(self) -> float:
         """The Euclidean norm divided by the number of elements, as in SINGA."""
-        return float(square(self.detach()).sum()) ** 0.5 / self.numel
+        return float(square(self.detach()).sum()) ** 0.5 / self._count("l2")
+
+    def _count(self, op: str) -> int:
+        if not self.numel:
+            raise ShapeError(f"{op}: got shape {self.shape}, want at least one element")
+        return self.numel
 
 
 _core.set_tensor_class(Tensor)
 
 # These derive from Tensor.
 from ._placeholder import Placeholder  # noqa: E402
-from ._raw import raw  # noqa: E402
+from ._raw import RawTensor  # noqa: E402
+from ._raw import raw as _raw  # noqa: E402
 
 #: SINGA's spelling.
 PlaceHolder = Placeholder
+
+# Not those that the package itself calls for every operation.
+_naming.name_functions(globals(), {"as_shape", "as_tensor"})
+_naming.name_methods(Writes, Conversions, Tensor, Placeholder, RawTensor)

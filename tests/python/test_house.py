@@ -122,6 +122,7 @@ BESIDE = {
     "_creation": "tensor",
     "_dtypes": "tensor",
     "_files": "_core",
+    "_naming": "_core",
     "_functions": "tensor",
     "_indexing": "tensor",
     "_placeholder": "tensor",

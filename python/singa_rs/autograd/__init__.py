@@ -13,6 +13,7 @@ import sys
 import types
 from typing import Any
 
+from .. import _naming
 from ..tensor import to_numpy
 
 from . import math, methods, unary  # isort: skip - all submodules, before functions of their names
@@ -129,6 +130,10 @@ globals().update(math.FUNCTIONS)
 globals().update(unary.CLASSES)
 globals().update(math.CLASSES)
 
+
+# Those that go back call what users wrote; those of the tables are fast, and name themselves.
+_QUIET = {"backward", "gradients", "set_training", *unary.TABLE, *math.TABLE}
+_naming.name_functions(globals(), _QUIET)
 
 #: Layers that SINGA's programs also take from here.
 _LAYERS = (

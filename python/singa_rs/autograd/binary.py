@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core import float32, float64
 from .._dtypes import as_number, promote
+from .._naming import FOREIGN, reraise
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .casting import cast
@@ -243,15 +244,18 @@ class Xor(Comparison):
 
 def compute(cls: type[Binary], a: Any, b: Any) -> Tensor:
     """`cls` of operands of which one may be a number or an array."""
-    if isinstance(a, Tensor):
-        number = b if type(b) in (float, int) else as_number(b)
-        if number is not None:
-            return with_number(cls.f, a, number, False)
-    elif isinstance(b, Tensor):
-        number = as_number(a)
-        if number is not None:
-            return with_number(cls.f, b, number, True)
-    return cls()(_operand(cls, a, b), _operand(cls, b, a))[0]
+    try:
+        if isinstance(a, Tensor):
+            number = b if type(b) in (float, int) else as_number(b)
+            if number is not None:
+                return with_number(cls.f, a, number, False)
+        elif isinstance(b, Tensor):
+            number = as_number(a)
+            if number is not None:
+                return with_number(cls.f, b, number, True)
+        return cls()(_operand(cls, a, b), _operand(cls, b, a))[0]
+    except FOREIGN as error:
+        reraise(cls.f, compute, (cls, a, b), {}, error)
 
 
 def _operand(cls: type[Binary], x: Any, other: Any) -> Tensor:

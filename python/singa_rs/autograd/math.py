@@ -106,6 +106,8 @@ for _row in _TABLE.strip().splitlines():
     _cls.op = ops.op("binary", f=_cls.f)
     _make = _make_function if _cls.differentiable else _make_flat
     FUNCTIONS[_name] = _documented(_make(_cls), _name, _doc)
+#: Those of the table.
+TABLE = frozenset(FUNCTIONS)
 
 
 class Sum(Rule):

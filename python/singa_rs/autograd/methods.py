@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import isfunction
 from typing import Any
 
 from .. import _core
 from .._core import DTypeError
+from .._naming import named
 from ..tensor import Tensor, as_tensor
 from . import contract, inplace, math, reduce, shape, unary
 from .casting import cast
@@ -51,7 +53,7 @@ def _bools(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return function(*tensors)
 
     logical.__doc__ = function.__doc__
-    return logical
+    return named(logical, Tensor.__module__, name)
 
 
 _OPERATORS = {
@@ -75,8 +77,9 @@ _LOGICAL = {"and": "_and", "or": "_or", "xor": "_xor"}
 
 
 def _operators() -> dict[str, Any]:
-    made: dict[str, Any] = {"__matmul__": matmul, "__neg__": unary.FUNCTIONS["negative"]}
-    made["__rmatmul__"] = _reflected(matmul)
+    product = named(matmul, Tensor.__module__)
+    made: dict[str, Any] = {"__matmul__": product, "__neg__": unary.FUNCTIONS["negative"]}
+    made["__rmatmul__"] = _reflected(product)
     made["__abs__"] = unary.FUNCTIONS["abs"]
     made["__pos__"] = shape.identity
     made["__invert__"] = _bools("not", unary.FUNCTIONS["_not"])
@@ -186,7 +189,7 @@ _METHODS = {
     "dot": matmul,
     "backward": leave_gradients,
     "__getitem__": getitem,
-    "__setitem__": inplace.setitem,
+    "__setitem__": named(inplace.setitem, Tensor.__module__, "index"),
     "_concatenated": _concatenated,
     "_einsum": _einsum,
     "_tensordot": contract.tensordot,
@@ -196,5 +199,8 @@ _METHODS = {
     "creator": property(_creator, _set_creator),
 }
 
+#: Those that name themselves.
+_QUIET = {*_operators(), *unary.TABLE}
 for _name, _method in {**_operators(), **_METHODS}.items():
-    setattr(Tensor, _name, _method)
+    is_public = isfunction(_method) and (_name not in _QUIET and _name[0] != "_")
+    setattr(Tensor, _name, named(_method, Tensor.__module__, _name) if is_public else _method)

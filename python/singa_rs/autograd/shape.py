@@ -95,6 +95,9 @@ class Split(Rule):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         have = x.shape
         (self.along,) = as_axes(self.axis, len(have), "split")
+        if self.parts is None and (self.num_output or 2) > max(2, have[self.along]):
+            got = f"num_output {self.num_output} for an axis of {have[self.along]}"
+            raise ShapeError(f"split: got {got}, want no more parts than elements")
         sizes, made, start = self._sizes(have[self.along]), [], 0
         self.ranges = []
         for size in sizes:

@@ -137,6 +137,8 @@ for _row in _TABLE.strip().splitlines():
     _class, _name, _f, _doc = _row.split(maxsplit=3)
     CLASSES[_class] = _make_class(_class, _f, _doc)
     FUNCTIONS[_name] = _make_function(CLASSES[_class], _name, _doc)
+#: Those of the table.
+TABLE = frozenset(FUNCTIONS)
 
 
 class _Parametrised(Unary):

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy, deepcopy
 from typing import Any, ClassVar
 
+from .._naming import FOREIGN
 from ..errors import DTypeError
 from ..record import NOTHING, note_change, slots
 from ..tensor import Tensor
-from . import collect, tree
-from .calls import wrap, wrap_forward, wrap_initialize
+from . import check, collect, tree
+from .calls import reraise, wrap, wrap_forward, wrap_initialize
 from .node import Node, now
 from .tree import join, members, rename
 
@@ -26,6 +27,8 @@ class _LayerType(type):
         now.constructing.append(layer)
         try:
             layer.__init__(*args, **kwargs)
+        except FOREIGN as error:
+            reraise(layer, cls.__init__, args, kwargs, error)
         finally:
             now.constructing.pop()
         return layer
@@ -255,6 +258,7 @@ class Layer(metaclass=_LayerType):
 
     def device_check(self, *tensors: Tensor) -> None:
         """Moves tensors, in place, to the device of the first."""
+        check.tensors(tensors, "device_check")
         for tensor in tensors[1:]:
             if tensor.device != tensors[0].device:
                 tensor.to_device(tensors[0].device)
@@ -265,6 +269,9 @@ class Layer(metaclass=_LayerType):
         Raises:
             DTypeError: that would cast floats to integers.
         """
+        check.tensors(tensors, "dtype_check")
+        if not tensors:
+            return
         want = tensors[0].dtype
         if not want.is_float and any(tensor.dtype.is_float for tensor in tensors):
             raise DTypeError(f"{type(self).__name__}: got dtype {want.name}, want a float dtype")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import autograd
+from .._naming import FOREIGN
+from .._naming import reraise as name_it
 from ..record import PatientLock, is_recording, making_state
 from . import collect, tree
 from .node import now
@@ -34,11 +36,11 @@ def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
                 if node.initializing == 1:  # not called by a subclass's
                     collect.settle(self)
                     self._initialized = True
-        except BaseException:
+        except BaseException as error:
             self.__dict__.clear()
             self.__dict__.update(attributes)
             node.states = states
-            raise
+            reraise(self, function, args, kwargs, error)
         finally:
             node.initializing -= 1
         if is_recording():
@@ -64,6 +66,8 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
         running.append(self)
         try:
             result = function(self, *args, **kwargs)
+        except FOREIGN as error:
+            reraise(self, function, args, kwargs, error)
         finally:
             running.pop()
         node = self._node
@@ -74,6 +78,15 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return forward
+
+
+def reraise(
+    layer: Layer, function: Callable[..., Any], args: Any, kwargs: Any, error: BaseException
+) -> NoReturn:
+    """Raises an error again; of a layer of this package, one that names it."""
+    if not function.__module__.startswith(__package__) or not isinstance(error, FOREIGN):
+        raise error
+    name_it(type(layer).__name__, function, (layer, *args), kwargs, error)
 
 
 def wrap(

@@ -48,6 +48,21 @@ def padding(value: Any, argument: str) -> tuple[int, int, int, int]:
     return height, width, height, width
 
 
+def flag(value: Any, argument: str) -> bool:
+    """The truth of a value that has one."""
+    try:
+        return bool(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{argument}: got {type(value).__name__}, want a bool") from None
+
+
+def tensors(values: Sequence[Any], op: str) -> None:
+    """Refuses what is no tensor."""
+    for value in values:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{op}: got {type(value).__name__}, want a Tensor")
+
+
 def mapping(value: Any, argument: str) -> dict[Any, Any]:
     """A mapping, as a dictionary of its own."""
     if not isinstance(value, Mapping):

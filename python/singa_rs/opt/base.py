@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import autograd, device, tensor
 from ..errors import ShapeError
-from ..layer.check import mapping
+from ..layer.check import mapping, tensors
 from ..record import making_state, note_change
 from ..tensor import Tensor
 from .moments import Moments
@@ -149,14 +149,19 @@ class Optimizer:
 
     def update(self, param: Tensor, grad: Tensor) -> None:
         """`apply` under the parameter's own name. Deprecated, as in SINGA."""
+        tensors((param, grad), f"{type(self).__name__}.update")
         warnings.warn("Optimizer.update: use apply", DeprecationWarning, stacklevel=2)
         self.apply(param.name, param, grad)
 
     def device_check(self, *inputs: Tensor) -> None:
         """Moves tensors, in place, to the device of the first."""
-        devices = list(map(_device, inputs))
-        if devices.count(devices[0]) == len(devices):
+        try:
+            devices = list(map(_device, inputs))
+        except AttributeError:
+            devices = []
+        if devices and devices.count(devices[0]) == len(devices):
             return
+        tensors(inputs, type(self).__name__)
         for other in inputs[1:]:
             if other.device != devices[0]:
                 other.to_device(devices[0])

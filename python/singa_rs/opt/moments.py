@@ -59,6 +59,8 @@ class Moments:
         return slot.tensors[kind]
 
     def _find(self, param: Tensor, name: str) -> _Slot:
+        if not isinstance(name, str):
+            raise TypeError(f"apply: got {name!r:.80} for the name, want a str")
         for slot in self._slots.values():
             known = slot.param
             if slot.given == name and known.shares_block(param) and known.shape == param.shape:

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 from .. import tensor
+from ..layer.check import flag, tensors
 from ..record import note_change
 from ..tensor import Tensor
 
@@ -20,6 +21,10 @@ def number(value: Any, argument: str, low: float = 0.0, below: float = math.inf)
         want = f"a number from {low:g}" + (f" to below {below:g}" if below < math.inf else "")
         raise ValueError(f"{argument}: got {value!r}, want {want}")
     return float(value)
+
+
+def _check_step(step: Any, schedule: DecayScheduler) -> None:
+    tensors((step,), type(schedule).__name__)
 
 
 class DecayScheduler:
@@ -40,6 +45,7 @@ class DecayScheduler:
 
     def __call__(self, step: Tensor) -> Tensor:
         """`call`."""
+        _check_step(step, self)
         return self.call(step)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -61,6 +67,7 @@ class Constant(DecayScheduler):
 
     def call(self, step: Tensor) -> Tensor:
         """A float32 tensor of shape (1,), whatever the step."""
+        _check_step(step, self)
         return Tensor((1,), step.device, tensor.float32).set_value(self.init_value)
 
     def __float__(self) -> float:
@@ -98,10 +105,11 @@ class ExponentialDecay(DecayScheduler):
         least = math.ulp(0.0)
         self.decay_steps = number(decay_steps, "ExponentialDecay: decay_steps", least)
         self.decay_rate = number(decay_rate, "ExponentialDecay: decay_rate", least)
-        self.staircase = bool(staircase)
+        self.staircase = flag(staircase, "ExponentialDecay: staircase")
 
     def call(self, step: Tensor) -> Tensor:
         """A float32 tensor of shape (1,)."""
+        _check_step(step, self)
         step = step.as_type(tensor.float32)
         exponent = step // self.decay_steps if self.staircase else step / self.decay_steps
         return self.init_value * tensor.exp(exponent * math.log(self.decay_rate))

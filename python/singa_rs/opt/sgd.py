@@ -6,6 +6,7 @@ import math
 from typing import Any, ClassVar
 
 from .. import _updates, tensor
+from ..layer.check import flag
 from ..tensor import Tensor
 from .base import Optimizer
 from .schedule import DecayScheduler
@@ -49,8 +50,8 @@ class SGD(Optimizer):
         self.momentum = momentum
         self.dampening = dampening
         self.weight_decay = weight_decay
-        self.nesterov = bool(nesterov)
-        if nesterov and (not self._uses("momentum") or self._uses("dampening")):
+        self.nesterov = flag(nesterov, "SGD: nesterov")
+        if self.nesterov and (not self._uses("momentum") or self._uses("dampening")):
             raise ValueError("SGD: nesterov wants a momentum and no dampening")
 
     @property

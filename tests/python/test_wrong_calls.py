@@ -1,0 +1,311 @@
+"""Whatever a public function or method is given, what it raises names it."""
+
+import inspect
+
+import numpy as np
+import pytest
+from singa_rs import (
+    ShapeError,
+    autograd,
+    data,
+    device,
+    initializer,
+    layer,
+    loss,
+    metric,
+    module,
+    opt,
+    singa_wrap,
+    tensor,
+)
+from singa_rs.tensor import Placeholder, Tensor
+from wrong_calls import WRONG, check, hold
+
+
+def of(*shape, dtype="float32"):
+    return lambda: Tensor(shape, dtype=dtype)
+
+
+def just(value):
+    return lambda: value
+
+
+T, INTS = of(2, 3), of(3, dtype="int32")
+IMAGE = of(1, 4, 4, 4)
+#: Arguments with which a function works, where tensors of shape (2, 3) are none.
+GOOD = {
+    "conv2d": [lambda: autograd.ConvHandle(3), IMAGE, of(2, 4, 3, 3)],
+    "pooling_2d": [lambda: autograd.PoolingHandle(2), IMAGE],
+    "batchnorm_2d": [autograd.BatchNormHandle, of(4, 2), *[of(2)] * 4],
+    "gather": [T, just(0), INTS],
+    "matmul": [T, of(3, 2)],
+    "mult": [T, of(3, 2)],
+    "gemm": [T, of(3, 2)],
+    "reshape": [T, just((3, 2))],
+    "transpose": [T],
+    "tile": [T, just(2)],
+    "repeat": [T, just(2)],
+    "expand": [T, just((2, 3))],
+    "slice": [T, just([0]), just([1]), just([0])],
+    "split": [T, just(0), just([1, 1])],
+    "pad": [T, just("constant"), just([0, 0, 0, 0])],
+    "embedding": [INTS, of(4, 2)],
+    "onehot": [just(-1), INTS, just(3), just([0, 1])],
+    "scatter_elements": [T, of(2, 3, dtype="int32"), T],
+    "cat": [lambda: [T(), T()]],
+    "stack": [lambda: [T(), T()]],
+    "concatenate": [lambda: [T(), T()]],
+    "where": [of(2, 3, dtype="bool"), T, T],
+    "einsum": [just("ij,jk->ik")],
+    "copy_data_to_from": [T, T, just(2)],
+    "full": [just((2, 3)), just(1)],
+    "cast": [T, just("int32")],
+    "upsample": [T, just("nearest"), just([1, 1])],
+    "depth_to_space": [IMAGE, just(2)],
+    "space_to_depth": [IMAGE, just(2)],
+    "constant_of_shape": [of(2, dtype="int32")],
+    "axpy": [just(1.0), T, T],
+    "add_column": [just(1.0), of(2), just(1.0), T],
+    "add_row": [just(1.0), of(3), just(1.0), T],
+    "bernoulli": [just(0.5), T],
+    "gaussian": [just(0.0), just(1.0), T],
+    "uniform": [just(0.0), just(1.0), T],
+    "from_numpy": [lambda: np.zeros(3)],
+    "arange": [just(3)],
+    "tensordot": [T, of(3, 2), just(1)],
+    "random": [just((2,))],
+    "zeros": [just((2,))],
+    "ones": [just((2,))],
+    "constant": [T, just(1.0)],
+    "batches": [lambda: np.zeros(3)],
+}
+#: What nobody calls by itself.
+NOT_HELD = {"as_shape", "as_tensor", "report_warnings", "set_training", "load_mnist"}
+NOT_HELD |= {"raw", "get"}
+
+
+def functions(home):
+    return {
+        f"{home.__name__.rpartition('.')[2]}.{name}": one
+        for name, one in vars(home).items()
+        if inspect.isfunction(one) and name[0] != "_" and name not in NOT_HELD
+    }
+
+
+FUNCTIONS = {}
+for _home in (tensor, autograd, initializer, device, data, singa_wrap):
+    FUNCTIONS.update(functions(_home))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name):
+    short = name.rpartition(".")[2]
+    one = FUNCTIONS[name]
+    hold(one, [short, one.__name__], GOOD.get(short, ()))
+
+
+# ---- tensors -------------------------------------------------------------------------------------
+
+MAKES = [T, of(0), of(), INTS, of(3, dtype="bool"), lambda: Placeholder((2, 3))]
+METHODS = [
+    name
+    for name in dir(Tensor)
+    if name[0] != "_" and inspect.isfunction(getattr(Tensor, name)) and name != "name"
+]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_of_tensors(name):
+    for make in MAKES:
+        hold(getattr(make(), name), [name], fresh=lambda make=make: getattr(make(), name))
+
+
+OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"]
+OPERATORS += [f"r{name}" for name in OPERATORS] + [f"i{name}" for name in OPERATORS[:4]]
+OPERATORS += ["lt", "le", "eq", "and", "or", "xor"]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators(name):
+    for make in MAKES:
+        for wrong in WRONG:
+            operator = getattr(make(), f"__{name}__")
+            check([name, "a Tensor"], operator, [wrong()], {})
+
+
+def test_indices():
+    for make in MAKES:
+        for key in WRONG:
+            for value in (just(1), *WRONG):
+                try:
+                    check(["index"], make().__setitem__, [key(), value()], {})
+                except IndexError as error:
+                    assert "index" in str(error)
+
+
+def test_what_tensors_are_made_of():
+    for names in (["shape"], ["dtype"], ["device"], ["data"]):
+        for wrong in WRONG:
+            check(["Tensor", *names], Tensor, [], {names[0]: wrong()})
+
+
+def test_norms_of_nothing():
+    for name in ("l1", "l2"):
+        with pytest.raises(ShapeError, match=f"{name}: got shape"):
+            getattr(Tensor((0, 3)), name)()
+
+
+# ---- layers, models ------------------------------------------------------------------------------
+
+NEEDS = {"Conv2d": (2, 3), "SeparableConv2d": (2, 3), "Embedding": (3, 4), "Linear": (3,)}
+NEEDS |= {"Gemm": (3,), "Reshape": ((3, 2),), "Dropout": (0.5,), "BatchNorm2d": ()}
+NEEDS |= {name: (2,) for name in layer.__all__ if "Pool" in name and "Global" not in name}
+LAYERS = [name for name in layer.__all__ if name not in ("Layer", "Sequential")]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name):
+    cls, good = getattr(layer, name), [just(one) for one in NEEDS.get(name, ())]
+    hold(cls, [name], good)
+    inputs = [[T()], [T(), T()], [INTS()], [IMAGE()], [[T()]]]
+    for call_first in (False, True):
+        for wrong in WRONG:
+            one = cls(*NEEDS.get(name, ()))
+            for given in inputs if call_first else ():
+                try:
+                    one(*given)
+                except (TypeError, ValueError):
+                    continue
+                break
+            for args in ([wrong()], [T(), wrong()], [wrong(), wrong()], []):
+                check([name], one, args, {})
+
+
+@pytest.mark.parametrize("name", ["set_params", "set_states", "register_layers", "device_check"])
+def test_methods_of_layers(name):
+    for wrong in WRONG:
+        one = layer.Linear(2)
+        one(T())
+        check([name], getattr(one, name), [wrong()], {})
+        check([name], one.dtype_check, [T(), wrong()], {})
+        check([name], one.set_params, [{"W": wrong()}], {})
+
+
+class Net(module.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.optimizer = layer.Linear(2), opt.SGD(0.1)
+
+    def forward(self, x):
+        return self.fc(x)
+
+    def train_one_batch(self, x, y):
+        value = autograd.mse_loss(self.forward(x), y)
+        self.optimizer(value)
+        return value
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_models(compiled, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def net():
+        made = Net()
+        made.forward(T())
+        if compiled:
+            made.compile([T()])
+        return made
+
+    for wrong in WRONG:
+        check(["Linear", "train_one_batch"], net(), [wrong(), of(2, 2)()], {})
+        check(["Linear", "mse_loss", "train_one_batch"], net(), [T(), wrong()], {})
+        check(["Linear", "forward"], net().forward, [wrong()], {})
+        check(["compile", "Linear", "forward"], net().compile, [wrong()], {})
+        check(["plan", "train_one_batch", "Linear"], net().plan, [wrong(), wrong()], {})
+        for name in ("train", "graph", "tap", "to_device", "load_states"):
+            check([name], getattr(net(), name), [wrong()], {})
+        for option in ("is_train", "use_graph", "graph_alg", "memory_budget", "exact"):
+            check([option, "compile"], net().compile, [[T()]], {option: wrong()})
+
+
+# ---- optimizers, losses, metrics -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in opt.__all__ if name != "DecayScheduler"])
+def test_optimizers_and_schedules(name):
+    cls = getattr(opt, name)
+    good = (0.1, 2.0, 0.5) if name == "ExponentialDecay" else (0.1,)
+    hold(cls, [name, "DecayScheduler"], [just(one) for one in good])
+    calls = {"apply": [just("p"), T, T], "set_states": [dict], "update": [T, T]}
+    calls |= {"call": [T], "backward_and_update": [T], "device_check": [], "__call__": [T]}
+    for method, given in calls.items():
+        if hasattr(cls, method):
+            fresh = lambda method=method: getattr(cls(*good), method)  # noqa: E731
+            hold(fresh(), [name, method, "backward"], given, fresh)
+    for attribute in getattr(cls, "hyperparameters", ()):
+        for wrong in WRONG:
+            check([attribute], setattr, [cls(*good), attribute, wrong()], {})
+
+
+@pytest.mark.parametrize("one", [loss.SoftmaxCrossEntropy(), loss.SquaredError()])
+def test_losses(one):
+    for method in ("forward", "evaluate"):
+        hold(getattr(one, method), [type(one).__name__, "Loss"], [just(True), T, T])
+
+
+@pytest.mark.parametrize("cls", [metric.Accuracy, metric.Precision, metric.Recall])
+def test_metrics(cls):
+    hold(cls, [cls.__name__, "Precision"], [just(1)])
+    truth = of(2) if cls is metric.Accuracy else T
+    for method in ("forward", "evaluate"):
+        hold(getattr(cls(1), method), [cls.__name__, "Metric", "Precision"], [T, truth])
+
+
+# ---- what is not the package's fault stays as it is ----------------------------------------------
+
+
+def test_errors_of_users_code_are_theirs():
+    class Broken(layer.Layer):
+        def forward(self, x):
+            return x.no_such_thing
+
+    def missing(x):
+        return {}["key"]
+
+    for one, error in (
+        (Broken(), AttributeError),
+        (layer.Sequential(Broken()), AttributeError),
+        (layer.Sequential(missing), KeyError),
+        (layer.Linear(2, activation=missing), KeyError),
+        (layer.Linear(2, kernel_init=missing), KeyError),
+    ):
+        with pytest.raises(error) as caught:
+            one(T())
+        assert type(caught.value) is error
+
+
+def test_a_message_says_what_it_got_and_wanted():
+    for call, text in (
+        (lambda: T().add_row(3), "add_row: got 3 for v, want a Tensor"),
+        (lambda: tensor.exp(None), "exp: got None for t, want a Tensor"),
+        (lambda: autograd.conv2d(3, T(), T()), "conv2d: got 3 for handle, want a ConvHandle"),
+        (lambda: autograd.reshape([1], "x"), "reshape: got"),
+        (lambda: layer.ReLU(3), "ReLU: too many positional arguments"),
+        (lambda: layer.Linear(2)([1, 2]), "Linear: got list, want a Tensor"),
+        (lambda: autograd.split(T(), 0, 3), "split: got 3 for parts, want a list of ints or None"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert text in str(caught.value)
+
+
+def test_what_was_raised_first_is_the_cause():
+    with pytest.raises(TypeError, match="add_row") as caught:
+        T().add_row(3)
+    assert isinstance(caught.value.__cause__, AttributeError)
+
+
+def test_named_functions_keep_their_signatures():
+    assert list(inspect.signature(tensor.add_row).parameters) == ["alpha", "v", "beta", "M"]
+    assert list(inspect.signature(Tensor.sum).parameters) == ["self", "axis", "keepdims"]
+    assert tensor.add_row.__doc__ and autograd.conv2d.__name__ == "conv2d"
