@@ -10,8 +10,9 @@ use super::args::Extents;
 use super::device::{self, PyDevice};
 use super::dtype::{self, PyDType};
 use super::error::GraphError;
+use super::exit;
 use crate::block::{Block, note_change};
-use crate::device::{Account, cpu};
+use crate::device::{Account, cpu, heap};
 use crate::dtype::DType;
 use crate::engine::{self, record};
 use crate::error::Error;
@@ -32,6 +33,8 @@ impl Handle {
 
     /// The same for operation `op`, which the error names.
     pub(super) fn view_in(&self, op: &str) -> PyResult<View> {
+        exit::keep_thread();
+        heap::check()?;
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         let mut view = view.clone().ok_or_else(|| no_value(op))?;
         // A tensor made in a recording shows what the latest run of its graph made.
@@ -50,6 +53,7 @@ impl Handle {
     /// What is to be known of the view. Nothing of Python's is made under the lock, since that may
     /// collect garbage, and a finaliser may ask the same handle.
     fn ask<T>(&self, what: impl FnOnce(&View) -> T) -> PyResult<T> {
+        exit::keep_thread();
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         view.as_ref().map(what).ok_or_else(|| no_value("tensor"))
     }
@@ -91,6 +95,7 @@ impl Handle {
         device: Option<&PyDevice>,
         dtype: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        heap::check()?;
         let Extents(shape) = shape;
         shape.checked_numel("tensor")?;
         let dtype = dtype.map_or(Ok(DType::Float32), dtype::parse)?;

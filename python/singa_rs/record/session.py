@@ -33,6 +33,8 @@ class Recorded:
         self._recording: _core.Recording | None = None
         self._nodes: Nodes | None = None
         self._graph: _core.Graph | None = None
+        #: How many threads that was made for.
+        self._threads = 0
         #: Whether the graph is to be made for several threads.
         self.parallel = False
         self._picture: viz.Graph | None = None
@@ -91,11 +93,13 @@ class Recorded:
         Raises:
             GraphError: nothing was recorded, or the recording has not ended.
         """
-        if self._graph is None:
+        if self._graph is None or self._threads != self._device.num_threads:
             if self._recording is None or self.is_recording:
                 what = "is still recording" if self.is_recording else "has recorded nothing"
                 raise GraphError(f"run: the device {what}")
             self._recording.seal()
+            self._graph = self._picture = None
+            self._threads = self._device.num_threads
             # Its inputs are tensors that are written before each run, as parameters may be.
             self._graph = self._recording.graph(parallel=self.parallel, keep=False)
         return self._graph
@@ -116,8 +120,9 @@ class Recorded:
         known = hasattr(_core.Graph, name) or hasattr(viz.Graph, name)
         if name.startswith("_") or not known:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        graph = self.graph  # which may be made anew
         if self._picture is None:
-            self._picture = viz.Graph(self.graph, "recorded by hand")
+            self._picture = viz.Graph(graph, "recorded by hand")
         return getattr(self._picture, name)
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ use std::thread::{self, ThreadId};
 use pyo3::prelude::*;
 
 use super::super::device::PyDevice;
+use super::super::exit;
 use super::super::tensor::Handle;
 use super::executable::PyGraph;
 use super::lines;
@@ -104,7 +105,7 @@ impl PyRecording {
         let results = views(&results)?;
         lines::forget();
         let engine = engine::cpu();
-        let ended = py.detach(|| engine.end_recording(&mut engine.turn(), &results))?;
+        let ended = exit::detach(py, || engine.end_recording(&mut engine.turn(), &results))?;
         self.set_open(false);
         *self.ended() = Some(ended);
         Ok(())
@@ -133,7 +134,7 @@ impl PyRecording {
         self.with("difference", |recording| recording.difference(other))
     }
 
-    /// The analysed, planned graph; of the operations as they were recorded without `rewrite`,
+    /// The analysed, planned graph, for as many threads as the device has at the moment; of the operations as they were recorded without `rewrite`,
     /// with replacements that change results within rounding where it need not be `exact`. Without
     /// `recompute` all is kept until it is needed no more, without `keep` nothing from run to run.
     /// With `check_finite` it is as recorded, and its runs stop at the first NaN or infinity. It is
@@ -162,8 +163,11 @@ impl PyRecording {
         let parallel = parallel.then_some(Parallel { least_gain, ..usual });
         let budget = memory_budget.map(Budget::from);
         let options = Options { rewrite, recompute, exact, keep, check_finite, parallel, budget };
-        let make = |recording: &mut Recording| Executable::new(engine, recording, &options);
-        let made = py.detach(|| self.with("graph", make))??;
+        let make = |recording: &mut Recording| {
+            recording.follow_threads(engine)?;
+            Executable::new(engine, recording, &options)
+        };
+        let made = exit::detach(py, || self.with("graph", make))??;
         Ok(PyGraph::new(made))
     }
 }
