@@ -1,21 +1,22 @@
 //! The host as a device.
 #![allow(unsafe_code)]
 
-use std::alloc::Layout;
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use super::{ALIGNMENT, Backend, Device};
+use super::{ALIGNMENT, Backend, Device, limits};
 
 /// Allocations of this size come straight from the kernel, so that freeing them returns the pages.
 const MAP_BYTES: usize = 1 << 20;
-/// The machine's free memory is read again after this many bytes of small allocations.
+/// What is free is read again after this many bytes of allocations,
 const RECHECK_BYTES: usize = 64 << 20;
-/// Left to the rest of the process, so that a refusal is an exception and not the kernel's kill.
-const RESERVE_BYTES: usize = 256 << 20;
-/// The reserve is at most one part in so many of the machine's memory or a group's limit.
-const RESERVE_SHARE: usize = 8;
+/// or one part in so many of what there was,
+const RECHECK_SHARE: usize = 4;
+/// where each counts as so many bytes more, for all that is made with it: a tensor's object and
+/// what it consists of.
+const BESIDE_BYTES: usize = 1 << 10;
 
 /// The one CPU device of the process.
 pub fn device() -> &'static Arc<Device> {
@@ -25,18 +26,49 @@ pub fn device() -> &'static Arc<Device> {
 
 /// A CPU device with an account book of its own.
 pub(super) fn fresh() -> Arc<Device> {
-    Device::new(-1, "cpu", Box::<Host>::default(), super::team::allowed_threads())
+    let (memory, addresses) = (Gauge::new(limits::memory), Gauge::new(limits::addresses));
+    let host = Box::new(Host { memory, addresses });
+    Device::new(-1, "cpu", host, super::team::allowed_threads())
 }
 
-#[derive(Default)]
 struct Host {
-    /// What may still be taken before the machine is asked again.
+    memory: Gauge,
+    addresses: Gauge,
+}
+
+/// Something that there is only so much of.
+struct Gauge {
+    read: fn() -> usize,
+    /// What may still be taken before it is read again.
     credit: AtomicUsize,
+}
+
+impl Gauge {
+    fn new(read: fn() -> usize) -> Gauge {
+        Gauge { read, credit: AtomicUsize::new(0) }
+    }
+
+    fn take(&self, bytes: usize) {
+        let taken = bytes.saturating_add(BESIDE_BYTES);
+        let _ = self.credit.fetch_update(Relaxed, Relaxed, |c| Some(c.saturating_sub(taken)));
+    }
+
+    /// How much there is; the last reading is enough where it says that there is so much.
+    fn left(&self, wanted: usize) -> usize {
+        let credit = self.credit.load(Relaxed);
+        if wanted <= credit {
+            return credit;
+        }
+        let free = (self.read)();
+        self.credit.store((free / RECHECK_SHARE).min(RECHECK_BYTES), Relaxed);
+        free
+    }
 }
 
 impl Backend for Host {
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
-        let _ = self.credit.fetch_update(Relaxed, Relaxed, |c| Some(c.saturating_sub(bytes)));
+        self.memory.take(bytes);
+        self.addresses.take(bytes);
         if bytes >= MAP_BYTES { map(bytes) } else { small(bytes) }
     }
 
@@ -46,7 +78,7 @@ impl Backend for Host {
             if bytes >= MAP_BYTES {
                 libc::munmap(pointer.as_ptr().cast(), bytes);
             } else {
-                std::alloc::dealloc(pointer.as_ptr(), layout(bytes));
+                System.dealloc(pointer.as_ptr(), layout(bytes));
             }
         }
     }
@@ -57,13 +89,15 @@ impl Backend for Host {
     }
 
     fn available(&self, wanted: usize) -> usize {
-        let credit = self.credit.load(Relaxed);
-        if wanted <= credit {
-            return credit;
-        }
-        let free = machine_available();
-        self.credit.store(free.min(RECHECK_BYTES), Relaxed);
-        free
+        self.memory.left(wanted).min(self.addresses.left(wanted))
+    }
+
+    fn fillable(&self, wanted: usize) -> usize {
+        self.memory.left(wanted)
+    }
+
+    fn addresses(&self) -> usize {
+        self.addresses.left(usize::MAX)
     }
 
     fn total(&self) -> usize {
@@ -79,8 +113,9 @@ fn layout(bytes: usize) -> Layout {
 }
 
 fn small(bytes: usize) -> Option<NonNull<u8>> {
+    // What the heap holds back is not for tensors, so it is the system that is asked.
     // SAFETY: size classes are never zero.
-    NonNull::new(unsafe { std::alloc::alloc(layout(bytes)) })
+    NonNull::new(unsafe { System.alloc(layout(bytes)) })
 }
 
 fn map(bytes: usize) -> Option<NonNull<u8>> {
@@ -105,111 +140,4 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
         libc::madvise(pointer, bytes, libc::MADV_HUGEPAGE);
     }
     NonNull::new(pointer.cast())
-}
-
-/// Bytes that this process may still take: the machine's free memory or what the control
-/// groups leave, whichever is less, minus a reserve.
-fn machine_available() -> usize {
-    let machine = std::fs::read_to_string("/proc/meminfo").ok();
-    let machine = machine.and_then(|text| machine_headroom(&text));
-    cgroup_headrooms().into_iter().chain(machine).min().unwrap_or(usize::MAX)
-}
-
-/// What is free of `total` bytes when some are kept for the rest of the process.
-fn without_reserve(free: usize, total: usize) -> usize {
-    free.saturating_sub(RESERVE_BYTES.min(total / RESERVE_SHARE))
-}
-
-/// What the machine leaves, by the text of its `meminfo`.
-fn machine_headroom(meminfo: &str) -> Option<usize> {
-    let bytes = |name: &str| {
-        let line = meminfo.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
-        Some(line.trim().trim_end_matches(" kB").parse::<usize>().ok()? << 10)
-    };
-    Some(without_reserve(bytes("MemAvailable")?, bytes("MemTotal")?))
-}
-
-/// What each control group above this process leaves (version 2, then version 1).
-fn cgroup_headrooms() -> Vec<usize> {
-    let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    membership
-        .lines()
-        .flat_map(|line| line.split_once(':').map(|(_, rest)| rest))
-        .flat_map(headrooms)
-        .collect()
-}
-
-fn headrooms(membership: &str) -> Vec<usize> {
-    let (root, limit, usage, path) = match membership.split_once(':') {
-        Some(("", path)) => ("/sys/fs/cgroup", "memory.max", "memory.current", path),
-        Some((controllers, path)) if controllers.split(',').any(|c| c == "memory") => {
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", path)
-        }
-        _ => return Vec::new(),
-    };
-    let leaf = std::path::Path::new(root).join(path.trim_start_matches('/'));
-    let within = leaf.ancestors().take_while(|folder| folder.starts_with(root));
-    let headroom = |folder: &std::path::Path| {
-        let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
-        group_headroom(&read(limit)?, &read(usage)?, &read("memory.stat").unwrap_or_default())
-    };
-    within.filter_map(headroom).collect()
-}
-
-/// What a control group leaves, by the texts of its limit, its usage and its statistics; None
-/// where it has no limit.
-fn group_headroom(limit: &str, usage: &str, stat: &str) -> Option<usize> {
-    let [limit, usage] = [limit, usage].map(|text| text.trim().parse::<usize>().ok());
-    let (limit, usage) = (limit?, usage?);
-    let count = |name: &str| {
-        stat.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse::<usize>().ok())
-    };
-    // Pages of cached files count as usage but are given up under pressure. Version 1 counts
-    // those of the groups below apart.
-    let cached = count("total_inactive_file").or_else(|| count("inactive_file")).unwrap_or(0);
-    Some(without_reserve(limit.saturating_sub(usage.saturating_sub(cached)), limit))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MIB: usize = 1 << 20;
-
-    #[test]
-    fn large_memory_keeps_a_fixed_reserve_and_small_memory_a_share() {
-        assert_eq!(without_reserve(10 << 30, 16 << 30), (10 << 30) - 256 * MIB);
-        assert_eq!(without_reserve(400 * MIB, 512 * MIB), 336 * MIB);
-        assert_eq!(without_reserve(10 * MIB, 512 * MIB), 0);
-    }
-
-    #[test]
-    fn the_machine_leaves_what_it_calls_available() {
-        let text = "MemTotal:        1048576 kB\nMemFree:          100 kB\n\
-                    MemAvailable:     524288 kB\nBuffers:         4 kB\n";
-        assert_eq!(machine_headroom(text), Some(384 * MIB));
-        assert_eq!(machine_headroom("MemTotal: 1048576 kB\nMemFree: 100 kB\n"), None);
-        assert_eq!(machine_headroom("MemAvailable: much\nMemTotal: 4 kB\n"), None);
-    }
-
-    #[test]
-    fn a_control_group_s_cached_files_count_as_free() {
-        let [limit, usage] = [800 * MIB, 500 * MIB].map(|n| format!("{n}\n"));
-        let free = |stat: &str| group_headroom(&limit, &usage, stat);
-        assert_eq!(free(""), Some(200 * MIB));
-        let stat = format!("anon 1\ninactive_file {}\nactive_file 9\n", 100 * MIB);
-        assert_eq!(free(&stat), Some(300 * MIB));
-        // Version 1: the group's own pages, and with those of the groups below.
-        let stat = format!("inactive_file {MIB}\ntotal_inactive_file {}\n", 50 * MIB);
-        assert_eq!(free(&stat), Some(250 * MIB));
-        assert_eq!(free(&format!("inactive_file {}\n", 900 * MIB)), Some(700 * MIB));
-    }
-
-    #[test]
-    fn a_control_group_without_a_limit_leaves_everything() {
-        assert_eq!(group_headroom("max\n", "4096\n", ""), None);
-        let unlimited = "9223372036854771712\n";
-        assert!(group_headroom(unlimited, "4096\n", "").unwrap() > 1 << 60);
-        assert_eq!(group_headroom("4096\n", "", ""), None);
-    }
 }

@@ -2,8 +2,10 @@
 #![allow(unsafe_code)]
 
 pub mod cpu;
+pub mod ending;
 pub mod heap;
 pub mod ledger;
+mod limits;
 pub mod live;
 pub mod onednn;
 pub mod pool;
@@ -39,6 +41,12 @@ pub trait Backend: Send + Sync {
     /// How many more bytes the machine would give; the last reading is enough where it says that
     /// there are `wanted`.
     fn available(&self, wanted: usize) -> usize;
+
+    /// The same of bytes whose addresses are set aside already.
+    fn fillable(&self, wanted: usize) -> usize;
+
+    /// How many more bytes of addresses the process may set aside.
+    fn addresses(&self) -> usize;
 
     /// How many bytes the machine has, whoever uses them.
     fn total(&self) -> usize;

@@ -89,6 +89,14 @@ impl Pool {
         bytes <= self.backend.available(bytes)
     }
 
+    /// The same of memory whose addresses are set aside already.
+    pub fn can_fill(&self, bytes: usize) -> bool {
+        if bytes > self.backend.fillable(bytes) {
+            self.trim();
+        }
+        bytes <= self.backend.fillable(bytes)
+    }
+
     /// The account book.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger

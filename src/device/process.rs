@@ -3,15 +3,17 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use super::heap;
 use crate::error::{Error, Result};
 
 static USED: AtomicBool = AtomicBool::new(false);
 static ORPHANED: AtomicBool = AtomicBool::new(false);
 
-/// Marks the engine as used, and refuses to go on in a child forked from a process that used it.
+/// Marks the engine as used, and refuses to go on in a child forked from a process that used it,
+/// and where there is no memory for small things.
 ///
 /// # Errors
-/// [`Error::Device`] in such a child: its thread team and locks are gone.
+/// [`Error::Device`] in such a child: its thread team and locks are gone. [`heap::check`].
 pub fn check(op: &'static str) -> Result<()> {
     if !USED.load(Relaxed) {
         watch();
@@ -25,7 +27,7 @@ pub fn check(op: &'static str) -> Result<()> {
                 .into(),
         });
     }
-    Ok(())
+    heap::check().map_err(|error| error.in_op(op))
 }
 
 /// Whether this is a child forked from a process that used the engine. A thread that the fork left

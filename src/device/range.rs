@@ -34,7 +34,10 @@ impl Range {
     /// # Errors
     /// [`Error::OutOfMemory`] where it grants none.
     pub fn new(device: &Device) -> Result<Self> {
-        let mut bytes = device.pool().backend().total().next_multiple_of(LARGE_PAGE);
+        let backend = device.pool().backend();
+        // Where the process has a limit of them, others need addresses, too.
+        let most = backend.total().min(backend.addresses() / 2);
+        let mut bytes = most.next_multiple_of(LARGE_PAGE);
         loop {
             if let Some(start) = reserve(bytes) {
                 return Ok(Range { start, bytes, backed: 0.into(), heights: Mutex::default() });
@@ -104,7 +107,7 @@ impl Range {
             return Ok(());
         }
         let refused = || device.pool().out_of_memory("arena", height);
-        crate::ensure!(height <= self.bytes && device.pool().has(more), refused());
+        crate::ensure!(height <= self.bytes && device.pool().can_fill(more), refused());
         // SAFETY: the pages lie in the range and are not backed yet.
         let granted = unsafe { back(self.start.add(backed), more) };
         crate::ensure!(granted, refused());

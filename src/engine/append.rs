@@ -37,6 +37,7 @@ impl Engine {
         inputs: &[View],
         outputs: &[View],
     ) -> Result<()> {
+        self.make_room(op)?;
         let generator = op.effects.generator;
         let moved = record::with(|r| {
             let mut moved = r.recording.moved(inputs, generator);
@@ -54,6 +55,14 @@ impl Engine {
             }
         });
         Ok(())
+    }
+
+    /// Refuses an operation that a recording has no room for.
+    fn make_room(&self, op: &Prepared) -> Result<()> {
+        let views = op.inputs.len() + op.outputs.len();
+        let room = record::with(|r| r.recording.queue.make_room(views));
+        let refusal = |bytes| self.device().pool().out_of_memory("record", bytes);
+        room.unwrap_or(Ok(())).map_err(refusal)
     }
 
     /// A tensor with the elements of an array of the host, which is lent for a moment: while this

@@ -71,6 +71,7 @@ impl Executable {
     /// [`Error::OutOfMemory`] where there are no addresses for an arena; what
     /// [`Graph::new`] says.
     pub fn new(engine: &Engine, recording: &Recording, options: &Options) -> Result<Self> {
+        heap::expect(recording.queue.nodes().len().saturating_mul(BYTES_A_NODE))?;
         let Made { graph, constants, budget, fault } = recording.graph(engine, options)?;
         let arena = engine.arena()?;
         let bound = Bound::new(&graph, arena.start().as_ptr());
@@ -203,6 +204,10 @@ impl Executable {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What it takes at most to make a graph, an operation. It is asked for beforehand, since what is
+/// made bit by bit cannot be refused in the middle.
+const BYTES_A_NODE: usize = 4 << 10;
 
 /// Graphs of more operations are never called short.
 const MOST_SHORT: usize = 64;

@@ -105,6 +105,17 @@ impl Engine {
         &self.rng
     }
 
+    /// Sets how many threads kernels may use, while none is prepared; whether that is new.
+    ///
+    /// # Errors
+    /// As [`Device::set_threads`].
+    pub fn set_threads(&self, threads: usize) -> Result<bool> {
+        let _turn = self.turn();
+        let before = self.device.threads();
+        self.device.set_threads(threads)?;
+        Ok(before != threads)
+    }
+
     /// Waits for the right to run. Never call this while holding Python's lock.
     pub fn turn(&self) -> Turn<'_> {
         Turn(self.turn.lock().unwrap_or_else(PoisonError::into_inner))

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::Engine;
 use crate::block::Block;
 use crate::device::Device;
+use crate::error::Result;
 use crate::graph::{Place, Queue, Role};
 use crate::ops::{Prepared, View};
 
@@ -191,6 +193,24 @@ impl Recording {
             Source::Made { .. } => Role::Temporary,
         };
         self.roles = self.sources.iter().enumerate().map(role).collect();
+    }
+
+    /// Prepares the operations anew that were prepared for another number of threads than the
+    /// device has by now.
+    ///
+    /// # Errors
+    /// What preparing one says.
+    pub fn follow_threads(&mut self, engine: &Engine) -> Result<()> {
+        let (mut turn, threads) = (engine.turn(), self.device.threads());
+        let is_new = |op: &Prepared| op.threads != threads && !op.effects.host;
+        if !self.queue.nodes().iter().any(|node| is_new(&node.op)) {
+            return Ok(());
+        }
+        self.queue.replace_each(|op, inputs, outputs| {
+            let given = op.are_given().then_some(outputs);
+            let again = is_new(op).then(|| turn.0.get(&op.kind, inputs, given).cloned());
+            again.transpose()
+        })
     }
 
     /// The operations, and the roles of their blocks.

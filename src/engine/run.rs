@@ -7,7 +7,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::block::Block;
-use crate::device::Account;
+use crate::device::{Account, ending};
 use crate::error::Result;
 use crate::graph::run::finite::{Before, not_finite};
 use crate::graph::{Bound, Stopped};
@@ -19,6 +19,7 @@ type Addresses<T> = SmallVec<[T; 8]>;
 /// Runs a kernel. `outputs` are those that are not state, in order. The caller has the device's
 /// turn, or is what a block waits for.
 pub(super) fn execute(op: &Prepared, inputs: &[View], outputs: &[View]) -> Result<()> {
+    ending::check()?;
     let device = outputs.iter().chain(inputs).next().map(|view| view.block.device());
     let scratch = match (op.kernel.scratch(), device) {
         (0, _) | (_, None) => None,
@@ -98,7 +99,12 @@ pub(super) fn look<T>(start: *const u8, bytes: usize, f: impl FnOnce(&[u8]) -> T
 
 /// A block's bytes. The caller has the right to run.
 pub(super) fn save(block: &Block) -> Result<Vec<u8>> {
-    Ok(look(block.to_touch()?.as_ptr(), block.bytes(), <[u8]>::to_vec))
+    let start = block.to_touch()?;
+    let refusal = |_| block.device().pool().out_of_memory("save", block.bytes());
+    let mut saved = Vec::new();
+    saved.try_reserve_exact(block.bytes()).map_err(refusal)?;
+    look(start.as_ptr(), block.bytes(), |bytes| saved.extend_from_slice(bytes));
+    Ok(saved)
 }
 
 /// Writes what [`save`] answered. The caller has the right to run.

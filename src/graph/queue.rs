@@ -97,6 +97,20 @@ impl Queue {
         node.outputs(&self.places)
     }
 
+    /// Makes room for one more operation with so many views. Growing takes as much at once as all
+    /// that is there, so that it may be refused.
+    ///
+    /// # Errors
+    /// Where there is no memory for it; the number of bytes, more or less.
+    pub fn make_room(&mut self, views: usize) -> Result<(), usize> {
+        let bytes = self.places.len() * size_of::<Place>() + self.nodes.len() * size_of::<Node>();
+        let refusal = |_| 2 * bytes;
+        self.nodes.try_reserve(1).map_err(refusal)?;
+        self.places.try_reserve(views).map_err(refusal)?;
+        self.blocks.try_reserve(views).map_err(refusal)?;
+        self.numbers.try_reserve(views).map_err(|_| 2 * bytes)
+    }
+
     /// Appends an operation. `outputs` are those that are not state, in order.
     pub fn push(&mut self, op: Arc<Prepared>, inputs: &[View], outputs: &[View], origin: u32) {
         let first = self.places.len() as u32;
@@ -128,6 +142,28 @@ impl Queue {
         self.places.extend(inputs.iter().chain(outputs).cloned());
         let (inputs, outputs) = (inputs.len() as u32, outputs.len() as u32);
         self.nodes.push(Node { op, origin, first, inputs, outputs });
+    }
+
+    /// Puts another operation of the same inputs and outputs in the place of each, where `other`
+    /// answers one; it is told what each reads and writes.
+    pub fn replace_each<E>(
+        &mut self,
+        mut other: impl FnMut(&Arc<Prepared>, &[View], &[View]) -> Result<Option<Arc<Prepared>>, E>,
+    ) -> Result<(), E> {
+        let (blocks, places) = (&self.blocks, &self.places);
+        let view = |place: &Place| View {
+            block: blocks[place.block as usize].clone(),
+            meta: place.meta.clone(),
+            offset: place.offset,
+        };
+        for node in &mut self.nodes {
+            let inputs: Vec<View> = node.inputs(places).iter().map(view).collect();
+            let outputs: Vec<View> = node.outputs(places).iter().map(view).collect();
+            if let Some(op) = other(&node.op, &inputs, &outputs)? {
+                node.op = op;
+            }
+        }
+        Ok(())
     }
 
     /// The operations in another order, which names each number once.

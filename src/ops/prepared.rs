@@ -25,7 +25,8 @@ pub struct Prepared {
     /// The outputs, as they are inferred or, where those were given, as they really are.
     pub outputs: OutputMetas,
     are_given: bool,
-    threads: usize,
+    /// How many threads it was prepared for.
+    pub threads: usize,
     /// What it does besides writing its outputs.
     pub effects: Effects,
     /// What computes the outputs.
@@ -80,6 +81,11 @@ impl Prepared {
             && self.kind == *kind
             && are(&self.inputs, inputs)
             && given.is_none_or(|outputs| are(&self.outputs, outputs))
+    }
+
+    /// Whether its outputs were given, and not inferred.
+    pub fn are_given(&self) -> bool {
+        self.are_given
     }
 
     /// The input that output `o` is one memory with.

@@ -7,7 +7,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use super::args::natural;
+use super::exit;
 use super::tensor::{self, Handle};
+use crate::block::note_change;
 use crate::device::{Account, Device, cpu};
 use crate::engine::{self, Stream};
 use crate::error::Error;
@@ -54,7 +56,7 @@ impl PyDevice {
     /// runs at the moment, that of graphs, which their next run takes anew. The bytes given back.
     fn trim(&self, py: Python<'_>) -> PyResult<usize> {
         let engine = engine::of(&self.0)?;
-        Ok(py.detach(|| engine.trim()))
+        Ok(exit::detach(py, || engine.trim()))
     }
 
     /// How many threads a kernel may use.
@@ -63,9 +65,17 @@ impl PyDevice {
         self.0.threads()
     }
 
-    /// Sets how many threads a kernel may use (1 to 1024).
+    /// Sets how many threads a kernel may use (1 to 1024). Steps are recorded anew, and operations
+    /// prepared anew, for that number: oneDNN's products and convolutions may have other bits on
+    /// another one.
     fn set_num_threads(&self, threads: &Bound<'_, PyAny>) -> PyResult<()> {
-        Ok(self.0.set_threads(natural("set_num_threads", threads)? as usize)?)
+        let (py, engine) = (threads.py(), engine::of(&self.0)?);
+        let threads = natural("set_num_threads", threads)? as usize;
+        let is_new = exit::detach(py, || engine.set_threads(threads))?;
+        if is_new {
+            note_change();
+        }
+        Ok(())
     }
 
     /// Starts the device's random numbers anew, from a seed from 0 to 2^63 - 1. While a step is
@@ -73,7 +83,7 @@ impl PyDevice {
     fn set_seed(&self, seed: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, engine) = (seed.py(), engine::of(&self.0)?);
         let seed = natural("set_seed", seed)?;
-        Ok(py.detach(|| engine.seed(&mut engine.turn(), seed))?)
+        Ok(exit::detach(py, || engine.seed(&mut engine.turn(), seed))?)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -130,7 +140,7 @@ fn random_state<'py>(
         _ => return Err(Error::value("random_state", stream, "step or init").into()),
     };
     let engine = engine::of(&device.0)?;
-    let state = py.detach(|| engine.rng().state(&engine.turn(), stream).cloned())?;
+    let state = exit::detach(py, || engine.rng().state(&engine.turn(), stream).cloned())?;
     tensor::make(py, state)
 }
 

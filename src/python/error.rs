@@ -6,6 +6,7 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 
+use super::exit;
 use crate::error::finite::Statistics;
 use crate::error::{Error, LiveTensor, NotFinite, Usage};
 
@@ -74,9 +75,9 @@ impl From<Error> for PyErr {
 
 /// The exception with the error's fields as attributes.
 fn with(error: PyErr, set: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) -> PyErr {
-    match Python::attach(|py| set(error.value(py).as_any())) {
-        Ok(()) => error,
-        Err(other) => other,
+    match exit::attach(|py| set(error.value(py).as_any())) {
+        Some(Err(other)) => other,
+        _ => error,
     }
 }
 

@@ -3,12 +3,15 @@
 use std::any::Any;
 use std::cell::Cell;
 
+use ::numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyTuple;
 
 use super::args::Extents;
 use super::dtype::{self, PyDType};
+use super::exit;
+use super::numpy;
 use super::op::Op;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -59,6 +62,13 @@ fn keep(exception: PyErr) -> Error {
     Error::Host { op: "host".into(), message }
 }
 
+/// What the user's code answers.
+fn attached<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+    let message = || "the interpreter ends".into();
+    let ended = || Error::Host { op: "host".into(), message: message() };
+    exit::attach(call).ok_or_else(ended)?.map_err(keep)
+}
+
 /// `infer(*metas)` and `forward(*arrays)` of the user.
 pub(super) struct PythonFn {
     infer: Py<PyAny>,
@@ -78,17 +88,19 @@ impl PythonFn {
 
 impl HostFn for PythonFn {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
-        Python::attach(|py| self.infer_in(py, inputs)).map_err(keep)
+        attached(|py| self.infer_in(py, inputs))
     }
 
     fn call(&self, inputs: &[HostInput], outputs: &mut [HostOutput]) -> Result<()> {
-        Python::attach(|py| self.call_in(py, inputs, outputs)).map_err(keep)
+        attached(|py| self.call_in(py, inputs, outputs))
     }
 
     fn is_same(&self, other: &dyn Any) -> bool {
         let other = other.downcast_ref::<PythonFn>();
         let keys = self.key.as_ref().zip(other.and_then(|other| other.key.as_ref()));
-        keys.is_some_and(|(a, b)| Python::attach(|py| a.bind(py).eq(b).unwrap_or(false)))
+        keys.is_some_and(|(a, b)| {
+            exit::attach(|py| a.bind(py).eq(b).unwrap_or(false)).unwrap_or(false)
+        })
     }
 }
 
@@ -144,9 +156,13 @@ fn array<'py>(py: Python<'py>, input: &HostInput) -> PyResult<Bound<'py, PyAny>>
     let numpy = py.import("numpy")?;
     let is_bfloat16 = input.dtype == DType::BFloat16;
     let name = if is_bfloat16 { "uint16" } else { input.dtype.name() };
-    let flat = numpy.call_method1("frombuffer", (PyBytes::new(py, input.bytes), name))?;
-    let flat = if is_bfloat16 { widened(&flat)? } else { flat.call_method0("copy")? };
-    flat.call_method1("reshape", (PyTuple::new(py, input.shape.iter())?,))
+    let made = numpy.call_method1("empty", (PyTuple::new(py, input.shape.iter())?, name))?;
+    let mut made = made.cast_into::<PyUntypedArray>()?;
+    numpy::bytes(&mut made).copy_from_slice(input.bytes);
+    if !is_bfloat16 {
+        return Ok(made.into_any());
+    }
+    numpy.call_method1("asarray", (widened(made.as_any())?,))
 }
 
 /// bfloat16 is the upper half of float32.
@@ -167,18 +183,22 @@ fn fill(to: &mut HostOutput, from: &Bound<'_, PyAny>) -> PyResult<()> {
         DType::BFloat16 => narrowed(&array)?,
         dtype => array.call_method1("astype", (dtype.name(),))?,
     };
-    let bytes: Vec<u8> = bytes.call_method0("tobytes")?.extract()?;
-    to.bytes.copy_from_slice(&bytes);
+    let rows = from.py().import("numpy")?.call_method1("ascontiguousarray", (bytes,))?;
+    to.bytes.copy_from_slice(numpy::bytes(&mut rows.cast_into()?));
     Ok(())
 }
 
 /// The bits of the nearest bfloat16 of each element, as uint16.
 fn narrowed<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let floats = array.call_method1("astype", ("float32",))?.call_method0("ravel")?;
-    let floats: Vec<f32> = floats.call_method0("tolist")?.extract()?;
-    let bits: Vec<u16> = floats.into_iter().map(|x| half::bf16::from_f32(x).to_bits()).collect();
     let numpy = array.py().import("numpy")?;
-    numpy.call_method1("array", (bits, "uint16"))
+    let floats = numpy.call_method1("ascontiguousarray", (array, "float32"))?;
+    let mut floats = floats.cast_into::<PyUntypedArray>()?;
+    let mut bits = numpy.call_method1("empty", (floats.len(), "uint16"))?.cast_into()?;
+    let (from, _) = numpy::bytes(&mut floats).as_chunks::<4>();
+    for (to, from) in numpy::bytes(&mut bits).as_chunks_mut::<2>().0.iter_mut().zip(from) {
+        *to = half::bf16::from_f32(f32::from_ne_bytes(*from)).to_ne_bytes();
+    }
+    Ok(bits.into_any())
 }
 
 /// An operation that runs `forward(*arrays)` on NumPy copies of its inputs. `infer(*metas)` tells

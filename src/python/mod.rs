@@ -6,6 +6,7 @@ mod device;
 mod dlpack;
 mod dtype;
 mod error;
+mod exit;
 mod graph;
 mod host;
 mod journal;
@@ -28,6 +29,7 @@ fn operations() -> Vec<&'static str> {
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    exit::register();
     error::register(module)?;
     dtype::register(module)?;
     device::register(module)?;

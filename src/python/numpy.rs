@@ -4,7 +4,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -14,6 +14,7 @@ use smallvec::smallvec;
 
 use super::device::PyDevice;
 use super::dtype;
+use super::exit;
 use super::op;
 use super::tensor::{self, Handle};
 use crate::block::Block;
@@ -35,6 +36,17 @@ fn lent(array: &Bound<'_, PyUntypedArray>, dtype: DType, shape: Shape) -> View {
         (NonNull::new(data).unwrap_or(NonNull::dangling()), Meta::new(dtype, shape));
     let block = Block::foreign(cpu::device(), meta.bytes(), first, Box::new(()));
     View { block, meta: Arc::new(meta), offset: 0 }
+}
+
+/// The bytes of a row-major array that nobody else looks at meanwhile.
+pub(super) fn bytes<'a>(array: &'a mut Bound<'_, PyUntypedArray>) -> &'a mut [u8] {
+    let bytes = array.len() * array.dtype().itemsize();
+    // SAFETY: the array object is alive for as long as it is borrowed, and has so many bytes.
+    unsafe {
+        let data = (*array.as_array_ptr()).fields.data.cast::<u8>();
+        let data = NonNull::new(data).unwrap_or(NonNull::dangling());
+        std::slice::from_raw_parts_mut(data.as_ptr(), bytes)
+    }
 }
 
 #[pymethods]
@@ -80,7 +92,7 @@ impl Handle {
         let engine = engine::of(view.block.device())?;
         let bits = match engine.try_turn() {
             Some(turn) => bits(&turn, &view),
-            None => py.detach(|| bits(&engine.turn(), &view)),
+            None => exit::detach(py, || bits(&engine.turn(), &view)),
         }?;
         dispatch!(view.meta.dtype, T => {
             // SAFETY: every bit pattern is a valid element, and none is larger than 8 bytes.
@@ -112,6 +124,7 @@ fn source<'py>(
     name: &'static str,
     array: &Bound<'py, PyAny>,
 ) -> PyResult<(Bound<'py, PyUntypedArray>, View)> {
+    exit::keep_thread();
     if !array.is_instance_of::<PyUntypedArray>() {
         let message = format!("{name}: got {}, want a NumPy array", array.get_type());
         return Err(PyTypeError::new_err(message));
@@ -144,7 +157,7 @@ fn baked(array: &Bound<'_, PyUntypedArray>, from: View) -> PyResult<View> {
         )
     };
     let engine = engine::cpu();
-    Ok(array.py().detach(|| engine.bake(&mut engine.turn(), from, bytes))?)
+    Ok(exit::detach(array.py(), || engine.bake(&mut engine.turn(), from, bytes))?)
 }
 
 /// A new tensor with the elements of an array; the dtype is kept.

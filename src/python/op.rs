@@ -7,6 +7,7 @@ use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::{PyDict, PyTuple};
 
 use super::attrs;
+use super::exit;
 use super::graph::{at_line, note_line};
 use super::host::PythonFn;
 use super::tensor::{self, Handle};
@@ -57,7 +58,7 @@ fn run(py: Python<'_>, kind: &Kind, mut inputs: Inputs) -> PyResult<Outputs> {
     };
     let made = short.unwrap_or_else(|| {
         let _line = line.is_none().then(|| at_line(py));
-        py.detach(|| engine.submit(engine.turn(), kind, inputs))
+        exit::detach(py, || engine.submit(engine.turn(), kind, inputs))
     });
     made.map_err(exception)
 }
@@ -78,7 +79,7 @@ pub(super) fn run_into(
         Some(turn) => engine.submit_into(turn, kind, inputs, outputs),
         None => {
             let _line = line.is_none().then(|| at_line(py));
-            py.detach(|| engine.submit_into(engine.turn(), kind, inputs, outputs))
+            exit::detach(py, || engine.submit_into(engine.turn(), kind, inputs, outputs))
         }
     };
     done.map_err(exception)

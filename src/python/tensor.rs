@@ -12,9 +12,10 @@ use super::args::Extents;
 use super::device::{self, PyDevice};
 use super::dtype::{self, PyDType};
 use super::error::GraphError;
+use super::exit;
 use super::journal;
 use crate::block::{Block, note_change};
-use crate::device::{Account, cpu};
+use crate::device::{Account, cpu, heap};
 use crate::dtype::DType;
 use crate::engine::{self, record};
 use crate::error::Error;
@@ -57,6 +58,8 @@ impl Handle {
 
     /// The same for operation `op`, which the error names.
     pub(super) fn view_in(&self, op: &str) -> PyResult<View> {
+        exit::keep_thread();
+        heap::check()?;
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         let mut view = view.clone().ok_or_else(|| no_value(op))?;
         // A tensor made in a recording shows what the latest run of its graph made.
@@ -75,6 +78,7 @@ impl Handle {
     /// What is to be known of the view. Nothing of Python's is made under the lock, since that may
     /// collect garbage, and a finaliser may ask the same handle.
     fn ask<T>(&self, what: impl FnOnce(&View) -> T) -> PyResult<T> {
+        exit::keep_thread();
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         view.as_ref().map(what).ok_or_else(|| no_value("tensor"))
     }
@@ -116,6 +120,7 @@ impl Handle {
         device: Option<&PyDevice>,
         dtype: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        heap::check()?;
         let Extents(shape) = shape;
         shape.checked_numel("tensor")?;
         let dtype = dtype.map_or(Ok(DType::Float32), dtype::parse)?;

@@ -83,6 +83,13 @@ def test_python_stays_in_its_room(path):
         assert not re.search(r"\b(pyo3|numpy)::", code(path))
 
 
+@each_shipped
+def test_the_lock_of_python_changes_hands_in_one_place(path):
+    """Where the interpreter ends meanwhile is thought of there."""
+    if room(path) == "python" and path.name != "exit.rs":
+        assert not re.search(r"\.detach\(|Python::(try_)?attach\(", code(path))
+
+
 @each_rust
 def test_unsafe_is_explained(path):
     """`unsafe` stands only where it may, and each block says why it is sound."""

@@ -46,6 +46,8 @@ class Call:
             (Same(x), x.block_id, x.offset) if is_parameter(x) else None for x in self.tensors
         ]
         self.device = self.tensors[0].device if self.tensors else get_default_device()
+        #: Operations are prepared for so many threads, and may have other bits on more or fewer.
+        self.threads = self.device.num_threads
         self._tree = tree
 
     def look(self, watched: bool = False) -> Snapshot:
@@ -71,7 +73,7 @@ class Call:
         # An optimizer knows parameters by their names, and no stand-ins tell what else reaches
         # their memory, so each of them has graphs of its own.
         flags = (self.training, self.paused, tuple(self.requires_grad), tuple(self.parameters))
-        self.key: Hashable = (self.function, self._tree, self.signature, flags)
+        self.key: Hashable = (self.function, self._tree, self.signature, flags, self.threads)
 
     def let_go(self) -> None:
         """Forgets the arguments."""
@@ -87,7 +89,13 @@ class Call:
         constants = [repr(leaf) for leaf in given if not isinstance(leaf, Tensor)]
         mode_ = "in training" if self.training else "in evaluation"
         paused = [", within no_grad"] if self.paused else []
-        return [*tensors, *(f"also given {c}" for c in constants), mode_ + "".join(paused)]
+        threads = f"on {self.threads} thread{'s' if self.threads > 1 else ''}"
+        return [
+            *tensors,
+            *(f"also given {c}" for c in constants),
+            mode_ + "".join(paused),
+            threads,
+        ]
 
 
 def is_object(leaf: Any) -> bool:

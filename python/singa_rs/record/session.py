@@ -38,6 +38,8 @@ class Recorded:
         #: What was changed by what has not run.
         self._journal = _core.Journal()
         self._graph: _core.Graph | None = None
+        #: How many threads that was made for.
+        self._threads = 0
         #: Whether the graph is to be made for several threads.
         self.parallel = False
         self._verifier: Verifier | None = None
@@ -106,11 +108,13 @@ class Recorded:
         Raises:
             GraphError: nothing was recorded, or the recording has not ended.
         """
-        if self._graph is None:
+        if self._graph is None or self._threads != self._device.num_threads:
             if self._recording is None or self.is_recording:
                 what = "is still recording" if self.is_recording else "has recorded nothing"
                 raise GraphError(f"run: the device {what}")
             self._recording.seal()
+            self._graph = self._picture = None
+            self._threads = self._device.num_threads
             # Its inputs are tensors that are written before each run, as parameters may be.
             self._graph = self._recording.graph(parallel=self.parallel, keep=False)
             self._journal.forget()
@@ -147,8 +151,9 @@ class Recorded:
         known = hasattr(_core.Graph, name) or hasattr(viz.Graph, name)
         if name.startswith("_") or not known:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        graph = self.graph  # which may be made anew
         if self._picture is None:
-            self._picture = viz.Graph(self.graph, "recorded by hand")
+            self._picture = viz.Graph(graph, "recorded by hand")
         return getattr(self._picture, name)
 
     def __repr__(self) -> str:

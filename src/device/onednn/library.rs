@@ -6,7 +6,13 @@ use std::path::Path;
 use std::ptr::NonNull;
 
 use super::api::{self, Destroy, Functions, Raw, Status};
+use super::shortage::Shortage;
+use crate::device::heap;
+use crate::device::team::OpenMp;
 use crate::error::{Error, Result};
+
+/// More than oneDNN takes of the heap while it makes code.
+const ROOM_BYTES: usize = 16 << 20;
 
 /// The library's functions and its CPU engine. It is never closed.
 pub struct Library {
@@ -14,9 +20,8 @@ pub struct Library {
     pub(super) major: c_int,
     pub(super) minor: c_int,
     engine: Raw,
-    get_threads: unsafe extern "C" fn() -> c_int,
-    get_limit: unsafe extern "C" fn() -> c_int,
-    set_threads: unsafe extern "C" fn(c_int),
+    openmp: OpenMp,
+    shortage: Option<Shortage>,
 }
 
 // SAFETY: engines may be used from any thread; the rest is addresses of functions.
@@ -39,8 +44,8 @@ impl Library {
     /// # Safety
     /// `file` is oneDNN.
     unsafe fn load(file: &'static libloading::Library) -> std::result::Result<Self, String> {
-        // SAFETY: by the caller's promise. `omp_*` is found among the library's own
-        // dependencies, so it is the runtime whose threads it uses.
+        // SAFETY: by the caller's promise. OpenMP is found among the library's own dependencies,
+        // so it is the runtime whose threads it uses.
         unsafe {
             let functions = Functions::load(file).map_err(|e| e.to_string())?;
             let version = *(functions.version)();
@@ -58,9 +63,8 @@ impl Library {
                 major: version.major,
                 minor: version.minor,
                 engine,
-                get_threads: *file.get("omp_get_max_threads").map_err(|e| e.to_string())?,
-                get_limit: *file.get("omp_get_thread_limit").map_err(|e| e.to_string())?,
-                set_threads: *file.get("omp_set_num_threads").map_err(|e| e.to_string())?,
+                openmp: OpenMp::load(file).map_err(|e| e.to_string())?,
+                shortage: Shortage::load(file),
             })
         }
     }
@@ -69,22 +73,28 @@ impl Library {
         self.engine
     }
 
-    /// As many threads as OpenMP will really start (`OMP_THREAD_LIMIT`): kernels wait for all
-    /// that they were made for.
+    /// As many threads as OpenMP will really start: kernels wait for all that they were made for.
     pub(super) fn limit_threads(&self, width: usize) -> usize {
-        // SAFETY: reads a setting of the runtime.
-        width.min(unsafe { (self.get_limit)() } as usize).max(1)
+        self.openmp.limited(width)
     }
 
-    /// Runs `body` with the library's team set to `width` threads. The setting belongs to the
-    /// calling thread; the former one is put back for whoever else uses the OpenMP runtime.
-    pub(super) fn with_threads<T>(&self, width: usize, body: impl FnOnce() -> T) -> T {
-        // SAFETY: plain settings of the runtime.
-        let before = unsafe { (self.get_threads)() };
-        let _restore = Restore(self, before);
-        // SAFETY: as above.
-        unsafe { (self.set_threads)(width as c_int) };
-        body()
+    /// Has what the library makes from now on found in the heap even where that runs dry.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] where little is left.
+    pub(super) fn expect_memory(&self) -> Result<()> {
+        self.shortage.iter().for_each(Shortage::expect);
+        heap::expect(ROOM_BYTES)
+    }
+
+    /// Runs `body`, in which the library's regions have `width` threads: what was made for so many
+    /// computes only a part of its result with fewer.
+    pub(super) fn with_threads<T>(
+        &self,
+        width: usize,
+        body: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        self.openmp.with_threads(width, body)?
     }
 
     /// Runs `body` with the calling thread's stream.
@@ -104,15 +114,6 @@ impl Library {
             };
             body(slot.insert(stream).raw())
         })
-    }
-}
-
-struct Restore<'a>(&'a Library, c_int);
-
-impl Drop for Restore<'_> {
-    fn drop(&mut self) {
-        // SAFETY: a plain setting of the runtime.
-        unsafe { (self.0.set_threads)(self.1) };
     }
 }
 

@@ -12,6 +12,7 @@ mod find;
 mod library;
 mod matmul;
 mod primitive;
+mod shortage;
 #[cfg(test)]
 mod tests;
 

@@ -50,6 +50,7 @@ impl<'a> Plan<'a> {
         call: &'static str,
         create: impl FnOnce(*mut Raw, Raw) -> Status,
     ) -> Result<Option<Self>> {
+        library.expect_memory()?;
         // The team's size or one: libgomp ends the threads that a smaller region does not use.
         let width = if width > 1 { library.limit_threads(team::size()) } else { 1 };
         let mut status = 0;

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use libloading::{Error, Library};
 
+use super::openmp::OpenMp;
 use super::region::Region;
 
 type Body = unsafe extern "C" fn(*mut c_void);
@@ -14,6 +15,7 @@ pub struct Gomp {
     parallel: unsafe extern "C" fn(Body, *mut c_void, c_uint, c_uint),
     thread_num: unsafe extern "C" fn() -> c_int,
     num_threads: unsafe extern "C" fn() -> c_int,
+    settings: OpenMp,
 }
 
 /// A region and the library that runs it, for the far side of the C call.
@@ -33,19 +35,27 @@ impl Gomp {
                 parallel: *library.get(c"GOMP_parallel")?,
                 thread_num: *library.get(c"omp_get_thread_num")?,
                 num_threads: *library.get(c"omp_get_num_threads")?,
+                settings: OpenMp::load(&library)?,
             }
         };
         std::mem::forget(library);
         Ok(gomp)
     }
 
-    /// Runs a region on at most `threads` threads. The number is always the team's: libgomp ends
-    /// the threads that a smaller region does not use, and starting them again is slow.
+    /// Runs a region on `threads` threads, or on fewer where not so many are to be had. The number
+    /// is always the team's: libgomp ends the threads that a smaller region does not use, and
+    /// starting them again is slow.
     pub fn parallel(&self, region: &Region, threads: usize) {
+        let threads = self.settings.limited(threads);
         let mut call = Call { gomp: self, region };
         let data = (&raw mut call).cast();
         // SAFETY: `call` outlives the region, which ends before the function returns.
-        unsafe { (self.parallel)(run, data, threads as c_uint, 0) };
+        let all = || unsafe { (self.parallel)(run, data, threads as c_uint, 0) };
+        let is_done =
+            self.settings.grants(threads) && self.settings.with_threads(threads, all).is_ok();
+        if !is_done {
+            region.run(0, 1);
+        }
     }
 }
 

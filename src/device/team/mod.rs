@@ -2,7 +2,9 @@
 //! too, so that never two pools spin on the same processors; without libgomp, rayon.
 
 mod gomp;
+mod openmp;
 mod region;
+mod spare;
 mod threads;
 
 use std::ops::Range;
@@ -11,20 +13,22 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, Result};
 use gomp::Gomp;
+pub use openmp::OpenMp;
 use region::Region;
 
 /// How many threads the team has; 0 stands for [`allowed_threads`].
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 
 /// How many threads the process may use: processors allowed by affinity and control group, and
-/// at most `OMP_NUM_THREADS`.
+/// at most `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`.
 pub fn allowed_threads() -> usize {
     // Read once: OpenMP may bind the first thread to one processor later.
     static ALLOWED: OnceLock<usize> = OnceLock::new();
     *ALLOWED.get_or_init(|| {
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let variable = std::env::var("OMP_NUM_THREADS").ok();
-        variable.as_deref().and_then(omp_threads).map_or(processors, |n| n.min(processors))
+        let variables = ["OMP_NUM_THREADS", "OMP_THREAD_LIMIT"].map(std::env::var);
+        let bounds = variables.iter().flatten().filter_map(|text| omp_threads(text));
+        bounds.fold(processors, usize::min)
     })
 }
 

@@ -58,6 +58,14 @@ impl Backend for Limited {
         self.left.load(SeqCst)
     }
 
+    fn fillable(&self, wanted: usize) -> usize {
+        self.available(wanted)
+    }
+
+    fn addresses(&self) -> usize {
+        usize::MAX
+    }
+
     fn total(&self) -> usize {
         1 << 30
     }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::binding::Binding;
 use super::crew::Crew;
 use super::{Stopped, serial};
-use crate::device::team;
+use crate::device::{ending, team};
 use crate::error::Error;
 use crate::graph::Schedule;
 
@@ -70,7 +70,7 @@ impl Parallel {
         let run = |node: u32| {
             // SAFETY: by the caller's promise; the crew keeps the order that the schedule
             // demands of nodes that touch the same memory.
-            let done = unsafe { binding.run(&steps[node as usize]) };
+            let done = ending::check().and_then(|()| unsafe { binding.run(&steps[node as usize]) });
             done.unwrap_or_else(|error| fail(node, error));
         };
         let work = |number: usize| {

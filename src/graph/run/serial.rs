@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Stopped;
 use super::binding::Binding;
+use crate::device::ending;
 use crate::error::Error;
 
 /// Runs nodes.
@@ -15,6 +16,7 @@ pub(super) unsafe fn run(binding: &Binding, nodes: Range<usize>) -> Result<(), S
     let mut node = nodes.start;
     let run = || {
         for step in &binding.steps()[nodes] {
+            ending::check()?;
             // SAFETY: by the caller's promise.
             unsafe { binding.run(step) }?;
             node += 1;

@@ -8,6 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use smallvec::smallvec;
 
+use super::super::exit;
 use super::super::tensor::Handle;
 use super::{CPU, DlDevice, DlTensor, MAJOR, Managed, NEW, OLD, Versioned, dl_type};
 use crate::engine::{self, Engine, record};
@@ -113,7 +114,7 @@ impl Handle {
 
 fn copied(py: Python<'_>, engine: &Engine, view: View) -> PyResult<View> {
     let kind = crate::ops::copy::Copy.into();
-    Ok(py.detach(|| engine.submit(engine.turn(), &kind, smallvec![view]))?[0].clone())
+    Ok(exit::detach(py, || engine.submit(engine.turn(), &kind, smallvec![view]))?[0].clone())
 }
 
 fn export_old(view: &View, data: *mut u8) -> Box<Managed> {

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
 use super::super::error::DTypeError;
+use super::super::exit;
 use super::super::tensor::{self, Handle};
 use super::{
     CPU, DlTensor, DlType, MAJOR, Managed, NEW, OLD, READ_ONLY, USED_NEW, USED_OLD, Versioned,
@@ -37,7 +38,7 @@ impl<T> Drop for Import<T> {
         // SAFETY: the producer's structure, deleted once. A producer's deleter may touch Python
         // objects, so Python's lock is taken (it may be held already). Where the interpreter has
         // ended there is nobody left to give the memory back to.
-        let _ = Python::try_attach(|_| unsafe { (self.delete)(self.managed) });
+        let _ = exit::attach(|_| unsafe { (self.delete)(self.managed) });
     }
 }
 

@@ -6,10 +6,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::super::tensor::{self, Handle};
-use super::super::{device, op};
+use super::super::{device, exit, op};
 use super::recording::{PyRecording, views};
+use crate::device::heap;
 use crate::engine::{self, Compared, Executable, Kept};
 use crate::ops::View;
+
+/// What it takes at most to describe a graph, an operation.
+const JSON_BYTES_A_NODE: usize = 12 << 10;
 
 /// A step that was recorded, analysed and planned, and can be replayed.
 #[pyclass(name = "Graph", module = "singa_rs._core", frozen)]
@@ -44,7 +48,7 @@ impl PyGraph {
         let at_once = self.graph.is_short().then(|| engine.try_run()).flatten();
         let done = match at_once {
             Some(run) => self.graph.run(engine, run, arguments),
-            None => py.detach(|| self.graph.run(engine, engine.run()?, arguments)),
+            None => exit::detach(py, || self.graph.run(engine, engine.run()?, arguments)),
         };
         done.map_err(op::exception)
     }
@@ -81,14 +85,14 @@ impl PyGraph {
         self.graph.check_arguments(&arguments)?;
         let engine = engine::of(self.graph.device())?;
         let compare = || self.graph.compare(&recorded.graph, engine, engine.run()?, &arguments);
-        let Compared { results, difference } = py.detach(compare).map_err(op::exception)?;
+        let Compared { results, difference } = exit::detach(py, compare).map_err(op::exception)?;
         let results = results.into_iter().map(|view| tensor::make(py, view));
         Ok((results.collect::<PyResult<_>>()?, difference))
     }
 
     /// Checks the graph and its plan once more, as when it was made.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(py.detach(|| self.graph.graph().verify())?)
+        Ok(exit::detach(py, || self.graph.graph().verify())?)
     }
 
     /// What is wrong with the graph that was asked for, where this one is as recorded for that.
@@ -116,7 +120,7 @@ impl PyGraph {
         self.graph.check_arguments(&arguments)?;
         let engine = engine::of(self.graph.device())?;
         let time = || self.graph.time(engine, engine.run()?, &arguments, runs);
-        py.detach(time).map_err(op::exception)
+        exit::detach(py, time).map_err(op::exception)
     }
 
     /// Mean seconds of each operation, in order, over `runs` runs in a row on these arguments, or
@@ -133,7 +137,7 @@ impl PyGraph {
         arguments.as_ref().map_or(Ok(()), |given| self.graph.check_arguments(given))?;
         let engine = engine::of(self.graph.device())?;
         let profile = || self.graph.profile(engine, engine.run()?, arguments, runs);
-        py.detach(profile).map_err(op::exception)
+        exit::detach(py, profile).map_err(op::exception)
     }
 
     /// Whether the arguments share memory with each other as in the recording, and none with
@@ -144,7 +148,7 @@ impl PyGraph {
 
     /// The tensors that are still held of an equal recording show this graph's runs from now on.
     fn adopt(&self, py: Python<'_>, recording: &PyRecording) -> PyResult<()> {
-        py.detach(|| recording.with("adopt", |recording| self.graph.adopt(recording)))
+        exit::detach(py, || recording.with("adopt", |recording| self.graph.adopt(recording)))
     }
 
     /// How often it has run to its end.
@@ -227,12 +231,13 @@ impl PyGraph {
 
     /// Nodes, blocks, edges, totals, the lines of the program that nodes have as origins, and the
     /// numbers of the arguments' and the results' blocks.
-    fn to_json(&self) -> String {
+    fn to_json(&self) -> PyResult<String> {
+        heap::expect(self.nodes().saturating_mul(JSON_BYTES_A_NODE))?;
         let mut graph = self.graph.graph().to_json();
         graph["arguments"] = self.graph.argument_blocks().into();
         graph["results"] = self.graph.result_blocks().into();
         graph["lines"] = self.graph.lines().iter().map(|line| &**line).collect();
-        graph.to_string()
+        Ok(graph.to_string())
     }
 
     fn __repr__(&self) -> String {

@@ -6,6 +6,7 @@ use std::thread::{self, ThreadId};
 use pyo3::prelude::*;
 
 use super::super::device::PyDevice;
+use super::super::exit;
 use super::super::journal::{self, PyJournal};
 use super::super::tensor::Handle;
 use super::executable::PyGraph;
@@ -117,7 +118,7 @@ impl PyRecording {
         lines::forget();
         journal::close();
         let engine = engine::cpu();
-        let ended = py.detach(|| engine.end_recording(&mut engine.turn(), &results))?;
+        let ended = exit::detach(py, || engine.end_recording(&mut engine.turn(), &results))?;
         self.set_open(false);
         *self.ended() = Some(ended);
         Ok(())
@@ -132,7 +133,7 @@ impl PyRecording {
     /// Decides what lies in the arena: everything that was made, but for what was answered and
     /// what is held by a tensor at this moment.
     fn seal(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.with("seal", Recording::seal))
+        exit::detach(py, || self.with("seal", Recording::seal))
     }
 
     /// None where another recording is the same stream of operations on the same tensors, both
@@ -141,14 +142,15 @@ impl PyRecording {
         if std::ptr::eq(self, other) {
             return Ok(None);
         }
-        py.detach(|| {
+        exit::detach(py, || {
             let other = other.ended();
             let Some(other) = &*other else { return Ok(Some("the other has not ended".into())) };
             self.with("difference", |recording| recording.difference(other))
         })
     }
 
-    /// The analysed, planned graph; of the operations as they were recorded without `rewrite`,
+    /// The analysed, planned graph, for as many threads as the device has at the moment; of the
+    /// operations as they were recorded without `rewrite`,
     /// with replacements that change results within rounding where it need not be `exact`. Without
     /// `recompute` all is kept until it is needed no more, without `keep` nothing from run to run.
     /// With `check_finite` it is as recorded, and its runs stop at the first NaN or infinity. It is
@@ -181,8 +183,11 @@ impl PyRecording {
         let limits = if limits { Limits::DEFAULT } else { Limits::NONE };
         let options =
             Options { rewrite, recompute, exact, keep, check_finite, parallel, budget, limits };
-        let make = |recording: &mut Recording| Executable::new(engine, recording, &options);
-        let made = py.detach(|| self.with("graph", make))??;
+        let make = |recording: &mut Recording| {
+            recording.follow_threads(engine)?;
+            Executable::new(engine, recording, &options)
+        };
+        let made = exit::detach(py, || self.with("graph", make))??;
         Ok(PyGraph::new(made))
     }
 }

@@ -1,0 +1,239 @@
+//! The end of the process: who is inside of the engine then, and that nobody stays there.
+//!
+//! When a process ends, its libraries take down what they need (oneDNN its tables), whoever still
+//! computes on other threads. So whoever ends the process first has them stop: each comes back
+//! after the kernel that it runs, and is kept from going in again.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+/// How many threads are inside.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+    static ENDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `body` inside of the engine. Where the process ends, that is for ever on a thread that has
+/// no part in it.
+pub fn inside<T>(body: impl FnOnce() -> T) -> T {
+    let _place = Place::new(true);
+    if is_over() {
+        park();
+    }
+    body()
+}
+
+/// Runs the user's code, for which nobody waits, from inside of the engine.
+pub fn outside<T>(body: impl FnOnce() -> T) -> T {
+    let _place = Place::new(false);
+    body()
+}
+
+/// Whether the calling thread is inside or outside, until it is dropped.
+struct Place {
+    before: bool,
+}
+
+impl Place {
+    fn new(inside: bool) -> Place {
+        Place { before: set(inside) }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        set(self.before);
+    }
+}
+
+/// Notes where the calling thread is; where it was.
+fn set(inside: bool) -> bool {
+    // A thread that has ended has left.
+    let before = IS_INSIDE.try_with(|place| place.replace(inside)).unwrap_or(inside);
+    match (before, inside) {
+        (false, true) => INSIDE.fetch_add(1, SeqCst),
+        (true, false) => INSIDE.fetch_sub(1, SeqCst),
+        _ => 0,
+    };
+    before
+}
+
+/// Whether the calling thread is inside of the engine.
+pub fn is_inside() -> bool {
+    IS_INSIDE.try_with(Cell::get).unwrap_or(false)
+}
+
+/// Whether the process ends, and the calling thread is not the one that ends it.
+#[inline]
+pub fn is_over() -> bool {
+    IS_ENDING.load(SeqCst) && !ENDS.try_with(Cell::get).unwrap_or(true)
+}
+
+/// Stops what is inside of the engine at the end of the process.
+///
+/// # Errors
+/// Where the process ends; nobody will read it.
+#[inline]
+pub fn check() -> Result<()> {
+    let message = "the process ends";
+    crate::ensure!(!is_over(), Error::Device { op: "run".into(), message: message.into() });
+    Ok(())
+}
+
+/// Ends what other threads do inside of the engine, and waits until they are outside, but not
+/// longer than that; whether they are.
+pub fn end(longest: Duration) -> bool {
+    ENDS.set(true);
+    IS_ENDING.store(true, SeqCst);
+    wait(longest)
+}
+
+/// Waits until nobody is inside; whether that is so.
+fn wait(longest: Duration) -> bool {
+    let begun = Instant::now();
+    while INSIDE.load(SeqCst) > 0 {
+        if begun.elapsed() > longest {
+            return false;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    true
+}
+
+/// Nothing happens on the calling thread any more; nobody waits for it.
+pub fn park() -> ! {
+    set(false);
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Has the calling thread [`park`] instead of ending by `pthread_exit` where `is_due` says so.
+///
+/// Python ends threads so that come back to it while it takes itself down. With glibc that unwinds
+/// the stack, on which may be our functions, and these must not be unwound so: it would end the
+/// process. A clean-up routine is run before that.
+#[inline]
+pub fn keep_thread(is_due: fn() -> bool) {
+    thread_local! {
+        static IS_KEPT: Cell<bool> = const { Cell::new(false) };
+    }
+    if !IS_KEPT.try_with(|kept| kept.replace(true)).unwrap_or(true) {
+        routine::push(is_due);
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod routine {
+    use std::ffi::c_void;
+    use std::sync::OnceLock;
+
+    type Routine = unsafe extern "C" fn(*mut c_void);
+    type Push = unsafe extern "C" fn(*mut c_void, Routine, *mut c_void);
+
+    /// glibc's record of a routine: less than that.
+    type Record = [usize; 8];
+
+    /// Notes the routine for the rest of the thread's life. Its record lies outside of the stack,
+    /// so that no frame of that is unwound before it is run.
+    pub(super) fn push(is_due: fn() -> bool) {
+        thread_local! {
+            static RECORD: std::cell::OnceCell<Box<Record>> = const { std::cell::OnceCell::new() };
+        }
+        let Some(push) = function() else { return };
+        let _ = RECORD.try_with(|record| {
+            let record = std::ptr::from_ref(&**record.get_or_init(Box::default)).cast_mut();
+            // SAFETY: the record is written by the thread that it belongs to, and lives as long.
+            unsafe { push(record.cast(), run, is_due as *mut c_void) };
+        });
+    }
+
+    fn function() -> Option<Push> {
+        static PUSH: OnceLock<Option<Push>> = OnceLock::new();
+        *PUSH.get_or_init(|| {
+            // SAFETY: the C library has the function, of this signature, in all versions.
+            unsafe {
+                let found = libc::dlsym(libc::RTLD_DEFAULT, c"_pthread_cleanup_push".as_ptr());
+                (!found.is_null()).then(|| std::mem::transmute::<*mut c_void, Push>(found))
+            }
+        })
+    }
+
+    unsafe extern "C" fn run(is_due: *mut c_void) {
+        // SAFETY: it is what `push` was given.
+        let is_due = unsafe { std::mem::transmute::<*mut c_void, fn() -> bool>(is_due) };
+        if is_due() {
+            super::park();
+        }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+mod routine {
+    /// Other C libraries end a thread without unwinding its stack.
+    pub(super) fn push(_is_due: fn() -> bool) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn who_is_inside_is_waited_for_but_not_the_user_s_code() {
+        let (told, tell) = channel();
+        let (go, on) = channel::<()>();
+        let worker = thread::spawn(move || {
+            inside(|| {
+                told.send(is_inside()).unwrap();
+                on.recv().unwrap();
+                outside(|| {
+                    told.send(is_inside()).unwrap();
+                    on.recv().unwrap();
+                    inside(|| told.send(is_inside()).unwrap());
+                    told.send(is_inside()).unwrap();
+                    on.recv().unwrap();
+                });
+                on.recv().unwrap();
+            });
+        });
+        assert!(tell.recv().unwrap());
+        assert!(!wait(Duration::from_millis(10)));
+        go.send(()).unwrap();
+        assert!(!tell.recv().unwrap() && wait(Duration::ZERO));
+        go.send(()).unwrap();
+        assert!(tell.recv().unwrap() && !tell.recv().unwrap());
+        go.send(()).unwrap();
+        go.send(()).unwrap();
+        worker.join().unwrap();
+        assert!(wait(Duration::ZERO) && !is_over() && check().is_ok());
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    fn a_thread_that_is_to_end_is_put_to_rest() {
+        extern "C" fn begin(_: *mut std::ffi::c_void) -> *mut std::ffi::c_void {
+            keep_thread(|| true);
+            // SAFETY: no frame is unwound, as the thread never gets there.
+            unsafe { libc::pthread_exit(std::ptr::null_mut()) }
+        }
+        let mut thread = 0;
+        // SAFETY: the thread takes nothing, and is not joined.
+        let is_there = unsafe {
+            let nothing = std::ptr::null_mut::<libc::c_void>();
+            assert_eq!(libc::pthread_create(&mut thread, nothing.cast(), begin, nothing), 0);
+            thread::sleep(Duration::from_millis(100));
+            libc::pthread_kill(thread, 0) == 0
+        };
+        assert!(is_there);
+    }
+}

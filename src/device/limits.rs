@@ -1,0 +1,175 @@
+//! How much memory this process may still take: of the machine's, of what the control groups above
+//! it leave, of its own limits.
+#![allow(unsafe_code)]
+
+use std::path::Path;
+
+use super::heap;
+
+/// Left to the rest of the process, so that a refusal is an exception and not the kernel's kill.
+const RESERVE_BYTES: usize = 256 << 20;
+/// The reserve is at most one part in so many of the machine's memory or a group's limit.
+const RESERVE_SHARE: usize = 8;
+/// The same of the process's own limits, beyond which nothing is killed, but small things, stacks
+/// of threads and other libraries' memory are refused.
+const OWN_RESERVE_BYTES: usize = 64 << 20;
+
+/// Bytes that this process may still fill: the machine's free memory, what the control groups
+/// leave or the process's limit of data, whichever is least, minus a reserve.
+pub fn memory() -> usize {
+    let machine = std::fs::read_to_string("/proc/meminfo").ok();
+    let machine = machine.and_then(|text| machine_headroom(&text));
+    let data = own_headroom(limit(libc::RLIMIT_DATA), statm(5));
+    cgroup_headrooms().into_iter().chain(machine).chain(data).min().unwrap_or(usize::MAX)
+}
+
+/// Bytes of addresses that this process may still take (`ulimit -v`), minus a reserve.
+pub fn addresses() -> usize {
+    own_headroom(limit(libc::RLIMIT_AS), statm(0)).unwrap_or(usize::MAX)
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+type Resource = libc::c_int;
+
+/// A limit of this process, if it has one.
+fn limit(resource: Resource) -> Option<usize> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes two numbers.
+    let known = unsafe { libc::getrlimit(resource, &mut limit) } == 0;
+    let bytes = limit.rlim_cur;
+    (known && bytes != libc::RLIM_INFINITY).then_some(usize::try_from(bytes).ok()?)
+}
+
+/// What a process leaves of its limit; None where it has none. Where that is little, what the heap
+/// has to give again counts, which takes longer to find out.
+fn own_headroom(limit: Option<usize>, used: impl FnOnce() -> Option<usize>) -> Option<usize> {
+    let limit = limit?;
+    let reserve = OWN_RESERVE_BYTES.min(limit / RESERVE_SHARE);
+    let left = limit.saturating_sub(used()?);
+    let again = if left < 2 * reserve { heap::unused() } else { 0 };
+    Some((left + again).saturating_sub(reserve))
+}
+
+/// A number of pages that `/proc/self/statm` tells of this process, in bytes.
+fn statm(place: usize) -> impl FnOnce() -> Option<usize> {
+    move || {
+        let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+        let pages: usize = text.split_whitespace().nth(place)?.parse().ok()?;
+        // SAFETY: asks for a number.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        pages.checked_mul(page.max(1) as usize)
+    }
+}
+
+/// What is free of `total` bytes when some are kept for the rest of the process.
+fn without_reserve(free: usize, total: usize) -> usize {
+    free.saturating_sub(RESERVE_BYTES.min(total / RESERVE_SHARE))
+}
+
+/// What the machine leaves, by the text of its `meminfo`.
+fn machine_headroom(meminfo: &str) -> Option<usize> {
+    let bytes = |name: &str| {
+        let line = meminfo.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
+        Some(line.trim().trim_end_matches(" kB").parse::<usize>().ok()? << 10)
+    };
+    Some(without_reserve(bytes("MemAvailable")?, bytes("MemTotal")?))
+}
+
+/// What each control group above this process leaves (version 2, then version 1).
+fn cgroup_headrooms() -> Vec<usize> {
+    let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    membership
+        .lines()
+        .flat_map(|line| line.split_once(':').map(|(_, rest)| rest))
+        .flat_map(headrooms)
+        .collect()
+}
+
+fn headrooms(membership: &str) -> Vec<usize> {
+    let (root, limit, usage, path) = match membership.split_once(':') {
+        Some(("", path)) => ("/sys/fs/cgroup", "memory.max", "memory.current", path),
+        Some((controllers, path)) if controllers.split(',').any(|c| c == "memory") => {
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", path)
+        }
+        _ => return Vec::new(),
+    };
+    let leaf = Path::new(root).join(path.trim_start_matches('/'));
+    let within = leaf.ancestors().take_while(|folder| folder.starts_with(root));
+    let headroom = |folder: &Path| {
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+        group_headroom(&read(limit)?, &read(usage)?, &read("memory.stat").unwrap_or_default())
+    };
+    within.filter_map(headroom).collect()
+}
+
+/// What a control group leaves, by the texts of its limit, its usage and its statistics; None
+/// where it has no limit.
+fn group_headroom(limit: &str, usage: &str, stat: &str) -> Option<usize> {
+    let [limit, usage] = [limit, usage].map(|text| text.trim().parse::<usize>().ok());
+    let (limit, usage) = (limit?, usage?);
+    let count = |name: &str| {
+        stat.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse::<usize>().ok())
+    };
+    // Pages of cached files count as usage but are given up under pressure. Version 1 counts
+    // those of the groups below apart.
+    let cached = count("total_inactive_file").or_else(|| count("inactive_file")).unwrap_or(0);
+    Some(without_reserve(limit.saturating_sub(usage.saturating_sub(cached)), limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn large_memory_keeps_a_fixed_reserve_and_small_memory_a_share() {
+        assert_eq!(without_reserve(10 << 30, 16 << 30), (10 << 30) - 256 * MIB);
+        assert_eq!(without_reserve(400 * MIB, 512 * MIB), 336 * MIB);
+        assert_eq!(without_reserve(10 * MIB, 512 * MIB), 0);
+    }
+
+    #[test]
+    fn the_machine_leaves_what_it_calls_available() {
+        let text = "MemTotal:        1048576 kB\nMemFree:          100 kB\n\
+                    MemAvailable:     524288 kB\nBuffers:         4 kB\n";
+        assert_eq!(machine_headroom(text), Some(384 * MIB));
+        assert_eq!(machine_headroom("MemTotal: 1048576 kB\nMemFree: 100 kB\n"), None);
+        assert_eq!(machine_headroom("MemAvailable: much\nMemTotal: 4 kB\n"), None);
+    }
+
+    #[test]
+    fn a_control_group_s_cached_files_count_as_free() {
+        let [limit, usage] = [800 * MIB, 500 * MIB].map(|n| format!("{n}\n"));
+        let free = |stat: &str| group_headroom(&limit, &usage, stat);
+        assert_eq!(free(""), Some(200 * MIB));
+        let stat = format!("anon 1\ninactive_file {}\nactive_file 9\n", 100 * MIB);
+        assert_eq!(free(&stat), Some(300 * MIB));
+        // Version 1: the group's own pages, and with those of the groups below.
+        let stat = format!("inactive_file {MIB}\ntotal_inactive_file {}\n", 50 * MIB);
+        assert_eq!(free(&stat), Some(250 * MIB));
+        assert_eq!(free(&format!("inactive_file {}\n", 900 * MIB)), Some(700 * MIB));
+    }
+
+    #[test]
+    fn a_process_leaves_what_its_limit_does_not_use() {
+        assert_eq!(own_headroom(None, || Some(1)), None);
+        assert_eq!(own_headroom(Some(800 * MIB), || Some(500 * MIB)), Some(236 * MIB));
+        assert_eq!(own_headroom(Some(80 * MIB), || Some(30 * MIB)), Some(40 * MIB));
+        let full = own_headroom(Some(80 * MIB), || Some(90 * MIB)).unwrap();
+        assert!(full <= heap::unused() + MIB);
+        assert_eq!(own_headroom(Some(80 * MIB), || None), None);
+        #[cfg(target_os = "linux")]
+        assert!([0, 5].iter().all(|&place| statm(place)().unwrap() > MIB));
+    }
+
+    #[test]
+    fn a_control_group_without_a_limit_leaves_everything() {
+        assert_eq!(group_headroom("max\n", "4096\n", ""), None);
+        let unlimited = "9223372036854771712\n";
+        assert!(group_headroom(unlimited, "4096\n", "").unwrap() > 1 << 60);
+        assert_eq!(group_headroom("4096\n", "", ""), None);
+    }
+}
