@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ._numbers import as_array, is_integral
 from .errors import ShapeError
 from .tensor import Tensor
 
 
 def _array(values: Any) -> np.ndarray:
-    return values.to_numpy() if isinstance(values, Tensor) else np.asarray(values)
+    return values.to_numpy() if isinstance(values, Tensor) else as_array(values, "metric")
 
 
 class Metric:
@@ -80,7 +81,7 @@ class Recall(Precision):
 
 
 def _positive(metric: str, top_k: Any) -> int:
-    if isinstance(top_k, bool) or not isinstance(top_k, (int, np.integer)):
+    if not is_integral(top_k):
         raise TypeError(f"{metric}: top_k: got {top_k!r}, want an int")
     if top_k < 1:
         raise ValueError(f"{metric}: top_k: got {top_k}, want at least 1")

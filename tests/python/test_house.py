@@ -123,6 +123,7 @@ BESIDE = {
     "_dtypes": "tensor",
     "_functions": "tensor",
     "_indexing": "tensor",
+    "_numbers": "tensor",
     "_placeholder": "tensor",
     "_plain": "tensor",
     "_raw": "tensor",

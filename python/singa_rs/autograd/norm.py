@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._numbers import real
 from ..tensor import Tensor
 from . import ops
 from .mode import mode
@@ -21,7 +22,8 @@ class BatchNormHandle:
     """
 
     def __init__(self, momentum: float = 0.1, x: Any = None, eps: float = 1e-5) -> None:
-        self.momentum, self.eps = float(momentum), float(eps)
+        self.momentum = real(momentum, "batchnorm_2d: momentum")
+        self.eps = real(eps, "batchnorm_2d: eps")
 
 
 class _BatchNorm2d(Rule):
