@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from . import _core
 from ._core import Device, DType, Handle
 from ._dtypes import bfloat16, float32, incoming, int32, to_storage
+from ._numbers import as_array, number, wholes
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -19,7 +21,7 @@ Shape = int | Sequence[int]
 
 def as_shape(shape: Shape) -> tuple[int, ...]:
     """A shape as a tuple of ints; one int means one dimension."""
-    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
+    return wholes(shape, "shape")
 
 
 def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = None) -> Tensor:
@@ -33,6 +35,7 @@ def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = Non
     """
     if not isinstance(np_array, np.ndarray):
         raise TypeError(f"from_numpy: got {type(np_array).__name__}, want a NumPy array")
+    np_array = as_array(np_array, "from_numpy")
     want = incoming(np_array) if dtype is None else _core.dtype(dtype)
     device = _core.cpu() if dev is None else dev
     if np_array.dtype.name == want.name:
@@ -48,7 +51,7 @@ def as_tensor(value: Any, dev: Device | None = None, dtype: DType | None = None)
     """
     if isinstance(value, Handle):
         return value
-    return from_numpy(np.asarray(value), dev, dtype)
+    return from_numpy(as_array(value, "as_tensor"), dev, dtype)
 
 
 def from_dlpack(obj: Any) -> Tensor:
@@ -78,14 +81,14 @@ def to_host(t: Tensor) -> Tensor:
 
 def constant(value: Any, device: Device | None = None, dtype: Any = None) -> Tensor:
     """A tensor of host data (number, list or array) that requires no gradient."""
-    made = from_numpy(np.asarray(value), device, dtype)
+    made = from_numpy(as_array(value, "constant"), device, dtype)
     made.requires_grad = False
     return made
 
 
 def full(shape: Shape, value: float, device: Device | None = None, dtype: Any = float32) -> Tensor:
-    """A tensor of that shape with every element `value`."""
-    name = _core.dtype(dtype).name
+    """A tensor of that shape with every element `value`, which the dtype must hold."""
+    name, value = _core.dtype(dtype).name, number(value, "full")
     return _core.Op("fill", value=value, shape=as_shape(shape), dtype=name)()
 
 
@@ -118,13 +121,13 @@ def arange(
 ) -> Tensor:
     """Evenly spaced numbers as NumPy's arange; int32 of ints, else float32."""
     start, stop = (0, start) if stop is None else (start, stop)
-    if step == 0:
-        raise ValueError("arange: got step 0, want another number")
-    if dtype is None:
-        whole = all(isinstance(v, (int, np.integer)) for v in (start, stop, step))
-        dtype = int32 if whole else float32
-    count = max(0, int(np.ceil((stop - start) / step)))
-    name = _core.dtype(dtype).name
+    start, stop, step = (number(v, "arange") for v in (start, stop, step))
+    is_whole = all(isinstance(v, int) for v in (start, stop, step))
+    if step == 0 or not all(map(math.isfinite, (start, stop, step))):
+        raise ValueError(f"arange: got {start}, {stop}, {step}, want finite numbers, a step not 0")
+    count = -((start - stop) // step) if is_whole else math.ceil((stop - start) / step)
+    count, default = max(0, count), int32 if is_whole else float32
+    name = _core.dtype(default if dtype is None else dtype).name
     return _core.Op("arange", start=start, step=step, count=count, dtype=name)()
 
 

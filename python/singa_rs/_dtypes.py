@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import numpy as np
 
 from . import _core
 from ._core import DType, DTypeError
+from ._numbers import as_array
 
 float32 = _core.float32
 float64 = _core.float64
@@ -21,8 +22,16 @@ bool_ = _core.bool_
 
 _RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
 _RANGES["int64"] = (-(2**63), 2**63 - 1)
-#: The largest float64 that still rounds to a finite bfloat16.
-_BFLOAT16_MAX = (2 - 2**-8) * 2.0**127
+_RANGES["bool"] = (0, 1)
+#: How many binary digits floats have.
+_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+#: The smallest number that rounds to infinity.
+_TOO_LARGE = {
+    "float64": math.inf,
+    "float32": (2 - 2**-24) * 2.0**127,
+    "float16": 65520.0,
+    "bfloat16": (2 - 2**-8) * 2.0**127,
+}
 #: The types that NumPy data become unless a dtype is asked for.
 _INCOMING = {
     "float64": float32,
@@ -90,53 +99,60 @@ def incoming(array: np.ndarray) -> DType:
 
 
 def to_storage(op: str, array: np.ndarray, dtype: DType) -> np.ndarray:
-    """`array` with the NumPy type that stores `dtype` (float32 for bfloat16).
+    """`array` with the NumPy type that stores `dtype` (float32 or float64 for bfloat16).
 
-    Floats round to floats; into integers and bool every value must survive.
+    Floats round to floats; into integers and bool, and from integers, every value must survive.
 
     Raises:
-        DTypeError: a value that does not survive, or a finite one that would become infinite.
+        DTypeError: a value that does not survive, a finite one that would become infinite, or
+            values that are no numbers.
     """
-    if array.dtype.kind not in "biufV" or array.dtype.names is not None:
-        raise DTypeError(f"{op}: got values of {array.dtype}, want real numbers")
-    if dtype == bfloat16:
-        _check_bfloat16(op, array)
-        return array.astype(np.float32)
-    want = np.dtype(dtype.name)
-    if np.can_cast(array.dtype, want, "safe"):
-        return array.astype(want, copy=False)
-    with np.errstate(all="ignore"):
-        made = array.astype(want)
-    survive = _stays_finite(array, made) if dtype.is_float else _equal(array, made)
-    if not survive:
+    array = as_array(array, op)
+    want = _storage(array, dtype)
+    # NumPy also calls it safe to make float64 of int64.
+    is_wide = array.dtype.kind in "iu" and array.dtype.itemsize == 8
+    is_safe = dtype != bfloat16 and np.can_cast(array.dtype, want, "safe")
+    if not (is_safe and not is_wide) and not _survive(array, dtype):
         raise DTypeError(f"{op}: got values of {array.dtype} that {dtype.name} cannot hold")
-    return made
+    return array.astype(want, copy=False)
 
 
-def _stays_finite(before: np.ndarray, after: np.ndarray) -> bool:
-    return not np.any(np.isinf(after) & np.isfinite(before))
+def _storage(array: np.ndarray, dtype: DType) -> np.dtype:
+    if dtype != bfloat16:
+        return np.dtype(dtype.name)
+    return np.dtype(np.float32 if np.can_cast(array.dtype, np.float32, "safe") else np.float64)
 
 
-def _equal(before: np.ndarray, after: np.ndarray) -> bool:
-    return bool(np.all(after == before)) and not (
-        before.dtype.kind == "u" and after.dtype.kind == "i" and bool(np.any(after < 0))
-    )
+def _survive(array: np.ndarray, dtype: DType) -> bool:
+    is_float = array.dtype.kind not in "biu"
+    if array.size == 0:
+        return True
+    if dtype.is_float:
+        return _stay_finite(array, dtype) if is_float else _are_exact(array, dtype)
+    if is_float and not (np.isfinite(array).all() and (array == np.trunc(array)).all()):
+        return False
+    low, high = _RANGES[dtype.name]
+    return low <= int(array.min()) and int(array.max()) <= high
 
 
-def _check_bfloat16(op: str, array: np.ndarray) -> None:
-    size = np.abs(array.astype(np.float64))
-    if np.any(np.isfinite(size) & (size >= _BFLOAT16_MAX)):
-        raise DTypeError(f"{op}: got values of {array.dtype} that bfloat16 cannot hold")
+def _stay_finite(array: np.ndarray, dtype: DType) -> bool:
+    with np.errstate(all="ignore"):
+        made = array.astype(_storage(array, dtype))
+        lost = np.isinf(made) if dtype != bfloat16 else np.abs(made) >= _TOO_LARGE["bfloat16"]
+    return not np.any(lost & np.isfinite(array))
 
 
-def as_number(value: Any) -> float | int | None:
-    """`value` as a Python int or float if it is a number of Python or NumPy, else None."""
-    if isinstance(value, (bool, int, float)):
-        return int(value) if isinstance(value, bool) else value
-    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        kind = value.dtype.kind
-        return int(value) if kind in "biu" else float(value) if kind in "fV" else None
-    return None
+def _are_exact(array: np.ndarray, dtype: DType) -> bool:
+    """Whether a float type holds all of these integers."""
+    digits, most = _DIGITS[dtype.name], max(-int(array.min()), int(array.max()))
+    if most < 2**digits:
+        return True
+    if most >= _TOO_LARGE[dtype.name]:
+        return False
+    array = array if array.dtype.kind == "u" else array.astype(np.int64)
+    size = np.where(array < 0, -array, array).astype(np.uint64)  # the smallest int64 is 2**63
+    last = size & (~size + np.uint64(1))
+    return bool(np.all(size // np.maximum(last, np.uint64(1)) < 2**digits))
 
 
 def sizeof(dtype: DType | int) -> int:

@@ -69,7 +69,10 @@ def _into(made: Tensor, out: Tensor | None) -> Tensor:
 
 
 def sum(t: Tensor, axis: Any = None, out: Tensor | None = None) -> Tensor:
-    """The sum over `axis` (int, tuple or None for all), written into `out` if given."""
+    """The sum over `axis` (int, tuple or None for all), written into `out` if given.
+
+    Integers and bool give int64, as NumPy's (whose uint8 gives uint64, which tensors do not have).
+    """
     return _into(t.sum(axis), out)
 
 

@@ -1,4 +1,4 @@
-"""What `t[key]` means: NumPy's rules, told apart into slices and one list of places."""
+"""What `t[key]` means: NumPy's rules, told apart into slices and one array of places."""
 
 from __future__ import annotations
 
@@ -7,59 +7,124 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._core import Handle
+from ._numbers import as_array, is_integral
 
 Range = tuple[int, int, int]
 
 
 class Selection(NamedTuple):
-    """Slices of each axis, then a shape; or, with `places`, a gather along `axis` after that."""
+    """Slices of each axis, then a shape. With `places`, then the axes in another order, `joined` of
+    them from `axis` on made one, and a gather along that."""
 
     ranges: tuple[Range, ...]
     shape: tuple[int, ...]
-    axis: int = 0
     places: Any = None
+    axis: int = 0
+    joined: int = 1
+    order: tuple[int, ...] | None = None
 
 
 def parse(key: Any, shape: tuple[int, ...]) -> Selection:
     """The selection that `key` makes of a tensor of `shape`.
 
-    Ints, slices with steps of either sign, None, Ellipsis, and one integer array, list, tensor or
-    boolean mask; ints beside an array are one-element slices of their axes.
+    Ints, slices with steps of either sign, None, Ellipsis, and integer arrays, lists, tensors and
+    boolean masks, which broadcast together.
 
     Raises:
-        IndexError: too many indices, an int out of range, two arrays, a mask that does not fit.
+        IndexError: too many indices, one out of range, arrays that do not broadcast, a mask that
+            does not fit.
         TypeError: a key of another type.
     """
     keys = key if type(key) is tuple else (key,)
     simple = _basic(keys, shape)
     if simple is not None:
         return simple
-    keys = _expanded(keys, len(shape))
+    return _any(_expanded(keys, len(shape)), shape)
+
+
+class _Arrays:
+    """The arrays of a key, each with the axis of the selected part that it indexes."""
+
+    def __init__(self) -> None:
+        self.axes: list[int] = []
+        self.indices: list[Any] = []
+
+    def add(self, item: Any, axis: int, covered: tuple[int, ...]) -> tuple[int, ...]:
+        """Takes an array that covers these extents; the extents that it indexes of the part."""
+        if item.dtype != np.bool_:
+            found = [item if isinstance(item, Handle) else _checked(item, *covered)]
+        elif item.ndim == 0:  # indexes a new axis
+            covered, found = (1,), [np.zeros(int(item), np.int64)]
+        elif item.shape != covered:
+            raise IndexError(f"index: got a mask of shape {item.shape}, want {covered}")
+        else:
+            found = list(item.nonzero())
+        self.indices += found
+        self.axes += range(axis, axis + len(found))
+        return covered
+
+    def places(self, made: list[int]) -> Any:
+        """All of them as one array of places in the joined axes of a part of these extents."""
+        if len(self.indices) == 1:
+            return self.indices[0]
+        extents = tuple(made[axis] for axis in self.axes)
+        read = (
+            _checked(i.to_numpy(), n) if isinstance(i, Handle) else i
+            for i, n in zip(self.indices, extents, strict=True)
+        )
+        try:
+            indices = np.broadcast_arrays(*read)
+        except ValueError:
+            shapes = ", ".join(str(tuple(i.shape)) for i in self.indices)
+            raise IndexError(
+                f"index: got arrays of shapes {shapes}, want them to broadcast"
+            ) from None
+        flat = np.zeros(indices[0].shape, np.int64)
+        for index, extent in zip(indices, extents, strict=True):
+            flat = flat * extent + index
+        return flat
+
+
+def _any(items: list[Any], shape: tuple[int, ...]) -> Selection:
+    """The selection by keys of all kinds, one for each axis."""
     ranges: list[Range] = []
     made: list[int] = []
-    axis, places = 0, None
-    for item in keys:
-        if item is None:
-            made.append(1)
-            continue
-        extent = shape[len(ranges)]
-        if isinstance(item, slice):
-            start, stop, step = item.indices(extent)
-            count = len(range(start, stop, step))
-            ranges.append((start if count else 0, count, step))
-            made.append(count)
+    arrays, first = _Arrays(), 0
+    chosen = [i for i, item in enumerate(items) if not _is_span(item)]
+    for i, item in enumerate(items):
+        first = len(made) if chosen and i == chosen[0] else first
+        extent = shape[len(ranges)] if len(ranges) < len(shape) else 0
+        if item is None or item is Ellipsis:
+            made += [1] if item is None else []
+        elif isinstance(item, slice):
+            ranges.append(span(item, extent))
+            made.append(ranges[-1][1])
         elif _is_int(item):
             ranges.append((_place(int(item), extent, len(ranges)), 1, 1))
         else:
-            if places is not None:
-                raise IndexError("index: got two arrays, want at most one")
-            axis, places = len(made), item
-            span = item.ndim if item.dtype == np.bool_ else 1
-            covered = shape[len(ranges) : len(ranges) + span]
-            places = _places(item, covered)
+            covered = shape[len(ranges) : len(ranges) + _width(item)]
             ranges += [(0, n, 1) for n in covered]
-            made.append(int(np.prod(covered)))
-    return Selection(tuple(ranges), tuple(made), axis, places)
+            made += arrays.add(item, len(made), covered)
+    if not arrays.indices:
+        return Selection(tuple(ranges), tuple(made))
+    # Arrays (and ints beside them) with a slice between them put their axes first.
+    is_apart = chosen[-1] - chosen[0] >= len(chosen)
+    rest = [axis for axis in range(len(made)) if axis not in arrays.axes]
+    order = (*arrays.axes, *rest) if is_apart else None
+    axis, joined = 0 if is_apart else first, len(arrays.axes)
+    return Selection(tuple(ranges), tuple(made), arrays.places(made), axis, joined, order)
+
+
+def span(item: slice, extent: int) -> Range:
+    """(start, count, step) of a slice over `extent` elements."""
+    start, stop, step = item.indices(extent)
+    count = len(range(start, stop, step))
+    # Where no step is taken it may be larger than the engine's integers.
+    return start if count else 0, count, step if count > 1 else 1
+
+
+def _is_span(item: Any) -> bool:
+    return item is None or item is Ellipsis or isinstance(item, slice)
 
 
 def _basic(keys: tuple[Any, ...], shape: tuple[int, ...]) -> Selection | None:
@@ -72,10 +137,8 @@ def _basic(keys: tuple[Any, ...], shape: tuple[int, ...]) -> Selection | None:
         if type(item) is int:
             ranges.append((_place(item, extent, axis), 1, 1))
         elif type(item) is slice:
-            start, stop, step = item.indices(extent)
-            count = len(range(start, stop, step))
-            ranges.append((start if count else 0, count, step))
-            made.append(count)
+            ranges.append(span(item, extent))
+            made.append(ranges[-1][1])
         else:
             return None
     rest = shape[len(keys) :]
@@ -83,11 +146,12 @@ def _basic(keys: tuple[Any, ...], shape: tuple[int, ...]) -> Selection | None:
 
 
 def _is_int(item: Any) -> bool:
-    return isinstance(item, (int, np.integer)) and not isinstance(item, (bool, np.bool_))
+    return type(item) is int or is_integral(item)
 
 
 def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
-    """The keys with arrays as arrays, and with slices for Ellipsis and for what is left out."""
+    """The keys with arrays as arrays, Ellipsis with its slices behind it, and slices for what is
+    left out."""
     keys = tuple(map(_normal, keys))
     used = sum(_width(k) for k in keys)
     if sum(k is Ellipsis for k in keys) > 1:
@@ -98,25 +162,25 @@ def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
     if Ellipsis not in [k if k is Ellipsis else None for k in keys]:
         return [*keys, *rest]
     at = next(i for i, k in enumerate(keys) if k is Ellipsis)
-    return [*keys[:at], *rest, *keys[at + 1 :]]
+    return [*keys[: at + 1], *rest, *keys[at + 1 :]]
 
 
 def _normal(key: Any) -> Any:
     if key is None or key is Ellipsis or isinstance(key, slice) or _is_int(key):
         return key
     if isinstance(key, Handle):
+        if key.dtype.is_int and key.rank:
+            return key
         key = key.to_numpy()
     if not isinstance(key, (list, np.ndarray, bool, np.bool_, tuple, range)):
         raise TypeError(
-            f"index: got {type(key).__name__}, want ints, slices, None, Ellipsis, or one array"
+            f"index: got {type(key).__name__}, want ints, slices, None, Ellipsis, or arrays"
         )
-    array = np.asarray(key)
+    array = as_array(key, "index")
     array = array.astype(np.int64) if array.size == 0 and array.dtype.kind == "f" else array
     if array.dtype.kind not in "iub":
         raise IndexError(f"index: got an array of {array.dtype}, want integers or bools")
-    if array.dtype.kind != "b" and array.ndim == 0:
-        return int(array)
-    return array
+    return int(array) if array.dtype.kind != "b" and array.ndim == 0 else array
 
 
 def _width(key: Any) -> int:
@@ -131,14 +195,10 @@ def _place(i: int, extent: int, axis: int) -> int:
     return i + extent if i < 0 else i
 
 
-def _places(array: np.ndarray, covered: tuple[int, ...]) -> np.ndarray:
-    """Indices into the (joined) axes that an array covers, checked."""
-    if array.dtype == np.bool_:
-        if array.shape != covered:
-            raise IndexError(f"index: got a mask of shape {array.shape}, want {covered}")
-        return np.flatnonzero(array)
-    (extent,) = covered
-    if array.size and not (-extent <= array.min() and array.max() < extent):
-        bad = array.min() if -extent > array.min() else array.max()
+def _checked(array: np.ndarray, extent: int) -> np.ndarray:
+    """Indices into an axis, counted from its front."""
+    if array.size and not (-extent <= int(array.min()) and int(array.max()) < extent):
+        bad = array.min() if -extent > int(array.min()) else array.max()
         raise IndexError(f"index: {bad} is out of range for an axis of size {extent}")
+    array = array.astype(np.int64)
     return np.where(array < 0, array + extent, array)

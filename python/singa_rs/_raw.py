@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import _core
+from ._numbers import as_array, wholes
 from .tensor import Tensor
 
 
@@ -54,8 +53,8 @@ class RawTensor(Tensor):
         return self.to_numpy().ravel()[:n].astype(float).tolist()
 
     def GetIntValue(self, n: int) -> list[int]:
-        """The first `n` elements as ints."""
-        return self.to_numpy().ravel()[:n].astype(int).tolist()
+        """The first `n` elements, which have to be integers, as ints."""
+        return list(wholes(self.to_numpy().ravel()[:n], "GetIntValue"))
 
     def SetFloatValue(self, x: float) -> None:
         """Writes the number into every element."""
@@ -67,11 +66,11 @@ class RawTensor(Tensor):
 
     def CopyFloatDataFromHostPtr(self, values: Any, offset: int = 0) -> None:
         """Writes an array of as many elements."""
-        self.copy_from_numpy(np.asarray(values), offset)
+        self.copy_from_numpy(as_array(values, "copy_from_numpy"), offset)
 
     def CopyIntDataFromHostPtr(self, values: Any, offset: int = 0) -> None:
         """Writes an array of as many elements."""
-        self.copy_from_numpy(np.asarray(values), offset)
+        self.copy_from_numpy(as_array(values, "copy_from_numpy"), offset)
 
     def CopyData(self, other: Tensor) -> None:
         """Writes a tensor of as many elements."""

@@ -10,6 +10,7 @@ import numpy as np
 from . import _core
 from ._core import DTypeError, GraphError, Handle, ShapeError
 from ._dtypes import bfloat16, promote, to_storage
+from ._numbers import as_array, number, real, whole
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -19,7 +20,7 @@ _copy = _core.Op("copy")
 
 def write_array(to: Tensor, array: np.ndarray, op: str = "copy_from_numpy") -> None:
     """Writes an array of the same number of elements into a tensor, converting its dtype."""
-    array = to_storage(op, np.asarray(array).reshape(to.shape), to.dtype)
+    array = to_storage(op, as_array(array, op).reshape(to.shape), to.dtype)
     if to.dtype == bfloat16:
         staged = _core.from_numpy(array, to.device)
         _core.Op("cast", dtype="bfloat16").into([staged], [to])
@@ -27,20 +28,18 @@ def write_array(to: Tensor, array: np.ndarray, op: str = "copy_from_numpy") -> N
         Handle.copy_from_numpy(to, array)
 
 
-def write_tensor(to: Tensor, source: Tensor, op: str = "copy_from") -> None:
-    """Writes a tensor of the same shape into another, converting its dtype."""
-    have, want = source.dtype, to.dtype
-    if have == want:
+def write_tensor(to: Tensor, source: Tensor) -> None:
+    """Writes a tensor of the same shape into another, whose dtype has to hold its values."""
+    if source.dtype == to.dtype:
         _copy.into([source], [to])
-    elif want.is_float:
-        _core.Op("cast", dtype=want.name).into([source], [to])
     else:
-        write_array(to, source.to_numpy(), op)
+        _core.Op("convert", dtype=to.dtype.name).into([source], [to])
 
 
 def flat_range(t: Tensor, offset: int, count: int, op: str) -> Tensor:
     """A view of `count` elements of a row-major tensor from `offset` on."""
-    if offset < 0 or offset + count > t.numel:
+    offset, count = whole(offset, f"{op}: offset"), whole(count, f"{op}: size")
+    if offset < 0 or count < 0 or offset + count > t.numel:
         raise ShapeError(f"{op}: {count} elements at {offset} do not fit shape {t.shape}")
     flat = t.view_reshape((t.numel,))
     if flat is None:
@@ -62,13 +61,13 @@ class Writes:
     def copy_from_numpy(self: Tensor, np_array: np.ndarray, offset: int = 0) -> None:
         """Writes an array of as many elements, whatever its shape (SINGA copy_from_numpy).
 
-        Floats round to floats; into integers every value must survive. With an `offset` (in
-        elements) the array may be shorter.
+        Floats round to floats; into integers, and from integers, every value must survive. With an
+        `offset` (in elements) the array may be shorter.
 
         Raises:
             TypeError: anything but a NumPy array.
             ShapeError: another number of elements.
-            DTypeError: a value that the tensor's dtype cannot hold.
+            DTypeError: a value that the tensor's dtype cannot hold, a masked one, no number.
         """
         if not isinstance(np_array, np.ndarray):
             kind = type(np_array).__name__
@@ -83,7 +82,7 @@ class Writes:
         The dtype is converted as `copy_from_numpy` does.
         """
         if not isinstance(t, Handle):
-            self.copy_from_numpy(np.asarray(t), offset)
+            self.copy_from_numpy(as_array(t, "copy_from"), offset)
             return
         to = self._target(t.shape, t.numel, offset, "copy_from")
         source = t if t.shape == to.shape else _reshaped(t, to.shape)
@@ -95,26 +94,35 @@ class Writes:
         self.copy_from(t)
 
     def set_value(self: Tensor, x: float, inplace: bool = True) -> Tensor:
-        """Writes the number `x` into every element; the tensor itself (SINGA set_value)."""
+        """Writes the number `x` into every element; the tensor itself (SINGA set_value).
+
+        Raises:
+            TypeError: anything but a number (DTypeError: one with a fraction, for integers).
+            ValueError: a number that the dtype does not hold.
+        """
         to = self if inplace else _core.Handle.alias(self.clone())
-        if not to.dtype.is_float and x != int(x):
-            raise DTypeError(f"set_value: got {x}, want a number that {to.dtype.name} can hold")
-        fill = _core.Op("fill", value=x, shape=to.shape, dtype=to.dtype.name)
+        fill = _core.Op("fill", value=number(x, "set_value"), shape=to.shape, dtype=to.dtype.name)
         fill.into([], [to])
         to._overwritten(to)
         return to
 
     def gaussian(self: Tensor, mean: float, std: float, inplace: bool = True) -> Tensor:
         """Writes normally distributed numbers; the tensor itself."""
-        return self._draw({"normal": {"mean": float(mean), "std": float(std)}}, inplace)
+        return self._draw(
+            {"normal": {"mean": real(mean, "gaussian: mean"), "std": real(std, "gaussian: std")}},
+            inplace,
+        )
 
     def uniform(self: Tensor, low: float, high: float, inplace: bool = True) -> Tensor:
         """Writes numbers drawn uniformly from [low, high); the tensor itself."""
-        return self._draw({"uniform": {"low": float(low), "high": float(high)}}, inplace)
+        return self._draw(
+            {"uniform": {"low": real(low, "uniform: low"), "high": real(high, "uniform: high")}},
+            inplace,
+        )
 
     def bernoulli(self: Tensor, p: float, inplace: bool = True) -> Tensor:
         """Writes ones with probability `p`, else zeros; the tensor itself."""
-        return self._draw({"bernoulli": {"p": float(p)}}, inplace)
+        return self._draw({"bernoulli": {"p": real(p, "bernoulli: p")}}, inplace)
 
     def fitting(
         self: Tensor, value: Tensor | np.ndarray, op: str, written: Mapping[int, Tensor]

@@ -6,18 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ._numbers import as_array, is_integral
 from .errors import ShapeError
 from .tensor import Tensor
 
 
 def _array(values: Any, metric: Metric) -> np.ndarray:
-    try:
-        array = values.to_numpy() if isinstance(values, Tensor) else np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{type(metric).__name__}: got {values!r:.80}, want an array") from error
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{type(metric).__name__}: got values of {array.dtype}, want numbers")
-    return array
+    name = type(metric).__name__
+    return values.to_numpy() if isinstance(values, Tensor) else as_array(values, name)
 
 
 class Metric:
@@ -88,7 +84,7 @@ class Recall(Precision):
 
 
 def _positive(metric: str, top_k: Any) -> int:
-    if isinstance(top_k, bool) or not isinstance(top_k, (int, np.integer)):
+    if not is_integral(top_k):
         raise TypeError(f"{metric}: top_k: got {top_k!r}, want an int")
     if top_k < 1:
         raise ValueError(f"{metric}: top_k: got {top_k}, want at least 1")

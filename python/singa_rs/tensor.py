@@ -10,8 +10,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
-
 from . import _core, _naming
 from ._conversion import CallableInt, Conversions
 from ._core import ShapeError
@@ -82,6 +80,7 @@ from ._functions import (
     tensordot,
     transpose,
 )
+from ._numbers import as_array
 from ._writing import (
     Writes,
     add_column,
@@ -102,7 +101,7 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
 
     `Tensor(shape)` reads as zeros until it is written. With `data` (an array, a list, a number)
     the shape is that of the data, float64 becomes float32 and int64 int32 unless a dtype is
-    given; a tensor given as `data` is shared.
+    given, which has to hold the data; a tensor given as `data` is shared.
 
     Args:
         shape: extents.
@@ -141,9 +140,11 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
             if data is None:
                 super().__init__(as_shape(shape), device, float32 if dtype is None else dtype)
             elif isinstance(data, _core.Handle):
-                self.rebind(data if dtype is None else data.as_type(dtype))
+                want = data.dtype if dtype is None else _core.dtype(dtype)
+                same = data.dtype == want
+                self.rebind(data if same else _core.Op("convert", dtype=want.name)(data))
             else:
-                self.rebind(as_tensor(data, device, dtype))
+                self.rebind(from_numpy(as_array(data, "Tensor"), device, dtype))
         except _naming.FOREIGN as error:
             given = (self, shape, device, dtype, data)
             _naming.reraise("Tensor", Tensor.__init__, given, {}, error)
@@ -297,11 +298,15 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
 
     def l1(self) -> float:
         """The mean of the absolute values (SINGA divides the norm by the size)."""
-        return float(abs(self.detach()).sum()) / self._count("l1")
+        return float(abs(self._as_float()).sum()) / self._count("l1")
 
     def l2(self) -> float:
         """The Euclidean norm divided by the number of elements, as in SINGA."""
-        return float(square(self.detach()).sum()) ** 0.5 / self._count("l2")
+        return float(square(self._as_float()).sum()) ** 0.5 / self._count("l2")
+
+    def _as_float(self) -> Tensor:
+        """The values where sums of them neither wrap nor overflow, without a gradient."""
+        return self.detach().as_type(float64)
 
     def _count(self, op: str) -> int:
         if not self.numel:

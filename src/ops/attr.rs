@@ -41,7 +41,10 @@ impl<'de> Deserialize<'de> for Real {
         }
         match Text::deserialize(deserializer)? {
             Text::Number(value) => Ok(Real(value)),
-            Text::Name(name) => name.parse().map(Real).map_err(serde::de::Error::custom),
+            Text::Name(name) => match name.parse::<f64>() {
+                Ok(value) if !value.is_finite() => Ok(Real(value)),
+                _ => Err(serde::de::Error::custom("a number, an infinity or NaN")),
+            },
         }
     }
 }
@@ -86,5 +89,6 @@ mod tests {
             assert!(back == Real(value) || value.is_nan() && back.0.is_nan(), "{text}");
         }
         assert_eq!(serde_json::from_str::<Scalar>("3").unwrap(), Scalar::Int(3));
+        assert!(serde_json::from_str::<Scalar>("\"3\"").is_err());
     }
 }

@@ -43,12 +43,15 @@ pub fn same_dtype(op: &'static str, inputs: &[&Meta]) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::DType`] for a number with a fraction (or NaN, or an infinity) and an integer dtype;
-/// [`Error::Value`] for one that the integer dtype does not hold, and for a boolean other than 0
-/// and 1.
+/// [`Error::Value`] for one that the integer dtype does not hold, for a boolean other than 0 and 1,
+/// and for a finite one that a float dtype would make infinite.
 pub fn element<T: Element>(op: &'static str, scalar: Scalar) -> Result<T> {
     let dtype = T::DTYPE;
     if dtype.is_float() {
-        return Ok(scalar.element());
+        let (element, value) = (scalar.element::<T>(), scalar.to_f64());
+        let fits = element.to_f64().is_finite() || !value.is_finite();
+        crate::ensure!(fits, out_of_range(op, value, dtype));
+        return Ok(element);
     }
     let value = match scalar {
         Scalar::Int(value) => value,
@@ -106,6 +109,11 @@ mod tests {
         assert!(matches!(element::<i64>("add", real(9.3e18)), Err(Error::Value { .. })));
         assert!(matches!(element::<Bool>("add", Scalar::Int(2)), Err(Error::Value { .. })));
         assert_eq!(element::<f32>("add", real(0.1)).unwrap(), 0.1);
+        assert!(element::<f32>("add", real(f64::NEG_INFINITY)).unwrap().is_infinite());
+        assert!(element::<f32>("add", real(f64::NAN)).unwrap().is_nan());
+        assert!(matches!(element::<f32>("add", real(1e39)), Err(Error::Value { .. })));
+        let half = element::<half::f16>("add", Scalar::Int(65_520));
+        assert!(matches!(half, Err(Error::Value { .. })));
         assert!(truth(real(1e-300)).get() && truth(real(f64::NAN)).get());
     }
 }

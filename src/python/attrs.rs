@@ -1,6 +1,7 @@
 //! Python keyword arguments to and from the attributes of an operation.
 
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use serde_json::{Map, Number, Value};
@@ -94,13 +95,29 @@ fn number(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if object.is_instance_of::<PyBool>() {
         return Ok(object.extract::<bool>()?.into());
     }
-    let is_integer = object.is_instance_of::<PyInt>() || !object.is_instance_of::<PyFloat>();
-    if is_integer && let Ok(integer) = object.extract::<i64>() {
-        return Ok(integer.into());
+    if object.is_instance_of::<PyInt>() {
+        let wide = |_| Ok(real(object.extract().map_err(|_| too_large(object))?));
+        return object.extract::<i64>().map(Value::from).or_else(wide);
     }
-    let real: f64 = object.extract()?;
-    // JSON has no infinities and no NaN: attributes take them by name.
-    Ok(Number::from_f64(real).map_or_else(|| real.to_string().into(), Value::Number))
+    if object.is_instance_of::<PyFloat>() {
+        return Ok(real(object.extract()?));
+    }
+    // Complex numbers and points in time convert to float, too, and lose what they are.
+    let numbers = object.py().import("singa_rs._numbers")?;
+    let plain = numbers.call_method1("as_number", (object,))?;
+    let message = || format!("attribute: got {}, want a number", super::args::text(object));
+    crate::ensure!(!plain.is_none(), PyTypeError::new_err(message()));
+    number(&plain)
+}
+
+/// JSON has no infinities and no NaN: attributes take them by name.
+fn real(value: f64) -> Value {
+    Number::from_f64(value).map_or_else(|| value.to_string().into(), Value::Number)
+}
+
+fn too_large(object: &Bound<'_, PyAny>) -> PyErr {
+    let got = super::args::text(object);
+    PyValueError::new_err(format!("attribute: got {got}, want a number that float64 holds"))
 }
 
 /// A JSON value as a Python object.

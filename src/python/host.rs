@@ -173,15 +173,18 @@ fn widened<'py>(bits: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// Writes what the user's function answered, which must have the shape that `infer` told.
 fn fill(to: &mut HostOutput, from: &Bound<'_, PyAny>) -> PyResult<()> {
-    let numpy = from.py().import("numpy")?;
-    let array = numpy.call_method1("asarray", (from,))?;
+    let numbers = from.py().import("singa_rs._numbers")?;
+    let array = numbers.call_method1("as_array", (from, "host"))?;
     let shape: Shape = array.getattr("shape")?.extract::<Vec<usize>>()?.into_iter().collect();
     if shape != *to.shape {
         return Err(Error::shape("host", [&shape], format!("{} as infer told", to.shape)).into());
     }
+    let want = dtype::object(from.py(), to.dtype)?;
+    let dtypes = from.py().import("singa_rs._dtypes")?;
+    let array = dtypes.call_method1("to_storage", ("host", array, want))?;
     let bytes = match to.dtype {
         DType::BFloat16 => narrowed(&array)?,
-        dtype => array.call_method1("astype", (dtype.name(),))?,
+        _ => array,
     };
     let rows = from.py().import("numpy")?.call_method1("ascontiguousarray", (bytes,))?;
     to.bytes.copy_from_slice(numpy::bytes(&mut rows.cast_into()?));

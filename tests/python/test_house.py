@@ -132,6 +132,7 @@ BESIDE = {
     "_naming": "_core",
     "_functions": "tensor",
     "_indexing": "tensor",
+    "_numbers": "tensor",
     "_placeholder": "tensor",
     "_plain": "tensor",
     "_raw": "tensor",

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._core import float32, float64
-from .._dtypes import as_number, promote
+from .._dtypes import promote
 from .._naming import FOREIGN, reraise
+from .._numbers import as_array, as_number
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .casting import cast
@@ -265,7 +266,7 @@ def _operand(cls: type[Binary], x: Any, other: Any) -> Tensor:
     if not isinstance(x, (np.ndarray, list, tuple)) and as_number(x) is None:
         kind = type(x).__name__
         raise TypeError(f"{cls.f}: got {kind}, want a Tensor, a number or an array")
-    array = np.asarray(x)
+    array = as_array(x, cls.f)
     like = other.dtype if isinstance(other, Tensor) and array.dtype.kind == "f" else None
     return as_tensor(array, dtype=like if like is not None and like.is_float else None)
 

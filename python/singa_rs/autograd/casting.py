@@ -15,13 +15,15 @@ from .tape import Rule
 class Cast(Rule):
     """The same values in another dtype (ONNX Cast); floats truncate into integers."""
 
+    f = "cast"
+
     def __init__(self, to: Any) -> None:
         self.to = _core.dtype(to)
 
     def forward(self, x: Tensor) -> Tensor:
         self.source = x.dtype
         self.differentiable = self.source.is_float and self.to.is_float
-        return ops.op("cast", dtype=self.to.name)(x)
+        return ops.op(self.f, dtype=self.to.name)(x)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor | None]:
         """The gradient in the input's dtype."""
@@ -32,6 +34,21 @@ def cast(x: Tensor, to: Any) -> Tensor:
     """`x` in dtype `to` (ONNX Cast); `x` itself if it has it."""
     to = _core.dtype(to)
     return x if x.dtype == to else Cast(to)(x)[0]
+
+
+class Convert(Cast):
+    """The same values in another dtype, which has to hold them: floats round to floats."""
+
+    f = "convert"
+
+
+def convert(x: Tensor, to: Any) -> Tensor:
+    """`x` in dtype `to`; `x` itself if it has it.
+
+    Raises:
+        DTypeError: a value that `to` does not hold.
+    """
+    return x if x.dtype == to else Convert(to)(x)[0]
 
 
 def promoted(xs: Sequence[Any]) -> tuple[Tensor, ...]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from .._core import ShapeError
+from .._dtypes import promote
+from .._numbers import is_integral
 from ..tensor import Tensor, as_tensor
+from .casting import cast
 from .matmul import matmul
 from .reduce import as_axes, reduce_sum
 from .shape import plain_reshape, transpose
@@ -16,6 +20,8 @@ from .shape import plain_reshape, transpose
 def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
     """Sums of products over the last `axes` axes of `a` and the first of `b`, or over pairs.
 
+    Integers stay in their dtype, and wrap, as NumPy's do.
+
     Args:
         axes: a number, or two lists (or two ints) of axes of `a` and of `b` (NumPy tensordot).
 
@@ -23,7 +29,8 @@ def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
         ShapeError: extents of paired axes that differ.
     """
     b = as_tensor(b, dtype=a.dtype)
-    if isinstance(axes, int):
+    if is_integral(axes):
+        axes = int(axes)
         axes = (list(range(a.rank - axes, a.rank)), list(range(axes)))
     over_a, over_b = (as_axes(x, t.rank, "tensordot") for x, t in zip(axes, (a, b), strict=True))
     shape_a, shape_b = a.shape, b.shape
@@ -41,6 +48,8 @@ def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
 def einsum(ops: str, args: Sequence[Tensor]) -> Tensor:
     """Einstein summation: `ij,jk->ik` and the like, as NumPy's einsum; no Ellipsis.
 
+    Integers stay in the dtype that arithmetic on them has, and wrap, as NumPy's do.
+
     Raises:
         ValueError: a formula that does not fit the tensors.
     """
@@ -55,6 +64,8 @@ def einsum(ops: str, args: Sequence[Tensor]) -> Tensor:
     if drop:
         made = reduce_sum(made, drop, 0)
         names = [n for n in names if n in output]
+    want = functools.reduce(promote, (arg.dtype for arg in args))
+    made = cast(made, want) if want.is_int else made
     return transpose(made, [names.index(n) for n in output])
 
 

@@ -2,54 +2,76 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from .. import _core
-from .._core import DTypeError, ShapeError, bool_, int32
+from .._core import DTypeError, ShapeError, bool_, int64
 from .._creation import from_numpy
 from .._dtypes import promote
 from .._indexing import parse
+from .._numbers import as_array, whole
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .casting import cast
 from .tape import Rule
-from .views import Select
+from .views import Select, Transpose, _PlainReshape
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
     """`x[key]` by NumPy's rules: a view, or a copy where the key has an array.
 
     Raises:
-        IndexError: as NumPy, and for keys with more than one array.
+        IndexError: as NumPy (ValueError where a tensor as index is out of range).
     """
     found = parse(key, x.shape)
     y = Select(found.ranges, found.shape)(x)[0]
-    return y if found.places is None else gather(y, found.axis, found.places)
+    if found.places is None:
+        return y
+    if found.order is not None:
+        y = Transpose(found.order)(y)[0]
+    if found.joined > 1:
+        shape, end = y.shape, found.axis + found.joined
+        one = math.prod(shape[found.axis : end])
+        y = _PlainReshape((*shape[: found.axis], one, *shape[end:]))(y)[0]
+    return gather(y, found.axis, found.places)
 
 
-def as_indices(indices: Any, op: str, like: Tensor) -> Tensor:
-    """Indices as a tensor of an integer dtype."""
+def as_indices(indices: Any, op: str, device: Any = None) -> Tensor:
+    """Indices as a tensor of an int or float dtype; whether they are whole numbers is checked where
+    they are used.
+
+    Raises:
+        DTypeError: bools, and what is no number.
+        ValueError: an array's element that is no whole number.
+    """
     if not isinstance(indices, Tensor):
-        array = np.asarray(indices)
-        array = array.astype(np.int64) if array.size == 0 else array
-        if array.dtype.kind not in "iu":
-            raise DTypeError(f"{op}: got indices of {array.dtype}, want integers")
-        indices = from_numpy(array, like.device)
-    if indices.dtype.is_float:
-        return ops.cast(indices, int32)
-    return indices if indices.dtype.is_int else ops.cast(indices, int32)
+        array = as_array(indices, f"{op}: indices")
+        kept = array.size == 0 or array.dtype.kind != "b"
+        indices = from_numpy(_whole(array, op), device, int64 if kept else None)
+    if indices.dtype == bool_:
+        raise DTypeError(f"{op}: got indices of bool, want integers")
+    return indices
+
+
+def _whole(array: np.ndarray, op: str) -> np.ndarray:
+    if array.dtype.kind not in "biu":
+        broken = array[~(np.isfinite(array) & (array == np.trunc(array)))]
+        if broken.size:
+            raise ValueError(f"{op}: got index {broken.flat[0]}, want an integer")
+    return array
 
 
 class Gather(Rule):
     """The entries at `indices` along an axis (ONNX Gather)."""
 
     def __init__(self, axis: int, indices: Any) -> None:
-        self.axis, self.indices = axis, indices
+        self.axis, self.indices = whole(axis, "gather: axis"), indices
 
     def forward(self, x: Tensor) -> Tensor:
-        self.places = as_indices(self.indices, "gather", x)
+        self.places = as_indices(self.indices, "gather", x.device)
         return ops.op("gather", axis=self.axis)(x, self.places)
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
@@ -66,8 +88,10 @@ def gather(x: Tensor, axis: int, indices: Any) -> Tensor:
 
     Shape `x.shape[:axis] + indices.shape + x.shape[axis + 1:]` (ONNX Gather).
 
+    They are integers, of an int or float dtype.
+
     Raises:
-        ValueError: an index out of range.
+        ValueError: an index out of range or with a fraction.
     """
     return Gather(axis, indices)(x)[0]
 
@@ -78,7 +102,7 @@ class Embedding(Rule):
     def forward(self, x: Tensor, w: Tensor) -> Tensor:
         if w.rank != 2:
             raise ShapeError(f"embedding: got a table of shape {w.shape}, want two dimensions")
-        self.places = as_indices(x, "embedding", w)
+        self.places = as_indices(x, "embedding", w.device)
         return ops.op("gather", axis=0)(w, self.places)
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
@@ -92,8 +116,14 @@ class Embedding(Rule):
 
 
 def embedding(x: Tensor, w: Tensor) -> Tensor:
-    """The rows of `w` (n, m) at the indices `x` of any shape: shape `x.shape + (m,)`."""
-    return Embedding()(as_indices(x, "embedding", w), w)[0]
+    """The rows of `w` (n, m) at the indices `x` of any shape: shape `x.shape + (m,)`.
+
+    Indices are integers, of an int or float dtype; negative ones count from the end.
+
+    Raises:
+        ValueError: an index out of range or with a fraction.
+    """
+    return Embedding()(as_indices(x, "embedding", w.device), w)[0]
 
 
 class Where(Rule):
@@ -105,7 +135,9 @@ class Where(Rule):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         condition = self.condition
         if not isinstance(condition, Tensor):
-            condition = _core.from_numpy(np.asarray(condition).astype(bool), x.device)
+            condition = _core.from_numpy(
+                as_array(condition, "where: condition").astype(bool), x.device
+            )
         self.flags = ops.cast(condition, bool_)
         return ops.where(self.flags, x, y)
 

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from .._core import DTypeError, GraphError, ShapeError
-from .._dtypes import as_number
+from .._dtypes import to_storage
 from .._indexing import parse
+from .._numbers import as_array, as_number
 from .._writing import write_array, write_tensor
 from ..tensor import Tensor, as_tensor
 from . import binary, ops
-from .casting import cast
+from .casting import convert
 from .mode import mode, no_grad
 from .tape import Port, Rule, edge, note
 from .views import Expand, Identity, Select, View
@@ -65,7 +66,8 @@ def _write(a: Tensor, made: Tensor, op: str) -> None:
     have, want = made.dtype, a.dtype
     if have != want and not (have.is_float and want.is_float):
         raise DTypeError(f"{op}: got a result of dtype {have.name} for a tensor of {want.name}")
-    write_tensor(a, made, op)
+    # Overflows as all arithmetic does.
+    (ops.copy if have == want else ops.op("cast", dtype=want.name)).into([made], [a])
 
 
 def recorded(a: Tensor) -> bool:
@@ -147,7 +149,7 @@ def setitem(a: Tensor, key: Any, value: Any) -> None:
         return
     part = Select(found.ranges, found.shape)(a)[0]
     value = _fitting(value, part)
-    write_tensor(part, value, "setitem")
+    write_tensor(part, value)
     _replace(part, value._creator)
 
 
@@ -158,13 +160,17 @@ def _assign(part: Tensor, value: Any) -> None:
         part.set_value(number)
         return
     with no_grad():
-        write_tensor(part, _fitting(value, part), "setitem")
+        write_tensor(part, _fitting(value, part))
 
 
 def _fitting(value: Any, part: Tensor) -> Tensor:
     """`value` as a recorded tensor of the shape of `part`, which must be able to hold it."""
     if not isinstance(value, Tensor):
-        array = np.broadcast_to(np.asarray(value), part.shape)
+        array = as_array(value, "setitem")
+        drop = max(0, array.ndim - part.rank)
+        if any(n != 1 for n in array.shape[:drop]):
+            raise ShapeError(f"setitem: got shape {array.shape} for a part of {part.shape}")
+        array = np.broadcast_to(array.reshape(array.shape[drop:]), part.shape)
         made = Tensor(part.shape, part.device, part.dtype)
         write_array(made, array, "setitem")
         return made
@@ -177,7 +183,7 @@ def _fitting(value: Any, part: Tensor) -> Tensor:
         if value.shape != part.shape:
             raise ShapeError(f"setitem: got shape {value.shape} for a part of {part.shape}")
     if value.dtype != part.dtype and value.dtype.is_float and part.dtype.is_float:
-        value = cast(value, part.dtype)
+        value = convert(value, part.dtype)
     return Identity()(value)[0] if mode.tape else value
 
 
@@ -189,8 +195,8 @@ def _set_places(a: Tensor, key: Any, value: Any) -> None:
     keys = key if isinstance(key, tuple) else (key,)
     keys = tuple(k.to_numpy() if isinstance(k, Tensor) else k for k in keys)
     array = a.to_numpy()
-    whole = value.to_numpy() if isinstance(value, Tensor) else np.asarray(value)
-    array[keys] = whole.astype(array.dtype, casting="same_kind") if whole.ndim else whole
+    whole = value.to_numpy() if isinstance(value, Tensor) else as_array(value, "setitem")
+    array[keys] = to_storage("setitem", whole, a.dtype)
     write_array(a, array, "setitem")
 
 
@@ -203,7 +209,7 @@ def overwritten(a: Tensor, written: Tensor, source: Any = None) -> None:
     if not isinstance(source, Tensor):
         _replace(a, None)
         return
-    made = Identity()(cast(as_tensor(source), a.dtype).reshape(a.shape))[0]
+    made = Identity()(convert(as_tensor(source), a.dtype).reshape(a.shape))[0]
     _replace(a, made._creator)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import ShapeError, float32
+from .._numbers import real
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .casting import cast
@@ -36,7 +37,7 @@ class _WithTarget(Loss):
         Raises:
             ShapeError: another shape, or no elements.
         """
-        t = ops.cast(as_tensor(self.t), x.dtype)
+        t = ops.convert(as_tensor(self.t), x.dtype)
         if t.shape != x.shape or x.numel == 0:
             shapes = f"{x.shape}, {t.shape}"
             raise ShapeError(f"{type(self).__name__}: got shapes {shapes}, want equal, not empty")
@@ -108,7 +109,7 @@ class RankingLoss(Loss):
     """The mean of `max(0, M - pos + neg)` (SINGA RankingLoss)."""
 
     def __init__(self, M: float = 0.2) -> None:
-        self.M = float(M)
+        self.M = real(M, "ranking_loss: M")
 
     def forward(self, pos: Tensor, neg: Tensor) -> Tensor:
         if pos.shape != neg.shape or pos.numel == 0:
@@ -141,7 +142,7 @@ class SoftMaxCrossEntropy(Loss):
     def forward(self, x: Tensor) -> Tensor:
         t = as_tensor(self.t)
         whole_rows = t.numel == x.numel and t.shape == x.shape and t.numel != x.shape[0]
-        t = ops.cast(t, x.dtype) if whole_rows else t
+        t = ops.convert(t, x.dtype) if whole_rows else t
         loss, lse = ops.op("softmax_cross_entropy")(x, t)
         self.extra = (t, lse)
         return loss
@@ -192,6 +193,7 @@ def softmax_cross_entropy(x: Tensor, t: Any) -> Tensor:
 
     Raises:
         ValueError: a class index out of range or not whole.
+        DTypeError: a weight that the dtype of `x` does not hold.
         ShapeError: shapes that do not fit.
     """
     return SoftMaxCrossEntropy(t)(_floating(x))[0]

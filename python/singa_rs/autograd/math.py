@@ -138,7 +138,10 @@ class Mean(Sum):
 
 
 def sum(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
-    """The element-wise sum of tensors that broadcast (ONNX Sum); not a reduction."""
+    """The element-wise sum of tensors that broadcast (ONNX Sum); not a reduction.
+
+    Integers stay in their dtype, and wrap, as in NumPy's addition.
+    """
     return Sum()(*promoted(l))[0]
 
 
@@ -235,7 +238,7 @@ class CosSim(Rule):
 
 def cossim(a: Tensor, b: Tensor) -> Tensor:
     """The cosine of the angle between the rows of `a` and `b`, both (N, D); (N,)."""
-    return CosSim()(*promoted((a, b)))[0]
+    return CosSim()(*(x if x.dtype.is_float else cast(x, float32) for x in promoted((a, b))))[0]
 
 
 class PRelu(Rule):

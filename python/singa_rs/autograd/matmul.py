@@ -6,6 +6,7 @@ from typing import Any
 
 from .._core import ShapeError
 from .._dtypes import promote
+from .._numbers import real
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .casting import cast
@@ -46,6 +47,8 @@ def _rows(t: Tensor) -> int:
 
 def matmul(x: Tensor, w: Tensor) -> Tensor:
     """The matrix product, with NumPy's rules for one and for more than two dimensions.
+
+    Integers stay in their dtype, and wrap, as NumPy's do.
 
     Args:
         x: (..., n, k) or (k,).
@@ -93,7 +96,7 @@ class Gemm(Rule):
     def __init__(
         self, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
     ) -> None:
-        self.alpha, self.beta = float(alpha), float(beta)
+        self.alpha, self.beta = real(alpha, "gemm: alpha"), real(beta, "gemm: beta")
         self.transA, self.transB = bool(transA), bool(transB)
 
     def forward(self, A: Tensor, B: Tensor, C: Tensor | None = None) -> Tensor:

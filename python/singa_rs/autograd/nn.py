@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import ShapeError
+from .._numbers import real, whole, wholes
 from .._plain import Settings
 from ..device import report_warnings
 from ..tensor import Tensor
@@ -27,22 +28,21 @@ Pair = int | Sequence[int]
 
 def as_pair(value: Pair, what: str) -> tuple[int, int]:
     """(height, width) of one int or of two."""
-    pair = (value, value) if isinstance(value, (int, np.integer)) else tuple(value)
-    if len(pair) != 2:
+    pair = wholes(value, what)
+    if len(pair) > 2 or not pair:
         raise ValueError(f"{what}: got {value}, want an int or a pair")
-    return int(pair[0]), int(pair[1])
+    return pair[0], pair[-1]
 
 
 def as_padding(value: Pair, what: str) -> tuple[int, int, int, int]:
     """(top, left, bottom, right) of one int, (vertical, horizontal), or all four."""
-    if not isinstance(value, (int, np.integer)) and len(value) == 4:
-        return tuple(map(int, value))
-    return as_pair(value, what) * 2
+    given = wholes(value, what)
+    return given if len(given) == 4 else as_pair(given, what) * 2
 
 
 def _with_odd(padding: tuple[int, ...], odd: Sequence[int]) -> tuple[int, ...]:
     """Padding with SINGA's extra rows and columns: (top, bottom, left, right)."""
-    top, bottom, left, right = odd
+    top, bottom, left, right = wholes(odd, "odd_padding")
     return padding[0] + top, padding[1] + left, padding[2] + bottom, padding[3] + right
 
 
@@ -70,7 +70,7 @@ class ConvHandle(Settings):
             stride=as_pair(stride, "conv2d stride"),
             padding=as_padding(padding, "conv2d padding"),
             dilation=as_pair(dilation, "conv2d dilation"),
-            group=int(group),
+            group=whole(group, "conv2d group"),
         )
 
 
@@ -234,9 +234,9 @@ class Dropout(Rule):
     """Elements set to zero with probability `ratio`, the others scaled by `1 / (1 - ratio)`."""
 
     def __init__(self, ratio: float = 0.5, seed: int | None = None) -> None:
-        if not 0 <= ratio < 1:
+        self.ratio, self.seed = real(ratio, "dropout: ratio"), seed
+        if not 0 <= self.ratio < 1:
             raise ValueError(f"dropout: got ratio {ratio}, want 0 <= ratio < 1")
-        self.ratio, self.seed = float(ratio), seed
 
     def forward(self, x: Tensor) -> Tensor:
         state = () if self.seed is None else (_state(self.seed, x),)
@@ -253,7 +253,7 @@ class Dropout(Rule):
 
 def _state(seed: int, like: Tensor) -> Tensor:
     """A generator's state of its own: key and position."""
-    return _core.from_numpy(np.array([int(seed) << 1, 0], np.int64), like.device)
+    return _core.from_numpy(np.array([whole(seed, "dropout: seed") << 1, 0], np.int64), like.device)
 
 
 def dropout(x: Tensor, ratio: float = 0.5, seed: int | None = None) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._numbers import real
 from .._plain import Settings
 from ..tensor import Tensor
 from . import ops
@@ -22,7 +23,9 @@ class BatchNormHandle(Settings):
     """
 
     def __init__(self, momentum: float = 0.1, x: Any = None, eps: float = 1e-5) -> None:
-        super().__init__(momentum=float(momentum), eps=float(eps))
+        super().__init__(
+            momentum=real(momentum, "batchnorm_2d: momentum"), eps=real(eps, "batchnorm_2d: eps")
+        )
 
 
 class _BatchNorm2d(Rule):

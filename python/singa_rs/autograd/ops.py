@@ -74,6 +74,11 @@ def cast(x: Tensor, dtype: DType) -> Tensor:
     return x if x.dtype == dtype else op("cast", dtype=dtype.name)(x)
 
 
+def convert(x: Tensor, dtype: DType) -> Tensor:
+    """`x` in another dtype, which has to hold its values; itself where it has it already."""
+    return x if x.dtype == dtype else op("convert", dtype=dtype.name)(x)
+
+
 def full(shape: tuple[int, ...], value: float, like: Tensor) -> Tensor:
     """A new tensor of `value` with the dtype of `like`."""
     return op("fill", value=value, shape=shape, dtype=like.dtype.name)()

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._core import int32
 from .._creation import from_numpy
+from .._numbers import as_array, whole, wholes
 from ..tensor import Tensor, as_tensor
 from . import ops
+from .index import as_indices
+from .reduce import as_axes
 from .tape import Rule
 
 
@@ -25,8 +27,9 @@ class OneHot(_Flat):
     """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot)."""
 
     def __init__(self, axis: int, depth: Any, values: Any = (0.0, 1.0)) -> None:
-        self.axis, self.depth = int(axis), int(np.asarray(depth).ravel()[0])
-        self.values = np.asarray(values).ravel()
+        self.axis = whole(axis, "onehot: axis")
+        self.depth = whole(as_array(depth, "onehot: depth").ravel()[0], "onehot: depth")
+        self.values = as_array(values, "onehot: values").ravel()
 
     def forward(self, indices: Tensor) -> Tensor:
         hit = ops.op("binary", f="eq")(*self._compared(indices))
@@ -38,10 +41,10 @@ class OneHot(_Flat):
         """The indices with an axis of extent 1, and the classes along that axis."""
         shape = indices.shape
         place = self.axis + len(shape) + 1 if self.axis < 0 else self.axis
-        wide = ops.cast(indices, int32)
+        wide = ops.op("places", of="onehot", size=None)(indices)
         wrapped = ops.scalar_op("add", self.depth)(wide)
         wide = ops.where(ops.scalar_op("lt", 0)(wide), wrapped, wide)
-        classes = ops.op("arange", start=0, step=1, count=self.depth, dtype="int32")()
+        classes = ops.op("arange", start=0, step=1, count=self.depth, dtype="int64")()
         column = (self.depth,) + (1,) * (len(shape) - place)
         return ops.reshape(wide, (*shape[:place], 1, *shape[place:])), ops.reshape(classes, column)
 
@@ -51,11 +54,15 @@ def onehot(axis: int, indices: Any, depth: Any, values: Any = (0.0, 1.0)) -> Ten
 
     Args:
         axis: where the new axis stands in the result.
-        indices: numbers of any dtype; negative ones count from the end, others give no one.
+        indices: integers, of an int or float dtype; negative ones count from the end, others give
+            no one.
         depth: the extent of the new axis.
         values: what stands off and on; int32 if both are integers, else float32.
+
+    Raises:
+        ValueError: an index with a fraction.
     """
-    return OneHot(axis, depth, values)(as_tensor(indices))[0]
+    return OneHot(axis, depth, values)(as_indices(indices, "onehot"))[0]
 
 
 class NonZero(_Flat):
@@ -87,10 +94,10 @@ class ConstantOfShape(_Flat):
     """A tensor of one value whose extents are the elements of another (ONNX ConstantOfShape)."""
 
     def __init__(self, value: float = 0.0) -> None:
-        self.value = np.asarray(value).ravel()[0].item()
+        self.value = as_array(value, "constant_of_shape: value").ravel()[0].item()
 
     def forward(self, x: Tensor) -> Tensor:
-        sizes = tuple(int(n) for n in x.to_numpy().ravel())
+        sizes = wholes(x.to_numpy().ravel(), "constant_of_shape: sizes")
         dtype = "int32" if isinstance(self.value, int) else "float32"
         return ops.op("fill", value=self.value, shape=sizes, dtype=dtype)()
 
@@ -104,18 +111,21 @@ class ScatterElements(Rule):
     """A copy with `updates` written at `indices` along an axis (ONNX ScatterElements)."""
 
     def __init__(self, indices: Any, updates: Any, axis: int = 0) -> None:
-        self.indices, self.updates, self.axis = indices, updates, int(axis)
+        self.indices, self.updates = indices, updates
+        self.axis = whole(axis, "scatter_elements: axis")
 
     def forward(self, x: Tensor) -> Tensor:
-        self.places = as_tensor(self.indices)
-        updates = ops.cast(as_tensor(self.updates), x.dtype)
-        return self._written(x, self.places, updates)
+        (axis,) = as_axes(self.axis, x.rank, "scatter_elements")
+        self.places = ops.op("places", of="scatter_elements", size=x.shape[axis])(
+            as_indices(self.indices, "scatter_elements", x.device)
+        )
+        return self._written(x, self.places, ops.convert(as_tensor(self.updates), x.dtype))
 
     def _written(self, x: Tensor, *rest: Tensor) -> Tensor:
         """User code in NumPy: the engine has no such operation of its own."""
 
         def write(to: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
-            np.put_along_axis(to, _checked(places, to.shape[self.axis]), values, self.axis)
+            np.put_along_axis(to, places, values, self.axis)
             return to
 
         infer = lambda x, *_: (x.shape, x.dtype)  # noqa: E731
@@ -130,16 +140,13 @@ class ScatterElements(Rule):
         return (self._written(dys[0], places, ops.full(places.shape, 0, dys[0])),)
 
 
-def _checked(places: np.ndarray, extent: int) -> np.ndarray:
-    if places.size and not (-extent <= places.min() and places.max() < extent):
-        raise ValueError(f"scatter_elements: got indices beyond an axis of {extent}")
-    whole = places.astype(np.int64)
-    return np.where(whole < 0, whole + extent, whole)
-
-
 def scatter_elements(x: Tensor, indices: Any, updates: Any, axis: int = 0) -> Tensor:
     """A copy of `x` with `updates` at `indices` along an axis (ONNX ScatterElements).
 
     Gradients go to `x` alone, as in SINGA. `indices` and `updates` have one shape.
+
+    Raises:
+        ValueError: an index out of range or with a fraction.
+        DTypeError: an update that the dtype of `x` does not hold.
     """
     return ScatterElements(indices, updates, axis)(x)[0]

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .._core import float32
+from .._core import float32, int64
+from .._numbers import wholes
 from ..tensor import Tensor
 from . import ops
 from .casting import cast
@@ -23,7 +24,7 @@ def as_axes(axes: Axes, rank: int, op: str) -> tuple[int, ...]:
     """
     if axes is None:
         return tuple(range(rank))
-    given = tuple(map(int, axes)) if isinstance(axes, (tuple, list)) else (int(axes),)
+    given = wholes(axes, f"{op}: axis")
     found = tuple(a + rank if a < 0 else a for a in given)
     if len(set(found)) != len(found) or not set(found) <= set(range(rank)):
         raise ValueError(f"{op}: got axes {given}, want different ones of {rank} dimensions")
@@ -42,8 +43,12 @@ class Reduction(Rule):
         self.shape = x.shape
         self.over = as_axes(self.axes, len(self.shape), f"reduce_{self.f}")
         if not self.over:  # the engine takes no axes for all axes
-            return ops.copy(x)
+            return ops.cast(x, int64) if self.widens(x) else ops.copy(x)
         return ops.reduce_op(self.f, self.over, self.keepdims)(x)
+
+    def widens(self, x: Tensor) -> bool:
+        """Whether the results are int64, which holds more than the elements' dtype."""
+        return self.f in ("sum", "prod") and not x.dtype.is_float and x.dtype != int64
 
     def kept_shape(self) -> tuple[int, ...]:
         """The output's shape if `keepdims` were set."""
@@ -55,7 +60,7 @@ class Reduction(Rule):
 
 
 class ReduceSum(Reduction):
-    """The sum over `axes` (ONNX ReduceSum)."""
+    """The sum over `axes` (ONNX ReduceSum); of integers and bool in int64."""
 
     f = "sum"
 
@@ -100,7 +105,7 @@ class ReduceMin(ReduceMax):
 
 
 class ReduceProd(Reduction):
-    """The product over `axes` (ONNX ReduceProd)."""
+    """The product over `axes` (ONNX ReduceProd); of integers and bool in int64."""
 
     f = "prod"
 
@@ -123,7 +128,10 @@ class ReduceProd(Reduction):
 
 
 def reduce_sum(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
-    """The sum over `axes`, all by default (ONNX ReduceSum). A sum of bools is int64."""
+    """The sum over `axes`, all by default (ONNX ReduceSum).
+
+    Integers and bool give int64, as NumPy's (whose uint8 gives uint64, which tensors do not have).
+    """
     return ReduceSum(axes, keepdims)(x)[0]
 
 
@@ -143,7 +151,10 @@ def reduce_min(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
 
 
 def reduce_prod(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
-    """The product over `axes`, all by default (ONNX ReduceProd)."""
+    """The product over `axes`, all by default (ONNX ReduceProd).
+
+    Integers and bool give int64, as NumPy's (whose uint8 gives uint64, which tensors do not have).
+    """
     return ReduceProd(axes, keepdims)(x)[0]
 
 

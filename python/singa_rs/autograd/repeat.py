@@ -10,6 +10,7 @@ import numpy as np
 from .. import _core
 from .._core import ShapeError
 from .._creation import as_shape
+from .._numbers import as_array, number, whole, wholes
 from ..tensor import Tensor
 from . import ops
 from .index import gather
@@ -62,7 +63,7 @@ class Repeat(_Repetition):
     outer = False
 
     def __init__(self, repeats: int, axis: int) -> None:
-        self.repeats, self.axis = int(repeats), axis
+        self.repeats, self.axis = whole(repeats, "repeat: repeats"), axis
 
     def counts(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         (axis,) = as_axes(self.axis, len(shape), "repeat")
@@ -77,14 +78,15 @@ class UpSample(_Repetition):
     def __init__(self, mode: str, scales: Any) -> None:
         if mode not in ("nearest", b"nearest"):
             raise ValueError(f"upsample: got mode {mode!r}, want 'nearest'")
-        self.mode, self.scales = mode, tuple(float(s) for s in np.asarray(scales).ravel())
-        if any(s < 1 or s != int(s) for s in self.scales):
-            raise ValueError(f"upsample: got scales {self.scales}, want whole numbers")
+        self.mode = mode
+        self.scales = wholes(as_array(scales, "upsample: scales").ravel(), "upsample: scales")
+        if min(self.scales, default=1) < 1:
+            raise ValueError(f"upsample: got scales {self.scales}, want whole numbers from 1")
 
     def counts(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         if len(self.scales) != len(shape):
             raise ShapeError(f"upsample: got scales {self.scales} for shape {shape}")
-        return tuple(int(s) for s in self.scales)
+        return self.scales
 
 
 def tile(x: Tensor, repeats: int | Sequence[int]) -> Tensor:
@@ -96,13 +98,15 @@ def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
     """Each element `repeats` times (one number, or one an element) as NumPy's repeat."""
     if axis is None:
         x, axis = x.reshape((-1,) if x.numel else (0,)), 0
-    counts = np.asarray(repeats).ravel()
-    if counts.size == 1:
-        return Repeat(int(counts[0]), axis)(x)[0]
+    counts = wholes(as_array(repeats, "repeat: repeats").ravel(), "repeat: repeats")
+    if min(counts, default=0) < 0:
+        raise ValueError(f"repeat: got repeats {counts}, want none below 0")
+    if len(counts) == 1:
+        return Repeat(counts[0], axis)(x)[0]
     (along,) = as_axes(axis, x.rank, "repeat")
-    if counts.size != x.shape[along]:
-        raise ShapeError(f"repeat: got {counts.size} repeats for an axis of {x.shape[along]}")
-    return gather(x, along, np.repeat(np.arange(counts.size), counts))
+    if len(counts) != x.shape[along]:
+        raise ShapeError(f"repeat: got {len(counts)} repeats for an axis of {x.shape[along]}")
+    return gather(x, along, np.repeat(np.arange(len(counts)), counts))
 
 
 def upsample(x: Tensor, mode: str, scales: Any) -> Tensor:
@@ -115,7 +119,7 @@ class Pad(KeepsShape):
 
     def __init__(self, mode: str, pads: Sequence[int], constant: float = 0.0) -> None:
         self.mode = mode.decode() if isinstance(mode, bytes) else mode
-        self.pads, self.constant = [int(p) for p in pads], constant
+        self.pads, self.constant = list(wholes(pads, "pad: pads")), number(constant, "pad")
         if self.mode not in ("constant", "reflect", "edge"):
             raise ValueError(f"pad: got mode {mode!r}, want 'constant', 'reflect' or 'edge'")
         if min(self.pads, default=0) < 0:
@@ -165,7 +169,7 @@ class _Interleaving(KeepsShape):
 
     def __init__(self, blocksize: int, mode: str = "DCR") -> None:
         self.mode = mode.decode() if isinstance(mode, bytes) else mode
-        self.blocksize = int(blocksize)
+        self.blocksize = whole(blocksize, f"{type(self).__name__}: blocksize")
         if self.mode not in ("DCR", "CRD"):
             raise ValueError(f"{type(self).__name__}: got mode {mode!r}, want 'DCR' or 'CRD'")
 

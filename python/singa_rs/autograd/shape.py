@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._core import ShapeError
+from .._numbers import whole, wholes
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .casting import promoted
@@ -118,10 +119,12 @@ class Split(Rule):
 
     def _sizes(self, extent: int) -> list[int]:
         if self.parts is None:
-            count = self.num_output or 2
+            count = 2 if self.num_output is None else whole(self.num_output, "split: num_output")
+            if count < 1:
+                raise ValueError(f"split: got num_output {count}, want at least 1")
             size = -(-extent // count)
             return [max(0, min(size, extent - i * size)) for i in range(count)]
-        sizes = [int(n) for n in self.parts]
+        sizes = list(wholes(self.parts, "split: parts"))
         if sum(sizes) != extent or min(sizes, default=0) < 0:
             raise ShapeError(f"split: got parts {sizes} of an axis of {extent}")
         return sizes

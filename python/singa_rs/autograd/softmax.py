@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import float32
+from .._numbers import whole
 from ..tensor import Tensor
 from . import ops
 from .casting import cast
@@ -17,7 +18,7 @@ class SoftMax(Rule):
     log = False
 
     def __init__(self, axis: int = 1) -> None:
-        self.axis = axis
+        self.axis = whole(axis, "softmax: axis")
 
     def forward(self, x: Tensor) -> Tensor:
         return ops.op("softmax", axis=self.axis, log=self.log)(x)

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _core
 from .._core import DTypeError, float32
+from .._numbers import real
 from ..tensor import Tensor
 from . import ops
 from .mode import mode
@@ -154,11 +155,19 @@ class _Parametrised(Unary):
         self._prepare(**{k: v for k, v in state.items() if not k.startswith("_")})
 
     def _prepare(self, **params: float | None) -> None:
-        numbers = tuple((k, None if v is None else float(v)) for k, v in params.items())
+        numbers = tuple((k, _parameter(self.tag, k, v)) for k, v in params.items())
         self.__dict__.update(numbers)
         self.op = ops.unary_op("unary", self.tag, numbers)
         self.grad_op = ops.unary_op("unary_grad", self.tag, numbers)
         self.saves = _core.unary_saves(self.op)
+
+
+def _parameter(tag: str, name: str, value: Any) -> float | None:
+    """A parameter as a float, which has to be the number that was given."""
+    made = None if value is None else real(value, f"{tag}: {name}")
+    if isinstance(value, int) and made != value:
+        raise ValueError(f"{tag}: {name}: got {value}, want a number that float64 holds")
+    return made
 
 
 class LeakyRelu(_Parametrised):

@@ -11,6 +11,8 @@ import numpy as np
 
 from .._core import ShapeError
 from .._creation import as_shape
+from .._indexing import span
+from .._numbers import whole, wholes
 from ..tensor import Tensor
 from . import ops
 from .reduce import as_axes
@@ -97,7 +99,7 @@ class Flatten(_Reshaping):
     """A matrix: the axes before `axis` are its rows, the others its columns (ONNX Flatten)."""
 
     def __init__(self, axis: int = 1) -> None:
-        self.axis = axis
+        self.axis = whole(axis, "flatten: axis")
 
     def target(self, x: Tensor) -> tuple[int, ...]:
         have, rank = x.shape, x.rank
@@ -144,7 +146,8 @@ class Transpose(View):
     def forward(self, x: Tensor) -> Tensor:
         rank = x.rank
         perm = range(rank)[::-1] if self.perm is None else self.perm
-        self.order = tuple(int(a) + rank if a < 0 else int(a) for a in perm)
+        perm = wholes(perm, "transpose: axes")
+        self.order = tuple(a + rank if a < 0 else a for a in perm)
         return x.view_permute(self.order)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
@@ -184,25 +187,20 @@ class Slice(Select):
         self.starts, self.ends, self.axes, self.steps = starts, ends, axes, steps
 
     def forward(self, x: Tensor) -> Tensor:
-        have, starts = x.shape, list(self.starts)
-        axes = as_axes(self.axes or range(len(starts)), len(have), "slice")
-        steps = self.steps or [1] * len(starts)
+        have, starts = x.shape, wholes(self.starts, "slice: starts")
+        ends = wholes(self.ends, "slice: ends")
+        axes = range(len(starts)) if self.axes is None or len(self.axes) == 0 else self.axes
+        steps = (1,) * len(starts) if self.steps is None or len(self.steps) == 0 else self.steps
+        axes, steps = as_axes(axes, len(have), "slice"), wholes(steps, "slice: steps")
         keys = [_slice(0, n, 1) for n in have]
-        for axis, start, end, step in zip(axes, starts, self.ends, steps, strict=True):
-            keys[axis] = _slice(int(start), int(end), int(step))
-        self.ranges = tuple(to_range(k, n) for k, n in zip(keys, have, strict=True))
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+            keys[axis] = _slice(start, end, step)
+        self.ranges = tuple(span(k, n) for k, n in zip(keys, have, strict=True))
         self.to = tuple(count for _, count, _ in self.ranges)
         return x.view_slice(self.ranges)
 
 
 _slice = slice
-
-
-def to_range(key: Any, extent: int) -> tuple[int, int, int]:
-    """(start, count, step) of a Python slice over `extent` elements."""
-    start, stop, step = key.indices(extent)
-    count = len(range(start, stop, step))
-    return (start if count else 0, count, step)
 
 
 class Expand(View):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any
 
+from .._numbers import is_integral, is_real, real
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
 
 
 def count(value: Any, argument: str, least: int = 1) -> int:
     """An int from `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
+    if not is_integral(value):
         raise TypeError(f"{argument}: got {value!r}, want an int")
     if value < least:
         raise ValueError(f"{argument}: got {value}, want at least {least}")
@@ -22,11 +22,12 @@ def count(value: Any, argument: str, least: int = 1) -> int:
 
 def number(value: Any, argument: str, low: float = -math.inf, high: float = math.inf) -> float:
     """A finite number in [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if not is_real(value):
         raise TypeError(f"{argument}: got {value!r}, want a number")
-    if not math.isfinite(value) or not low <= value <= high:
+    made = real(value, argument)
+    if not math.isfinite(made) or not low <= made <= high:
         raise ValueError(f"{argument}: got {value}, want a number in [{low:g}, {high:g}]")
-    return float(value)
+    return made
 
 
 def pair(value: Any, argument: str, least: int = 1) -> tuple[int, int]:

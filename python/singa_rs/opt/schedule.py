@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from numbers import Real
 from typing import Any
 
 from .. import tensor
+from .._numbers import is_real, real
 from ..layer.check import flag, tensors
 from ..record import note_change
 from ..tensor import Tensor
@@ -15,12 +15,13 @@ from ..tensor import Tensor
 
 def number(value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
     """A finite number in [low, below), else a TypeError or ValueError that names the argument."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if not is_real(value):
         raise TypeError(f"{argument}: got {value!r}, want a number")
-    if not low <= float(value) < below:
+    made = real(value, argument)
+    if not low <= made < below:
         want = f"a number from {low:g}" + (f" to below {below:g}" if below < math.inf else "")
         raise ValueError(f"{argument}: got {value!r}, want {want}")
-    return float(value)
+    return made
 
 
 def _check_step(step: Any, schedule: DecayScheduler) -> None:

@@ -11,10 +11,12 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::ops::cpu::loops::{Loop, Operand, identity};
 use crate::ops::elementwise::element;
-use crate::ops::{Catalog, Cost, Family, Kernel, Meta, Metas, Scalar, Width, exactly, kernel};
+use crate::ops::{
+    Catalog, Cost, Family, Kernel, Meta, Metas, Real, Scalar, Width, exactly, kernel,
+};
 use crate::shape::Shape;
 
-/// A tensor of one value. An integer dtype must hold it.
+/// A tensor of one value. The dtype must hold it: floats round to floats, and stay finite.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Fill {
     /// The value.
@@ -33,7 +35,17 @@ impl Catalog for Fill {
 
 impl Fill {
     fn operand(&self) -> Result<Operand> {
-        dispatch!(self.dtype, T => element::<T>(self.name(), self.value).map(Operand::constant_of))
+        dispatch!(self.dtype, T => {
+            let made = element::<T>(self.name(), self.value)?;
+            let whole = |value: i64| made.to_f64() as i128 == value as i128;
+            let exact = match self.value {
+                Scalar::Int(value) => !self.dtype.is_float() || whole(value),
+                Scalar::Real(_) => true,
+            };
+            let want = || format!("an integer that {} holds", self.dtype);
+            crate::ensure!(exact, Error::value(self.name(), self.value.to_f64(), want()));
+            Ok(Operand::constant_of(made))
+        })
     }
 }
 
@@ -60,7 +72,7 @@ impl Family for Fill {
 }
 
 /// `count` numbers: start, start + step, start + 2 step and so on, computed in float64 (or int64
-/// for integers) and then rounded; an integer dtype must hold all of them.
+/// for integers) and then rounded; the dtype must hold all of them: floats stay finite.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Arange {
     /// The first number.
@@ -95,6 +107,16 @@ impl Arange {
         }
         Ok([start, step])
     }
+
+    /// Floats may round, but not to an infinity.
+    fn check_ends(&self) -> Result<()> {
+        let last = self.count.saturating_sub(1) as f64 * self.step.to_f64() + self.start.to_f64();
+        let ends = [self.start, Scalar::Real(Real(last))];
+        let used = &ends[..self.count.min(2)];
+        used.iter().try_for_each(
+            |&end| dispatch!(self.dtype, T => element::<T>(self.name(), end).map(drop)),
+        )
+    }
 }
 
 impl Family for Arange {
@@ -108,6 +130,8 @@ impl Family for Arange {
         crate::ensure!(number, Error::dtype(self.name(), [self.dtype], "a dtype of numbers"));
         if self.dtype.is_int() {
             self.integers()?;
+        } else {
+            self.check_ends()?;
         }
         let shape = Shape::from([self.count]);
         shape.checked_numel(self.name())?;

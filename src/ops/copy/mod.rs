@@ -2,6 +2,7 @@
 
 mod cast;
 mod concat;
+mod convert;
 mod fill;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cast::Cast;
 pub use concat::Concat;
+pub use convert::Convert;
 pub use fill::{Arange, Fill};
 
 use super::cpu::loops::{Loop, Operand, identity};

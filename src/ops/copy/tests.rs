@@ -62,6 +62,52 @@ fn casts_keep_the_order_and_the_bits() {
     }
 }
 
+/// What is left of a value in a dtype, if the dtype holds it.
+fn held(value: f64, from: DType, to: DType) -> Option<f64> {
+    let made = converted(value, to);
+    let rounds = from.is_float() && to.is_float() && made.is_finite();
+    let same = made == value || !value.is_finite() && to.is_float();
+    (rounds || same).then_some(made)
+}
+
+#[test]
+fn conversions_keep_values_or_name_one_that_is_lost() {
+    let ends = [127.0, 128.0, 255.0, -129.0, 2049.0, 65_504.0, 65_520.0, 16_777_217.0, -2e9, 1e30];
+    let values = [&ends[..], &[0.0, 1.0, -1.0, 0.5, 0.1, 1e300, f64::NAN, f64::INFINITY]].concat();
+    for from in DType::ALL {
+        for to in DType::ALL {
+            for &value in &values {
+                let x = Tensor::new(Meta::new(from, [3]), &[1.0, value, 1.0]);
+                let value = x.values()[1];
+                let made = apply(&Convert { dtype: to }, &[&x], 2);
+                match held(value, from, to) {
+                    Some(want) => {
+                        let got = made.unwrap()[0].values()[1];
+                        let same = got == want || got.is_nan() && want.is_nan();
+                        assert!(same, "{value}, {from} to {to}: {got}");
+                    }
+                    None => {
+                        let text = made.unwrap_err().to_string();
+                        assert!(text.ends_with(&format!("holds, not {value}")), "{text}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn integers_of_64_bits_are_converted_exactly() {
+    let convert =
+        |from, to, value: f64| apply(&Convert { dtype: to }, &[&tensor(from, &[value])], 1).is_ok();
+    // The largest int64 reads as 2^63 in float64, which is no int64.
+    assert!(!convert(DType::Int64, DType::Float64, i64::MAX as f64));
+    assert!(convert(DType::Int64, DType::Float16, i64::from(u16::MAX / 2 + 1) as f64));
+    assert!(!convert(DType::Float64, DType::Int64, 9_223_372_036_854_775_808.0));
+    assert!(convert(DType::Float64, DType::Int64, -9_223_372_036_854_775_808.0));
+    assert!(!convert(DType::Float64, DType::Float32, 3.402_823_6e38));
+}
+
 #[test]
 fn fills_any_view() {
     for dtype in DType::ALL {
@@ -74,6 +120,11 @@ fn fills_any_view() {
     }
     let bad = |value, dtype| Fill { value, shape: [2].into(), dtype }.infer(&[]);
     assert!(bad(Scalar::Int(256), DType::UInt8).is_err());
+    assert!(bad(Scalar::Int(2049), DType::Float16).is_err());
+    assert!(bad(Scalar::Int(2050), DType::Float16).is_ok());
+    assert!(bad(Scalar::Int(i64::MAX), DType::Float64).is_err());
+    assert!(bad(Scalar::Real(Real(1e39)), DType::Float32).is_err());
+    assert!(bad(Scalar::Real(Real(0.1)), DType::Float16).is_ok());
     assert!(bad(Scalar::Real(Real(f64::NAN)), DType::Int32).is_err());
     let none = Fill { value: Scalar::Int(0), shape: [0, 3].into(), dtype: DType::Bool };
     assert!(apply(&none, &NOTHING, 1).unwrap()[0].values().is_empty());
@@ -98,6 +149,8 @@ fn ranges() {
     assert!(matches!(range(real(0.5), Scalar::Int(1), 2, DType::Int32), Err(Error::DType { .. })));
     assert!(values(range(Scalar::Int(0), Scalar::Int(1), 0, DType::Int32)).is_empty());
     assert!(range(Scalar::Int(0), Scalar::Int(1), 2, DType::Bool).is_err());
+    assert!(range(Scalar::Int(65_000), Scalar::Int(1000), 2, DType::Float16).is_err());
+    assert!(range(Scalar::Int(65_000), Scalar::Int(1000), 1, DType::Float16).is_ok());
 }
 
 #[test]
@@ -143,6 +196,7 @@ fn kinds_as_text() {
         r#"{"op":"copy"}"#,
         r#"{"op":"where"}"#,
         r#"{"op":"cast","dtype":"bfloat16"}"#,
+        r#"{"op":"convert","dtype":"int8"}"#,
         r#"{"op":"fill","value":1.5,"shape":[2,3],"dtype":"float32"}"#,
         r#"{"op":"arange","start":0,"step":1,"count":3,"dtype":"int32"}"#,
         r#"{"op":"concat","axis":-1}"#,

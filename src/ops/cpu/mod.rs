@@ -36,6 +36,7 @@ pub mod statistics;
 pub mod tile;
 pub mod update;
 pub mod walk;
+pub mod whole;
 pub mod wide;
 
 #[cfg(test)]

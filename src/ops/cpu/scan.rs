@@ -49,6 +49,18 @@ impl Scan {
         })?;
         Ok(largest.into_inner())
     }
+
+    /// The first element that is sought.
+    pub fn find<T: Element>(&self, io: &Io, sought: impl Fn(T) -> bool) -> Option<T> {
+        let step = self.walk.inner().strides[0];
+        let places = self.walk.runs(0..self.walk.elements());
+        let mut elements = places.flat_map(|([at], n)| {
+            // SAFETY: the run lies within the input, whose elements are of type `T`.
+            (0..n as isize)
+                .map(move |i| unsafe { *io.input::<T>(self.input).offset(at + i * step) })
+        });
+        elements.find(|&element| sought(element))
+    }
 }
 
 #[cfg(test)]

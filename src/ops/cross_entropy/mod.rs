@@ -36,8 +36,8 @@ fn targets(op: &'static str, x: &Meta, t: &Meta) -> Result<Targets> {
     let n = x.shape[0];
     if t.shape == Shape::from([n]) || t.shape == Shape::from([n, 1]) {
         let no_bool = || Error::dtype(op, [x.dtype, t.dtype], "class indices of an int dtype");
-        return crate::dispatch!(number t.dtype,
-            T => Ok(Targets::labels::<T>(t.strides[0])), else => Err(no_bool()));
+        crate::ensure!(t.dtype != DType::Bool, no_bool());
+        return Ok(Targets::labels(t.dtype, t.strides[0]));
     }
     let want = || format!("targets of shape ({n},), ({n}, 1) or {}", x.shape);
     crate::ensure!(t.shape == x.shape, Error::shape(op, [&x.shape, &t.shape], want()));

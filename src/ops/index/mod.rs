@@ -9,12 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::cpu::gather::{self, Indices};
 use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
 /// (x, indices) -> y: `y[a.., i.., b..] = x[a.., indices[i..], b..]` where `indices` stand on
-/// `axis` (ONNX `Gather`). Indices are of any int dtype and rank; negative ones count from the
-/// end. One out of range is [`Error::Index`], before anything is written. y is row-major.
+/// `axis` (ONNX `Gather`). Indices are of any int or float dtype and rank; negative ones count from
+/// the end. One out of range is [`Error::Index`], one with a fraction [`Error::Value`], before
+/// anything is written. y is row-major.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Gather {
     /// The axis of x that is indexed.
@@ -34,7 +36,7 @@ impl Family for Gather {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [x, indices] = exactly(self.name(), inputs)?;
-        check_indices(self.name(), x, indices)?;
+        check_indices(self.name(), [x.dtype, indices.dtype])?;
         let axis = x.shape.axis(self.name(), self.axis)?;
         let (before, after) = (&x.shape[..axis], &x.shape[axis + 1..]);
         let shape: Shape = [before, &indices.shape, after].concat().into_iter().collect();
@@ -52,7 +54,7 @@ impl Family for Gather {
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let axis = io[0].shape.axis(self.name(), self.axis)?;
-        let indices = Indices::new(self.name(), io[0].shape[axis], io[1]);
+        let indices = Indices::new(self.name(), 1, Some(io[0].shape[axis]), io[1]);
         Ok(gather::forward(indices, io[0], axis, width))
     }
 }
@@ -98,7 +100,7 @@ impl Family for GatherGrad {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dy, indices] = exactly(self.name(), inputs)?;
-        check_indices(self.name(), dy, indices)?;
+        check_indices(self.name(), [dy.dtype, indices.dtype])?;
         crate::ensure!(
             dy.dtype.is_float(),
             Error::dtype(self.name(), [dy.dtype], "a gradient of a float dtype")
@@ -114,17 +116,65 @@ impl Family for GatherGrad {
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let (_, axis) = self.shape(io[0], io[1])?;
         let axes = axis..axis + io[1].shape.rank();
-        let indices = Indices::new(self.name(), self.size, io[1]);
+        let indices = Indices::new(self.name(), 1, Some(self.size), io[1]);
         crate::dispatch!(float io[0].dtype,
-            T => Ok(gather::backward::<T>(indices, io[0], axes, width)),
+            T => Ok(gather::backward::<T>(indices, self.size, io[0], axes, width)),
             else => Err(Error::dtype(self.name(), [io[0].dtype], "a float dtype")))
     }
 }
 
-fn check_indices(op: &'static str, x: &Meta, indices: &Meta) -> Result<()> {
-    crate::ensure!(
-        indices.dtype.is_int(),
-        Error::dtype(op, [x.dtype, indices.dtype], "indices of an int dtype")
-    );
+/// What looks places up, for the names of operations.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum PlacesOf {
+    Onehot,
+    ScatterElements,
+}
+
+/// indices -> int64: places in an axis of `size` entries, counted from its front, checked as those
+/// of [`Gather`]; without a size whatever integers they are.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Places {
+    /// What they are for.
+    pub of: PlacesOf,
+    /// How many entries the axis has, if that is to be checked.
+    pub size: Option<usize>,
+}
+
+impl Catalog for Places {
+    fn names() -> Vec<&'static str> {
+        vec!["onehot_places", "scatter_elements_places"]
+    }
+}
+
+impl Family for Places {
+    fn name(&self) -> &'static str {
+        match self.of {
+            PlacesOf::Onehot => "onehot_places",
+            PlacesOf::ScatterElements => "scatter_elements_places",
+        }
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [indices] = exactly(self.name(), inputs)?;
+        check_indices(self.name(), [indices.dtype])?;
+        Ok(smallvec::smallvec![Meta::new(DType::Int64, indices.shape.clone())])
+    }
+
+    fn checked(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    fn cpu(&self, io: &[&Meta], _width: Width) -> Result<Arc<dyn Kernel>> {
+        let indices = Indices::new(self.name(), 0, self.size, io[0]);
+        Ok(gather::places(indices))
+    }
+}
+
+/// The last of these dtypes is that of indices.
+fn check_indices<const N: usize>(op: &'static str, dtypes: [DType; N]) -> Result<()> {
+    let fits = dtypes[N - 1].is_int() || dtypes[N - 1].is_float();
+    crate::ensure!(fits, Error::dtype(op, dtypes, "indices of an int or float dtype"));
     Ok(())
 }

@@ -27,11 +27,12 @@ fn indices(dtype: DType) -> [Tensor; 2] {
 fn every_dtype_axis_and_layout() {
     let small = [3, 5, 5];
     let values: Vec<f64> = noise(75, 1).iter().map(|v| v * 50.0).collect();
-    let int = [DType::Int32, DType::Int64, DType::Int8, DType::UInt8];
+    use DType::*;
+    let int = [Int32, Int64, Int8, UInt8, Float32, Float16, BFloat16, Float64];
     for (d, dtype) in DType::ALL.into_iter().enumerate() {
         for (l, strides) in layouts(&small).iter().enumerate() {
             let x = Tensor::strided(dtype, &small, strides, &values);
-            let (axis, by) = (1 + l % 2, int[(d + l) % 4]);
+            let (axis, by) = (1 + l % 2, int[(d + l) % 8]);
             for i in indices(by) {
                 let gather = Gather { axis: axis as i64 };
                 let got = apply_any_width(&gather, &[x.clone(), i.clone()]).unwrap();
@@ -109,8 +110,59 @@ fn indices_are_checked_before_anything_is_written() {
         let dy = Tensor::dense(DType::Float32, &[2, 2], &[0.0; 4]);
         assert!(apply_any_width(&GatherGrad { axis: 0, size: 3 }, &[dy, i]).is_err());
     }
-    let float = Meta::new(DType::Float32, [2]);
-    assert!(matches!(Gather { axis: 0 }.infer(&[&x.meta, &float]), Err(Error::DType { .. })));
+    let truth = Meta::new(DType::Bool, [2]);
+    assert!(matches!(Gather { axis: 0 }.infer(&[&x.meta, &truth]), Err(Error::DType { .. })));
+    assert!(matches!(
+        Places { of: PlacesOf::Onehot, size: None }.infer(&[&truth]),
+        Err(Error::DType { .. })
+    ));
+}
+
+#[test]
+fn float_indices_are_whole_numbers_or_refused() {
+    let x = Tensor::dense(DType::Float32, &[3, 2], &[0.0; 6]);
+    let dy = Tensor::dense(DType::Float32, &[2, 2], &[0.0; 4]);
+    for dtype in [DType::Float64, DType::Float32, DType::Float16, DType::BFloat16] {
+        for bad in [0.5, 1.75, -0.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e30] {
+            let i = Tensor::dense(dtype, &[2], &[1.0, bad]);
+            let refused = [
+                apply_any_width(&Gather { axis: 0 }, &[x.clone(), i.clone()]),
+                apply_any_width(&GatherGrad { axis: 0, size: 3 }, &[dy.clone(), i.clone()]),
+                apply_any_width(
+                    &Places { of: PlacesOf::ScatterElements, size: Some(3) },
+                    std::slice::from_ref(&i),
+                ),
+                apply_any_width(
+                    &Places { of: PlacesOf::Onehot, size: None },
+                    std::slice::from_ref(&i),
+                ),
+            ];
+            for got in refused {
+                let error = got.unwrap_err();
+                assert!(matches!(error, Error::Value { .. }), "{error}");
+            }
+        }
+        let i = Tensor::dense(dtype, &[2], &[2.0, 7.0]);
+        let got = apply_any_width(&Gather { axis: 0 }, &[x.clone(), i]).unwrap_err();
+        assert!(matches!(got, Error::Index { index: 7, size: 3, .. }));
+    }
+}
+
+#[test]
+fn places_count_from_the_front() {
+    let of = PlacesOf::ScatterElements;
+    for i in indices(DType::Float32) {
+        let places =
+            |size| apply_any_width(&Places { of, size }, std::slice::from_ref(&i)).unwrap();
+        let got = places(Some(5)).remove(0);
+        assert_eq!(got.meta, Meta::new(DType::Int64, [2, 3]));
+        let want = i.values().into_iter().map(|i| if i < 0.0 { i + 5.0 } else { i });
+        assert_eq!(got.values(), want.collect::<Vec<_>>());
+        assert_eq!(places(None)[0].values(), i.values());
+    }
+    let i = Tensor::dense(DType::Int8, &[1], &[5.0]);
+    let got = apply_any_width(&Places { of, size: Some(5) }, &[i]);
+    assert!(matches!(got, Err(Error::Index { index: 5, size: 5, .. })));
 }
 
 #[test]

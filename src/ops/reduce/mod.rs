@@ -19,7 +19,7 @@ use dispatch::Job;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReduceFn {
-    /// The sum in the input's dtype (int64 for bool); integers wrap. 0 of nothing.
+    /// The sum, of integers and bool in int64, where it wraps. 0 of nothing.
     Sum,
     /// The mean of floats. NaN of nothing.
     Mean,
@@ -27,7 +27,7 @@ pub enum ReduceFn {
     Max,
     /// The least value, or NaN if there is one. Needs a value.
     Min,
-    /// The product in the input's dtype (int64 for bool); integers wrap. 1 of nothing.
+    /// The product, of integers and bool in int64, where it wraps. 1 of nothing.
     Prod,
     /// Where the first greatest value (or NaN) is, int64. Needs a value.
     Argmax,
@@ -69,7 +69,7 @@ impl ReduceFn {
 
     fn result(self, dtype: DType) -> DType {
         match self {
-            ReduceFn::Sum | ReduceFn::Prod if dtype == DType::Bool => DType::Int64,
+            ReduceFn::Sum | ReduceFn::Prod if !dtype.is_float() => DType::Int64,
             ReduceFn::Argmax | ReduceFn::Argmin => DType::Int64,
             ReduceFn::Any | ReduceFn::All => DType::Bool,
             _ => dtype,

@@ -35,7 +35,7 @@ functions! {
     /// The square root.
     Sqrt "sqrt" CHEAP { x => x.sqrt() } {} { Output; dy, y => dy * T::of(0.5) / y };
     /// x x.
-    Square "square" CHEAP { x => x * x } { x => x.times(x) } { Input; dy, x => dy * (x + x) };
+    Square "square" CHEAP { x => x * x } { x => x.times(x) } { Input; dy, x => twice(dy * x) };
     /// 1/x.
     Reciprocal "reciprocal" CHEAP { x => T::ONE / x } {} { Output; dy, y => -dy * y * y };
     /// The next integer above.
@@ -59,14 +59,14 @@ functions! {
     Acos "acos" COSTLY { x => x.acos::<L>() } {}
         { Input; dy, x => -dy / ((T::ONE - x) * (T::ONE + x)).sqrt() };
     /// The arc tangent.
-    Atan "atan" COSTLY { x => x.atan::<L>() } {} { Input; dy, x => dy / x.mad::<L>(x, T::ONE) };
+    Atan "atan" COSTLY { x => x.atan::<L>() } {} { Input; dy, x => atan_gradient::<T, L>(dy, x) };
     /// The hyperbolic sine.
     Sinh "sinh" COSTLY { x => x.sinh::<L>() } {} { Input; dy, x => dy * x.cosh::<L>() };
     /// The hyperbolic cosine.
     Cosh "cosh" COSTLY { x => x.cosh::<L>() } {} { Input; dy, x => dy * x.sinh::<L>() };
     /// The hyperbolic tangent.
     Tanh "tanh" COSTLY { x => x.tanh::<L>() } {}
-        { Output; dy, y => dy * (-y).mad::<L>(y, T::ONE) };
+        { Output; dy, y => dy * ((T::ONE - y) * (T::ONE + y)) };
     /// The inverse hyperbolic sine.
     Asinh "asinh" COSTLY { x => x.asinh::<L>() } {} { Input; dy, x => dy / asinh_slope::<T, L>(x) };
     /// The inverse hyperbolic cosine.
@@ -89,13 +89,13 @@ functions! {
         { Input; dy, x => { let d = T::ONE + x.abs(); dy / d / d } };
     /// The error function.
     Erf "erf" COSTLIEST { x => x.erf::<L>() } {}
-        { Input; dy, x => dy * T::of(std::f64::consts::FRAC_2_SQRT_PI) * (-x * x).exp::<L>() };
+        { Input; dy, x => dy * T::of(std::f64::consts::FRAC_2_SQRT_PI) * x.gauss::<L>() };
     /// x times the normal distribution function (the exact form of Hendrycks and Gimpel 2016).
-    Gelu "gelu" COSTLIEST { x => { let x = at_least(x, -FAR); x * x.normal_cdf::<L>() } } {}
-        { Input; dy, x => dy * gelu_slope::<T, L>(x) };
+    Gelu "gelu" COSTLIEST { x => at_least(x, -FAR).gelu::<L>() } {}
+        { Input; dy, x => dy * within(x, FAR).gelu_slope::<L>() };
     /// x sigmoid(x).
-    Silu "silu" COSTLY { x => { let x = at_least(x, -FAR); x * x.sigmoid::<L>() } } {}
-        { Input; dy, x => dy * silu_slope::<T, L>(x) };
+    Silu "silu" COSTLY { x => at_least(x, -FAR).silu::<L>() } {}
+        { Input; dy, x => dy * within(x, FAR).silu_slope::<L>() };
     /// x, or a x below 0 (ONNX LeakyRelu).
     LeakyRelu { a: Real } "leakyrelu" CHEAP
         { x => if x <= T::ZERO { scaled(a, x) } else { x } } {}
@@ -165,19 +165,17 @@ fn asinh_slope<T: Float, L: Level>(x: T) -> T {
     if a > T::of(1e9) { a } else { root }
 }
 
+/// dy / (x^2 + 1), without overflow.
 #[inline(always)]
-fn gelu_slope<T: Float, L: Level>(x: T) -> T {
-    let x = within(x, FAR);
-    // 1 / sqrt(2 pi).
-    let density = (x * x * T::of(-0.5)).exp::<L>() * T::of(0.398_942_280_401_432_7);
-    x.mad::<L>(density, x.normal_cdf::<L>())
+fn atan_gradient<T: Float, L: Level>(dy: T, x: T) -> T {
+    let near = dy / x.mad::<L>(x, T::ONE);
+    if x.abs() > T::of(1e9) { dy / x / x } else { near }
 }
 
+/// 2 x, of a product that must not overflow before it is known.
 #[inline(always)]
-fn silu_slope<T: Float, L: Level>(x: T) -> T {
-    let x = within(x, FAR);
-    let s = x.sigmoid::<L>();
-    s * x.mad::<L>(T::ONE - s, T::ONE)
+fn twice<T: Float>(x: T) -> T {
+    x + x
 }
 
 /// a x, but 0 and not NaN for 0 times infinity.

@@ -3,6 +3,7 @@
 import numpy as np
 from numeric import vjp
 from singa_rs import _core, autograd, tensor
+from singa_rs.autograd.casting import convert
 
 from .base import ALL, FLOATS, INTS, NUMBERS, Arg, Bad, Table
 
@@ -29,6 +30,21 @@ for to in ALL:
         out=to,
         specials=() if to in INTS else (np.nan, np.inf, -np.inf),
         gradient=exact,
+        empty=EMPTY,
+        large=(BIG,),
+    )
+
+    # Of numbers that every dtype holds.
+    table.case(
+        "convert",
+        lambda x, kind=kind: x.astype(kind),
+        Arg(S, 0, 1 if to == "bool" else 100, integral=True),
+        attrs={"dtype": to},
+        label=to,
+        dtypes=ALL,
+        out=to,
+        specials=() if to in INTS or to == "bool" else (np.nan, np.inf, -np.inf),
+        gradient=(lambda x: convert(x, tensor.float64)) if to == "float64" else None,
         empty=EMPTY,
         large=(BIG,),
     )
@@ -86,7 +102,7 @@ for label, (axis, shapes) in JOIN.items():
 
 def gather_grad(dy, x, indices, axis):
     """Adds where an index repeats."""
-    return vjp(lambda x: np.take(x, indices, axis), [x], 0, [dy])
+    return vjp(lambda x: np.take(x, indices.astype(np.int64), axis), [x], 0, [dy])
 
 
 for label, axis, shape in (
@@ -95,13 +111,13 @@ for label, axis, shape in (
     ("middle", 1, ()),
     ("table", 0, (2, 2)),
 ):
-    for kind in ("int64", "int32") if label == "rows" else ("int64",):
+    for kind in ("int64", "int32", "float32") if label == "rows" else ("int64",):
         x = Arg((4, 3) if label == "table" else S)
         bound = x.shape[axis]
         indices = Arg(shape, -bound, bound - 1, dtype=kind, integral=True)
         table.case(
             "gather",
-            lambda x, indices, axis=axis: np.take(x, indices, axis),
+            lambda x, indices, axis=axis: np.take(x, indices.astype(np.int64), axis),
             x,
             indices,
             attrs={"axis": axis},
@@ -110,7 +126,7 @@ for label, axis, shape in (
             specials=(np.nan,),
             gradient=lambda x, indices, axis=axis: autograd.gather(x, axis, indices),
             empty=((x.shape, (0,)),),
-            bad=(Bad(DTYPE, dtypes=("float32", "float32")),),
+            bad=(Bad(DTYPE, dtypes=("float32", "bool")),),
         )
         sliced = np.take(np.zeros(x.shape), np.zeros(shape, int), axis).shape
         table.case(
@@ -122,8 +138,22 @@ for label, axis, shape in (
             label=f"{label}-{kind}",
             specials=(),
             empty=(((0, *x.shape[1:]), (0,)),) if label == "rows" else (),
-            bad=(Bad(DTYPE, dtypes=("float32", "float32")),),
+            bad=(Bad(DTYPE, dtypes=("float32", "bool")),),
         )
+
+for of, size in {"scatter_elements": 5, "onehot": None}.items():
+    table.case(
+        "places",
+        lambda indices, size=size: np.where(indices < 0, indices + (size or 0), indices),
+        Arg(S, -5, 4, integral=True),
+        attrs={"of": of, "size": size},
+        label=of,
+        dtypes=tuple(dtype for dtype in NUMBERS if dtype != "uint8"),
+        out="int64",
+        specials=(),
+        empty=EMPTY,
+        bad=(Bad(DTYPE, dtypes=("bool",)),),
+    )
 
 AXES = {
     "all": ((), False),
@@ -141,13 +171,8 @@ def over(function, axes, keepdims):
     return lambda x: function(x, axis=tuple(axes) or None, keepdims=keepdims)
 
 
-def wrapping_sum(x, **options):
-    """Sums as the dtype holds them."""
-    return np.sum(x, dtype=np.float64 if x.dtype == np.float64 else np.int64, **options)
-
-
 REDUCE = {
-    "sum": (wrapping_sum, Arg(S), NUMBERS, ((0,), (2, 0, 3))),
+    "sum": (np.sum, Arg(S), FLOATS, ((0,), (2, 0, 3))),
     "mean": (np.mean, Arg(S), FLOATS, ()),
     "max": (np.max, Arg(S), NUMBERS, ()),
     "min": (np.min, Arg(S), NUMBERS, ()),
@@ -185,15 +210,20 @@ for f, (function, arg, dtypes, empty) in REDUCE.items():
             large=(BIG,) if label in ("all",) and f != "prod" else None,
             bad=refused,
         )
-table.case(
-    "reduce",
-    np.sum,
-    Arg(S),
-    attrs={"f": "sum", "axes": (), "keepdims": False},
-    label="bool",
-    dtypes=("bool",),
-    out="int64",
-)
+# Of numbers whose sums and products their own dtype does not hold.
+for f, function, most in (("sum", np.sum, 100), ("prod", np.prod, 2)):
+    for label, (axes, keepdims) in AXES.items():
+        table.case(
+            "reduce",
+            over(function, axes, keepdims),
+            Arg(S, 1, most, integral=True),
+            attrs={"f": f, "axes": axes, "keepdims": keepdims},
+            label=f"{label}-int",
+            dtypes=(*INTS, "bool"),
+            out="int64",
+            empty=(((0,),), ((2, 0, 3),)) if not axes else (),
+            large=(BIG,) if label == "all" and f == "sum" else None,
+        )
 for f, axis in (("sum", 1), ("max", 0), ("mean", 0), ("sum", 0)):
     table.case(
         "reduce",

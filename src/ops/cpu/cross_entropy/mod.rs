@@ -7,8 +7,9 @@ mod forward;
 use std::ops::Range;
 
 use super::softmax::row::{Buffer, chunks, sum};
+use super::whole::{self, Read};
 use super::wide::{Port, Wide};
-use crate::dtype::Element;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::{Io, Meta};
 pub use backward::backward;
@@ -19,8 +20,8 @@ pub use forward::forward;
 pub enum Targets {
     /// One class index a row.
     Labels {
-        /// Reads the label at a place, or answers what else is there.
-        read: unsafe fn(*const u8, isize) -> Result<i64, f64>,
+        /// Reads one.
+        read: Read,
         /// From one to the next.
         step: isize,
     },
@@ -32,22 +33,10 @@ pub enum Targets {
 }
 
 impl Targets {
-    /// Labels of type `T`.
-    pub fn labels<T: Element>(step: isize) -> Targets {
-        Targets::Labels { read: label::<T>, step }
+    /// Labels of a dtype.
+    pub fn labels(dtype: DType, step: isize) -> Targets {
+        Targets::Labels { read: whole::reader(dtype), step }
     }
-}
-
-/// # Safety
-/// The element can be read.
-unsafe fn label<T: Element>(from: *const u8, at: isize) -> Result<i64, f64> {
-    // SAFETY: by the caller's promise.
-    let element = unsafe { *from.cast::<T>().offset(at) };
-    let value = element.to_f64();
-    if T::DTYPE.is_float() && value.fract() != 0.0 {
-        return Err(value);
-    }
-    Ok(element.to_i64())
 }
 
 /// How the inputs lie.

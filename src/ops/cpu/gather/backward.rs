@@ -15,19 +15,23 @@ use crate::ops::{Io, Kernel, Meta, Width};
 /// Elements of a row that are added up at a time.
 const CHUNK: usize = 256;
 
-/// Prepares (dy, indices) -> dx, row-major; the indices stand on these axes of dy.
+/// Prepares (dy, indices) -> dx, row-major; the indices stand on these axes of dy, and on one of
+/// `size` entries of dx.
 pub fn backward<T: Float>(
     indices: Indices,
+    size: usize,
     dy: &Meta,
     axes: Range<usize>,
     width: Width,
 ) -> Arc<dyn Kernel> {
     let split = Split::new(dy, axes);
-    Arc::new(Backward { indices, split, width, element: PhantomData::<fn() -> T> })
+    Arc::new(Backward { indices, size, split, width, element: PhantomData::<fn() -> T> })
 }
 
 struct Backward<T> {
     indices: Indices,
+    /// How many entries the indexed axis has.
+    size: usize,
     split: Split,
     width: Width,
     element: PhantomData<fn() -> T>,
@@ -36,7 +40,7 @@ struct Backward<T> {
 impl<T> Backward<T> {
     /// How many numbers the work space holds.
     fn room(&self) -> usize {
-        2 * self.indices.count() + self.indices.size()
+        2 * self.indices.count() + self.size
     }
 }
 
@@ -50,7 +54,7 @@ impl<T: Float> Kernel for Backward<T> {
     }
 
     fn run(&self, io: &Io) -> Result<()> {
-        let (split, size) = (&self.split, self.indices.size());
+        let (split, size) = (&self.split, self.size);
         // SAFETY: the scratch was asked for.
         let all = unsafe { std::slice::from_raw_parts_mut(io.scratch::<i64>(), self.room()) };
         let (indices, rest) = all.split_at_mut(self.indices.count());

@@ -1,26 +1,28 @@
-//! Indices as a kernel finds them in input 1.
+//! Indices as a kernel finds them in an input.
 #![allow(unsafe_code)]
 
-use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::ops::cpu::walk::{Walk, dims};
+use crate::ops::cpu::whole::{self, Read};
 use crate::ops::{Io, Meta};
 
 /// How the indices lie, and what they may be.
 pub struct Indices {
     name: &'static str,
-    /// How many entries the indexed axis has.
-    size: usize,
+    /// Which input they are.
+    input: usize,
+    /// How many entries the indexed axis has, if that matters.
+    size: Option<usize>,
     walk: Walk<1>,
-    /// Reads the index at a place.
-    read: unsafe fn(*const u8, isize) -> i64,
+    read: Read,
 }
 
 impl Indices {
-    /// `indices` into an axis of `size` entries, for errors of operation `name`.
-    pub fn new(name: &'static str, size: usize, indices: &Meta) -> Self {
-        let read = crate::dispatch!(indices.dtype, T => read_as::<T>);
-        Indices { name, size, walk: Walk::new(dims([indices])), read }
+    /// The indices that are input `input`, into an axis of `size` entries, for errors of operation
+    /// `name`.
+    pub fn new(name: &'static str, input: usize, size: Option<usize>, indices: &Meta) -> Self {
+        let read = whole::reader(indices.dtype);
+        Indices { name, input, size, walk: Walk::new(dims([indices])), read }
     }
 
     /// How many indices there are.
@@ -28,21 +30,18 @@ impl Indices {
         self.walk.elements()
     }
 
-    /// How many entries the indexed axis has.
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
     /// Hands the indices to `visit` row-major, counted from the front.
     ///
     /// # Errors
-    /// [`Error::Index`] at the first one that is out of range.
+    /// At the first one that is out of range or has a fraction: [`Error::Index`], [`Error::Value`].
     pub fn each(&self, io: &Io, mut visit: impl FnMut(i64)) -> Result<()> {
         let step = self.walk.inner().strides[0];
         for ([at], n) in self.walk.runs(0..self.count()) {
             for i in 0..n as isize {
                 // SAFETY: the run lies within the indices.
-                visit(self.entry(unsafe { (self.read)(io.input(1), at + i * step) })?);
+                let index = unsafe { (self.read)(io.input(self.input), at + i * step) };
+                let want = "an integer as index";
+                visit(self.entry(index.map_err(|got| Error::value(self.name, got, want))?)?);
             }
         }
         Ok(())
@@ -56,20 +55,10 @@ impl Indices {
 
     /// The entry that an index names.
     fn entry(&self, index: i64) -> Result<i64> {
-        let size = self.size as i64;
-        let entry = index + if index < 0 { size } else { 0 };
+        let Some(size) = self.size else { return Ok(index) };
+        let entry = index + if index < 0 { size as i64 } else { 0 };
         let op = || self.name.into();
-        crate::ensure!(
-            (0..size).contains(&entry),
-            Error::Index { op: op(), index, size: self.size }
-        );
+        crate::ensure!((0..size as i64).contains(&entry), Error::Index { op: op(), index, size });
         Ok(entry)
     }
-}
-
-/// # Safety
-/// The element at place `at` can be read.
-unsafe fn read_as<T: Element>(from: *const u8, at: isize) -> i64 {
-    // SAFETY: by the caller's promise.
-    unsafe { *from.cast::<T>().offset(at) }.to_i64()
 }

@@ -3,6 +3,7 @@
 mod backward;
 mod forward;
 mod indices;
+mod places;
 
 use std::ops::Range;
 
@@ -11,6 +12,7 @@ use crate::ops::Meta;
 pub use backward::backward;
 pub use forward::forward;
 pub use indices::Indices;
+pub use places::places;
 
 /// The dimensions of a tensor before, of, and after some neighbouring axes.
 struct Split {

@@ -1,8 +1,13 @@
 //! The error function and the normal distribution.
 
+use std::f64::consts::FRAC_1_SQRT_2;
+
 use super::exp::{exp_64, exp_f32};
 use super::{mad, poly, poly64};
 use crate::ops::cpu::isa::Level;
+
+/// 1 / sqrt(2 pi).
+pub(super) const FRAC_1_SQRT_2PI: f64 = 0.398_942_280_401_432_7;
 
 /// The error function.
 #[inline(always)]
@@ -35,9 +40,10 @@ pub fn erf_f32<L: Level>(x: f32) -> f32 {
     (if a < 0.92 { small } else { large }).copysign(x)
 }
 
-/// Half the complementary error function of t >= 0, to 1e-10.
+/// (q, e) of which the product is half the complementary error function of t >= 0, to 1e-10;
+/// e is e^(-t^2).
 #[inline(always)]
-fn half_erfc_64<L: Level>(t: f64) -> f64 {
+fn half_erfc_64<L: Level>(t: f64) -> (f64, f64) {
     let u = 1.0 / (1.0 + 0.4 * t);
     // erfc(t) e^(t^2) / u.
     let scaled = [
@@ -54,18 +60,22 @@ fn half_erfc_64<L: Level>(t: f64) -> f64 {
         -0.15922436216892522,
         0.021733026240742942,
     ];
-    0.5 * u * poly64::<L, 12>(u, scaled) * exp_64::<L>(-t * t)
+    (0.5 * u * poly64::<L, 12>(u, scaled), exp_64::<L>(-t * t))
 }
 
-/// The distribution function of the standard normal distribution, exact to the last place in
-/// its left tail too.
+/// x times the distribution function of the standard normal distribution, of x from -1e4 on.
 #[inline(always)]
-pub fn normal_cdf_f32<L: Level>(x: f32) -> f32 {
-    normal_cdf_64::<L>(x as f64) as f32
+pub fn gelu_f32<L: Level>(x: f32) -> f32 {
+    let x = x as f64;
+    let (q, e) = half_erfc_64::<L>(x.abs() * FRAC_1_SQRT_2);
+    (x * if x < 0.0 { q * e } else { 1.0 - q * e }) as f32
 }
 
+/// The derivative of [`gelu_f32`], of x within ±1e4.
 #[inline(always)]
-pub(super) fn normal_cdf_64<L: Level>(x: f64) -> f64 {
-    let tail = half_erfc_64::<L>(x.abs() * std::f64::consts::FRAC_1_SQRT_2);
-    if x < 0.0 { tail } else { 1.0 - tail }
+pub fn gelu_slope_f32<L: Level>(x: f32) -> f32 {
+    let x = x as f64;
+    let (q, e) = half_erfc_64::<L>(x.abs() * FRAC_1_SQRT_2);
+    let rise = x * FRAC_1_SQRT_2PI;
+    (if x < 0.0 { e * (q + rise) } else { 1.0 + e * (rise - q) }) as f32
 }

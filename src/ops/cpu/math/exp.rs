@@ -28,11 +28,19 @@ pub fn exp_f32<L: Level>(x: f32) -> f32 {
 /// e to the power of x as a float32, and what its rounding took away.
 #[inline(always)]
 fn exp_pair<L: Level>(x: f32) -> (f32, f32) {
+    let (y, low, (a, b)) = exp_parts::<L>(x);
+    (y * a * b, low * a * b)
+}
+
+/// [`exp_pair`] without its power of two, which comes as two factors: a product that is taken
+/// before them rounds once where the result is denormal.
+#[inline(always)]
+fn exp_parts<L: Level>(x: f32) -> (f32, f32, (f32, f32)) {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    // Beyond these the result is 0 or infinity; NaN passes both comparisons.
+    // Beyond these the result is 0, also times 1e4, or infinity; NaN passes both comparisons.
     let x = if x > 89.0 { 89.0 } else { x };
-    let x = if x < -104.0 { -104.0 } else { x };
+    let x = if x < -120.0 { -120.0 } else { x };
     let shifted = mad::<L>(x, std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     let high = mad::<L>(n, -LN2_HIGH, x);
@@ -42,8 +50,7 @@ fn exp_pair<L: Level>(x: f32) -> (f32, f32) {
     let tail = [0.499_999_94, 0.166_665_2, 0.041_668_4, 0.008_368_851, 0.001_381_431_9];
     let t = mad::<L>(r * r, poly::<L, 5>(r, tail), low) + r;
     let y = t + 1.0;
-    let (a, b) = powers_of_two(shifted);
-    (y * a * b, (t - (y - 1.0)) * a * b)
+    (y, t - (y - 1.0), powers_of_two(shifted))
 }
 
 /// (2^n, e^r - 1) where x = n ln 2 + r, for float32 results: x is clamped to ±200.
@@ -95,6 +102,50 @@ pub fn sigmoid_f32<L: Level>(x: f32) -> f32 {
     // One step of refinement; 1 / (1 + e) is at hand.
     let reciprocal = if negative { 1.0 - y } else { y };
     mad::<L>(mad::<L>(-y, bottom_low, top_low), reciprocal, y)
+}
+
+/// x / (1 + e^-x), of x from -1e4 on.
+#[inline(always)]
+pub fn silu_f32<L: Level>(x: f32) -> f32 {
+    let (m, m_low, (a, b)) = exp_parts::<L>(-x.abs());
+    let negative = x < 0.0;
+    if !L::FMA {
+        // Each product below would round once more.
+        let (m, power) = (m as f64 + m_low as f64, a as f64 * b as f64);
+        let top = x as f64 * if negative { m } else { 1.0 };
+        return (top / (1.0 + m * power) * if negative { power } else { 1.0 }) as f32;
+    }
+    let (e, e_low) = (m * a * b, m_low * a * b);
+    let bottom = 1.0 + e;
+    let bottom_low = e - (bottom - 1.0) + e_low;
+    let (top, top_low) = (if negative { m } else { 1.0 }, if negative { m_low } else { 0.0 });
+    // 1 / bottom, near enough for what rounding took away.
+    let reciprocal = mad::<L>(-0.5, e, 1.0);
+    let low = mad::<L>(-top, bottom_low * reciprocal, top_low);
+    let y = mad::<L>(x, top, x * low) / bottom;
+    let y = if negative { y * a * b } else { y };
+    if x > 1e4 { x } else { y }
+}
+
+/// The derivative of [`silu_f32`], of x within ±1e4.
+#[inline(always)]
+pub fn silu_slope_f32<L: Level>(x: f32) -> f32 {
+    let (m, _, (a, b)) = exp_parts::<L>(-x.abs());
+    let large = 1.0 / (1.0 + m * a * b);
+    let small = m * large;
+    // s and 1 - s, each to the last place: s is the small one left of 0.
+    if x < 0.0 {
+        small * mad::<L>(x, large, 1.0) * a * b
+    } else {
+        large * mad::<L>(x, small * a * b, 1.0)
+    }
+}
+
+/// e^(-x^2).
+#[inline(always)]
+pub fn gauss_f32<L: Level>(x: f32) -> f32 {
+    let x = x as f64;
+    exp_64::<L>(-x * x) as f32
 }
 
 /// log(1 + e^x), which is x for large x and does not overflow.

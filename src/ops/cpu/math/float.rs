@@ -2,6 +2,7 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+use super::double;
 use crate::dtype::Element;
 use crate::ops::cpu::isa::Level;
 
@@ -43,8 +44,16 @@ pub trait Float:
     fn fmod(self, by: Self) -> Self;
     /// Self to the power of `y`.
     fn pow<L: Level>(self, y: Self) -> Self;
-    /// The distribution function of the standard normal distribution.
-    fn normal_cdf<L: Level>(self) -> Self;
+    /// x times the distribution function of the standard normal distribution, of x from -1e4 on.
+    fn gelu<L: Level>(self) -> Self;
+    /// The derivative of [`Float::gelu`], of x within ±1e4.
+    fn gelu_slope<L: Level>(self) -> Self;
+    /// x / (1 + e^-x), of x from -1e4 on.
+    fn silu<L: Level>(self) -> Self;
+    /// The derivative of [`Float::silu`], of x within ±1e4.
+    fn silu_slope<L: Level>(self) -> Self;
+    /// e^(-x^2).
+    fn gauss<L: Level>(self) -> Self;
     /// 1 / (1 + e^-x).
     fn sigmoid<L: Level>(self) -> Self;
     /// log(1 + e^x).
@@ -135,7 +144,9 @@ impl Float for f32 {
         super::pow_f32::<L>(self, y)
     }
     functions! {
-        normal_cdf => super::normal_cdf_f32::<L>, sigmoid => super::sigmoid_f32::<L>,
+        gelu => super::gelu_f32::<L>, gelu_slope => super::gelu_slope_f32::<L>,
+        silu => super::silu_f32::<L>, silu_slope => super::silu_slope_f32::<L>,
+        gauss => super::gauss_f32::<L>, sigmoid => super::sigmoid_f32::<L>,
         softplus => super::softplus_f32::<L>, exp => super::exp_f32::<L>,
         expm1 => super::expm1_f32::<L>, log => super::log_f32::<L>, erf => super::erf_f32::<L>,
         sin => super::sin_f32::<L>, cos => super::cos_f32::<L>, tan => super::tan_f32::<L>,
@@ -153,7 +164,8 @@ impl Float for f64 {
         self.powf(y)
     }
     functions! {
-        normal_cdf => |x: f64| 0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2),
+        gelu => double::gelu, gelu_slope => double::gelu_slope,
+        silu => double::silu, silu_slope => double::silu_slope, gauss => double::gauss,
         sigmoid => |x: f64| {
             let e = (-x.abs()).exp();
             (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
@@ -163,6 +175,6 @@ impl Float for f64 {
         sin => f64::sin, cos => f64::cos, tan => f64::tan,
         asin => f64::asin, acos => f64::acos, atan => f64::atan,
         sinh => f64::sinh, cosh => f64::cosh, tanh => f64::tanh,
-        asinh => f64::asinh, acosh => f64::acosh, atanh => f64::atanh,
+        asinh => double::asinh, acosh => double::acosh, atanh => double::atanh,
     }
 }

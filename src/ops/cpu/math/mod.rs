@@ -5,6 +5,7 @@
 //! The common functions (`exp`, `log`, `tanh`, `erf`, `sigmoid`) compute in float32; the others
 //! in float64 with polynomials that are just long enough for float32.
 
+mod double;
 mod erf;
 mod exp;
 mod float;
@@ -12,8 +13,11 @@ mod log;
 mod power;
 mod trigonometry;
 
-pub use erf::{erf_f32, normal_cdf_f32};
-pub use exp::{cosh_f32, exp_f32, expm1_f32, sigmoid_f32, sinh_f32, softplus_f32, tanh_f32};
+pub use erf::{erf_f32, gelu_f32, gelu_slope_f32};
+pub use exp::{
+    cosh_f32, exp_f32, expm1_f32, gauss_f32, sigmoid_f32, silu_f32, silu_slope_f32, sinh_f32,
+    softplus_f32, tanh_f32,
+};
 pub use float::Float;
 pub use log::{acosh_f32, asinh_f32, atanh_f32, log_f32, log1p_f32};
 pub use power::pow_f32;

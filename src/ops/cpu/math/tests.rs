@@ -10,7 +10,8 @@ fn place(x: f32) -> i64 {
     if bits >> 31 == 1 { -magnitude } else { magnitude }
 }
 
-fn ulps(got: f32, want: f64) -> f64 {
+/// The error in units in the last place of what is wanted, or of `least` if that is larger.
+fn ulps(got: f32, want: f64, least: f64) -> f64 {
     let rounded = want as f32;
     if got.is_nan() || want.is_nan() {
         return if got.is_nan() == want.is_nan() { 0.0 } else { f64::INFINITY };
@@ -21,7 +22,7 @@ fn ulps(got: f32, want: f64) -> f64 {
     if got.is_infinite() || rounded.is_infinite() {
         return (place(got) - place(rounded)).abs() as f64;
     }
-    let size = rounded.abs().max(f32::MIN_POSITIVE);
+    let size = rounded.abs().max(f32::MIN_POSITIVE).max(least as f32);
     (got as f64 - want).abs() / (f32::from_bits(size.to_bits() + 1) - size) as f64
         + if got == 0.0 && rounded == 0.0 { f64::INFINITY } else { 0.0 }
 }
@@ -55,12 +56,15 @@ impl<F: Function> Body for Each<'_, F> {
     }
 }
 
-fn check<F: Function + Copy>(f: F, name: &str, reference: fn(f64) -> f64, limit: f64) {
+type Reference = fn(f64) -> f64;
+
+fn check<F: Function + Copy>(f: F, name: &str, [reference, terms]: [Reference; 2], limit: f64) {
     let xs = samples();
     for isa in Isa::ALL.into_iter().filter(|i| i.is_available()) {
         let mut ys = vec![0.0; xs.len()];
         isa::run(isa, Each(f, &xs, &mut ys));
-        let errors = xs.iter().zip(&ys).map(|(&x, &y)| (ulps(y, reference(x as f64)), x, y));
+        let ulps = |x: f64, y: f32| ulps(y, reference(x), terms(x));
+        let errors = xs.iter().zip(&ys).map(|(&x, &y)| (ulps(x as f64, y), x, y));
         let worst = errors.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
         println!("{name} {isa:?}: {worst:?}");
         assert!(
@@ -82,7 +86,9 @@ fn one_by_one<F: Function + Copy>(f: F, name: &str, isa: Isa, xs: &[f32], ys: &[
 }
 
 macro_rules! within {
-    ($($test:ident: $function:ident, $reference:expr, $limit:expr;)*) => {$(
+    (@terms) => { |_| 0.0 };
+    (@terms $terms:expr) => { $terms };
+    ($($test:ident: $function:ident, $reference:expr, $limit:expr $(, $terms:expr)?;)*) => {$(
         #[test]
         fn $test() {
             #[derive(Clone, Copy)]
@@ -93,7 +99,8 @@ macro_rules! within {
                     $function::<L>(x)
                 }
             }
-            check(F, stringify!($function), $reference, $limit);
+            let references: [Reference; 2] = [$reference, within!(@terms $($terms)?)];
+            check(F, stringify!($function), references, $limit);
         }
     )*};
 }
@@ -118,7 +125,55 @@ within! {
     acos: acos_f32, f64::acos, 1.0;
     atan: atan_f32, f64::atan, 1.0;
     erf: erf_f32, libm::erf, 2.0;
-    normal_cdf: normal_cdf_f32, |x| 0.5 * libm::erfc(-x * 0.5f64.sqrt()), 1.0;
+    gauss: gauss_f32, |x| (-x * x).exp(), 1.0;
+    gelu_value: gelu_within, gelu, 1.0;
+    gelu_derivative: gelu_slope_within, gelu_slope, 1.0, terms;
+    silu_value: silu_within, silu, 2.0;
+    silu_derivative: silu_slope_within, silu_slope, 3.0, terms;
+}
+
+/// `function` of numbers within these limits, which its callers see to.
+macro_rules! limited {
+    ($($name:ident: $function:ident, $high:expr;)*) => {$(
+        #[inline(always)]
+        fn $name<L: Level>(x: f32) -> f32 {
+            let x = if x < -1e4 { -1e4 } else { x };
+            $function::<L>(if x > $high { $high } else { x })
+        }
+    )*};
+}
+limited! {
+    gelu_within: gelu_f32, f32::INFINITY;
+    gelu_slope_within: gelu_slope_f32, 1e4;
+    silu_within: silu_f32, f32::INFINITY;
+    silu_slope_within: silu_slope_f32, 1e4;
+}
+
+fn normal_cdf(x: f64) -> f64 {
+    0.5 * libm::erfc(-x * 0.5f64.sqrt())
+}
+
+fn gelu(x: f64) -> f64 {
+    if x == f64::NEG_INFINITY { -0.0 } else { x * normal_cdf(x) }
+}
+
+fn gelu_slope(x: f64) -> f64 {
+    let rise = x * (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    if x.is_infinite() { (x > 0.0) as u8 as f64 } else { normal_cdf(x) + rise }
+}
+
+fn silu(x: f64) -> f64 {
+    if x == f64::NEG_INFINITY { -0.0 } else { x / (1.0 + (-x).exp()) }
+}
+
+fn silu_slope(x: f64) -> f64 {
+    let [s, rest] = [x, -x].map(|x| 1.0 / (1.0 + (-x).exp()));
+    if x.is_infinite() { (x > 0.0) as u8 as f64 } else { s * (1.0 + x * rest) }
+}
+
+/// How large the terms of the two slopes are where they cancel.
+fn terms(x: f64) -> f64 {
+    if (-1.6..-0.5).contains(&x) { 0.1 } else { 0.0 }
 }
 
 #[test]
@@ -130,7 +185,7 @@ fn powers_follow_the_standard_library() {
     for &x in &bases {
         for &y in &exponents {
             let (got, want) = (pow_f32::<isa::Baseline>(x, y), (x as f64).powf(y as f64));
-            assert!(ulps(got, want) <= 1.0, "{x} to the power of {y}: {got}, not {want}");
+            assert!(ulps(got, want, 0.0) <= 1.0, "{x} to the power of {y}: {got}, not {want}");
         }
     }
 }

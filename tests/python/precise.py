@@ -1,0 +1,173 @@
+"""Elementary functions to some 40 digits, to hold float64 against."""
+
+from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation, localcontext
+
+import numpy as np
+
+CONTEXT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[InvalidOperation])
+TINY = Decimal("1e-25")
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
+
+Number = Decimal
+Function = Callable[[Number], Number]
+
+
+def series(first: Number, ratio: Callable[[int], Number]) -> Number:
+    """`first (1 + r(1) (1 + r(2) (1 + ...)))` until nothing is added."""
+    total = term = first
+    n = 1
+    while term and abs(term) > abs(total) * Decimal("1e-58"):
+        term *= ratio(n)
+        total += term
+        n += 1
+    return total
+
+
+def odd(cubic: str | int, function: Function) -> Function:
+    """An odd function: where cancellation would leave nothing, `x + cubic * x**3 / 6`."""
+
+    def value(x: Number) -> Number:
+        small = x + x**3 * Decimal(cubic) / 6
+        return small if abs(x) < TINY else function(x)
+
+    return value
+
+
+def exp(x: Number) -> Number:
+    return x.exp()
+
+
+def log(x: Number) -> Number:
+    return x.ln()
+
+
+def expm1(x: Number) -> Number:
+    return x + x * x / 2 if abs(x) < TINY else exp(x) - 1
+
+
+def sin(x: Number) -> Number:
+    x = x.remainder_near(2 * PI)
+    return series(x, lambda n: -x * x / (2 * n * (2 * n + 1)))
+
+
+def cos(x: Number) -> Number:
+    x = x.remainder_near(2 * PI)
+    return series(Decimal(1), lambda n: -x * x / (2 * n * (2 * n - 1)))
+
+
+def atan(x: Number) -> Number:
+    if abs(x) > 1:
+        return (PI / 2).copy_sign(x) - atan(1 / x)
+    for _ in range(4):
+        x = x / (1 + (1 + x * x).sqrt())
+    term, total, n = x, x, 1
+    while abs(term) > Decimal("1e-58") * abs(total):
+        term = -term * x * x
+        n += 2
+        total += term / n
+    return 16 * total
+
+
+def asin(x: Number) -> Number:
+    if abs(x) == 1:
+        return (PI / 2).copy_sign(x)
+    return atan(x / ((1 - x) * (1 + x)).sqrt())
+
+
+def acos(x: Number) -> Number:
+    return 2 * asin(((1 - x) / 2).sqrt())
+
+
+def sinh(x: Number) -> Number:
+    return (exp(x) - exp(-x)) / 2
+
+
+def cosh(x: Number) -> Number:
+    return (exp(x) + exp(-x)) / 2
+
+
+def tanh(x: Number) -> Number:
+    return 1 - 2 / (exp(2 * x) + 1) if x > 0 else 2 / (exp(-2 * x) + 1) - 1
+
+
+def asinh(x: Number) -> Number:
+    return log(abs(x) + (x * x + 1).sqrt()).copy_sign(x)
+
+
+def acosh(x: Number) -> Number:
+    t = x - 1
+    return 2 * asinh_any((t / 2).sqrt())
+
+
+def atanh(x: Number) -> Number:
+    return log((1 + x) / (1 - x)) / 2
+
+
+def sigmoid(x: Number) -> Number:
+    return 1 / (1 + exp(-x)) if x > 0 else exp(x) / (1 + exp(x))
+
+
+def softplus(x: Number) -> Number:
+    small = exp(-abs(x))
+    rest = small - small * small / 2 if small < TINY else log(1 + small)
+    return max(x, Decimal(0)) + rest
+
+
+def erf(x: Number) -> Number:
+    return 1 - erfc(x) if x > 1 else -(1 - erfc(-x)) if x < -1 else _erf_series(x)
+
+
+def _erf_series(x: Number) -> Number:
+    first = 2 * x / PI.sqrt() * exp(-x * x)
+    return series(first, lambda n: 2 * x * x / (2 * n + 1))
+
+
+def erfc(x: Number) -> Number:
+    """By a continued fraction where it is small, else from the series of erf."""
+    if x < -4:
+        return 2 - erfc(-x)
+    if x < 4:
+        with localcontext(CONTEXT, prec=90):
+            return 1 - _erf_series(x)
+    q = Decimal(0)
+    for depth in range(400, 0, -1):
+        q = Decimal(depth) / 2 / (x + q)
+    return exp(-x * x) / PI.sqrt() / (x + q)
+
+
+def normal_cdf(x: Number) -> Number:
+    return erfc(-x / Decimal(2).sqrt()) / 2
+
+
+def density(x: Number) -> Number:
+    return exp(-x * x / 2) / (2 * PI).sqrt()
+
+
+asinh_any = odd(-1, asinh)
+sinh_any = odd(1, sinh)
+tanh_any = odd(-2, tanh)
+atanh_any = odd(2, atanh)
+
+
+def exact(function: Function, xs: np.ndarray) -> list[Number]:
+    """The function of every element, in the precision of this file."""
+    with localcontext(CONTEXT):
+        return [function(Decimal(float(x))) for x in xs]
+
+
+def ulps(got: np.ndarray, want: list[Number], scales: list[Number] | None = None) -> np.ndarray:
+    """Errors in units in the last place of what is wanted, or of a larger scale."""
+    kind = got.dtype
+    with localcontext(CONTEXT):
+        made = []
+        for y, w, s in zip(got, want, scales or want, strict=True):
+            with np.errstate(over="ignore"):
+                near = kind.type(float(max(abs(w), abs(s))))
+            if np.isinf(near):
+                made.append(0.0 if np.isinf(y) and (y > 0) == (w > 0) else np.inf)
+                continue
+            with np.errstate(over="ignore"):
+                unit = Decimal(float(np.spacing(max(near, np.finfo(kind).tiny))))
+            made.append(float(abs(Decimal(float(y)) - w) / unit) if np.isfinite(y) else np.inf)
+    return np.array(made)

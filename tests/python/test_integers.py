@@ -1,0 +1,137 @@
+"""Integers and bools: sums and products as wide as NumPy's, and what has no result."""
+
+import numpy as np
+import pytest
+from singa_rs import autograd, tensor
+from singa_rs.tensor import from_numpy
+
+INTS = ("int8", "uint8", "int32", "int64")
+KINDS = (*INTS, "bool")
+
+
+def large(dtype, shape=(3, 40)):
+    """Numbers of which a few are more than the dtype holds."""
+    if dtype == "bool":
+        return np.random.default_rng(1).integers(0, 2, shape).astype(bool)
+    most = min(np.iinfo(dtype).max, 2**40)
+    return np.random.default_rng(1).integers(most // 2, most, shape).astype(dtype)
+
+
+#: What NumPy makes of it, and ours.
+REDUCE = {
+    "sum": (np.sum, lambda t, axis: t.sum(axis)),
+    "tensor.sum": (np.sum, tensor.sum),
+    "reduce_sum": (np.sum, lambda t, axis: autograd.reduce_sum(t, axis, 0)),
+    "prod": (np.prod, lambda t, axis: t.prod(axis)),
+    "reduce_prod": (np.prod, lambda t, axis: autograd.reduce_prod(t, axis, 0)),
+    "max": (np.max, lambda t, axis: t.max(axis)),
+    "min": (np.min, lambda t, axis: t.min(axis)),
+}
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("name", REDUCE)
+def test_reductions_do_not_wrap_before_int64_does(name, dtype):
+    function, ours = REDUCE[name]
+    array = large(dtype)
+    for axis in (None, 0, 1, (0, 1), ()):
+        want = function(array, axis=axis)
+        got = ours(from_numpy(array, dtype=dtype), axis)
+        # Tensors have no uint64.
+        kind = "int64" if want.dtype == np.uint64 else want.dtype.name
+        assert got.dtype.name == kind
+        np.testing.assert_array_equal(got.to_numpy(), want.astype(kind))
+
+
+def test_rows_and_columns():
+    array = large("int8")
+    t = from_numpy(array)
+    np.testing.assert_array_equal(tensor.sum_rows(t).to_numpy(), array.sum(0))
+    np.testing.assert_array_equal(tensor.sum_columns(t).to_numpy(), array.sum(1))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_sums_of_one_number(dtype):
+    scalar = from_numpy(np.array(1), dtype=dtype)
+    for t in (scalar.sum(), scalar.prod(), scalar.sum(())):
+        assert t.dtype == tensor.int64 and t.item() == 1
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_means_and_norms(dtype):
+    array = large(dtype)
+    t, wide = from_numpy(array, dtype=dtype), array.astype(np.float64)
+    np.testing.assert_allclose(t.mean().item(), array.mean(), rtol=1e-6)
+    np.testing.assert_allclose(t.mean(0).to_numpy(), array.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(tensor.average(t), array.mean(), rtol=1e-6)
+    np.testing.assert_allclose(t.l1(), np.abs(wide).mean(), rtol=1e-12)
+    np.testing.assert_allclose(t.l2(), np.sqrt((wide**2).sum()) / wide.size, rtol=1e-12)
+    least = from_numpy(np.array([np.iinfo("int8").min], np.int8))
+    assert least.l1() == 128 and least.l2() == 128
+
+
+def test_norms_of_half_precision_do_not_overflow():
+    t = tensor.full((100,), 1000.0, dtype="float16")
+    assert t.l1() == 1000 and t.l2() == 100
+
+
+@pytest.mark.parametrize("dtype", INTS)
+@pytest.mark.parametrize("formula", ["ij->", "ij->i", "ij,ij->", "ij,kj->ik", "ij,j->i", "ij->ji"])
+def test_products_wrap_as_numpy_s(formula, dtype):
+    array = large(dtype)
+    count = formula.partition("->")[0].count(",") + 1
+    other = array if "j,j" not in formula else array[0]
+    arrays = (array, other)[:count]
+    tensors = [from_numpy(a, dtype=dtype) for a in arrays]
+    with np.errstate(all="ignore"):
+        want = np.einsum(formula, *arrays)
+    got = tensor.einsum(formula, *tensors)
+    assert got.dtype.name == want.dtype.name
+    np.testing.assert_array_equal(got.to_numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_matrices_and_vectors_wrap_as_numpy_s(dtype):
+    array = large(dtype)
+    t = from_numpy(array, dtype=dtype)
+    np.testing.assert_array_equal((t @ t.transpose()).to_numpy(), array @ array.T)
+    np.testing.assert_array_equal((t[0] @ t[1]).to_numpy(), array[0] @ array[1])
+    np.testing.assert_array_equal(tensor.tensordot(t, t).to_numpy(), np.tensordot(array, array))
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_arithmetic_wraps_as_numpy_s(dtype):
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    array = np.array([low, high, 0, 1, low + 1], dtype)
+    t = from_numpy(array, dtype=dtype)
+    with np.errstate(all="ignore"):
+        for f in (np.abs, np.negative, np.square, np.sign):
+            ours = getattr(tensor, f.__name__.replace("absolute", "abs"), lambda x: -x)
+            np.testing.assert_array_equal(ours(t).to_numpy(), f(array))
+        for f in (np.add, np.subtract, np.multiply, np.maximum, np.minimum):
+            ours = {"subtract": "sub", "multiply": "mul"}.get(f.__name__, f.__name__)
+            got = getattr(autograd, ours)(t, t.clone())
+            np.testing.assert_array_equal(got.to_numpy(), f(array, array))
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_what_has_no_result_is_refused(dtype):
+    t = from_numpy(np.array([1, 2]), dtype=dtype)
+    zero = from_numpy(np.array([1, 0]), dtype=dtype)
+    for compute in (lambda: t // zero, lambda: t % zero, lambda: t // 0, lambda: 3 % zero):
+        with pytest.raises(ValueError):
+            compute()
+    for compute in (lambda: t**-1, lambda: 2 ** (zero - 2) if dtype != "uint8" else t**-2):
+        with pytest.raises(ValueError):
+            compute()
+    for shift in ("__lshift__", "__rshift__"):
+        assert not hasattr(t, shift)
+
+
+def test_cosines_of_integers():
+    array = large("int8", (4, 5))
+    wide = array.astype(np.float64)
+    got = autograd.cossim(from_numpy(array), from_numpy(array[::-1].copy()))
+    length = np.sqrt((wide**2).sum(1))
+    want = (wide * wide[::-1]).sum(1) / (length * length[::-1])
+    np.testing.assert_allclose(got.to_numpy(), want, rtol=1e-6)
