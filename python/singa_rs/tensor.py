@@ -119,6 +119,8 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
     grad: Tensor | None = None
     _stores_grad = False
     _creator: Any = None
+    #: Whether operations made it that were recorded for a graph, which no gradient goes back through.
+    _is_cut: bool = False
     #: For a view of a recorded tensor: that tensor, and the operation that took the view.
     _base: Any = None
     #: The views taken of a recorded tensor.

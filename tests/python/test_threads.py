@@ -55,7 +55,8 @@ CHANGING = """
 omp = ctypes.CDLL("libgomp.so.1")
 found = {digest(), on_a_thread()}
 for setting in ["dynamic", "max_active_levels", "num_threads"]:
-    get, set = getattr(omp, "omp_get_" + setting.replace("num", "max")), getattr(omp, "omp_set_" + setting)
+    get = getattr(omp, "omp_get_" + setting.replace("num", "max"))
+    set = getattr(omp, "omp_set_" + setting)
     for value in [0, 1, 3]:
         if value or setting != "num_threads":
             before = get()

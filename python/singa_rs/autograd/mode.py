@@ -4,6 +4,7 @@ the nodes that are made while a step is recorded."""
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Any
 
 from .. import _core
@@ -25,9 +26,10 @@ class Nodes:
     """The nodes that were made while a step was recorded, with what each of them made, and how
     others were that backward went through meanwhile."""
 
-    __slots__ = ("made", "_before")
+    __slots__ = ("made", "_before", "_cut")
 
     def __init__(self) -> None:
+        self._cut: list[weakref.ref[Any]] = []
         self.made: list[tuple[Any, tuple[Any, ...]]] = []
         self._before: list[tuple[Any, dict[str, Any]]] = []
 
@@ -41,8 +43,17 @@ class Nodes:
         if not node.origin and all(made is not node for made, _ in self.made):
             self._before.append((node, dict(node.__dict__)))
 
+    def cut_off(self, tensor: Any) -> None:
+        """Notes that a tensor outlives the node that made it."""
+        if not tensor._is_cut:
+            tensor._is_cut = True
+            self._cut.append(weakref.ref(tensor))
+
     def undo(self) -> None:
         """Puts nodes that were there before back to what they were."""
+        for one in self._cut:
+            if (tensor := one()) is not None:
+                tensor._is_cut = False
         for node, attributes in reversed(self._before):
             node.__dict__.clear()
             node.__dict__.update(attributes)
@@ -51,6 +62,7 @@ class Nodes:
     def forget(self) -> None:
         """What backward has done stays."""
         self._before.clear()
+        self._cut.clear()
 
 
 mode = _Mode()

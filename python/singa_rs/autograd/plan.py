@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .. import _core
+from .._core import GraphError
 from ..tensor import Tensor
 from . import ops
 from .tape import Operator, Port, Rule, alive
@@ -97,6 +98,12 @@ class Plan:
         for edge in node.edges:
             if isinstance(edge, Tensor):
                 wants = edge._stores_grad and edge.requires_grad
+                if edge._is_cut and edge.requires_grad:
+                    raise GraphError(
+                        f"backward: a tensor of shape {edge.shape} was made by a step that ran as "
+                        "a graph, through which no gradient goes back; detach() it, or compile "
+                        "with use_graph=False"
+                    )
                 targets.append(self._leaf(edge) if wants else None)
             elif type(edge) is Port:
                 step = steps.get(id(edge.node))

@@ -12,6 +12,7 @@ from .. import _core
 from .._core import GraphError, InternalError, signature
 from .._plain import EXACT, Same
 from ..autograd.mode import mode, training_scope
+from ..autograd.tape import has_history
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
 from .changes import Effects, Undo, changes, effects
@@ -59,6 +60,10 @@ class Call:
         args, kwargs = given or (self.args, self.kwargs)
         with training_scope(self.training):
             return self.function(self.root, *args, **kwargs)
+
+    def has_history(self) -> bool:
+        """Whether gradients of the step would go on, through an argument, to what made it."""
+        return self.training and not self.paused and any(map(has_history, self.tensors))
 
     def identify(self, name: str) -> None:
         """Finds the key.
@@ -135,7 +140,7 @@ class Attempt:
             self.taken: Taken = take(call.device, stand_ins.tensors, run, undo, before.tensors)
         self.after = stand_ins.restore(call.look, call.root)
         self.changes = changes(before, self.after)
-        self._obstacle = stand_ins.difference()
+        self._obstacle = stand_ins.difference() or self.taken.results.obstacle
         #: What is run; see `plan` and `take_graph_of`.
         self.graph: _core.Graph
         #: What is to hold its runs against the operations as recorded, if anything is; and what

@@ -43,7 +43,7 @@ class Kept(NamedTuple):
     def admits(self, item: Item, now: Tensor | None, root: Any) -> bool:
         """Whether a step that finds this there does what was recorded."""
         if now is self.tensor:
-            return True
+            return kind(item) in self.before
         can_set = not self.place.is_item and self.place.is_at(item.owner, item.key, root)
         return can_set and kind(item) in self.before
 
@@ -82,7 +82,7 @@ def effects(first: dict[str, Change], second: dict[str, Change], after: Snapshot
         if by is not None and by == _raised(*before):
             found.counters[path] = (Place(new.owner, new.key), by)
         elif _is_made(new) and _is_made(before[1]):
-            kinds = frozenset({kind(old), kind(new)})
+            kinds = frozenset({kind(old), kind(before[0])})
             found.kept[path] = Kept(Place(new.owner, new.key), after.tensors[path], kinds)
         else:
             return f"attribute {path}, which the step changed from {_say(old)} to {_say(new)}"

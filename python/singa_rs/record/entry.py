@@ -77,7 +77,7 @@ class Entry:
             return None
         for x, want in zip(args, requires_grad, strict=True):
             if type(x) is Tensor:
-                if x.requires_grad is not want or x._stores_grad:
+                if x.requires_grad is not want or x._stores_grad or x._creator or x._is_cut:
                     return None
                 tensors.append(x)
             elif type(x) is np.ndarray and want:

@@ -124,7 +124,7 @@ class GraphFunction:
     # ---- one call -------------------------------------------------------------------------------
 
     def _call(self, call: Call) -> Any:
-        if self.eager is not None:
+        if self.eager is not None or call.has_history():
             return self._run(call)
         call.identify(self.name)
         if running():  # to wait for the lock might be to wait for ourselves

@@ -32,7 +32,11 @@ class Shortcut:
         made = None if mode.paused else self._call(args)
         if made is None:
             return MISS
-        return made if self._is_row else self._results.build(args, made, self._held)
+        if not self._is_row:
+            return self._results.build(args, made, self._held)
+        for i in self._results.cut:
+            made[i]._is_cut = True
+        return made
 
 
 def _is_row(results: Any) -> bool:

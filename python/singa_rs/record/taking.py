@@ -84,6 +84,7 @@ def take(
     except BaseException:
         recording.abort()
         raise
+    results.note_cut()
     results.let_go()
     recording.seal()
     return Taken(recording, results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from .._plain import plain
 from ..tensor import Tensor
+from .places import slots
 from .taps import Tapped
 
 
@@ -73,7 +75,11 @@ class Results:
         self._held = {id(t): path for path, t in reversed(held.items())}
         #: Where the model holds tensors that are answered as they are.
         self.paths: set[str] = set()
+        #: Why no graph can answer it, in words, if none can.
+        self.obstacle: str | None = None
         self.spec = self._flatten(value)
+        #: Those of them that no gradient goes back through; see `note_cut`.
+        self.cut: list[int] = []
         #: For each of them: requires_grad, the given name, the class.
         self.flags = [(t.requires_grad, t._name, type(t)) for t in self.tensors]
         #: Bytes of what is answered anew each time.
@@ -92,7 +98,13 @@ class Results:
             return (kind, tuple(map(self._flatten, value)))
         if isinstance(value, dict):
             return (kind, tuple((key, self._flatten(item)) for key, item in value.items()))
+        if self.obstacle is None and _holds_tensor(value):
+            self.obstacle = f"the step answers a {kind.__name__} that holds tensors"
         return ("=", Constant(value))
+
+    def note_cut(self) -> None:
+        """Notes which tensors the end of the recording has cut off from what made them."""
+        self.cut = [i for i, tensor in enumerate(self.tensors) if tensor._is_cut]
 
     def _tensor(self, value: Tensor) -> Any:
         if id(value) in self._given:
@@ -119,6 +131,8 @@ class Results:
         held: Mapping[str, Tensor],
     ) -> Any:
         """The results of a run; `held` are the attributes as the call found them."""
+        for i in self.cut:
+            made[i]._is_cut = True
         if not self.is_plain:
             for tensor, flags in zip(made, self.flags, strict=True):
                 _restore(tensor, *flags)
@@ -131,6 +145,22 @@ class Results:
         if self.flags != other.flags:
             return "the results' requires_grad or names"
         return None
+
+
+def _holds_tensor(value: Any, depth: int = 3) -> bool:
+    """Whether an object that is none of those which are built again has tensors in it."""
+    if isinstance(value, Tensor):
+        return True
+    if depth == 0 or isinstance(value, (str, bytes, int, float, complex, np.ndarray, type)):
+        return False
+    if isinstance(value, (set, frozenset, deque, list, tuple)):
+        parts: Iterable[Any] = value
+    elif isinstance(value, Mapping):
+        parts = value.values()
+    else:
+        parts = [*getattr(value, "__dict__", {}).values()]
+        parts += [getattr(value, name, None) for name in slots(type(value))]
+    return any(_holds_tensor(part, depth - 1) for part in parts)
 
 
 class Constant:

@@ -35,7 +35,9 @@ impl PyShortcut {
             let Some(handle) = tensor::exact(&arg) else { return Ok(None) };
             let flag = arg.getattr(intern!(arg.py(), "requires_grad"))?;
             let is_parameter = arg.getattr(intern!(arg.py(), "_stores_grad"))?.is_truthy()?;
-            if is_parameter || !flag.is(&*PyBool::new(arg.py(), *want)) {
+            let has_history = !arg.getattr(intern!(arg.py(), "_creator"))?.is_none()
+                || arg.getattr(intern!(arg.py(), "_is_cut"))?.is_truthy()?;
+            if is_parameter || has_history || !flag.is(&*PyBool::new(arg.py(), *want)) {
                 return Ok(None);
             }
             views.push(handle.view()?);
