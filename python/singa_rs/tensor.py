@@ -119,7 +119,7 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
     grad: Tensor | None = None
     _stores_grad = False
     _creator: Any = None
-    #: Whether operations made it that were recorded for a graph, which no gradient goes back through.
+    #: Whether operations made it that a graph runs, through which no gradient goes back.
     _is_cut: bool = False
     #: For a view of a recorded tensor: that tensor, and the operation that took the view.
     _base: Any = None

@@ -262,6 +262,14 @@ def test_sums_with_a_vector_that_does_not_fit(add):
     assert (add(2.0, fits, 0.5, matrix).to_numpy() == 4).all()
 
 
+def test_a_tensor_that_cannot_be_written_stops_all():
+    net = small()
+    net.wide = Tensor((1,)).expand((3,))
+    net.wide.requires_grad = False
+    given = {name: one + 1 for name, one in values(net).items()}
+    unchanged(net, lambda: net.set_states(given), ShapeError)
+
+
 def test_memory_is_there_before_the_first_write(tmp_path):
     """A model that was compiled but not called has parameters without memory."""
     source, net = small(), Small()
