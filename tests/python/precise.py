@@ -167,7 +167,8 @@ def ulps(got: np.ndarray, want: list[Number], scales: list[Number] | None = None
             if np.isinf(near):
                 made.append(0.0 if np.isinf(y) and (y > 0) == (w > 0) else np.inf)
                 continue
-            with np.errstate(over="ignore"):
-                unit = Decimal(float(np.spacing(max(near, np.finfo(kind).tiny))))
+            below = np.nextafter(np.finfo(kind).max, kind.type(0))  # the last number that has one
+            near = min(max(near, np.finfo(kind).tiny), below)
+            unit = Decimal(float(np.spacing(near)))
             made.append(float(abs(Decimal(float(y)) - w) / unit) if np.isfinite(y) else np.inf)
     return np.array(made)
