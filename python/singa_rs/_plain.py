@@ -18,18 +18,21 @@ class Settings:
     """A few values under names, which stay as they are: two objects of one class with equal ones
     are equal, and recordings take them for each other."""
 
+    #: What stands for it in a key.
+    key: Hashable
+
     def __init__(self, **values: Any) -> None:
-        self.__dict__.update(values)
+        self.__dict__.update(values, key=(type(self), tuple(map(plain, values.values()))))
 
     def __setattr__(self, name: str, value: Any) -> None:
         kind = type(self).__name__
         raise AttributeError(f"{kind}.{name}: cannot be set to {value!r}; make another {kind}")
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.__dict__ == self.__dict__
+        return isinstance(other, Settings) and other.key == self.key
 
     def __hash__(self) -> int:
-        return hash((type(self), *self.__dict__.values()))
+        return hash(self.key)
 
 
 class Same:
@@ -72,11 +75,9 @@ def plain(value: Any) -> Hashable:
         return kind, repr(value)  # NaN equals NaN, 0.0 is not -0.0
     if isinstance(value, np.generic):
         return kind, value.tobytes()
-    if isinstance(value, Settings):
-        return kind, tuple(map(plain, value.__dict__.values()))
     if kind in (tuple, frozenset):
         return kind, kind(map(plain, value))
-    return Same(value)
+    return value.key if isinstance(value, Settings) else Same(value)
 
 
 def show(key: Any) -> str:

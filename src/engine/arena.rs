@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::runs::Held;
 use super::{Engine, Turn};
@@ -75,11 +74,6 @@ impl Engine {
     pub fn try_run(&self) -> Option<Run<'_>> {
         let held = self.runs.try_hold()?;
         Some(Run::new(held, self.try_turn()?))
-    }
-
-    /// For how long a running graph has been in user code, if it is.
-    pub fn in_user_code(&self) -> Option<Duration> {
-        self.runs.in_user_code()
     }
 
     /// Gives prepared kernels and all memory that nobody uses at the moment back: what is cached,

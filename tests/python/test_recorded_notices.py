@@ -244,6 +244,18 @@ class Colour(enum.Enum):
     RED, BLUE = 2.0, 3.0
 
 
+class Scaling(autograd.Operator):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, x):
+        return x * self.scale
+
+    def backward(self, dy):
+        return dy * self.scale
+
+
 class Scaled(layer.Layer):
     __slots__ = ("factor",)
 
@@ -342,6 +354,18 @@ HELD = {
     "closure over a list": (
         lambda: closed([2.0]), lambda h: h()[0], lambda h: h().__setitem__(0, 3.0)
     ),
+    "object in a set": (
+        lambda: {Plain()}, lambda h: next(iter(h)).scale,
+        lambda h: setattr(next(iter(h)), "scale", 3.0),
+    ),
+    "operator": (
+        lambda: Scaling(2.0), lambda h: h(from_numpy(np.ones(6, np.float32)))[0],
+        set_attribute("scale"),
+    ),
+    "layer in an object": (
+        lambda: Plain(Scaled()), lambda h: h.scale.factor,
+        lambda h: setattr(h.scale, "factor", 3.0),
+    ),
     "layer's slot": (Scaled, lambda h: h.factor, set_attribute("factor")),
     "tensor's flag": (
         lambda: Tensor((2,)), lambda h: 2.0 if h.requires_grad else 3.0,
@@ -426,7 +450,14 @@ def helper():
     return FACTOR
 
 
-class Reading(module.Module):
+class Mixed:
+    mixed = 2.0
+
+
+TEACHER = Scaled()
+
+
+class Reading(Mixed, module.Module):
     how = None
     factor, table = 2.0, [2.0]
 
@@ -483,6 +514,12 @@ class Reading(module.Module):
     def by_kind(self, _):
         return OPTIONS.kind
 
+    def by_mixin(self, _):
+        return self.mixed
+
+    def by_layer(self, _):
+        return TEACHER.factor
+
 
 def set_global(name, value):
     return lambda patch: patch.setitem(globals(), name, value)
@@ -505,6 +542,8 @@ OUTSIDE = {
     "by_property": set_global("FACTOR", 3.0),
     "by_static": set_global("FACTOR", 3.0),
     "by_kind": lambda patch: patch.setattr(Plain, "kind", 3.0),
+    "by_mixin": lambda patch: patch.setattr(Mixed, "mixed", 3.0),
+    "by_layer": lambda patch: patch.setattr(TEACHER, "factor", 3.0),
 }
 
 

@@ -165,8 +165,11 @@ class Operator:
     def _key(self, method: str) -> Any:
         """Equal for operations that two recordings may take for each other: of one class, with
         the same attributes."""
-        own = (pair for pair in vars(self).items() if pair[0] not in _OF_THE_TAPE)
-        return (type(self), method, *((name, plain(value)) for name, value in own))
+        return (type(self), method, *((name, plain(value)) for name, value in self.settings()))
+
+    def settings(self) -> list[tuple[str, Any]]:
+        """The attributes, but for what the tape keeps in them."""
+        return [pair for pair in vars(self).items() if pair[0] not in _OF_THE_TAPE]
 
 
 #: What the tape keeps in an operation's attributes.

@@ -102,6 +102,7 @@ class Layer(metaclass=_LayerType):
             named = {f"{type(one).__name__}_{i}": one for i, one in enumerate(layers)}  # type: ignore[misc]
         for name, child in named.items():
             self._check_registered(name, child)
+        note_change()
         for name, child in named.items():
             self._node.registered[name] = child
             tree.hold(child, self)
@@ -164,7 +165,8 @@ class Layer(metaclass=_LayerType):
         yield from self._node.registered.items()
         for index, child in enumerate(tree.alive(self)):
             yield f"{type(child).__name__}#{index}", child
-        yield from self._in_slots()
+        if self._slots:
+            yield from self._in_slots()
         if self._node.taps:
             yield "(taps)", tuple(self._node.taps)
 
@@ -190,6 +192,7 @@ class Layer(metaclass=_LayerType):
             initialized = self._initialized
             self.__dict__.clear()
             self.__dict__.update(attributes)
+            node.registered = remembered["registered"]
             if not keep_state:
                 node.__dict__.update(remembered)
             elif not self._makes_tensors():

@@ -59,8 +59,7 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
         if first:
             with _initialising:
                 if not self._initialized:  # by another thread meanwhile
-                    with _initialising.in_user_code():
-                        self.initialize(*args, **kwargs)
+                    self.initialize(*args, **kwargs)
                     self._initialized = True
         running = now.running
         running.append(self)

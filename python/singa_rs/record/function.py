@@ -117,6 +117,7 @@ class GraphFunction:
             lines += [f"    key: {line}" for line in entry.shown]
             lines.append(f"    key: {len(entry.wanted)} attributes of the model")
             lines += [f"    {line}" for line in entry.effects.shown()]
+            lines += [f"    does not depend on {path}" for path in sorted(entry.undecided)]
             lines.append(f"    verified: {entry.verified}")
         lines += [f"  {event}" for event in self.history.events]
         return "\n".join(lines)
@@ -198,8 +199,7 @@ class GraphFunction:
         previous = self._attempts.get(call.key)
         self._is_recording = True
         try:
-            with self._lock.in_user_code():
-                attempt = Attempt(call, before, undo)
+            attempt = Attempt(call, before, undo)
             changed = previous and previous.is_followed_by(before)
             verdict = previous.compare(attempt) if previous and not changed else None
             if isinstance(verdict, Effects):

@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import deque
-from pathlib import Path
 from typing import NamedTuple
 
 from .attempt import Call
-
-_PACKAGE = str(Path(__file__).parents[1])
+from .patience import PACKAGE
 
 
 class Event(NamedTuple):
@@ -51,6 +49,6 @@ class History:
 def warn_user(message: str) -> None:
     """A RuntimeWarning that shows the line of the user's program."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, RuntimeWarning, stacklevel=level - 1)

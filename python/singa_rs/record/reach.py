@@ -11,9 +11,11 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from .._plain import Settings
+from ..autograd.tape import Operator
 from .places import NOTHING, in_slots, own_attributes, read
 
-#: Modules whose objects and functions are looked into only where `_PLAIN` names their class.
+#: Modules whose functions are not looked into, nor objects, but for those of `_PLAIN` and ours.
 _LIBRARIES = frozenset({"singa_rs", "numpy", *sys.stdlib_module_names}) - {"__main__"}
 #: Classes of Python's library whose objects are nothing but what a program puts into them.
 _PLAIN = frozenset(
@@ -26,7 +28,7 @@ _PLAIN = frozenset(
         ("types", "SimpleNamespace"),
     }
 )
-_CLOSED = (type, ModuleType, Enum, cached_property)
+_CLOSED = (type, ModuleType, Enum, cached_property, Settings)
 
 
 class Read(NamedTuple):
@@ -53,7 +55,9 @@ def is_open(value: Any) -> bool:
         return True
     if isinstance(value, _CLOSED):
         return False
-    return is_program(kind.__module__) or (kind.__module__, kind.__name__) in _PLAIN
+    module = kind.__module__
+    own = isinstance(module, str) and module.startswith("singa_rs.")
+    return own or is_program(module) or (module, kind.__name__) in _PLAIN
 
 
 def inside(value: Any) -> Iterator[Read]:
@@ -66,6 +70,10 @@ def inside(value: Any) -> Iterator[Read]:
             yield Read(name, value, name, getattr(value, name))
     for name, one in in_slots(value):
         yield Read(name, value, name, one, is_silent=True)
+    if isinstance(value, Operator):  # the tape keeps notes in it
+        for name, one in value.settings():
+            yield Read(name, value, name, one, is_silent=True)
+        return
     for name, one in list(own_attributes(value).items()):
         if name != "__wrapped__":
             yield Read(name, value, name, one)
@@ -146,17 +154,22 @@ def classes(kind: type) -> Iterator[type]:
 def in_class(cls: type) -> Iterator[Read]:
     """The attributes of a class, and the functions that are its methods."""
     for name, value in list(vars(cls).items()):
-        if name in _OF_PYTHON or name == "__init__":
+        if name in _NO_DATA:
             continue
         if (function := _function(value)) is not None:
             yield Read(name, cls, name, function)
-        elif not isinstance(value, type) and not hasattr(type(value), "__set__"):
+        elif _is_own_data(name, value):
             yield Read(name, cls, name, value, is_silent=not hasattr(cls, "_watched"))
 
 
-_OF_PYTHON = frozenset(
-    {*vars(type("Empty", (), {})), "__slots__", "__annotations__", "__orig_bases__"}
-)
+def _is_own_data(name: str, value: Any) -> bool:
+    """Whether an attribute of a class is the program's, and the same for all its objects."""
+    is_pythons = name.startswith("__") and name.endswith("__")
+    return not (is_pythons or isinstance(value, type) or hasattr(type(value), "__set__"))
+
+
+#: What layers note in classes, and what no step calls.
+_NO_DATA = frozenset({"__init__", "_slots"})
 
 
 def _function(value: Any) -> FunctionType | None:

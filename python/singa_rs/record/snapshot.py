@@ -15,7 +15,7 @@ import numpy as np
 
 from .._core import Watch
 from .._plain import EXACT, plain, show
-from ..autograd.tape import watched_leaves
+from ..autograd.tape import Operator, watched_leaves
 from ..tensor import Placeholder, Tensor
 from .reach import Read, classes, in_class, inside, is_open, outside
 
@@ -133,8 +133,11 @@ class Snapshot:
         self._classes(type(watched))
 
     def _classes(self, kind: type) -> None:
+        if id(kind) in self._seen:
+            return
+        self._seen.add(id(kind))
         for cls in classes(kind):
-            if id(cls) not in self._seen:
+            if cls is kind or id(cls) not in self._seen:
                 self._seen.add(id(cls))
                 self._later.extend((cls.__qualname__, read) for read in in_class(cls))
 
@@ -153,7 +156,8 @@ class Snapshot:
         self._left -= 1
         before, self._is_loose = self._is_loose, True
         attributes = getattr(value, "__dict__", None)
-        if type(attributes) is dict and len(attributes) <= LONGEST:
+        is_seen = type(attributes) is dict and len(attributes) <= LONGEST
+        if is_seen and not isinstance(value, Operator):
             self.contents.append((attributes, attributes.copy()))
         for read in inside(value):
             self._read(path, read)
@@ -172,9 +176,11 @@ class Snapshot:
 
     def _value(self, path: str, owner: Any, key: Any, value: Any) -> None:
         kind = type(value)
-        if isinstance(value, Tensor):
+        if kind in EXACT:
+            self._put(path, Item(owner, key, (kind, value)))
+        elif isinstance(value, Tensor):
             self._tensor(path, owner, key, value)
-        elif hasattr(kind, "_watched") and not isinstance(value, type):
+        elif hasattr(kind, "_watched"):
             if id(value) not in self._seen:
                 self._seen.add(id(value))
                 self.objects.append(value)
@@ -185,7 +191,7 @@ class Snapshot:
             self._array(path, owner, key, value)
         else:
             self._put(path, Item(owner, key, plain(value)))
-            if kind not in EXACT and id(value) not in self._seen:
+            if id(value) not in self._seen:
                 self._seen.add(id(value))
                 self._object(path, value)
 
@@ -228,6 +234,9 @@ class Snapshot:
             self.contents.append((value, value.copy()))
         if isinstance(value, (set, frozenset)):
             self._put(path, Item(owner, key, (frozenset, frozenset(map(plain, value)))))
+            for index, item in enumerate(list(value)):
+                if is_open(item):
+                    self._value(f"{path}.{index}", value, index, item)
             return
         if isinstance(value, dict):
             self._put(f"{path}.keys", Item(None, None, tuple(map(plain, value))))

@@ -81,6 +81,43 @@ fn the_engine_s_generators_start_apart_and_a_given_one_moves_alone() {
 }
 
 #[test]
+fn a_recorded_seed_takes_effect_in_each_run_and_nowhere_else() {
+    let engine = engine(1 << 20);
+    let state = |stream| engine.rng().state(&engine.turn(), stream).unwrap().clone();
+    let (step, init) = (state(Stream::Step), state(Stream::Init));
+    engine.seed(&mut engine.turn(), 5).unwrap();
+    run(&engine, uniform(), &[]).unwrap();
+    let seeded = (values::<i64>(&step), values::<i64>(&init));
+    let mut made = None;
+    let recording = recorded(&engine, &[], || {
+        let before = run(&engine, uniform(), &[]).unwrap();
+        engine.seed(&mut engine.turn(), 9).unwrap();
+        record::enter_state();
+        made = Some(run(&engine, uniform(), &[&init]).unwrap()[0].clone());
+        record::leave_state();
+        let after = run(&engine, uniform(), &[]).unwrap();
+        let drawn = run(&engine, uniform(), &[&init]).unwrap();
+        vec![before[0].clone(), after[0].clone(), drawn[0].clone()]
+    });
+    assert_eq!((values::<i64>(&step), values::<i64>(&init)), seeded, "nothing has run");
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
+    let runs: Vec<Vec<Vec<f64>>> = (0..2)
+        .map(|_| replay(&engine, &graph, &[]).unwrap().iter().map(values::<f64>).collect())
+        .collect();
+    let left = (values::<i64>(&step), values::<i64>(&init));
+
+    engine.seed(&mut engine.turn(), 9).unwrap();
+    let eager = |inputs: &[&View]| values::<f64>(&run(&engine, uniform(), inputs).unwrap()[0]);
+    let want = (eager(&[&init]), eager(&[]), eager(&[&init]));
+    assert_eq!(values::<f64>(&made.unwrap()), want.0, "what is made as state draws on from it");
+    for drawn in &runs {
+        assert_eq!((&drawn[1], &drawn[2]), (&want.1, &want.2));
+    }
+    assert_ne!(runs[0][0], runs[1][0]);
+    assert_eq!((values::<i64>(&step), values::<i64>(&init)), left);
+}
+
+#[test]
 fn random_numbers_over_their_own_generator() {
     let engine = engine(1 << 20);
     let state = tensor(&engine, &[2], &[9i64, 0]);

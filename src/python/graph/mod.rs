@@ -24,12 +24,6 @@ fn is_running() -> bool {
     crate::engine::runs_graph()
 }
 
-/// For how many seconds a running graph has been in user code that it calls; 0 where none is.
-#[pyfunction]
-fn in_user_code() -> f64 {
-    crate::engine::cpu().in_user_code().map_or(0.0, |since| since.as_secs_f64())
-}
-
 /// What is made from now on in a recording is state, until `leave_state`.
 #[pyfunction]
 fn enter_state() {
@@ -69,7 +63,6 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<shortcut::PyShortcut>()?;
     module.add_function(wrap_pyfunction!(is_recording, module)?)?;
     module.add_function(wrap_pyfunction!(is_running, module)?)?;
-    module.add_function(wrap_pyfunction!(in_user_code, module)?)?;
     module.add_function(wrap_pyfunction!(enter_state, module)?)?;
     module.add_function(wrap_pyfunction!(leave_state, module)?)?;
     module.add_function(wrap_pyfunction!(changes, module)?)?;
