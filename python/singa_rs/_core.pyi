@@ -19,6 +19,7 @@ __all__ = [
     "GraphError",
     "Handle",
     "HostOp",
+    "InternalError",
     "Journal",
     "MemoryBudgetError",
     "Meta",

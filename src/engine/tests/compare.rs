@@ -87,7 +87,7 @@ fn a_budget_that_the_operations_as_recorded_do_not_keep_is_an_obstacle() {
         // Kept until the end, unless they are computed again.
         let kept: Vec<View> = ["exp", "tanh", "abs", "neg"].map(|f| unary(f, &x)).into();
         let sum = |a: View, b: &View| run(&engine, binary("add"), &[&a, b]).unwrap()[0].clone();
-        vec![kept.iter().fold(unary("square", &x), |all, one| sum(all, one))]
+        vec![kept.iter().fold(unary("square", &x), sum)]
     });
     let make = |options: Options| Executable::new(&engine, &recording, &options).unwrap();
     let graph = make(Options { budget: Some(Budget::Bytes(1 << 18)), ..Options::default() });

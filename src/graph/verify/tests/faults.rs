@@ -87,8 +87,9 @@ fn operands_that_a_kernel_was_not_made_for() {
     let mut recorder = Recorder::default();
     let [x, y] = [Argument, Slot].map(|role| recorder.tensor(role, 4));
     let (kind, short) = (Unary { f: UnaryFn::Neg }.into(), x.slice(&[FIRST_TWO]).unwrap());
-    let op = |view: &View| Arc::new(Prepared::new(&kind, &[view.clone()], None, 1).unwrap());
-    recorder.push_prepared(op(&short), &[x.clone()], &[y.clone()]);
+    let op =
+        |view: &View| Arc::new(Prepared::new(&kind, std::slice::from_ref(view), None, 1).unwrap());
+    recorder.push_prepared(op(&short), std::slice::from_ref(&x), std::slice::from_ref(&y));
     let error = recorder.graph().unwrap_err().to_string();
     assert!(error.ends_with("input 0 of node 0 is not what its kernel was made for"), "{error}");
     let mut recorder = Recorder::default();
