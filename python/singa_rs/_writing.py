@@ -173,8 +173,6 @@ class Writes:
 
     def _overwritten(self: Tensor, written: Tensor, source: Any = None) -> None:
         """Notes that a recorded tensor got a new value, which nothing made."""
-        if self._is_cut and written is self:
-            self._is_cut = False
         if self._creator is None:
             return
         if written is not self:

@@ -13,7 +13,10 @@ from .tensor import Tensor
 
 def _array(values: Any, metric: Metric) -> np.ndarray:
     name = type(metric).__name__
-    return values.to_numpy() if isinstance(values, Tensor) else as_array(values, name)
+    try:
+        return values.to_numpy() if isinstance(values, Tensor) else as_array(values, name)
+    except ValueError as error:
+        raise TypeError(f"{name}: got {values!r:.80}, want an array") from error
 
 
 class Metric:

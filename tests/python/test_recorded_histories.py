@@ -95,14 +95,6 @@ def test_no_gradient_goes_back_through_a_replayed_step_in_silence():
     assert [p is weight for p, _ in autograd.backward(loss)] == [True]
 
 
-def test_a_result_that_got_another_value_has_no_history():
-    net, weight = compiled(Unfinished), parameter()
-    for _ in range(3):
-        result = net(from_numpy(X))
-    result.set_value(1.0)
-    assert len(list(autograd.backward(result * weight.sum()))) == 1
-
-
 @pytest.mark.parametrize("use_graph", [True, False])
 def test_a_kept_tensor_is_detached_or_refused(use_graph):
     net = compiled(Carrying, use_graph)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 from .._core import ShapeError
@@ -124,6 +125,8 @@ class Split(Rule):
                 raise ValueError(f"split: got num_output {count}, want at least 1")
             size = -(-extent // count)
             return [max(0, min(size, extent - i * size)) for i in range(count)]
+        if isinstance(self.parts, Integral):
+            raise TypeError(f"split: got {self.parts} for parts, want a list of ints or None")
         sizes = list(wholes(self.parts, "split: parts"))
         if sum(sizes) != extent or min(sizes, default=0) < 0:
             raise ShapeError(f"split: got parts {sizes} of an axis of {extent}")

@@ -14,7 +14,7 @@ from .. import _core
 from .._core import GraphError, ShapeError
 from .._plain import plain
 from ..tensor import Tensor, as_tensor
-from .mode import Nodes, mode, no_grad
+from .mode import mode, no_grad
 
 
 class Port:
@@ -261,7 +261,7 @@ def stale(node: Operator, shape: tuple[int, ...]) -> GraphError:
 
 def retain(tensor: Tensor) -> None:
     """Lets backward yield the gradient of a tensor that an operation made."""
-    node, index = _made_by(tensor)
+    node, index = made_by(tensor)
     if node.retained is None:
         node.retained = {}
     node.retained[index] = tensor
@@ -272,7 +272,7 @@ def watch(tensor: Tensor, tell: Tell) -> None:
     that none can come of, nothing is told."""
     if tensor._creator is None:
         return
-    node, index = _made_by(tensor)
+    node, index = made_by(tensor)
     if node.watched is None:
         node.watched = []
     node.watched.append((index, tell))
@@ -298,7 +298,7 @@ def watch_leaf(parameter: Tensor, tell: Tell) -> Callable[[], None]:
     return end
 
 
-def _made_by(tensor: Tensor) -> tuple[Operator, int]:
+def made_by(tensor: Tensor) -> tuple[Operator, int]:
     """The node that made a tensor, and as which of its outputs."""
     creator = tensor._creator
     return (creator.node, creator.index) if type(creator) is Port else (creator, 0)
@@ -361,53 +361,3 @@ def alive(node: Operator) -> None:
 def release(node: Operator) -> None:
     """Drops what a processed node held."""
     node.edges, node.saved, node.retained, node.watched = RELEASED, (), None, None
-
-
-def cut(nodes: Nodes) -> None:
-    """Ends the tape of a recording: its nodes hold nothing any more, and no tensor has one of
-    them as its creator, so that nothing made in the recording is kept alive by the tape. Tensors
-    through which a gradient would have gone back to a parameter know it."""
-    leading: set[int] = set()
-    for node, ys in nodes.made:
-        leads = node.edges is RELEASED or any(_leads(edge, leading) for edge in node.edges or ())
-        if leads:
-            leading.add(id(node))
-        for y in ys:
-            if leads and y._creator is not None:
-                nodes.cut_off(y)
-    for node, ys in nodes.made:
-        release(node)
-        for y in ys:
-            y._creator = y._base = None
-            y._views = ()
-    nodes.made.clear()
-
-
-def _leads(edge: Edge, leading: set[int]) -> bool:
-    """Whether a gradient that takes an edge comes to a parameter; `leading` are nodes that do."""
-    if isinstance(edge, Operator):
-        return id(edge) in leading
-    if type(edge) is Port:
-        return id(edge.node) in leading
-    return edge.requires_grad and (edge._stores_grad or edge._is_cut)
-
-
-def has_history(x: Tensor) -> bool:
-    """Whether a gradient goes back through a tensor, to a parameter that something was made of."""
-    if not x.requires_grad or x._creator is None:
-        return x._is_cut and x.requires_grad
-    leading: set[int] = set()
-    open_, seen = [_made_by(x)[0]], set()
-    while open_:
-        node = open_.pop()
-        if node.edges is RELEASED:
-            return True
-        seen.add(id(node))
-        for edge in node.edges or ():
-            if isinstance(edge, Operator) or type(edge) is Port:
-                next_ = edge.node if type(edge) is Port else edge
-                if id(next_) not in seen:
-                    open_.append(next_)
-            elif _leads(edge, leading):
-                return True
-    return False

@@ -11,8 +11,8 @@ import numpy as np
 from .. import _core
 from .._core import GraphError, InternalError, signature
 from .._plain import EXACT, Same
+from ..autograd.history import has_history
 from ..autograd.mode import mode, training_scope
-from ..autograd.tape import has_history
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
 from .changes import Effects, Undo, changes, effects

@@ -8,8 +8,8 @@ from typing import Any
 
 from .. import _core, viz
 from .._core import GraphError
+from ..autograd.history import cut
 from ..autograd.mode import Nodes, set_nodes
-from ..autograd.tape import cut
 from .history import warn_user
 from .options import Options
 from .profile import profile

@@ -1,0 +1,57 @@
+"""Where the tape of a recording ends, and what tensors know of it that outlive it."""
+
+from __future__ import annotations
+
+from ..tensor import Tensor
+from .mode import Nodes
+from .tape import RELEASED, Edge, Operator, Port, made_by, release
+
+
+def cut(nodes: Nodes) -> None:
+    """Ends the tape of a recording: its nodes hold nothing any more, and no tensor has one of
+    them as its creator, so that nothing made in the recording is kept alive by the tape. Tensors
+    through which a gradient would have gone back to a parameter know it."""
+    leading: set[int] = set()
+    for node, ys in nodes.made:
+        leads = node.edges is RELEASED or any(_leads(edge, leading) for edge in node.edges or ())
+        if leads:
+            leading.add(id(node))
+        for y in ys:
+            if leads and y._creator is not None:
+                nodes.cut_off(y)
+    for node, ys in nodes.made:
+        release(node)
+        for y in ys:
+            y._creator = y._base = None
+            y._views = ()
+    nodes.made.clear()
+
+
+def _leads(edge: Edge, leading: set[int]) -> bool:
+    """Whether a gradient that takes an edge comes to a parameter; `leading` are nodes that do."""
+    if isinstance(edge, Operator):
+        return id(edge) in leading
+    if type(edge) is Port:
+        return id(edge.node) in leading
+    return edge.requires_grad and (edge._stores_grad or edge._is_cut)
+
+
+def has_history(x: Tensor) -> bool:
+    """Whether a gradient goes back through a tensor, to a parameter that something was made of."""
+    if not x.requires_grad or x._creator is None:
+        return x._is_cut and x.requires_grad
+    leading: set[int] = set()
+    open_, seen = [made_by(x)[0]], set()
+    while open_:
+        node = open_.pop()
+        if node.edges is RELEASED:
+            return True
+        seen.add(id(node))
+        for edge in node.edges or ():
+            if isinstance(edge, Operator) or type(edge) is Port:
+                next_ = edge.node if type(edge) is Port else edge
+                if id(next_) not in seen:
+                    open_.append(next_)
+            elif _leads(edge, leading):
+                return True
+    return False
