@@ -1,5 +1,6 @@
 """Nobody waits for ever: user code inside of a step that calls models, in its thread or another."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -346,7 +347,7 @@ def test_a_process_ends_while_a_thread_waits(tmp_path):
         "print('ended')\n"
     )
     command = [sys.executable, str(program)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parent
-    )
+    path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     assert done.stdout == "ended\n" and done.returncode == 0, done.stderr
