@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from .._plain import Settings
 from ..autograd.tape import Operator
 from .places import NOTHING, in_slots, own_attributes, read
-from .taps import Probe
+from .taps import Probe, Tap
 
 #: Modules whose functions are not looked into, nor objects, but for those of `_PLAIN` and ours.
 _LIBRARIES = frozenset({"singa_rs", "numpy", *sys.stdlib_module_names}) - {"__main__"}
@@ -29,7 +29,7 @@ _PLAIN = frozenset(
         ("types", "SimpleNamespace"),
     }
 )
-_CLOSED = (type, ModuleType, Enum, cached_property, Settings, Probe)
+_CLOSED = (type, ModuleType, Enum, cached_property, Settings, Probe, Tap)
 
 
 class Read(NamedTuple):
