@@ -29,18 +29,24 @@ def cut(nodes: Nodes) -> None:
 
 def _leads(edge: Edge, leading: set[int]) -> bool:
     """Whether a gradient that takes an edge comes to a parameter; `leading` are nodes that do."""
-    if isinstance(edge, Operator):
-        return id(edge) in leading
-    if type(edge) is Port:
-        return id(edge.node) in leading
-    return edge.requires_grad and (edge._stores_grad or edge._is_cut)
+    node = _node(edge)
+    return _is_end(edge) if node is None else id(node) in leading
+
+
+def _node(edge: Edge) -> Operator | None:
+    """The node that an edge goes to, unless it goes to a tensor that none made."""
+    return edge.node if type(edge) is Port else edge if isinstance(edge, Operator) else None
+
+
+def _is_end(x: Tensor) -> bool:
+    """Whether somebody wants the gradient of a tensor that no node made, or once did."""
+    return x.requires_grad and (x._stores_grad or x._is_cut)
 
 
 def has_history(x: Tensor) -> bool:
     """Whether a gradient goes back through a tensor, to a parameter that something was made of."""
     if not x.requires_grad or x._creator is None:
         return x._is_cut and x.requires_grad
-    leading: set[int] = set()
     open_, seen = [made_by(x)[0]], set()
     while open_:
         node = open_.pop()
@@ -48,10 +54,10 @@ def has_history(x: Tensor) -> bool:
             return True
         seen.add(id(node))
         for edge in node.edges or ():
-            if isinstance(edge, Operator) or type(edge) is Port:
-                next_ = edge.node if type(edge) is Port else edge
-                if id(next_) not in seen:
-                    open_.append(next_)
-            elif _leads(edge, leading):
-                return True
+            before = _node(edge)
+            if before is None:
+                if _is_end(edge):
+                    return True
+            elif id(before) not in seen:
+                open_.append(before)
     return False
