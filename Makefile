@@ -14,7 +14,7 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser fuzz mutants lint format wheel bench bench-steps bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser fuzz mutants sanitize lint format wheel bench bench-steps bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-loom  check how threads share a graph with the model checker loom"
 	@echo "make fuzz    hold random models, run in every way, against eager execution"
 	@echo "make mutants  count the small changes of the source that the tests notice (hours)"
+	@echo "make sanitize  run tests under AddressSanitizer and valgrind's memcheck (tens of minutes)"
 	@echo "make lint    check formatting, run the linters, check the type stubs"
 	@echo "make format  format everything"
 	@echo "make wheel   build a wheel into dist/"
@@ -97,6 +98,10 @@ test-loom:
 mutants: build
 	@$(BIN)/maturin develop --quiet --release --extras mutation
 	$(BIN)/python tests/mutation/run.py $(ARGS)
+
+# ARGS="address" runs one of them. Debian and Ubuntu: apt-get install valgrind.
+sanitize: build
+	tests/sanitize/run $(ARGS)
 
 lint: build
 	cargo fmt --check

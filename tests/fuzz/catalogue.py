@@ -56,6 +56,8 @@ LEFT_OUT: dict[str, str] = {
     "autograd.ConvHandle": "an argument of conv2d",
     "autograd.PoolingHandle": "an argument of pooling_2d",
     "autograd.axis_helper": "computes with shapes alone",
+    "autograd.constant_of_shape": _READS,
+    "autograd.ConstantOfShape": _READS,
     "autograd.nonzero": _READS,
     "autograd.NonZero": _READS,
     "autograd.to_numpy": _READS,

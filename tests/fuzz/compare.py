@@ -16,8 +16,7 @@ ROUNDING = {"float64": 1e-6, "float32": 5e-3, "float16": 0.2}
 
 def difference(want: Seen, got: Seen, way: Any) -> str | None:
     """What differs first; None where nothing does that may not."""
-    refused = "ran as a graph" in str(got.error)  # a gradient would go back through it
-    if got.error is not None and (refused or type(got.error).__name__ in way.may_raise):
+    if _is_refused(got) or type(got.error).__name__ in way.may_raise:
         return _first(want.items, got.items[:-1], same)
     found = _first(want.items, got.items, same)
     if found is None and len(want.items) != len(got.items):
@@ -30,12 +29,18 @@ def difference(want: Seen, got: Seen, way: Any) -> str | None:
 def apart(want: Seen, got: Seen, program: Program) -> str | None:
     """What differs by more than rounding: of the first step where later ones make more of it."""
     if program.is_rough() or want.error is not None or got.error is not None:
-        return None if type(want.error) is type(got.error) else f"raises {got.error!r}"
+        is_like = type(want.error) is type(got.error) or _is_refused(got)
+        return None if is_like else f"raises {got.error!r}"
     count = len(want.items)
     if program.amplifies():
         starts = [i for i, (label, _) in enumerate(want.items) if label.startswith("see 0")]
         count = len(starts)
     return _first(want.items[:count], got.items[:count], close)
+
+
+def _is_refused(got: Seen) -> bool:
+    """Whether a gradient would have gone back through a step that ran as a graph."""
+    return "ran as a graph" in str(got.error)
 
 
 def _first(want: list, got: list, equal: Callable[[Any, Any], bool]) -> str | None:

@@ -121,6 +121,38 @@ def test_flag_set_within_the_step():
     assert replays(recorded) == 3
 
 
+@pytest.mark.filterwarnings("ignore:.*runs without a graph")
+@pytest.mark.parametrize("resets", [(1,), (2,), (1, 2), (0, 1, 2, 3, 6)])
+def test_counter_that_is_reset_between_steps(resets):
+    """What recordings found at one value only may decide all that the step does."""
+
+    class Answering(Net):
+        n = 0
+
+        def train_one_batch(self, x, y):
+            self.n += 1
+            return super().train_one_batch(x * self.n, y), self.n
+
+    recorded, eager = pair(Answering)
+    for i in range(9):
+        for model in (recorded, eager):
+            if i in resets:
+                model.n = 1
+        (made, n), (want, m) = recorded(*B), eager(*B)
+        same(made, want)
+        assert n == m and recorded.n == eager.n
+
+
+def test_counter_that_is_reset_before_every_step():
+    recorded, eager = pair(Counting)
+    for _ in range(6):
+        recorded.n = eager.n = 4
+        step(recorded, eager, *batch())
+        assert recorded.n == eager.n == 5
+    assert replays(recorded) == 4
+    assert "raises attribute n from what it was when recorded by 1" in recorded.explain()
+
+
 def test_condition_on_a_counter():
     recorded, eager = pair(Counting, 2)
     with pytest.warns(RuntimeWarning, match=r"mul_scalar at .*recorded\.py:\d+"):

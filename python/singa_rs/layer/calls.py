@@ -83,7 +83,8 @@ def reraise(
     layer: Layer, function: Callable[..., Any], args: Any, kwargs: Any, error: BaseException
 ) -> NoReturn:
     """Raises an error again; of a layer of this package, one that names it."""
-    if not function.__module__.startswith(__package__) or not isinstance(error, FOREIGN):
+    home = function.__module__ or ""  # None where the program's text is run by exec
+    if not home.startswith(__package__) or not isinstance(error, FOREIGN):
         raise error
     name_it(type(layer).__name__, function, (layer, *args), kwargs, error)
 

@@ -54,11 +54,17 @@ class Effects(NamedTuple):
     #: Numbers, and by how much each step raises them.
     counters: dict[str, tuple[Place, int]]
     kept: dict[str, Kept]
+    #: The counters that both recordings found at one value, on which the step may depend.
+    fixed: set[str]
 
     def shown(self) -> list[str]:
         """The same in words."""
-        lines = [f"raises attribute {path} by {by}" for path, (_, by) in self.counters.items()]
+        lines = [self._raises(path) for path in self.counters]
         return lines + [f"sets attribute {path}, which shows the latest run" for path in self.kept]
+
+    def _raises(self, path: str) -> str:
+        where = " from what it was when recorded" if path in self.fixed else ""
+        return f"raises attribute {path}{where} by {self.counters[path][1]}"
 
 
 def kind(item: Item | None) -> str:
@@ -75,12 +81,14 @@ def effects(first: dict[str, Change], second: dict[str, Change], after: Snapshot
         first, second: the changes of either.
         after: the attributes after the second.
     """
-    found = Effects({}, {})
+    found = Effects({}, {}, set())
     for path, (old, new) in second.items():
         before = first.get(path, (None, None))
         by = _raised(old, new)
         if by is not None and by == _raised(*before):
             found.counters[path] = (Place(new.owner, new.key), by)
+            if old.value == before[0].value:
+                found.fixed.add(path)
         elif _is_made(new) and _is_made(before[1]):
             kinds = frozenset({kind(old), kind(before[0])})
             found.kept[path] = Kept(Place(new.owner, new.key), after.tensors[path], kinds)

@@ -33,7 +33,7 @@ class Entry:
         self._verifier, self.verified = attempt.verifier, attempt.verified
         #: What a warning says of the graph, if there is a fault of ours in it.
         self.fault = attempt.fault
-        left_out = effects.counters.keys() | effects.kept.keys()
+        left_out = effects.counters.keys() - effects.fixed | effects.kept.keys()
         #: Items that the step was seen not to depend on.
         self.undecided = undecided - left_out
         items = attempt.before.items.items()

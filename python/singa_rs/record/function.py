@@ -180,7 +180,9 @@ class GraphFunction:
         except Exception as error:
             name_written(error, entry.graph, root)
             raise
-        if entry.effects.kept:
+        if entry.effects.fixed:
+            self._ready = None
+        elif entry.effects.kept:
             # What only the run itself changed is no reason to look at all attributes again.
             count += entry.graph.moves - moves
             if count_changes() == count:

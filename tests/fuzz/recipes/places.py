@@ -109,8 +109,6 @@ for _name, _form in {
     "tensor.from_raw_tensor": "tensor.from_raw_tensor({x})",
     "autograd.shape": "autograd.shape({x})",
     "autograd.Shape()": "autograd.Shape()({x})[0]",
-    "autograd.constant_of_shape": "autograd.constant_of_shape(from_numpy(np.array({shape})), 0.5)",
-    "autograd.ConstantOfShape()": "autograd.ConstantOfShape(2)(from_numpy(np.array({shape})))[0]",
     "autograd.back_broadcast": "autograd.back_broadcast(({n}, *{shape}), {shape}, "
     "tensor.ones(({n}, *{shape})) * {x})",
     "autograd.tile": "autograd.tile({x}, [2] + [1] * ({x}.rank - 1))",

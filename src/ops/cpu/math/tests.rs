@@ -132,7 +132,7 @@ within! {
     gelu_value: gelu_within, gelu, 1.0;
     gelu_derivative: gelu_slope_within, gelu_slope, 1.0, terms;
     silu_value: silu_within, silu, 2.0;
-    silu_derivative: silu_slope_within, silu_slope, 3.0, terms;
+    silu_derivative: silu_slope_within, silu_slope, 5.0, terms;
 }
 
 /// `function` of numbers within these limits, which its callers see to.
@@ -176,7 +176,7 @@ fn silu_slope(x: f64) -> f64 {
 
 /// How large the terms of the two slopes are where they cancel.
 fn terms(x: f64) -> f64 {
-    if (-1.6..-0.5).contains(&x) { 0.1 } else { 0.0 }
+    if (-2.0..-0.5).contains(&x) { 0.1 } else { 0.0 }
 }
 
 #[test]
