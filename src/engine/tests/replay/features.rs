@@ -1,5 +1,6 @@
 //! Counting what programs and their graphs contain, so that a test knows what it put to the proof.
 
+use std::collections::BTreeSet;
 use std::iter::Sum;
 
 use super::generate::STEPS;
@@ -24,6 +25,8 @@ pub struct Features {
     chains: u64,
     /// Operations that need not run in every run.
     constants: u64,
+    /// The operations' names.
+    pub names: BTreeSet<&'static str>,
 }
 
 impl Features {
@@ -51,12 +54,17 @@ impl Features {
         assert!(self.steps >= programs * STEPS[0] as u64, "{self:?}");
         let is_enough = self.counts().into_iter().all(|count| *count >= programs / 25);
         assert!(is_enough, "{self:?}");
+        let missing: Vec<_> =
+            Kind::names().into_iter().filter(|name| !self.names.contains(name)).collect();
+        assert!(missing.is_empty() || programs < FEWER, "never drawn: {missing:?}");
     }
 
     /// Counts what a graph has, in which so many operations run again.
     pub fn note(&mut self, executable: &Executable, recomputed: usize) {
         self.recomputed += recomputed as u64;
-        let links = executable.graph().nodes().iter().map(|node| match &node.op.kind {
+        let nodes = executable.graph().nodes();
+        self.names.extend(nodes.iter().map(|node| node.op.kind.family().name()));
+        let links = nodes.iter().map(|node| match &node.op.kind {
             Kind::Chain(chain) => chain.links.len() as u64 - 1,
             _ => 0,
         });
@@ -69,6 +77,7 @@ impl Sum for Features {
     fn sum<I: Iterator<Item = Features>>(all: I) -> Features {
         all.fold(Features::default(), |mut sum, mut one| {
             sum.counts().into_iter().zip(one.counts()).for_each(|(sum, count)| *sum += *count);
+            sum.names.append(&mut one.names);
             sum
         })
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::motifs::Sketch;
 use super::play::{Look, Player, Step};
 use super::*;
 use crate::view::SliceRange;
@@ -25,7 +26,7 @@ impl Random {
         (self.next() % n.max(1) as u64) as usize
     }
 
-    fn pick<T: Clone>(&mut self, items: &[T]) -> T {
+    pub fn pick<T: Clone>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())].clone()
     }
 
@@ -83,6 +84,15 @@ impl Program {
         let mut player = Player::new(&engine, given);
         let count = STEPS[0] + random.below(STEPS[1] - STEPS[0]);
         while self.steps.len() < count {
+            if random.below(12) == 0 {
+                let mut sketch =
+                    Sketch { random: &mut *random, player: &mut player, fixed, steps: Vec::new() };
+                sketch.motif();
+                for step in sketch.steps {
+                    self.note(&step, &player);
+                    self.steps.push(step);
+                }
+            }
             let step = self.propose(random, &player, fixed);
             if player.step(&step).is_ok() {
                 self.note(&step, &player);
@@ -180,6 +190,7 @@ impl Program {
                 features.overlapping += u64::from(seen.into_iter().any(overlaps));
             }
             Step::Op(kind, _) => {
+                features.names.insert(kind.family().name());
                 let effects = kind.family().effects();
                 features.updates += u64::from(!effects.state.is_empty());
                 features.random += u64::from(effects.generator.is_some());

@@ -1,12 +1,14 @@
 //! Running programs, and what their runs leave behind.
 
+use half::{bf16, f16};
+
 use super::generate::{Program, Random};
 use super::play::Player;
 use super::*;
 use crate::engine::record;
 use crate::ops::unary::{Unary, UnaryFn};
 
-/// A tensor's elements, bit by bit, row-major.
+/// A tensor's elements, bit by bit, row-major; a NaN is like any other.
 fn bits(view: &View) -> Vec<u8> {
     let mut view = view.clone();
     if let Some(block) = view.block.current() {
@@ -17,7 +19,20 @@ fn bits(view: &View) -> Vec<u8> {
     // SAFETY: the places lie in the block.
     let element =
         |p: usize| unsafe { std::slice::from_raw_parts(start.add(p * size).as_ptr(), size) };
-    places(&view).into_iter().flat_map(|place| element(place).to_vec()).collect()
+    let known =
+        |bytes: &[u8]| if is_nan(view.meta.dtype, bytes) { vec![0xff; size] } else { bytes.into() };
+    places(&view).into_iter().flat_map(|place| known(element(place))).collect()
+}
+
+fn is_nan(dtype: DType, bytes: &[u8]) -> bool {
+    let half = || u16::from_ne_bytes(bytes.try_into().unwrap());
+    match dtype {
+        DType::Float16 => f16::from_bits(half()).is_nan(),
+        DType::BFloat16 => bf16::from_bits(half()).is_nan(),
+        DType::Float32 => f32::from_ne_bytes(bytes.try_into().unwrap()).is_nan(),
+        DType::Float64 => f64::from_ne_bytes(bytes.try_into().unwrap()).is_nan(),
+        _ => false,
+    }
 }
 
 pub fn all_bits(views: &[View]) -> Bits {
