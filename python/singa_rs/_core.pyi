@@ -346,7 +346,12 @@ class Watch:
 @final
 class Shortcut:
     def __new__(
-        cls, graph: Graph, watch: Watch, changes: int, requires_grad: Sequence[bool]
+        cls,
+        graph: Graph,
+        watch: Watch,
+        changes: int,
+        requires_grad: Sequence[bool],
+        attributes: frozenset[str],
     ) -> Shortcut: ...
     def call(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None: ...
 

@@ -126,6 +126,8 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
     #: The views taken of a recorded tensor.
     _views: Any = ()
     _name: str | None = None
+    #: What `name` answers where none was given.
+    _default_name: str | None = None
 
     def __init__(
         self,
@@ -192,10 +194,12 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
     @property
     def name(self) -> str:
         """The given name, else one made from the operation and a number."""
-        if self._name is None:
+        if self._name is not None:
+            return self._name
+        if self._default_name is None:
             made = f"Dummy#{next(_numbers)}" if self._creator is None else self._made_name()
-            self._name = made
-        return self._name
+            self._default_name = made
+        return self._default_name
 
     @name.setter
     def name(self, value: str | None) -> None:

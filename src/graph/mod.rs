@@ -5,6 +5,8 @@ pub mod access;
 pub mod budget;
 pub mod cost;
 pub mod csr;
+#[cfg(test)]
+mod decisions;
 pub mod draft;
 pub mod export;
 pub mod hazard;

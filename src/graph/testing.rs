@@ -27,6 +27,13 @@ pub struct Empty {
     pub scratch: usize,
 }
 
+/// A number for some texts: the same on every machine, and another one where a text is another.
+pub fn fingerprint(texts: impl IntoIterator<Item = String>) -> u64 {
+    // FNV-1a (Fowler, Noll, Vo).
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    texts.into_iter().flat_map(String::into_bytes).fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
 impl Recorder {
     /// A float32 vector in a block of its own.
     pub fn tensor(&mut self, role: Role, elements: usize) -> View {

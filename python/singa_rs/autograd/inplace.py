@@ -71,10 +71,15 @@ def _write(a: Tensor, made: Tensor, op: str) -> None:
 
 
 def recorded(a: Tensor) -> bool:
-    """Whether a write into `a` has to be noted: an operation made it, and it is no parameter."""
-    if not mode.tape or a._creator is None:
-        return False
+    """Whether a write into `a` has to be noted."""
+    return bool(mode.tape) and is_intermediate(a)
+
+
+def is_intermediate(a: Tensor) -> bool:
+    """Whether an operation made a tensor, and it is no view of one that none made."""
     node = a._creator
+    if node is None:
+        return False
     while isinstance(node, View) and node.edges:
         source = node.edges[0]
         if isinstance(source, Tensor):

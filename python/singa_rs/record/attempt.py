@@ -12,6 +12,7 @@ from .. import _core
 from .._core import GraphError, InternalError, signature
 from .._plain import EXACT, Same
 from ..autograd.history import has_history
+from ..autograd.inplace import is_intermediate
 from ..autograd.mode import mode, training_scope
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
@@ -20,7 +21,7 @@ from .options import Options
 from .snapshot import Snapshot, matches, pattern, text
 from .standins import StandIns, is_parameter
 from .taking import Taken, take
-from .trees import flatten, leaves, replace
+from .trees import flatten, is_marked, leaves, replace
 from .verification import Verifier, fault_of
 
 
@@ -37,7 +38,8 @@ class Call:
     ) -> None:
         self.function, self.root, self.training = function, root, training
         self.args, self.kwargs = admitted(args, kwargs, root)
-        #: The arguments that are known only as the objects that they are.
+        #: The arguments that are known only as the objects that they are, and tensors with
+        #: attributes of the program's.
         self.objects = [one for one in leaves((self.args, self.kwargs)) if is_object(one)]
         self.paused = bool(mode.paused)
         self.tensors: list[Tensor] = []
@@ -50,6 +52,7 @@ class Call:
         #: Operations are prepared for so many threads, and may have other bits on more or fewer.
         self.threads = self.device.num_threads
         self._tree = tree
+        self.objects += [x for x in self.tensors if is_marked(x)]
 
     def look(self, watched: bool = False) -> Snapshot:
         """What the call may look at besides tensors that it is given."""
@@ -76,8 +79,12 @@ class Call:
                 raise GraphError(f"{name}: got an unfilled {x!r}; fill it with copy_from first")
         self.signature = signature(self.tensors)
         # An optimizer knows parameters by their names, and no stand-ins tell what else reaches
-        # their memory, so each of them has graphs of its own.
-        flags = (self.training, self.paused, tuple(self.requires_grad), tuple(self.parameters))
+        # their memory, so each of them has graphs of its own. What operations have made is written
+        # in place as part of the tape, other tensors are not.
+        has_tape = self.training and not self.paused
+        made = tuple(has_tape and is_intermediate(x) for x in self.tensors)
+        of_tensors = (tuple(self.requires_grad), made, tuple(self.parameters))
+        flags = (self.training, self.paused, *of_tensors)
         self.key: Hashable = (self.function, self._tree, self.signature, flags, self.threads)
 
     def let_go(self) -> None:
@@ -138,6 +145,8 @@ class Attempt:
         run = self.tapping.around(partial(call.run, stand_ins.given))
         with stand_ins:
             self.taken: Taken = take(call.device, stand_ins.tensors, run, undo, before.tensors)
+        #: What the step sets in the attributes of its arguments, by their numbers.
+        self.marks = stand_ins.marks(call.tensors)
         self.after = stand_ins.restore(call.look, call.root)
         self.changes = changes(before, self.after)
         self._obstacle = stand_ins.difference() or self.taken.results.obstacle
@@ -227,6 +236,8 @@ class Attempt:
             difference = self.taken.results.difference(later.taken.results)
         if difference is None and self.tapping.probes != later.tapping.probes:
             difference = "the taps that the step comes by"
+        if difference is None and self.marks != later.marks:
+            difference = "the attributes that the step sets in its arguments"
         if difference is not None:
             return difference
         found = effects(self.changes, later.changes, later.after)

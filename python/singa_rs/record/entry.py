@@ -14,6 +14,7 @@ from .attempt import Attempt, staged
 from .changes import Effects
 from .profile import profile
 from .snapshot import Snapshot, matches, pattern, text
+from .trees import ORDINARY, is_marked
 from .verification import Verifier
 
 
@@ -27,7 +28,7 @@ class Entry:
         self.function, self.training, self.paused = call.function, call.training, call.paused
         self.signature, self.requires_grad = call.signature, call.requires_grad
         self.device, self.results = call.device, attempt.taken.results
-        self.tapping = attempt.tapping
+        self.tapping, self.marks = attempt.tapping, attempt.marks
         #: What is to hold later runs against the operations as recorded, if anything is; and what
         #: came of it last, in words.
         self._verifier, self.verified = attempt.verifier, attempt.verified
@@ -42,7 +43,8 @@ class Entry:
         left_out |= undecided
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = {p: where for p, where in attempt.held.items() if p not in left_out}
-        self._has_parameters = any(call.parameters)
+        #: Whether an argument is known in another way than those that `accept` looks at.
+        self._has_others = any(call.parameters) or any(map(is_marked, call.tensors))
         self.shown = call.shown()
         self._runs_before = self.graph.runs
         self._has_effects = bool(effects.counters or effects.kept)
@@ -65,7 +67,8 @@ class Entry:
     def is_simple(self) -> bool:
         """Whether a replay changes no attribute and serves no tap, and no argument is known in
         another way, too."""
-        has_more = self._has_effects or self.held or self._has_parameters or self.tapping.probes
+        has_more = self._has_effects or self.held or self._has_others or self.marks
+        has_more = has_more or self.tapping.probes
         return not (has_more or self.paused or self._verifier is not None)
 
     # ---- does it fit? ---------------------------------------------------------------------------
@@ -73,11 +76,13 @@ class Entry:
     def accept(self, args: tuple[Any, ...], attributes: Snapshot) -> list[Tensor] | None:
         """The tensors of the arguments, if all are tensors or arrays and may be run on."""
         tensors, requires_grad = [], self.requires_grad
-        if len(args) != len(requires_grad) or self._has_parameters:
+        if len(args) != len(requires_grad) or self._has_others:
             return None
         for x, want in zip(args, requires_grad, strict=True):
             if type(x) is Tensor:
                 if x.requires_grad is not want or x._stores_grad or x._creator or x._is_cut:
+                    return None
+                if not ORDINARY.issuperset(x.__dict__):
                     return None
                 tensors.append(x)
             elif type(x) is np.ndarray and want:
@@ -137,6 +142,9 @@ class Entry:
             made = profile.run(graph.run, tensors)
         if self._has_effects:
             self._take_effect(root, snapshot)
+        for number, marks in self.marks:
+            for name, value in marks.items():
+                setattr(tensors[number], name, value)
         return self.tapping.deliver(self.results.build(tensors, made, snapshot.tensors))
 
     def _verified_run(self, verifier: Verifier, tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..autograd.mode import mode
+from .trees import ORDINARY
 
 if TYPE_CHECKING:
     from .entry import Entry
@@ -23,7 +24,8 @@ class Shortcut:
         self.function, self.training = entry.function, entry.training
         self.graph, self._results = entry.graph, entry.results
         self._held = snapshot.tensors if entry.results.paths else {}
-        shortcut = _core.Shortcut(entry.graph, snapshot.watch, count, entry.requires_grad)
+        flags = entry.requires_grad
+        shortcut = _core.Shortcut(entry.graph, snapshot.watch, count, flags, ORDINARY)
         self._call = shortcut.call
         self._is_row = _is_row(entry.results)
 

@@ -18,16 +18,13 @@ from .._plain import EXACT, plain, show
 from ..autograd.tape import Operator, watched_leaves
 from ..tensor import Placeholder, Tensor
 from .reach import Read, classes, in_class, inside, is_open, outside
+from .trees import OF_TENSORS, given_name
 
 #: Of a longer list, tuple or dictionary only the length is looked at, of an array with more
 #: elements only that it is the same, and no more objects of the program's own classes than these.
 LONGEST = 1000
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque, bytearray)
-#: The attributes that a tensor has of its own.
-_OF_TENSORS = frozenset(
-    {"requires_grad", "grad", "_stores_grad", "_creator", "_base", "_views", "_name", "_path_name"}
-)
 
 
 class Spot(NamedTuple):
@@ -209,9 +206,11 @@ class Snapshot:
             if watchers := watched_leaves.get(id(value)):
                 told = tuple(plain(getattr(tell(), "__self__", None)) for tell in watchers)
                 self._put(f"{path}.(taps)", Item(None, None, told))
-        if not _OF_TENSORS.issuperset(value.__dict__) and id(value) not in self._seen:
+        if (name := given_name(value)) is not None:
+            self._put(f"{path}.name", Item(value, "name", plain(name)))
+        if not OF_TENSORS.issuperset(value.__dict__) and id(value) not in self._seen:
             self._seen.add(id(value))
-            for name in sorted(value.__dict__.keys() - _OF_TENSORS):
+            for name in sorted(value.__dict__.keys() - OF_TENSORS):
                 self._value(f"{path}.{name}", value, name, value.__dict__[name])
 
     def _array(self, path: str, owner: Any, key: Any, value: np.ndarray) -> None:

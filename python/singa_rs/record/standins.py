@@ -6,11 +6,12 @@ reaches in another way, by a global or a closure, even where both are one tensor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from .. import _core
 from .._core import signature
+from .._plain import EXACT
 from ..tensor import Placeholder, Tensor
 from .places import Place
 from .snapshot import Snapshot
@@ -38,6 +39,7 @@ class StandIns:
         for made, real in zip(self._made, self._real, strict=True):
             made.__class__ = type(real)
             made.__dict__.update(_attributes(real, but=_VIEWS))
+        self._before = [dict(made.__dict__) for made in self._made]
         swaps = dict(zip(distinct, self._made, strict=True))
         #: What the function is called with, and the tensors in it.
         self.given = replace(given, lambda leaf: swaps.get(id(leaf), leaf))
@@ -67,6 +69,13 @@ class StandIns:
                 place.write(root, real[id(after.tensors[path])])
         return look() if found else after
 
+    def marks(self, arguments: Sequence[Tensor]) -> list[tuple[int, dict[str, Any]]]:
+        """What the function has set in the attributes of the arguments, by their numbers."""
+        numbers = {id(x): i for i, x in enumerate(arguments)}
+        looks = zip(self._real, self._made, self._before, strict=True)
+        found = ((numbers[id(x)], _set(made.__dict__, before)) for x, made, before in looks)
+        return [(number, marks) for number, marks in found if marks]
+
     def difference(self) -> str | None:
         """What the function did to its arguments that no graph can do again, in words."""
         tensors: list[Tensor] = []
@@ -75,12 +84,27 @@ class StandIns:
             return "the step changes a list or dictionary that it was given"
         if signature(self._views + self._made) != signature(self._views + self._views):
             return "the step points a tensor that it was given to other memory"
+        for made, before in zip(self._made, self._before, strict=True):
+            if before.get("_creator") is not None and made._creator is not before["_creator"]:
+                return "the step writes a tensor that operations have made, as part of the tape"
+            if any(type(value) not in EXACT for value in _set(made.__dict__, before).values()):
+                return "the step sets or deletes attributes of a tensor that it was given"
         return None
 
 
 def is_parameter(tensor: Tensor) -> bool:
     """Whether it is trained, or the user asks for its gradient otherwise."""
     return tensor._stores_grad and not isinstance(tensor, Placeholder)
+
+
+_GONE = object()
+
+
+def _set(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """What was set, or is gone, of a tensor's attributes but for the tape."""
+    names = (after.keys() | before.keys()) - {*_TAPE, "_default_name"}
+    known = ((name, after.get(name, _GONE), before.get(name, _GONE)) for name in names)
+    return {name: now for name, now, old in known if now is not old}
 
 
 def _attributes(tensor: Tensor, but: Collection[str]) -> dict[str, Any]:

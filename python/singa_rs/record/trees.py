@@ -14,6 +14,25 @@ from ..tensor import Tensor
 from .places import slots
 from .taps import Tapped
 
+#: The attributes that a tensor has without the program.
+OF_TENSORS = frozenset(
+    "requires_grad grad _stores_grad _creator _base _views _name _default_name _path_name".split()
+)
+#: Those that the short ways of a call need not look at.
+ORDINARY = OF_TENSORS - {"_name"} | {"_is_cut"}
+_KNOWN = OF_TENSORS | {"_is_cut"}
+
+
+def given_name(tensor: Tensor) -> str | None:
+    """The name that the program has given to a tensor, not that of its place in a model."""
+    name = tensor._name
+    return None if name == tensor.__dict__.get("_path_name") else name
+
+
+def is_marked(tensor: Tensor) -> bool:
+    """Whether the program has given a tensor attributes, or a name."""
+    return not _KNOWN.issuperset(tensor.__dict__) or given_name(tensor) is not None
+
 
 def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
     """Appends the tensors of an argument; what the rest of it says."""
@@ -113,6 +132,8 @@ class Results:
         if id(value) in self._held:
             self.paths.add(self._held[id(value)])
             return ("held", self._held[id(value)])
+        if not _KNOWN.issuperset(value.__dict__):
+            self.obstacle = "the step answers a tensor with attributes that the program gave it"
         index = self._index.setdefault(id(value), len(self.tensors))
         if index == len(self.tensors):
             self.tensors.append(value)

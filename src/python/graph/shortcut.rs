@@ -2,7 +2,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFrozenSet, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use super::super::tensor::{self, Handle};
@@ -22,6 +22,8 @@ pub(super) struct PyShortcut {
     changes: u64,
     /// The flags of the arguments.
     requires_grad: Vec<bool>,
+    /// The attributes that they may have.
+    attributes: Py<PyFrozenSet>,
 }
 
 impl PyShortcut {
@@ -37,20 +39,38 @@ impl PyShortcut {
             let is_parameter = arg.getattr(intern!(arg.py(), "_stores_grad"))?.is_truthy()?;
             let has_history = !arg.getattr(intern!(arg.py(), "_creator"))?.is_none()
                 || arg.getattr(intern!(arg.py(), "_is_cut"))?.is_truthy()?;
-            if is_parameter || has_history || !flag.is(&*PyBool::new(arg.py(), *want)) {
+            if is_parameter || has_history || self.is_marked(&arg)? || !flag.is(&*PyBool::new(arg.py(), *want)) {
                 return Ok(None);
             }
             views.push(handle.view()?);
         }
         Ok(Some(views))
     }
+
+    /// Whether a tensor has attributes of the program's.
+    fn is_marked(&self, arg: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (py, known) = (arg.py(), self.attributes.bind(arg.py()));
+        let attributes = arg.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
+        for name in attributes.keys() {
+            if !known.contains(name)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 #[pymethods]
 impl PyShortcut {
     #[new]
-    fn new(graph: Py<PyGraph>, watch: Py<PyWatch>, changes: u64, requires_grad: Vec<bool>) -> Self {
-        PyShortcut { graph, watch, changes, requires_grad }
+    fn new(
+        graph: Py<PyGraph>,
+        watch: Py<PyWatch>,
+        changes: u64,
+        requires_grad: Vec<bool>,
+        attributes: Py<PyFrozenSet>,
+    ) -> Self {
+        PyShortcut { graph, watch, changes, requires_grad, attributes }
     }
 
     /// Replays the graph; its results, each a new tensor. None where the call has to go the long

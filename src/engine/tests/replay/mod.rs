@@ -1,5 +1,6 @@
 //! Random programs: replay gives the bits of eager execution.
 
+mod decisions;
 mod features;
 mod generate;
 mod motifs;

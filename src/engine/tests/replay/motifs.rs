@@ -441,6 +441,7 @@ fn packed(s: &mut Sketch) -> Option<()> {
     let kind: Kind = serde_json::from_value(convolution).expect("an operation");
     let [x_meta, w_meta] = [x, w].map(|i| (*s.player.get(i).meta).clone());
     let y = kind.family().infer(&[&x_meta, &w_meta]).ok()?.remove(0);
+    s.step(Step::Op(kind.clone(), vec![x, w]))?;
     let (of, meta) = (Box::new(kind), w_meta.clone());
     let io = vec![x_meta, w_meta, y];
     let packing = of.family().packing(&io.iter().collect::<Vec<_>>(), Width(1)).ok()??;

@@ -1,0 +1,205 @@
+//! The same operations always give the same order, plan and budget, on every machine. Numbers here
+//! stand for all that is decided: where one changes, decisions have, which has to be meant.
+
+use super::budget::{Order, Ways};
+use super::draft::Draft;
+use super::plan::{exact, plan, traces};
+use super::testing::{Recorder, fingerprint};
+use super::{Graph, Parallel, Queue, Role, order, peak, remat};
+use crate::device::cpu;
+use crate::ops::View;
+use crate::ops::reduce::{Reduce, ReduceFn};
+use crate::ops::testing::Random;
+use crate::ops::unary::{Unary, UnaryFn};
+
+/// How many steps, or workloads, each number stands for.
+const SEEDS: std::ops::Range<u64> = 0..8;
+
+/// A step of training: lanes of tensors of several sizes, numbers that one lane gives to others,
+/// results that are used much later, gradients in reverse.
+struct Step {
+    recorder: Recorder,
+    random: Random,
+    /// By lane: the tensors that were made, in order.
+    lanes: [Vec<View>; 3],
+}
+
+impl Step {
+    fn draw(seed: u64) -> (Queue, Vec<Role>) {
+        let mut step = Step {
+            recorder: Recorder::default(),
+            random: Random::new(seed),
+            lanes: Default::default(),
+        };
+        for lane in 0..3 {
+            let size = step.size(lane);
+            step.lanes[lane].push(step.recorder.tensor(Role::Captured, size));
+        }
+        let length = 15 + step.random.below(20);
+        (0..length).for_each(|_| step.forward());
+        (0..3).for_each(|lane| step.backward(lane));
+        (step.recorder.queue, step.recorder.roles)
+    }
+
+    /// Elements of the tensors of a lane.
+    fn size(&mut self, lane: usize) -> usize {
+        (1 + self.random.below(3)) << (8 + 2 * lane)
+    }
+
+    fn like(&mut self, lane: usize, role: Role) -> View {
+        let size = self.lanes[lane][0].meta.numel();
+        self.recorder.tensor(role, size)
+    }
+
+    fn any(&mut self, lane: usize) -> View {
+        let made = &self.lanes[lane];
+        made[made.len() - 1 - self.random.below(made.len().min(4))].clone()
+    }
+
+    fn forward(&mut self) {
+        let lane = self.random.below(3);
+        let (from, to) = (self.any(lane), self.like(lane, Role::Temporary));
+        match self.random.below(6) {
+            0 => {
+                let other = self.any(lane);
+                self.recorder.add(&from, &other, &to);
+            }
+            1 => {
+                let (other, number) =
+                    (self.random.below(3), self.recorder.tensor(Role::Temporary, 1));
+                let read = self.any(other);
+                let sum = Reduce { f: ReduceFn::Sum, axes: smallvec::smallvec![0], keepdims: true };
+                self.recorder.push(sum, &[read], std::slice::from_ref(&number));
+                self.recorder.add(&from, &number, &to);
+            }
+            n => {
+                let f = [UnaryFn::Neg, UnaryFn::Relu, UnaryFn::Tanh, UnaryFn::Exp][n - 2].clone();
+                self.recorder.push(Unary { f }, &[from], std::slice::from_ref(&to));
+            }
+        }
+        self.lanes[lane].push(to);
+    }
+
+    /// Reads what a lane made in reverse, and updates what it began with.
+    fn backward(&mut self, lane: usize) {
+        let made = self.lanes[lane].clone();
+        let mut gradient = self.like(lane, Role::Temporary);
+        self.recorder.negate(&made[made.len() - 1], &gradient);
+        for (n, activation) in made.iter().enumerate().rev() {
+            let role = if n == 2 { Role::Slot } else { Role::Temporary };
+            let next = self.like(lane, role);
+            self.recorder.add(&gradient, activation, &next);
+            gradient = next;
+        }
+        self.recorder.add(&made[0], &gradient, &made[0]);
+    }
+}
+
+/// What is decided about all steps, as a number.
+fn decided(decide: impl Fn(Queue, Vec<Role>) -> String) -> u64 {
+    fingerprint(SEEDS.map(|seed| {
+        let (queue, roles) = Step::draw(seed);
+        decide(queue, roles)
+    }))
+}
+
+fn json(graph: &Graph) -> String {
+    let schedule =
+        graph.schedule().map(|s| format!("{:?} {:?} {:?}", s.segments, s.parts, s.times));
+    format!("{} {schedule:?} {:?}", graph.to_json(), graph.cycles())
+}
+
+#[test]
+fn orders() {
+    let got = decided(|queue, roles| {
+        let orders = order::orders(queue.clone(), &roles);
+        let shown = |queue: &Queue| {
+            let origins: Vec<u32> = queue.nodes().iter().map(|node| node.origin).collect();
+            format!("{origins:?} {}", peak::peak(queue, queue.nodes(), &roles))
+        };
+        let promising = order::promising(queue, &roles);
+        orders.iter().chain(&promising).map(shown).collect()
+    });
+    assert_eq!(got, 3_790_863_484_286_721_754);
+}
+
+#[test]
+fn graphs() {
+    let got = decided(|queue, roles| {
+        let parallel = [2, 3].map(|workers| Parallel { least_gain: 0, ..Parallel::new(workers) });
+        let little = Parallel { least_gain: 900, most_bytes: 1 << 15, ..parallel[0] };
+        let ways = [parallel[0], parallel[1], little];
+        let of = |p| json(&Graph::parallel(queue.clone(), roles.clone(), p).unwrap());
+        ways.map(of).concat() + &json(&Graph::new(queue.clone(), roles.clone()).unwrap())
+    });
+    assert_eq!(got, 14_375_639_744_047_393_265);
+}
+
+#[test]
+fn what_is_computed_again() {
+    let got = decided(|queue, roles| {
+        let draft = Draft::new(cpu::device(), queue, roles);
+        let some = remat::Limits { bytes: 1 << 12, share: 0.3, gain: 0.02, rate: 0.5 };
+        let limits = [remat::Limits::NONE, some, remat::Limits { rate: 2.0, ..some }];
+        let shown = |limits| {
+            let again = remat::choose(&draft, limits);
+            let (queue, roles) = draft.finish(&again);
+            let peak = [draft.peak(&again), peak::peak(&queue, queue.nodes(), &roles)];
+            format!("{again:?} {peak:?}")
+        };
+        limits.map(shown).concat()
+    });
+    assert_eq!(got, 2_945_167_062_421_649_038);
+}
+
+#[test]
+fn budgets() {
+    let got = decided(|queue, roles| {
+        let orders = order::orders(queue, &roles).into_iter();
+        let draft = |queue| Draft::new(cpu::device(), queue, roles.clone());
+        let orders: Vec<Order> = orders
+            .map(draft)
+            .map(|draft| {
+                let again = remat::choose(&draft, remat::Limits::NONE);
+                (draft, again)
+            })
+            .collect();
+        let ways = Ways::new(&orders).unwrap();
+        let (whole, least) = (ways.unconstrained().unwrap(), ways.smallest().unwrap());
+        let mut shown = format!("{whole} {}", json(&least));
+        for step in 0..8 {
+            let budget = least.arena_bytes() + whole.saturating_sub(least.arena_bytes()) * step / 8;
+            shown += &ways.within(budget).unwrap().map_or_else(String::new, |graph| json(&graph));
+        }
+        shown
+    });
+    assert_eq!(got, 12_363_714_859_409_617_428);
+}
+
+#[test]
+fn plans() {
+    let of = |trace: traces::Trace| {
+        let made = plan(&trace.lifetimes, &trace.sizes, 64);
+        format!("{} {} {:?}", made.height, made.bound, made.offsets)
+    };
+    let got = fingerprint(SEEDS.map(|seed| {
+        let traces = [30, 300, 1500].map(|n| [traces::training(n, seed), traces::pareto(n, seed)]);
+        let packed = [(20, true), (40, false)].map(|(n, loose)| traces::packing(n, seed, loose));
+        traces.into_iter().flatten().chain(packed).map(of).collect()
+    }));
+    assert_eq!(got, 13_201_035_133_799_876_136);
+}
+
+#[test]
+fn exact_plans() {
+    let got = fingerprint(SEEDS.map(|seed| {
+        let trace = traces::packing(25, seed, seed % 2 == 0);
+        let packed = |steps, method| {
+            let effort = exact::Effort::steps(steps);
+            exact::pack(&trace.lifetimes, &trace.sizes, 64, traces::PACKED.0, method, effort)
+        };
+        let methods = [exact::Method::Any, exact::Method::Tiling, exact::Method::Branch];
+        format!("{:?}", methods.map(|method| [100, 10_000].map(|steps| packed(steps, method))))
+    }));
+    assert_eq!(got, 4_850_740_273_556_225_075);
+}
