@@ -39,7 +39,11 @@ impl PyShortcut {
             let is_parameter = arg.getattr(intern!(arg.py(), "_stores_grad"))?.is_truthy()?;
             let has_history = !arg.getattr(intern!(arg.py(), "_creator"))?.is_none()
                 || arg.getattr(intern!(arg.py(), "_is_cut"))?.is_truthy()?;
-            if is_parameter || has_history || self.is_marked(&arg)? || !flag.is(&*PyBool::new(arg.py(), *want)) {
+            if is_parameter
+                || has_history
+                || self.is_marked(&arg)?
+                || !flag.is(&*PyBool::new(arg.py(), *want))
+            {
                 return Ok(None);
             }
             views.push(handle.view()?);

@@ -1,15 +1,17 @@
 //! Operations that belong together, such as one and its gradient: what a random step cannot guess.
 
+mod networks;
+
 use serde_json::{Value, json};
 
 use super::generate::Random;
 use super::play::{Look, Player, Step};
 use super::*;
+use crate::ops::Metas;
 use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
-use crate::ops::packed::{Pack, Packed};
 use crate::ops::unary::{Saves, UnaryFn};
-use crate::ops::{Metas, Width};
 use crate::view::SliceRange;
+use networks::*;
 
 /// Steps that are tried one by one; those that fit are kept.
 pub struct Sketch<'a, 'e> {
@@ -267,187 +269,4 @@ fn random(s: &mut Sketch) -> Option<()> {
     ]);
     let drawn = json!({"op": "random", "dist": dist, "shape": [3, 4], "dtype": "float32"});
     s.op(drawn, &[]).map(drop)
-}
-
-// ---- images --------------------------------------------------------------------------------------
-
-fn convolution(s: &mut Sketch) -> Option<()> {
-    let (groups, stride) = (1 + s.random.below(2), 1 + s.random.below(2));
-    let geometry = json!({"stride": [stride, 1], "padding": [1, 1, 1, 1], "dilation": [1, 1],
-                          "groups": groups});
-    let with = |name, more| joined([json!({"op": name}), geometry.clone(), more]);
-    let (x, w) = (s.numbers(&[2, 2, 4, 4])?, s.numbers(&[4, 2 / groups, 3, 3])?);
-    let b = s.numbers(&[4])?;
-    let from = &[x, w, b][..2 + s.random.below(2)];
-    let y = s.op(with("conv2d", json!({})), from)?;
-    let dy = s.numbers(&s.shape(y))?;
-    let dx = s.op(with("conv2d_grad_input", json!({"size": [4, 4]})), &[dy, w])?;
-    s.op(json!({"op": "unary", "f": "relu"}), &[dx])?;
-    s.op(with("conv2d_grad_weight", json!({"kernel": [3, 3]})), &[dy, x])?;
-    s.op(json!({"op": "unary", "f": "relu"}), &[y]).map(drop)
-}
-
-/// One object of several.
-fn joined<const N: usize>(parts: [Value; N]) -> Value {
-    parts.iter().flat_map(|part| part.as_object().expect("an object").clone()).collect()
-}
-
-fn window() -> Value {
-    json!({"kernel": [2, 2], "stride": [2, 1], "padding": [0, 1, 0, 1]})
-}
-
-fn max_pool(s: &mut Sketch) -> Option<()> {
-    let x = s.numbers(&[2, 2, 4, 4])?;
-    let y = s.op(joined([json!({"op": "max_pool2d"}), window()]), &[x])?;
-    let dy = s.numbers(&s.shape(y))?;
-    let gradient = json!({"op": "max_pool2d_grad", "size": [4, 4]});
-    s.op(joined([gradient, window()]), &[dy, y + 1]).map(drop)
-}
-
-fn avg_pool(s: &mut Sketch) -> Option<()> {
-    let (x, padded) = (s.numbers(&[2, 2, 4, 4])?, s.is());
-    let padding = json!({"count_include_pad": padded});
-    let y = s.op(joined([json!({"op": "avg_pool2d"}), window(), padding.clone()]), &[x])?;
-    let dy = s.numbers(&s.shape(y))?;
-    let gradient = json!({"op": "avg_pool2d_grad", "size": [4, 4]});
-    s.op(joined([gradient, window(), padding]), &[dy]).map(drop)
-}
-
-// ---- normalisation -------------------------------------------------------------------------------
-
-/// x, scale and bias, of two channels.
-fn normalised(s: &mut Sketch) -> Option<[usize; 3]> {
-    Some([s.numbers(&[3, 2, 2, 2])?, s.numbers(&[2])?, s.numbers(&[2])?])
-}
-
-fn batch_norm(s: &mut Sketch) -> Option<()> {
-    let [x, scale, bias] = normalised(s)?;
-    let y = s.op(json!({"op": "batch_norm", "eps": 1e-5}), &[x, scale, bias])?;
-    let dy = s.numbers(&[3, 2, 2, 2])?;
-    let from = [dy, x, scale, y + 1, y + 2];
-    s.op(json!({"op": "batch_norm_grad", "eps": 1e-5}), &from)?;
-    let running = s.fill(&[2], 0.5, "float32")?;
-    let average = json!({"op": "running_average", "momentum": 0.1, "factor": 1.5});
-    s.op(average, &[running, y + 1])?;
-    s.op(json!({"op": "unary", "f": "relu"}), &[y]).map(drop)
-}
-
-fn inference(s: &mut Sketch) -> Option<()> {
-    let [x, scale, bias] = normalised(s)?;
-    let (mean, var) = (s.numbers(&[2])?, s.fill(&[2], 0.7, "float32")?);
-    let from = [x, scale, bias, mean, var];
-    s.op(json!({"op": "batch_norm_inference", "eps": 1e-5}), &from)?;
-    let dy = s.numbers(&[3, 2, 2, 2])?;
-    let gradient = json!({"op": "batch_norm_inference_grad", "eps": 1e-5});
-    s.op(gradient, &[dy, x, scale, mean, var]).map(drop)
-}
-
-fn statistics(s: &mut Sketch) -> Option<()> {
-    let ([x, scale, bias], relu, adds) = (normalised(s)?, s.is(), s.is());
-    let mean = s.op(json!({"op": "batch_norm_statistics", "eps": 1e-5}), &[x, scale, bias])?;
-    let [var, factor, term] = [mean + 1, mean + 2, mean + 3];
-    let from = [x, mean, factor, term, x];
-    let normalize = json!({"op": "normalize", "adds": adds, "relu": relu});
-    s.op(normalize, &from[..4 + usize::from(adds)])?;
-    let dy = s.numbers(&[3, 2, 2, 2])?;
-    let gradient = json!({"op": "batch_norm_relu_grad", "eps": 1e-5});
-    s.op(gradient, &[dy, x, scale, mean, var, factor, term]).map(drop)
-}
-
-fn folded(s: &mut Sketch) -> Option<()> {
-    let (w, scale, bias) = (s.numbers(&[2, 3])?, s.numbers(&[2])?, s.numbers(&[2])?);
-    let (mean, var) = (s.numbers(&[2])?, s.fill(&[2], 0.7, "float32")?);
-    s.op(json!({"op": "batch_norm_factor", "eps": 1e-5}), &[scale, var])?;
-    let fold = json!({"op": "fold_batch_norm", "eps": 1e-5, "axis": 0});
-    s.op(fold, &[w, scale, bias, mean, var]).map(drop)
-}
-
-// ---- updates -------------------------------------------------------------------------------------
-
-/// A parameter, a gradient of its shape, and the learning rate.
-fn updated(s: &mut Sketch) -> Option<[usize; 3]> {
-    let parameter = s.fixed - 2;
-    let gradient = s.numbers(&s.shape(parameter))?;
-    Some([parameter, gradient, s.fixed - 1])
-}
-
-fn state(s: &mut Sketch) -> Option<usize> {
-    let shape = s.shape(s.fixed - 2);
-    s.fill(&shape, 0.25, "float32")
-}
-
-fn ones(s: &mut Sketch, value: f64) -> Option<usize> {
-    s.fill(&[1], value, "float32")
-}
-
-/// The moments and hyperparameters of Adam (and whether they decay) behind its first three inputs.
-fn moments(s: &mut Sketch) -> Option<Vec<usize>> {
-    let mut all = vec![state(s)?, state(s)?];
-    for value in [0.9, 0.99, 1e-8] {
-        all.push(ones(s, value)?);
-    }
-    all.push(s.fill(&[1], 2.0, "int32")?);
-    all.push(ones(s, 0.01)?);
-    Some(all)
-}
-
-fn adam(s: &mut Sketch) -> Option<()> {
-    let (first, rest, decoupled) = (updated(s)?, moments(s)?, s.is());
-    let update = json!({"op": "adam", "decoupled": decoupled, "weight_decay": true});
-    s.op(update, &[&first[..], &rest].concat()).map(drop)
-}
-
-fn adagrad(s: &mut Sketch) -> Option<()> {
-    let (first, history, eps) = (updated(s)?, state(s)?, ones(s, 1e-8)?);
-    let update = json!({"op": "adagrad", "weight_decay": false});
-    s.op(update, &[&first[..], &[history, eps]].concat()).map(drop)
-}
-
-fn rmsprop(s: &mut Sketch) -> Option<()> {
-    let (first, average) = (updated(s)?, state(s)?);
-    let (rho, eps) = (ones(s, 0.9)?, ones(s, 1e-8)?);
-    let update = json!({"op": "rmsprop", "weight_decay": false});
-    s.op(update, &[&first[..], &[average, rho, eps]].concat()).map(drop)
-}
-
-fn momentum(s: &mut Sketch) -> Option<()> {
-    let (first, buffer, nesterov) = (updated(s)?, state(s)?, s.is());
-    let (decay, momentum, dampening) = (ones(s, 0.01)?, ones(s, 0.9)?, ones(s, 0.0)?);
-    let update = json!({"op": "sgd", "momentum": true, "nesterov": nesterov, "weight_decay": true});
-    s.op(update, &[&first[..], &[decay, buffer, momentum, dampening]].concat()).map(drop)
-}
-
-// ---- products ------------------------------------------------------------------------------------
-
-/// Products with what may follow them, and an update whose gradient is a product.
-fn product(s: &mut Sketch) -> Option<()> {
-    let (a, b, c) = (s.numbers(&[4, 3])?, s.numbers(&[3, 5])?, s.numbers(&[5])?);
-    let y = s.op(json!({"op": "matmul"}), &[a, b])?;
-    let sum = s.op(json!({"op": "binary", "f": "add"}), &[y, c])?;
-    s.op(json!({"op": "unary", "f": "relu"}), &[sum])?;
-    s.op(json!({"op": "matmul_add"}), &[a, b, c])?;
-    let (weight, history, eps) =
-        (s.numbers(&[4, 5])?, s.fill(&[4, 5], 0.25, "float32")?, ones(s, 1e-8)?);
-    let update = json!({"op": "matmul_update", "update": "adagrad", "weight_decay": false});
-    let rate = s.fixed - 1;
-    s.op(update, &[weight, a, rate, history, eps, b]).map(drop)
-}
-
-/// An operation whose weight is brought into its kernel's layout apart.
-fn packed(s: &mut Sketch) -> Option<()> {
-    let (x, w) = (s.numbers(&[1, 16, 6, 6])?, s.numbers(&[16, 16, 3, 3])?);
-    let convolution = json!({"op": "conv2d", "stride": [1, 1], "padding": [1, 1, 1, 1],
-                             "dilation": [1, 1], "groups": 1});
-    let kind: Kind = serde_json::from_value(convolution).expect("an operation");
-    let [x_meta, w_meta] = [x, w].map(|i| (*s.player.get(i).meta).clone());
-    let y = kind.family().infer(&[&x_meta, &w_meta]).ok()?.remove(0);
-    s.step(Step::Op(kind.clone(), vec![x, w]))?;
-    let (of, meta) = (Box::new(kind), w_meta.clone());
-    let io = vec![x_meta, w_meta, y];
-    let packing = of.family().packing(&io.iter().collect::<Vec<_>>(), Width(1)).ok()??;
-    let (input, bytes) = (packing.input, packing.bytes);
-    let pack = Pack { of: of.clone(), io, width: 1, input, bytes };
-    let opaque = s.step(Step::Op(pack.into(), vec![w]))?;
-    s.step(Step::Op(Packed { of, input, meta }.into(), vec![x, opaque]))?;
-    s.step(Step::Drop(opaque)).map(drop) // not all of its bytes need be written
 }
