@@ -51,7 +51,7 @@ class Call:
         self.device = self.tensors[0].device if self.tensors else get_default_device()
         #: Operations are prepared for so many threads, and may have other bits on more or fewer.
         self.threads = self.device.num_threads
-        self._tree = tree
+        self.tree = tree
         self.objects += [x for x in self.tensors if is_marked(x)]
 
     def look(self, watched: bool = False) -> Snapshot:
@@ -85,7 +85,7 @@ class Call:
         made = tuple(has_tape and is_intermediate(x) for x in self.tensors)
         of_tensors = (tuple(self.requires_grad), made, tuple(self.parameters))
         flags = (self.training, self.paused, *of_tensors)
-        self.key: Hashable = (self.function, self._tree, self.signature, flags, self.threads)
+        self.key: Hashable = (self.function, self.tree, self.signature, flags, self.threads)
 
     def let_go(self) -> None:
         """Forgets the arguments."""

@@ -14,7 +14,7 @@ from .attempt import Attempt, staged
 from .changes import Effects
 from .profile import profile
 from .snapshot import Snapshot, matches, pattern, text
-from .trees import ORDINARY, is_marked
+from .trees import ORDINARY, is_marked, is_row
 from .verification import Verifier
 
 
@@ -43,8 +43,9 @@ class Entry:
         left_out |= undecided
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = {p: where for p, where in attempt.held.items() if p not in left_out}
-        #: Whether an argument is known in another way than those that `accept` looks at.
-        self._has_others = any(call.parameters) or any(map(is_marked, call.tensors))
+        #: Whether the arguments are tensors in order, of which `accept` sees all that counts.
+        self._is_row = is_row(call.tree, len(call.tensors))
+        self._is_row &= not (any(call.parameters) or any(map(is_marked, call.tensors)))
         self.shown = call.shown()
         self._runs_before = self.graph.runs
         self._has_effects = bool(effects.counters or effects.kept)
@@ -67,16 +68,16 @@ class Entry:
     def is_simple(self) -> bool:
         """Whether a replay changes no attribute and serves no tap, and no argument is known in
         another way, too."""
-        has_more = self._has_effects or self.held or self._has_others or self.marks
-        has_more = has_more or self.tapping.probes
-        return not (has_more or self.paused or self._verifier is not None)
+        has_more = self._has_effects or self.held or self.marks or self.tapping.probes
+        is_otherwise = has_more or self.paused or self._verifier is not None
+        return self._is_row and not is_otherwise
 
     # ---- does it fit? ---------------------------------------------------------------------------
 
     def accept(self, args: tuple[Any, ...], attributes: Snapshot) -> list[Tensor] | None:
         """The tensors of the arguments, if all are tensors or arrays and may be run on."""
         tensors, requires_grad = [], self.requires_grad
-        if len(args) != len(requires_grad) or self._has_others:
+        if len(args) != len(requires_grad) or not self._is_row:
             return None
         for x, want in zip(args, requires_grad, strict=True):
             if type(x) is Tensor:

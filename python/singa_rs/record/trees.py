@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._plain import plain
-from ..tensor import Tensor
+from ..tensor import Placeholder, Tensor
 from .places import slots
 from .taps import Tapped
 
@@ -39,7 +39,7 @@ def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
     kind = type(value)
     if isinstance(value, Tensor):
         tensors.append(value)
-        return Tensor
+        return Tensor if kind is Placeholder else kind
     if kind in (list, tuple) or _is_named(value):
         return (kind, *[flatten(item, tensors) for item in value])
     if isinstance(value, dict):
@@ -50,6 +50,12 @@ def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
 
 def _is_named(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(type(value), "_fields")
+
+
+def is_row(tree: Hashable, count: int) -> bool:
+    """Whether `flatten` said this of the arguments of a call that gives so many ordinary tensors in
+    order, and nothing else."""
+    return tree == (tuple, (tuple, *[Tensor] * count), (dict, ()))
 
 
 def leaves(value: Any) -> Iterator[Any]:
