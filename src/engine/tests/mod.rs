@@ -5,6 +5,7 @@ mod compare;
 mod constants;
 mod executable;
 mod failures;
+mod finite;
 mod initial;
 mod programs;
 mod recording;
