@@ -114,3 +114,24 @@ fn what_another_graph_writes_is_seen() {
         assert_eq!(values::<f32>(&got[0]), values::<f32>(&want[0]));
     }
 }
+
+#[test]
+fn what_reads_two_is_computed_again_where_either_was_written() {
+    let World { engine, w, x, .. } = World::new();
+    let v = tensor(&engine, &[MANY], &[0.5f32; MANY]);
+    let sum = |x: &View| {
+        let product = run(&engine, binary("mul"), &[&w, &v]).unwrap();
+        let grown = run(&engine, kind(json!({"op": "unary", "f": "exp"})), &[&product[0]]).unwrap();
+        run(&engine, binary("add"), &[x, &grown[0]]).unwrap().to_vec()
+    };
+    let recording = recorded(&engine, std::slice::from_ref(&x), || sum(&x));
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
+    for (written, computed) in [(None, 1), (Some(&v), 2), (None, 2), (Some(&w), 3)] {
+        if let Some(written) = written {
+            run_into(&engine, kind(json!({"op": "copy"})), &[&x], &[written]).unwrap();
+        }
+        let got = replay(&engine, &graph, std::slice::from_ref(&x)).unwrap();
+        assert_eq!(values::<f32>(&got[0]), values::<f32>(&sum(&x)[0]));
+        assert_eq!(graph.constants().computed, computed);
+    }
+}
