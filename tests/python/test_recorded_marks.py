@@ -59,6 +59,39 @@ def test_arguments_without_attributes_replay_as_before():
     assert replays(recorded, "forward") == 8
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_the_gradient_of_a_tensor_that_is_no_parameter(held):
+    class Reading(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.t = from_numpy(X)
+
+        def forward(self, x):
+            grad = (self.t if held else x).grad
+            return x * 2 if grad is None else x * grad
+
+    recorded, eager = evaluated(Reading)
+    x, grads = from_numpy(X), [None, *(from_numpy(X + i) for i in range(2)), None]
+    for i in range(16):
+        for model in (recorded, eager):
+            (model.t if held else x).grad = grads[i // 4]
+        same(recorded(x), eager(x))
+
+
+def test_whether_an_operation_made_an_argument():
+    class Asking(module.Module):
+        def forward(self, x):
+            return x * (2.0 if x.is_dummy() else 3.0)
+
+    recorded, eager = evaluated(Asking)
+    autograd.training = True
+    made = autograd.relu(from_numpy(X))
+    autograd.training = False
+    for i in range(12):
+        x = made if i // 4 % 2 else from_numpy(X)
+        same(recorded(x), eager(x))
+
+
 SET = {
     "tag": lambda x: setattr(x, "tag", 3),
     "name": lambda x: setattr(x, "name", "seen"),

@@ -81,8 +81,7 @@ class Call:
         # An optimizer knows parameters by their names, and no stand-ins tell what else reaches
         # their memory, so each of them has graphs of its own. What operations have made is written
         # in place as part of the tape, other tensors are not.
-        has_tape = self.training and not self.paused
-        made = tuple(has_tape and is_intermediate(x) for x in self.tensors)
+        made = tuple(map(is_intermediate, self.tensors))
         of_tensors = (tuple(self.requires_grad), made, tuple(self.parameters))
         flags = (self.training, self.paused, *of_tensors)
         self.key: Hashable = (self.function, self.tree, self.signature, flags, self.threads)

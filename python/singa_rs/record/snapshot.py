@@ -197,8 +197,8 @@ class Snapshot:
             value._watch()
         self.tensors[path] = value
         self._put(path, Item(owner, key, memory(value)))
-        if value._stores_grad:
-            grad = value.grad
+        grad = value.grad
+        if value._stores_grad or grad is not None:
             if grad is not None:
                 self.tensors[f"{path}.grad"] = grad
             value_of = plain(None) if grad is None else memory(grad)

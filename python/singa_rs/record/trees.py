@@ -19,7 +19,7 @@ OF_TENSORS = frozenset(
     "requires_grad grad _stores_grad _creator _base _views _name _default_name _path_name".split()
 )
 #: Those that the short ways of a call need not look at.
-ORDINARY = OF_TENSORS - {"_name"} | {"_is_cut"}
+ORDINARY = OF_TENSORS - {"grad", "_name"} | {"_is_cut"}
 _KNOWN = OF_TENSORS | {"_is_cut"}
 
 
@@ -30,8 +30,9 @@ def given_name(tensor: Tensor) -> str | None:
 
 
 def is_marked(tensor: Tensor) -> bool:
-    """Whether the program has given a tensor attributes, or a name."""
-    return not _KNOWN.issuperset(tensor.__dict__) or given_name(tensor) is not None
+    """Whether the program has given a tensor attributes, a gradient or a name."""
+    has_more = not _KNOWN.issuperset(tensor.__dict__) or tensor.grad is not None
+    return has_more or given_name(tensor) is not None
 
 
 def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
