@@ -81,8 +81,8 @@ class Call:
         # An optimizer knows parameters by their names, and no stand-ins tell what else reaches
         # their memory, so each of them has graphs of its own. What operations have made is written
         # in place as part of the tape, other tensors are not.
-        made = tuple(map(is_intermediate, self.tensors))
-        of_tensors = (tuple(self.requires_grad), made, tuple(self.parameters))
+        self.made = tuple(map(is_intermediate, self.tensors))
+        of_tensors = (tuple(self.requires_grad), self.made, tuple(self.parameters))
         flags = (self.training, self.paused, *of_tensors)
         self.key: Hashable = (self.function, self.tree, self.signature, flags, self.threads)
 

@@ -44,8 +44,8 @@ class Entry:
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = {p: where for p, where in attempt.held.items() if p not in left_out}
         #: Whether the arguments are tensors in order, of which `accept` sees all that counts.
-        self._is_row = is_row(call.tree, len(call.tensors))
-        self._is_row &= not (any(call.parameters) or any(map(is_marked, call.tensors)))
+        is_other = any(call.made) or any(call.parameters) or any(map(is_marked, call.tensors))
+        self._is_row = is_row(call.tree, len(call.tensors)) and not is_other
         self.shown = call.shown()
         self._runs_before = self.graph.runs
         self._has_effects = bool(effects.counters or effects.kept)
