@@ -302,6 +302,13 @@ def requires(s: Session) -> None:
     s.add("argument's gradient", f"x0.requires_grad = {s.rng.random() < 0.5}")
 
 
+def marked(s: Session) -> None:
+    """An argument gets an attribute that the step may read, or a name, or loses it."""
+    x = f"x{s.rng.randrange(s.batches)}"
+    mark = s.rng.choice(["tag = 2.0", "tag = 0.5", "name = 'given'", "__dict__.pop('tag', None)"])
+    s.add("argument marked", f"{x}.{mark}")
+
+
 def graph(s: Session) -> None:
     """The model runs without graphs, or is compiled anew."""
     inputs = ", ".join(name + "0" for name in s.names)
@@ -316,5 +323,6 @@ def copied(s: Session) -> None:
 CHANGES = (
     parameter, assign, rate, flag, count, inputs, plan, states, file, tap, freeze, seed, mode, look,
     kept, trim, gradient, block, optimizer, wrong, second, layer_attribute, schedule, container,
-    result, later_loss, parameter_given, requires, graph, copied,
+    result, later_loss, parameter_given, requires, marked, graph,
+    copied,
 )  # fmt: skip

@@ -23,11 +23,11 @@ _SESSIONS = (
     "tap,frozen,seed,mode,look,kept,trim,memory exchanged,gradients dropped,second model,"
     "module's mode,optimizer exchanged,wrong call,layer's attribute,"
     "schedule's attribute,container,result written,parameter given,argument's gradient,"
-    "later loss,compiled again,copied,forward in training"
+    "later loss,compiled again,copied,forward in training,argument marked"
 ).split(",")
 _KINDS = (
     "small,large,batch sizes,several losses,control flow by step,without gradients,writes,kept,"
-    "arguments that alias,arguments with a history"
+    "arguments that alias,arguments with a history,arguments by name"
 ).split(",")
 
 

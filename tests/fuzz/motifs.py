@@ -185,7 +185,14 @@ def _container(d: Draw) -> str | None:
     )
 
 
+def _marked(d: Draw) -> str | None:
+    """What the program has written on an argument, or a default."""
+    a = d.any(floating)
+    return None if a is None else f"{a} * getattr(x, 'tag', 1.5)"
+
+
 MOTIFS = {
+    "attribute of an argument": _marked,
     "container": _container,
     "memory": _memory,
     "a layer again": _again,

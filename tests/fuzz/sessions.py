@@ -45,7 +45,11 @@ class Session:
         if len(made) > 1 and self.rng.random() < 0.2 and not self.is_by_step:
             made[1] = f"x{i}"
             d.program.tags["arguments that alias"] += 1
-        return ", ".join(made if evaluates else [*made, f"y{i}"])
+        if evaluates:
+            return ", ".join(made)
+        by_name = not self.is_by_step and self.rng.random() < 0.08
+        d.program.tags["arguments by name"] += by_name
+        return ", ".join([*made, f"y=y{i}" if by_name else f"y{i}"])
 
     def add(self, tag: str, *lines: str) -> None:
         """Appends lines, counted."""
