@@ -14,7 +14,7 @@ from .attempt import Attempt, staged
 from .changes import Effects
 from .profile import profile
 from .snapshot import Snapshot, matches, pattern, text
-from .trees import ORDINARY, is_marked, is_row
+from .trees import ORDINARY, given_name, has_attributes, is_row
 from .verification import Verifier
 
 
@@ -44,8 +44,9 @@ class Entry:
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = {p: where for p, where in attempt.held.items() if p not in left_out}
         #: Whether the arguments are tensors in order, of which `accept` sees all that counts.
-        is_other = any(call.made) or any(call.parameters) or any(map(is_marked, call.tensors))
+        is_other = any(call.made) or any(call.parameters) or any(map(has_attributes, call.tensors))
         self._is_row = is_row(call.tree, len(call.tensors)) and not is_other
+        self._names = [given_name(x) for x in call.tensors]
         self.shown = call.shown()
         self._runs_before = self.graph.runs
         self._has_effects = bool(effects.counters or effects.kept)
@@ -79,14 +80,14 @@ class Entry:
         tensors, requires_grad = [], self.requires_grad
         if len(args) != len(requires_grad) or not self._is_row:
             return None
-        for x, want in zip(args, requires_grad, strict=True):
+        for x, want, name in zip(args, requires_grad, self._names, strict=True):
             if type(x) is Tensor:
                 if x.requires_grad is not want or x._stores_grad or x._creator or x._is_cut:
                     return None
-                if not ORDINARY.issuperset(x.__dict__):
+                if not ORDINARY.issuperset(x.__dict__) or given_name(x) != name:
                     return None
                 tensors.append(x)
-            elif type(x) is np.ndarray and want:
+            elif type(x) is np.ndarray and want and name is None:
                 tensors.append(staged(x, self.device))
             else:
                 return None

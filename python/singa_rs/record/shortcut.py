@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..autograd.mode import mode
-from .trees import ORDINARY
+from .trees import NAMELESS
 
 if TYPE_CHECKING:
     from .entry import Entry
@@ -25,7 +25,7 @@ class Shortcut:
         self.graph, self._results = entry.graph, entry.results
         self._held = snapshot.tensors if entry.results.paths else {}
         flags = entry.requires_grad
-        shortcut = _core.Shortcut(entry.graph, snapshot.watch, count, flags, ORDINARY)
+        shortcut = _core.Shortcut(entry.graph, snapshot.watch, count, flags, NAMELESS)
         self._call = shortcut.call
         self._is_row = _is_row(entry.results)
 

@@ -18,8 +18,9 @@ from .taps import Tapped
 OF_TENSORS = frozenset(
     "requires_grad grad _stores_grad _creator _base _views _name _default_name _path_name".split()
 )
-#: Those that the short ways of a call need not look at.
-ORDINARY = OF_TENSORS - {"grad", "_name"} | {"_is_cut"}
+#: Those that an argument may have and be an ordinary one; and may have unless it has a name.
+ORDINARY = OF_TENSORS - {"grad"} | {"_is_cut"}
+NAMELESS = ORDINARY - {"_name"}
 _KNOWN = OF_TENSORS | {"_is_cut"}
 
 
@@ -29,10 +30,14 @@ def given_name(tensor: Tensor) -> str | None:
     return None if name == tensor.__dict__.get("_path_name") else name
 
 
+def has_attributes(tensor: Tensor) -> bool:
+    """Whether the program has given a tensor attributes, or a gradient."""
+    return not _KNOWN.issuperset(tensor.__dict__) or tensor.grad is not None
+
+
 def is_marked(tensor: Tensor) -> bool:
     """Whether the program has given a tensor attributes, a gradient or a name."""
-    has_more = not _KNOWN.issuperset(tensor.__dict__) or tensor.grad is not None
-    return has_more or given_name(tensor) is not None
+    return has_attributes(tensor) or given_name(tensor) is not None
 
 
 def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
