@@ -1,5 +1,6 @@
 """Memory that runs out, blocks over 4 GiB, threads, forked children."""
 
+import gc
 import subprocess
 import sys
 import threading
@@ -30,13 +31,14 @@ def available() -> int:
 
 @pytest.mark.parametrize("size", [1 << 50, 1 << 59], ids=["petabyte", "largest"])
 def test_memory_beyond_the_machine(size):
+    gc.collect()
     huge = _core.Handle((size,), CPU, "uint8")  # no memory yet: this is allowed
     before = CPU.memory()["allocated"]
     with pytest.raises(_core.OutOfMemoryError, match=str(size)):
         huge.view_slice([(0, 1, 1)]).to_numpy()
     with pytest.raises(MemoryError):
         _core.Op("fill", value=1, shape=(size,), dtype="uint8")()
-    assert CPU.memory()["allocated"] == before
+    assert CPU.memory()["allocated"] <= before
     assert ADD(to_handle(np.ones(2), "float32"), to_handle(np.ones(2), "float32")).item is not None
 
 

@@ -131,6 +131,10 @@ def threads():
 try:
     globals()[kind]()
 except MemoryError as error:
+    if keep:  # Python itself needs some to go on
+        keep.pop()
+    for _ in range(len(keep) // 50):
+        keep.pop()
     print("refused", type(error).__name__)
 for i in range(10):
     try:
