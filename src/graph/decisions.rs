@@ -4,7 +4,7 @@
 use super::budget::{Order, Ways};
 use super::draft::Draft;
 use super::plan::{exact, plan, traces};
-use super::testing::{Recorder, fingerprint};
+use super::testing::{Recorder, fingerprint, shown};
 use super::{Graph, Parallel, Queue, Role, order, peak, remat};
 use crate::device::cpu;
 use crate::ops::View;
@@ -104,9 +104,7 @@ fn decided(decide: impl Fn(Queue, Vec<Role>) -> String) -> u64 {
 }
 
 fn json(graph: &Graph) -> String {
-    let schedule =
-        graph.schedule().map(|s| format!("{:?} {:?} {:?}", s.segments, s.parts, s.times));
-    format!("{} {schedule:?} {:?}", graph.to_json(), graph.cycles())
+    format!("{} {:?}", shown(graph), graph.cycles())
 }
 
 #[test]

@@ -34,6 +34,13 @@ pub fn fingerprint(texts: impl IntoIterator<Item = String>) -> u64 {
     texts.into_iter().flat_map(String::into_bytes).fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
+/// All that is decided about a graph.
+pub fn shown(graph: &Graph) -> String {
+    let schedule =
+        graph.schedule().map(|s| format!("{:?} {:?} {:?}", s.segments, s.parts, s.times));
+    format!("{} {schedule:?}", graph.to_json())
+}
+
 impl Recorder {
     /// A float32 vector in a block of its own.
     pub fn tensor(&mut self, role: Role, elements: usize) -> View {

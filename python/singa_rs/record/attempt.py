@@ -38,12 +38,13 @@ class Call:
     ) -> None:
         self.function, self.root, self.training = function, root, training
         self.args, self.kwargs = admitted(args, kwargs, root)
+        self.paused = bool(mode.paused)
+        self.tensors: list[Tensor] = []
+        self.tree = flatten((self.args, self.kwargs), self.tensors)
         #: The arguments that are known only as the objects that they are, and tensors with
         #: attributes of the program's.
         self.objects = [one for one in leaves((self.args, self.kwargs)) if is_object(one)]
-        self.paused = bool(mode.paused)
-        self.tensors: list[Tensor] = []
-        tree = flatten((self.args, self.kwargs), self.tensors)
+        self.objects += [x for x in self.tensors if is_marked(x)]
         self.requires_grad = [x.requires_grad for x in self.tensors]
         self.parameters = [
             (Same(x), x.block_id, x.offset) if is_parameter(x) else None for x in self.tensors
@@ -51,8 +52,6 @@ class Call:
         self.device = self.tensors[0].device if self.tensors else get_default_device()
         #: Operations are prepared for so many threads, and may have other bits on more or fewer.
         self.threads = self.device.num_threads
-        self.tree = tree
-        self.objects += [x for x in self.tensors if is_marked(x)]
 
     def look(self, watched: bool = False) -> Snapshot:
         """What the call may look at besides tensors that it is given."""

@@ -14,7 +14,7 @@ from .attempt import Attempt, staged
 from .changes import Effects
 from .profile import profile
 from .snapshot import Snapshot, matches, pattern, text
-from .trees import ORDINARY, given_name, has_attributes, is_row
+from .trees import given_name, has_attributes, is_row
 from .verification import Verifier
 
 
@@ -84,7 +84,7 @@ class Entry:
             if type(x) is Tensor:
                 if x.requires_grad is not want or x._stores_grad or x._creator or x._is_cut:
                     return None
-                if not ORDINARY.issuperset(x.__dict__) or given_name(x) != name:
+                if has_attributes(x) or given_name(x) != name:
                     return None
                 tensors.append(x)
             elif type(x) is np.ndarray and want and name is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ..autograd.mode import mode
-from .trees import NAMELESS
+from .trees import ORDINARY
 
 if TYPE_CHECKING:
     from .entry import Entry
@@ -25,7 +25,7 @@ class Shortcut:
         self.graph, self._results = entry.graph, entry.results
         self._held = snapshot.tensors if entry.results.paths else {}
         flags = entry.requires_grad
-        shortcut = _core.Shortcut(entry.graph, snapshot.watch, count, flags, NAMELESS)
+        shortcut = _core.Shortcut(entry.graph, snapshot.watch, count, flags, ORDINARY)
         self._call = shortcut.call
         self._is_row = _is_row(entry.results)
 
@@ -36,8 +36,7 @@ class Shortcut:
             return MISS
         if not self._is_row:
             return self._results.build(args, made, self._held)
-        for i in self._results.cut:
-            made[i]._is_cut = True
+        self._results.cut_off(made)
         return made
 
 

@@ -18,10 +18,9 @@ from .taps import Tapped
 OF_TENSORS = frozenset(
     "requires_grad grad _stores_grad _creator _base _views _name _default_name _path_name".split()
 )
-#: Those that an argument may have and be an ordinary one; and may have unless it has a name.
-ORDINARY = OF_TENSORS - {"grad"} | {"_is_cut"}
-NAMELESS = ORDINARY - {"_name"}
 _KNOWN = OF_TENSORS | {"_is_cut"}
+#: Those that an argument may have for which the shortest way of a call is open.
+ORDINARY = _KNOWN - {"grad", "_name"}
 
 
 def given_name(tensor: Tensor) -> str | None:
@@ -138,6 +137,11 @@ class Results:
         """Notes which tensors the end of the recording has cut off from what made them."""
         self.cut = [i for i, tensor in enumerate(self.tensors) if tensor._is_cut]
 
+    def cut_off(self, made: Sequence[Tensor]) -> None:
+        """Marks them in what a run made."""
+        for i in self.cut:
+            made[i]._is_cut = True
+
     def _tensor(self, value: Tensor) -> Any:
         if id(value) in self._given:
             return ("argument", self._given[id(value)])
@@ -165,8 +169,7 @@ class Results:
         held: Mapping[str, Tensor],
     ) -> Any:
         """The results of a run; `held` are the attributes as the call found them."""
-        for i in self.cut:
-            made[i]._is_cut = True
+        self.cut_off(made)
         if not self.is_plain:
             for tensor, flags in zip(made, self.flags, strict=True):
                 _restore(tensor, *flags)

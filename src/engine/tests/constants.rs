@@ -54,14 +54,11 @@ fn what_another_library_holds_is_computed_in_each_run() {
     let world = World::new();
     world.step();
     world.w.block.lend();
-    let start = world.w.block.to_touch().unwrap().cast::<f32>();
     for value in [2.0, 3.0] {
-        // SAFETY: the block has that many elements, and nobody else uses it now.
-        unsafe { start.write(value) };
+        poke(&world.w, value);
         world.step();
     }
-    // SAFETY: as above.
-    unsafe { start.write(4.0) };
+    poke(&world.w, 4.0);
     world.w.block.take_back();
     assert_eq!([world.step(), world.step()], [4, 4]);
 }

@@ -105,6 +105,14 @@ fn values<T: Element>(view: &View) -> Vec<T> {
     places(view).into_iter().map(|place| unsafe { start.add(place).read() }).collect()
 }
 
+/// Writes the first element of a float32 tensor's block as another library does: the engine is not
+/// told.
+fn poke(view: &View, value: f32) {
+    assert!(view.meta.dtype == DType::Float32 && view.meta.numel() > 0);
+    // SAFETY: the block has an element at least, and tests use it on one thread.
+    unsafe { view.block.to_touch().unwrap().cast::<f32>().write(value) };
+}
+
 fn run(engine: &Engine, kind: impl Into<Kind>, inputs: &[&View]) -> Result<Outputs> {
     engine.submit(engine.turn(), &kind.into(), inputs.iter().copied().cloned().collect())
 }

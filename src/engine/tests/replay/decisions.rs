@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::graph::Node;
-use crate::graph::testing::fingerprint;
+use crate::graph::testing::{fingerprint, shown};
 
 /// How many programs each number stands for, but for those left out; fewer where memory is bounded,
 /// which takes longer.
@@ -13,37 +13,36 @@ const SEEDS: [u64; 2] = [120, 30];
 /// code has numbers that differ from run to run.
 const ELSEWHERE: [&str; 4] = ["conv2d", "pack", "host", "matmul"];
 
-/// Whether a recording has operations whose names begin like this.
-fn has(recording: &Recording, prefixes: &[&str]) -> bool {
-    let (queue, _) = recording.operations();
-    let is = |node: &Node| prefixes.iter().any(|prefix| node.op.name().starts_with(prefix));
-    queue.nodes().iter().any(is)
-}
-
-/// The graph that is made of a program's recording, and that of what it keeps.
-fn made_of(seed: u64, options: &Options) -> Option<String> {
+/// What `show` tells of the recording of a program, made with limits of its own, unless that has
+/// operations whose names begin like these.
+fn told(
+    seed: u64,
+    options: &Options,
+    left_out: &[&str],
+    show: impl Fn(&Engine, &Recording, &Options) -> String,
+) -> Option<String> {
     let program = Program::draw(seed);
     let world = World::new(&program);
     let arguments = program.arguments(&world.engine, &mut Random(seed));
     let (recording, _kept) = world.record(&program, &arguments);
-    if has(&recording, &ELSEWHERE) {
-        return None;
-    }
+    let (queue, _) = recording.operations();
+    let is_left_out = |node: &Node| left_out.iter().any(|name| node.op.name().starts_with(name));
     let options = Options { limits: limits(&mut Random(!seed)), ..options.clone() };
-    let executable = Executable::new(&world.engine, &recording, &options);
-    Some(executable.map_or_else(|error| error.to_string(), |executable| shown(&executable)))
+    let has_none = !queue.nodes().iter().any(is_left_out);
+    has_none.then(|| show(&world.engine, &recording, &options))
 }
 
-fn shown(executable: &Executable) -> String {
-    let graph = executable.graph();
-    let schedule =
-        graph.schedule().map(|s| format!("{:?} {:?} {:?}", s.segments, s.parts, s.times));
-    format!("{} {schedule:?} {:?}", graph.to_json(), executable.constants())
+/// The graph that is made of a recording, and how much is kept.
+fn made_of(engine: &Engine, recording: &Recording, options: &Options) -> String {
+    match Executable::new(engine, recording, options) {
+        Ok(made) => format!("{} {:?}", shown(made.graph()), made.constants()),
+        Err(error) => error.to_string(),
+    }
 }
 
 fn decided(options: &Options) -> u64 {
     let seeds = SEEDS[usize::from(options.budget.is_some())];
-    fingerprint((0..seeds).filter_map(|seed| made_of(seed, options)))
+    fingerprint((0..seeds).filter_map(|seed| told(seed, options, &ELSEWHERE, made_of)))
 }
 
 #[test]
@@ -69,24 +68,15 @@ fn the_same_recording_always_gives_the_same_graph() {
     assert_eq!(got, want);
 }
 
-/// The operations that are left of a program, and what they name.
-fn rewritten(seed: u64, options: &Options) -> Option<String> {
-    let program = Program::draw(seed);
-    let world = World::new(&program);
-    let arguments = program.arguments(&world.engine, &mut Random(seed));
-    let (recording, _kept) = world.record(&program, &arguments);
-    if has(&recording, &ELSEWHERE[..3]) {
-        return None;
-    }
-    let options = Options { limits: limits(&mut Random(!seed)), ..options.clone() };
-    let ((queue, roles), constants) =
-        recording.rewritten(&mut world.engine.turn(), &options).unwrap();
+/// The operations that are left of a recording, and what they name.
+fn rewritten(engine: &Engine, recording: &Recording, options: &Options) -> String {
+    let ((queue, roles), constants) = recording.rewritten(&mut engine.turn(), options).unwrap();
     let node = |node: &Node| {
         let (inputs, outputs) = (queue.inputs(node), queue.outputs(node));
         format!("{:?} {inputs:?} {outputs:?};", node.op.kind)
     };
     let taken = constants.map(|taken| taken.queue.nodes().len());
-    Some(format!("{} {roles:?} {taken:?}", queue.nodes().iter().map(node).collect::<String>()))
+    format!("{} {roles:?} {taken:?}", queue.nodes().iter().map(node).collect::<String>())
 }
 
 #[test]
@@ -94,8 +84,8 @@ fn the_same_recording_is_always_rewritten_alike() {
     let none_kept = Options { keep: false, ..Options::default() };
     let rounded = Options { exact: false, ..Options::default() };
     let ways = [Options::default(), none_kept, rounded];
-    let got =
-        ways.map(|options| fingerprint((0..500).filter_map(|seed| rewritten(seed, &options))));
+    let of = |seed, options: &Options| told(seed, options, &ELSEWHERE[..3], rewritten);
+    let got = ways.map(|options| fingerprint((0..500).filter_map(|seed| of(seed, &options))));
     assert_eq!(
         got,
         [13_372_577_162_691_978_657, 5_184_224_149_163_520_889, 15_105_174_480_290_356_074]
