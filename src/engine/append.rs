@@ -156,6 +156,7 @@ impl Engine {
         if let Some(copied) = self.draw_seeded(generator, by)? {
             return Ok(copied);
         }
+        record::with(|r| r.recording.draw_state(generator));
         let copied = View::of(self.device(), &generator.meta);
         let op = turn.0.get(&copy::Copy.into(), std::slice::from_ref(generator), None)?;
         execute(op, std::slice::from_ref(generator), std::slice::from_ref(&copied))?;

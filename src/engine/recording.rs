@@ -36,7 +36,10 @@ pub struct Recording {
     pub(super) arguments: Vec<Place>,
     pub(super) results: Vec<Place>,
     /// What the generators whose states these blocks are have drawn since they last moved.
-    draws: SmallVec<[(View, u64); 1]>,
+    draws: Draws,
+    /// The generators that were drawn from, and whether state was drawn from one of them later.
+    drawn_from: SmallVec<[View; 1]>,
+    state_is_late: bool,
     lines: Vec<Arc<str>>,
     pub(super) roles: Vec<Role>,
     /// The blocks made meanwhile that somebody else still held when it was sealed.
@@ -52,7 +55,9 @@ impl Recording {
             sources: Vec::new(),
             arguments: Vec::new(),
             results: Vec::new(),
-            draws: SmallVec::new(),
+            draws: Draws::new(),
+            drawn_from: SmallVec::new(),
+            state_is_late: false,
             lines: vec!["an unknown line".into()],
             roles: Vec::new(),
             kept: Vec::new(),
@@ -141,10 +146,28 @@ impl Recording {
 
     /// Notes that so many blocks of numbers were drawn.
     pub(super) fn draw(&mut self, state: &View, count: u64) {
+        if !self.has_drawn_from(state) {
+            self.drawn_from.push(state.clone());
+        }
         match self.draws.iter_mut().find(|(s, _)| s.is_same(state)) {
             Some(draw) => draw.1 += count,
             None => self.draws.push((state.clone(), count)),
         }
+    }
+
+    fn has_drawn_from(&self, generator: &View) -> bool {
+        self.drawn_from.iter().any(|known| known.is_same(generator))
+    }
+
+    /// Notes that state was drawn from a generator at once.
+    pub(super) fn draw_state(&mut self, generator: &View) {
+        self.state_is_late |= self.has_drawn_from(generator);
+    }
+
+    /// Whether state was drawn from a generator after recorded operations had been, which draw
+    /// only in a run: not the numbers that eager execution draws.
+    pub fn state_is_late(&self) -> bool {
+        self.state_is_late
     }
 
     /// The generators that have to move before these tensors are read or written, but for the

@@ -20,6 +20,7 @@ from .changes import Effects, Undo, changes, effects
 from .options import Options
 from .snapshot import Snapshot, matches, pattern, text
 from .standins import StandIns, is_parameter
+from .state import LATE_STATE
 from .taking import Taken, take
 from .trees import flatten, is_marked, leaves, replace
 from .verification import Verifier, fault_of
@@ -147,7 +148,10 @@ class Attempt:
         self.marks = stand_ins.marks(call.tensors)
         self.after = stand_ins.restore(call.look, call.root)
         self.changes = changes(before, self.after)
-        self._obstacle = stand_ins.difference() or self.taken.results.obstacle
+        #: Whether state is to be made anew where the recording is not used.
+        self.state_is_late = self.taken.recording.state_is_late
+        late = LATE_STATE if self.state_is_late else None
+        self._obstacle = late or stand_ins.difference() or self.taken.results.obstacle
         #: What is run; see `plan` and `take_graph_of`.
         self.graph: _core.Graph
         #: What is to hold its runs against the operations as recorded, if anything is; and what

@@ -231,7 +231,7 @@ class GraphFunction:
             self._count(verdict, obstacle, reason)
             if obstacle is not None:
                 self.history.note(call, reason, f"not used: {obstacle}")
-                undo(keep_state=True)
+                undo(keep_state=not attempt.state_is_late)
                 return None
             made = attempt.run()
         except BaseException as error:

@@ -13,7 +13,7 @@ from ..autograd.mode import Nodes, set_nodes
 from .history import warn_user
 from .options import Options
 from .profile import profile
-from .state import note_change
+from .state import LATE_STATE, note_change
 from .verification import Verifier, fault_of
 
 
@@ -64,6 +64,8 @@ class Recorded:
         """Ends what `begin` began."""
         try:
             self._recording.end([])
+            if self._recording.state_is_late:
+                raise GraphError(f"record: {LATE_STATE}; make it before")
         except BaseException:
             self.abort()
             raise

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._core import Watch
 from .._plain import EXACT, plain, show
+from ..autograd.inplace import is_intermediate
 from ..autograd.tape import Operator, watched_leaves
 from ..tensor import Placeholder, Tensor
 from .reach import Read, classes, in_class, inside, is_open, outside
@@ -27,13 +28,23 @@ LONGEST = 1000
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque, bytearray)
 
 
+class Flags(NamedTuple):
+    """What of a tensor decides what is done with it, besides its value."""
+
+    requires_grad: bool
+    stores_grad: bool
+    #: Whether writes into it are part of the tape.
+    is_intermediate: bool
+    kind: type
+
+
 class Spot(NamedTuple):
-    """Where a tensor lies, and whether it requires a gradient."""
+    """Where a tensor lies, and its flags."""
 
     block: int
     offset: int
     strides: tuple[int, ...]
-    requires_grad: bool
+    flags: Flags
 
 
 class Memory(NamedTuple):
@@ -255,9 +266,10 @@ def memory(tensor: Tensor) -> Hashable:
     """What a key says of a tensor."""
     if isinstance(tensor, Placeholder):
         return plain(tensor)
-    flag = tensor.requires_grad
-    spot = Spot(tensor.block_id, tensor.offset, tensor.strides, flag)
-    return Memory(spot, (tensor.shape, tensor.dtype, flag), tensor.is_recorded)
+    made = is_intermediate(tensor)
+    flags = Flags(tensor.requires_grad, tensor._stores_grad, made, type(tensor))
+    spot = Spot(tensor.block_id, tensor.offset, tensor.strides, flags)
+    return Memory(spot, (tensor.shape, tensor.dtype, flags), tensor.is_recorded)
 
 
 def pattern(value: Any, captured: Collection[int]) -> Any:

@@ -136,6 +136,13 @@ impl PyRecording {
         exit::detach(py, || self.with("seal", Recording::seal))
     }
 
+    /// Whether state was drawn at random after recorded operations had drawn from the same
+    /// generator. False before the end.
+    #[getter]
+    fn state_is_late(&self) -> bool {
+        self.ended().as_ref().is_some_and(Recording::state_is_late)
+    }
+
     /// None where another recording is the same stream of operations on the same tensors, both
     /// sealed; else what differs first, and where in the program.
     fn difference(&self, py: Python<'_>, other: &PyRecording) -> PyResult<Option<String>> {
