@@ -145,7 +145,7 @@ fn random_state<'py>(
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyDevice>()?;
+    crate::python::add_class::<PyDevice>(module)?;
     module.add_function(wrap_pyfunction!(cpu_device, module)?)?;
     module.add_function(wrap_pyfunction!(random_state, module)?)
 }

@@ -123,7 +123,7 @@ pub(super) fn object(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyDType
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyDType>()?;
+    crate::python::add_class::<PyDType>(module)?;
     for dtype in DType::ALL {
         let name = if dtype == DType::Bool { "bool_" } else { dtype.name() };
         module.add(name, object(module.py(), dtype)?)?;

@@ -214,6 +214,6 @@ fn host_op(name: &str, infer: Py<PyAny>, forward: Py<PyAny>, key: Option<Py<PyAn
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyMeta>()?;
+    crate::python::add_class::<PyMeta>(module)?;
     module.add_function(wrap_pyfunction!(host_op, module)?)
 }

@@ -189,5 +189,5 @@ fn journal_for(tensor: &Bound<'_, Handle>) -> Option<Py<PyJournal>> {
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyJournal>()
+    crate::python::add_class::<PyJournal>(module)
 }

@@ -17,9 +17,19 @@ mod saved;
 mod tensor;
 mod views;
 
+use pyo3::PyClass;
 use pyo3::prelude::*;
 
 use crate::ops::Kind;
+
+/// What Python's allocator aligns objects to, on which references to what they hold rely.
+const ALIGNMENT: usize = 2 * size_of::<usize>();
+
+/// Adds a class to the module.
+fn add_class<T: PyClass>(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    const { assert!(align_of::<T>() <= ALIGNMENT, "Python aligns no object to this") };
+    module.add_class::<T>()
+}
 
 /// The names of all operations, family by family.
 #[pyfunction]

@@ -193,6 +193,6 @@ fn unary_saves(op: &Op) -> PyResult<Option<&'static str>> {
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Op>()?;
+    crate::python::add_class::<Op>(module)?;
     module.add_function(wrap_pyfunction!(unary_saves, module)?)
 }

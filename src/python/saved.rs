@@ -50,5 +50,5 @@ impl Handle {
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Saved>()
+    crate::python::add_class::<Saved>(module)
 }

@@ -353,6 +353,6 @@ fn instantiate<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, Handle>> 
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Handle>()?;
+    crate::python::add_class::<Handle>(module)?;
     module.add_function(wrap_pyfunction!(set_tensor_class, module)?)
 }

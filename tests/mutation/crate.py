@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import schemata
@@ -15,6 +16,11 @@ ROOMS = ("graph", "rewrite", "engine")
 ARGUMENTS = ["--lib", "--no-default-features", "--message-format=json"]
 COPIED = ["src", "benches", "examples", "Cargo.*"]
 ROUNDS = 40
+BUILDING = {
+    "CARGO_TARGET_DIR": str(ROOT / "target"),
+    "PYO3_BUILD_EXTENSION_MODULE": "1",
+    "PYO3_PYTHON": sys.executable,
+}
 
 
 def shipped(paths: list[str]) -> list[str]:
@@ -46,14 +52,14 @@ class Crate:
         self.numbers = {m.key: n for n, m in enumerate(self.mutants, 1)}
         self.left_out: set[str] = set()
 
-    def build(self) -> Path:
-        """Builds the tests without the mutants that do not compile; the program that runs them."""
+    def build(self) -> None:
+        """Finds the mutants that do not compile, and writes the copy without them."""
         self.copy()
         for _ in range(ROUNDS):
             self.write()
             wrong = self.errors(self.cargo("check", "--profile", "test"))
             if not wrong:
-                return self.program()
+                return
             print(f"{len(wrong)} mutants do not compile", flush=True)
             self.left_out |= wrong
         raise SystemExit("the mutants that do not compile were not found")
@@ -99,7 +105,7 @@ class Crate:
 
     def cargo(self, *command: str) -> list[dict]:
         """What cargo says, one record a line."""
-        environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target")}
+        environment = {**os.environ, **BUILDING}
         done = subprocess.run(
             ["cargo", *command, *ARGUMENTS],
             cwd=self.folder, env=environment, capture_output=True, text=True,
@@ -134,13 +140,21 @@ class Crate:
         return []
 
     def program(self) -> Path:
-        records = self.cargo("test", "--no-run")
-        built = [
-            r["executable"]
-            for r in records
-            if r["reason"] == "compiler-artifact" and r["executable"]
-        ]
+        """Builds the tests; the program that runs them."""
+        made = self.artifacts(self.cargo("test", "--no-run"))
+        return self.kept([r["executable"] for r in made if r["executable"]], "tests")
+
+    def library(self) -> Path:
+        """Builds the package's library."""
+        command = ("rustc", "--crate-type", "cdylib", "--features", "python")
+        names = [name for r in self.artifacts(self.cargo(*command)) for name in r["filenames"]]
+        return self.kept([name for name in names if name.endswith(".so")], "library.so")
+
+    def artifacts(self, records: list[dict]) -> list[dict]:
+        return [r for r in records if r["reason"] == "compiler-artifact"]
+
+    def kept(self, built: list[str], name: str) -> Path:
+        """A copy, as other builds may go on while this one runs."""
         if not built:
-            raise SystemExit("the tests were not built")
-        # Other builds may go on while this one runs.
-        return Path(shutil.copy(built[-1], self.folder.parent / "tests"))
+            raise SystemExit(f"{name} were not built")
+        return Path(shutil.copy(built[-1], self.folder.parent / name))

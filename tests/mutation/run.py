@@ -4,7 +4,8 @@ notice.
     python tests/mutation/run.py [PATH ...] [--sample N] [--seed N] [--again] [--fresh]
 
 All mutants are built at once, and each is turned on by a variable of the environment; a mutant
-meets only those tests that reach it. The results stand in target/mutation/results.jsonl, so that a
+meets only those tests that reach it, first those in Rust, and those in Python where it survives
+them. The results stand in target/mutation/results.jsonl, so that a
 run that was cut short goes on where it was; mutants of functions that have not changed since are
 not tried again. `--again` tries those anew that survived, `--fresh` all.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import report
 from crate import ROOMS, ROOT, Crate, shipped
+from suites import Python, Rust
 from trials import Trials
 
 FOLDER = ROOT / "target" / "mutation"
@@ -34,20 +36,40 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--again", action="store_true", help="try anew what survived")
     parser.add_argument("--fresh", action="store_true", help="try anew all")
+    parser.add_argument("--only", choices=("Rust", "Python"), help="those tests alone")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
     return parser.parse_args()
 
 
-def open_mutants(crate: Crate, options: argparse.Namespace) -> list[int]:
-    """The numbers of those that are to be tried, in random order: what is known of a run that was
-    cut short is then known of a sample."""
+def drawn(crate: Crate, options: argparse.Namespace) -> list[str]:
+    """The mutants that are to be tried, in random order: what is known of a run that was cut short
+    is then known of a sample."""
     compiled = [m.key for m in crate.mutants if m.key not in crate.left_out]
     random.Random(options.seed).shuffle(compiled)
-    compiled = compiled[: options.sample]
-    known = {} if options.fresh else report.read(RESULTS)
-    if options.again:
-        known = {key: r for key, r in known.items() if r["outcome"] in report.CAUGHT}
-    return [crate.numbers[key] for key in compiled if key not in known]
+    return compiled[: options.sample]
+
+
+def is_open(record: dict | None, suite: str, options: argparse.Namespace) -> bool:
+    """Whether a mutant, of which this is known, is to meet the tests of a suite."""
+    if record is None or options.fresh and suite == "Rust":
+        return suite == "Rust"
+    if record["outcome"] in report.CAUGHT:
+        return False
+    return options.again or suite == "Python" and record.get("suite") != "Python"
+
+
+def stage(crate: Crate, suite: Rust | Python, options: argparse.Namespace) -> None:
+    """Tries the mutants that are open with the tests of a suite."""
+    known = report.read(RESULTS)
+    keys = [key for key in drawn(crate, options) if is_open(known.get(key), suite.name, options)]
+    trials = Trials(crate, suite, options.jobs)
+    tests = trials.trace()
+    seconds = sum(test.seconds for test in tests)
+    print(f"{suite.name}: {len(tests)} tests reach mutants, {seconds:.0f} s in all", flush=True)
+    for test in sorted(tests, key=lambda t: -t.seconds)[:8]:
+        print(f"  {test.seconds:6.1f} s {test.name}")
+    print(f"{len(keys)} mutants to try", flush=True)
+    trials.try_all([crate.numbers[key] for key in keys], tests, RESULTS, known)
 
 
 def main() -> None:
@@ -59,17 +81,14 @@ def main() -> None:
             print(f"{mutant.file}:{mutant.line} {mutant.function}: {mutant.name}")
         return
     begin = time.monotonic()
-    program = crate.build()
+    crate.build()
     compiled = len(crate.mutants) - len(crate.left_out)
-    seconds = time.monotonic() - begin
-    print(f"{len(crate.mutants)} mutants, {compiled} compile; built in {seconds:.0f} s", flush=True)
-    trials = Trials(crate, program, options.programs, options.jobs)
-    tests = trials.trace()
-    seconds = sum(test.seconds for test in tests)
-    print(f"{len(tests)} tests reach mutants, {seconds:.0f} s in all", flush=True)
-    for test in sorted(tests, key=lambda t: -t.seconds)[:8]:
-        print(f"  {test.seconds:6.1f} s {test.name}")
-    trials.try_all(open_mutants(crate, options), tests, RESULTS)
+    print(f"{len(crate.mutants)} mutants, {compiled} compile", flush=True)
+    if options.only != "Python":
+        stage(crate, Rust(crate, options.programs), options)
+    if options.only != "Rust":
+        stage(crate, Python(crate, FOLDER / "package"), options)
+    print(f"{time.monotonic() - begin:.0f} s")
     known = report.read(RESULTS)
     records = [known[m.key] for m in crate.mutants if m.key in known]
     records = [r for r in records if r["key"] not in crate.left_out]

@@ -14,11 +14,11 @@ from typing import TextIO
 
 import schemata
 from crate import Crate
+from suites import Python, Rust
 
 # A mutant may run on forever or ask for all memory: both are found out.
 TIMES, LEAST_SECONDS = 10, 10.0
 MEMORY = 8 << 30
-SETTINGS = {"PROPTEST_RNG_SEED": "1", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
 
 
 @dataclass
@@ -31,20 +31,20 @@ class Test:
 
 
 class Trials:
-    """Runs the tests of a crate, each in a process of its own."""
+    """Runs the tests of a suite."""
 
-    def __init__(self, crate: Crate, program: Path, programs: int, jobs: int):
-        self.crate, self.program, self.programs, self.jobs = crate, program, programs, jobs
+    def __init__(self, crate: Crate, suite: Rust | Python, jobs: int):
+        self.crate, self.suite, self.jobs = crate, suite, jobs
+        #: What became of mutants that no test of the suite reaches.
+        self.otherwise: dict[str, str] = {}
         self.killers: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
 
     def run(self, test: str, seconds: float, **settings: str) -> bool | None:
         """Whether a test passes; None if it takes longer."""
-        environment = {**os.environ, **SETTINGS, "RUST_BACKTRACE": "0", **settings}
-        if self.programs:
-            environment["SINGA_RS_PROGRAMS"] = str(self.programs)
         process = subprocess.Popen(
-            [self.program, "--exact", test],
-            cwd=self.crate.folder, env=environment, start_new_session=True,
+            self.suite.command(test),
+            cwd=self.suite.folder, env={**self.suite.environment, **settings},
+            start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
         )  # fmt: skip
@@ -59,44 +59,41 @@ class Trials:
                 pass
             process.wait()
 
-    def names(self) -> list[str]:
-        listed = subprocess.run(
-            [self.program, "--list", "--format", "terse"],
-            cwd=self.crate.folder, check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        return [
-            line[: -len(": test")] for line in listed.stdout.splitlines() if line.endswith(": test")
-        ]
-
     def trace(self) -> list[Test]:
         """Runs every test without a mutant."""
         with ThreadPoolExecutor(self.jobs) as pool:
-            traced = list(pool.map(self.trace_one, self.names()))
+            traced = list(pool.map(self.trace_one, self.suite.names()))
         failed = [test.name for test in traced if test.seconds < 0]
         if failed:
-            print("tests that fail without a mutant, and are left out:", *failed, sep="\n  ")
+            print("left out, as they fail without a mutant or take too long:", *failed, sep="\n  ")
         return [test for test in traced if test.reached and test.seconds >= 0]
 
     def trace_one(self, name: str) -> Test:
         path = self.crate.folder.parent / f"trace-{hash(name) & 0xFFFFFFFFFFFF:x}"
         path.write_bytes(bytes(schemata.size(len(self.crate.mutants))))
         begin = time.monotonic()
-        passed = self.run(name, 1800, MUTANT_TRACE=str(path))
+        passed = self.run(name, self.suite.longest, MUTANT_TRACE=str(path))
         seconds = time.monotonic() - begin if passed else -1
         reached = {n for n, byte in enumerate(path.read_bytes()) if byte}
         path.unlink()
         return Test(name, seconds, reached)
 
     def ordered(self, function: str, tests: list[Test]) -> list[Test]:
-        """The quickest first, but before them those that caught other mutants of the function."""
-        killers = self.killers[function]
-        return sorted(tests, key=lambda test: (-killers[test.name], test.seconds))
+        """The quickest first, but before them those that caught other mutants of the function; not
+        those for which there is no time."""
+        killers, left, chosen = self.killers[function], self.suite.altogether, []
+        for test in sorted(tests, key=lambda test: (-killers[test.name], test.seconds)):
+            left -= test.seconds
+            if left >= 0:
+                chosen.append(test)
+        return chosen
 
     def try_one(self, number: int, tests: list[Test]) -> dict:
         """Turns one mutant on; the record of it."""
         mutant = self.crate.mutants[number - 1]
         function = f"{mutant.file} {mutant.function}"
-        record = {"key": mutant.key, "outcome": "survived" if tests else "not reached"}
+        outcome = "survived" if tests else self.otherwise.get(mutant.key, "not reached")
+        record = {"key": mutant.key, "suite": self.suite.name, "outcome": outcome}
         begin = time.monotonic()
         for test in self.ordered(function, tests):
             limit = max(LEAST_SECONDS, TIMES * test.seconds)
@@ -110,8 +107,12 @@ class Trials:
         seconds = round(time.monotonic() - begin, 2)
         return {**record, **where, "mutant": mutant.name, "tests": len(tests), "seconds": seconds}
 
-    def try_all(self, numbers: list[int], tests: list[Test], results: Path) -> None:
-        """Tries mutants, and writes a line of each as soon as it is known."""
+    def try_all(
+        self, numbers: list[int], tests: list[Test], results: Path, known: dict[str, dict]
+    ) -> None:
+        """Tries mutants, and writes a line of each as soon as it is known; `known` is what became
+        of them before."""
+        self.otherwise = {key: record["outcome"] for key, record in known.items()}
         reaching = defaultdict(list)
         for test in tests:
             for number in test.reached:

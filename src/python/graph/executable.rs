@@ -18,12 +18,13 @@ const JSON_BYTES_A_NODE: usize = 12 << 10;
 /// A step that was recorded, analysed and planned, and can be replayed.
 #[pyclass(name = "Graph", module = "singa_rs._core", frozen)]
 pub(super) struct PyGraph {
-    graph: Executable,
+    /// In memory of its own: Python aligns objects to 16 bytes, which it asks more than.
+    graph: Box<Executable>,
 }
 
 impl PyGraph {
     pub(super) fn new(graph: Executable) -> Self {
-        PyGraph { graph }
+        PyGraph { graph: Box::new(graph) }
     }
 
     /// Whether it may run on these arguments.

@@ -57,10 +57,10 @@ fn check_finite(is_asked: bool) -> bool {
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<recording::PyRecording>()?;
-    module.add_class::<executable::PyGraph>()?;
-    module.add_class::<watch::PyWatch>()?;
-    module.add_class::<shortcut::PyShortcut>()?;
+    crate::python::add_class::<recording::PyRecording>(module)?;
+    crate::python::add_class::<executable::PyGraph>(module)?;
+    crate::python::add_class::<watch::PyWatch>(module)?;
+    crate::python::add_class::<shortcut::PyShortcut>(module)?;
     module.add_function(wrap_pyfunction!(is_recording, module)?)?;
     module.add_function(wrap_pyfunction!(is_running, module)?)?;
     module.add_function(wrap_pyfunction!(enter_state, module)?)?;

@@ -4,6 +4,7 @@ mod chain;
 mod common;
 mod constant;
 mod dead;
+mod decisions;
 mod epilogue;
 mod fold;
 mod matmul_update;

@@ -1,0 +1,350 @@
+//! The same recording is always rewritten alike, on every machine. Programs are drawn in which what
+//! the rules look for is frequent, and as often is not quite what they look for. A number stands for
+//! all that a rule leaves of them: where one changes, decisions have, which has to be meant.
+
+use super::products::{ADD, Net};
+use super::*;
+use crate::graph::Node;
+use crate::graph::testing::{Empty, fingerprint};
+use crate::ops::Real;
+use crate::ops::binary::{Binary, BinaryFn};
+use crate::ops::gemm::Matmul;
+use crate::ops::norm::{BatchNorm, BatchNormGrad, BatchNormInference};
+use crate::ops::optim::Sgd;
+use crate::ops::softmax::{Softmax, SoftmaxGrad};
+use crate::ops::testing::Random;
+use crate::ops::unary::UnaryGrad;
+use crate::rewrite as rules;
+use crate::view::SliceRange;
+
+/// How many programs each number stands for.
+const SEEDS: std::ops::Range<u64> = 0..1500;
+const EPS: Real = Real(1e-5);
+
+/// Square matrices, and rows for each of them.
+struct Draw {
+    net: Net,
+    random: Random,
+    dtype: DType,
+    side: usize,
+    matrices: Vec<View>,
+    rows: Vec<View>,
+    /// The last operation, to be recorded again.
+    last: Option<(Kind, Vec<View>)>,
+}
+
+impl Draw {
+    fn program(seed: u64) -> Recorder {
+        let mut random = Random::new(seed);
+        let side = [4, 4, 40, 72, 136, 300][random.below(6)];
+        let dtypes =
+            [DType::Float32, DType::Float32, DType::Float32, DType::Float64, DType::Float16];
+        let dtype = dtypes[random.below(5)];
+        let (matrices, rows) = (Vec::new(), Vec::new());
+        let mut draw = Draw { net: Net::new(), random, dtype, side, matrices, rows, last: None };
+        draw.matrices = (0..3).map(|_| draw.given(&[side, side])).collect();
+        draw.rows = (0..4).map(|n| draw.given(&[&[side][..], &[1, side]][n / 3])).collect();
+        (0..3 + draw.random.below(6)).for_each(|_| draw.motif());
+        draw.net.recorder
+    }
+
+    fn given(&mut self, shape: &[usize]) -> View {
+        let view = View::new(cpu::device(), Meta::new(self.dtype, shape));
+        let role = if self.chance(2) { Role::Captured } else { Role::Argument };
+        self.net.recorder.number(&view, role);
+        view
+    }
+
+    fn chance(&mut self, one_of: usize) -> bool {
+        self.random.below(one_of) == 0
+    }
+
+    fn any(&mut self) -> View {
+        let back = 1 + self.random.below(self.matrices.len().min(5));
+        self.matrices[self.matrices.len() - back].clone()
+    }
+
+    fn row(&mut self) -> View {
+        self.rows[self.random.below(self.rows.len())].clone()
+    }
+
+    /// What a rule looks for, or something else.
+    fn or_other(&mut self, wanted: &View) -> View {
+        if self.chance(14) { self.any() } else { wanted.clone() }
+    }
+
+    /// Records an operation; its first result.
+    fn push(&mut self, kind: impl Into<Kind>, inputs: &[&View]) -> View {
+        self.push_all(kind.into(), inputs).swap_remove(0)
+    }
+
+    fn push_all(&mut self, kind: Kind, inputs: &[&View]) -> Vec<View> {
+        let inputs: Vec<View> = inputs.iter().map(|&view| view.clone()).collect();
+        let metas: Vec<&Meta> = inputs.iter().map(|view| &*view.meta).collect();
+        let metas = kind.family().infer(&metas).unwrap();
+        let outputs: Vec<View> =
+            metas.into_iter().map(|meta| View::new(cpu::device(), meta)).collect();
+        for view in &outputs {
+            let role = if self.chance(7) { Role::Slot } else { Role::Temporary };
+            self.net.recorder.number(view, role);
+        }
+        self.net.recorder.push(kind.clone(), &inputs, &outputs);
+        self.last = Some((kind, inputs));
+        let is_matrix = outputs[0].meta.shape[..] == [self.side; 2];
+        self.matrices.extend(is_matrix.then(|| outputs[0].clone()));
+        outputs
+    }
+
+    fn motif(&mut self) {
+        let is_half = self.dtype == DType::Float16; // which some want rows of another type beside
+        match self.random.below(9) {
+            4 | 5 | 8 if is_half => self.chain(),
+            0 | 1 => self.small(),
+            2 => self.chain(),
+            3 => self.log_softmax(),
+            4 => self.normalised(),
+            5 => self.normalised_by_given(),
+            6 => self.collected(),
+            7 => self.dense(),
+            _ => self.updated(),
+        }
+    }
+
+    /// Sometimes something else comes in between.
+    fn pause(&mut self) {
+        if self.chance(4) {
+            self.small();
+        }
+    }
+
+    /// An operation on whatever there is.
+    fn small(&mut self) {
+        let (a, b, row) = (self.any(), self.any(), self.row());
+        match self.random.below(11) {
+            0 => drop(self.push(Unary { f: UnaryFn::Neg }, &[&a])),
+            1 => drop(self.push(Binary { f: BinaryFn::Mul }, &[&a, &b])),
+            2 => drop(self.push(ADD, &[&a, &row])),
+            3 => self.net.recorder.negate(&a, &a),
+            4 => self.net.recorder.add(&a, &b, &a),
+            5 => self.net.recorder.add(&a, &row, &b),
+            6 => drop(self.push(Softmax { axis: 1, log: false }, &[&a])),
+            7 => drop(self.push(Unary { f: UnaryFn::Neg }, &[&row])),
+            8 => self.part(&a),
+            9 => self.again(),
+            _ => self.on_host(&a, &b),
+        }
+    }
+
+    /// A part of a matrix is read, or the whole of it the other way round.
+    fn part(&mut self, a: &View) {
+        let half = SliceRange { start: 0, count: self.side / 2, step: 1 };
+        let whole = SliceRange { count: self.side, ..half };
+        let part = match self.chance(2) {
+            true => a.slice(&[half, whole]).unwrap(),
+            false => a.permute(&[1, 0]).unwrap(),
+        };
+        self.push(Unary { f: UnaryFn::Neg }, &[&part]);
+    }
+
+    fn again(&mut self) {
+        if let Some((kind, inputs)) = self.last.clone() {
+            self.push_all(kind, &inputs.iter().collect::<Vec<_>>());
+        }
+    }
+
+    fn on_host(&mut self, a: &View, b: &View) {
+        let kind = Unary { f: UnaryFn::Neg }.into();
+        let empty = Empty { kind, updates: false, host: self.chance(2), scratch: 0 };
+        let (inputs, outputs) = (std::slice::from_ref(a), std::slice::from_ref(b));
+        self.net.recorder.push_empty(&empty, inputs, outputs);
+    }
+
+    /// Operations on elements, one behind another.
+    fn chain(&mut self) {
+        let mut x = self.any();
+        for _ in 0..2 + self.random.below(4) {
+            let other = if self.chance(3) { self.row() } else { self.any() };
+            x = self.or_other(&x);
+            x = match self.random.below(4) {
+                0 => self.push(Unary { f: UnaryFn::Exp }, &[&x]),
+                1 => self.push(Unary { f: UnaryFn::Relu }, &[&x]),
+                2 => self.push(ADD, &[&other, &x]),
+                _ => self.push(Binary { f: BinaryFn::Mul }, &[&x, &other]),
+            };
+            self.pause();
+        }
+    }
+
+    fn log_softmax(&mut self) {
+        let (x, axis) = (self.any(), self.random.below(2) as i64);
+        let p = self.push(Softmax { axis, log: false }, &[&x]);
+        self.pause();
+        let of = self.or_other(&p);
+        self.push(Unary { f: UnaryFn::Log }, &[&of]);
+        for _ in 0..self.random.below(3) {
+            self.pause();
+            let (dl, of) = (self.any(), self.or_other(&p));
+            let dp = self.push(UnaryGrad { f: UnaryFn::Log }, &[&dl, &of]);
+            self.pause();
+            let (dp, of) = (self.or_other(&dp), self.or_other(&p));
+            self.push(SoftmaxGrad { axis, log: false }, &[&dp, &of]);
+        }
+    }
+
+    /// A batch normalisation, with a ReLU behind it, and their gradients.
+    fn normalised(&mut self) {
+        let (x, scale, bias, dy) =
+            (self.any(), self.rows[0].clone(), self.rows[1].clone(), self.any());
+        let made = self.push_all(BatchNorm { eps: EPS }.into(), &[&x, &scale, &bias]);
+        self.pause();
+        let mut z = self.or_other(&made[0]);
+        if self.chance(2) {
+            let other = self.any();
+            z = self.push(ADD, &[&z, &other]);
+            self.pause();
+        }
+        let y = self.push(Unary { f: UnaryFn::Relu }, &[&z]);
+        self.pause();
+        let of = self.or_other(&y);
+        let dz = self.push(UnaryGrad { f: UnaryFn::Relu }, &[&dy, &of]);
+        self.pause();
+        let (dz, x) = (self.or_other(&dz), self.or_other(&x));
+        let eps = if self.chance(9) { Real(1e-3) } else { EPS };
+        self.push(BatchNormGrad { eps }, &[&dz, &x, &scale, &made[1], &made[2]]);
+    }
+
+    /// A normalisation by given statistics of a product, with a bias or without.
+    fn normalised_by_given(&mut self) {
+        let (x, w) = (self.any(), self.matrices[0].clone());
+        let mut z = self.multiplied(&x, &w);
+        self.pause();
+        if !self.chance(4) {
+            let bias = if self.chance(6) { self.any() } else { self.row() };
+            z = self.or_other(&z);
+            z = self.push(ADD, &[&z, &bias]);
+            self.pause();
+        }
+        let z = self.or_other(&z);
+        let [a, b, c, d] = [0, 1, 2, 1].map(|n| self.rows[n].clone());
+        let y = self.push(BatchNormInference { eps: EPS }, &[&z, &a, &b, &c, &d]);
+        self.push(Unary { f: UnaryFn::Relu }, &[&y]);
+    }
+
+    fn multiplied(&mut self, a: &View, b: &View) -> View {
+        match self.dtype {
+            DType::Float16 => self.push(Binary { f: BinaryFn::Mul }, &[a, b]),
+            _ => self.push(Matmul, &[a, b]),
+        }
+    }
+
+    /// Products that are added up.
+    fn collected(&mut self) {
+        let (a, b, c) = (self.any(), self.any(), self.any());
+        let first = self.multiplied(&a, &b);
+        self.pause();
+        let second = if self.chance(3) { self.any() } else { self.multiplied(&b, &c) };
+        self.pause();
+        if self.chance(2) {
+            self.net.recorder.add(&first, &second, &first);
+        } else {
+            self.push(ADD, &[&first, &second]);
+        }
+    }
+
+    /// A product, a bias, and what follows.
+    fn dense(&mut self) {
+        let (x, w) = (self.any(), self.any());
+        let z = self.multiplied(&x, &w);
+        self.pause();
+        let (z, bias) = (self.or_other(&z), self.row());
+        let y = self.push(ADD, &[&z, &bias]);
+        self.pause();
+        let y = self.or_other(&y);
+        self.push(Unary { f: UnaryFn::Tanh }, &[&y]);
+    }
+
+    /// A gradient as a product, and the update of a weight by it.
+    fn updated(&mut self) {
+        let (x, dy, w) = (self.any(), self.any(), self.matrices[1].clone());
+        let transposed = x.permute(&[1, 0]).unwrap();
+        let g = self.multiplied(&transposed, &dy);
+        self.pause();
+        let lr = View::new(cpu::device(), Meta::new(DType::Float32, [1]));
+        self.net.recorder.number(&lr, Role::Captured);
+        let g = self.or_other(&g);
+        let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
+        self.net.recorder.push(sgd, &[w.clone(), g, lr], &[w]);
+    }
+}
+
+/// What is left of all programs, as a number.
+fn left(rule: Rule) -> u64 {
+    let mut prepare =
+        |kind: &Kind, inputs: &[View]| Prepared::new(kind, inputs, None, 1).map(Arc::new);
+    fingerprint(SEEDS.map(|seed| {
+        let recorder = Draw::program(seed);
+        let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
+        rule(&mut draft, &mut prepare).unwrap();
+        let (queue, roles) = draft.finish(&[]);
+        let node = |node: &Node| {
+            let (inputs, outputs) = (queue.inputs(node), queue.outputs(node));
+            format!("{:?} {inputs:?} {outputs:?};", node.op.kind)
+        };
+        queue.nodes().iter().map(node).collect::<String>() + &format!("{roles:?}")
+    }))
+}
+
+const SOME: rules::chain::Limits =
+    rules::chain::Limits { short: 8 << 10, large: 32 << 10, large_rows: 64 << 10 };
+const UNKEPT: Allowed = Allowed { rounds: true, keeps: false, limits: Limits::NONE };
+
+#[test]
+fn rules_one_by_one() {
+    let rules: [Rule; 12] = [
+        |draft, _| Ok(rules::rename::apply(draft)),
+        |draft, _| Ok(rules::common::apply(draft)),
+        |draft, _| Ok(rules::dead::apply(draft)),
+        |draft, prepare| rules::softmax::apply(draft, prepare),
+        |draft, prepare| rules::fold::apply(draft, prepare),
+        |draft, prepare| rules::batch_norm::apply(draft, prepare),
+        |draft, prepare| rules::matmul_update::apply(draft, prepare),
+        |draft, prepare| rules::accumulate::apply(draft, SOME, prepare),
+        |draft, prepare| rules::chain::apply(draft, SOME, prepare),
+        |draft, prepare| rules::chain::apply(draft, rules::chain::Limits::NONE, prepare),
+        |draft, prepare| rules::epilogue::apply(draft, SOME, prepare),
+        |draft, prepare| rules::epilogue::apply(draft, rules::chain::Limits::NONE, prepare),
+    ];
+    assert_eq!(
+        rules.map(left),
+        [
+            11_100_225_011_846_281_684,
+            4_190_392_818_777_583_565,
+            10_707_839_133_481_055_162,
+            10_488_707_705_145_199_837,
+            10_116_551_062_607_108_086,
+            17_791_111_243_405_381_658,
+            16_405_664_231_142_839_409,
+            8_099_716_350_986_298_316,
+            7_783_907_785_386_525_769,
+            1_661_607_003_724_633_540,
+            3_326_219_297_562_440_853,
+            6_284_242_468_102_583_588
+        ]
+    );
+}
+
+#[test]
+fn all_rules() {
+    let rules: [Rule; 3] = [
+        |draft, prepare| rewrite(draft, prepare, UNKEPT).map(drop),
+        |draft, prepare| rewrite(draft, prepare, Allowed { rounds: false, ..UNKEPT }).map(drop),
+        |draft, prepare| {
+            let limits = Limits { chains: SOME, ..Limits::DEFAULT };
+            rewrite(draft, prepare, Allowed { limits, ..UNKEPT }).map(drop)
+        },
+    ];
+    assert_eq!(
+        rules.map(left),
+        [2_502_657_799_697_333_221, 14_737_386_233_387_384_684, 17_740_087_825_520_348_230]
+    );
+}
