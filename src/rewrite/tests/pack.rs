@@ -2,7 +2,9 @@ use super::*;
 use crate::device::onednn;
 use crate::graph::Role::{Argument, Captured, Slot};
 use crate::ops::Width;
+use crate::ops::conv::Conv2d;
 use crate::ops::gemm::Matmul;
+use crate::ops::geometry::Geometry;
 use crate::rewrite::pack as rule;
 
 /// Products of arguments of so many rows with one matrix, which has this role; and the matrix.
@@ -62,4 +64,94 @@ fn weights_that_change_are_packed_by_their_kernels() {
     let (lent, w) = products(Captured, &[64]);
     w.block.lend();
     assert_eq!(rewritten(lent, rule::apply).0, ["matmul"]);
+}
+
+const PADDED: Conv2d =
+    Conv2d { geometry: Geometry { stride: [1; 2], padding: [1; 4], dilation: [1; 2], groups: 1 } };
+const CONVOLVED: [[usize; 4]; 3] = [[1, 16, 14, 14], [32, 16, 3, 3], [1, 32, 14, 14]];
+
+/// Convolutions of one weight each, which have these roles; the last one is used twice.
+fn convolutions(roles: &[Role]) -> (Recorder, Vec<View>) {
+    let mut recorder = Recorder::default();
+    let mut tensor = |role, shape: [usize; 4]| {
+        let view = View::new(cpu::device(), Meta::new(DType::Float32, shape));
+        recorder.number(&view, role);
+        view
+    };
+    let mut weights: Vec<View> = roles.iter().map(|&role| tensor(role, CONVOLVED[1])).collect();
+    weights.extend(weights.last().cloned());
+    let pairs: Vec<[View; 2]> = weights
+        .iter()
+        .map(|_| [tensor(Argument, CONVOLVED[0]), tensor(Slot, CONVOLVED[2])])
+        .collect();
+    for (w, [x, y]) in weights.iter().zip(pairs) {
+        recorder.push(PADDED, &[x, w.clone()], &[y]);
+    }
+    (recorder, weights)
+}
+
+/// Whether convolutions like their weights in a layout of their own, which they do on all processors
+/// that we know.
+fn packs_convolutions() -> bool {
+    let io = CONVOLVED.map(|shape| Meta::new(DType::Float32, shape));
+    let packing = Kind::from(PADDED).family().packing(&io.each_ref(), Width::ONE);
+    let packs = packing.unwrap().is_some();
+    if !packs {
+        eprintln!("skipped: no convolution packs its weights");
+    }
+    packs
+}
+
+#[test]
+fn each_weight_of_convolutions_is_packed_once() {
+    if !packs_convolutions() {
+        return;
+    }
+    let (recorder, weights) = convolutions(&[Captured, Argument, Captured]);
+    let (names, graph) = rewritten(recorder, rule::apply);
+    assert_eq!(names, ["pack", "packed", "conv2d", "pack", "packed", "packed"]);
+    graph.verify().unwrap();
+    let nodes = graph.nodes();
+    let reads = |n: usize, input: usize| graph.inputs(&nodes[n])[input].block;
+    let makes = |n: usize| graph.outputs(&nodes[n])[0].block;
+    assert_eq!([reads(1, 1), reads(4, 1), reads(5, 1)], [makes(0), makes(3), makes(3)]);
+    assert_eq!(nodes[0].origin, nodes[1].origin);
+    assert!(reads(0, 0) != reads(3, 0) && weights.len() == 4);
+}
+
+#[test]
+fn weights_are_not_packed_where_there_is_no_room_for_it() {
+    if !packs_convolutions() {
+        return;
+    }
+    let (recorder, _) = convolutions(&[Captured, Captured]);
+    let mut full = Draft::new(cpu::device(), recorder.queue, recorder.roles);
+    let occupied = full.step(2).cloned().unwrap();
+    full.replace(1, occupied); // between the first and the second
+    let mut prepare =
+        |kind: &Kind, inputs: &[View]| Prepared::new(kind, inputs, None, 1).map(Arc::new);
+    rule::apply(&mut full, &mut prepare).unwrap();
+    let names: Vec<&str> = full.steps().map(|(_, step)| step.op.name()).collect();
+    assert_eq!(names[..2], ["conv2d", "conv2d"]);
+    assert!(names[2..].contains(&"packed"));
+}
+
+#[test]
+fn what_is_packed_in_each_run_is_left_to_the_kernels() {
+    if !packs_convolutions() {
+        return;
+    }
+    let both: Rule = |draft, prepare| {
+        rule::apply(draft, prepare)?;
+        rule::undo(draft, prepare)
+    };
+    let (names, graph) = rewritten(convolutions(&[Captured, Captured]).0, both);
+    assert_eq!(names, ["conv2d"; 3]);
+    let (plain, want) = rewritten(convolutions(&[Captured, Captured]).0, |_, _| Ok(()));
+    assert_eq!(plain, names);
+    for (made, node) in graph.nodes().iter().zip(want.nodes()) {
+        assert_eq!(made.op.kind, node.op.kind);
+        assert_eq!(graph.inputs(made), want.inputs(node));
+    }
+    graph.verify().unwrap();
 }

@@ -46,12 +46,17 @@ pub fn adding(io: &[&Meta], adds: Adds, width: Width) -> Result<Option<Steps>> {
 }
 
 /// The product with b in the layout that the primitive likes best; `None` also for several
-/// matrices b.
+/// matrices b, and where the primitive is another one than that of [`matmul`], which may round in
+/// another way.
 ///
 /// # Errors
 /// As [`matmul`].
 pub fn packed(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
-    by_either(io, Adds::Nothing, [Operands::Packed], width)
+    let packed = by_either(io, Adds::Nothing, [Operands::Packed], width)?;
+    let usual = matmul(io, width)?;
+    let is_same =
+        |of: &Steps| usual.is_some_and(|usual| usual.implementation() == of.implementation());
+    Ok(packed.filter(is_same))
 }
 
 /// How the operands are handed over.
@@ -145,6 +150,9 @@ impl Problem {
         let Some(addend) = addend else { return Ok(None) };
         let product = onednn::matmul(library, [a, b, y], addend, width.0)?;
         let Some((product, packed)) = product else { return Ok(None) };
+        if how == Operands::Packed && is_plain(library, &packed, compute, [*k, *n])? {
+            return Ok(None);
+        }
         let mut layouts = layouts.map(Layout::Strided);
         if how == Operands::Packed {
             layouts[1] = Layout::Packed(packed, compute);
@@ -162,6 +170,23 @@ impl Problem {
         let shape: Shape = ones.chain([self.matrices.size[1]]).collect();
         Tensor { place: Place::Input(2), meta: Meta::new(dtype, shape) }
     }
+}
+
+/// Whether a layout is none of the library's own. A matrix would be transposed at most, and a product
+/// with it rounds in another way.
+fn is_plain(
+    library: &Library,
+    layout: &Descriptor,
+    dtype: DType,
+    [rows, columns]: [usize; 2],
+) -> Result<bool> {
+    let dims = [rows as i64, columns as i64];
+    for strides in [[dims[1], 1], [1, dims[0]]] {
+        if Descriptor::strided(library, dtype, &dims, &strides)?.equals(library, layout) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The tensor as it is where its strides suit, else row-major.

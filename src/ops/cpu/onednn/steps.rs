@@ -189,6 +189,16 @@ impl Steps {
         })
     }
 
+    /// The name of the implementation that does the work itself: it reads more than one tensor.
+    pub fn implementation(&self) -> Option<&str> {
+        self.steps.iter().find_map(|step| match &step.action {
+            Action::Primitive(primitive) if step.places.len() > 2 => {
+                Some(primitive.implementation())
+            }
+            _ => None,
+        })
+    }
+
     /// How many steps there are.
     pub fn len(&self) -> usize {
         self.steps.len()
