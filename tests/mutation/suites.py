@@ -47,7 +47,7 @@ class Python:
 
     name = "Python"
     #: As of `Rust`.
-    longest, altogether = 60.0, 90.0
+    longest, altogether = 30.0, 40.0
     folder = ROOT
 
     def __init__(self, crate: Crate, folder: Path):

@@ -36,7 +36,7 @@ struct Draw {
 impl Draw {
     fn program(seed: u64) -> Recorder {
         let mut random = Random::new(seed);
-        let side = [4, 4, 40, 72, 136, 300][random.below(6)];
+        let side = [4, 4, 40, 72, 128, 300][random.below(6)];
         let dtypes =
             [DType::Float32, DType::Float32, DType::Float32, DType::Float64, DType::Float16];
         let dtype = dtypes[random.below(5)];
@@ -97,10 +97,11 @@ impl Draw {
 
     fn motif(&mut self) {
         let is_half = self.dtype == DType::Float16; // which some want rows of another type beside
-        match self.random.below(9) {
+        match self.random.below(10) {
             4 | 5 | 8 if is_half => self.chain(),
             0 | 1 => self.small(),
             2 => self.chain(),
+            9 => self.wide(),
             3 => self.log_softmax(),
             4 => self.normalised(),
             5 => self.normalised_by_given(),
@@ -120,7 +121,7 @@ impl Draw {
     /// An operation on whatever there is.
     fn small(&mut self) {
         let (a, b, row) = (self.any(), self.any(), self.row());
-        match self.random.below(11) {
+        match self.random.below(13) {
             0 => drop(self.push(Unary { f: UnaryFn::Neg }, &[&a])),
             1 => drop(self.push(Binary { f: BinaryFn::Mul }, &[&a, &b])),
             2 => drop(self.push(ADD, &[&a, &row])),
@@ -130,6 +131,8 @@ impl Draw {
             6 => drop(self.push(Softmax { axis: 1, log: false }, &[&a])),
             7 => drop(self.push(Unary { f: UnaryFn::Neg }, &[&row])),
             8 => self.part(&a),
+            11 => self.net.recorder.negate(&row, &row),
+            12 => drop(self.push(ADD, &[&a.permute(&[1, 0]).unwrap(), &a])),
             9 => self.again(),
             _ => self.on_host(&a, &b),
         }
@@ -143,7 +146,8 @@ impl Draw {
             true => a.slice(&[half, whole]).unwrap(),
             false => a.permute(&[1, 0]).unwrap(),
         };
-        self.push(Unary { f: UnaryFn::Neg }, &[&part]);
+        let f = [UnaryFn::Neg, UnaryFn::Relu][self.random.below(2)].clone();
+        self.push(Unary { f }, &[&part]);
     }
 
     fn again(&mut self) {
@@ -175,6 +179,16 @@ impl Draw {
         }
     }
 
+    /// About as many tensors as one pass may read, added up, and operations as it may have.
+    fn wide(&mut self) {
+        let given: Vec<View> = (0..6).map(|_| self.given(&[self.side; 2])).collect();
+        let mut x = self.any();
+        for n in 0..5 + self.random.below(13) {
+            let other = if n < 6 { given[n].clone() } else { self.or_other(&given[n % 6]) };
+            x = self.push(ADD, &[&x, &other]);
+        }
+    }
+
     fn log_softmax(&mut self) {
         let (x, axis) = (self.any(), self.random.below(2) as i64);
         let p = self.push(Softmax { axis, log: false }, &[&x]);
@@ -184,7 +198,8 @@ impl Draw {
         for _ in 0..self.random.below(3) {
             self.pause();
             let (dl, of) = (self.any(), self.or_other(&p));
-            let dp = self.push(UnaryGrad { f: UnaryFn::Log }, &[&dl, &of]);
+            let f = if self.chance(8) { UnaryFn::Relu } else { UnaryFn::Log };
+            let dp = self.push(UnaryGrad { f }, &[&dl, &of]);
             self.pause();
             let (dp, of) = (self.or_other(&dp), self.or_other(&p));
             self.push(SoftmaxGrad { axis, log: false }, &[&dp, &of]);
@@ -221,7 +236,8 @@ impl Draw {
         if !self.chance(4) {
             let bias = if self.chance(6) { self.any() } else { self.row() };
             z = self.or_other(&z);
-            z = self.push(ADD, &[&z, &bias]);
+            let f = if self.chance(6) { BinaryFn::Mul } else { BinaryFn::Add };
+            z = self.push(Binary { f }, &[&z, &bias]);
             self.pause();
         }
         let z = self.or_other(&z);
@@ -294,8 +310,9 @@ fn left(rule: Rule) -> u64 {
     }))
 }
 
+/// Some are the bytes of the matrices.
 const SOME: rules::chain::Limits =
-    rules::chain::Limits { short: 8 << 10, large: 32 << 10, large_rows: 64 << 10 };
+    rules::chain::Limits { short: 40 * 40 * 4, large: 72 * 72 * 4, large_rows: 128 * 128 * 4 };
 const UNKEPT: Allowed = Allowed { rounds: true, keeps: false, limits: Limits::NONE };
 
 #[test]
@@ -317,18 +334,18 @@ fn rules_one_by_one() {
     assert_eq!(
         rules.map(left),
         [
-            11_100_225_011_846_281_684,
-            4_190_392_818_777_583_565,
-            10_707_839_133_481_055_162,
-            10_488_707_705_145_199_837,
-            10_116_551_062_607_108_086,
-            17_791_111_243_405_381_658,
-            16_405_664_231_142_839_409,
-            8_099_716_350_986_298_316,
-            7_783_907_785_386_525_769,
-            1_661_607_003_724_633_540,
-            3_326_219_297_562_440_853,
-            6_284_242_468_102_583_588
+            13_375_749_076_016_881_790,
+            12_914_386_916_441_717_945,
+            11_985_904_192_083_983_624,
+            17_272_619_469_949_340_749,
+            6_941_140_785_988_648_232,
+            6_229_992_134_714_063_505,
+            11_699_411_420_437_247_234,
+            16_297_921_184_026_300_417,
+            11_342_151_193_180_556_581,
+            2_317_244_055_720_264_923,
+            12_354_650_495_626_703_700,
+            13_124_108_391_127_905_588
         ]
     );
 }
@@ -345,6 +362,6 @@ fn all_rules() {
     ];
     assert_eq!(
         rules.map(left),
-        [2_502_657_799_697_333_221, 14_737_386_233_387_384_684, 17_740_087_825_520_348_230]
+        [14_749_356_214_258_155_430, 483_416_243_742_465_524, 9_104_067_819_984_116_973]
     );
 }
