@@ -228,6 +228,11 @@ impl Block {
         latest
     }
 
+    /// Whether the block stands for what a graph makes.
+    pub fn shows_runs(&self) -> bool {
+        self.latest.get().is_some()
+    }
+
     /// The block that this one stands for, if the graph that makes it has run.
     pub fn current(&self) -> Option<Arc<Block>> {
         self.latest.get()?.get()

@@ -131,6 +131,26 @@ macro_rules! element {
 }
 element!(f32 => Float32, f64 => Float64, i32 => Int32, i64 => Int64, i8 => Int8, u8 => UInt8);
 
+/// A float32 that rounds to the same half-precision number as `x` does: where inexact, the
+/// neighbour whose last bit is odd, which is never a tie (Boldo and Melquiond, Emulation of FMA and
+/// correctly rounded sums, 2008).
+#[inline(always)]
+fn to_odd(x: f64) -> f32 {
+    let nearest = x as f32;
+    let exact = nearest as f64 == x || x.is_nan();
+    let towards_zero = nearest.to_bits() - ((nearest as f64).abs() > x.abs()) as u32;
+    if exact { nearest } else { f32::from_bits(towards_zero | 1) }
+}
+
+/// The same of an integer, as a float64.
+#[inline(always)]
+fn integer_to_odd(x: i64) -> f64 {
+    let size = x.unsigned_abs();
+    let lost = u64::from(size & 0x3ff != 0);
+    let odd = if size >> 53 == 0 { size as f64 } else { (size >> 10 | lost) as f64 * 1024.0 };
+    if x < 0 { -odd } else { odd }
+}
+
 macro_rules! half_element {
     ($($rust:ty => $dtype:ident),*) => {$(
         impl Element for $rust {
@@ -138,11 +158,11 @@ macro_rules! half_element {
             #[inline(always)]
             fn to_f64(self) -> f64 { self.to_f64() }
             #[inline(always)]
-            fn from_f64(value: f64) -> Self { <$rust>::from_f64(value) }
+            fn from_f64(value: f64) -> Self { <$rust>::from_f32(to_odd(value)) }
             #[inline(always)]
             fn to_i64(self) -> i64 { self.to_f64() as i64 }
             #[inline(always)]
-            fn from_i64(value: i64) -> Self { <$rust>::from_f64(value as f64) }
+            fn from_i64(value: i64) -> Self { <Self as Element>::from_f64(integer_to_odd(value)) }
         }
     )*};
 }

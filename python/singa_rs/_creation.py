@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
-from ._core import Device, DType, Handle
-from ._dtypes import bfloat16, float32, incoming, int32, to_storage
+from ._core import Device, DType, Handle, ShapeError
+from ._dtypes import bfloat16, float32, incoming, int32, int64, to_storage
 from ._numbers import as_array, number, wholes
 
 if TYPE_CHECKING:
@@ -54,6 +54,17 @@ def as_tensor(value: Any, dev: Device | None = None, dtype: DType | None = None)
     return from_numpy(as_array(value, "as_tensor"), dev, dtype)
 
 
+def as_operand(value: Any, others: Iterable[DType]) -> Tensor:
+    """`as_tensor` of what meets tensors of the `others`' dtypes: integers of more than int32 stay
+    int64 where the result is int64 or a float anyway."""
+    if isinstance(value, Handle):
+        return value
+    array = as_array(value, "as_tensor")
+    is_wide = array.dtype.name in ("int64", "uint64", "uint32")
+    stays = is_wide and any(other == int64 or other.is_float for other in others)
+    return from_numpy(array, None, int64 if stays else None)
+
+
 def from_dlpack(obj: Any) -> Tensor:
     """A tensor that shares the memory of another library's array, with its dtype."""
     return _core.from_dlpack(obj)
@@ -88,18 +99,31 @@ def constant(value: Any, device: Device | None = None, dtype: Any = None) -> Ten
 
 def full(shape: Shape, value: float, device: Device | None = None, dtype: Any = float32) -> Tensor:
     """A tensor of that shape with every element `value`, which the dtype must hold."""
-    name, value = _core.dtype(dtype).name, number(value, "full")
-    return _core.Op("fill", value=value, shape=as_shape(shape), dtype=name)()
+    return filled("full", shape, value, dtype)
+
+
+def filled(op: str, shape: Shape, value: float, dtype: Any) -> Tensor:
+    """What `full` makes, for the function `op`.
+
+    Raises:
+        ShapeError: an extent that is negative, or that no machine counts.
+        ValueError: a value that the dtype does not hold.
+    """
+    extents = as_shape(shape)
+    if any(not 0 <= n < 2**63 for n in extents):
+        raise ShapeError(f"{op}: got shape {extents}, want extents from 0 to 2**63 - 1")
+    name, value = _core.dtype(dtype).name, number(value, op)
+    return _core.Op("fill", value=value, shape=extents, dtype=name)()
 
 
 def zeros(shape: Shape, device: Device | None = None, dtype: Any = float32) -> Tensor:
     """A tensor of zeros."""
-    return full(shape, 0, device, dtype)
+    return filled("zeros", shape, 0, dtype)
 
 
 def ones(shape: Shape, device: Device | None = None, dtype: Any = float32) -> Tensor:
     """A tensor of ones."""
-    return full(shape, 1, device, dtype)
+    return filled("ones", shape, 1, dtype)
 
 
 def zeros_like(t: Tensor) -> Tensor:
@@ -133,5 +157,5 @@ def arange(
 
 def random(shape: Shape, device: Device | None = None) -> Tensor:
     """Float32 numbers drawn uniformly from [0, 1) (SINGA random)."""
-    made = zeros(shape, device)
+    made = filled("random", shape, 0, float32)
     return made.uniform(0.0, 1.0)

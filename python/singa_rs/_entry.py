@@ -43,11 +43,12 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @wraps(function)
     def entry(self: Module, *args: Any, **kwargs: Any) -> Any:
-        if self._graphs is not None and not kwargs:
+        training = self._mode(name)
+        if self._graphs is not None and not kwargs and training is self.training:
             made = self._graphs.call(function, self, args)
             if made is not MISS:
                 return made
-        return call(self, self._mode(name), args, kwargs)
+        return call(self, training, args, kwargs)
 
     def call(self: Module, training: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls it in a given mode."""

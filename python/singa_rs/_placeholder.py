@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from . import _core
-from ._core import GraphError
+from ._core import GraphError, ShapeError
 from ._creation import as_shape
 from .tensor import Tensor
 
@@ -44,6 +45,13 @@ class Placeholder(Tensor):
     def shape(self) -> tuple[int, ...]:
         """Extents."""
         return self._meta[0]
+
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        shape = as_shape(value)
+        if math.prod(shape) != self.numel:
+            raise ShapeError(f"shape: got {shape} for {self.numel} elements, want one that fits")
+        self._meta = (shape, *self._meta[1:])
 
     @property
     def device(self) -> _core.Device:

@@ -32,6 +32,10 @@ class RawTensor(Tensor):
         """Extents, a tuple that may be called."""
         return CallableShape(_core.Handle.shape.__get__(self))
 
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        Tensor.shape.__set__(self, value)
+
     def data_type(self) -> _core.DType:
         """The element type."""
         return self.dtype
@@ -77,8 +81,8 @@ class RawTensor(Tensor):
         self.copy_from(other)
 
     def AsType(self, dtype: Any) -> Tensor:
-        """A tensor of the same values in another dtype."""
-        return self.as_type(dtype)
+        """A raw tensor of the same values in another dtype."""
+        return raw(self.as_type(dtype))
 
     def ToDevice(self, device: Any) -> None:
         """Moves this tensor to another device, in place."""

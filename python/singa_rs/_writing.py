@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def flat_range(t: Tensor, offset: int, count: int, op: str) -> Tensor:
     return flat.view_slice(((offset, count, 1),))
 
 
-def _is_of(array: np.ndarray, others: Mapping[int, Tensor]) -> bool:
+def _is_of(array: np.ndarray, others: Mapping[int, Sequence[Tensor]]) -> bool:
     """Whether an array may lie in tensors' memory, as one that a tensor was exported to does."""
     base: Any = array
     while isinstance(base, np.ndarray) and base.base is not None:
@@ -74,7 +74,7 @@ class Writes:
             raise TypeError(f"copy_from_numpy: got {kind}, want a NumPy array")
         to = self._target(np_array.shape, np_array.size, offset, "copy_from_numpy")
         write_array(to, np_array)
-        self._overwritten(to)
+        self._overwritten(to, None, offset)
 
     def copy_from(self: Tensor, t: Any, offset: int = 0) -> None:
         """Writes a tensor or array of as many elements into this one's memory.
@@ -87,7 +87,7 @@ class Writes:
         to = self._target(t.shape, t.numel, offset, "copy_from")
         source = t if t.shape == to.shape else _reshaped(t, to.shape)
         write_tensor(to, source)
-        self._overwritten(to, t)
+        self._overwritten(to, t, offset)
 
     def copy_data(self: Tensor, t: Any) -> None:
         """`copy_from(t)` (SINGA copy_data)."""
@@ -125,7 +125,7 @@ class Writes:
         return self._draw({"bernoulli": {"p": real(p, "bernoulli: p")}}, inplace)
 
     def fitting(
-        self: Tensor, value: Tensor | np.ndarray, op: str, written: Mapping[int, Tensor]
+        self: Tensor, value: Tensor | np.ndarray, op: str, written: Mapping[int, Sequence[Tensor]]
     ) -> Tensor | np.ndarray:
         """A value of this tensor's shape as `copy_from` can write it for certain: of its dtype,
         and a copy where the tensors in `written`, by block, are to be overwritten before.
@@ -135,10 +135,12 @@ class Writes:
         """
         if not isinstance(value, Handle):
             made = to_storage(op, value, self.dtype)
-            return made.copy() if made is value and _is_of(value, written) else made
+            # A view of the array is one that NumPy made of a class of its own.
+            is_shared = np.may_share_memory(made, value)
+            return made.copy() if is_shared and _is_of(value, written) else made
         if value.dtype != self.dtype and not _core.recording():
             return to_storage(op, value.to_numpy(), self.dtype)
-        is_own = written.get(value.block_id, self) is self
+        is_own = all(to is self for to in written.get(value.block_id, ()))
         return value if is_own else _copy(value)
 
     def make_room(self: Tensor) -> None:
@@ -171,7 +173,7 @@ class Writes:
             raise ShapeError(f"{op}: got shape {shape}, want as many elements as {self.shape}")
         return flat_range(self, offset, count, op)
 
-    def _overwritten(self: Tensor, written: Tensor, source: Any = None) -> None:
+    def _overwritten(self: Tensor, written: Tensor, source: Any = None, start: int = 0) -> None:
         """Notes that a recorded tensor got a new value, which nothing made."""
         if self._creator is None:
             return
@@ -189,8 +191,12 @@ def copy_data_to_from(
     dst: Tensor, src: Tensor, size: int, dst_offset: int = 0, src_offset: int = 0
 ) -> None:
     """Copies `size` elements between row-major tensors; offsets in elements."""
-    source = flat_range(src, src_offset, size, "copy_data_to_from")
-    write_tensor(flat_range(dst, dst_offset, size, "copy_data_to_from"), source)
+    to = flat_range(dst, dst_offset, size, "copy_data_to_from")
+    write_tensor(to, flat_range(src, src_offset, size, "copy_data_to_from"))
+    if dst._creator is not None:
+        first = int(src_offset)
+        made = src.reshape((src.numel,))[first : first + to.numel]
+        dst._overwritten(to, made, dst_offset)
 
 
 def copy_from_numpy(data: Tensor, np_array: np.ndarray) -> None:

@@ -38,10 +38,14 @@ class Metric:
         return float(values.mean())
 
     def _best(self, x: np.ndarray, top_k: int) -> np.ndarray:
-        """The columns of the `top_k` largest values of each row; NaN counts as smallest."""
+        """The columns of the `top_k` largest values of each row, the first of equal ones first; NaN
+        counts as smallest."""
         if x.ndim != 2 or x.shape[1] < top_k:
             raise ShapeError(f"{type(self).__name__}: got {x.shape}, want (N, {top_k} or more)")
-        return np.argsort(np.where(np.isnan(x), np.inf, -x), axis=1, kind="stable")[:, :top_k]
+        x = x if x.dtype.kind in "biu" else np.where(np.isnan(x), -np.inf, x)
+        # Not by negation, which wraps; from the back, so that the first of equal ones is first.
+        from_back = np.argsort(x[:, ::-1], axis=1, kind="stable")[:, ::-1]
+        return (x.shape[1] - 1 - from_back)[:, :top_k]
 
 
 class Accuracy(Metric):

@@ -243,6 +243,8 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
         made = self.alias()
         made.__dict__.update(self.__dict__)
         made.__class__ = type(self)
+        if self._creator is not None:
+            self._shared(made)
         return made
 
     def deepcopy(self) -> Tensor:
@@ -251,11 +253,18 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
 
     def reset_like(self, t: Tensor) -> None:
         """Gives this tensor new memory, of zeros, with the shape, device and dtype of `t`."""
-        self.rebind(_core.Handle(t.shape, t.device, t.dtype))
+        made = _core.Handle(t.shape, t.device, t.dtype)
+        self._parted()
+        self.rebind(made)
 
     def to_type(self, dtype: Any) -> None:
-        """Converts this tensor in place, into new memory; `as_type` makes a new tensor."""
-        self.rebind(self.detach().as_type(dtype))
+        """Converts this tensor in place, into new memory unless it has the dtype; `as_type` makes
+        a new tensor."""
+        if self.dtype == _core.dtype(dtype):
+            return
+        made = (self.detach() if self._creator is None else self).as_type(dtype)
+        self._parted(made._creator)
+        self.rebind(made)
 
     def to_device(self, device: Any) -> None:
         """Moves this tensor to another device, in place.
@@ -312,7 +321,8 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
 
     def _as_float(self) -> Tensor:
         """The values where sums of them neither wrap nor overflow, without a gradient."""
-        return self.detach().as_type(float64)
+        same = self.dtype == float64
+        return self.detach() if same else self.detach().as_type(float64)
 
     def _count(self, op: str) -> int:
         if not self.numel:

@@ -135,6 +135,12 @@ impl Handle {
         PyTuple::new(py, self.meta()?.shape.iter())
     }
 
+    /// Reshapes a tensor in place, which the tape has to be told.
+    #[setter]
+    fn set_shape(slf: &Bound<'_, Self>, shape: &Bound<'_, PyAny>) -> PyResult<()> {
+        slf.call_method1(intern!(slf.py(), "_set_shape"), (shape,)).map(drop)
+    }
+
     /// Steps in elements, a tuple.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -200,6 +206,12 @@ impl Handle {
     #[getter]
     fn is_recorded(&self) -> PyResult<bool> {
         self.ask_block(|block| block.recorded_at().is_some())
+    }
+
+    /// Whether it shows the latest run of a graph, which points it to other memory each time.
+    #[getter]
+    fn shows_runs(&self) -> PyResult<bool> {
+        self.ask(|view| view.block.shows_runs())
     }
 
     /// Whether the elements lie row-major without gaps.

@@ -100,7 +100,8 @@ LEFT_OUT: dict[str, str] = {
         f"Tensor.{name}": _ABOUT
         for name in (
             "device dtype is_allocated is_contiguous is_dummy is_empty is_recorded is_transpose "
-            "memsize nbytes ndim numel offset rank shape shares_block size strides version block_id"
+            "shows_runs memsize nbytes ndim numel offset rank shape shares_block size strides "
+            "version block_id"
         ).split()
     },
     **{

@@ -187,3 +187,30 @@ def test_wrong_batches():
             data.batches(x, size=size)
     with pytest.raises(TypeError, match="batches: got rng"):
         data.batches(x, size=2, rng=3)
+
+
+EXTREME = {
+    "uint8": np.array([[3, 200, 0], [255, 0, 254], [7, 7, 8]], np.uint8),
+    "int8": np.array([[-128, 127, 0], [-128, -127, -128], [1, -128, 1]], np.int8),
+    "int64": np.array([[2**53, 2**53 + 1, 0], [-(2**63), 2**63 - 1, 0], [5, 5, 5]]),
+    "uint64": np.array([[2**64 - 1, 2**64 - 2, 0], [0, 1, 2**63], [1, 1, 0]], np.uint64),
+    "bool": np.array([[True, False, True], [False, False, True], [False, False, False]]),
+    "float16": np.array([[-np.inf, 65504, 0], [-0.0, 0.0, -1], [np.inf, np.nan, 1]], np.float16),
+}
+
+
+@pytest.mark.parametrize("dtype", EXTREME)
+@pytest.mark.parametrize("top_k", [1, 2, 3])
+def test_metrics_of_extreme_scores(dtype, top_k):
+    """Against Python's own sorting, which is stable and compares numbers of any size."""
+    x = EXTREME[dtype]
+    scores = [[-np.inf if v != v else v for v in row] for row in x.tolist()]
+    best = [sorted(range(3), key=lambda i, row=row: row[i], reverse=True) for row in scores]
+    for y in range(3):
+        want = [y in row[:top_k] for row in best]
+        assert metric.Accuracy(top_k).forward(x, np.full(3, y)).tolist() == want
+    truth = np.int32([[1, 0, 0], [0, 1, 1], [1, 1, 0]])
+    hits = [sum(truth[i, j] for j in row[:top_k]) for i, row in enumerate(best)]
+    got = metric.Precision(top_k).forward(x, truth)
+    np.testing.assert_allclose(got, np.divide(hits, top_k), rtol=1e-6)
+    np.testing.assert_allclose(metric.Recall(top_k).forward(x, truth), hits / truth.sum(1))

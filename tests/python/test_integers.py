@@ -135,3 +135,47 @@ def test_cosines_of_integers():
     length = np.sqrt((wide**2).sum(1))
     want = (wide * wide[::-1]).sum(1) / (length * length[::-1])
     np.testing.assert_allclose(got.to_numpy(), want, rtol=1e-6)
+
+
+WIDE = np.array([2**40, -(2**35) - 1, 3])
+
+
+@pytest.mark.parametrize("array", [WIDE, WIDE.tolist(), np.array([2**31, 2**32 - 1, 3], np.uint32)])
+def test_arrays_beside_int64_hold_int64(array):
+    """As `from_numpy` they would be int32."""
+    own = np.array([5, 6, 2**33])
+    t, wide = from_numpy(own, dtype="int64"), np.asarray(array).astype(np.int64)
+    same = {
+        "add": (t + array, own + wide),
+        "reflected": (array - t, wide - own),
+        "compared": (t < array, own < wide),
+        "in place": (t.clone().__iadd__(array), own + wide),
+        "sum": (autograd.sum(t, np.asarray(array)), own + wide),
+        "product": (t @ np.asarray(array), own @ wide),
+        "cat": (autograd.cat([t, array]), np.concatenate([own, wide])),
+        "stack": (autograd.stack([array, t]), np.stack([wide, own])),
+        "where": (autograd.where(t, array, [True, False, False]), np.where([1, 0, 0], own, wide)),
+    }
+    for name, (got, want) in same.items():
+        assert got.dtype.name == want.dtype.name, name
+        np.testing.assert_array_equal(got.to_numpy(), want, name)
+
+
+def test_wide_arrays_beside_other_dtypes():
+    floats = from_numpy(np.ones(3), dtype="float64")
+    np.testing.assert_array_equal((floats + WIDE).to_numpy(), WIDE + 1.0)
+    for dtype in ("int32", "int8", "bool"):
+        with pytest.raises(TypeError, match="int32 cannot hold"):
+            from_numpy(np.ones(3), dtype=dtype) + WIDE
+    assert (from_numpy(np.array([1, 2]), dtype="int32") + np.array([3, 4])).dtype == tensor.int32
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64 + 1, -(10**30), 10**400])
+@pytest.mark.parametrize("dtype", KINDS)
+def test_compared_with_numbers_beyond_int64(dtype, number):
+    array = np.array([0, 1]) if dtype == "bool" else np.array([np.iinfo(dtype).max, 0])
+    array = array.astype(dtype)
+    t = from_numpy(array, dtype=dtype)
+    for compare in ("__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__"):
+        want = [getattr(int(v), compare)(number) for v in array]
+        assert getattr(t, compare)(number).tolist() == want

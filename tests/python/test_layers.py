@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from chains import names
 from layered import call, close, normal
-from singa_rs import ShapeError, autograd, layer
+from singa_rs import DTypeError, ShapeError, autograd, layer
 from singa_rs.tensor import Tensor
 
 
@@ -162,3 +162,72 @@ def test_losses():
     close(call(layer.BinaryCrossEntropy(), p, onehot), [-terms.sum() / 4], 1e-2)
     pos, neg = normal(5), normal(5)
     close(call(layer.RankingLoss(0.3), pos, neg), [np.maximum(0, 0.3 - pos + neg).mean()])
+
+
+REFUSED = {
+    "shape": lambda: Tensor(data=np.ones(4), dtype="float64"),
+    "dtype": lambda: Tensor((3,)),
+    "expanded": lambda: Tensor((1,), dtype="float64").expand((3,)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("which", [0, 1])
+def test_batch_norm_that_is_refused_moves_no_average(which, name):
+    """Neither the other running average nor, in part, the refused one."""
+    running = [Tensor(data=np.full(3, 2.0), dtype="float64") for _ in range(2)]
+    running[which] = REFUSED[name]()
+    before = [t.to_numpy() for t in running]
+    x, one = (Tensor(data=normal(*s), dtype="float64") for s in [(5, 3), (3,)])
+    with (
+        autograd._training_scope(True),
+        pytest.raises((ShapeError, DTypeError), match="running_|expanded"),
+    ):
+        autograd.batchnorm_2d(autograd.BatchNormHandle(), x, one, one, *running)
+    for t, was in zip(running, before, strict=True):
+        np.testing.assert_array_equal(t.to_numpy(), was)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, -1])
+def test_batch_norm_of_numbers_out_of_range(value):
+    for name in ("momentum", "eps"):
+        with pytest.raises(ValueError, match=f"batchnorm_2d: {name}"):
+            autograd.BatchNormHandle(**{name: value})
+    with pytest.raises(ValueError, match="momentum"):
+        autograd.BatchNormHandle(1.5)
+    assert autograd.BatchNormHandle(0).momentum == 0 and autograd.BatchNormHandle(1).momentum == 1
+
+
+LOSSES = {
+    "mse_loss": lambda x, t: ((x - t) ** 2).mean(),
+    "cross_entropy": lambda x, t: -(t * np.log(x + 1e-4)).sum() / len(x),
+    "binary_cross_entropy": lambda x, t: (
+        -(t * np.log(x + 1e-4) + (1 - t) * np.log(1 - x + 1e-4)).sum() / len(x)
+    ),
+    "ranking_loss": lambda x, t: np.maximum(0, 0.2 - x + t).mean(),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_of_many_rows(name, dtype):
+    """Their terms add up to more than float16 holds, and than bfloat16 can count."""
+    rng, scale = np.random.default_rng(3), 300.0 if name == "mse_loss" else 1.0
+    x, t = (scale * rng.uniform(0.05, 0.95, (2000, 100)).astype(np.float16) for _ in range(2))
+    x[0, 0] = scale
+    given = [Tensor(data=a, dtype="float32").as_type(dtype) for a in (x, t)]
+    got = getattr(autograd, name)(*given)
+    want = LOSSES[name](*(one.as_type("float64").to_numpy() for one in given))
+    assert got.shape == (1,) and got.dtype == given[0].dtype
+    error = {"float16": 1e-3, "bfloat16": 1e-2}.get(dtype, 1e-5)
+    np.testing.assert_allclose(got.as_type("float64").to_numpy(), [want], rtol=error)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gradients_of_losses_keep_the_dtype(dtype):
+    for name in LOSSES:
+        x = Tensor(data=np.full((4, 3), 0.5), dtype=dtype)
+        x.stores_grad = True
+        with autograd._training_scope(True):
+            grad = autograd.gradients(getattr(autograd, name)(x, Tensor((4, 3), dtype=dtype)))[x]
+        assert grad.dtype == x.dtype

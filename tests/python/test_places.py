@@ -202,3 +202,76 @@ def test_counts_and_axes_are_whole(name):
             continue
         with pytest.raises((TypeError, ValueError, IndexError)):
             call(x, broken)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (1, 2)])
+def test_onehot_along_every_axis(shape):
+    indices = np.asarray(np.arange(int(np.prod(shape))).reshape(shape) % 3)
+    want = np.eye(4, dtype=np.float32)[indices]
+    rank = len(shape) + 1
+    for axis in range(-rank, rank):
+        got = autograd.onehot(axis, from_numpy(indices), 4)
+        np.testing.assert_array_equal(got.to_numpy(), np.moveaxis(want, -1, axis))
+    for axis in (-rank - 1, -2 * rank, rank, rank + 3):
+        with pytest.raises(ValueError, match=f"onehot: got axes .{axis},."):
+            autograd.onehot(axis, from_numpy(indices), 4)
+
+
+def test_onehot_of_bools_and_constants_of_them():
+    got = autograd.onehot(0, [1, 2], 3, [True, False])
+    assert got.dtype == tensor.bool_ and got.tolist() == [
+        [True, True],
+        [False, True],
+        [True, False],
+    ]
+    flags = autograd.constant_of_shape(from_numpy(np.array([2, 0, 1])), np.array([True]))
+    assert flags.dtype == tensor.bool_ and flags.shape == (2, 0, 1)
+    assert autograd.constant_of_shape(from_numpy(np.array([1])), 3).dtype == tensor.int32
+
+
+@pytest.mark.parametrize(
+    "call, match",
+    [
+        (lambda: autograd.onehot(0, [1], -1), "onehot: got depth -1"),
+        (lambda: autograd.onehot(0, [1], np.array([3, 4])), "onehot: depth: got shape"),
+        (lambda: autograd.onehot(0, [1], 3, [1.0]), "onehot: got 1 values, want two"),
+        (lambda: autograd.onehot(0, [1], 3, [1.0, 2.0, 3.0]), "onehot: got 3 values"),
+        (
+            lambda: autograd.constant_of_shape(from_numpy(np.array([2, -1]))),
+            r"constant_of_shape: got shape \(2, -1\)",
+        ),
+        (
+            lambda: autograd.constant_of_shape(from_numpy(np.array([2])), [1, 2]),
+            "constant_of_shape: value: got shape",
+        ),
+        (lambda: tensor.ones((-1,)), r"ones: got shape \(-1,\)"),
+        (lambda: tensor.zeros((2, -3)), r"zeros: got shape \(2, -3\)"),
+        (lambda: tensor.full(-1, 2.0), r"full: got shape \(-1,\)"),
+        (lambda: tensor.random((-1,)), r"random: got shape \(-1,\)"),
+        (lambda: tensor.ones((2**63,)), "ones: got shape .* want extents from 0"),
+        (lambda: autograd.slice(from_numpy(X), [0, 1], [1]), "slice: got 2 starts, 1 ends"),
+        (lambda: autograd.slice(from_numpy(X), [0], [1], steps=[1, 1]), "1 axes, 2 steps"),
+        (lambda: autograd.slice(from_numpy(X), [0], [1], axes=[0, 1]), "2 axes, 1 steps"),
+        (lambda: autograd.Dropout(0.5, 2**62)(from_numpy(X)), "dropout: got seed 46116"),
+        (lambda: autograd.Dropout(0.5, -(2**62) - 1)(from_numpy(X)), "dropout: got seed -46"),
+        (lambda: autograd.cross_entropy(floats(1.0)[0], 1.0), r"cross_entropy: got shape \(\)"),
+        (
+            lambda: autograd.binary_cross_entropy(floats(1.0)[0], 1.0),
+            r"binary_cross_entropy: got shape \(\)",
+        ),
+    ],
+)
+def test_what_is_refused_says_which_argument(call, match):
+    with pytest.raises(ValueError, match=match):
+        call()
+
+
+@pytest.mark.parametrize(
+    "axes", [(-3, 0), (0, -3), (2, 0), (-3, -4), (0, 0), (0, -2), (0,), (0, 1, 2)]
+)
+def test_axes_that_are_no_permutation_are_refused(axes):
+    x = tensor.ones((2, 3))
+    for call in (x.transpose, lambda a: autograd.transpose(x, a), lambda a: tensor.transpose(x, a)):
+        with pytest.raises(ValueError, match="transpose: got axes"):
+            call(axes)
+    assert x.transpose((-1, -2)).shape == x.transpose((1, -2)).shape == x.transpose().shape

@@ -60,3 +60,12 @@ def test_operators_see_raw_tensors():
 
 def test_layers_have_aliases():
     assert autograd.Linear is layer.Linear and autograd.MaxPool2d is layer.MaxPool2d
+
+
+def test_conversions_of_raw_tensors_are_raw():
+    raw = from_numpy(np.array([1.0, 2.0])).data
+    for dtype in (singa_wrap.kInt, singa_wrap.kFloat16, singa_wrap.kFloat32):
+        made = raw.AsType(dtype)
+        assert made.nDim() == 1 and made.data_type() == dtype and made.GetIntValue(2) == [1, 2]
+    raw.shape = (2, 1)
+    assert raw.shape() == (2, 1)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import singa_rs
-from singa_rs import autograd, device, tensor
+from recorded import replays, same
+from singa_rs import autograd, device, module, opt, tensor
 from singa_rs.tensor import Tensor, from_numpy
 
 XN = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -149,3 +150,91 @@ def test_initial_values_do_not_move_the_dropout_masks():
             return autograd.dropout(x).to_numpy()
 
     np.testing.assert_array_equal(mask(False), mask(True))
+
+
+# ---- a shape that is assigned -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(3, 2), [6], 6, (1, 6, 1), (-1,), (2, -1), (np.int64(3), 2)])
+def test_an_assigned_shape(x, shape):
+    memory = x.block_id
+    x.shape = shape
+    want = XN.reshape(shape)
+    assert x.shape == want.shape and type(x.shape) is tuple and x.block_id == memory
+    np.testing.assert_array_equal(x.to_numpy(), want)
+
+
+def test_an_assigned_shape_that_does_not_fit(x):
+    for shape in ((4, 2), (-1, 4), (-1, -1), (), (-2, -3), "23", None, (1.5, 4)):
+        with pytest.raises((TypeError, ValueError), match="shape"):
+            x.shape = shape
+    turned = x.T()
+    with pytest.raises(singa_rs.ShapeError, match="shape: got .* for strides"):
+        turned.shape = (6,)
+    assert x.shape == (2, 3) and turned.shape == (3, 2)
+
+
+def test_a_placeholder_with_an_assigned_shape():
+    placeholder = tensor.Placeholder((2, 3))
+    placeholder.shape = (3, 2)
+    with pytest.raises(singa_rs.ShapeError, match="shape"):
+        placeholder.shape = (3, 3)
+    placeholder.copy_from(XN.reshape(3, 2))
+    np.testing.assert_array_equal(placeholder.to_numpy(), XN.reshape(3, 2))
+
+
+def test_gradients_through_an_assigned_shape(x):
+    autograd.training = True
+    x.stores_grad = True
+    weights = from_numpy(np.arange(6.0).reshape(3, 2))
+    y = x * x
+    y.stores_grad = True
+    y.shape = (3, 2)
+    found = autograd.gradients((y * y * weights).sum())
+    w = weights.to_numpy()
+    np.testing.assert_allclose(found[y].to_numpy(), 2 * XN.reshape(3, 2) ** 2 * w)
+    np.testing.assert_allclose(found[x].to_numpy(), 4 * XN**3 * w.reshape(2, 3))
+    row = x[1]
+    row.shape = (3, 1)
+    assert autograd.gradients((row * row).sum())[x].tolist() == [[0, 0, 0], [6, 8, 10]]
+
+
+def test_a_recorded_tensor_with_views_keeps_its_shape(x):
+    autograd.training = True
+    y = x * 2.0
+    part = y[0]
+    for one in (y, part):
+        with pytest.raises(singa_rs.GraphError, match="shape: got a recorded tensor with views"):
+            one.shape = (-1, 1)
+    del part, one
+    y.shape = (3, 2)
+
+
+class Reshapes(module.Module):
+    """A step that reshapes its results and a parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = from_numpy(np.linspace(-1, 1, 6).reshape(3, 2))
+        self.w.stores_grad = True
+        self.optimizer = opt.SGD(0.1, 0.9)
+
+    def forward(self, x):
+        y = x @ self.w
+        y.shape = -1
+        return y
+
+    def train_one_batch(self, x):
+        y = self.forward(x)
+        self.optimizer((y * y).mean())
+        return y
+
+
+def test_an_assigned_shape_recorded():
+    models = [Reshapes(), Reshapes()]
+    for model, use_graph in zip(models, (True, False), strict=True):
+        model.compile([tensor.Placeholder((2, 3))], use_graph=use_graph)
+    for _ in range(4):
+        same(*(model(from_numpy(XN)) for model in models))
+        same(*(model.w for model in models))
+    assert replays(models[0])

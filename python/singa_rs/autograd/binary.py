@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core import float32, float64
+from .._creation import as_operand
 from .._dtypes import promote
 from .._naming import FOREIGN, reraise
 from .._numbers import as_array, as_number
@@ -267,8 +268,10 @@ def _operand(cls: type[Binary], x: Any, other: Any) -> Tensor:
         kind = type(x).__name__
         raise TypeError(f"{cls.f}: got {kind}, want a Tensor, a number or an array")
     array = as_array(x, cls.f)
-    like = other.dtype if isinstance(other, Tensor) and array.dtype.kind == "f" else None
-    return as_tensor(array, dtype=like if like is not None and like.is_float else None)
+    like = other.dtype if isinstance(other, Tensor) else None
+    if like is not None and like.is_float and array.dtype.kind == "f":
+        return as_tensor(array, dtype=like)
+    return as_operand(array, () if like is None else (like,))
 
 
 def _converted(cls: type[Binary], a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
+from .._creation import as_operand
 from .._dtypes import promote
-from ..tensor import Tensor, as_tensor
+from ..tensor import Tensor
 from . import ops
 from .tape import Rule
 
@@ -53,7 +54,8 @@ def convert(x: Tensor, to: Any) -> Tensor:
 
 def promoted(xs: Sequence[Any]) -> tuple[Tensor, ...]:
     """The tensors (or arrays) in the dtype that arithmetic on all of them computes in."""
-    made = tuple(map(as_tensor, xs))
+    dtypes = [x.dtype for x in xs if isinstance(x, Tensor)]
+    made = tuple(as_operand(x, dtypes) for x in xs)
     if not made:
         return made
     want = made[0].dtype

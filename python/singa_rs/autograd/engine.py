@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from .._core import DTypeError, GraphError, ShapeError, set_origin
@@ -49,6 +49,9 @@ def backward(y: Tensor, dy: Any = None) -> Pairs:
 class Gradients(dict):
     """Gradients by `id(tensor)`, which may be asked for by the tensor itself as well."""
 
+    #: What a graph answers has none.
+    _tensors: Sequence[Tensor] = ()
+
     def __init__(self, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
         super().__init__()
         self._tensors = []
@@ -56,8 +59,14 @@ class Gradients(dict):
             self[id(tensor)] = grad
             self._tensors.append(tensor)  # so that no other tensor gets its id
 
+    def __copy__(self) -> Gradients:
+        made = Gradients(())
+        made.update(self)
+        made._tensors = list(self._tensors)
+        return made
+
     def __reduce__(self) -> Any:
-        """A copy's tensors have other ids."""
+        """A deep copy's tensors have other ids."""
         return Gradients, ([(tensor, self[tensor]) for tensor in self._tensors],)
 
     def __getitem__(self, key: Any) -> Tensor:
@@ -100,7 +109,7 @@ def _seed(y: Tensor, dy: Any) -> Tensor:
                 f"backward: got a loss of shape {y.shape}, want one element, or its gradient dy"
             )
         return ops.full(y.shape, 1, y)
-    dy = as_tensor(dy, y.device, y.dtype)
+    dy = ops.convert(as_tensor(dy, y.device, y.dtype), y.dtype)
     if dy.shape != y.shape:
         raise ShapeError(f"backward: got dy of shape {dy.shape}, want {y.shape}")
     return dy.alias()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from .. import _core
 from .._core import DTypeError, ShapeError, bool_, int64
-from .._creation import from_numpy
+from .._creation import as_operand, from_numpy
 from .._dtypes import promote
 from .._indexing import parse
 from .._numbers import as_array, whole
@@ -157,10 +157,59 @@ class Where(Rule):
         )
 
 
+def _is_mask(value: Any) -> bool:
+    """Whether it is bool: a tensor, an array, a nested list or one value."""
+    if isinstance(value, Tensor):
+        return value.dtype == bool_
+    return as_array(value, "where").dtype.kind == "b"
+
+
+def _ordered(operands: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """x, y and the condition, whose name or dtype says which of the operands it is."""
+    is_named = "condition" in named
+    is_first = not is_named and operands and isinstance(operands[0], Tensor)
+    is_first = is_first and _is_mask(operands[0])
+    order = ("condition", "x", "y") if is_first else ("x", "y", "condition")
+    given = {**dict(zip(order, operands, strict=False)), **named}
+    if len(operands) + len(named) != 3 or set(given) != set(order):
+        got = ", ".join([f"{len(operands)} in order", *named])
+        raise TypeError(f"where: got {got}, want x, y and condition")
+    condition = given["condition"]
+    if not (is_first or is_named or _is_mask(condition)):
+        raise TypeError(
+            "where: got no condition, want a bool tensor first, or bools third; condition= may be "
+            "of any dtype"
+        )
+    return given["x"], given["y"], condition
+
+
+@overload
+def where(condition: Tensor, x: Any, y: Any) -> Tensor:
+    """NumPy's order."""
+
+
+@overload
 def where(x: Any, y: Any, condition: Any) -> Tensor:
-    """`x` where `condition` (third, as in SINGA) holds, else `y`; broadcasts (ONNX Where)."""
+    """SINGA's order."""
+
+
+def where(*operands: Any, **named: Any) -> Tensor:
+    """`x` where `condition` holds, else `y`; broadcasts (ONNX Where).
+
+    `where(condition, x, y)` with a bool tensor first, as in NumPy; `where(x, y, condition)`, as in
+    SINGA, with bools third: a tensor, an array, a nested list. By its name the condition may be of
+    any dtype; what is not zero holds then.
+
+    Raises:
+        TypeError: an order that is neither.
+    """
+    x, y, condition = _ordered(operands, named)
     like = next((t for t in (x, y) if isinstance(t, Tensor) and t.dtype.is_float), None)
-    x, y = (as_tensor(t, dtype=None if like is None else like.dtype) for t in (x, y))
+    if like is not None:
+        x, y = as_tensor(x, dtype=like.dtype), as_tensor(y, dtype=like.dtype)
+    else:
+        dtypes = [t.dtype for t in (x, y) if isinstance(t, Tensor)]
+        x, y = as_operand(x, dtypes), as_operand(y, dtypes)
     if x.dtype != y.dtype:
         want = promote(x.dtype, y.dtype)
         x, y = cast(x, want), cast(y, want)

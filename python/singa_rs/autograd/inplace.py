@@ -18,12 +18,12 @@ from .._dtypes import to_storage
 from .._indexing import parse
 from .._numbers import as_array, as_number
 from .._writing import write_array, write_tensor
-from ..tensor import Tensor, as_tensor
+from ..tensor import Tensor
 from . import binary, ops
-from .casting import convert
+from .casting import cast, convert
 from .mode import mode, no_grad
-from .tape import Port, Rule, edge, note
-from .views import Expand, Identity, Select, View
+from .tape import Rule, edge, made_by, note, remake, retain
+from .views import Expand, Identity, Select, View, live_views, note_view
 
 
 def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
@@ -34,7 +34,7 @@ def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
         if recorded(a):
             made = binary.compute(cls, a, b)
             _write(a, made, f)
-            _replace(a, made._creator)
+            _replace(a, cast(made, a.dtype)._creator)
             return a
         if isinstance(b, Tensor) and b.dtype == a.dtype and a.shape == _shape_with(a, b):
             op.into([a, b], [a])
@@ -91,50 +91,73 @@ def is_intermediate(a: Tensor) -> bool:
 class _Patch(Rule):
     """A tensor of which a part got a new value through a view."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View | _Run) -> None:
         self.view = view
 
     def gradients(
         self, dys: tuple[Tensor, ...], wanted: Any
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Of the rest of the old value, and of the part."""
+        """Of the rest of the old value, None where nothing is left of it, and of the part."""
         (dy,) = dys
-        part = self.view.forward(dy) if wanted[1] else None
-        rest = ops.copy(dy) if wanted[0] else None
-        if rest is not None:
-            hole = self.view.forward(rest)
-            ops.op("fill", value=0, shape=hole.shape, dtype=hole.dtype.name).into([], [hole])
-        return rest, part
+        part = self.view.forward(dy)
+        if not wanted[0] or part.numel == dy.numel:
+            return None, part
+        rest = ops.copy(dy)
+        hole = self.view.forward(rest)
+        ops.op("fill", value=0, shape=hole.shape, dtype=hole.dtype.name).into([], [hole])
+        return rest, part if wanted[1] else None
 
 
-def _replace(a: Tensor, creator: Any) -> None:
-    """Notes that `a` was written: `creator` made its value, None where nothing did."""
-    a._creator = creator
-    if creator is not None:
-        note(creator.node if type(creator) is Port else creator, (a,))
-    a.stores_grad = a._stores_grad
-    _renew_views(a)
+class _Run:
+    """Elements that lie one after another in row-major order, as a view."""
+
+    def __init__(self, start: int, count: int) -> None:
+        self.start, self.count = start, count
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The elements of `x`, of one dimension."""
+        return ops.reshape(x, (x.numel,)).view_slice(((self.start, self.count, 1),))
+
+
+class _Constant(Rule):
+    """What made a value through which no gradient goes back, of a tensor that stays on the tape."""
+
+    differentiable = False
+    edges = ()
+
+
+def _replace(a: Tensor, creator: Any, part: View | _Run | None = None) -> None:
+    """Notes that `a`, or a part of it, was written: `creator` made its value, None where nothing
+    did. What `a` is a view of is patched, and all of its views are derived from it again, also
+    `a`: so the gradient of a tensor is of what was made of it and of its views."""
+    creator = _Constant() if creator is None else creator
+    if part is not None:
+        creator = _patched(a, part, creator)
     while a._base is not None:
-        base, view = a._base
-        node = _Patch(view)
-        node.edges = (edge(base), edge(a))
-        base._creator = node
-        note(node, (base,))
-        base.stores_grad = base._stores_grad
-        _renew_views(base, a)
-        a = base
+        a, view = a._base
+        creator = _patched(a, view, creator)
+    remake(a, creator)
+    _renew_views(a)
 
 
-def _renew_views(a: Tensor, but: Tensor | None = None) -> None:
-    """Derives the live views of `a` from its new value."""
-    for reference in a._views:
-        view = reference()
-        if view is not None and view is not but:
+def _patched(base: Tensor, part: View | _Run, creator: Any) -> _Patch:
+    """The node of a tensor's value after a write into a part of it."""
+    node = _Patch(part)
+    node.edges = (edge(base), creator)
+    note(node, ())
+    return node
+
+
+def _renew_views(a: Tensor) -> None:
+    """Derives the live views of `a`, and theirs, from its new value."""
+    open_ = [a]
+    while open_:
+        base = open_.pop()
+        for view in live_views(base):
             node = view._base[1].again()
-            node.shape, node.edges = a.shape, (edge(a),)
-            view._creator = node
-            note(node, (view,))
-            _renew_views(view)
+            node.shape, node.edges = base.shape, (edge(base),)
+            remake(view, node)
+            open_.append(view)
 
 
 def setitem(a: Tensor, key: Any, value: Any) -> None:
@@ -152,10 +175,31 @@ def setitem(a: Tensor, key: Any, value: Any) -> None:
         part = a.view_slice(found.ranges).view_reshape(found.shape)
         _assign(part, value)
         return
-    part = Select(found.ranges, found.shape)(a)[0]
+    view = Select(found.ranges, found.shape)
+    part = view.forward(a)
+    if _is_same(part, value, a):
+        return
     value = _fitting(value, part)
     write_tensor(part, value)
-    _replace(part, value._creator)
+    _replace(a, _passed(value), view)
+
+
+def _is_same(part: Tensor, value: Any, a: Tensor) -> bool:
+    """Whether `value` is a view of `a` that is just this part, as after `a[key] += value`: it was
+    written, and noted, through the view."""
+    if not isinstance(value, Tensor) or value._base is None or value._base[0] is not a:
+        return False
+    where, its = (part.offset, part.shape, part.strides), (value.offset, value.shape, value.strides)
+    return where == its and value.dtype == part.dtype and value.shares_block(part)
+
+
+def _passed(value: Tensor | None) -> Identity | None:
+    """A node that hands a gradient on to a value that was copied; None where none goes there."""
+    if value is None or not value.requires_grad:
+        return None
+    node = Identity()
+    node.edges = (edge(value),)
+    return node
 
 
 def _assign(part: Tensor, value: Any) -> None:
@@ -176,7 +220,7 @@ def _fitting(value: Any, part: Tensor) -> Tensor:
         if any(n != 1 for n in array.shape[:drop]):
             raise ShapeError(f"setitem: got shape {array.shape} for a part of {part.shape}")
         array = np.broadcast_to(array.reshape(array.shape[drop:]), part.shape)
-        made = Tensor(part.shape, part.device, part.dtype)
+        made = Tensor(part.shape, part.device, part.dtype, requires_grad=False)
         write_array(made, array, "setitem")
         return made
     if value.shape != part.shape:
@@ -187,9 +231,7 @@ def _fitting(value: Any, part: Tensor) -> Tensor:
         value = Expand(part.shape)(value)[0]
         if value.shape != part.shape:
             raise ShapeError(f"setitem: got shape {value.shape} for a part of {part.shape}")
-    if value.dtype != part.dtype and value.dtype.is_float and part.dtype.is_float:
-        value = convert(value, part.dtype)
-    return Identity()(value)[0] if mode.tape else value
+    return convert(value, part.dtype) if mode.tape else value
 
 
 def _set_places(a: Tensor, key: Any, value: Any) -> None:
@@ -205,17 +247,47 @@ def _set_places(a: Tensor, key: Any, value: Any) -> None:
     write_array(a, array, "setitem")
 
 
-def overwritten(a: Tensor, written: Tensor, source: Any = None) -> None:
-    """Notes that `a`, or a range of it, got a new value by `copy_from` and the like."""
-    if not recorded(a):
+def overwritten(a: Tensor, written: Tensor, source: Any = None, start: int = 0) -> None:
+    """Notes that `a`, or the elements of it from `start` on that `written` shows, got the values of
+    `source`, or values that nothing made."""
+    if not recorded(a) or written.numel == 0:
         return
-    if written is not a:
-        raise GraphError("copy_from: got an offset into a recorded tensor; assign to a slice")
-    if not isinstance(source, Tensor):
-        _replace(a, None)
+    if isinstance(source, Tensor):
+        creator = _passed(convert(source, a.dtype).reshape(written.shape))
+    else:
+        creator = None
+    _replace(a, creator, None if written is a else _Run(int(start), written.numel))
+
+
+def shared(a: Tensor, made: Tensor) -> None:
+    """Notes that `made` is another object for what an operation made, so that a write through one
+    of them is noted for both."""
+    made._base, made._views = None, ()
+    node = Identity()
+    node.shape, node.edges = a.shape, (edge(a),)
+    made._creator = node
+    note_view(a, made, node)
+    if made._stores_grad:
+        retain(made)
+    if mode.nodes is not None:
+        mode.nodes.note(node, (made,))
+
+
+def parted(a: Tensor, creator: Any = None) -> None:
+    """Notes that `a` is about to get other memory, with what `creator` made. Views of its memory
+    stay on the tape, as those of a tensor that nobody else holds."""
+    if a._creator is None:
         return
-    made = Identity()(convert(as_tensor(source), a.dtype).reshape(a.shape))[0]
-    _replace(a, made._creator)
+    left = a.alias()
+    left.requires_grad, left._creator = a.requires_grad, a._creator
+    if mode.nodes is not None:
+        mode.nodes.note(made_by(left)[0], (left,))
+    if a._base is not None:
+        note_view(a._base[0], left, a._base[1])
+    for view in live_views(a):
+        note_view(left, view, view._base[1])
+    a._base, a._views = None, ()
+    remake(a, _Constant() if creator is None else creator)
 
 
 IN_PLACE = {

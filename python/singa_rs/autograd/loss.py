@@ -47,10 +47,24 @@ class _WithTarget(Loss):
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         self.save(xs[0], self.__dict__.pop("converted"))
 
-    def total(self, terms: Tensor, factor: float) -> Tensor:
-        """The sum times a factor, of shape (1,)."""
+    def forward(self, x: Tensor) -> Tensor:
+        """The loss. Sums of halves are of float32: float16 has no numbers beyond 65504."""
+        t = self.target(x)
+        wide = x.dtype if x.dtype.itemsize > 2 else float32
+        terms, factor = self.terms(ops.cast(x, wide), ops.cast(t, wide))
         whole = ops.op("reduce", f="sum", axes=(), keepdims=False)(terms)
-        return ops.reshape(ops.scale(whole, factor), (1,))
+        return ops.cast(ops.reshape(ops.scale(whole, factor), (1,)), x.dtype)
+
+    def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
+        """What the loss adds up, and the factor of the sum."""
+        raise NotImplementedError
+
+
+def _rows(x: Tensor, name: str) -> int:
+    """What a loss is divided by."""
+    if not x.rank:
+        raise ShapeError(f"{name}: got shape (), want at least one axis")
+    return x.shape[0]
 
 
 def _spread(dy: Tensor, x: Tensor) -> Tensor:
@@ -65,9 +79,8 @@ def _log(x: Tensor) -> Tensor:
 class MeanSquareError(_WithTarget):
     """The mean of `(x - t) ** 2` over all elements."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        error = ops.sub(x, self.target(x))
-        return self.total(ops.op("unary", f="square")(error), 1 / x.numel)
+    def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
+        return ops.op("unary", f="square")(ops.sub(x, t)), 1 / x.numel
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`2 (x - t) / size`."""
@@ -79,8 +92,8 @@ class MeanSquareError(_WithTarget):
 class CrossEntropy(_WithTarget):
     """`-sum(t * log(x + 1e-4)) / rows` of probabilities `x` (SINGA CrossEntropy)."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.total(ops.mul(self.target(x), _log(x)), -1 / x.shape[0])
+    def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
+        return ops.mul(t, _log(x)), -1 / _rows(x, "cross_entropy")
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`-t / (x + 1e-4) / rows`."""
@@ -92,10 +105,10 @@ class CrossEntropy(_WithTarget):
 class BinaryCrossEntropy(_WithTarget):
     """`-sum(t * log(x + 1e-4) + (1 - t) * log(1 - x + 1e-4)) / rows` of probabilities `x`."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        t, rest = self.target(x), ops.scalar_op("sub", 1, True)
+    def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
+        rest = ops.scalar_op("sub", 1, True)
         terms = ops.add(ops.mul(t, _log(x)), ops.mul(rest(t), _log(rest(x))))
-        return self.total(terms, -1 / x.shape[0])
+        return terms, -1 / _rows(x, "binary_cross_entropy")
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`((1 - t) / (1 - x + 1e-4) - t / (x + 1e-4)) / rows`."""

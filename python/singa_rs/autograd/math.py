@@ -1,4 +1,4 @@
-"""Arithmetic of tensors: the functions of two operands, and sums of several."""
+"""Arithmetic of tensors: the functions of two operands, and sums and extremes of several."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import ShapeError, bool_, float32
-from ..tensor import Tensor
-from . import binary, ops
+from .._numbers import is_integral
+from ..tensor import Tensor, as_tensor
+from . import binary, ops, reduce
 from .binary import Binary, compute
 from .casting import cast, promoted
 from .mode import mode
+from .reduce import Axes
 from .tape import Rule, edge
 
 # Our class, SINGA's function, and the sentence that says what it computes.
@@ -137,16 +139,45 @@ class Mean(Sum):
         return super().gradients((ops.scale(dys[0], 1 / len(self.shapes)),), wanted)
 
 
-def sum(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
-    """The element-wise sum of tensors that broadcast (ONNX Sum); not a reduction.
+def _reduced(
+    op: str, reduction: Callable[..., Tensor], xs: tuple[Any, ...], axis: Axes, keepdims: bool
+) -> Tensor | None:
+    """The reduction of one tensor; None where there are several, or none."""
+    second = xs[1] if len(xs) > 1 else None
+    if isinstance(second, tuple) or (is_integral(second) and (len(xs) > 2 or axis is not None)):
+        raise TypeError(f"{op}: got {second!r} among {len(xs)} operands, want tensors or one axis")
+    if is_integral(second):
+        xs, axis = xs[:1], int(second)
+    if len(xs) == 1:
+        return reduction(as_tensor(xs[0]), axis, keepdims)
+    if axis is not None or keepdims:
+        raise TypeError(f"{op}: got an axis for {len(xs)} tensors, want one tensor")
+    return None
 
-    Integers stay in their dtype, and wrap, as in NumPy's addition.
+
+def sum(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
+    """The sum of one tensor's elements, or the element-wise sum of several (ONNX Sum).
+
+    `sum(t)`, `sum(t, 1)` and `sum(t, axis=(0, 1))` reduce, as NumPy's; `sum(a, b, ...)` adds
+    tensors that broadcast, as SINGA's. Integers reduce to int64; element by element they stay in
+    their dtype, and wrap, as in NumPy's addition.
+
+    Raises:
+        TypeError: an axis besides several tensors.
+        ValueError: an axis that the tensor does not have.
     """
-    return Sum()(*promoted(l))[0]
+    one = _reduced("sum", reduce.reduce_sum, l, axis, keepdims)
+    return Sum()(*promoted(l))[0] if one is None else one
 
 
-def mean(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
-    """The element-wise mean of tensors that broadcast (ONNX Mean); not a reduction."""
+def mean(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
+    """The mean of one tensor's elements, or the element-wise mean of several (ONNX Mean).
+
+    Which of them, and what is raised, as in `sum`. Integers become float32.
+    """
+    one = _reduced("mean", reduce.reduce_mean, l, axis, keepdims)
+    if one is not None:
+        return one
     xs = promoted(l)
     return Mean()(*(x if x.dtype.is_float else cast(x, float32) for x in xs))[0]
 
@@ -188,19 +219,27 @@ class Min(Max):
     f = "minimum"
 
 
-def max(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
-    """The element-wise largest of tensors that broadcast (ONNX Max); not a reduction."""
-    return Max()(*promoted(l))[0]
+def max(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
+    """The largest of one tensor's elements, or the element-wise largest of several (ONNX Max).
+
+    Which of them, and what is raised, as in `sum`.
+    """
+    one = _reduced("max", reduce.reduce_max, l, axis, keepdims)
+    return Max()(*promoted(l))[0] if one is None else one
 
 
-def min(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
-    """The element-wise smallest of tensors that broadcast (ONNX Min); not a reduction."""
-    return Min()(*promoted(l))[0]
+def min(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
+    """The smallest of one tensor's elements, or the element-wise smallest of several (ONNX Min).
+
+    Which of them, and what is raised, as in `sum`.
+    """
+    one = _reduced("min", reduce.reduce_min, l, axis, keepdims)
+    return Min()(*promoted(l))[0] if one is None else one
 
 
 def add_all(*xs: Tensor) -> Tensor:
-    """The sum of tensors that broadcast."""
-    return sum(*xs)
+    """The element-wise sum of tensors that broadcast, of one a copy."""
+    return Sum()(*promoted(xs))[0]
 
 
 class CosSim(Rule):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import ShapeError
+from .._creation import as_operand
 from .._dtypes import promote
 from .._numbers import real
-from ..tensor import Tensor, as_tensor
+from ..tensor import Tensor
 from . import ops
 from .casting import cast
 from .mode import mode
@@ -70,7 +71,8 @@ def matmul(x: Tensor, w: Tensor) -> Tensor:
 
 def _unusual(x: Any, w: Any) -> Tensor:
     """Operands that the engine does not multiply as they are."""
-    x, w = as_tensor(x), as_tensor(w)
+    dtypes = [t.dtype for t in (x, w) if isinstance(t, Tensor)]
+    x, w = as_operand(x, dtypes), as_operand(w, dtypes)
     if x.dtype != w.dtype or x.dtype.name == "bool":
         want = promote(x.dtype, w.dtype)
         x, w = cast(x, want), cast(w, want)

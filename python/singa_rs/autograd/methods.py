@@ -81,7 +81,7 @@ def _operators() -> dict[str, Any]:
     made: dict[str, Any] = {"__matmul__": product, "__neg__": unary.FUNCTIONS["negative"]}
     made["__rmatmul__"] = _reflected(product)
     made["__abs__"] = unary.FUNCTIONS["abs"]
-    made["__pos__"] = shape.identity
+    made["__pos__"] = shape.clone
     made["__invert__"] = _bools("not", unary.FUNCTIONS["_not"])
     for name, function in _OPERATORS.items():
         made[f"__{name}__"] = _binary[function]
@@ -121,13 +121,14 @@ def _contiguous(self: Tensor) -> Tensor:
 
 
 def _as_type(self: Tensor, dtype: Any) -> Tensor:
-    """A tensor of the same values in another dtype ('int' is int32, 'float' float32)."""
-    return cast(self, dtype)
+    """A new tensor of the same values in a dtype ('int' is int32, 'float' float32)."""
+    made = cast(self, dtype)
+    return shape.clone(self) if made is self else made
 
 
 def _astype(self: Tensor, dtype: Any) -> Tensor:
     """`as_type` under NumPy's name."""
-    return cast(self, dtype)
+    return _as_type(self, dtype)
 
 
 def _clip(self: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
@@ -194,6 +195,8 @@ _METHODS = {
     "_einsum": _einsum,
     "_tensordot": contract.tensordot,
     "_overwritten": inplace.overwritten,
+    "_parted": inplace.parted,
+    "_shared": inplace.shared,
     "_made_name": _made_name,
     "_retain": retain,
     "creator": property(_creator, _set_creator),

@@ -253,7 +253,10 @@ class Dropout(Rule):
 
 def _state(seed: int, like: Tensor) -> Tensor:
     """A generator's state of its own: key and position."""
-    return _core.from_numpy(np.array([whole(seed, "dropout: seed") << 1, 0], np.int64), like.device)
+    key = whole(seed, "dropout: seed")
+    if not -(2**62) <= key < 2**62:
+        raise ValueError(f"dropout: got seed {key}, want one from -2**62 to 2**62 - 1")
+    return _core.from_numpy(np.array([key << 1, 0], np.int64), like.device)
 
 
 def dropout(x: Tensor, ratio: float = 0.5, seed: int | None = None) -> Tensor:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+from .._core import DTypeError, ShapeError
 from .._numbers import real
 from .._plain import Settings
 from ..tensor import Tensor
@@ -12,20 +14,44 @@ from . import ops
 from .mode import mode
 from .tape import Rule
 
+_RUNNING = ("running_mean", "running_var")
+
 
 class BatchNormHandle(Settings):
     """What batch normalisation needs besides tensors.
 
     Args:
-        momentum: the weight of the new batch in the running averages.
+        momentum: the weight of the new batch in the running averages, from 0 to 1.
         x: accepted and ignored, as SINGA passes an input.
-        eps: added to the variance.
+        eps: added to the variance; at least 0.
+
+    Raises:
+        TypeError, ValueError: no number, or one out of its range.
     """
 
     def __init__(self, momentum: float = 0.1, x: Any = None, eps: float = 1e-5) -> None:
-        super().__init__(
-            momentum=real(momentum, "batchnorm_2d: momentum"), eps=real(eps, "batchnorm_2d: eps")
-        )
+        momentum = _within(momentum, "batchnorm_2d: momentum", 1.0)
+        super().__init__(momentum=momentum, eps=_within(eps, "batchnorm_2d: eps", math.inf))
+
+
+def _within(value: Any, what: str, high: float) -> float:
+    """A finite number from 0 to `high`."""
+    found = real(value, what)
+    if not math.isfinite(found) or not 0 <= found <= high:
+        raise ValueError(f"{what}: got {value}, want a number in [0, {high:g}]")
+    return found
+
+
+def _check_average(name: str, average: Tensor, batch: Tensor) -> None:
+    """Refuses a running average into which that of the batch cannot go."""
+    if average.shape != batch.shape:
+        shapes = f"{name} of shape {average.shape}, want {batch.shape}"
+        raise ShapeError(f"batchnorm_2d: got {shapes}")
+    if average.dtype != batch.dtype:
+        dtypes = f"{name} of dtype {average.dtype.name}, want {batch.dtype.name}"
+        raise DTypeError(f"batchnorm_2d: got {dtypes}")
+    if not average.is_contiguous():
+        average.make_room()
 
 
 class _BatchNorm2d(Rule):
@@ -60,9 +86,11 @@ class _BatchNorm2d(Rule):
         return y
 
     def _update(self, stats: Sequence[Tensor], count: int) -> None:
-        """Moves the running averages; the variance by the unbiased estimate."""
+        """Moves the running averages, both or none; the variance by the unbiased estimate."""
         factors = (1.0, count / (count - 1) if count else 1.0)
         running = (self.running_mean, self.running_var)
+        for name, average, batch in zip(_RUNNING, running, stats, strict=True):
+            _check_average(name, average, batch)
         for average, batch, factor in zip(running, stats, factors, strict=True):
             momentum = self.handle.momentum
             ops.op("running_average", momentum=momentum, factor=factor)(average, batch)
@@ -98,5 +126,6 @@ def batchnorm_2d(
 
     Raises:
         ValueError: one value a channel in training.
+        ShapeError, DTypeError: tensors that do not fit; neither running average has moved then.
     """
     return _BatchNorm2d(handle, running_mean, running_var)(x, scale, bias)[0]

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._creation import from_numpy
-from .._numbers import as_array, whole, wholes
+from .._core import ShapeError
+from .._creation import filled, from_numpy
+from .._numbers import as_array, number, whole, wholes
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .index import as_indices
 from .reduce import as_axes
 from .tape import Rule
+
+Extents = tuple[int, ...]
 
 
 class _Flat(Rule):
@@ -23,24 +26,36 @@ class _Flat(Rule):
     differentiable = False
 
 
+def _single(value: Any, what: str) -> Any:
+    """The element of a number or an array of one."""
+    array = as_array(value, what)
+    if array.size != 1:
+        raise ValueError(f"{what}: got shape {array.shape}, want one element")
+    return array.reshape(()).item()
+
+
 class OneHot(_Flat):
     """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot)."""
 
     def __init__(self, axis: int, depth: Any, values: Any = (0.0, 1.0)) -> None:
         self.axis = whole(axis, "onehot: axis")
-        self.depth = whole(as_array(depth, "onehot: depth").ravel()[0], "onehot: depth")
+        self.depth = whole(_single(depth, "onehot: depth"), "onehot: depth")
+        if self.depth < 0:
+            raise ValueError(f"onehot: got depth {self.depth}, want at least 0")
         self.values = as_array(values, "onehot: values").ravel()
+        if self.values.size != 2:
+            raise ValueError(f"onehot: got {self.values.size} values, want two: off and on")
 
     def forward(self, indices: Tensor) -> Tensor:
         hit = ops.op("binary", f="eq")(*self._compared(indices))
         like = from_numpy(self.values)
-        off, on = (ops.full((), v.item(), like) for v in self.values)
+        off, on = (ops.full((), number(v, "onehot: values"), like) for v in self.values)
         return ops.where(hit, on, off)
 
     def _compared(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """The indices with an axis of extent 1, and the classes along that axis."""
         shape = indices.shape
-        place = self.axis + len(shape) + 1 if self.axis < 0 else self.axis
+        (place,) = as_axes(self.axis, len(shape) + 1, "onehot")
         wide = ops.op("places", of="onehot", size=None)(indices)
         wrapped = ops.scalar_op("add", self.depth)(wide)
         wide = ops.where(ops.scalar_op("lt", 0)(wide), wrapped, wide)
@@ -53,14 +68,15 @@ def onehot(axis: int, indices: Any, depth: Any, values: Any = (0.0, 1.0)) -> Ten
     """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot).
 
     Args:
-        axis: where the new axis stands in the result.
+        axis: where the new axis stands in the result, which has one axis more than the indices.
         indices: integers, of an int or float dtype; negative ones count from the end, others give
             no one.
         depth: the extent of the new axis.
-        values: what stands off and on; int32 if both are integers, else float32.
+        values: what stands off and on; bool or int32 if both are, else float32.
 
     Raises:
-        ValueError: an index with a fraction.
+        ValueError: an index with a fraction, an axis that the result does not have, a negative
+            depth, other than two values.
     """
     return OneHot(axis, depth, values)(as_indices(indices, "onehot"))[0]
 
@@ -94,16 +110,24 @@ class ConstantOfShape(_Flat):
     """A tensor of one value whose extents are the elements of another (ONNX ConstantOfShape)."""
 
     def __init__(self, value: float = 0.0) -> None:
-        self.value = as_array(value, "constant_of_shape: value").ravel()[0].item()
+        self.value = _single(value, "constant_of_shape: value")
 
     def forward(self, x: Tensor) -> Tensor:
         sizes = wholes(x.to_numpy().ravel(), "constant_of_shape: sizes")
-        dtype = "int32" if isinstance(self.value, int) else "float32"
-        return ops.op("fill", value=self.value, shape=sizes, dtype=dtype)()
+        dtype = {bool: "bool", int: "int32"}.get(type(self.value), "float32")
+        return filled("constant_of_shape", sizes, self.value, dtype)
 
 
 def constant_of_shape(x: Tensor, value: float = 0.0) -> Tensor:
-    """A tensor of `value` whose extents are the elements of `x` (ONNX ConstantOfShape)."""
+    """A tensor of `value` whose extents are the elements of `x` (ONNX ConstantOfShape).
+
+    bool or int32 as the value is, else float32.
+
+    Raises:
+        ShapeError: a negative extent.
+        ValueError: an extent with a fraction; a value that is not one element, or that the dtype
+            does not hold.
+    """
     return ConstantOfShape(value)(x)[0]
 
 
@@ -115,21 +139,42 @@ class ScatterElements(Rule):
         self.axis = whole(axis, "scatter_elements: axis")
 
     def forward(self, x: Tensor) -> Tensor:
-        (axis,) = as_axes(self.axis, x.rank, "scatter_elements")
-        self.places = ops.op("places", of="scatter_elements", size=x.shape[axis])(
-            as_indices(self.indices, "scatter_elements", x.device)
+        (self.along,) = as_axes(self.axis, x.rank, "scatter_elements")
+        indices = as_indices(self.indices, "scatter_elements", x.device)
+        updates = ops.convert(as_tensor(self.updates), x.dtype)
+        self._check(x.shape, indices.shape, updates.shape)
+        size = x.shape[self.along]
+        self.places = ops.op("places", of="scatter_elements", size=size)(indices)
+        return self._written(x, self.places, updates)
+
+    def _check(self, have: Extents, indices: Extents, updates: Extents) -> None:
+        """Nothing broadcasts: along the other axes the indices cover the first elements."""
+        fits = len(indices) == len(have) and all(
+            n <= m or axis == self.along
+            for axis, (n, m) in enumerate(zip(indices, have, strict=True))
         )
-        return self._written(x, self.places, ops.convert(as_tensor(self.updates), x.dtype))
+        if not fits:
+            raise ShapeError(
+                f"scatter_elements: got indices of shape {indices} for axis {self.along} of "
+                f"{have}, want as many axes, and no larger ones but along that"
+            )
+        if updates != indices:
+            shapes = f"updates of shape {updates} for indices of {indices}"
+            raise ShapeError(f"scatter_elements: got {shapes}, want equal shapes")
 
     def _written(self, x: Tensor, *rest: Tensor) -> Tensor:
         """User code in NumPy: the engine has no such operation of its own."""
 
         def write(to: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
-            np.put_along_axis(to, places, values, self.axis)
+            ends = list(places.shape)
+            ends[axis] = to.shape[axis]
+            part = to[tuple(map(slice, ends))]
+            np.put_along_axis(part, places, values, axis)
             return to
 
+        axis = self.along
         infer = lambda x, *_: (x.shape, x.dtype)  # noqa: E731
-        return _core.HostOp("scatter_elements", infer, write, self.axis)(x, *rest)
+        return _core.HostOp("scatter_elements", infer, write, axis)(x, *rest)
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         self.save(self.__dict__.pop("places"))
@@ -143,9 +188,17 @@ class ScatterElements(Rule):
 def scatter_elements(x: Tensor, indices: Any, updates: Any, axis: int = 0) -> Tensor:
     """A copy of `x` with `updates` at `indices` along an axis (ONNX ScatterElements).
 
-    Gradients go to `x` alone, as in SINGA. `indices` and `updates` have one shape.
+    Gradients go to `x` alone, as in SINGA.
+
+    Args:
+        x: any shape but ().
+        indices: as many axes as `x`; along `axis` any extent, along the others at most that of
+            `x`. Nothing broadcasts.
+        updates: the shape of `indices`.
+        axis: what the indices are places of.
 
     Raises:
+        ShapeError: indices or updates of another shape.
         ValueError: an index out of range or with a fraction.
         DTypeError: an update that the dtype of `x` does not hold.
     """

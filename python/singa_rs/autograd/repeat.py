@@ -18,6 +18,11 @@ from .reduce import as_axes
 from .views import KeepsShape
 
 
+def fresh(y: Tensor, x: Tensor) -> Tensor:
+    """`y`, copied where it lies in the memory of `x`, which writes into it must not reach."""
+    return ops.copy(y) if y.shares_block(x) else y
+
+
 class _Repetition(KeepsShape):
     """Each axis becomes two, of which one is repeated and both are joined again."""
 
@@ -35,7 +40,7 @@ class _Repetition(KeepsShape):
         self.pairs = tuple(n for pair in pairs for n in pair)
         ones = [(1, n) if self.outer else (n, 1) for n in self.whole]
         spread = ops.reshape(x, tuple(n for pair in ones for n in pair)).view_expand(self.pairs)
-        return ops.reshape(spread, tuple(c * n for c, n in pairs))
+        return fresh(ops.reshape(spread, tuple(c * n for c, n in pairs)), x)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` summed over the repetitions."""
@@ -147,7 +152,7 @@ class Pad(KeepsShape):
                 place = np.pad(np.arange(n, dtype=np.int32), (a, b), mode=self.mode)
                 self.places.append((axis, n, _core.from_numpy(place, x.device)))
                 x = ops.op("gather", axis=axis)(x, self.places[-1][2])
-        return x if self.places else x.alias()
+        return x if self.places else ops.copy(x)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` of the inside, and of all places that repeat an element."""
@@ -201,7 +206,7 @@ class DepthToSpace(_Interleaving):
     """Blocks of channels become blocks of space (ONNX DepthToSpace)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return self._to_space(x)
+        return fresh(self._to_space(x), x)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy`, back to depth."""
@@ -212,7 +217,7 @@ class SpaceToDepth(_Interleaving):
     """Blocks of space become blocks of channels (ONNX SpaceToDepth)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return self._to_depth(x)
+        return fresh(self._to_depth(x), x)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy`, back to space."""

@@ -82,6 +82,7 @@ def with_number(f: str, a: Tensor, number: float, reverse: bool) -> Tensor:
     """`f` of a tensor and a number, in the dtype that the two are computed in."""
     dtype = a.dtype
     if not dtype.is_float:
+        number = _comparable(number) if f in _COMPARE else number
         dtype = _compared_in(dtype, number) if f in _COMPARE else _computed_in(f, dtype, number)
         a = cast(a, dtype)
         if f == "pow" and dtype.is_int and number < 0 and not reverse:
@@ -94,6 +95,13 @@ def with_number(f: str, a: Tensor, number: float, reverse: bool) -> Tensor:
 
 def _computed_in(f: str, dtype: Any, number: float) -> Any:
     return float32 if f == "div" else with_scalar(f, dtype, number)
+
+
+def _comparable(number: float) -> float:
+    """A number that stands to every integer as `number` does, and that the engine holds."""
+    if isinstance(number, float) or fits(number, int64):
+        return number
+    return math.inf if number > 0 else -math.inf
 
 
 def _compared_in(dtype: Any, number: float) -> Any:

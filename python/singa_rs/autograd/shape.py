@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-from .._core import ShapeError
+from .._core import GraphError, ShapeError
+from .._creation import as_operand, as_shape
+from .._naming import named
 from .._numbers import whole, wholes
-from ..tensor import Tensor, as_tensor
+from ..tensor import Tensor
 from . import ops
 from .casting import promoted
 from .reduce import as_axes
-from .tape import Rule
+from .tape import Rule, remake
 from .views import (
     Clone,
     Expand,
@@ -27,6 +30,7 @@ from .views import (
     Unsqueeze,
     _PlainReshape,
     note_view,
+    resolve,
 )
 
 
@@ -174,12 +178,42 @@ class Concat(Rule):
 
 def cat(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors one after another along an axis (ONNX Concat); dtypes are promoted."""
-    xs = [as_tensor(x) for x in xs]
-    if len({x.dtype for x in xs}) > 1:
+    xs = tuple(xs)
+    if not all(isinstance(x, Tensor) and x.dtype == xs[0].dtype for x in xs):
         xs = promoted(xs)
     return Concat(axis)(*xs)[0]
 
 
 def stack(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors of one shape along a new axis (NumPy stack)."""
-    return cat([unsqueeze(as_tensor(x), axis) for x in xs], axis)
+    xs = tuple(xs)
+    dtypes = [x.dtype for x in xs if isinstance(x, Tensor)]
+    return cat([unsqueeze(as_operand(x, dtypes), axis) for x in xs], axis)
+
+
+def set_shape(x: Tensor, shape: Ints) -> None:
+    """Reshapes a tensor in place, in its own memory; one extent may be -1 (`t.shape = ...`).
+
+    What made the tensor goes on getting its gradient.
+
+    Raises:
+        ShapeError: another number of elements, or elements that do not lie in that order.
+        GraphError: a recorded tensor that is a view of another, or that has views.
+    """
+    to = resolve(as_shape(shape), x.numel, "shape")
+    if math.prod(to) != x.numel:
+        raise ShapeError(f"shape: got {to} for {x.numel} elements, want one that fits")
+    view = x.view_reshape(to)
+    if view is None:
+        raise ShapeError(f"shape: got {to} for strides {x.strides}, want a reshape, which copies")
+    if x._creator is not None:
+        if x._base is not None or any(live() is not None for live in x._views):
+            raise GraphError("shape: got a recorded tensor with views; use reshape")
+        node = _PlainReshape(to)
+        node.shape, node.edges = x.shape, (x._creator,)
+        remake(x, node)
+    x.rebind(view)
+
+
+#: What the engine's property calls.
+Tensor._set_shape = named(set_shape, Tensor.__module__, "shape")

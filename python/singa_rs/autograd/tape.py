@@ -14,6 +14,7 @@ from .. import _core
 from .._core import GraphError, ShapeError
 from .._plain import plain
 from ..tensor import Tensor, as_tensor
+from . import ops
 from .mode import mode, no_grad
 
 
@@ -96,7 +97,7 @@ class Operator:
                 raise TypeError(f"{node.name}: got {type(x).__name__}, want a Tensor")
         with no_grad():
             made = node._on_host(xs) if self.host else node.forward(*(x.data for x in xs))
-        ys = tuple(y.alias() for y in _tuple(made))
+            ys = _own(_tuple(made), xs)
         node._inputs = tuple((x.shape, x.dtype) for x in xs)
         if mode.tape:
             node._versions = tuple((t, t.version) for t in node._held())
@@ -184,6 +185,16 @@ def _tuple(made: Any) -> tuple[Any, ...]:
     return tuple(made) if isinstance(made, (tuple, list)) else (made,)
 
 
+def _own(made: tuple[Tensor, ...], xs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The outputs of a user's `forward`, each in memory that no input and no other output lies in:
+    the tape does not know which of their elements would be the same."""
+    held, ys = {x.block_id for x in xs}, []
+    for y in made:
+        ys.append(ops.copy(y) if y.block_id in held else y.alias())
+        held.add(y.block_id)
+    return tuple(ys)
+
+
 class Dummy(Operator):
     """Stands for the creator of a leaf (SINGA Dummy)."""
 
@@ -265,6 +276,29 @@ def retain(tensor: Tensor) -> None:
     if node.retained is None:
         node.retained = {}
     node.retained[index] = tensor
+
+
+def forget(tensor: Tensor) -> None:
+    """Ends what `retain` began."""
+    node, index = made_by(tensor)
+    if node.retained is None or node.retained.get(index) is not tensor:
+        return
+    if mode.nodes is not None:
+        mode.nodes.keep(node)
+    node.retained = {i: t for i, t in node.retained.items() if i != index} or None
+
+
+def remake(tensor: Tensor, creator: Any) -> None:
+    """Makes `creator` (a node, a Port, or None for nothing) what made the value that a tensor has
+    now. Who wants the tensor's gradient gets that of this value, not of the one before."""
+    if tensor._creator is not None:
+        forget(tensor)
+    tensor._creator = creator
+    if creator is None:
+        return
+    note(made_by(tensor)[0], (tensor,))
+    if tensor._stores_grad:
+        retain(tensor)
 
 
 def watch(tensor: Tensor, tell: Tell) -> None:

@@ -48,6 +48,18 @@ def note_view(x: Tensor, y: Tensor, node: Rule) -> None:
     x._views.append(weakref.ref(y))
 
 
+def live_views(x: Tensor) -> list[Tensor]:
+    """The views of `x` that somebody still holds; the others are forgotten."""
+    views = [view for r in x._views if (view := r()) is not None and _is_view(view, x)]
+    if len(views) < len(x._views):
+        x._views = [weakref.ref(view) for view in views]
+    return views
+
+
+def _is_view(view: Tensor, x: Tensor) -> bool:
+    return view._base is not None and view._base[0] is x
+
+
 class _Reshaping(View):
     """The same elements in row-major order in another shape."""
 
@@ -145,9 +157,8 @@ class Transpose(View):
 
     def forward(self, x: Tensor) -> Tensor:
         rank = x.rank
-        perm = range(rank)[::-1] if self.perm is None else self.perm
-        perm = wholes(perm, "transpose: axes")
-        self.order = tuple(a + rank if a < 0 else a for a in perm)
+        last_first = tuple(range(rank))[::-1]
+        self.order = last_first if self.perm is None else as_axes(self.perm, rank, "transpose")
         return x.view_permute(self.order)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
@@ -192,6 +203,10 @@ class Slice(Select):
         axes = range(len(starts)) if self.axes is None or len(self.axes) == 0 else self.axes
         steps = (1,) * len(starts) if self.steps is None or len(self.steps) == 0 else self.steps
         axes, steps = as_axes(axes, len(have), "slice"), wholes(steps, "slice: steps")
+        counts = [len(starts), len(ends), len(axes), len(steps)]
+        if len(set(counts)) > 1:
+            got = "{} starts, {} ends, {} axes, {} steps".format(*counts)
+            raise ValueError(f"slice: got {got}, want as many of each")
         keys = [_slice(0, n, 1) for n in have]
         for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
             keys[axis] = _slice(start, end, step)

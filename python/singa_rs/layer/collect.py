@@ -75,15 +75,20 @@ def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> No
             getattr(child, method)(values)
 
 
-def staged(method: str, values: Mapping[str, tuple[Tensor, Any]]) -> dict[str, Any]:
+def staged(
+    method: str, values: Mapping[str, tuple[Tensor, Any]], others: Iterable[Tensor] = ()
+) -> dict[str, Any]:
     """What is to be written into tensors, given with them by name, as it can be written for
-    certain: checked, converted, apart from what is written over meanwhile. The tensors have
-    memory then.
+    certain: checked, converted, apart from what is written over meanwhile: these tensors, and
+    the `others`. The tensors have memory then.
 
     Raises:
         ShapeError, TypeError: naming the tensor.
     """
-    written = {to.block_id: to for to, _ in values.values() if not isinstance(to, Placeholder)}
+    targets = [to for to, _ in values.values() if not isinstance(to, Placeholder)]
+    written: dict[int, list[Tensor]] = {}
+    for to in (*targets, *others):
+        written.setdefault(to.block_id, []).append(to)
     made = {}
     for name, (to, value) in values.items():
         if not isinstance(value, (Tensor, np.ndarray)):
@@ -93,7 +98,7 @@ def staged(method: str, values: Mapping[str, tuple[Tensor, Any]]) -> dict[str, A
                 f"{method}: got shape {tuple(value.shape)} for {name!r}, want {to.shape}"
             )
         made[name] = to.fitting(value, f"{method}: {name!r}", written)
-    for to in written.values():
+    for to in targets:
         to.make_room()
     return made
 

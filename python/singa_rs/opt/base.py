@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
@@ -94,9 +95,9 @@ class Optimizer:
         argument = f"{type(self).__name__}: {name}"
         schedule = value
         if not isinstance(value, DecayScheduler):
-            schedule = Constant(number(value, argument, **limits))
+            schedule = Constant(_held(value, argument, **limits))
         elif isinstance(value, Constant):
-            number(value.init_value, argument, **limits)
+            _held(value.init_value, argument, **limits)
         if holder in self.__dict__:
             self._evaluate(argument, schedule, getattr(self, holder))
             return schedule
@@ -235,6 +236,16 @@ def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
     if value.shape != (1,):
         raise ShapeError(f"{argument}: the schedule gave {value.shape}, want (1,)")
     return value
+
+
+def _held(value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
+    """A number in [low, below) that is there in float32, too, which holds it."""
+    made = number(value, argument, low, below)
+    with np.errstate(over="ignore"):
+        held = float(np.float32(made))
+    if not low <= held < below or held == 0 != made:
+        raise ValueError(f"{argument}: got {value!r}, which is {held:g} in float32, its dtype")
+    return made
 
 
 def _scalar(dtype: Any) -> Tensor:

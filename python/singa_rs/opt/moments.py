@@ -30,12 +30,19 @@ class _Slot:
         return self.given == name and (own.shape, own.dtype) == (param.shape, param.dtype)
 
 
+def _is_same(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors are the same elements of one block, in the same order."""
+    if not a.shares_block(b) or a.shape != b.shape:
+        return False
+    return (a.offset, a.strides) == (b.offset, b.strides)
+
+
 class Moments:
     """The moments of all parameters. A parameter is the tensor object that was passed, so two of
     the same name never share moments (the second is reported as `name#2`); another object is the
-    same parameter only with the same name, shape and block, or where the optimizer was copied and
-    the parameter was not: then the first one of that name, shape and dtype. Values that were set
-    before their parameter was first seen wait for it."""
+    same parameter only with the same name and the same elements of one block, or where the
+    optimizer was copied and the parameter was not: then the first one of that name, shape and
+    dtype. Values that were set before their parameter was first seen wait for it."""
 
     def __init__(self, *kinds: str) -> None:
         self.kinds = kinds
@@ -62,8 +69,7 @@ class Moments:
         if not isinstance(name, str):
             raise TypeError(f"apply: got {name!r:.80} for the name, want a str")
         for slot in self._slots.values():
-            known = slot.param
-            if slot.given == name and known.shares_block(param) and known.shape == param.shape:
+            if slot.given == name and _is_same(slot.param, param):
                 return self._pass_on(slot, param)
         copies = [one for one in self._slots.values() if one.is_copy and one.fits(param, name)]
         if len(copies) > 1:
@@ -138,7 +144,8 @@ class Moments:
         """
         known = self.named(kind)
         what = f"{op}: {kind}"
-        fits = staged(what, {name: (known[name], values[name]) for name in values if name in known})
+        pairs = {name: (known[name], values[name]) for name in values if name in known}
+        fits = staged(what, pairs, [t for one in self.kinds for t in self.named(one).values()])
         waits = {name: _waiting(what, name, values[name]) for name in values if name not in known}
 
         def write() -> None:

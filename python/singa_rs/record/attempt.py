@@ -19,10 +19,10 @@ from ..tensor import Placeholder, Tensor, from_numpy
 from .changes import Effects, Undo, changes, effects
 from .options import Options
 from .snapshot import Snapshot, matches, pattern, text
-from .standins import StandIns, is_parameter
+from .standins import StandIns, is_itself
 from .state import LATE_STATE
 from .taking import Taken, take
-from .trees import flatten, is_marked, leaves, replace
+from .trees import attributes, first_ones, flatten, is_marked, leaves, replace
 from .verification import Verifier, fault_of
 
 
@@ -46,10 +46,8 @@ class Call:
         #: attributes of the program's.
         self.objects = [one for one in leaves((self.args, self.kwargs)) if is_object(one)]
         self.objects += [x for x in self.tensors if is_marked(x)]
+        self.objects += attributes((self.args, self.kwargs))
         self.requires_grad = [x.requires_grad for x in self.tensors]
-        self.parameters = [
-            (Same(x), x.block_id, x.offset) if is_parameter(x) else None for x in self.tensors
-        ]
         self.device = self.tensors[0].device if self.tensors else get_default_device()
         #: Operations are prepared for so many threads, and may have other bits on more or fewer.
         self.threads = self.device.num_threads
@@ -68,22 +66,32 @@ class Call:
         """Whether gradients of the step would go on, through an argument, to what made it."""
         return self.training and not self.paused and any(map(has_history, self.tensors))
 
-    def identify(self, name: str) -> None:
-        """Finds the key.
+    def check(self, name: str) -> None:
+        """Refuses arguments that have no value.
 
         Raises:
-            GraphError: an argument without a value.
+            GraphError: there is one.
         """
         for x in self.tensors:
             if isinstance(x, Placeholder):
                 raise GraphError(f"{name}: got an unfilled {x!r}; fill it with copy_from first")
+
+    def identify(self, known: frozenset[int] | None) -> None:
+        """Finds the key; `known` are tensors that the program reaches in another way, too, if it
+        may tell them from others."""
         self.signature = signature(self.tensors)
+        #: Which of the tensors are one and the same, if the program may ask.
+        self.same = None if known is None else first_ones(self.tensors)
+        self.known = known = known or frozenset()
+        self.parameters = [
+            (Same(x), x.block_id, x.offset) if is_itself(x, known) else None for x in self.tensors
+        ]
         # An optimizer knows parameters by their names, and no stand-ins tell what else reaches
         # their memory, so each of them has graphs of its own. What operations have made is written
         # in place as part of the tape, other tensors are not.
         self.made = tuple(map(is_intermediate, self.tensors))
         of_tensors = (tuple(self.requires_grad), self.made, tuple(self.parameters))
-        flags = (self.training, self.paused, *of_tensors)
+        flags = (self.training, self.paused, self.same, *of_tensors)
         self.key: Hashable = (self.function, self.tree, self.signature, flags, self.threads)
 
     def let_go(self) -> None:
@@ -139,7 +147,7 @@ class Attempt:
         self.call, self.before = call, before
         #: The attributes in the memory of an argument, each with its number and their distance.
         self.held = _held(call.tensors, before)
-        stand_ins = StandIns((call.args, call.kwargs))
+        stand_ins = StandIns((call.args, call.kwargs), call.known)
         self.tapping = undo.tapping
         run = self.tapping.around(partial(call.run, stand_ins.given))
         with stand_ins:
@@ -148,9 +156,7 @@ class Attempt:
         self.marks = stand_ins.marks(call.tensors)
         self.after = stand_ins.restore(call.look, call.root)
         self.changes = changes(before, self.after)
-        #: Whether state is to be made anew where the recording is not used.
-        self.state_is_late = self.taken.recording.state_is_late
-        late = LATE_STATE if self.state_is_late else None
+        late = LATE_STATE if self.taken.recording.state_is_late else None
         self._obstacle = late or stand_ins.difference() or self.taken.results.obstacle
         #: What is run; see `plan` and `take_graph_of`.
         self.graph: _core.Graph

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from .. import _core
 from ..autograd.mode import Nodes
 from ..tensor import Tensor
 from . import places
 from .places import Place
-from .snapshot import Item, Memory, Snapshot, text
+from .snapshot import Item, Memory, Snapshot, memory, text
 from .taps import Tapping
 
 if TYPE_CHECKING:
@@ -39,6 +41,11 @@ class Kept(NamedTuple):
     tensor: Tensor
     #: What it may have been before the step: what the recordings found there.
     before: frozenset[str]
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a step may find what the one before it has set."""
+        return kind(Item(None, None, memory(self.tensor))) in self.before
 
     def admits(self, item: Item, now: Tensor | None, root: Any) -> bool:
         """Whether a step that finds this there does what was recorded."""
@@ -124,6 +131,7 @@ class Undo:
         self.tapping = Tapping()
         self._restore = [one._remember() for one in (call.root, *before.objects)]
         self._contents, self._places = before.contents, before.places
+        self._arrays = before.elements()
         self._arguments = [(x, dict(x.__dict__)) for x in call.tensors]
         self._generator = _core.random_state(call.device, "init")
         self._drawn = self._generator.to_numpy()
@@ -138,6 +146,9 @@ class Undo:
         for owner, key, value in self._places:
             if places.read(owner, key) is not value:
                 places.write(owner, key, value)
+        for array, elements in self._arrays:
+            if array.tobytes() != elements:
+                array[...] = np.frombuffer(elements, array.dtype).reshape(array.shape)
         for x, attributes in self._arguments:
             x.__dict__.clear()
             x.__dict__.update(attributes)

@@ -13,8 +13,8 @@ from ..tensor import Tensor
 from .attempt import Attempt, staged
 from .changes import Effects
 from .profile import profile
-from .snapshot import Snapshot, matches, pattern, text
-from .trees import given_name, has_attributes, is_row
+from .snapshot import Item, Snapshot, is_container, matches, pattern, text
+from .trees import first_ones, given_name, has_attributes, is_row
 from .verification import Verifier
 
 
@@ -41,15 +41,22 @@ class Entry:
         captured = frozenset(self.graph.captured())
         self.departures = self.graph.departures
         left_out |= undecided
+        #: Of these, containers, which may hold more items.
+        self._open = [p for p in undecided if is_container(attempt.before.items.get(p))]
+        #: What the counters were when recorded: all have been raised as often since.
+        self._counts = {p: attempt.before.items[p].value[1] for p in effects.counters}
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = {p: where for p, where in attempt.held.items() if p not in left_out}
         #: Whether the arguments are tensors in order, of which `accept` sees all that counts.
         is_other = any(call.made) or any(call.parameters) or any(map(has_attributes, call.tensors))
         self._is_row = is_row(call.tree, len(call.tensors)) and not is_other
+        self._same = call.same
         self._names = [given_name(x) for x in call.tensors]
         self.shown = call.shown()
         self._runs_before = self.graph.runs
         self._has_effects = bool(effects.counters or effects.kept)
+        #: Whether a replay leaves all attributes as another one may find them.
+        self.repeats = not effects.fixed and all(kept.repeats for kept in effects.kept.values())
         self._picture: viz.Graph | None = None
 
     def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
@@ -71,7 +78,8 @@ class Entry:
         another way, too."""
         has_more = self._has_effects or self.held or self.marks or self.tapping.probes
         is_otherwise = has_more or self.paused or self._verifier is not None
-        return self._is_row and not is_otherwise
+        are_distinct = self._same in (None, tuple(range(len(self.requires_grad))))
+        return self._is_row and are_distinct and not is_otherwise
 
     # ---- does it fit? ---------------------------------------------------------------------------
 
@@ -79,6 +87,11 @@ class Entry:
         """The tensors of the arguments, if all are tensors or arrays and may be run on."""
         tensors, requires_grad = [], self.requires_grad
         if len(args) != len(requires_grad) or not self._is_row:
+            return None
+        known = attributes.known
+        if known is not None and (
+            first_ones(args) != self._same or any(id(x) in known for x in args)
+        ):
             return None
         for x, want, name in zip(args, requires_grad, self._names, strict=True):
             if type(x) is Tensor:
@@ -110,6 +123,8 @@ class Entry:
             is_there = item is not None and place.is_at(item.owner, item.key, root)
             if not is_there or item.value[0] is not int:
                 return f"attribute {path}, which each step counts up, was replaced"
+        if (reset := self._reset(items)) is not None:
+            return reset
         for path, kept in effects.kept.items():
             item = items.get(path)
             if item is None or not kept.admits(item, now.tensors.get(path), root):
@@ -119,8 +134,19 @@ class Entry:
         return f"there is a new attribute {min(more)}" if more else None
 
     def _is_undecided(self, path: str) -> bool:
-        below = (path.startswith(f"{known}.") for known in self.undecided)
+        below = (path.startswith(f"{known}.") for known in self._open)
         return path in self.undecided or any(below)
+
+    def _reset(self, items: Mapping[str, Item]) -> str | None:
+        """A counter that was not raised as often as the others since they were recorded."""
+        first: tuple[int, int] | None = None
+        counters, fixed = self.effects.counters, self.effects.fixed
+        for path, by in ((p, by) for p, (_, by) in counters.items() if p not in fixed):
+            raised = items[path].value[1] - self._counts[path]
+            if first is not None and raised * first[1] != first[0] * by:
+                return f"attribute {path}, which each step counts up, was set"
+            first = first or (raised, by)
+        return None
 
     def misfit(self, tensors: Sequence[Tensor], attributes: Mapping[str, Tensor]) -> str | None:
         """What of the arguments' memory differs, in words."""

@@ -127,7 +127,7 @@ class GraphFunction:
     def _call(self, call: Call) -> Any:
         if self.eager is not None or call.has_history():
             return self._run(call)
-        call.identify(self.name)
+        call.check(self.name)
         if running():  # to wait for the lock might be to wait for ourselves
             raise GraphError(f"{self.name}: {_NESTED}")
         with self._lock:
@@ -149,6 +149,7 @@ class GraphFunction:
         if self._is_recording:  # and this thread has come by here again, by a signal or so
             return None
         count, snapshot = count_changes(), call.look(watched=True)
+        call.identify(snapshot.known)
         entry, reason = self._find(call, snapshot)
         if entry is None or self._is_due(entry):
             return self._record(call, snapshot, entry, reason)
@@ -180,7 +181,7 @@ class GraphFunction:
         except Exception as error:
             name_written(error, entry.graph, root)
             raise
-        if entry.effects.fixed:
+        if not entry.repeats:
             self._ready = None
         elif entry.effects.kept:
             # What only the run itself changed is no reason to look at all attributes again.
@@ -231,7 +232,7 @@ class GraphFunction:
             self._count(verdict, obstacle, reason)
             if obstacle is not None:
                 self.history.note(call, reason, f"not used: {obstacle}")
-                undo(keep_state=not attempt.state_is_late)
+                undo()
                 return None
             made = attempt.run()
         except BaseException as error:

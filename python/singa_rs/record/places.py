@@ -26,8 +26,10 @@ def read(owner: Any, key: Any) -> Any:
 
 
 def write(owner: Any, key: Any, value: Any) -> None:
-    """Puts a value there without a note of it."""
-    if isinstance(owner, _MUTABLE):
+    """Puts a value there without a note of it; NOTHING, and nothing is there."""
+    if value is NOTHING:
+        _clear(owner, key)
+    elif isinstance(owner, _MUTABLE):
         owner[key] = value
     elif isinstance(owner, type):
         type.__setattr__(owner, key, value)
@@ -35,6 +37,13 @@ def write(owner: Any, key: Any, value: Any) -> None:
         attributes[key] = value
     else:  # a slot
         object.__setattr__(owner, key, value)
+
+
+def _clear(owner: Any, key: Any) -> None:
+    if isinstance(owner, dict):
+        owner.pop(key, None)
+    elif hasattr(owner, key):
+        object.__delattr__(owner, key)
 
 
 def own_attributes(value: Any) -> dict[str, Any]:
@@ -57,9 +66,8 @@ def slots(kind: type) -> list[str]:
 
 
 def in_slots(value: Any) -> list[tuple[str, Any]]:
-    """What an object keeps in slots."""
-    found = ((name, getattr(value, name, NOTHING)) for name in slots(type(value)))
-    return [(name, one) for name, one in found if one is not NOTHING]
+    """What an object keeps in slots, NOTHING in those that are empty."""
+    return [(name, getattr(value, name, NOTHING)) for name in slots(type(value))]
 
 
 def _is_full(cell: CellType) -> bool:

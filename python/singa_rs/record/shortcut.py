@@ -25,7 +25,8 @@ class Shortcut:
         self.graph, self._results = entry.graph, entry.results
         self._held = snapshot.tensors if entry.results.paths else {}
         flags = entry.requires_grad
-        shortcut = _core.Shortcut(entry.graph, snapshot.watch, count, flags, ORDINARY)
+        known = snapshot.known
+        shortcut = _core.Shortcut(entry.graph, snapshot.watch, count, flags, ORDINARY, known)
         self._call = shortcut.call
         self._is_row = _is_row(entry.results)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +19,16 @@ from .._plain import EXACT, plain, show
 from ..autograd.inplace import is_intermediate
 from ..autograd.tape import Operator, watched_leaves
 from ..tensor import Placeholder, Tensor
-from .reach import Read, classes, in_class, inside, is_open, outside
+from .places import NOTHING
+from .reach import Read, asks_identity, classes, in_class, in_module, inside, is_open, outside
 from .trees import OF_TENSORS, given_name
 
 #: Of a longer list, tuple or dictionary only the length is looked at, of an array with more
 #: elements only that it is the same, and no more objects of the program's own classes than these.
 LONGEST = 1000
 
+#: How paths of what the program was called with begin.
+_GIVEN = "argument "
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque, bytearray)
 
 
@@ -54,6 +58,24 @@ class Memory(NamedTuple):
     meta: tuple[Any, ...]
     #: Whether it was made in a recording, and has no value yet.
     is_recorded: bool
+
+
+class Alias(NamedTuple):
+    """What was looked at before, at this path."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"what {self.path} is" if self.path else "the model itself"
+
+
+class Kind(NamedTuple):
+    """An object of this class, whose attributes have paths of their own."""
+
+    kind: type
+
+    def __str__(self) -> str:
+        return f"a {self.kind.__name__}"
 
 
 class Item(NamedTuple):
@@ -87,15 +109,20 @@ class Snapshot:
         #: in none.
         self.contents: list[tuple[Any, Any]] = []
         self.places: list[tuple[Any, Any, Any]] = []
+        #: Places that nobody puts anything back into.
+        self.fixtures: list[tuple[Any, Any, Any]] = []
         self._arrays: list[tuple[Any, Any]] = []
         self._lengths: list[tuple[Any, int]] = []
-        self._seen = {id(root)}
+        #: Where what was looked at was found first.
+        self._seen = {id(root): ""}
+        self._known: frozenset[int] | None = None
+        self._asks = False
         self._left, self._later = LONGEST, deque[tuple[str, Read]]()
         self._root, self._is_watched, self._is_loose, self._is_outside = root, watched, False, False
         self._attributes("", root)
         self._is_loose = True
         for index, value in enumerate(given):
-            self._value(f"argument {index}", given, index, value)
+            self._value(f"{_GIVEN}{index}", given, index, value)
         self._look_outside()
         del self._root
 
@@ -107,12 +134,27 @@ class Snapshot:
         #: Tells whether anything has changed that changes without a note.
         self.watch = Watch(
             contents + self.contents,
-            places + self.places,
+            places + self.places + self.fixtures,
             self._arrays,
             self._lengths,
             _looks,
+            NOTHING,
         )
         self.contents, self.places = contents, places
+
+    @property
+    def known(self) -> frozenset[int] | None:
+        """By `id`, the tensors that the program may know an argument to be by `is`; None where it
+        never asks. Not those that graphs make."""
+        if self._known is None and self._asks:
+            found = (x for path, x in self.tensors.items() if not path.startswith(_GIVEN))
+            self._known = frozenset(id(x) for x in found if _is_steady(x))
+        return self._known
+
+    def elements(self) -> list[tuple[np.ndarray, bytes]]:
+        """The arrays that can be written, with what was in them."""
+        found = ((array, looks[-1]) for array, looks in self._arrays)
+        return [(array, held) for array, held in found if held and array.flags.writeable]
 
     def spots(self) -> dict[str, Spot]:
         """Where the tensors lie, by path."""
@@ -143,22 +185,27 @@ class Snapshot:
     def _classes(self, kind: type) -> None:
         if id(kind) in self._seen:
             return
-        self._seen.add(id(kind))
         for cls in classes(kind):
-            if cls is kind or id(cls) not in self._seen:
-                self._seen.add(id(cls))
+            if id(cls) not in self._seen:
+                self._seen[id(cls)] = cls.__qualname__
+                self._lengths.append((vars(cls), len(vars(cls))))
                 self._later.extend((cls.__qualname__, read) for read in in_class(cls))
+        self._seen[id(kind)] = kind.__qualname__
 
     def _read(self, path: str, read: Read) -> None:
         if read.value is self._root:
             return
         if read.is_silent:
             self.places.append((read.owner, read.key, read.value))
+        if read.value is NOTHING:
+            return
         name = read.name if read.name.startswith("global ") else f"{path}.{read.name}"
         self._value(name, read.owner, read.key, read.value)
 
     def _object(self, path: str, value: Any) -> None:
         """An object of the program's own, and what it holds."""
+        if isinstance(value, ModuleType):
+            self._later.extend((path, read) for read in in_module(value))
         if self._left == 0 or not is_open(value):
             return
         self._left -= 1
@@ -167,9 +214,11 @@ class Snapshot:
         is_seen = type(attributes) is dict and len(attributes) <= LONGEST
         if is_seen and not isinstance(value, Operator):
             self.contents.append((attributes, attributes.copy()))
+            self.fixtures += [(value, "__dict__", attributes), (value, "__class__", type(value))]
         for read in inside(value):
             self._read(path, read)
         self._later.extend((path, read) for read in outside(value))
+        self._asks = self._asks or asks_identity(value)
         self._is_loose = before
         self._classes(type(value))
 
@@ -189,8 +238,8 @@ class Snapshot:
         elif isinstance(value, Tensor):
             self._tensor(path, owner, key, value)
         elif hasattr(kind, "_watched"):
-            if id(value) not in self._seen:
-                self._seen.add(id(value))
+            if self._is_first(path, owner, key, value):
+                self._put(path, Item(owner, key, Kind(kind)))
                 self.objects.append(value)
                 self._attributes(path, value)
         elif isinstance(value, _CONTAINERS):
@@ -199,14 +248,24 @@ class Snapshot:
             self._array(path, owner, key, value)
         else:
             self._put(path, Item(owner, key, plain(value)))
-            if id(value) not in self._seen:
-                self._seen.add(id(value))
+            if isinstance(value, type):
+                self._classes(value)
+            elif id(value) not in self._seen:
+                self._seen[id(value)] = path
                 self._object(path, value)
+
+    def _is_first(self, path: str, owner: Any, key: Any, value: Any) -> bool:
+        """Whether an object was not looked at before; if it was, notes where."""
+        known = self._seen.setdefault(id(value), path)
+        if known is not path:
+            self._put(path, Item(owner, key, Alias(known)))
+        return known is path
 
     def _tensor(self, path: str, owner: Any, key: Any, value: Tensor) -> None:
         if self._is_watched:
             value._watch()
         self.tensors[path] = value
+        is_first = self._is_first(f"{path} (which tensor)", None, None, value)
         self._put(path, Item(owner, key, memory(value)))
         grad = value.grad
         if value._stores_grad or grad is not None:
@@ -217,10 +276,11 @@ class Snapshot:
             if watchers := watched_leaves.get(id(value)):
                 told = tuple(plain(getattr(tell(), "__self__", None)) for tell in watchers)
                 self._put(f"{path}.(taps)", Item(None, None, told))
-        if (name := given_name(value)) is not None:
+        # Parameters are known to optimizers by the names that their places give them, too.
+        name = value._name if value._stores_grad else given_name(value)
+        if name is not None:
             self._put(f"{path}.name", Item(value, "name", plain(name)))
-        if not OF_TENSORS.issuperset(value.__dict__) and id(value) not in self._seen:
-            self._seen.add(id(value))
+        if is_first and not OF_TENSORS.issuperset(value.__dict__):
             for name in sorted(value.__dict__.keys() - OF_TENSORS):
                 self._value(f"{path}.{name}", value, name, value.__dict__[name])
 
@@ -231,10 +291,11 @@ class Snapshot:
         self._put(f"{path}.elements", Item(None, None, looks))
 
     def _container(self, path: str, owner: Any, key: Any, value: Any) -> None:
-        self._put(path, Item(owner, key, (type(value), len(value))))
-        if id(value) in self._seen:
+        # Equal constants may be one object, or not.
+        is_constant = isinstance(value, (tuple, frozenset)) and EXACT.issuperset(map(type, value))
+        if not is_constant and not self._is_first(path, owner, key, value):
             return
-        self._seen.add(id(value))
+        self._put(path, Item(owner, key, (type(value), len(value))))
         if hasattr(value, "__dict__"):
             self._object(path, value)
         if len(value) > LONGEST:
@@ -253,6 +314,18 @@ class Snapshot:
         items: Iterable[Any] = value.items() if isinstance(value, dict) else enumerate(value)
         for index, item in list(items):
             self._value(f"{path}.{index}", value, index, item)
+
+
+def _is_steady(tensor: Tensor) -> bool:
+    """Whether a tensor has a value, and keeps its memory from run to run."""
+    is_empty = isinstance(tensor, Placeholder) or tensor.is_recorded
+    return not (is_empty or tensor.shows_runs)
+
+
+def is_container(item: Item | None) -> bool:
+    """Whether there is a list, dictionary or the like, whose items have paths of their own."""
+    value = None if item is None else item.value
+    return type(value) is tuple and isinstance(value[0], type) and issubclass(value[0], _CONTAINERS)
 
 
 def _looks(array: np.ndarray) -> tuple[Any, ...]:

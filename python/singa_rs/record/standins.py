@@ -26,13 +26,13 @@ class StandIns:
     the function may be called.
 
     Parameters, which `backward` and optimizers know by their identity, stay what they are, and so
-    do tensors in their memory.
+    do `known` tensors, which the program may tell by theirs, and tensors in the memory of either.
     """
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: Any, known: frozenset[int]) -> None:
         tensors = [leaf for leaf in leaves(given) if isinstance(leaf, Tensor)]
-        known = {x.block_id for x in tensors if is_parameter(x)}
-        distinct = {id(x): x for x in tensors if x.block_id not in known}
+        blocks = {x.block_id for x in tensors if is_itself(x, known)}
+        distinct = {id(x): x for x in tensors if x.block_id not in blocks}
         self._real = list(distinct.values())
         self._made: list[Tensor] = _core.stand_ins(self._real)
         self._views = [made.alias() for made in self._made]
@@ -92,9 +92,11 @@ class StandIns:
         return None
 
 
-def is_parameter(tensor: Tensor) -> bool:
-    """Whether it is trained, or the user asks for its gradient otherwise."""
-    return tensor._stores_grad and not isinstance(tensor, Placeholder)
+def is_itself(tensor: Tensor, known: frozenset[int]) -> bool:
+    """Whether nothing stands in for it: it is trained, or the user asks for its gradient otherwise,
+    or it is known."""
+    is_named = tensor._stores_grad or id(tensor) in known
+    return is_named and not isinstance(tensor, Placeholder)
 
 
 _GONE = object()

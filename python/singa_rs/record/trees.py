@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict, deque
+from collections.abc import (
+    Callable,
+    Hashable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,6 +67,12 @@ def _is_named(value: Any) -> bool:
     return isinstance(value, tuple) and hasattr(type(value), "_fields")
 
 
+def first_ones(objects: Sequence[Any]) -> tuple[int, ...]:
+    """For each of some objects the number of the first one that is the very same."""
+    numbers: dict[int, int] = {}
+    return tuple([numbers.setdefault(id(one), n) for n, one in enumerate(objects)])
+
+
 def is_row(tree: Hashable, count: int) -> bool:
     """Whether `flatten` said this of the arguments of a call that gives so many ordinary tensors in
     order, and nothing else."""
@@ -74,6 +90,15 @@ def leaves(value: Any) -> Iterator[Any]:
         return
     for part in parts:
         yield from leaves(part)
+
+
+def attributes(value: Any) -> Iterator[dict[str, Any]]:
+    """The attributes of the containers of an argument, those of the program's classes."""
+    if isinstance(value, (list, tuple, dict)):
+        if type(held := getattr(value, "__dict__", None)) is dict:
+            yield held
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from attributes(part)
 
 
 def replace(value: Any, swap: Callable[[Any], Any]) -> Any:
@@ -127,6 +152,8 @@ class Results:
         if kind in (list, tuple) or _is_named(value):
             return (kind, tuple(map(self._flatten, value)))
         if isinstance(value, dict):
+            if self.obstacle is None and not _is_plain_dict(kind):
+                self.obstacle = f"the step answers a {kind.__name__}, which has more than items"
             return (kind, tuple((key, self._flatten(item)) for key, item in value.items()))
         is_own = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
         if self.obstacle is None and not is_own and _holds_tensor(value):
@@ -150,6 +177,8 @@ class Results:
             return ("held", self._held[id(value)])
         if not _KNOWN.issuperset(value.__dict__):
             self.obstacle = "the step answers a tensor with attributes that the program gave it"
+        if value._stores_grad or value.grad is not None:
+            self.obstacle = "the step answers a tensor that is to keep its gradient"
         index = self._index.setdefault(id(value), len(self.tensors))
         if index == len(self.tensors):
             self.tensors.append(value)
@@ -184,16 +213,27 @@ class Results:
         return None
 
 
+def _is_plain_dict(kind: type) -> bool:
+    """Whether a dictionary of this class is made of its items alone."""
+    return kind in (dict, OrderedDict) or kind.__module__.startswith("singa_rs.")
+
+
 def _holds_tensor(value: Any, depth: int = 3) -> bool:
     """Whether an object that is none of those which are built again has tensors in it."""
     if isinstance(value, Tensor):
         return True
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        return any(_holds_tensor(part, depth - 1) for part in value.flat)
     if depth == 0 or isinstance(value, (str, bytes, int, float, complex, np.ndarray, type)):
         return False
-    if isinstance(value, (set, frozenset, deque, list, tuple)):
+    if isinstance(value, (set, frozenset, deque, list, tuple, ValuesView, ItemsView)):
         parts: Iterable[Any] = value
     elif isinstance(value, Mapping):
         parts = value.values()
+    elif isinstance(value, partial):
+        parts = (*value.args, *value.keywords.values())
+    elif isinstance(value, BaseException):
+        parts = (*value.args, *value.__dict__.values())
     else:
         parts = [*getattr(value, "__dict__", {}).values()]
         parts += [getattr(value, name, None) for name in slots(type(value))]

@@ -1,6 +1,7 @@
 //! The engine on a device of its own, whose memory is counted and limited.
 #![allow(unsafe_code)]
 
+mod accounts;
 mod compare;
 mod constants;
 mod executable;

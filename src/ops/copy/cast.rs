@@ -99,16 +99,6 @@ impl<S: To<D> + Element, D: Element> Map1<S, D> for Convert {
     }
 }
 
-/// A float32 that rounds to the same half-precision number as `x` does: where inexact, the
-/// neighbour whose last bit is odd, which is never a tie.
-#[inline(always)]
-fn to_odd(x: f64) -> f32 {
-    let nearest = x as f32;
-    let exact = nearest as f64 == x || x.is_nan();
-    let towards_zero = nearest.to_bits() - ((nearest as f64).abs() > x.abs()) as u32;
-    if exact { nearest } else { f32::from_bits(towards_zero | 1) }
-}
-
 /// A type that converts to `D`.
 trait To<D> {
     fn to(self) -> D;
@@ -135,7 +125,12 @@ macro_rules! numbers {
     (@half $from:ty, $($to:ty)*) => {
         $(impl To<$to> for $from {
             #[inline(always)]
-            fn to(self) -> $to { <$to>::from_f32(to_odd(self as f64)) }
+            fn to(self) -> $to {
+                match <$from>::DTYPE.is_float() {
+                    true => Element::from_f64(self as f64),
+                    false => Element::from_i64(self as i64),
+                }
+            }
         })*
         impl Source for $from {}
     };

@@ -15,8 +15,9 @@ use crate::error::{Error, Result};
 use crate::shape::Shape;
 
 /// (x, t) -> (loss, lse) for logits x of shape (N, C): the mean over the rows of the cross
-/// entropy between softmax(x) and the targets, shape (1,), and the rows' log(sum(exp(x))),
-/// float64, for the gradient.
+/// entropy between softmax(x) and the targets, shape (1,), and of each row its maximum m and
+/// log(sum(exp(x - m))), float64 of shape (N, 2), for the gradient. Their sum would lose the latter
+/// where logits are large.
 ///
 /// t of shape (N,) or (N, 1): class indices, of any int or float dtype. One out of range is
 /// [`Error::Index`], one with a fraction [`Error::Value`]. t of x's shape and dtype otherwise:
@@ -64,7 +65,7 @@ impl Family for SoftmaxCrossEntropy {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [x, t] = exactly(self.name(), inputs)?;
         targets(self.name(), x, t)?;
-        let lse = Meta::new(DType::Float64, [x.shape[0]]);
+        let lse = Meta::new(DType::Float64, [x.shape[0], 2]);
         Ok(smallvec::smallvec![Meta::new(x.dtype, [1]), lse])
     }
 
@@ -99,8 +100,8 @@ impl Family for SoftmaxCrossEntropyGrad {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dloss, x, t, lse] = exactly(self.name(), inputs)?;
         targets(self.name(), x, t)?;
-        self.check("dloss", dloss, x.dtype, 1)?;
-        self.check("lse", lse, DType::Float64, x.shape[0])?;
+        self.check("dloss", dloss, x.dtype, [1].into())?;
+        self.check("lse", lse, DType::Float64, [x.shape[0], 2].into())?;
         Ok(smallvec::smallvec![x.like(x.dtype)])
     }
 
@@ -115,7 +116,8 @@ impl Family for SoftmaxCrossEntropyGrad {
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let (name, x) = (self.name(), io[1]);
         let targets = targets(name, x, io[2])?;
-        let (dx, lse) = ([io[4].strides[0], io[4].strides[1]], io[3].strides[0]);
+        let steps = |meta: &Meta| [meta.strides[0], meta.strides[1]];
+        let (dx, lse) = (steps(io[4]), steps(io[3]));
         crate::dispatch!(float x.dtype,
             T => Ok(backward(Plan::new(name, x, targets, 2, Port::of::<T>()), dx, lse, width)),
             else => Err(not_float(name, x)))
@@ -123,9 +125,9 @@ impl Family for SoftmaxCrossEntropyGrad {
 }
 
 impl SoftmaxCrossEntropyGrad {
-    fn check(&self, what: &str, meta: &Meta, dtype: DType, len: usize) -> Result<()> {
-        let want = || format!("a {what} of shape ({len},)");
-        crate::ensure!(*meta.shape == [len], Error::shape(self.name(), [&meta.shape], want()));
+    fn check(&self, what: &str, meta: &Meta, dtype: DType, shape: Shape) -> Result<()> {
+        let want = || format!("a {what} of shape {shape}");
+        crate::ensure!(meta.shape == shape, Error::shape(self.name(), [&meta.shape], want()));
         let want = || format!("a {what} of dtype {dtype}");
         crate::ensure!(meta.dtype == dtype, Error::dtype(self.name(), [meta.dtype], want()));
         Ok(())

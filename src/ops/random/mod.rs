@@ -49,14 +49,21 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    fn check(&self) -> Result<()> {
+    /// Whether numbers are what a tensor of a float type may be drawn with.
+    fn check(&self, dtype: DType) -> Result<()> {
+        let holds = |value: f64| {
+            crate::dispatch!(float dtype, T => Element::to_f64(<T as Element>::from_f64(value)),
+                else => value)
+            .is_finite()
+        };
         let (good, want) = match *self {
             Distribution::Uniform { low: Real(low), high: Real(high) } => {
-                (low.is_finite() && high.is_finite() && low <= high, "finite low <= high")
+                (holds(low) && holds(high) && low <= high, "low <= high, finite in its dtype")
             }
-            Distribution::Normal { mean: Real(mean), std: Real(std) } => {
-                (mean.is_finite() && std.is_finite() && std >= 0.0, "a finite mean and std >= 0")
-            }
+            Distribution::Normal { mean: Real(mean), std: Real(std) } => (
+                holds(mean) && holds(std) && std >= 0.0,
+                "a mean and std >= 0, finite in its dtype",
+            ),
             Distribution::Bernoulli { p: Real(p) } => {
                 ((0.0..=1.0).contains(&p), "a probability from 0 to 1")
             }
@@ -95,12 +102,12 @@ impl Family for Random {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [state] = exactly(self.name(), inputs)?;
         check_state(self.name(), state)?;
-        self.dist.check()?;
         let any = matches!(self.dist, Distribution::Bernoulli { .. });
         crate::ensure!(
             any || self.dtype.is_float(),
             Error::dtype(self.name(), [self.dtype], "a float dtype")
         );
+        self.dist.check(self.dtype)?;
         self.shape.checked_numel(self.name())?;
         Ok(smallvec::smallvec![Meta::new(self.dtype, self.shape.clone())])
     }

@@ -4,6 +4,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFrozenSet, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
+use rustc_hash::FxHashSet;
 
 use super::super::tensor::{self, Handle};
 use super::executable::PyGraph;
@@ -24,6 +25,9 @@ pub(super) struct PyShortcut {
     requires_grad: Vec<bool>,
     /// The attributes that they may have.
     attributes: Py<PyFrozenSet>,
+    /// The addresses of tensors that the program reaches in another way, if it may ask whether two
+    /// tensors are one.
+    known: Option<FxHashSet<usize>>,
 }
 
 impl PyShortcut {
@@ -35,6 +39,12 @@ impl PyShortcut {
         let mut views = Vec::with_capacity(args.len());
         for (arg, want) in args.iter().zip(&self.requires_grad) {
             let Some(handle) = tensor::exact(&arg) else { return Ok(None) };
+            if self.known.as_ref().is_some_and(|known| {
+                let is_given_twice = args.iter().take(views.len()).any(|other| other.is(&arg));
+                is_given_twice || known.contains(&arg.as_ptr().addr())
+            }) {
+                return Ok(None);
+            }
             let flag = arg.getattr(intern!(arg.py(), "requires_grad"))?;
             let is_parameter = arg.getattr(intern!(arg.py(), "_stores_grad"))?.is_truthy()?;
             let has_history = !arg.getattr(intern!(arg.py(), "_creator"))?.is_none()
@@ -73,8 +83,9 @@ impl PyShortcut {
         changes: u64,
         requires_grad: Vec<bool>,
         attributes: Py<PyFrozenSet>,
+        known: Option<FxHashSet<usize>>,
     ) -> Self {
-        PyShortcut { graph, watch, changes, requires_grad, attributes }
+        PyShortcut { graph, watch, changes, requires_grad, attributes, known }
     }
 
     /// Replays the graph; its results, each a new tensor. None where the call has to go the long

@@ -16,6 +16,8 @@ pub(super) struct PyWatch {
     /// Containers of which only the length is looked at.
     lengths: Vec<(Py<PyAny>, usize)>,
     looks: Py<PyAny>,
+    /// What stands for no value.
+    nothing: Py<PyAny>,
 }
 
 #[pymethods]
@@ -27,8 +29,9 @@ impl PyWatch {
         arrays: Vec<(Py<PyAny>, Py<PyAny>)>,
         lengths: Vec<(Py<PyAny>, usize)>,
         looks: Py<PyAny>,
+        nothing: Py<PyAny>,
     ) -> Self {
-        PyWatch { containers, places, arrays, lengths, looks }
+        PyWatch { containers, places, arrays, lengths, looks, nothing }
     }
 
     /// Whether all is as it was: each container and each place holds the same objects, each array
@@ -40,7 +43,9 @@ impl PyWatch {
             }
         }
         for (owner, key, value) in &self.places {
-            if !found(owner.bind(py), key.bind(py))?.is_some_and(|now| now.is(value)) {
+            let now = found(owner.bind(py), key.bind(py))?;
+            let now = now.as_ref().unwrap_or_else(|| self.nothing.bind(py));
+            if !now.is(value) {
                 return Ok(false);
             }
         }
@@ -63,6 +68,7 @@ impl PyWatch {
             visit.call(copy)?;
         }
         visit.call(&self.looks)?;
+        visit.call(&self.nothing)?;
         self.lengths.iter().try_for_each(|(container, _)| visit.call(container))?;
         self.places.iter().try_for_each(|(owner, key, value)| {
             visit.call(owner)?;

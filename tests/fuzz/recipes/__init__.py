@@ -94,6 +94,19 @@ def _dtype(d: Draw, x: str) -> str:
     return repr(d.rng.choice(values.DTYPES[:4] * 3 + values.DTYPES))
 
 
+def _reduced_or_joined(d: Draw, name: str) -> str:
+    """What reduces one tensor, and joins several element by element."""
+    x, what = _tensor(d, ""), d.rng.random()
+    if what < 0.6 or not d.value(x).rank:
+        joined = _several(d, x)[1:-1] if what < 0.6 else x
+        return f"autograd.{name}({joined})"
+    axis = f"axis={_axes(d, x)}, keepdims=True" if what < 0.8 else _axis(d, x)
+    return f"autograd.{name}({x}, {axis})"
+
+
+for _name in ("sum", "mean", "max", "min"):
+    RECIPES[f"autograd.{_name}"] = lambda d, name=_name: _reduced_or_joined(d, name)
+
 _NUMBER = _choice("0.5", "0.1", "1.5", "-0.5", "1", "0.25")
 
 #: By the parameter's name. The first one is the text of the first tensor.
@@ -102,7 +115,6 @@ PARAMETERS: dict[str, Recipe] = {
     **dict.fromkeys(("a", "b", "lhs", "rhs", "y"), _beside),
     **dict.fromkeys(("neg", "ret", "out"), _same),
     **dict.fromkeys(("xs", "tensors"), _several),
-    "l": lambda d, x: _several(d, x if x in d.pool else _tensor(d, ""))[1:-1],
     "slope": lambda d, x: d.parameter(d.value(x).shape[-1:]),
     "axis": _axis,
     "axes": _axes,

@@ -83,9 +83,14 @@ def _where(d: Draw) -> Text:
     condition = d.rng.choice(
         [f"{x} > 0", f"draw({d.seed()}, {shape}) > 0", f"from_numpy(whole({d.seed()}, {shape}, 2))"]
     )
+    other = alike(d, x)
     if d.rng.random() < 0.2:
-        return f"autograd.Where({condition})({x}, {alike(d, x)})[0]"
-    return f"autograd.where({x}, {beside(d, x)}, {condition})"
+        return f"autograd.Where({condition})({x}, {other})[0]"
+    if condition.endswith(" > 0") and d.rng.random() < 0.4:
+        first = condition if condition.startswith(x) else f"from_numpy({condition})"
+        return f"autograd.where({first}, {x}, {other})"
+    named = "" if condition.endswith(" > 0") else "condition="
+    return f"autograd.where({x}, {beside(d, x)}, {named}{condition})"
 
 
 def _made(d: Draw, form: str) -> Text:

@@ -12,11 +12,12 @@ use crate::ops::cpu::softmax::row::{Buffer, CHUNK, chunks};
 use crate::ops::cpu::wide::Wide;
 use crate::ops::{Io, Kernel, Width};
 
-/// Prepares (dloss, x, t, lse) -> dx with these steps from row to row and class to class.
+/// Prepares (dloss, x, t, lse) -> dx with these steps from row to row and class to class, or number
+/// to number.
 pub fn backward<W: Wide>(
     plan: Plan<W>,
     dx: [isize; 2],
-    lse: isize,
+    lse: [isize; 2],
     width: Width,
 ) -> Arc<dyn Kernel> {
     Arc::new(Gradient { plan, dx, lse, width })
@@ -25,8 +26,7 @@ pub fn backward<W: Wide>(
 struct Gradient<W> {
     plan: Plan<W>,
     dx: [isize; 2],
-    /// From row to row of lse.
-    lse: isize,
+    lse: [isize; 2],
     width: Width,
 }
 
@@ -69,8 +69,9 @@ impl<W: Wide> Body for Backward<'_, W> {
     fn run<L: Level>(self) {
         let mut buffers = [[W::default(); CHUNK]; 2];
         for row in self.range.clone() {
-            // SAFETY: lse has an element for each row.
-            let lse = unsafe { *self.io.input::<f64>(3).offset(row as isize * self.this.lse) };
+            let at = |n: isize| row as isize * self.this.lse[0] + n * self.this.lse[1];
+            // SAFETY: lse has two elements for each row.
+            let lse = [0, 1].map(|n| unsafe { *self.io.input::<f64>(3).offset(at(n)) });
             self.row::<L>(row, lse, &mut buffers);
         }
     }
@@ -78,7 +79,7 @@ impl<W: Wide> Body for Backward<'_, W> {
 
 impl<W: Wide> Backward<'_, W> {
     #[inline(always)]
-    fn row<L: Level>(&self, row: usize, lse: f64, [x, w]: &mut [Buffer<W>; 2]) {
+    fn row<L: Level>(&self, row: usize, [most, rest]: [f64; 2], [x, w]: &mut [Buffer<W>; 2]) {
         let (plan, io, dx) = (&self.this.plan, self.io, self.this.dx);
         let share = match plan.targets {
             Targets::Weights { steps } => 1.0 / plan.weight(io, steps, row, w),
@@ -90,7 +91,7 @@ impl<W: Wide> Backward<'_, W> {
             self.targets(row, &chunk, w);
             let values = &mut x[..chunk.len()];
             for (value, &target) in values.iter_mut().zip(w.iter()) {
-                let softmax = W::of(value.to_f64() - lse).exp::<L>();
+                let softmax = W::of(value.to_f64() - most - rest).exp::<L>();
                 *value = (softmax - target * share) * scale;
             }
             let at = row as isize * dx[0] + chunk.start as isize * dx[1];

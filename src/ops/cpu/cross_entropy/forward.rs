@@ -12,8 +12,8 @@ use crate::ops::cpu::softmax::row::{Buffer, CHUNK, chunks, scan, sum};
 use crate::ops::cpu::wide::Wide;
 use crate::ops::{Io, Kernel, Width};
 
-/// Prepares (x, t) -> (loss, lse): the mean over the rows, and each row's logarithm of the sum
-/// of exponentials in float64.
+/// Prepares (x, t) -> (loss, lse): the mean over the rows, and of each row, in float64, its maximum
+/// and the logarithm of the sum of exponentials less that.
 pub fn forward<W: Wide>(plan: Plan<W>, width: Width) -> Arc<dyn Kernel> {
     Arc::new(Loss { plan, width })
 }
@@ -65,22 +65,28 @@ impl<W: Wide> Body for Forward<'_, W> {
             let load =
                 |part: &Range<usize>, to: &mut [W]| self.plan.load_x(self.io, 0, row, part, to);
             let (most, total) = scan::<L, W>(self.plan.classes, &mut buffers[0], load);
-            let lse = most.to_f64() + total.ln();
+            let lse = [most.to_f64(), total.ln()];
             let loss = match self.plan.targets {
                 Targets::Labels { .. } => {
                     let label = self.labels[row] as usize;
                     load(&(label..label + 1), &mut buffers[0]);
-                    lse - buffers[0][0].to_f64()
+                    behind(lse, buffers[0][0])
                 }
                 Targets::Weights { steps } => self.weighted(row, lse, steps, &mut buffers),
             };
             // SAFETY: the scratch and the output have an element for each row.
             unsafe {
                 self.io.scratch::<f64>().add(row).write(loss);
-                self.io.output::<f64>(1).add(row).write(lse);
+                self.io.output::<[f64; 2]>(1).add(row).write(lse);
             }
         }
     }
+}
+
+/// How far the logarithm of the probability is below 0.
+#[inline(always)]
+fn behind<W: Wide>([most, rest]: [f64; 2], x: W) -> f64 {
+    rest + (most - x.to_f64())
 }
 
 impl<W: Wide> Forward<'_, W> {
@@ -89,7 +95,7 @@ impl<W: Wide> Forward<'_, W> {
     fn weighted(
         &self,
         row: usize,
-        lse: f64,
+        lse: [f64; 2],
         steps: [isize; 2],
         buffers: &mut [Buffer<W>; 2],
     ) -> f64 {
@@ -101,7 +107,7 @@ impl<W: Wide> Forward<'_, W> {
             plan.load(self.io, plan.input, steps, row, &chunk, w);
             loss += sum(&x[..chunk.len()], &w[..chunk.len()], |x, w| {
                 let w = w.to_f64();
-                if w == 0.0 { 0.0 } else { w * (lse - x.to_f64()) }
+                if w == 0.0 { 0.0 } else { w * behind(lse, x) }
             });
         }
         loss / total

@@ -49,7 +49,11 @@ pub fn asinh(x: f64) -> f64 {
 /// The inverse hyperbolic cosine; NaN below 1.
 pub fn acosh(x: f64) -> f64 {
     let t = x - 1.0;
-    if x > LARGE { x.ln() + LN_2 } else { (t + (t * (t + 2.0)).sqrt()).ln_1p() }
+    match x {
+        ..1.0 => f64::NAN, // where both terms cancel
+        _ if x > LARGE => x.ln() + LN_2,
+        _ => (t + (t * (t + 2.0)).sqrt()).ln_1p(),
+    }
 }
 
 /// The inverse hyperbolic tangent; NaN beyond ±1.

@@ -1,0 +1,115 @@
+"""Writing at places (ONNX ScatterElements) against a loop over the indices."""
+
+import numpy as np
+import pytest
+from recorded import replays
+from singa_rs import ShapeError, autograd, module, opt
+from singa_rs.tensor import Placeholder, from_numpy
+
+RNG = np.random.default_rng(5)
+#: The data's shape, the indices' and the axis.
+CASES = [
+    ((3, 4), (1, 1), 1),
+    ((3, 4), (1, 1), 0),
+    ((3, 4), (2, 1), 1),
+    ((3, 4), (1, 2), -1),
+    ((3, 4), (3, 4), 0),
+    ((3, 4), (2, 4), 0),
+    ((3, 4), (3, 6), 1),
+    ((3, 4), (5, 2), -2),
+    ((3, 4), (0, 4), 0),
+    ((3, 4), (2, 0), 1),
+    ((2, 3, 4), (1, 2, 3), 1),
+    ((2, 3, 4), (1, 1, 1), 2),
+    ((5,), (2,), 0),
+]
+
+
+def scattered(x, indices, updates, axis):
+    """ONNX's rule, an element at a time."""
+    made = np.array(x)
+    for place in np.ndindex(indices.shape):
+        to = list(place)
+        to[axis] = indices[place]
+        made[tuple(to)] = updates[place]
+    return made
+
+
+def drawn(shape, places, axis):
+    """Each element is named once, or always with one value: no order matters."""
+    order = RNG.permuted(np.broadcast_to(np.arange(shape[axis]), (*places, shape[axis])), axis=-1)
+    along = np.arange(places[axis]) % shape[axis]
+    along = along.reshape([-1 if a == axis % len(places) else 1 for a in range(len(places))])
+    first = np.take(order, [0], axis) if places[axis] else order
+    chosen = np.broadcast_to(first, order.shape)
+    return np.take_along_axis(chosen, np.broadcast_to(along, places)[..., None], -1)[..., 0]
+
+
+@pytest.mark.parametrize("shape, places, axis", CASES)
+def test_only_what_the_indices_name_is_written(shape, places, axis):
+    x, indices = RNG.normal(size=shape), drawn(shape, places, axis)
+    # Elements that are named twice get one value.
+    updates = np.asarray(indices * 2.5, np.float64)
+    indices = np.where(RNG.random(indices.shape) < 0.3, indices - shape[axis], indices)
+    got = autograd.scatter_elements(from_numpy(x, dtype="float64"), indices, updates, axis)
+    np.testing.assert_array_equal(got.to_numpy(), scattered(x, indices, updates, axis))
+
+
+@pytest.mark.parametrize("shape, places, axis", CASES)
+def test_gradient_is_zero_where_it_is_written(shape, places, axis):
+    indices, dy = drawn(shape, places, axis), RNG.normal(size=shape)
+    x = from_numpy(RNG.normal(size=shape), dtype="float64")
+    x.stores_grad = True
+    autograd.training = True
+    y = autograd.scatter_elements(x, indices, np.ones(places), axis)
+    got = autograd.gradients((y * from_numpy(dy, dtype="float64")).sum())[x]
+    want = scattered(dy, indices, np.zeros(places), axis)
+    np.testing.assert_array_equal(got.to_numpy(), want)
+
+
+@pytest.mark.parametrize(
+    "indices, updates, axis",
+    [
+        ([[3]], [[1.0, 2.0]], 1),
+        ([[3], [1]], [[1.0]], 1),
+        ([[3]], [1.0], 1),
+        ([[3]], 1.0, 1),
+        ([3], [1.0], 1),
+        ([[[3]]], [[[1.0]]], 1),
+        ([[0]] * 4, [[1.0]] * 4, 1),
+        ([[0] * 5], [[1.0] * 5], 0),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(indices, updates, axis):
+    x = from_numpy(np.zeros((3, 4)))
+    with pytest.raises(ShapeError, match="scatter_elements: got"):
+        autograd.scatter_elements(x, indices, updates, axis)
+
+
+class Scatters(module.Module):
+    """A step that writes into a part of a parameter's product."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = from_numpy(np.arange(12.0).reshape(4, 3))
+        self.w.stores_grad = True
+        self.optimizer = opt.SGD(0.1)
+
+    def forward(self, x):
+        return autograd.scatter_elements(x @ self.w, [[1], [-1]], [[5.0], [7.0]], 1)
+
+    def train_one_batch(self, x):
+        y = self.forward(x)
+        self.optimizer((y * y).mean())
+        return y
+
+
+def test_recorded():
+    made = []
+    for use_graph in (True, False):
+        model = Scatters()
+        model.compile([Placeholder((5, 4))], use_graph=use_graph)
+        x = from_numpy(np.random.default_rng(2).normal(size=(5, 4)))
+        made.append([model(x).to_numpy().tobytes() for _ in range(4)])
+        assert not use_graph or replays(model)
+    assert made[0] == made[1]
