@@ -90,7 +90,7 @@ for label, target in CLASSES.items():
         derived=(None, None, target.dtype, "float64"),
         specials=(),
         scale=2,
-        bad=(Bad(SHAPE, shapes=((2,), (6, 5), (6,), (6,))),),
+        bad=(Bad(SHAPE, shapes=((2,), (6, 5), (6,), (6, 2))),),
     )
 
 # ---- matrix products -----------------------------------------------------------------------------

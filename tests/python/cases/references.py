@@ -12,15 +12,15 @@ def softmax(x, axis, log=False):
 
 
 def cross_entropy(x, target):
-    """Mean over rows of -sum(weight * log_softmax), and each row's log-sum-exp."""
+    """Mean over rows of -sum(weight * log_softmax); each row's maximum, log-sum-exp less it."""
     highest = np.max(x, axis=1)
-    lse = highest + np.log(np.sum(np.exp(x - highest[:, None]), axis=1))
+    rest = np.log(np.sum(np.exp(x - highest[:, None]), axis=1))
     if target.size == x.shape[0]:
         weights = np.eye(x.shape[1])[target.reshape(-1).astype(int)]
     else:
         weights = target / target.sum(axis=1, keepdims=True)
-    rows = np.sum(weights * (lse[:, None] - x), axis=1)
-    return np.array([rows.mean()]), lse
+    rows = np.sum(weights * ((highest + rest)[:, None] - x), axis=1)
+    return np.array([rows.mean()]), np.stack([highest, rest], axis=1)
 
 
 def windows(x, kernel, stride, dilation):

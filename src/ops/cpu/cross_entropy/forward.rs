@@ -65,7 +65,9 @@ impl<W: Wide> Body for Forward<'_, W> {
             let load =
                 |part: &Range<usize>, to: &mut [W]| self.plan.load_x(self.io, 0, row, part, to);
             let (most, total) = scan::<L, W>(self.plan.classes, &mut buffers[0], load);
-            let lse = [most.to_f64(), total.ln()];
+            let rest = total.ln();
+            // Whether the maximum is NaN where some logits are depends on their order.
+            let lse = [if rest.is_nan() { rest } else { most.to_f64() }, rest];
             let loss = match self.plan.targets {
                 Targets::Labels { .. } => {
                     let label = self.labels[row] as usize;
