@@ -406,3 +406,18 @@ def test_tensors_that_a_step_makes_may_stay_attributes():
 
     model = made(forward, last=lambda: None, before=lambda: None)
     hold(model, lambda m: [m(Tensor.clone(x())) for _ in range(6)])
+
+
+def test_masked_arrays_and_read_only_ones_are_left_alone():
+    def forward(self, x):
+        self.masked[0] += 1
+        self.plain.flags.writeable = False
+        return x * float(self.masked.sum())
+
+    model = answering(
+        forward,
+        masked=lambda: np.ma.masked_array([1.0, 2.0, 3.0], mask=[0, 1, 0]),
+        plain=lambda: np.zeros(2),
+    )
+    session = calls(lambda m: [np.ma.isMaskedArray(m.masked), m.masked.mask.tolist()], 3)
+    hold(model, session)

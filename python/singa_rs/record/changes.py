@@ -64,6 +64,13 @@ class Effects(NamedTuple):
     #: The counters that both recordings found at one value, on which the step may depend.
     fixed: set[str]
 
+    def are_counted(self, found: dict[str, Change]) -> bool:
+        """Whether a step that changed this raised all counters as these steps do."""
+        raised = (
+            (_raised(*found.get(path, (None, None))), by) for path, (_, by) in self.counters.items()
+        )
+        return all(got == by for got, by in raised)
+
     def shown(self) -> list[str]:
         """The same in words."""
         lines = [self._raises(path) for path in self.counters]
@@ -120,6 +127,12 @@ def _say(item: Item | None) -> str:
     return "nothing" if item is None else text(item.value)
 
 
+def _put_back(array: np.ndarray, elements: bytes) -> None:
+    """Writes what was in an array, unless it was given another size meanwhile."""
+    if array.nbytes == len(elements):
+        array[...] = np.frombuffer(elements, array.dtype).reshape(array.shape)
+
+
 class Undo:
     """Puts what a recorded call may change back to what it was when this was made: the attributes
     of the model and of what it holds, those of tensors, the tape, the taps' values, and the
@@ -131,7 +144,7 @@ class Undo:
         self.tapping = Tapping()
         self._restore = [one._remember() for one in (call.root, *before.objects)]
         self._contents, self._places = before.contents, before.places
-        self._arrays = before.elements()
+        self._arrays = before.elements
         self._arguments = [(x, dict(x.__dict__)) for x in call.tensors]
         self._generator = _core.random_state(call.device, "init")
         self._drawn = self._generator.to_numpy()
@@ -146,9 +159,6 @@ class Undo:
         for owner, key, value in self._places:
             if places.read(owner, key) is not value:
                 places.write(owner, key, value)
-        for array, elements in self._arrays:
-            if array.tobytes() != elements:
-                array[...] = np.frombuffer(elements, array.dtype).reshape(array.shape)
         for x, attributes in self._arguments:
             x.__dict__.clear()
             x.__dict__.update(attributes)
@@ -157,6 +167,9 @@ class Undo:
         self.journal.undo(keep_state)
         if not keep_state:
             self._draw_again()
+        for array, elements in self._arrays:
+            if array.flags.writeable and array.tobytes() != elements:
+                _put_back(array, elements)
 
     def _draw_again(self) -> None:
         """Initial values that are made again are the same."""

@@ -50,7 +50,7 @@ class Entry:
         #: Whether the arguments are tensors in order, of which `accept` sees all that counts.
         is_other = any(call.made) or any(call.parameters) or any(map(has_attributes, call.tensors))
         self._is_row = is_row(call.tree, len(call.tensors)) and not is_other
-        self._same = call.same
+        self._same, self._are_free = call.same, False
         self._names = [given_name(x) for x in call.tensors]
         self.shown = call.shown()
         self._runs_before = self.graph.runs
@@ -123,7 +123,7 @@ class Entry:
             is_there = item is not None and place.is_at(item.owner, item.key, root)
             if not is_there or item.value[0] is not int:
                 return f"attribute {path}, which each step counts up, was replaced"
-        if (reset := self._reset(items)) is not None:
+        if not self._are_free and (reset := self._reset(items)) is not None:
             return reset
         for path, kept in effects.kept.items():
             item = items.get(path)
@@ -136,6 +136,13 @@ class Entry:
     def _is_undecided(self, path: str) -> bool:
         below = (path.startswith(f"{known}.") for known in self._open)
         return path in self.undecided or any(below)
+
+    def learn(self, later: Attempt) -> None:
+        """Learns from another recording of the same key that the counters need not be raised
+        equally often: they were not, and the step raised them as always."""
+        items = later.before.items
+        if self.effects.counters.keys() <= items.keys() and self._reset(items) is not None:
+            self._are_free |= self.effects.are_counted(later.changes)
 
     def _reset(self, items: Mapping[str, Item]) -> str | None:
         """A counter that was not raised as often as the others since they were recorded."""

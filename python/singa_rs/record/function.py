@@ -283,6 +283,8 @@ class GraphFunction:
             outcome = "to be compared with the next one like it"
         self.history.note(attempt.call, reason, outcome)
         if self.eager is None:
+            for entry in self._entries.get(attempt.call.key, ()):
+                entry.learn(attempt)
             self._attempts[attempt.call.key] = attempt
             if isinstance(verdict, Effects):
                 self._keep(attempt, verdict, previous.undecided(attempt))

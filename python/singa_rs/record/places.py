@@ -48,8 +48,16 @@ def _clear(owner: Any, key: Any) -> None:
 
 def own_attributes(value: Any) -> dict[str, Any]:
     """The attributes of an object that lie in a dictionary."""
-    found = getattr(value, "__dict__", None)
+    found = attributes_of(value)
     return found if isinstance(found, dict) else {}
+
+
+def attributes_of(value: Any) -> Any:
+    """What an object has as its `__dict__`, or None; its class may refuse to say."""
+    try:
+        return getattr(value, "__dict__", None)
+    except Exception:
+        return None
 
 
 def slots(kind: type) -> list[str]:

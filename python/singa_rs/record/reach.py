@@ -12,6 +12,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from .. import _core
 from .._plain import Settings
 from ..autograd.tape import Operator
 from .places import NOTHING, in_slots, own_attributes, read
@@ -98,42 +99,50 @@ def outside(value: Any) -> Iterator[Read]:
 
 def _globals(function: FunctionType) -> Iterator[Read]:
     """The globals that a function reads, also those of modules and classes of the program."""
-    known, names = function.__globals__, _names(function.__code__)
+    known, names, seen = function.__globals__, _names(function.__code__), set[int]()
     for name in names.of_globals:
         value = known.get(name, NOTHING)
         if isinstance(value, ModuleType | type):
-            yield from _in_space(name, value, names.of_attributes)
+            yield from _in_space(name, value, names.of_attributes, seen)
         elif _is_data(value) or value is NOTHING and not hasattr(builtins, name):
             yield Read(f"global {name}", known, name, value, is_silent=True)
     for name in names.of_modules:
-        if (module := sys.modules.get(name)) is not None:
-            yield from _in_space(name, module, names.of_attributes)
-
-
-#: How many modules and classes within each other are looked into.
-_DEEPEST = 4
+        module = sys.modules.get(name, NOTHING)
+        if isinstance(module, ModuleType):
+            yield from _in_space(name, module, names.of_attributes, seen)
+        elif _is_data(module):
+            yield Read(f"global {name}", sys.modules, name, module, is_silent=True)
 
 
 def _in_space(
-    path: str, space: ModuleType | type, names: frozenset[str], depth: int = _DEEPEST
+    path: str, space: ModuleType | type, names: frozenset[str], seen: set[int]
 ) -> Iterator[Read]:
-    """What code reads of a module or class of the program, by these names."""
-    is_class = isinstance(space, type)
-    if depth == 0 or not is_program(space.__module__ if is_class else space.__name__):
+    """What code reads of a module or class of the program, by these names; not of spaces that were
+    seen."""
+    if id(space) in seen:
         return
-    spaces, owner = ([vars(space)], vars(space))
-    if is_class:
-        spaces, owner = [vars(cls) for cls in space.__mro__[:-1]], space
-        names = names.union(*map(_special, spaces))
-    for held in spaces:
-        for name in sorted(names & held.keys()):
+    seen.add(id(space))
+    if isinstance(space, ModuleType):
+        owners = [vars(space)] if is_program(space.__name__) else []
+    else:
+        owners = list(classes(space))
+    for owner in owners:
+        held = owner if isinstance(owner, dict) else vars(owner)
+        of_python = _special(held) if isinstance(owner, type) else set()
+        for name in sorted((names | of_python) & held.keys()):
             value, to = held[name], f"{path}.{name}"
             if isinstance(value, ModuleType | type):
-                yield from _in_space(to, value, names, depth - 1)
+                yield from _in_space(to, value, names, seen)
             elif isinstance(value, (staticmethod, classmethod)):
                 yield Read(f"global {to}", owner, name, value.__func__)
             elif _is_data(value):
-                yield Read(f"global {to}", owner, name, value, is_silent=True)
+                yield Read(f"global {to}", owner, name, value, is_silent=_is_found(value, owner))
+
+
+def _is_found(value: Any, owner: Any) -> bool:
+    """Whether who asks the owner for it gets the very value."""
+    is_made = isinstance(owner, type) and hasattr(type(value), "__get__")
+    return isinstance(value, FunctionType) or not is_made
 
 
 def _special(held: Mapping[str, Any]) -> set[str]:
@@ -146,8 +155,8 @@ def _is_data(value: Any) -> bool:
     """Whether a value is to be looked at: nothing of a library, and not what only makes one."""
     if value is NOTHING or isinstance(value, (property, staticmethod, classmethod)):
         return False
-    while isinstance(wrapped := getattr(value, "__wrapped__", None), FunctionType):
-        value = wrapped
+    while isinstance(value, FunctionType) and "__wrapped__" in value.__dict__:
+        value = value.__wrapped__
     return not isinstance(value, _FUNCTIONS) or is_program(getattr(value, "__module__", None))
 
 
@@ -161,8 +170,8 @@ class Names(NamedTuple):
     of_attributes: frozenset[str]
     #: Modules that it imports.
     of_modules: frozenset[str]
-    #: Holds something where it asks which object something is.
-    identities: frozenset[str]
+    #: What it asks `is` of; `id`, where it asks that.
+    compared: frozenset[str]
 
 
 _known_names: WeakKeyDictionary[CodeType, Names] = WeakKeyDictionary()
@@ -176,24 +185,59 @@ def _names(code: CodeType) -> Names:
             if instruction.opname in read:
                 read[instruction.opname].add(instruction.argval)
         of_globals = read["LOAD_GLOBAL"] | read["LOAD_NAME"]
-        asks = {"is"} if "id" in of_globals or _compares(code) else set()
-        own = (of_globals, code.co_names, read["IMPORT_NAME"], asks)
+        compared = _compared(code) | ({"id"} & of_globals)
+        own = (of_globals, code.co_names, read["IMPORT_NAME"], compared)
         inner = [_names(one) for one in code.co_consts if isinstance(one, CodeType)]
         found = Names(*(frozenset().union(*both) for both in zip(own, *inner, strict=True)))
         _known_names[code] = found
     return found
 
 
-def _compares(code: CodeType) -> bool:
-    """Whether code asks `is` of more than constants."""
+def _compared(code: CodeType) -> set[str]:
+    """What code asks `is` of, but for constants: a global, an attribute of one, or "?"."""
     steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
-    pairs = zip(steps, steps[1:], strict=False)
-    return any(i.opname == "IS_OP" and before.opname != "LOAD_CONST" for before, i in pairs)
+    found = set()
+    for before, last, step in zip([None, *steps], steps, steps[1:], strict=False):
+        if step.opname != "IS_OP" or last.opname == "LOAD_CONST" or last.argval == "__class__":
+            continue
+        is_of_global = last.opname == "LOAD_ATTR" and before and before.opname in _GLOBAL
+        if last.opname in _GLOBAL:
+            found.add(last.argval)
+        else:
+            found.add(f"{before.argval}.{last.argval}" if is_of_global else "?")
+    return found
 
 
-def asks_identity(value: Any) -> bool:
+_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
+
+
+def asks_identity(function: Any) -> bool:
     """Whether a function may ask whether two tensors are one object."""
-    return isinstance(value, FunctionType) and bool(_names(value.__code__).identities)
+    if not isinstance(function, FunctionType) or _is_generated(function):
+        return False
+    known = function.__globals__
+    if not is_program(known.get("__name__")):
+        return False
+    return any(
+        _may_be_tensor(known, *name.split(".")) for name in _names(function.__code__).compared
+    )
+
+
+def _is_generated(function: FunctionType) -> bool:
+    """Whether a function is one that Python's library writes, as for data classes."""
+    is_pythons = function.__name__.startswith("__") and function.__name__.endswith("__")
+    return is_pythons and function.__code__.co_filename == "<string>"
+
+
+def _may_be_tensor(known: dict[str, Any], name: str, attribute: str | None = None) -> bool:
+    value = known.get(name, getattr(builtins, name, NOTHING))
+    if name != "?" and attribute is not None:
+        value = vars(value).get(attribute, NOTHING) if _is_space(value) else NOTHING
+    return name in ("?", "id") or isinstance(value, _core.Handle)
+
+
+def _is_space(value: Any) -> bool:
+    return isinstance(value, ModuleType | type)
 
 
 def classes(kind: type) -> Iterator[type]:
@@ -219,7 +263,8 @@ def in_class(cls: type) -> Iterator[Read]:
             for n, function in enumerate(functions):
                 yield Read(name if n == 0 else f"{name}.(wrapped)", cls, name, function)
         elif _is_own_data(name, value):
-            yield Read(name, cls, name, value, is_silent=not hasattr(cls, "_watched"))
+            is_ours = any("_watched" in vars(one) for one in cls.__mro__)
+            yield Read(name, cls, name, value, is_silent=not is_ours)
 
 
 def _is_own_data(name: str, value: Any) -> bool:
@@ -241,7 +286,7 @@ def _functions(value: Any) -> Iterator[FunctionType]:
         found = value.fget
     elif isinstance(value, cached_property):
         found = value.func
-    while hasattr(found, "__wrapped__"):
+    while "__wrapped__" in own_attributes(found):
         if isinstance(found, FunctionType) and is_program(found.__globals__.get("__name__")):
             yield found
         found = found.__wrapped__

@@ -19,7 +19,7 @@ from .._plain import EXACT, plain, show
 from ..autograd.inplace import is_intermediate
 from ..autograd.tape import Operator, watched_leaves
 from ..tensor import Placeholder, Tensor
-from .places import NOTHING
+from .places import NOTHING, attributes_of
 from .reach import Read, asks_identity, classes, in_class, in_module, inside, is_open, outside
 from .trees import OF_TENSORS, given_name
 
@@ -115,6 +115,7 @@ class Snapshot:
         self._lengths: list[tuple[Any, int]] = []
         #: Where what was looked at was found first.
         self._seen = {id(root): ""}
+        self._reads: set[tuple[int, Any, int]] = set()
         self._known: frozenset[int] | None = None
         self._asks = False
         self._left, self._later = LONGEST, deque[tuple[str, Read]]()
@@ -123,6 +124,8 @@ class Snapshot:
         self._is_loose = True
         for index, value in enumerate(given):
             self._value(f"{_GIVEN}{index}", given, index, value)
+        #: Arrays that can be put back, with what was in them.
+        self.elements = [(array, looks[-1]) for array, looks in self._arrays if is_plain(array)]
         self._look_outside()
         del self._root
 
@@ -150,11 +153,6 @@ class Snapshot:
             found = (x for path, x in self.tensors.items() if not path.startswith(_GIVEN))
             self._known = frozenset(id(x) for x in found if _is_steady(x))
         return self._known
-
-    def elements(self) -> list[tuple[np.ndarray, bytes]]:
-        """The arrays that can be written, with what was in them."""
-        found = ((array, looks[-1]) for array, looks in self._arrays)
-        return [(array, held) for array, held in found if held and array.flags.writeable]
 
     def spots(self) -> dict[str, Spot]:
         """Where the tensors lie, by path."""
@@ -193,13 +191,17 @@ class Snapshot:
         self._seen[id(kind)] = kind.__qualname__
 
     def _read(self, path: str, read: Read) -> None:
-        if read.value is self._root:
+        place = (id(read.owner), read.key, id(read.value))
+        if read.value is self._root or place in self._reads:
             return
+        self._reads.add(place)
         if read.is_silent:
             self.places.append((read.owner, read.key, read.value))
         if read.value is NOTHING:
             return
         name = read.name if read.name.startswith("global ") else f"{path}.{read.name}"
+        while name in self.items:  # of another module or class
+            name += "'"
         self._value(name, read.owner, read.key, read.value)
 
     def _object(self, path: str, value: Any) -> None:
@@ -210,7 +212,7 @@ class Snapshot:
             return
         self._left -= 1
         before, self._is_loose = self._is_loose, True
-        attributes = getattr(value, "__dict__", None)
+        attributes = attributes_of(value)
         is_seen = type(attributes) is dict and len(attributes) <= LONGEST
         if is_seen and not isinstance(value, Operator):
             self.contents.append((attributes, attributes.copy()))
@@ -326,6 +328,11 @@ def is_container(item: Item | None) -> bool:
     """Whether there is a list, dictionary or the like, whose items have paths of their own."""
     value = None if item is None else item.value
     return type(value) is tuple and isinstance(value[0], type) and issubclass(value[0], _CONTAINERS)
+
+
+def is_plain(array: np.ndarray) -> bool:
+    """Whether an array is nothing but its elements, of which `_looks` has a copy."""
+    return type(array) is np.ndarray and array.size <= LONGEST and not array.dtype.hasobject
 
 
 def _looks(array: np.ndarray) -> tuple[Any, ...]:
