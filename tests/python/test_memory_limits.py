@@ -107,12 +107,14 @@ def hosts():
 
 def threads():
     a, refused, stop = tensor.ones((300, 300)), [], threading.Event()
+    ready = threading.Semaphore(0)
 
     def work():
         try:
             (a @ a).to_numpy()
         except MemoryError as error:
             refused.append(error)
+        ready.release()
         stop.wait()
 
     try:
@@ -120,7 +122,7 @@ def threads():
             thread = threading.Thread(target=work)
             keep.append(thread)
             thread.start()
-            thread.join(0.001)
+            ready.acquire()  # another one at the same time may take what this one has made sure of
         raise refused[0]
     except RuntimeError as error:  # Python's own, where it cannot start one
         raise MemoryError from error

@@ -429,3 +429,31 @@ def test_counters_of_which_one_is_reset():
         assert model.t == 4
     assert model.n == 40
     assert sum(entry.runs for f in model._graphs.all() for entry in f.entries) >= 34
+
+
+RELATIVE = {
+    "a name of a module": "from .config import SCALE",
+    "a module": "from . import config; SCALE = config.SCALE",
+    "two dots": "from ..outer.config import SCALE",
+}
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+def test_imports_within_a_package(name):
+    outer, settings = types.ModuleType("outer"), types.ModuleType("outer.config")
+    outer.config, settings.SCALE, outer.__path__ = settings, 1.0, []
+    package = "outer.inner" if name == "two dots" else "outer"
+    line = RELATIVE[name].replace("..outer.config", "..config")
+    made = {"__name__": "outer.model", "__package__": package}
+    exec(f"def forward(self, x):\n    {line}\n    return x * SCALE", made)
+    sys.modules.update({"outer": outer, "outer.config": settings, "outer.inner": outer})
+
+    def session(m):
+        settings.SCALE = 1.0
+        return change_after(lambda m: setattr(settings, "SCALE", 2.0))(m)
+
+    try:
+        hold(type("Importing", (Step,), {"forward": made["forward"]}), session)
+    finally:
+        for known in ("outer", "outer.config", "outer.inner"):
+            del sys.modules[known]

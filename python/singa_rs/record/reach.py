@@ -106,12 +106,21 @@ def _globals(function: FunctionType) -> Iterator[Read]:
             yield from _in_space(name, value, names.of_attributes, seen)
         elif _is_data(value) or value is NOTHING and not hasattr(builtins, name):
             yield Read(f"global {name}", known, name, value, is_silent=True)
-    for name in names.of_modules:
+    for name in map(partial(_absolute, known.get("__package__")), names.of_modules):
         module = sys.modules.get(name, NOTHING)
         if isinstance(module, ModuleType):
             yield from _in_space(name, module, names.of_attributes, seen)
         elif _is_data(module):
             yield Read(f"global {name}", sys.modules, name, module, is_silent=True)
+
+
+def _absolute(package: Any, name: str) -> str:
+    """The name of a module, of which one that begins with dots is within a package."""
+    if not name.startswith(".") or not isinstance(package, str):
+        return name
+    dots = len(name) - len(name.lstrip("."))
+    outer = package.rsplit(".", dots - 1)[0]
+    return f"{outer}.{name[dots:]}".rstrip(".")
 
 
 def _in_space(
@@ -181,9 +190,13 @@ def _names(code: CodeType) -> Names:
     found = _known_names.get(code)
     if found is None:
         read: dict[str, set[str]] = {"LOAD_GLOBAL": set(), "LOAD_NAME": set(), "IMPORT_NAME": set()}
-        for instruction in dis.get_instructions(code):
-            if instruction.opname in read:
-                read[instruction.opname].add(instruction.argval)
+        steps = list(dis.get_instructions(code))
+        for n, step in enumerate(steps):
+            if step.opname == "IMPORT_NAME":
+                level = steps[n - 2].argval  # how many dots, then the names, then the module
+                read[step.opname].add("." * (level if type(level) is int else 0) + step.argval)
+            elif step.opname in read:
+                read[step.opname].add(step.argval)
         of_globals = read["LOAD_GLOBAL"] | read["LOAD_NAME"]
         compared = _compared(code) | ({"id"} & of_globals)
         own = (of_globals, code.co_names, read["IMPORT_NAME"], compared)
