@@ -12,6 +12,18 @@ def x():
     return from_numpy(X)
 
 
+def from_numpy64(array):
+    """A tensor of the array, in float64."""
+    return from_numpy(array, dtype="float64")
+
+
+def leaf(*values, dtype="float64"):
+    """A tensor that stores its gradient."""
+    made = from_numpy(np.array(values), dtype=dtype)
+    made.stores_grad = True
+    return made
+
+
 class Step(module.Module):
     """Trains by nothing but its forward pass."""
 

@@ -239,15 +239,18 @@ def test_a_number_that_follows_a_counter():
     hold(Following, session)
 
 
+class Collecting(Fit):
+    """Leaves gradients, and updates nothing."""
+
+    def train_one_batch(self, x):
+        loss = self.loss_of(x)
+        loss.backward()
+        return loss
+
+
 @pytest.mark.parametrize("first", range(6))
 def test_gradients_that_are_collected_after_a_while(first):
     """They are reset before each step at first, and then before every other one."""
-
-    class Collecting(Fit):
-        def train_one_batch(self, x):
-            loss = self.loss_of(x)
-            loss.backward()
-            return loss
 
     def session(m):
         shown = []
@@ -263,12 +266,6 @@ def test_gradients_that_are_collected_after_a_while(first):
 
 
 def test_gradients_that_nobody_looks_at_in_between():
-    class Collecting(Fit):
-        def train_one_batch(self, x):
-            loss = self.loss_of(x)
-            loss.backward()
-            return loss
-
     def session(m):
         m(x())
         for i in range(7):

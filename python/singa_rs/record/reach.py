@@ -102,7 +102,7 @@ def _globals(function: FunctionType) -> Iterator[Read]:
     known, names, seen = function.__globals__, _names(function.__code__), set[int]()
     for name in names.of_globals:
         value = known.get(name, NOTHING)
-        if isinstance(value, ModuleType | type):
+        if _is_space(value):
             yield from _in_space(name, value, names.of_attributes, seen)
         elif _is_data(value) or value is NOTHING and not hasattr(builtins, name):
             yield Read(f"global {name}", known, name, value, is_silent=True)
@@ -140,7 +140,7 @@ def _in_space(
         of_python = _special(held) if isinstance(owner, type) else set()
         for name in sorted((names | of_python) & held.keys()):
             value, to = held[name], f"{path}.{name}"
-            if isinstance(value, ModuleType | type):
+            if _is_space(value):
                 yield from _in_space(to, value, names, seen)
             elif isinstance(value, (staticmethod, classmethod)):
                 yield Read(f"global {to}", owner, name, value.__func__)
@@ -156,8 +156,12 @@ def _is_found(value: Any, owner: Any) -> bool:
 
 def _special(held: Mapping[str, Any]) -> set[str]:
     """The names of the methods that Python itself looks up."""
-    of_code = {name for name, one in held.items() if isinstance(one, FunctionType)}
-    return {name for name in of_code if name.startswith("__") and name.endswith("__")}
+    return {n for n, one in held.items() if isinstance(one, FunctionType) and _is_special(n)}
+
+
+def _is_special(name: str) -> bool:
+    """Whether a name is of the kind that Python itself looks up."""
+    return name.startswith("__") and name.endswith("__")
 
 
 def _is_data(value: Any) -> bool:
@@ -187,28 +191,34 @@ _known_names: WeakKeyDictionary[CodeType, Names] = WeakKeyDictionary()
 
 
 def _names(code: CodeType) -> Names:
+    """The names in a piece of code, looked up once."""
     found = _known_names.get(code)
     if found is None:
-        read: dict[str, set[str]] = {"LOAD_GLOBAL": set(), "LOAD_NAME": set(), "IMPORT_NAME": set()}
-        steps = list(dis.get_instructions(code))
-        for n, step in enumerate(steps):
-            if step.opname == "IMPORT_NAME":
-                level = steps[n - 2].argval  # how many dots, then the names, then the module
-                read[step.opname].add("." * (level if type(level) is int else 0) + step.argval)
-            elif step.opname in read:
-                read[step.opname].add(step.argval)
-        of_globals = read["LOAD_GLOBAL"] | read["LOAD_NAME"]
-        compared = _compared(code) | ({"id"} & of_globals)
-        own = (of_globals, code.co_names, read["IMPORT_NAME"], compared)
+        steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+        of_globals = {step.argval for step in steps if step.opname in _GLOBAL}
+        compared = _compared(steps) | ({"id"} & of_globals)
+        own = (of_globals, code.co_names, _imported(steps), compared)
         inner = [_names(one) for one in code.co_consts if isinstance(one, CodeType)]
         found = Names(*(frozenset().union(*both) for both in zip(own, *inner, strict=True)))
         _known_names[code] = found
     return found
 
 
-def _compared(code: CodeType) -> set[str]:
+_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
+
+
+def _imported(steps: list[dis.Instruction]) -> set[str]:
+    """The modules that code imports, with as many dots in front as it writes."""
+    found = set()
+    for n, step in enumerate(steps):
+        if step.opname == "IMPORT_NAME":
+            level = steps[n - 2].argval  # how many dots, then the names, then the module
+            found.add("." * (level if type(level) is int else 0) + step.argval)
+    return found
+
+
+def _compared(steps: list[dis.Instruction]) -> set[str]:
     """What code asks `is` of, but for constants: a global, an attribute of one, or "?"."""
-    steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
     found = set()
     for before, last, step in zip([None, *steps], steps, steps[1:], strict=False):
         if step.opname != "IS_OP" or last.opname == "LOAD_CONST" or last.argval == "__class__":
@@ -219,9 +229,6 @@ def _compared(code: CodeType) -> set[str]:
         else:
             found.add(f"{before.argval}.{last.argval}" if is_of_global else "?")
     return found
-
-
-_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
 def asks_identity(function: Any) -> bool:
@@ -238,8 +245,7 @@ def asks_identity(function: Any) -> bool:
 
 def _is_generated(function: FunctionType) -> bool:
     """Whether a function is one that Python's library writes, as for data classes."""
-    is_pythons = function.__name__.startswith("__") and function.__name__.endswith("__")
-    return is_pythons and function.__code__.co_filename == "<string>"
+    return _is_special(function.__name__) and function.__code__.co_filename == "<string>"
 
 
 def _may_be_tensor(known: dict[str, Any], name: str, attribute: str | None = None) -> bool:
@@ -263,7 +269,7 @@ def in_module(module: ModuleType) -> Iterator[Read]:
     if is_program(module.__name__):
         for name, value in list(vars(module).items()):
             is_other = isinstance(value, (ModuleType, type, *_FUNCTIONS))
-            if not is_other and not (name.startswith("__") and name.endswith("__")):
+            if not is_other and not _is_special(name):
                 yield Read(name, vars(module), name, value, is_silent=True)
 
 
@@ -282,8 +288,7 @@ def in_class(cls: type) -> Iterator[Read]:
 
 def _is_own_data(name: str, value: Any) -> bool:
     """Whether an attribute of a class is the program's, and the same for all its objects."""
-    is_pythons = name.startswith("__") and name.endswith("__")
-    return not (is_pythons or isinstance(value, type) or hasattr(type(value), "__set__"))
+    return not (_is_special(name) or isinstance(value, type) or hasattr(type(value), "__set__"))
 
 
 #: What layers note in classes, and what no step calls.

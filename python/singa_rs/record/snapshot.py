@@ -332,13 +332,17 @@ def is_container(item: Item | None) -> bool:
 
 def is_plain(array: np.ndarray) -> bool:
     """Whether an array is nothing but its elements, of which `_looks` has a copy."""
-    return type(array) is np.ndarray and array.size <= LONGEST and not array.dtype.hasobject
+    return type(array) is np.ndarray and _is_small(array)
+
+
+def _is_small(array: np.ndarray) -> bool:
+    """Whether all elements are compared."""
+    return array.size <= LONGEST and not array.dtype.hasobject
 
 
 def _looks(array: np.ndarray) -> tuple[Any, ...]:
     """What of an array is compared."""
-    is_small = array.size <= LONGEST and not array.dtype.hasobject
-    elements = array.tobytes() if is_small else None
+    elements = array.tobytes() if _is_small(array) else None
     return array.shape, array.dtype.str, array.strides, elements
 
 
