@@ -97,6 +97,8 @@ fn stuck() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::cpu;
+    use crate::engine::Engine;
 
     #[test]
     fn one_holder_at_a_time() {
@@ -109,6 +111,37 @@ mod tests {
             second.join().unwrap().unwrap();
         });
         assert!(runs.try_hold().is_some());
+    }
+
+    /// Who waits asks since when: user code may have begun long before.
+    #[test]
+    fn user_code_that_began_long_ago_is_waited_for() {
+        let runs = Runs::default();
+        let held = runs.wait().unwrap();
+        runs.holder().in_user_code = Instant::now().checked_sub(2 * PATIENCE);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| runs.wait().map(drop));
+            while runs.holder().waiting == 0 && !waiter.is_finished() {
+                std::thread::yield_now();
+            }
+            drop(held);
+            waiter.join().unwrap().expect("it has only begun to wait");
+        });
+        assert_eq!(runs.holder().waiting, 0);
+    }
+
+    #[test]
+    fn a_run_gives_the_turn_away_while_it_is_in_user_code() {
+        let engine = Engine::new(cpu::device().clone());
+        let mut run = engine.run().unwrap();
+        let is_free = || engine.try_turn().is_some();
+        let seen = || {
+            let is_free = std::thread::scope(|scope| scope.spawn(is_free).join().unwrap());
+            (engine.runs.holder().in_user_code.is_some(), is_free)
+        };
+        assert_eq!(seen(), (false, false));
+        assert_eq!(run.step_aside(&engine, seen), (true, true));
+        assert_eq!(seen(), (false, false));
     }
 
     #[test]

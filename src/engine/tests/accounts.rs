@@ -74,6 +74,38 @@ fn a_graph_counts_what_its_tensors_do() {
 }
 
 #[test]
+fn a_graph_names_each_argument_s_block() {
+    let engine = engine(1 << 20);
+    let [x, y] = [1f32, 2.0].map(|value| tensor(&engine, &[1], &[value]));
+    let arguments = [x.clone(), y.clone(), x.clone()];
+    let recording = recorded(&engine, &arguments, || run(&engine, NEG, &[&y]).unwrap().to_vec());
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
+    assert_eq!(graph.argument_blocks(), [0, 1, 0]);
+}
+
+#[test]
+fn a_graph_counts_how_often_tensors_that_show_its_results_were_pointed_elsewhere() {
+    let engine = engine(1 << 20);
+    let x = tensor(&engine, &[2], &[1f32; 2]);
+    let mut kept = None;
+    let recording = recorded(&engine, std::slice::from_ref(&x), || {
+        kept = Some(run(&engine, NEG, &[&x]).unwrap()[0].clone());
+        Vec::new()
+    });
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
+    drop(recording);
+    let step = || replay(&engine, &graph, std::slice::from_ref(&x)).map(|_| graph.moves()).unwrap();
+    let shown = || kept.as_ref().and_then(|view| view.block.current());
+    assert_eq!([step(), step()], [0, 0], "nobody else sees what the first has made");
+    let first = shown();
+    assert!(first.is_some() && step() == 1);
+    let second = shown();
+    assert!(second.is_some() && step() == 2);
+    drop((first, second));
+    assert_eq!(step(), 2);
+}
+
+#[test]
 fn a_graph_that_captured_memory_shares_it_with_nobody_who_writes_it() {
     let Step { p, graph, .. } = Step::new();
     assert!(p.block.is_unshared());

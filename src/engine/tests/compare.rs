@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::engine::Compared;
+use crate::error::Error;
+use crate::ops::norm::BatchNormInference;
+use crate::ops::{Prepared, Real};
 
 /// A recording of `y = f(x + w); w = w + x`, and what it reads and writes.
 struct World {
@@ -62,6 +65,51 @@ fn of_a_graph_that_does_something_else_nothing_is_left() {
     assert_eq!(values::<f32>(&world.w), [3.0; 3]);
 }
 
+/// Of several operations that write something, and of several results of one.
+#[test]
+fn what_makes_a_difference_is_named() {
+    let world = World::new();
+    let World { engine, x, w } = &world;
+    let [one, none] = [1f32, 0.0].map(|value| tensor(engine, &[1], &[value]));
+    let buffer = tensor(engine, &[3], &[0f32; 3]);
+    let momentum = json!({"op": "sgd", "momentum": true, "nesterov": false, "weight_decay": false});
+    let [graph, recorded] = ["add", "mul"].map(|f| {
+        let recording = recorded(engine, std::slice::from_ref(x), || {
+            record::set_line("net.py:8");
+            let g = run(engine, binary(f), &[x, w]).unwrap();
+            record::set_line("net.py:9");
+            run(engine, kind(momentum.clone()), &[w, &g[0], &one, &buffer, &one, &none]).unwrap();
+            record::set_line("net.py:10");
+            run(engine, kind(json!({"op": "unary", "f": "neg"})), &[x]).unwrap().to_vec()
+        });
+        Executable::new(engine, &recording, &Options::AS_RECORDED).unwrap()
+    });
+    let difference = world.compare(&graph, &recorded).difference;
+    assert_eq!(difference.as_deref(), Some("what sgd at net.py:9 makes differs"));
+}
+
+/// One graph turns the sign of what is no number, the other takes it away; some operation may
+/// look at the bits.
+#[test]
+fn memory_holds_floats_where_an_operation_takes_it_to() {
+    let world = World::new();
+    let engine = &world.engine;
+    let (v, count) = (&tensor(engine, &[1], &[f32::NAN]), tensor(engine, &[1], &[1i32]));
+    for looks_at_bits in [false, true] {
+        let [graph, recorded] = ["neg", "abs"].map(|f| {
+            let bits = View { meta: Arc::new(Meta::new(DType::Int32, [1])), ..v.clone() };
+            let recording = recorded(engine, std::slice::from_ref(&world.x), || {
+                let other = if looks_at_bits { &bits } else { &count };
+                let made = run(engine, binary("add"), &[other, &count]).unwrap();
+                run_into(engine, kind(json!({"op": "unary", "f": f})), &[v], &[v]).unwrap();
+                made.to_vec()
+            });
+            Executable::new(engine, &recording, &Options::AS_RECORDED).unwrap()
+        });
+        assert_eq!(world.compare(&graph, &recorded).difference, None);
+    }
+}
+
 #[test]
 fn values_that_are_no_numbers_are_the_same() {
     let world = World::new();
@@ -93,6 +141,9 @@ fn a_budget_that_the_operations_as_recorded_do_not_keep_is_an_obstacle() {
     assert!(graph.arena_bytes() <= 1 << 18 && recorded.arena_bytes() > 1 << 18);
     let obstacle = graph.obstacle(&recorded).unwrap();
     assert!(obstacle.contains("the budget is 262144"), "{obstacle}");
+    let enough = Some(Budget::Bytes(recorded.arena_bytes()));
+    let graph = make(Options { budget: enough, ..Options::default() });
+    assert_eq!(graph.obstacle(&recorded), None);
 }
 
 /// What is made of a recording does not stand up to its check, or panics on the way.
@@ -114,4 +165,49 @@ fn a_fault_in_what_is_made_falls_back_to_the_operations_as_recorded() {
     }
     let refused = || Err(Error::shape("add", [], "another"));
     assert!(matches!(recording.made(&Options::default(), refused), Err(Error::Shape { .. })));
+}
+
+/// Rules that look for an operation of this name count on inputs that this one does not have.
+#[test]
+fn a_graph_that_is_as_recorded_for_a_fault_says_so_and_runs() {
+    let world = World::new();
+    let World { engine, x, w } = &world;
+    let mut recording = recorded(engine, std::slice::from_ref(x), || {
+        run(engine, binary("add"), &[x, w]).unwrap().to_vec()
+    });
+    let misnamed = |inputs: &[View]| {
+        let mut op = Prepared::new(&binary("add"), inputs, None, 1)?;
+        op.kind = BatchNormInference { eps: Real(0.0) }.into();
+        Ok::<_, Error>(Some(Arc::new(op)))
+    };
+    recording.queue.replace_each(|_, inputs, _| misnamed(inputs)).unwrap();
+    let graph = Executable::new(engine, &recording, &Options::default()).unwrap();
+    assert!(matches!(graph.fault(), Some(Error::Internal { .. })));
+    let made = replay(engine, &graph, std::slice::from_ref(x)).unwrap();
+    assert_eq!(values::<f32>(&made[0]), [3.0; 3]);
+}
+
+#[test]
+fn the_operations_as_recorded_keep_to_the_budget_or_say_how_much_they_take() {
+    let world = World::new();
+    let World { engine, x, w } = &world;
+    let recording = recorded(engine, std::slice::from_ref(x), || {
+        let sum = run(engine, binary("add"), &[x, w]).unwrap();
+        run(engine, binary("add"), &[&sum[0], x]).unwrap().to_vec()
+    });
+    let fault = || Err(Error::Internal { op: "add".into(), message: "wrong".into() });
+    let taken = recording.made(&Options::default(), fault).unwrap().graph.arena_bytes();
+    let within = |budget| {
+        let options = Options { budget: Some(budget), ..Options::default() };
+        match recording.made(&options, fault) {
+            Ok(made) => Ok(made.budget),
+            Err(Error::Budget { budget, smallest, .. }) => Err((budget, smallest)),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert!(taken > 0);
+    assert_eq!(within(Budget::Bytes(taken)), Ok(Some(taken)));
+    assert_eq!(within(Budget::Share(1.0)), Ok(Some(taken)));
+    assert_eq!(within(Budget::Bytes(taken - 1)), Err((taken - 1, taken)));
+    assert_eq!(within(Budget::Share(0.5)), Err((taken / 2, taken)));
 }

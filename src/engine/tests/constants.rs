@@ -1,6 +1,8 @@
 //! What does not run in every run: it is computed again when what it reads was written, and counted.
 
 use super::*;
+use crate::engine::constants::Constants;
+use crate::graph::Graph;
 
 const MANY: usize = 4096;
 
@@ -16,10 +18,7 @@ impl World {
     fn new() -> Self {
         let engine = engine(1 << 22);
         let [w, x] = [0.5f32, 1.0].map(|value| tensor(&engine, &[MANY], &[value; MANY]));
-        let recording = recorded(&engine, std::slice::from_ref(&x), || {
-            let grown = run(&engine, kind(json!({"op": "unary", "f": "exp"})), &[&w]).unwrap();
-            run(&engine, binary("add"), &[&x, &grown[0]]).unwrap().to_vec()
-        });
+        let recording = recorded_sum(&engine, &w, &x, || ());
         let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
         World { engine, w, x, graph }
     }
@@ -38,6 +37,16 @@ impl World {
         let fill = json!({"op": "fill", "value": value, "shape": [MANY], "dtype": "float32"});
         run_into(&self.engine, kind(fill), &[], &[&self.w]).unwrap();
     }
+}
+
+/// `x + exp(w)`, and something after it.
+fn recorded_sum(engine: &Engine, w: &View, x: &View, after: impl FnOnce()) -> Recording {
+    recorded(engine, std::slice::from_ref(x), || {
+        let grown = run(engine, kind(json!({"op": "unary", "f": "exp"})), &[w]).unwrap();
+        let sum = run(engine, binary("add"), &[x, &grown[0]]).unwrap();
+        after();
+        sum.to_vec()
+    })
 }
 
 #[test]
@@ -131,4 +140,35 @@ fn what_reads_two_is_computed_again_where_either_was_written() {
         assert_eq!(values::<f32>(&got[0]), values::<f32>(&sum(&x)[0]));
         assert_eq!(graph.constants().computed, computed);
     }
+}
+
+#[test]
+fn a_run_beside_the_recorded_operations_finds_constants_computed() {
+    let world = World::new();
+    let World { engine, w, x, graph } = &world;
+    let plain = recorded_sum(engine, w, x, || ());
+    let plain = Executable::new(engine, &plain, &Options::AS_RECORDED).unwrap();
+    for (value, computed) in [(0.5, 1), (0.25, 2)] {
+        world.write(value);
+        let arguments = std::slice::from_ref(x);
+        let compared = graph.compare(&plain, engine, engine.run().unwrap(), arguments).unwrap();
+        assert_eq!(compared.difference, None);
+        assert_eq!(graph.constants().computed, computed);
+    }
+}
+
+#[test]
+fn constants_are_held_against_the_graph_that_reads_them() {
+    let World { engine, w, x, .. } = World::new();
+    let stays = recorded_sum(&engine, &w, &x, || ());
+    let changes = recorded_sum(&engine, &w, &x, || {
+        run_into(&engine, binary("add"), &[&w, &x], &[&w]).unwrap();
+    });
+    let options = Options::default();
+    let ((queue, roles), taken) = stays.rewritten(&mut engine.turn(), &options).unwrap();
+    let constants = Constants::new(&stays, taken.unwrap()).unwrap();
+    constants.verify(&Graph::new(queue, roles).unwrap()).unwrap();
+    let (queue, roles) = changes.operations();
+    let error = constants.verify(&Graph::new(queue, roles).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("what it is made of is written"), "{error}");
 }

@@ -54,6 +54,25 @@ fn a_failure_in_the_middle_tells_what_was_written() {
     assert_eq!(values::<f32>(&p), [0.0; 3]);
 }
 
+#[test]
+fn a_failure_is_told_of_its_own_run_alone() {
+    let engine = engine(1 << 20);
+    let p = tensor(&engine, &[3], &[1f32, 2.0, 3.0]);
+    let (index, labels) = (tensor(&engine, &[1], &[0i32]), tensor(&engine, &[1], &[2i32]));
+    let lr = tensor(&engine, &[1], &[1f32]);
+    let recording = recorded(&engine, std::slice::from_ref(&labels), || {
+        run(&engine, sgd(), &[&p, &p, &lr]).unwrap();
+        let made = [&index, &labels].map(|at| run(&engine, gather(), &[&p, at]).unwrap());
+        made.into_iter().flatten().collect()
+    });
+    let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
+    let bad = tensor(&engine, &[1], &[9i32]);
+    run_into(&engine, kind(json!({"op": "copy"})), &[&bad], &[&index]).unwrap();
+    assert!(replay(&engine, &graph, &[labels]).is_err(), "in the middle");
+    assert!(replay(&engine, &graph, &[bad]).is_err(), "before anything is written");
+    assert!(graph.written().is_empty());
+}
+
 /// User code that may run more operations.
 struct Doubles(&'static (dyn Fn() + Sync));
 
@@ -91,6 +110,85 @@ fn user_code_in_a_graph_may_run_operations_but_no_graph() {
     assert!(!graph.is_short());
     assert_eq!(values::<f32>(&replay(engine, &graph, &[x]).unwrap()[0]), [5.0, 10.0]);
     assert!(engine.run().is_ok(), "the right to run has been given back");
+}
+
+#[test]
+fn a_profile_refuses_arguments_before_user_code_runs() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let counts = Doubles(&|| {
+        CALLS.fetch_add(1, SeqCst);
+    });
+    let host = Kind::from(Host::new("counts", Arc::new(counts)));
+    let engine = engine(1 << 20);
+    let p = tensor(&engine, &[3], &[1f32, 2.0, 3.0]);
+    let [good, bad] = [2, 3].map(|label| tensor(&engine, &[1], &[label]));
+    let recording = recorded(&engine, std::slice::from_ref(&good), || {
+        let made = run(&engine, host.clone(), &[&p]).unwrap();
+        run(&engine, gather(), &[&made[0], &good]).unwrap().to_vec()
+    });
+    let graph = Executable::new(&engine, &recording, &Options::AS_RECORDED).unwrap();
+    let profile = |label| graph.profile(&engine, engine.run().unwrap(), Some(vec![label]), 1);
+    assert!(matches!(profile(bad), Err(Error::Index { .. })));
+    assert_eq!(CALLS.load(SeqCst), 0);
+    profile(good).unwrap();
+    assert_eq!(CALLS.load(SeqCst), 1);
+}
+
+#[test]
+fn a_graph_with_user_code_is_not_run_twice_to_compare_it() {
+    let engine = engine(1 << 20);
+    let x = tensor(&engine, &[2], &[1f32, 2.0]);
+    let of = |kind: Kind| {
+        let recording = recorded(&engine, std::slice::from_ref(&x), || {
+            run(&engine, kind, &[&x]).unwrap().to_vec()
+        });
+        Executable::new(&engine, &recording, &Options::default()).unwrap()
+    };
+    let by_user = of(Host::new("doubles", Arc::new(Doubles(&|| ()))).into());
+    let plain = of(kind(json!({"op": "unary", "f": "neg"})));
+    assert_eq!(plain.obstacle(&plain), None);
+    for [graph, recorded] in [[&by_user; 2], [&by_user, &plain], [&plain, &by_user]] {
+        assert_eq!(graph.obstacle(recorded).as_deref(), Some("user code would run twice"));
+    }
+}
+
+#[test]
+fn few_small_operations_are_short() {
+    let engine = engine(1 << 24);
+    let is_short = |count: usize, elements: usize| {
+        let x = tensor(&engine, &[elements], &vec![1f32; elements]);
+        let recording = recorded(&engine, std::slice::from_ref(&x), || {
+            let negate = kind(json!({"op": "unary", "f": "neg"}));
+            let again = |x: View, _| run(&engine, negate.clone(), &[&x]).unwrap()[0].clone();
+            vec![(0..count).fold(x.clone(), again)]
+        });
+        Executable::new(&engine, &recording, &Options::AS_RECORDED).unwrap().is_short()
+    };
+    assert!(is_short(64, 2) && !is_short(65, 2) && !is_short(1, 1 << 20));
+}
+
+#[test]
+fn a_refusal_of_the_arena_names_what_would_be_in_it_and_what_is_there() {
+    const MANY: usize = 70_000;
+    let engine = engine(1 << 20);
+    let x = tensor(&engine, &[MANY], &[1f32; MANY]);
+    let recording = recorded(&engine, std::slice::from_ref(&x), || {
+        let unary = |f: &str| run(&engine, kind(json!({"op": "unary", "f": f})), &[&x]).unwrap();
+        let kept = ["exp", "tanh", "abs", "neg"].map(unary);
+        let sum =
+            |a: View, b: &Outputs| run(&engine, binary("add"), &[&a, &b[0]]).unwrap()[0].clone();
+        vec![kept.iter().fold(x.clone(), sum)]
+    });
+    let graph = Executable::new(&engine, &recording, &Options::AS_RECORDED).unwrap();
+    let error = replay(&engine, &graph, std::slice::from_ref(&x)).unwrap_err();
+    let Error::OutOfMemory { usage, .. } = error else { panic!("{error}") };
+    assert_eq!(usage.bound, graph.graph().lower_bound_bytes());
+    let named = |name: &str, line: Option<&str>| {
+        let mut largest = usage.largest.iter();
+        largest.any(|tensor| tensor.name == name && tensor.line.as_deref() == line)
+    };
+    assert!(named("exp float32 (70000,)", Some("net.py:7")), "{usage}");
+    assert!(named(Account::Results.name(), None), "{usage}");
 }
 
 #[test]

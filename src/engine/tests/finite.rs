@@ -41,6 +41,7 @@ fn a_run_stops_at_the_first_result_that_is_not_finite() {
     let found = report(replay(&engine, &graph, &[bad]).unwrap_err());
     assert_eq!((found.operation, found.inputs.len(), found.outputs.len()), ("log", 1, 1));
     assert_eq!((found.inputs[0].nans, found.outputs[0].nans), (0, 1));
+    assert_eq!(found.line.as_deref(), Some("net.py:7"));
     assert_eq!(values::<f32>(&p), after, "what comes later has not run");
 }
 
@@ -81,4 +82,20 @@ fn eager_execution_looks_at_results_where_it_is_asked_to() {
     assert!(check_finite(before) && !before);
     assert_eq!(report(found.unwrap_err()).outputs[0].nans, 1);
     assert!(log().is_ok());
+}
+
+#[test]
+fn what_an_update_has_spoilt_is_told_as_written() {
+    let engine = engine(1 << 20);
+    let (p, lr) = (tensor(&engine, &[2], &[f32::MAX, 1.0]), tensor(&engine, &[1], &[1f32]));
+    let x = tensor(&engine, &[2], &[-f32::MAX, 1.0]);
+    let recording = recorded(&engine, std::slice::from_ref(&x), || {
+        run(&engine, sgd(), &[&p, &x, &lr]).unwrap();
+        run(&engine, binary("add"), &[&p, &x]).unwrap().to_vec()
+    });
+    let options = Options { check_finite: true, ..Options::default() };
+    let graph = Executable::new(&engine, &recording, &options).unwrap();
+    let found = report(replay(&engine, &graph, &[x]).unwrap_err());
+    assert_eq!((found.inputs[0].infinities, found.outputs[0].infinities), (0, 1));
+    assert_eq!(graph.written(), [Arc::as_ptr(&p.block).addr()]);
 }

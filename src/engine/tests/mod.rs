@@ -2,16 +2,24 @@
 #![allow(unsafe_code)]
 
 mod accounts;
+mod apart;
 mod compare;
 mod constants;
 mod executable;
 mod failures;
 mod finite;
+mod fits;
+mod generators;
+mod host;
 mod initial;
+mod kernels;
+mod parallel;
+mod poison;
 mod programs;
 mod recording;
 mod replay;
 mod state;
+mod streams;
 mod timing;
 
 use std::alloc::Layout;

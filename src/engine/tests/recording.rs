@@ -48,6 +48,17 @@ fn nothing_runs_and_nothing_is_allocated_while_recording() {
 }
 
 #[test]
+fn the_number_of_no_line_changes_nothing() {
+    let engine = engine(1 << 20);
+    recorded(&engine, &[], || {
+        let here = record::line().unwrap();
+        record::set_line_number(here + 1);
+        assert_eq!(record::line(), Some(here), "the next line is still to be named");
+        vec![]
+    });
+}
+
+#[test]
 fn a_result_is_not_overwritten_while_it_is_held() {
     let engine = engine(1 << 20);
     let x = tensor(&engine, &[2], &[1f32, 2.0]);

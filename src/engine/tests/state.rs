@@ -54,6 +54,17 @@ fn a_state_is_its_own_output() {
 }
 
 #[test]
+fn an_update_without_all_of_its_inputs_is_refused() {
+    let engine = engine(1 << 20);
+    let all: [View; 5] = std::array::from_fn(|_| tensor(&engine, &[1], &[1f32]));
+    for count in 0..=all.len() {
+        let inputs: Vec<&View> = all.iter().take(count).collect();
+        let error = run(&engine, MOMENTUM, &inputs).unwrap_err();
+        assert!(matches!(error, Error::Arity { got, .. } if got == count), "{error}");
+    }
+}
+
+#[test]
 fn an_expanded_state_is_refused() {
     let engine = engine(1 << 20);
     let lr = tensor(&engine, &[1], &[1f32]);
@@ -61,7 +72,7 @@ fn an_expanded_state_is_refused() {
     assert!(run(&engine, SGD, &[&p, &p.clone(), &lr]).is_err());
 }
 
-fn uniform() -> Random {
+pub(super) fn uniform() -> Random {
     let dist = Distribution::Uniform { low: Real(0.0), high: Real(1.0) };
     Random { dist, shape: [6].into(), dtype: DType::Float64, offset: 0 }
 }

@@ -9,6 +9,7 @@ struct Block {
     recorder: Recorder,
     x: View,
     scale: View,
+    bias: View,
     dy: View,
     z: View,
     y: View,
@@ -27,29 +28,42 @@ impl Block {
             view
         };
         let [x, dy] = [(); 2].map(|()| given(dtype, &[2, 3, 4, 4]));
-        let scale = given(DType::Float32, &[3]);
+        let [scale, bias] = [(); 2].map(|()| given(DType::Float32, &[3]));
         let (z, y) = (like(&x), like(&x));
-        Block { recorder, x, scale, dy, z, y }
+        Block { recorder, x, scale, bias, dy, z, y }
     }
 
     fn forward(&mut self) -> [View; 2] {
+        self.forward_of(&self.z.clone())
+    }
+
+    /// The same with the ReLU of another tensor.
+    fn forward_of(&mut self, bent: &View) -> [View; 2] {
         let [mean, var] = [(); 2].map(|()| like(&self.scale));
-        let (x, scale) = (self.x.clone(), self.scale.clone());
+        let inputs = [&self.x, &self.scale, &self.bias].map(View::clone);
         let outputs = [self.z.clone(), mean.clone(), var.clone()];
-        self.recorder.push(BatchNorm { eps: EPS }, &[x, scale.clone(), scale], &outputs);
-        self.recorder.push(
-            Unary { f: RELU },
-            std::slice::from_ref(&self.z),
-            std::slice::from_ref(&self.y),
-        );
+        self.recorder.push(BatchNorm { eps: EPS }, &inputs, &outputs);
+        let (bent, y) = (std::slice::from_ref(bent), std::slice::from_ref(&self.y));
+        self.recorder.push(Unary { f: RELU }, bent, y);
         [mean, var]
     }
 
     /// With something in between.
-    fn backward(&mut self, [mean, var]: [View; 2], between: impl FnOnce(&mut Recorder)) {
-        let (dz, dx) = (like(&self.x), like(&self.x));
+    fn backward(&mut self, statistics: [View; 2], between: impl FnOnce(&mut Recorder)) {
         let given = [self.dy.clone(), self.y.clone()];
-        self.recorder.push(UnaryGrad { f: RELU }, &given, std::slice::from_ref(&dz));
+        self.backward_of(RELU, given, statistics, between);
+    }
+
+    /// The same with the gradient of another function, of other tensors.
+    fn backward_of(
+        &mut self,
+        f: UnaryFn,
+        given: [View; 2],
+        [mean, var]: [View; 2],
+        between: impl FnOnce(&mut Recorder),
+    ) {
+        let (dz, dx) = (like(&self.x), like(&self.x));
+        self.recorder.push(UnaryGrad { f }, &given, std::slice::from_ref(&dz));
         between(&mut self.recorder);
         let parameters = [(); 2].map(|()| like(&self.scale));
         let outputs = [&[dx][..], &parameters].concat();
@@ -119,6 +133,42 @@ fn gradients_stay_apart_where_their_inputs_changed() {
     other.backward([second, var], |_| ());
     let apart = [STATISTICS, "normalize", "relu_grad", "batch_norm_grad"];
     assert_eq!(rewritten(other.recorder, rule::apply).0, apart);
+}
+
+#[test]
+fn gradients_do_not_read_the_bias() {
+    let mut block = Block::new(DType::Float32);
+    let (stats, bias) = (block.forward(), block.bias.clone());
+    block.backward(stats, |recorder| recorder.negate(&bias, &bias));
+    let joined = [STATISTICS, "normalize", "neg", "batch_norm_relu_grad"];
+    assert_eq!(rewritten(block.recorder, rule::apply).0, joined);
+}
+
+#[test]
+fn gradients_of_something_else_stay_apart() {
+    for (f, is_turned) in [(UnaryFn::Tanh, false), (RELU, true)] {
+        let mut block = Block::new(DType::Float32);
+        let (stats, mut given) = (block.forward(), [block.dy.clone(), block.y.clone()]);
+        if is_turned {
+            given.reverse();
+        }
+        block.backward_of(f, given, stats, |_| ());
+        let (names, _) = rewritten(block.recorder, rule::apply);
+        assert_eq!((names.len(), names[3]), (4, "batch_norm_grad"), "{names:?}");
+    }
+}
+
+#[test]
+fn the_relu_of_what_lies_otherwise_stays_apart() {
+    let turned = |view: &View| view.permute(&[0, 1, 3, 2]).unwrap();
+    let mut read = Block::new(DType::Float32);
+    read.forward_of(&turned(&read.z.clone()));
+    let mut written = Block::new(DType::Float32);
+    written.y = turned(&written.y);
+    written.forward();
+    for block in [read, written] {
+        assert_eq!(rewritten(block.recorder, rule::apply).0, [STATISTICS, "normalize", "relu"]);
+    }
 }
 
 #[test]

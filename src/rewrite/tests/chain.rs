@@ -110,6 +110,23 @@ fn softmax_and_cross_entropy_become_one_pass_forward_and_one_backward() {
     }
 }
 
+/// Rows of this size stay in the cache between two operations, but not in that of what makes them.
+#[test]
+fn what_works_on_rows_becomes_one_pass_behind_a_product_that_is_made_in_blocks() {
+    for is_made in [true, false] {
+        let mut all = Elementwise::new(&[1024, 512]);
+        let (a, b) = (all.given(&[1024, 32]), all.given(&[32, 512]));
+        let x = match is_made {
+            true => all.push(Matmul, &[&a, &b], Role::Temporary),
+            false => all.given(&[1024, 512]),
+        };
+        let p = all.push(Softmax { axis: -1, log: false }, &[&x], Role::Temporary);
+        all.push(TANH, &[&p], Role::Slot);
+        let want = if is_made { ["matmul", "chain"] } else { ["softmax", "tanh"] };
+        assert_eq!(rewritten(all.recorder, apply).0, want);
+    }
+}
+
 /// What lies between both may become the first result, and that the second one.
 #[test]
 fn what_is_needed_by_the_first_only_is_kept_for_the_next_step() {
@@ -150,6 +167,21 @@ fn operations_stay_apart_where_one_pass_would_be_wrong_or_take_more() {
     changed.recorder.push(TANH, again, again);
     changed.push(ADD, &[&bent, &bent], Role::Slot);
     assert_eq!(rewritten(changed.recorder, apply).0, ["tanh", "tanh", "add"]);
+
+    // What lies between is read in part, too.
+    let mut part = Elementwise::new(&[512, 256]);
+    let x = part.given(&[512, 256]);
+    let bent = part.push(TANH, &[&x], Role::Temporary);
+    part.push(ADD, &[&bent, &first_rows(&bent, 1)], Role::Slot);
+    assert_eq!(rewritten(part.recorder, apply).0, ["tanh", "add"]);
+
+    // The first result lies otherwise than one pass would lay it.
+    let mut turned = Elementwise::new(&[512, 512]);
+    let x = turned.given(&[512, 512]);
+    let bent = turned.made(Role::Slot).permute(&[1, 0]).unwrap();
+    turned.recorder.push(TANH, std::slice::from_ref(&x), std::slice::from_ref(&bent));
+    turned.push(ADD, &[&x, &bent], Role::Slot);
+    assert_eq!(rewritten(turned.recorder, apply).0, ["tanh", "add"]);
 
     // Planes that are repeated are neither rows nor columns of one matrix.
     let mut planes = Elementwise::new(&[8, 64, 256]);

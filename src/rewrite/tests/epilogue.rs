@@ -144,6 +144,12 @@ fn operations_stay_apart_where_one_would_be_wrong_or_bring_nothing() {
     changed.push(ADD, &[&y, &negated], Role::Slot);
     assert_eq!(changed.rewritten(apply).0, ["matmul", "neg", "neg", "add"]);
 
+    // The product is read in part, too.
+    let mut part = Net::new();
+    let y = part.product([8, 8], Role::Temporary);
+    part.push(ADD, &[&y, &first_rows(&y, 1)], Role::Slot);
+    assert_eq!(part.rewritten(apply).0, ["matmul", "add"]);
+
     // What follows writes a factor.
     let mut onto = Net::new();
     let (a, b) = (onto.given(&[768, 512]), onto.given(&[512, 512]));

@@ -13,22 +13,30 @@ struct Roles {
     statistics: Role,
     between: Role,
     has_bias: bool,
+    /// Of the convolution; statistics are float32.
+    dtype: DType,
 }
 
-const USUAL: Roles =
-    Roles { w: Captured, statistics: Captured, between: Temporary, has_bias: false };
+const USUAL: Roles = Roles {
+    w: Captured,
+    statistics: Captured,
+    between: Temporary,
+    has_bias: false,
+    dtype: DType::Float32,
+};
 
 /// The normalisation of a convolution, and what lies between.
 fn step(roles: &Roles) -> (Recorder, [View; 2]) {
     let mut recorder = Recorder::default();
-    let mut tensor = |role, shape: &[usize]| {
-        let view = View::new(cpu::device(), Meta::new(DType::Float32, shape));
+    let mut tensor = |role, dtype, shape: &[usize]| {
+        let view = View::new(cpu::device(), Meta::new(dtype, shape));
         recorder.number(&view, role);
         view
     };
-    let (x, w) = (tensor(Argument, &[2, 3, 8, 8]), tensor(roles.w, &[4, 3, 3, 3]));
-    let statistics = [(); 4].map(|()| tensor(roles.statistics, &[4]));
-    let bias = roles.has_bias.then(|| tensor(Captured, &[4]));
+    let x = tensor(Argument, roles.dtype, &[2, 3, 8, 8]);
+    let w = tensor(roles.w, roles.dtype, &[4, 3, 3, 3]);
+    let statistics = [(); 4].map(|()| tensor(roles.statistics, DType::Float32, &[4]));
+    let bias = roles.has_bias.then(|| tensor(Captured, roles.dtype, &[4]));
     let geometry = Geometry { stride: [1, 1], padding: [1; 4], dilation: [1, 1], groups: 1 };
     let kind = Kind::from(Conv2d { geometry });
     let inputs: Vec<View> = [x, w.clone()].into_iter().chain(bias).collect();
@@ -60,6 +68,7 @@ fn not_where_weights_change_or_the_convolution_is_seen() {
         Roles { w: Argument, ..USUAL },
         Roles { statistics: Argument, ..USUAL },
         Roles { between: Slot, ..USUAL },
+        Roles { dtype: DType::Float16, ..USUAL },
     ] {
         assert_eq!(rewritten(step(&roles).0, rule::apply).0, apart);
     }
@@ -73,20 +82,38 @@ fn not_where_weights_change_or_the_convolution_is_seen() {
     assert_eq!(rewritten(read, rule::apply).0, [&apart[..], &["neg"]].concat());
 }
 
+/// What is folded is computed once, for which memory has to be kept; and it rounds otherwise.
+#[test]
+fn weights_are_scaled_where_results_may_round_and_memory_may_be_kept() {
+    for (rounds, keeps) in [(true, true), (true, false), (false, true), (false, false)] {
+        let allowed = Allowed { rounds, keeps, limits: Limits::NONE };
+        let [left, taken] = apart_by_all(step(&USUAL).0, allowed);
+        assert_eq!(taken.contains(&"fold_batch_norm"), rounds && keeps, "{taken:?}");
+        assert_eq!(left.contains(&"normalize"), !(rounds && keeps), "{left:?}");
+    }
+}
+
 /// The normalisation of a dense layer, whose bias has this role and shape.
 fn dense(role: Role, bias: &[usize]) -> Recorder {
+    layer([Matmul.into(), ADD], [6, 3, 4], role, bias)
+}
+
+/// The same with these operations in place of the product and the sum, on so many rows, inputs and
+/// outputs.
+fn layer(kinds: [Kind; 2], [n, i, o]: [usize; 3], role: Role, bias: &[usize]) -> Recorder {
     let mut recorder = Recorder::default();
     let mut tensor = |role, shape: &[usize]| {
         let view = View::new(cpu::device(), Meta::new(DType::Float32, shape));
         recorder.number(&view, role);
         view
     };
-    let (x, w, b) = (tensor(Argument, &[6, 3]), tensor(Captured, &[3, 4]), tensor(role, bias));
-    let statistics = [(); 4].map(|()| tensor(Captured, &[4]));
-    let [p, z] = [(); 2].map(|()| tensor(Temporary, &[6, 4]));
-    let y = tensor(Slot, &[6, 4]);
-    recorder.push(Matmul, &[x, w], std::slice::from_ref(&p));
-    recorder.add(&p, &b, &z);
+    let (x, w, b) = (tensor(Argument, &[n, i]), tensor(Captured, &[i, o]), tensor(role, bias));
+    let statistics = [(); 4].map(|()| tensor(Captured, &[o]));
+    let [p, z] = [(); 2].map(|()| tensor(Temporary, &[n, o]));
+    let y = tensor(Slot, &[n, o]);
+    let [first, second] = kinds;
+    recorder.push(first, &[x, w], std::slice::from_ref(&p));
+    recorder.push(second, &[p, b], std::slice::from_ref(&z));
     let inputs = [&[z][..], &statistics].concat();
     recorder.push(BatchNormInference { eps: Real(1e-5) }, &inputs, &[y]);
     recorder
@@ -107,4 +134,14 @@ fn not_where_what_is_added_is_no_bias_or_changes() {
     assert_eq!(rewritten(dense(Argument, &[4]), rule::apply).0, apart);
     assert_eq!(rewritten(dense(Captured, &[6, 4]), rule::apply).0, apart);
     assert_eq!(rewritten(dense(Captured, &[6, 1]), rule::apply).0, apart);
+}
+
+#[test]
+fn not_where_something_else_is_done_than_to_multiply_and_add() {
+    let binary = |f| Kind::from(Binary { f });
+    for kinds in [[Matmul.into(), binary(BinaryFn::Mul)], [binary(BinaryFn::Sub), ADD]] {
+        let [first, second] = kinds.each_ref().map(|kind| kind.family().name());
+        let (names, _) = rewritten(layer(kinds, [4; 3], Captured, &[4]), rule::apply);
+        assert_eq!(names, [first, second, "batch_norm_inference"]);
+    }
 }

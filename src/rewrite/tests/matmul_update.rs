@@ -1,3 +1,4 @@
+use super::products::Net;
 use super::*;
 use crate::ops::gemm::Matmul;
 use crate::ops::optim::Sgd;
@@ -39,4 +40,20 @@ fn a_gradient_is_made_apart_where_it_is_small_or_used_otherwise() {
     assert_eq!(update([640, 100], Role::Temporary, reads), ["matmul", "neg", "sgd"]);
     let writes = |recorder: &mut Recorder, [x, ..]: [&View; 3]| recorder.negate(x, x);
     assert_eq!(update([640, 100], Role::Temporary, writes), ["matmul", "neg", "sgd"]);
+}
+
+#[test]
+fn a_gradient_is_made_apart_where_its_update_writes_what_it_is_made_of() {
+    for momentum in [false, true] {
+        let mut net = Net::new();
+        let (x, w, buffer) = (net.given(&[8, 640]), net.given(&[640, 100]), net.given(&[640, 100]));
+        let [lr, factor, dampening] = [(); 3].map(|()| net.given(&[1]));
+        let g =
+            net.push(Matmul, &[&x.permute(&[1, 0]).unwrap(), &first_rows(&w, 8)], Role::Temporary);
+        let (sgd, mut inputs) =
+            (Sgd { momentum, nesterov: false, weight_decay: false }, vec![w, g, lr]);
+        inputs.extend([buffer, factor, dampening].into_iter().filter(|_| momentum));
+        net.recorder.push(sgd, &inputs, &[]);
+        assert_eq!(net.rewritten(rule::apply).0, ["matmul", "sgd"]);
+    }
 }

@@ -22,6 +22,7 @@ use crate::graph::testing::Recorder;
 use crate::graph::{Graph, Role};
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Kind, Meta, Prepared, View};
+use crate::view::SliceRange;
 
 /// A rule.
 type Rule = fn(&mut Draft, &mut Prepare<'_>) -> Result<()>;
@@ -37,6 +38,24 @@ fn rewritten(recorder: Recorder, rule: Rule) -> (Vec<&'static str>, Graph) {
     (graph.nodes().iter().map(|node| node.op.name()).collect(), graph)
 }
 
+/// The names of the operations that all rules together leave in runs of a recording, and of those
+/// that are computed once.
+fn apart_by_all(recorder: Recorder, allowed: Allowed) -> [Vec<&'static str>; 2] {
+    let mut prepare =
+        |kind: &Kind, inputs: &[View]| Prepared::new(kind, inputs, None, 1).map(Arc::new);
+    let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
+    let taken = rewrite(&mut draft, &mut prepare, allowed).unwrap();
+    let left = draft.steps().map(|(_, step)| step.op.name()).collect();
+    let taken = taken.iter().flat_map(|taken| taken.queue.nodes());
+    [left, taken.map(|node| node.op.name()).collect()]
+}
+
 fn like(view: &View) -> View {
     View::of(cpu::device(), &view.meta)
+}
+
+/// The first rows of a matrix.
+fn first_rows(matrix: &View, count: usize) -> View {
+    let all = |count| SliceRange { start: 0, count, step: 1 };
+    matrix.slice(&[all(count), all(matrix.meta.shape[1])]).unwrap()
 }

@@ -5,7 +5,7 @@ use crate::ops::Width;
 use crate::ops::conv::Conv2d;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
-use crate::rewrite::pack as rule;
+use crate::rewrite::{constant, pack as rule};
 
 /// Products of arguments of so many rows with one matrix, which has this role; and the matrix.
 fn products(role: Role, rows: &[usize]) -> (Recorder, View) {
@@ -68,22 +68,27 @@ fn weights_that_change_are_packed_by_their_kernels() {
 
 const PADDED: Conv2d =
     Conv2d { geometry: Geometry { stride: [1; 2], padding: [1; 4], dilation: [1; 2], groups: 1 } };
-const CONVOLVED: [[usize; 4]; 3] = [[1, 16, 14, 14], [32, 16, 3, 3], [1, 32, 14, 14]];
+
+/// An image, a weight, and what a convolution makes of them.
+fn convolved() -> [Meta; 3] {
+    let [x, w] = [[1, 16, 14, 14], [32, 16, 3, 3]].map(|s| Meta::new(DType::Float32, s));
+    let y = Kind::from(PADDED).family().infer(&[&x, &w]).unwrap().remove(0);
+    [x, w, y]
+}
 
 /// Convolutions of one weight each, which have these roles; the last one is used twice.
 fn convolutions(roles: &[Role]) -> (Recorder, Vec<View>) {
     let mut recorder = Recorder::default();
-    let mut tensor = |role, shape: [usize; 4]| {
-        let view = View::new(cpu::device(), Meta::new(DType::Float32, shape));
+    let mut tensor = |role, meta: &Meta| {
+        let view = View::new(cpu::device(), meta.clone());
         recorder.number(&view, role);
         view
     };
-    let mut weights: Vec<View> = roles.iter().map(|&role| tensor(role, CONVOLVED[1])).collect();
+    let [x, w, y] = convolved();
+    let mut weights: Vec<View> = roles.iter().map(|&role| tensor(role, &w)).collect();
     weights.extend(weights.last().cloned());
-    let pairs: Vec<[View; 2]> = weights
-        .iter()
-        .map(|_| [tensor(Argument, CONVOLVED[0]), tensor(Slot, CONVOLVED[2])])
-        .collect();
+    let pairs: Vec<[View; 2]> =
+        weights.iter().map(|_| [tensor(Argument, &x), tensor(Slot, &y)]).collect();
     for (w, [x, y]) in weights.iter().zip(pairs) {
         recorder.push(PADDED, &[x, w.clone()], &[y]);
     }
@@ -93,7 +98,7 @@ fn convolutions(roles: &[Role]) -> (Recorder, Vec<View>) {
 /// Whether convolutions like their weights in a layout of their own, which they do on all processors
 /// that we know.
 fn packs_convolutions() -> bool {
-    let io = CONVOLVED.map(|shape| Meta::new(DType::Float32, shape));
+    let io = convolved();
     let packing = Kind::from(PADDED).family().packing(&io.each_ref(), Width::ONE);
     let packs = packing.unwrap().is_some();
     if !packs {
@@ -154,4 +159,19 @@ fn what_is_packed_in_each_run_is_left_to_the_kernels() {
         assert_eq!(graph.inputs(made), want.inputs(node));
     }
     graph.verify().unwrap();
+}
+
+#[test]
+fn weights_are_packed_once_or_else_by_their_kernels() {
+    if !packs_convolutions() {
+        return;
+    }
+    let apart = |each: f64| {
+        let limits =
+            Limits { constants: constant::Limits { each, all: 0.0 }, chains: Limits::NONE.chains };
+        let allowed = Allowed { rounds: false, keeps: true, limits };
+        apart_by_all(convolutions(&[Captured]).0, allowed)
+    };
+    assert_eq!(apart(0.0), [vec!["packed"; 2], vec!["pack"]]);
+    assert_eq!(apart(f64::INFINITY), [vec!["conv2d"; 2], vec![]], "nothing is worth its bytes");
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::graph::Role::{Captured, Slot, Temporary};
+use crate::ops::softmax::Softmax;
 use crate::rewrite::{chain, rename as rule};
 use crate::view::SliceRange;
 
@@ -29,12 +30,25 @@ fn what_is_added_to_in_place_becomes_one_pass() {
     assert_eq!(names, ["chain"]);
 }
 
+fn apply(draft: &mut Draft, _: &mut Prepare<'_>) -> Result<()> {
+    rule::apply(draft);
+    Ok(())
+}
+
+#[test]
+fn what_is_not_updated_element_by_element_stays_in_place() {
+    let softmax = Softmax { axis: 0, log: false };
+    let update = |r: &mut Recorder, sum: &View, _: &View| {
+        r.push(softmax, std::slice::from_ref(sum), std::slice::from_ref(sum));
+    };
+    let (_, graph) = rewritten(collected(Temporary, update), apply);
+    let is_in_place = |node| graph.inputs(node)[0].block == graph.outputs(node)[0].block;
+    let found: Vec<bool> = graph.nodes().iter().map(is_in_place).collect();
+    assert_eq!(found, [false, false, true, false, false]);
+}
+
 #[test]
 fn updates_that_stay_apart_take_one_place() {
-    let apply: Rule = |draft, _| {
-        rule::apply(draft);
-        Ok(())
-    };
     let (names, graph) = rewritten(collected(Temporary, |_, _, _| ()), apply);
     assert_eq!(names, ["neg", "add", "add", "neg"]);
     assert_eq!(graph.arena_bytes(), MANY * 4);

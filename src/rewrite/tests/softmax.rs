@@ -53,6 +53,25 @@ fn probabilities_that_are_needed_stay() {
     assert_eq!(rewritten(lost, rule::apply).0, with, "the logarithm is written over");
 }
 
+/// Another operation where the gradient of the logarithm would be, or that of another logarithm.
+#[test]
+fn what_only_looks_like_the_gradient_keeps_all_apart() {
+    let kinds = [Kind::from(Binary { f: BinaryFn::Mul }), UnaryGrad { f: LOG }.into()];
+    for (kind, is_first) in kinds.into_iter().zip([false, true]) {
+        let name = kind.family().name();
+        let recorder = step([1, 1], DType::Float32, |recorder, [x, p, _]| {
+            let (dp, dx) = (like(p), like(p));
+            recorder.number(&dx, Slot);
+            let of = if is_first { [p, x] } else { [x, p] };
+            recorder.push(kind, &of.map(View::clone), std::slice::from_ref(&dp));
+            recorder.push(SoftmaxGrad { axis: 1, log: false }, &[dp, p.clone()], &[dx]);
+        });
+        let (first, last) = APART.split_at(2);
+        let all = [first, &[name, "softmax_grad"], last].concat();
+        assert_eq!(rewritten(recorder, rule::apply).0, all);
+    }
+}
+
 #[test]
 fn other_axes_and_types_stay() {
     assert_eq!(rewritten(step([1, 0], DType::Float32, |_, _| ()), rule::apply).0, APART);
