@@ -20,11 +20,6 @@ impl Lifetime {
         self.first > self.last
     }
 
-    /// How many nodes it lasts.
-    pub fn nodes(&self) -> usize {
-        if self.is_never() { 0 } else { (self.last - self.first) as usize + 1 }
-    }
-
     /// Whether some node lies in both.
     pub fn meets(&self, other: &Lifetime) -> bool {
         self.first <= other.last && other.first <= self.last

@@ -27,7 +27,6 @@ pub mod verify;
 
 use std::ops::Range;
 
-use crate::device::ALIGNMENT;
 use crate::error::{Error, Result};
 pub use csr::{Csr, Edges};
 use layout::{Layout, OUTSIDE};
@@ -188,18 +187,6 @@ impl Graph {
     /// those that share memory in place counted once.
     pub fn peak_bytes(&self) -> usize {
         self.layout.bound
-    }
-
-    /// What [`Graph::lower_bound_bytes`] would be if nothing were shared in place.
-    pub fn unshared_bound_bytes(&self) -> usize {
-        let is_temporary = |&(_, role): &(u32, &Role)| *role == Role::Temporary;
-        let blocks = (0u32..).zip(&self.roles).filter(is_temporary);
-        let blocks = blocks.map(|(b, _)| (self.lifetimes[b as usize], self.bytes[b as usize]));
-        let scratch = (0u32..).zip(&self.nodes);
-        let scratch =
-            scratch.map(|(n, node)| (Lifetime { first: n, last: n }, node.op.kernel.scratch()));
-        let (lifetimes, sizes): (Vec<_>, Vec<_>) = blocks.chain(scratch).unzip();
-        liveness::bound(&lifetimes, &sizes, ALIGNMENT)
     }
 
     /// Where a temporary block lies in the arena.

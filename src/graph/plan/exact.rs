@@ -87,4 +87,6 @@ fn tiles(pieces: &[Piece]) -> Vec<Tile> {
 }
 
 #[cfg(test)]
+mod decisions;
+#[cfg(test)]
 mod tests;

@@ -86,3 +86,6 @@ pub unsafe fn not_finite(op: &Prepared, io: &Io, before: Before) -> Option<Error
     };
     Some(Error::NotFinite { op: op.name().into(), report: Box::new(report) })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,10 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::*;
 use crate::graph::Role::*;
-use crate::graph::testing::{Empty, Recorder};
-use crate::ops::{Prepared, kernel};
+use crate::graph::testing::Recorder;
+use crate::ops::{Effects, Prepared, View, kernel};
 
 /// Memory aligned to 64 bytes.
 #[repr(align(64))]
@@ -56,7 +57,7 @@ fn a_failure_names_its_node() {
         (0..2).for_each(|b| bound.bind(b, start(&mut memory[b as usize])));
         // SAFETY: everything is bound.
         let stopped = unsafe { bound.run() }.unwrap_err();
-        assert_eq!(stopped.node, 1);
+        assert_eq!((stopped.node, stopped.end), (1, 2));
         assert!(stopped.error.to_string().starts_with("copy: "), "{}", stopped.error);
         // SAFETY: as above.
         unsafe { bound.run_from(0, 1) }.unwrap();
@@ -139,17 +140,13 @@ fn of_several_failures_the_first_in_recorded_order_is_answered() {
 fn segments_and_what_lies_between_them_run_in_order() {
     let mut recorder = Recorder::default();
     let x = recorder.tensor(Argument, 4);
-    let mut last = x;
+    let (mut last, hosts) = (x, Arc::new(AtomicUsize::new(0)));
     for n in 0..30 {
         let to = recorder.tensor(if n == 29 { Slot } else { Temporary }, 4);
         if n % 10 == 9 {
-            let like = Empty {
-                kind: crate::ops::copy::Copy.into(),
-                updates: true,
-                host: true,
-                scratch: 0,
-            };
-            recorder.push_empty(&like, std::slice::from_ref(&last), &[]);
+            let mut op = counting(&last, &hosts);
+            op.effects = Effects { host: true, ..Effects::updates(&[(0, 0)]) };
+            recorder.push_prepared(Arc::new(op), std::slice::from_ref(&last), &[]);
         }
         recorder.negate(&last, &to);
         last = to;
@@ -164,5 +161,43 @@ fn segments_and_what_lies_between_them_run_in_order() {
     (1..31).filter(|&b| graph.offset(b).is_none()).for_each(|b| bound.bind(b, start(&mut to)));
     // SAFETY: everything is bound.
     unsafe { bound.run() }.unwrap();
-    assert_eq!(to[0].0[..4], [3.0; 4]);
+    assert_eq!((to[0].0[..4].to_vec(), hosts.load(Relaxed)), (vec![3.0; 4], 3));
+}
+
+/// An operation that only counts its runs.
+fn counting(x: &View, runs: &Arc<AtomicUsize>) -> Prepared {
+    let given = std::slice::from_ref(x);
+    let mut op = Prepared::new(&crate::ops::copy::Copy.into(), given, None, 1).unwrap();
+    let runs = runs.clone();
+    op.kernel = kernel(0, move |_| {
+        runs.fetch_add(1, Relaxed);
+        Ok(())
+    });
+    op
+}
+
+#[test]
+fn nothing_runs_behind_a_failure_of_a_task_that_others_follow_one_by_one() {
+    let mut recorder = Recorder::default();
+    let mut last = recorder.tensor(Argument, 4);
+    let runs = Arc::new(AtomicUsize::new(0));
+    for n in 0..10 {
+        let to = recorder.tensor(if n == 9 { Slot } else { Temporary }, 4);
+        let mut op = counting(&last, &runs);
+        if n == 4 {
+            op.kernel = kernel(0, |_| Err(Error::value("", 1, "2")));
+        }
+        recorder.push_prepared(
+            Arc::new(op),
+            std::slice::from_ref(&last),
+            std::slice::from_ref(&to),
+        );
+        last = to;
+    }
+    let graph = recorder.parallel(2).unwrap();
+    assert_eq!(graph.schedule().unwrap().segments[..], *std::slice::from_ref(&(0..10)));
+    let bound = Bound::new(&graph, std::ptr::dangling_mut());
+    // SAFETY: the kernels touch no memory.
+    let stopped = unsafe { bound.run() }.unwrap_err();
+    assert_eq!((stopped.node, runs.load(Relaxed)), (4, 4));
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::graph::Graph;
 use crate::graph::Role::*;
 use crate::graph::testing::Recorder;
-use crate::ops::View;
+use crate::ops::{Prepared, View};
 
 /// `branches` chains of `length` negations from one tensor, recorded one after the other, whose
 /// ends are results.
@@ -81,6 +81,41 @@ fn what_gains_too_little_is_run_by_one_thread() {
     assert_eq!(parallel(1000, 1), []);
     assert_eq!(parallel(4, 2), []);
     assert_eq!(parallel(400, 2), std::slice::from_ref(&(0..800)));
+}
+
+#[test]
+fn what_threads_gain_is_the_time_that_the_longest_way_and_their_number_leave() {
+    // By how many calls of one negation the threads finish earlier.
+    let gained = |count: usize, length: usize, workers: usize| {
+        let mut recorder = Recorder::default();
+        branches(&mut recorder, count, length, 16);
+        let graph = recorder.graph().unwrap();
+        let (nodes, all) = (graph.nodes(), 0..(count * length) as u32);
+        let parallel = super::Parallel::new(workers);
+        gain(nodes, graph.edges(), &all, parallel) / nanoseconds(&nodes[0].op)
+    };
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
+    assert!(close(gained(1, 3, 2), 0.0), "one after the other");
+    assert!(close(gained(2, 3, 2), 3.0), "side by side");
+    assert!(close(gained(4, 1, 2), 2.0) && close(gained(4, 1, 8), 3.0));
+}
+
+#[test]
+fn what_hardly_gains_beside_the_rest_is_run_by_one_thread() {
+    // Beside two branches: a node for the whole team, so wide.
+    let segments = |width: usize| {
+        let mut recorder = Recorder::default();
+        branches(&mut recorder, 2, 400, 16);
+        let [x, y] = [Argument, Slot].map(|role| recorder.tensor(role, 1 << 25));
+        let kind = crate::ops::copy::Copy.into();
+        let mut op = Prepared::new(&kind, std::slice::from_ref(&x), None, 1).unwrap();
+        op.width = Width(width);
+        recorder.push_prepared(op.into(), &[x], &[y]);
+        let graph = recorder.graph().unwrap();
+        super::segments(graph.nodes(), graph.edges(), super::Parallel::new(2))
+    };
+    assert_eq!(segments(2), []);
+    assert_eq!(segments(1 << 10), std::slice::from_ref(&(0..800)), "the whole team is quick");
 }
 
 #[test]

@@ -256,3 +256,6 @@ fn successors(edges: &Edges, order: &[u32]) -> Csr<u32> {
         })
     })
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

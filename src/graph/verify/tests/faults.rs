@@ -43,6 +43,15 @@ fn edges_that_are_missing_or_wrong() {
 }
 
 #[test]
+fn a_graph_with_wrong_edges_is_refused() {
+    let mut graph = graph();
+    assert_eq!(graph.verify().map_err(|error| error.to_string()), Ok(()));
+    graph.edges = edges_of([&[], &[0], &[0]]);
+    let error = graph.verify().unwrap_err().to_string();
+    assert!(error.ends_with("no edges order them"), "{error}");
+}
+
+#[test]
 fn schedules_that_are_no_permutation_or_in_a_wrong_order() {
     let graph = graph();
     let run = |schedule: &[u32]| replay(&graph, &graph.layout, schedule);

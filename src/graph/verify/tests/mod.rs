@@ -3,6 +3,7 @@ mod kept;
 pub(in crate::graph) mod oracle;
 pub(in crate::graph) mod programs;
 mod properties;
+mod ranges;
 mod schedules;
 
 use super::Graph;

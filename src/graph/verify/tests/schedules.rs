@@ -6,6 +6,8 @@ use super::super::{Fault, replay, schedule};
 use super::oracle;
 use super::programs::{Program, programs};
 use super::properties::{from_pairs, holds, moved};
+use crate::graph::Role::*;
+use crate::graph::testing::Recorder;
 use crate::graph::{Graph, Schedule};
 
 /// A graph for two threads.
@@ -26,6 +28,17 @@ fn what_the_analysis_makes_is_accepted() {
         of(&graph).segments.iter().map(|segment| segment.len()).sum()
     });
     assert!(shared > 5000, "only {shared} nodes may run beside others");
+}
+
+#[test]
+fn a_node_belongs_to_one_segment() {
+    let mut recorder = Recorder::default();
+    let [x, y, z] = [Argument, Slot, Slot].map(|role| recorder.tensor(role, 4));
+    recorder.negate(&x, &y);
+    recorder.negate(&x, &z);
+    let graph = recorder.parallel(2).unwrap();
+    let twice = Schedule { segments: vec![0..2, 1..2], ..of(&graph).clone() };
+    assert_eq!(schedule(&graph, &graph.layout, &twice), Err(Fault::Beside { node: 1 }));
 }
 
 #[test]

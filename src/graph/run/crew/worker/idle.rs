@@ -118,3 +118,6 @@ impl Worker<'_> {
         Some(ready)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,120 @@
+//! The same searches always take the same turns. Numbers here stand for all that is decided: where
+//! one changes, searches have, which has to be meant.
+
+use super::effort::Effort;
+use super::groups::{self, Group};
+use super::tiling::Tile;
+use super::{branch, fillers, tiling};
+use crate::graph::plan::random::Random;
+use crate::graph::testing::fingerprint;
+
+const SEEDS: std::ops::Range<u64> = 0..40;
+
+/// Pieces that end and as many bytes that begin, of few sizes, so that there are many ways.
+fn group(random: &mut Random, most: usize) -> (Group, Vec<usize>) {
+    let counts = [0, 1].map(|_| 1 + random.below(most));
+    let mut sizes: Vec<usize> =
+        (0..counts[0] + counts[1]).map(|_| 64 * (1 + random.below(4))).collect();
+    let bytes = [&sizes[..counts[0]], &sizes[counts[0]..]].map(|side| side.iter().sum::<usize>());
+    let side = |range: std::ops::Range<usize>| range.map(|piece| piece as u32).collect();
+    let mut group = Group { ended: side(0..counts[0]), begun: side(counts[0]..sizes.len()) };
+    if bytes[0] != bytes[1] {
+        let short = if bytes[0] < bytes[1] { &mut group.ended } else { &mut group.begun };
+        short.push(sizes.len() as u32);
+        sizes.push(bytes[0].abs_diff(bytes[1]));
+    }
+    (group, sizes)
+}
+
+/// A rectangle of some steps and units, cut into boxes so coarse that many are alike; one box in
+/// `loose` is a unit lower.
+fn boxes(seed: u64, loose: usize) -> Vec<Tile> {
+    let mut random = Random::new(seed);
+    let mut boxes = vec![Tile { start: 0, end: STEPS, size: UNITS }];
+    for _ in 0..10 + random.below(60) {
+        let at = random.below(boxes.len());
+        let (mut one, mut other) = (boxes[at], boxes[at]);
+        if random.below(2) == 0 {
+            one.end = one.start + random.below((one.end - one.start) as usize) as u32;
+            other.start = one.end;
+        } else {
+            one.size = random.below(one.size);
+            other.size -= one.size;
+        }
+        if one.start < one.end && one.size > 0 {
+            boxes[at] = one;
+            boxes.push(other);
+        }
+    }
+    boxes.iter_mut().for_each(|b| b.size -= usize::from(b.size > 1 && random.below(loose) == 0));
+    boxes
+}
+
+/// Of the rectangle.
+const STEPS: u32 = 30;
+const UNITS: usize = 24;
+/// Nothing is lower.
+const TIGHT: usize = usize::MAX;
+
+#[test]
+fn ways_to_tell_groups() {
+    let got = fingerprint(SEEDS.map(|seed| {
+        let mut random = Random::new(seed);
+        let most = [3, 5, 6, 10][seed as usize % 4];
+        let (group, sizes) = group(&mut random, most);
+        format!("{:?}", groups::ways(&group, &sizes))
+    }));
+    assert_eq!(got, 15_057_866_363_043_885_627);
+}
+
+#[test]
+fn sweeps() {
+    let got = fingerprint(SEEDS.map(|seed| {
+        let boxes = boxes(seed, TIGHT);
+        let swept = |steps| {
+            let mut effort = Effort::steps(steps);
+            let found = tiling::tile(&boxes, seed, &mut effort);
+            format!("{found:?} {effort:?}")
+        };
+        [0, 300, 3_000, 30_000].map(swept).concat()
+    }));
+    assert_eq!(got, 12_437_016_877_413_882_849);
+}
+
+#[test]
+fn branches() {
+    let got = fingerprint(SEEDS.map(|seed| {
+        let boxes = boxes(seed, if seed % 2 == 0 { TIGHT } else { 8 });
+        let searched = |turn| {
+            let mut effort = Effort::steps(2_000);
+            let found = branch::search(&boxes, UNITS, turn, &mut effort);
+            format!("{found:?} {effort:?}")
+        };
+        [0, 1, 2, 3].map(searched).concat()
+    }));
+    assert_eq!(got, 6_146_647_206_128_579_304);
+}
+
+#[test]
+fn what_fills_gaps() {
+    let got = fingerprint(SEEDS.map(|seed| {
+        let boxes = boxes(seed, 10);
+        format!("{:?}", [UNITS, UNITS + 1].map(|height| fillers::fillers(&boxes, height)))
+    }));
+    assert_eq!(got, 10_027_167_677_495_973_523);
+}
+
+#[test]
+fn the_clock_is_looked_at_after_so_many_steps() {
+    let now = std::time::Instant::now();
+    let steps = |until| {
+        let mut effort = Effort::until(until);
+        let spend = |_: &usize| {
+            effort.spend(1);
+            !effort.is_spent()
+        };
+        (0..1000).take_while(spend).count()
+    };
+    assert_eq!(steps(now), 63, "a step more is the 64th");
+    assert_eq!(steps(now + std::time::Duration::from_secs(3600)), 1000);
+}
