@@ -34,7 +34,7 @@ def shipped(paths: list[str]) -> list[str]:
             hidden |= {
                 str(folder.relative_to(ROOT) / name) for name in tests_only(file.read_bytes())
             }
-    inside = [str(p.relative_to(ROOT)) for p in files]
+    inside = [str(p.relative_to(ROOT)) for p in files if p.stem != "tests"]
     return [p for p in inside if not any(p == f"{h}.rs" or p.startswith(f"{h}/") for h in hidden)]
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 REASONS = Path(__file__).parent / "survivors.json"
@@ -14,6 +15,7 @@ def read(results: Path) -> dict[str, dict]:
     return {record["key"]: record for record in map(json.loads, lines)}
 
 
+@cache
 def reasons() -> list[dict]:
     """Why mutants may survive: each names a file, and may name functions and parts of changes."""
     return json.loads(REASONS.read_text()) if REASONS.exists() else []

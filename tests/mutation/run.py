@@ -7,7 +7,7 @@ All mutants are built at once, and each is turned on by a variable of the enviro
 meets only those tests that reach it, first those in Rust, and those in Python where it survives
 them. The results stand in target/mutation/results.jsonl, so that a
 run that was cut short goes on where it was; mutants of functions that have not changed since are
-not tried again. `--again` tries those anew that survived, `--fresh` all.
+not tried again. `--again` tries those anew that survived without a reason, `--fresh` all.
 """
 
 import argparse
@@ -34,7 +34,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--programs", type=int, default=250, help="random programs a test; 0: as many as tests draw"
     )
-    parser.add_argument("--again", action="store_true", help="try anew what survived")
+    parser.add_argument(
+        "--again", action="store_true", help="try anew what survived without a reason"
+    )
     parser.add_argument("--fresh", action="store_true", help="try anew all")
     parser.add_argument("--only", choices=("Rust", "Python"), help="those tests alone")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
@@ -53,7 +55,7 @@ def is_open(record: dict | None, suite: str, options: argparse.Namespace) -> boo
     """Whether a mutant, of which this is known, is to meet the tests of a suite."""
     if record is None or options.fresh and suite == "Rust":
         return suite == "Rust"
-    if record["outcome"] in report.CAUGHT:
+    if record["outcome"] in report.CAUGHT or report.reason(record, report.reasons()):
         return False
     return options.again or suite == "Python" and record.get("suite") != "Python"
 

@@ -71,6 +71,8 @@ SKIPPED = {
     "where_clause",
     "array_type",
 }
+# Calls that only say how much memory may be needed.
+CAPACITY = {"with_capacity", "reserve", "try_reserve", "try_reserve_exact"}
 TESTS_ONLY = re.compile(rb"#\[cfg\((?:test|loom|all\(test[^\n]*\)|feature[^\n]*)\)\]")
 
 
@@ -96,6 +98,11 @@ class Site:
     mutants: list[Mutant] = field(default_factory=list)
 
 
+def called(node) -> str:
+    """The last name of what a call calls."""
+    return re.split(r"\W+", node.child_by_field_name("function").text.decode())[-1]
+
+
 def skips(node) -> bool:
     """Whether an item is a test's, or is evaluated by the compiler."""
     before = node.prev_named_sibling
@@ -103,6 +110,8 @@ def skips(node) -> bool:
         if TESTS_ONLY.match(before.text):
             return True
         before = before.prev_named_sibling
+    if node.type == "call_expression":
+        return called(node) in CAPACITY
     if node.type == "function_item":
         return any(c.type == "function_modifiers" and b"const" in c.text for c in node.children)
     return node.type in SKIPPED
@@ -260,7 +269,7 @@ class Finder:
             return
         while inner.type == "try_expression":
             inner = inner.children[0]
-        if inner.type == "call_expression":
+        if inner.type == "call_expression" and not skips(inner):
             self.add(
                 node.start_byte,
                 node.end_byte,
