@@ -223,3 +223,6 @@ impl Queue {
         (self.nodes, self.places, bytes)
     }
 }
+
+#[cfg(test)]
+mod tests;

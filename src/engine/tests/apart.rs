@@ -46,9 +46,16 @@ fn where_the_process_ends_nobody_else_runs_anything() {
         let engine = engine(1 << 20);
         let x = tensor(&engine, &[1], &[1f32]);
         let copies = || run(&engine, Copy, &[&x]).map(drop);
+        let given = std::slice::from_ref(&x);
+        let recording = recorded(&engine, given, || run(&engine, Copy, &[&x]).unwrap().to_vec());
+        let graph = Executable::new(&engine, &recording, &Options::default()).unwrap();
+        let replays = || replay(&engine, &graph, given).map(drop);
         assert!(ending::end(Duration::ZERO));
-        assert!(copies().is_ok(), "who ends it may");
-        let other = std::thread::scope(|scope| scope.spawn(copies).join().unwrap());
-        assert!(matches!(other, Err(Error::Device { .. })));
+        assert!(copies().is_ok() && replays().is_ok(), "who ends it may");
+        let others = std::thread::scope(|scope| {
+            let threads = [scope.spawn(copies), scope.spawn(replays)];
+            threads.map(|thread| thread.join().unwrap())
+        });
+        assert!(others.iter().all(|done| matches!(done, Err(Error::Device { .. }))), "{others:?}");
     }
 }

@@ -1,7 +1,8 @@
 use super::timeline::Timeline;
 use super::*;
 use crate::device::cpu;
-use crate::graph::testing::Recorder;
+use crate::graph::decisions::Step;
+use crate::graph::testing::{Recorder, fingerprint};
 use crate::graph::{Node, Role};
 use crate::ops::View;
 use crate::ops::unary::{Unary, UnaryFn};
@@ -125,4 +126,26 @@ fn what_there_is_room_for_is_kept_after_all() {
         assert_eq!(layers == 0, limit == whole);
         assert!(limit < whole / 3 || layers < found.again.len());
     }
+}
+
+/// One number stands for every run under every limit, and for what each becomes where it keeps all
+/// that it can.
+#[test]
+fn the_same_steps_run_alike_under_the_same_limits() {
+    let got = fingerprint((0..40).map(|seed| {
+        let (queue, roles) = Step::draw(seed);
+        let draft = Draft::new(cpu::device(), queue, roles);
+        let course = &Course::new(&draft);
+        let (whole, least) = (draft.peak(&[]), course.least());
+        let runs = |limit| {
+            let policies = PATIENCE.iter().flat_map(|&p| [(p, false), (p, true)]);
+            let found = policies.filter_map(move |(patience, heeds_results)| {
+                simulate(course, Policy { limit, patience, heeds_results })
+            });
+            found.map(|run| format!("{run:?} {:?}", keep(course, &run, limit))).collect()
+        };
+        let limits = (0..10).map(|n| least + whole.saturating_sub(least) * n / 10);
+        limits.map(runs).collect::<Vec<String>>().concat() + &least.to_string()
+    }));
+    assert_eq!(got, 10_982_596_668_919_858_604);
 }

@@ -2,7 +2,10 @@ use super::*;
 use crate::device::cpu;
 use crate::dtype::DType;
 use crate::ops::binary::{Binary, BinaryFn};
+use crate::ops::chain::{Chain, Link};
+use crate::ops::epilogue::{Epilogue, Producer};
 use crate::ops::gemm::Matmul;
+use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Kind, Meta, View};
 
 fn prepared(kind: impl Into<Kind>, shapes: [&[usize]; 2]) -> Prepared {
@@ -47,6 +50,17 @@ fn memory_beyond_the_caches_is_slower() {
     assert!(beyond > within);
     assert!((beyond - (bytes / FAR + more as f64 / SPARSE)).abs() < 1.0);
     assert!((2.0 * within - (bytes / NEAR + more as f64 / SPARSE)).abs() < 1.0);
+}
+
+#[test]
+fn what_a_small_product_and_what_follows_it_compute_costs_alike() {
+    let relu = Link { kind: Unary { f: UnaryFn::Relu }.into(), operands: smallvec::smallvec![0] };
+    let producer = Producer::of(&Matmul.into()).unwrap();
+    let chain = Chain { inputs: 1, links: vec![relu], outputs: vec![0] };
+    let op = prepared(Epilogue { producer, chain, keeps: false }, [&[8, 8]; 2]);
+    let cost = op.cost();
+    assert!(cost.behind > 0 && cost.behind < cost.flops);
+    assert!(close(work(&op), cost.bytes as f64 / NEAR + cost.flops as f64 / SPARSE));
 }
 
 #[test]

@@ -84,6 +84,30 @@ fn what_gains_too_little_is_run_by_one_thread() {
 }
 
 #[test]
+fn one_thread_needs_no_schedule() {
+    let of = |workers: usize| {
+        let mut recorder = Recorder::default();
+        branches(&mut recorder, 2, 4, 16);
+        recorder.parallel(workers).unwrap().schedule().is_some()
+    };
+    assert_eq!([0, 1, 2].map(of), [false, false, true]);
+}
+
+/// Beside something that lives all the time two pieces take turns; if they do not, what lives at
+/// once grows by one of them. Sizes in MiB.
+#[test]
+fn lifetimes_are_rounded_as_long_as_memory_grows_little() {
+    let windows = |whole: usize, piece: usize| {
+        let lifetimes = [(0, 3), (0, 1), (2, 3)].map(|(first, last)| Lifetime { first, last });
+        let sizes = [whole, piece, piece].map(|size| size << 20);
+        let segment = std::slice::from_ref(&(0..4));
+        roundings(&lifetimes, &sizes, segment, usize::MAX).count()
+    };
+    assert_eq!([windows(144, 32), windows(144, 64)], [3, 2], "by a quarter");
+    assert_eq!([windows(0, 16), windows(0, 17)], [3, 2], "by so many bytes");
+}
+
+#[test]
 fn what_threads_gain_is_the_time_that_the_longest_way_and_their_number_leave() {
     // By how many calls of one negation the threads finish earlier.
     let gained = |count: usize, length: usize, workers: usize| {

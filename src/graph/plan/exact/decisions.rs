@@ -31,7 +31,7 @@ fn group(random: &mut Random, most: usize) -> (Group, Vec<usize>) {
 fn boxes(seed: u64, loose: usize) -> Vec<Tile> {
     let mut random = Random::new(seed);
     let mut boxes = vec![Tile { start: 0, end: STEPS, size: UNITS }];
-    for _ in 0..10 + random.below(60) {
+    for _ in 0..40 + random.below(400) {
         let at = random.below(boxes.len());
         let (mut one, mut other) = (boxes[at], boxes[at]);
         if random.below(2) == 0 {
@@ -46,13 +46,18 @@ fn boxes(seed: u64, loose: usize) -> Vec<Tile> {
             boxes.push(other);
         }
     }
-    boxes.iter_mut().for_each(|b| b.size -= usize::from(b.size > 1 && random.below(loose) == 0));
+    let is_lower = |b: &Tile, random: &mut Random| b.size > 1 && random.below(loose) == 0;
+    for at in &mut boxes {
+        at.size = UNIT * (at.size - usize::from(is_lower(at, &mut random)));
+    }
     boxes
 }
 
 /// Of the rectangle.
 const STEPS: u32 = 30;
 const UNITS: usize = 24;
+/// Bytes.
+const UNIT: usize = 4096;
 /// Nothing is lower.
 const TIGHT: usize = usize::MAX;
 
@@ -78,7 +83,7 @@ fn sweeps() {
         };
         [0, 300, 3_000, 30_000].map(swept).concat()
     }));
-    assert_eq!(got, 12_437_016_877_413_882_849);
+    assert_eq!(got, 15_620_218_342_947_189_289);
 }
 
 #[test]
@@ -87,21 +92,21 @@ fn branches() {
         let boxes = boxes(seed, if seed % 2 == 0 { TIGHT } else { 8 });
         let searched = |turn| {
             let mut effort = Effort::steps(2_000);
-            let found = branch::search(&boxes, UNITS, turn, &mut effort);
+            let found = branch::search(&boxes, UNITS * UNIT, turn, &mut effort);
             format!("{found:?} {effort:?}")
         };
         [0, 1, 2, 3].map(searched).concat()
     }));
-    assert_eq!(got, 6_146_647_206_128_579_304);
+    assert_eq!(got, 13_988_090_979_632_219_677);
 }
 
 #[test]
 fn what_fills_gaps() {
     let got = fingerprint(SEEDS.map(|seed| {
         let boxes = boxes(seed, 10);
-        format!("{:?}", [UNITS, UNITS + 1].map(|height| fillers::fillers(&boxes, height)))
+        format!("{:?}", [UNITS, UNITS + 1].map(|height| fillers::fillers(&boxes, height * UNIT)))
     }));
-    assert_eq!(got, 10_027_167_677_495_973_523);
+    assert_eq!(got, 3_948_720_806_149_091_660);
 }
 
 #[test]

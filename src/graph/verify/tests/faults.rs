@@ -4,9 +4,10 @@ use smallvec::smallvec;
 
 use super::super::{Fault, Operand, Reader, Resource, Tag, Writer, edges, replay};
 use crate::graph::Role::*;
-use crate::graph::testing::Recorder;
+use crate::graph::testing::{Empty, Recorder};
 use crate::graph::{Csr, Edges, Graph};
 use crate::ops::chain::{Chain, Link};
+use crate::ops::copy::Copy;
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Kind, Prepared, View};
 use crate::view::SliceRange;
@@ -89,6 +90,28 @@ fn places_that_are_missing_or_too_far() {
     let found = Some(Tag { block: Some(3), writer: Writer::Node(1) });
     let (want, reader) = (Writer::Node(0), Reader::Node(2));
     assert_eq!(moved, Err(Fault::Stale { reader, block: 2, bytes: 0..16, want, found }));
+}
+
+#[test]
+fn scratch_that_is_missing_or_askew() {
+    let mut recorder = Recorder::default();
+    let [x, y, z] = [Argument, Slot, Slot].map(|role| recorder.tensor(role, 4));
+    let like = Empty { kind: Copy.into(), updates: false, host: false, scratch: 64 };
+    for to in [&y, &z] {
+        recorder.push_empty(&like, std::slice::from_ref(&x), std::slice::from_ref(to));
+    }
+    let graph = recorder.graph().unwrap();
+    let with = |change: &dyn Fn(&mut Vec<(u32, usize)>)| {
+        let mut layout = graph.layout.clone();
+        layout.height = 256;
+        change(&mut layout.scratch);
+        replay(&graph, &layout, &[0, 1])
+    };
+    let misplaced = |node| Err(Fault::Misplaced { node, operand: Operand::Scratch, block: None });
+    assert_eq!(with(&|_| ()), Ok(()));
+    assert_eq!(with(&|scratch| *scratch = vec![scratch[1]]), misplaced(0), "only that of another");
+    assert_eq!(with(&|scratch| scratch.truncate(1)), misplaced(1));
+    assert_eq!(with(&|scratch| scratch[1].1 += 4), misplaced(1));
 }
 
 #[test]

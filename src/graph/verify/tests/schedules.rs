@@ -42,6 +42,18 @@ fn a_node_belongs_to_one_segment() {
 }
 
 #[test]
+fn edges_of_a_schedule_lead_forward() {
+    let mut recorder = Recorder::default();
+    let [x, y, z] = [Argument, Slot, Slot].map(|role| recorder.tensor(role, 4));
+    recorder.negate(&x, &y);
+    recorder.negate(&x, &z);
+    let graph = recorder.parallel(2).unwrap();
+    let back = Schedule { edges: from_pairs(2, &[(1, 0)]), ..of(&graph).clone() };
+    let fault = Fault::Backwards { node: 0, earlier: 1 };
+    assert_eq!(schedule(&graph, &graph.layout, &back), Err(fault));
+}
+
+#[test]
 fn an_edge_that_no_other_path_implies_is_missed() {
     let missed = holds(programs(), |program| {
         let graph = graph(&program);

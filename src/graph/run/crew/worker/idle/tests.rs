@@ -183,3 +183,19 @@ fn each_worker_writes_to_each_part_on_a_page_of_its_own() {
         (0..9).map(|n| std::ptr::from_ref(crew.mail(n / 3, n % 3))).collect();
     assert!((0..9).all(|n| !pages[..n].contains(&pages[n])));
 }
+
+#[test]
+fn who_adopts_a_part_keeps_count_of_the_chains_that_it_leaves_behind() {
+    // Chains of two, each of which waits for the other part, whose worker does not come.
+    let ends: Vec<[u32; 1]> = (0..141).map(|n| [n]).collect();
+    let (mut rows, mut parts): (Vec<&[u32]>, Vec<u32>) = (vec![&[]], vec![1]);
+    for chain in 0..70 {
+        rows.extend([&ends[0][..], &ends[2 * chain + 1]]);
+        parts.extend([0, 0]);
+    }
+    let crew = crew(&rows, &parts, SHORT);
+    let mut first = worker(&crew, 0);
+    assert_eq!((first.skip(), first.skipped, &first.rest), (None, 64, &(128..140)));
+    first.adopt();
+    assert_eq!((first.skipped, first.rest.clone(), first.late.pop()), (70, 140..141, None));
+}
