@@ -52,6 +52,8 @@ pub struct Draft {
     roles: Vec<Role>,
     steps: Vec<Option<Step>>,
     uses: Vec<Uses>,
+    /// The steps that run user code, in order.
+    hosts: SmallVec<[usize; 4]>,
 }
 
 impl Draft {
@@ -66,7 +68,8 @@ impl Draft {
         let steps: Vec<_> =
             queue.nodes().iter().flat_map(|node| [Some(step(node)), None]).collect();
         let uses = roles.iter().map(|_| Uses::default()).collect();
-        let mut draft = Draft { device: device.clone(), queue, roles, steps, uses };
+        let hosts = SmallVec::new();
+        let mut draft = Draft { device: device.clone(), queue, roles, steps, uses, hosts };
         (0..draft.steps.len()).for_each(|n| draft.note(n));
         draft
     }
@@ -151,6 +154,12 @@ impl Draft {
         self.writers(block).iter().copied().find(|&writer| writer > n)
     }
 
+    /// Whether user code runs between two steps.
+    pub fn has_host_between(&self, first: usize, second: usize) -> bool {
+        let next = self.hosts.partition_point(|&host| host <= first);
+        self.hosts.get(next).is_some_and(|&host| host < second)
+    }
+
     /// Whether a place is all of its block, element by element.
     pub fn is_whole(&self, place: &Place) -> bool {
         place.is_whole(self.bytes(place.block))
@@ -186,3 +195,6 @@ impl Draft {
         prepare(&kind, &inputs.iter().map(view).collect::<SmallVec<[View; 8]>>())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,7 +57,7 @@ fn place_for(draft: &Draft, before: usize, n: usize, made: &Place) -> Option<usi
     let holds = |place: &Place| place.block == made.block || draft.holds(place, before, n);
     let is_part = |place: &Place| place.block == made.block && place != made;
     // User code sees what is written when it is.
-    let has_host = draft.steps().any(|(m, step)| before < m && m < n && step.op.effects.host);
+    let has_host = draft.has_host_between(before, n);
     if has_host || second.inputs.iter().any(is_part) || !writes_apart(draft, n, &first.inputs) {
         return None;
     }

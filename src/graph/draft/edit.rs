@@ -16,6 +16,9 @@ impl Draft {
     /// Removes a step.
     pub fn remove(&mut self, n: usize) {
         let Some(step) = self.steps[n].take() else { return };
+        if step.op.effects.host {
+            self.hosts.retain(|host| *host != n);
+        }
         for place in step.places() {
             let uses = &mut self.uses[place.block as usize];
             uses.readers.retain(|reader| *reader != n);
@@ -73,9 +76,12 @@ impl Draft {
         }
     }
 
-    /// Enters a step into the blocks' uses.
+    /// Enters a step into the blocks' uses, and into the list of those that run user code.
     pub(super) fn note(&mut self, n: usize) {
         let Some(step) = &self.steps[n] else { return };
+        if step.op.effects.host {
+            insert(&mut self.hosts, n);
+        }
         for place in &step.inputs {
             insert(&mut self.uses[place.block as usize].readers, n);
         }
