@@ -117,8 +117,8 @@ impl Rule for Step {
         let (shrink, decay) = (self.shrink.map(A::of), self.decay.map(A::of));
         for (((p, &g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
             let g = decay.map_or(g, |d| g + d * *p);
-            *m = beta1 * *m + fresh1 * g;
-            *v = beta2 * *v + fresh2 * (g * g);
+            *m = (beta1 * *m + fresh1 * g).flushed();
+            *v = (beta2 * *v + fresh2 * (g * g)).flushed();
             let start = shrink.map_or(*p, |s| *p * s);
             *p = start - rate * *m / (v.sqrt() * root + eps);
         }

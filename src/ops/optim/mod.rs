@@ -2,7 +2,7 @@
 //!
 //! Hyperparameters are float32 tensors of shape (1,), read when the operation runs, so that they
 //! may change from step to step. Arithmetic is in the moments' dtype: float64 for float64
-//! parameters, float32 for all others.
+//! parameters, float32 for all others. Moments that decay become zero where they would be denormal.
 
 mod adagrad;
 mod adam;

@@ -69,7 +69,7 @@ impl Rule for Step {
         let decay = self.decay.map(A::of);
         for ((p, &g), average) in p.iter_mut().zip(g).zip(average) {
             let g = decay.map_or(g, |d| g + d * *p);
-            *average = rho * *average + fresh * (g * g);
+            *average = (rho * *average + fresh * (g * g)).flushed();
             *p = *p - lr * g / (*average + eps).sqrt();
         }
     }

@@ -99,7 +99,7 @@ impl Rule for Step {
         let [momentum, fresh] = momentum.map(A::of);
         for ((p, &g), buffer) in p.iter_mut().zip(g).zip(buffer) {
             let g = decayed(g, *p);
-            *buffer = momentum * *buffer + fresh * g;
+            *buffer = (momentum * *buffer + fresh * g).flushed();
             *p = *p - lr * if self.nesterov { g + momentum * *buffer } else { *buffer };
         }
     }

@@ -123,6 +123,38 @@ fn adam_and_adamw() {
     }
 }
 
+/// Of numbers below the normal range processors make twenty times as little.
+#[test]
+fn moments_that_would_be_denormal_are_zero() {
+    for dtype in [DType::Float32, DType::Float64, DType::Float16] {
+        let wide = moment_dtype(dtype);
+        let least =
+            if wide == DType::Float64 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE.into() };
+        let before = [least, -least, 4.0 * least, f64::NAN];
+        let after = [0.0, 0.0, 2.0 * least, f64::NAN];
+        let [p, g] = [1.0, 0.0].map(|v| Tensor::dense(dtype, &[4], &[v; 4]));
+        let (moment, one) =
+            (Tensor::dense(wide, &[4], &before), |v| Tensor::one(DType::Float32, v));
+        let ([half, eps], step) = ([0.5, 1e-3].map(one), Tensor::one(DType::Int32, 0.0));
+        let sgd = Sgd { momentum: true, nesterov: false, weight_decay: false };
+        let adam = Adam { decoupled: false, weight_decay: false };
+        let rmsprop = Rmsprop { weight_decay: false };
+        let updates: [(&dyn Family, Vec<&Tensor>); 3] = [
+            (&sgd, vec![&p, &g, &half, &moment, &half, &half]),
+            (&adam, vec![&p, &g, &half, &moment, &moment, &half, &half, &eps, &step]),
+            (&rmsprop, vec![&p, &g, &half, &moment, &half, &eps]),
+        ];
+        for (update, inputs) in updates {
+            for moment in &apply_any_width(update, &inputs).unwrap()[1..] {
+                let got = moment.values().into_iter().zip(after);
+                let is_equal =
+                    |(got, want): (f64, f64)| got == want || got.is_nan() && want.is_nan();
+                assert!(got.into_iter().all(is_equal), "{}: {moment:?}", update.name());
+            }
+        }
+    }
+}
+
 #[test]
 fn bad_inputs_are_named() {
     let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };

@@ -20,6 +20,8 @@ pub trait Float:
     const ZERO: Self;
     /// 1.
     const ONE: Self;
+    /// The least positive number that is not denormal.
+    const LEAST: Self;
     /// The nearest value.
     fn of(value: f64) -> Self;
     /// `self * b + c`.
@@ -28,6 +30,11 @@ pub trait Float:
     fn is_nan(self) -> bool;
     /// The magnitude.
     fn abs(self) -> Self;
+    /// Self, or 0 where it is denormal: to compute with such numbers takes many times as long.
+    #[inline(always)]
+    fn flushed(self) -> Self {
+        if self.abs() < Self::LEAST { Self::ZERO } else { self }
+    }
     /// The magnitude of self with the sign of `sign`.
     fn copysign(self, sign: Self) -> Self;
     /// The square root.
@@ -97,6 +104,7 @@ macro_rules! exact {
     ($type:ty) => {
         const ZERO: Self = 0.0;
         const ONE: Self = 1.0;
+        const LEAST: Self = <$type>::MIN_POSITIVE;
         #[inline(always)]
         fn of(value: f64) -> Self {
             value as $type
