@@ -240,5 +240,7 @@ def _owned(step: Step, grads: Any, dys: tuple[Tensor, ...]) -> list[bool]:
     slot = step.slots.get(0)
     only = len(dys) == 1 and slot is not None and slot.owned
     held = [] if only else [dy.block_id for dy in dys]
-    held += [g.block_id for g in grads if g is not None]
-    return [g is not None and held.count(g.block_id) == 1 and 0 not in g.strides for g in grads]
+    held += [g.block_id for g in grads if isinstance(g, Tensor)]
+    return [
+        isinstance(g, Tensor) and held.count(g.block_id) == 1 and 0 not in g.strides for g in grads
+    ]

@@ -8,6 +8,7 @@ from .. import _core
 from .._core import GraphError
 from ..tensor import Tensor
 from . import ops
+from .parts import Part
 from .tape import Operator, Port, Rule, alive
 
 
@@ -21,14 +22,25 @@ class Slot:
         #: Whether nobody else holds the gradient's memory.
         self.owned = False
 
-    def put(self, grad: Tensor, owned: bool) -> None:
+    def put(self, grad: Tensor | Part, owned: bool) -> None:
         """Adds to the sum; in place only into a sum that nobody else holds."""
-        if self.grad is None:
+        if type(grad) is Part:
+            self._put_part(grad)
+        elif self.grad is None:
             self.grad, self.owned = grad, owned
         elif self.owned:
             ops.add.into([self.grad, grad], [self.grad])
         else:
             self.grad, self.owned = ops.add(self.grad, grad), True
+
+    def _put_part(self, part: Part) -> None:
+        """Adds a part where it lies, so that many of them cost as much as the whole does once."""
+        if self.grad is None:
+            self.grad = part.whole()
+        else:
+            self.grad = self.grad if self.owned else ops.copy(self.grad)
+            part.add_to(self.grad)
+        self.owned = True
 
     def take(self) -> Tensor:
         """The sum, in memory that belongs to whoever takes it."""

@@ -16,6 +16,7 @@ from .._plain import plain
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .mode import mode, no_grad
+from .parts import Part
 
 
 class Port:
@@ -244,6 +245,7 @@ class Rule(Operator):
         """The gradients of all inputs, by hand: one, or a tuple in the order of the inputs."""
         alive(self)
         made = self.gradients(dys, (True,) * len(self.edges))
+        made = tuple(grad.whole() if isinstance(grad, Part) else grad for grad in made)
         return made[0] if len(made) == 1 else made
 
     def save(self, *tensors: Tensor | None) -> None:

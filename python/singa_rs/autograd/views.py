@@ -15,6 +15,7 @@ from .._indexing import span
 from .._numbers import whole, wholes
 from ..tensor import Tensor
 from . import ops
+from .parts import Part
 from .reduce import as_axes
 from .tape import Rule
 
@@ -177,12 +178,9 @@ class Select(View):
         part = x.view_slice(self.ranges)
         return part if part.shape == self.to else ops.reshape(part, self.to)
 
-    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Part]:
         """`dy` at the selected elements, zero at the others."""
-        dx = ops.full(self.shape, 0, dys[0])
-        part = dx.view_slice(self.ranges)
-        ops.copy.into([ops.reshape(dys[0], part.shape)], [part])
-        return (dx,)
+        return (Part(dys[0], self.ranges, self.shape),)
 
 
 class Slice(Select):
