@@ -71,3 +71,18 @@ impl<T: Copy + Default> Csr<T> {
         Csr { ends, items: sorted }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spare_room_is_given_back() {
+        let mut rows = Csr::with_capacity(1000, 1000);
+        rows.push(7);
+        rows.end_row();
+        rows.shrink();
+        assert!(rows.ends.capacity() < 10 && rows.items.capacity() < 10);
+        assert_eq!(rows.iter().collect::<Vec<_>>(), [[7]]);
+    }
+}

@@ -2,9 +2,10 @@ use super::timeline::Timeline;
 use super::*;
 use crate::device::cpu;
 use crate::graph::decisions::Step;
-use crate::graph::testing::{Recorder, fingerprint};
+use crate::graph::testing::{Empty, Recorder, fingerprint};
 use crate::graph::{Node, Role};
 use crate::ops::View;
+use crate::ops::copy::Copy;
 use crate::ops::unary::{Unary, UnaryFn};
 
 /// Elements of a block.
@@ -147,5 +148,36 @@ fn the_same_steps_run_alike_under_the_same_limits() {
         let limits = (0..10).map(|n| least + whole.saturating_sub(least) * n / 10);
         limits.map(runs).collect::<Vec<String>>().concat() + &least.to_string()
     }));
-    assert_eq!(got, 10_982_596_668_919_858_604);
+    assert_eq!(got, 13_233_856_121_100_908_079);
+}
+
+#[test]
+fn long_runs_are_simulated_under_fewer_limits() {
+    let got = [10, 3_000, 5_000, 10_000, 20_000].map(|layers| {
+        let [(draft, _)] = orders(training(layers / 2, |_, _| ()));
+        let found = limits(&Course::new(&draft), 1 << 40);
+        assert!(found.is_sorted_by(|a, b| a < b) && found.iter().all(|limit| *limit < 1 << 40));
+        found.len()
+    });
+    assert_eq!(got, [48, 44, 28, 16, 12]);
+}
+
+#[test]
+fn user_code_is_not_run_again() {
+    let mut kept = None;
+    let mut recorder = training(20, |_, _| ());
+    let x = recorder.tensor(Role::Captured, SIZE);
+    let host = recorder.tensor(Role::Temporary, SIZE);
+    let like = Empty { kind: Copy.into(), updates: false, host: true, scratch: 0 };
+    recorder.push_empty(&like, std::slice::from_ref(&x), std::slice::from_ref(&host));
+    for layer in 0..20 {
+        let role = if layer == 19 { Role::Slot } else { Role::Temporary };
+        let to = recorder.tensor(role, SIZE);
+        recorder.add(kept.as_ref().unwrap_or(&x), if layer % 10 == 0 { &host } else { &x }, &to);
+        kept = Some(to);
+    }
+    let orders = orders(recorder);
+    let smallest = Ways::new(&orders).unwrap().smallest().unwrap();
+    assert!(smallest.nodes().len() > orders[0].0.steps().count(), "something is");
+    assert_eq!(smallest.nodes().iter().filter(|node| node.op.effects.host).count(), 1);
 }

@@ -3,6 +3,8 @@ use std::sync::Arc;
 use super::*;
 use crate::device::cpu;
 use crate::dtype::DType;
+use crate::graph::Role::*;
+use crate::graph::testing::Recorder;
 use crate::ops::Meta;
 
 fn place(strides: &[isize], shape: &[usize], offset: usize) -> Place {
@@ -28,4 +30,16 @@ fn a_block_that_goes_by_a_number_is_held_so_that_no_other_gets_its_address() {
     queue.rename(block, number);
     let block = known.upgrade().expect("the queue holds it");
     assert_eq!(queue.number(&block), number);
+}
+
+#[test]
+fn who_asks_for_more_room_than_there_is_learns_what_a_queue_that_grows_takes() {
+    let mut recorder = Recorder::default();
+    let [x, y, z] = [Argument, Slot, Slot].map(|role| recorder.tensor(role, 4));
+    recorder.negate(&x, &y);
+    recorder.add(&x, &y, &z);
+    let mut queue = recorder.queue;
+    let bytes = 5 * size_of::<Place>() + 2 * size_of::<Node>();
+    assert_eq!(queue.make_room(usize::MAX), Err(2 * bytes));
+    assert_eq!(queue.make_room(8), Ok(()));
 }

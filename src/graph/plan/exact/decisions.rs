@@ -74,7 +74,7 @@ fn ways_to_tell_groups() {
 
 #[test]
 fn sweeps() {
-    let got = fingerprint(SEEDS.map(|seed| {
+    let got = fingerprint((0..120).map(|seed| {
         let boxes = boxes(seed, TIGHT);
         let swept = |steps| {
             let mut effort = Effort::steps(steps);
@@ -83,7 +83,7 @@ fn sweeps() {
         };
         [0, 300, 3_000, 30_000].map(swept).concat()
     }));
-    assert_eq!(got, 15_620_218_342_947_189_289);
+    assert_eq!(got, 7_699_789_140_941_894_936);
 }
 
 #[test]

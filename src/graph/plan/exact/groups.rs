@@ -41,8 +41,7 @@ struct Finder<'a> {
 impl Finder<'_> {
     /// All ways to split what is left; `before` is split off already.
     fn split(&mut self, ended: u64, begun: u64, before: &mut Vec<Masks>) {
-        if ended == 0 || self.found.len() >= MOST {
-            self.found.extend((ended == 0).then(|| before.clone()));
+        if self.found.len() >= MOST {
             return;
         }
         before.push((ended, begun));

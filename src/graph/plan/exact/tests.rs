@@ -112,6 +112,17 @@ fn a_packing_without_a_gap_does_not_fit_in_less() {
 }
 
 #[test]
+fn what_is_left_above_a_multiple_of_the_alignment_is_of_no_use() {
+    let both = trace(&[(0, 1, 64), (0, 1, 64)]);
+    let pack = |capacity| {
+        let effort = Effort::steps(100);
+        pack(&both.lifetimes, &both.sizes, 64, capacity, Method::Any, effort)
+    };
+    assert!([100, 127].into_iter().all(|capacity| pack(capacity) == Packing::Impossible));
+    assert!([128, 150].into_iter().all(|capacity| matches!(pack(capacity), Packing::Fits(_))));
+}
+
+#[test]
 fn little_effort_leaves_it_open() {
     let trace = traces::packing(450, 0, false);
     assert_eq!(packed(&trace, PACKED.0, Method::Branch, 100), Packing::Unknown);

@@ -4,6 +4,7 @@ use smallvec::smallvec;
 
 use super::super::{Fault, Operand, Reader, Resource, Tag, Writer, edges, replay};
 use crate::graph::Role::*;
+use crate::graph::layout::Layout;
 use crate::graph::testing::{Empty, Recorder};
 use crate::graph::{Csr, Edges, Graph};
 use crate::ops::chain::{Chain, Link};
@@ -101,17 +102,16 @@ fn scratch_that_is_missing_or_askew() {
         recorder.push_empty(&like, std::slice::from_ref(&x), std::slice::from_ref(to));
     }
     let graph = recorder.graph().unwrap();
-    let with = |change: &dyn Fn(&mut Vec<(u32, usize)>)| {
-        let mut layout = graph.layout.clone();
-        layout.height = 256;
-        change(&mut layout.scratch);
+    let [first, second] = [0, 1].map(|n| graph.layout.scratch[n]);
+    let with = |scratch: &[(u32, usize)]| {
+        let layout = Layout { height: 256, scratch: scratch.to_vec(), ..graph.layout.clone() };
         replay(&graph, &layout, &[0, 1])
     };
     let misplaced = |node| Err(Fault::Misplaced { node, operand: Operand::Scratch, block: None });
-    assert_eq!(with(&|_| ()), Ok(()));
-    assert_eq!(with(&|scratch| *scratch = vec![scratch[1]]), misplaced(0), "only that of another");
-    assert_eq!(with(&|scratch| scratch.truncate(1)), misplaced(1));
-    assert_eq!(with(&|scratch| scratch[1].1 += 4), misplaced(1));
+    assert_eq!(with(&[first, second]), Ok(()));
+    assert_eq!(with(&[second]), misplaced(0), "only that of another");
+    assert_eq!(with(&[first]), misplaced(1));
+    assert_eq!(with(&[first, (second.0, second.1 + 4)]), misplaced(1));
 }
 
 #[test]
