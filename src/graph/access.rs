@@ -1,4 +1,4 @@
-//! What each operation reads and writes: byte ranges of resources.
+//! What each operation reads and writes, as byte ranges of resources.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use super::csr::Csr;
 use super::queue::{Node, Place};
 
 /// A range of bytes of a resource that an operation reads or writes. Resources are the blocks, by
-/// number, and after them the host, whose operations stay in order.
+/// number, followed by the host, which keeps operations with user code in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The resource's number.
     pub resource: u32,
-    /// Whether it is written; else it is read.
+    /// Whether it is written; otherwise it is read.
     pub is_write: bool,
     /// The first byte.
     pub start: usize,
-    /// One past the last byte; never the first.
+    /// One past the last byte; greater than `start`.
     pub end: usize,
 }
 
@@ -32,7 +32,7 @@ impl Access {
     }
 }
 
-/// The accesses of each node: reads, then writes. `blocks` says how many blocks there are.
+/// The accesses of each node: reads, then writes. `blocks` is the number of blocks.
 pub fn accesses(nodes: &[Node], places: &[Place], blocks: usize) -> Csr<Access> {
     let mut found = Csr::with_capacity(nodes.len(), places.len());
     for node in nodes {
@@ -50,7 +50,7 @@ pub fn accesses(nodes: &[Node], places: &[Place], blocks: usize) -> Csr<Access> 
     found
 }
 
-/// Adds an access to the row that is being written, unless it is to no bytes.
+/// Adds an access to the current row unless its range is empty.
 pub(super) fn add(found: &mut Csr<Access>, access: Access) {
     if access.start < access.end {
         found.push(access);

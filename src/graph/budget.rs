@@ -1,6 +1,6 @@
-//! A bound for the arena: what does not fit is computed again. Runs are simulated under many limits,
-//! whatever the bound is, and the fastest one is taken whose plan keeps to it; so more memory never
-//! costs time, and the least memory that was reached is known.
+//! A memory budget for the arena: blocks that do not fit are recomputed. Runs are simulated under
+//! many limits, whatever the budget is, and the fastest one whose plan keeps to the budget is
+//! taken. So more memory never costs time, and the least memory that was reached is known.
 
 mod course;
 mod keep;
@@ -18,33 +18,34 @@ use course::Course;
 use keep::keep;
 use simulate::{Outcome, Patience, Policy, simulate};
 
-/// Runs are simulated of so many orders, the first ones.
+/// How many orders, the first ones, are simulated.
 const SIMULATED: usize = 3;
-/// How many limits are tried of an order, up to what all takes; fewer of long runs, so that
-/// `MOST_STEPS` or so are simulated. A multiple of four: halves and quarters are asked for most.
+/// How many limits are tried per order, up to the memory that keeping everything takes; fewer for
+/// long runs, so that about `MOST_STEPS` steps are simulated. A multiple of four: halves and
+/// quarters of the memory are the most common budgets.
 const LIMITS: usize = 48;
 /// See `LIMITS`.
 const MOST_STEPS: usize = 800_000;
-/// How much it counts for how long memory is free.
+/// The weights to try for how long memory is freed.
 const PATIENCE: [Patience; 3] = [Patience::Zero, Patience::Half, Patience::One];
-/// By so much, this part of it, what is planned may be larger than what is estimated.
+/// A plan may exceed its estimate by one part in this many.
 const SLACK: usize = 256;
-/// Better runs are made from those with less memory than there is, these parts of it, by keeping more.
+/// Runs found for these fractions of a limit are improved by keeping more within the limit.
 const TIGHTER: [f64; 2] = [0.75, 0.5];
-/// So many ways are looked at together, by all threads.
+/// How many ways are examined at a time, by all threads.
 const AT_ONCE: usize = 16;
-/// What an order that is not the recorded one is taken to cost, since it finds less in caches.
+/// The assumed slowdown of any order but the recorded one, which makes worse use of caches.
 const DETOUR: f64 = 1.02;
 
-/// Operations in some order, and what is known to be worth computing again.
+/// Operations in some order, and the recomputations already known to be worthwhile.
 pub type Order = (Draft, Vec<Again>);
 
-/// A way to run operations.
+/// A way to run the operations.
 struct Way {
-    /// The number of the order.
+    /// The index of its order.
     order: usize,
     outcome: Outcome,
-    /// The memory that it takes, once it was looked at.
+    /// Its peak memory, once it has been computed.
     peak: OnceLock<usize>,
 }
 
@@ -55,19 +56,19 @@ impl Way {
     }
 }
 
-/// Orders of the same operations, and what may be computed again in each.
+/// The ways to run operations: orders of them, and what is recomputed in each.
 pub struct Ways<'a> {
     orders: &'a [Order],
-    /// By order: the memory that it takes if all is kept.
+    /// By order: its peak memory if everything is kept.
     whole: Vec<usize>,
-    /// In ascending order of time, each once.
+    /// In ascending order of time, without duplicates.
     ways: Vec<Way>,
     parallel: Option<Parallel>,
 }
 
 impl<'a> Ways<'a> {
-    /// Of each order, the recorded one first: to keep all, what is known already, and what is found
-    /// by simulation.
+    /// Collects the ways of each order, the recorded one first: keeping everything, the known
+    /// recomputations, and those found by simulation.
     ///
     /// # Errors
     /// A panic on a thread of the team.
@@ -87,10 +88,10 @@ impl<'a> Ways<'a> {
         Ok(Ways { orders, whole, ways, parallel: None })
     }
 
-    /// Bytes of the arena if nothing is computed again, in the order that then needs least.
+    /// The size of the arena if nothing is recomputed, for the order that then needs least.
     ///
     /// # Errors
-    /// What [`Graph::new`] says.
+    /// As [`Graph::new`].
     pub fn unconstrained(&self) -> Result<usize> {
         let orders = self.orders.iter().zip(&self.whole);
         let (best, _) = orders.min_by_key(|(_, whole)| **whole).expect("there is one at least");
@@ -98,16 +99,16 @@ impl<'a> Ways<'a> {
         Ok(Graph::new(queue, roles)?.arena_bytes())
     }
 
-    /// The same for graphs that several threads may run. What they run at the same time follows
-    /// from the memory that is left, so that the bound is kept all the same.
+    /// The same for graphs that several threads may run. They run concurrently only as far as the
+    /// remaining memory allows, so that the budget is kept all the same.
     pub fn shared(self, parallel: Option<Parallel>) -> Ways<'a> {
         Ways { parallel, ..self }
     }
 
-    /// The fastest one whose arena is at most so large.
+    /// The fastest way whose arena takes at most `bytes`.
     ///
     /// # Errors
-    /// What [`Graph::new`] says.
+    /// As [`Graph::new`].
     pub fn within(&self, bytes: usize) -> Result<Option<Graph>> {
         for ways in self.ways.chunks(AT_ONCE) {
             let peaks = team::map(ways.len(), |n| self.peak(&ways[n]))?;
@@ -121,10 +122,10 @@ impl<'a> Ways<'a> {
         Ok(None)
     }
 
-    /// The one with the smallest arena.
+    /// The way with the smallest arena.
     ///
     /// # Errors
-    /// What [`Graph::new`] says.
+    /// As [`Graph::new`].
     pub fn smallest(&self) -> Result<Graph> {
         team::map(self.ways.len(), |n| self.peak(&self.ways[n]))?;
         let mut ways: Vec<&Way> = self.ways.iter().collect();
@@ -132,7 +133,7 @@ impl<'a> Ways<'a> {
         let mut smallest = self.graph(ways[0], 0)?;
         for way in &ways[1..] {
             if self.peak(way) >= smallest.arena_bytes() {
-                break; // no plan is lower than the peak
+                break; // no plan is below the peak
             }
             let graph = self.graph(way, 0)?;
             if graph.arena_bytes() < smallest.arena_bytes() {
@@ -142,7 +143,7 @@ impl<'a> Ways<'a> {
         Ok(smallest)
     }
 
-    /// The time that the fastest one takes whose arena is at most so large.
+    /// The time of the fastest way whose arena takes at most `bytes`.
     #[cfg(test)]
     fn time(&self, bytes: usize) -> Option<f64> {
         let fits = |way: &&Way| self.graph(way, bytes).unwrap().arena_bytes() <= bytes;
@@ -153,7 +154,7 @@ impl<'a> Ways<'a> {
         *way.peak.get_or_init(|| self.orders[way.order].0.peak(&way.outcome.again))
     }
 
-    /// Its arena takes at most so many bytes if it can.
+    /// The graph of a way; its arena takes at most `most_bytes` if possible.
     fn graph(&self, way: &Way, most_bytes: usize) -> Result<Graph> {
         let (queue, roles) = self.orders[way.order].0.finish(&way.outcome.again);
         match self.parallel {
@@ -163,7 +164,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Of each order the runs under many limits.
+/// For each order, the runs under many limits.
 fn simulated(courses: &[Course], whole: usize) -> Result<Vec<Vec<Outcome>>> {
     let limits: Vec<Vec<usize>> = courses.iter().map(|course| limits(course, whole)).collect();
     let all: Vec<(usize, usize)> = (0..courses.len())
@@ -178,7 +179,7 @@ fn simulated(courses: &[Course], whole: usize) -> Result<Vec<Vec<Outcome>>> {
     Ok(found)
 }
 
-/// The limits of an order's runs, parts of what the whole takes.
+/// The limits of an order's runs: fractions of the memory that keeping everything takes.
 fn limits(course: &Course, whole: usize) -> Vec<usize> {
     let policies = 2 * PATIENCE.len();
     let count = (MOST_STEPS / policies / course.steps.len().max(1)).clamp(LIMITS / 4, LIMITS);
@@ -189,7 +190,7 @@ fn limits(course: &Course, whole: usize) -> Vec<usize> {
     limits
 }
 
-/// Runs under one limit, which keep all that they can.
+/// Runs under one limit, which keep as much as they can.
 fn under(course: &Course, limit: usize) -> impl Iterator<Item = Outcome> {
     let policies = PATIENCE.iter().flat_map(|&patience| [(patience, false), (patience, true)]);
     policies.filter_map(move |(patience, heeds_results)| {
@@ -198,8 +199,9 @@ fn under(course: &Course, limit: usize) -> impl Iterator<Item = Outcome> {
     })
 }
 
-/// For each of the ascending limits the fastest of what the runs that take less become if they keep
-/// more, and the one of the limit before, too, so that more memory does not cost more.
+/// For each of the ascending limits: the fastest run obtained by keeping more in runs that take
+/// less memory. The best run of the previous limit takes part, so that more memory never costs
+/// time.
 fn improved(course: &Course, limits: &[usize], found: &[Outcome]) -> Vec<Outcome> {
     let fastest = |limit: f64| {
         let fits = found.iter().filter(|outcome| outcome.memory as f64 <= limit);

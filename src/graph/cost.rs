@@ -1,23 +1,24 @@
 //! An estimate of how long operations take. It decides what is worth doing, never what is computed,
-//! and knows nothing of the machine, so that the same recording always gives the same graph.
+//! and does not depend on the machine, so that the same recording always gives the same graph.
 
 use crate::ops::Prepared;
 
-/// What the call of a kernel takes at least, in nanoseconds.
+/// The minimum time of a kernel call, in nanoseconds.
 const CALL: f64 = 100.0;
-/// Bytes that a thread moves in a nanosecond while they are in the caches, and beyond that.
+/// Bytes that a thread moves per nanosecond while they are in cache; `FAR` applies beyond that.
 const NEAR: f64 = 32.0;
 /// See `NEAR`.
 const FAR: f64 = 12.0;
-/// Bytes of an operation that are taken to be in the caches.
+/// How many bytes of an operation are assumed to be in cache.
 const CACHED: f64 = (8 << 20) as f64;
-/// Floating-point operations that a thread computes in a nanosecond where they are many for each
-/// byte, as in matrix products and convolutions, once these are large enough.
+/// Floating-point operations per nanosecond and thread at high arithmetic intensity, as in matrix
+/// products and convolutions that are large enough.
 const DENSE: f64 = 128.0;
-/// The same elsewhere, where they stand for exponential functions and the like, and in small products.
+/// The same at low intensity, where operations stand for exponentials and the like, and in small
+/// products.
 const SPARSE: f64 = 16.0;
-/// The operations a byte from which on they are many: more than GELU has, the costliest of those
-/// that go element by element.
+/// Operations per byte above which the intensity is high: more than GELU has, the costliest
+/// elementwise operation.
 const MANY: f64 = 8.0;
 /// A product of fewer operations is small.
 const SMALL: f64 = (64 << 10) as f64;
@@ -27,8 +28,8 @@ pub fn nanoseconds(op: &Prepared) -> f64 {
     CALL + work(op)
 }
 
-/// The part of it in which the kernel works. The constants are fitted to the kernels of an LSTM (in
-/// the caches), a Transformer and a ResNet (not), on one processor; what counts are their ratios.
+/// The same without the overhead of the call. The constants are fitted to the kernels of an LSTM
+/// (in cache), a Transformer and a ResNet (beyond it) on one processor; only their ratios matter.
 pub fn work(op: &Prepared) -> f64 {
     let cost = op.cost();
     let (bytes, flops) = (cost.bytes as f64, cost.flops as f64);

@@ -1,6 +1,6 @@
 //! Lists of different lengths in one array (compressed sparse rows).
 
-/// One list a row, all in one array.
+/// Rows of items, all in one array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Csr<T> {
     ends: Vec<usize>,
@@ -11,17 +11,17 @@ pub struct Csr<T> {
 pub type Edges = Csr<u32>;
 
 impl<T> Csr<T> {
-    /// No rows yet, with room for so many.
+    /// No rows, with capacity for `rows` rows and `items` items.
     pub fn with_capacity(rows: usize, items: usize) -> Self {
         Csr { ends: Vec::with_capacity(rows), items: Vec::with_capacity(items) }
     }
 
-    /// Adds an item to the row that is being written.
+    /// Adds an item to the current row.
     pub fn push(&mut self, item: T) {
         self.items.push(item);
     }
 
-    /// Ends the row that is being written.
+    /// Ends the current row.
     pub fn end_row(&mut self) {
         self.ends.push(self.items.len());
     }
@@ -47,7 +47,7 @@ impl<T> Csr<T> {
         (0..self.rows()).map(|row| self.row(row))
     }
 
-    /// Gives spare room back.
+    /// Releases spare capacity.
     pub fn shrink(&mut self) {
         self.ends.shrink_to_fit();
         self.items.shrink_to_fit();
@@ -55,7 +55,7 @@ impl<T> Csr<T> {
 }
 
 impl<T: Copy + Default> Csr<T> {
-    /// Sorts items into rows, by counting; within a row they keep their order.
+    /// Counting sort of (row, item) pairs into rows; items of a row keep their order.
     pub fn sorted<I: Iterator<Item = (usize, T)>>(rows: usize, items: impl Fn() -> I) -> Self {
         let mut ends = vec![0; rows];
         items().for_each(|(row, _)| ends[row] += 1);

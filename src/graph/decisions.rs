@@ -1,5 +1,6 @@
-//! The same operations always give the same order, plan and budget, on every machine. Numbers here
-//! stand for all that is decided: where one changes, decisions have, which has to be meant.
+//! The same operations always give the same order, plan and budget, on every machine. The numbers
+//! here are fingerprints of all decisions: if one changes, decisions have changed, and that must be
+//! intended.
 
 use std::ops::Range;
 
@@ -15,16 +16,17 @@ use crate::ops::testing::Random;
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Meta, View};
 
-/// How many steps, or workloads, a number stands for: few where much is decided about each.
+/// The seeds of the training steps or workloads that a fingerprint covers: few where each involves
+/// many decisions.
 const SEEDS: Range<u64> = 0..16;
 const MANY: Range<u64> = 0..100;
 
-/// A step of training: lanes of tensors of several sizes, numbers that one lane gives to others,
-/// results that are used much later, gradients in reverse.
+/// A random training step: lanes of tensors of several sizes, scalars that pass from one lane to
+/// another, results that are used much later, and gradients in reverse.
 pub(super) struct Step {
     recorder: Recorder,
     random: Random,
-    /// By lane: the tensors that were made, in order.
+    /// By lane: its tensors in the order of creation.
     lanes: [Vec<View>; 3],
 }
 
@@ -45,7 +47,7 @@ impl Step {
         (step.recorder.queue, step.recorder.roles)
     }
 
-    /// Elements of the tensors of a lane.
+    /// The number of elements in the tensors of a lane.
     fn size(&mut self, lane: usize) -> usize {
         (1 + self.random.below(3)) << (8 + 2 * lane)
     }
@@ -111,7 +113,7 @@ impl Step {
         self.lanes[lane].push(to);
     }
 
-    /// Reads what a lane made in reverse, and updates what it began with.
+    /// Reads a lane's tensors in reverse, and updates its first one.
     fn backward(&mut self, lane: usize) {
         let made = self.lanes[lane].clone();
         let mut gradient = self.like(lane, Role::Temporary);
@@ -133,7 +135,7 @@ fn part(whole: &View, half: usize) -> View {
     View { meta, offset: half * elements, ..whole.clone() }
 }
 
-/// What is decided about steps, as a number.
+/// A fingerprint of what is decided about steps.
 fn decided(seeds: Range<u64>, decide: impl Fn(Queue, Vec<Role>) -> String) -> u64 {
     fingerprint(seeds.map(|seed| {
         let (queue, roles) = Step::draw(seed);
@@ -237,7 +239,7 @@ fn plans() {
     assert_eq!(got, 9_387_001_307_410_557_857);
 }
 
-/// How far a search comes with more and more steps tells every turn that it takes.
+/// How far a search gets with more and more steps reveals every decision that it takes.
 #[test]
 fn exact_plans() {
     let got = fingerprint(SEEDS.map(|seed| {

@@ -14,23 +14,23 @@ use crate::error::Result;
 use crate::ops::{Kind, Meta, Prepared, View};
 pub use finish::Again;
 
-/// Prepares an operation on tensors that need not have memory.
+/// Prepares an operation on tensors, whose memory need not be allocated.
 pub type Prepare<'a> = dyn FnMut(&Kind, &[View]) -> Result<Arc<Prepared>> + 'a;
 
 /// An operation with its places.
 #[derive(Clone)]
 pub struct Step {
-    /// What is done.
+    /// The operation.
     pub op: Arc<Prepared>,
     /// What it reads.
     pub inputs: SmallVec<[Place; 4]>,
-    /// What it writes; an output that is state is the very place of its input.
+    /// What it writes; a state output is the same place as its input.
     pub outputs: SmallVec<[Place; 2]>,
-    /// As of a queue's node.
+    /// As [`Node::origin`].
     pub origin: u32,
 }
 
-/// The steps that name a block, in order.
+/// The steps that use a block, in order.
 #[derive(Default)]
 struct Uses {
     writers: SmallVec<[usize; 2]>,
@@ -44,8 +44,8 @@ impl Step {
     }
 }
 
-/// See the module's documentation. The recorded operations have even numbers, which they keep; a
-/// removed one leaves a gap, and behind each there is one to insert another.
+/// See the module's documentation. Recorded operations have even numbers and keep them; a removed
+/// one leaves a gap, and a gap after each allows another step to be inserted.
 pub struct Draft {
     device: Arc<Device>,
     queue: Queue,
@@ -57,7 +57,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A queue's operations; `roles` are those of its blocks.
+    /// A draft of a queue's operations; `roles` has one entry per block.
     pub fn new(device: &Arc<Device>, queue: Queue, roles: Vec<Role>) -> Draft {
         let step = |node: &Node| Step {
             op: Arc::clone(&node.op),
@@ -74,7 +74,7 @@ impl Draft {
         draft
     }
 
-    /// The numbers of steps and gaps.
+    /// The numbers of all steps and gaps.
     pub fn numbers(&self) -> Range<usize> {
         0..self.steps.len()
     }
@@ -84,7 +84,7 @@ impl Draft {
         self.steps.iter().enumerate().filter_map(|(n, step)| Some((n, step.as_ref()?)))
     }
 
-    /// A step, unless there is a gap.
+    /// A step; None for a gap.
     pub fn step(&self, n: usize) -> Option<&Step> {
         self.steps[n].as_ref()
     }
@@ -94,22 +94,22 @@ impl Draft {
         self.queue.blocks()[block as usize].bytes()
     }
 
-    /// Bytes of a block in the arena.
+    /// The size of a block in bytes, rounded up as in the arena.
     pub fn size(&self, block: u32) -> usize {
         self.bytes(block).next_multiple_of(ALIGNMENT)
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     pub fn blocks(&self) -> usize {
         self.roles.len()
     }
 
-    /// What each block is, by number.
+    /// The role of each block, by number.
     pub fn roles(&self) -> &[Role] {
         &self.roles
     }
 
-    /// What a block is.
+    /// The role of a block.
     pub fn role(&self, block: u32) -> Role {
         self.roles[block as usize]
     }
@@ -124,7 +124,7 @@ impl Draft {
         &self.uses[block as usize].writers
     }
 
-    /// The one step that reads a block, if nobody does behind the run.
+    /// The only step that reads a block, provided that nothing reads it after the run.
     pub fn only_reader(&self, block: u32) -> Option<usize> {
         match self.readers(block) {
             &[reader] if self.role(block) == Role::Temporary => Some(reader),
@@ -132,8 +132,8 @@ impl Draft {
         }
     }
 
-    /// The step that makes what lies at a place: it alone writes the block, which is made here,
-    /// and writes just this place, before anybody reads it.
+    /// The step that produces a place: the only writer of its block, which this recording creates.
+    /// It writes exactly this place, before any step reads the block.
     pub fn maker(&self, place: &Place) -> Option<usize> {
         let is_made = matches!(self.role(place.block), Role::Temporary | Role::Slot);
         let &[writer] = self.writers(place.block) else { return None };
@@ -142,14 +142,14 @@ impl Draft {
         (is_made && writes && is_first).then_some(writer)
     }
 
-    /// Whether a place holds the same behind the first step as before the second: nothing between
-    /// writes its block.
+    /// Whether a place has the same contents after the first step as before the second: no step in
+    /// between writes its block.
     pub fn holds(&self, place: &Place, first: usize, second: usize) -> bool {
         let mut writers = self.writers(place.block).iter();
         !writers.any(|&writer| first < writer && writer < second)
     }
 
-    /// The first step behind another one that writes a block.
+    /// The first step after step `n` that writes a block.
     pub fn written_after(&self, block: u32, n: usize) -> Option<usize> {
         self.writers(block).iter().copied().find(|&writer| writer > n)
     }
@@ -160,19 +160,20 @@ impl Draft {
         self.hosts.get(next).is_some_and(|&host| host < second)
     }
 
-    /// Whether a place is all of its block, element by element.
+    /// Whether a place covers each element of its block exactly once.
     pub fn is_whole(&self, place: &Place) -> bool {
         place.is_whole(self.bytes(place.block))
     }
 
-    /// Whether a block was there before the run, and stays as it is unless its version tells.
+    /// Whether a block is captured and no step writes it; a write from outside the run shows in its
+    /// version.
     pub fn is_fixed(&self, block: u32) -> bool {
         self.role(block) == Role::Captured
             && self.writers(block).is_empty()
             && !self.queue.blocks()[block as usize].is_exposed()
     }
 
-    /// A tensor of its own that lives within the run.
+    /// A new tensor in a temporary block of its own.
     pub fn temporary(&mut self, meta: &Arc<Meta>) -> Place {
         let place = self.queue.place(&View::of(&self.device, meta));
         self.roles.push(Role::Temporary);
@@ -180,7 +181,7 @@ impl Draft {
         place
     }
 
-    /// Prepares an operation on what lies at these places.
+    /// Prepares an operation on these places.
     pub fn prepare(
         &self,
         kind: Kind,

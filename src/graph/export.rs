@@ -1,4 +1,4 @@
-//! A graph as text: a few lines for people, JSON for programs.
+//! A graph as text: a short summary for people, JSON for programs.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ impl Role {
 }
 
 impl Graph {
-    /// What there is and what memory it takes, in a few lines.
+    /// The operations, blocks and memory of the graph, in a few lines.
     pub fn summary(&self) -> String {
         let (nodes, edges) = (self.nodes().len(), self.edges().items().len());
         let (bound, arena) = (self.lower_bound_bytes(), self.arena_bytes());
@@ -39,7 +39,7 @@ impl Graph {
         ) + &self.shared()
     }
 
-    /// How many operations several threads share, if any.
+    /// The line on how many operations several threads share, if any.
     fn shared(&self) -> String {
         let (segments, nodes) = (self.segments(), self.segments().iter().map(|s| s.len()));
         let threads = self.schedule().map_or(1, |schedule| schedule.workers);
@@ -60,7 +60,7 @@ impl Graph {
         list(counts.into_iter().map(|(name, count)| format!("{count} {name}")))
     }
 
-    /// How many blocks there are of each role, and what they hold.
+    /// How many blocks there are of each role, and their bytes.
     fn blocks(&self) -> String {
         let of = |role: Role| (0u32..).zip(self.roles()).filter(move |(_, r)| **r == role);
         let one = |role: Role| {
@@ -71,9 +71,10 @@ impl Graph {
     }
 
     /// Everything: `nodes` (name, attributes, inputs, outputs, scratch, floating-point operations,
-    /// bytes read and written, the recorder's number for the line that it comes from), `blocks`
-    /// (bytes, role, lifetime, offset in the arena), `edges` (the nodes that must run before each
-    /// node), `curve` (bytes that live in the arena while each node runs) and `totals`.
+    /// bytes read and written, the recorder's number for the source line), `blocks` (bytes, role,
+    /// lifetime, offset in the arena, whether it is written), `edges` (the nodes that must run
+    /// before each node), `segments` (the ranges of nodes that several threads share), `curve`
+    /// (bytes that are live in the arena while each node runs) and `totals`.
     pub fn to_json(&self) -> Value {
         let blocks = 0..self.roles().len() as u32;
         json!({
@@ -148,7 +149,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
     items.collect::<Vec<_>>().join(", ")
 }
 
-/// A number of bytes for people.
+/// A number of bytes in human-readable form.
 pub fn size(bytes: usize) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

@@ -1,5 +1,5 @@
-//! Dependencies as hazards on memory: for each range of bytes the last writer and the readers
-//! since. That yields read-after-write, write-after-read and write-after-write edges.
+//! Data dependencies from memory hazards. Tracking the last writer and the readers since for each
+//! range of bytes yields read-after-write, write-after-read and write-after-write edges.
 
 mod segments;
 
@@ -9,22 +9,22 @@ use super::access::Access;
 use super::csr::{Csr, Edges};
 use segments::Segments;
 
-/// No node, no cell.
+/// No node, or no cell.
 const NONE: u32 = u32::MAX;
-/// Stands for the writer of a resource that is accessed in ranges that differ.
+/// Marks, in place of its writer, a resource that is accessed in ranges that differ.
 const SPLIT: u32 = u32::MAX - 1;
 
-/// What the accesses of all nodes imply.
+/// The dependencies that the accesses of all nodes imply.
 #[derive(Debug)]
 pub struct Hazards {
-    /// The nodes that must run before each node. An edge that two others imply may be left out.
+    /// The nodes that must run before each node. An edge that others imply may be left out.
     pub edges: Edges,
-    /// The resources of which bytes are read first and written later, in ascending order: through
-    /// the next run of the same nodes they depend on themselves.
+    /// Resources with bytes that are read before they are written, in ascending order: through
+    /// these, each run of the nodes depends on the previous one.
     pub cycles: Vec<u32>,
 }
 
-/// The hazards of nodes that run in this order; `resources` is one more than the largest number.
+/// The hazards of nodes in this order; `resources` is one more than the largest resource number.
 pub fn hazards(accesses: &Csr<Access>, resources: usize) -> Hazards {
     let mut tracker = Tracker::new(accesses, resources);
     let mut edges = Csr::with_capacity(accesses.rows(), accesses.items().len());
@@ -41,7 +41,8 @@ pub fn hazards(accesses: &Csr<Access>, resources: usize) -> Hazards {
     Hazards { edges, cycles: tracker.cycles }
 }
 
-/// Who touched a range last. The readers are a list in [`Readers`]; ranges that were one share it.
+/// The last accesses to a range. Its readers are a list in [`Readers`], shared by ranges that were
+/// split from one.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     writer: u32,
@@ -52,7 +53,7 @@ const UNTOUCHED: Last = Last { writer: NONE, readers: NONE };
 
 struct Tracker {
     whole: Vec<Last>,
-    /// Of the resources whose writer in `whole` is [`SPLIT`].
+    /// The ranges of resources whose writer in `whole` is [`SPLIT`].
     split: FxHashMap<u32, Segments>,
     readers: Readers,
     found: Vec<u32>,
@@ -107,11 +108,11 @@ fn read(last: &mut Last, node: u32, readers: &mut Readers, found: &mut Vec<u32>)
     last.readers = readers.with(last.readers, node);
 }
 
-/// Says whether what is written was read before anything had written it.
+/// Returns whether the range was read before anything had written it.
 fn write(last: &mut Last, node: u32, readers: &Readers, found: &mut Vec<u32>) -> bool {
     let is_cycle = last.writer == NONE && last.readers != NONE;
     if last.readers != NONE {
-        // Each of them comes after the last writer, so there is no need of an edge from that.
+        // The readers come after the last writer, so no edge from it is needed.
         found.extend(readers.list(last.readers).filter(|&reader| reader != node));
     } else if last.writer != NONE && last.writer != node {
         found.push(last.writer);

@@ -1,4 +1,4 @@
-//! Where temporary blocks and scratch lie in the arena.
+//! The placement of temporary blocks and scratch in the arena.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::share::{self, Blocks};
 use super::{Role, plan, schedule};
 use crate::device::ALIGNMENT;
 
-/// Stands for the offset of what does not lie in the arena.
+/// The offset of blocks outside the arena.
 pub(super) const OUTSIDE: usize = usize::MAX;
 
 /// Offsets in the arena.
@@ -19,13 +19,13 @@ pub(super) struct Layout {
     pub(super) scratch: Vec<(u32, usize)>,
     /// Bytes of the arena.
     pub(super) height: usize,
-    /// The most bytes that live at once.
+    /// The most bytes that are live at once.
     pub(super) bound: usize,
 }
 
 impl Layout {
-    /// Shares in place, and plans the arena for nodes of which those of a segment may run at once as
-    /// far as it takes at most so many bytes.
+    /// Applies in-place sharing and plans the arena. Nodes of a segment may run concurrently as far
+    /// as the arena then takes at most `most_bytes`.
     pub(super) fn new(blocks: &Blocks, segments: &[Range<u32>], most_bytes: usize) -> Layout {
         let owners = share::owners(blocks);
         let (mut lifetimes, mut sizes) = buffers(blocks, &owners);
@@ -52,14 +52,14 @@ impl Layout {
         Layout { offsets, scratch, height: plan.height, bound: plan.bound }
     }
 
-    /// Where the work space of a node lies, if it needs some.
+    /// The offset of a node's scratch, if it needs any.
     pub(super) fn scratch_offset(&self, node: u32) -> Option<usize> {
         let found = self.scratch.binary_search_by_key(&node, |&(n, _)| n).ok()?;
         Some(self.scratch[found].1)
     }
 }
 
-/// The lifetimes and sizes of what owns memory in the arena, by block; no lifetime for others.
+/// By block: the lifetime and size of what owns memory in the arena; `Lifetime::NEVER` for others.
 pub(super) fn buffers(blocks: &Blocks, owners: &[u32]) -> (Vec<Lifetime>, Vec<usize>) {
     let mut lifetimes = vec![Lifetime::NEVER; owners.len()];
     let mut sizes = vec![0; owners.len()];
@@ -73,7 +73,7 @@ pub(super) fn buffers(blocks: &Blocks, owners: &[u32]) -> (Vec<Lifetime>, Vec<us
     (lifetimes, sizes)
 }
 
-/// The nodes that need scratch, and how many bytes.
+/// The nodes that need scratch, with its size in bytes.
 fn scratch(blocks: &Blocks) -> Vec<(u32, usize)> {
     let sizes = blocks.nodes.iter().map(|node| node.op.kernel.scratch());
     (0u32..).zip(sizes).filter(|&(_, bytes)| bytes > 0).collect()

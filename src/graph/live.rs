@@ -1,4 +1,4 @@
-//! What lies in the arena while each operation runs.
+//! What the arena holds while each operation runs.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use super::{Graph, Lifetime, Place, liveness};
 use crate::device::ALIGNMENT;
 use crate::error::LiveTensor;
 
-/// A tensor in the arena, or an operation's work space.
+/// A tensor in the arena, or an operation's scratch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Live {
-    /// The block's number; None for work space.
+    /// The block's number; None for scratch.
     pub block: Option<u32>,
-    /// The operation that makes it, or works in it.
+    /// The operation that makes the tensor or uses the scratch.
     pub maker: usize,
-    /// Where it lies in the arena.
+    /// Its offset in the arena.
     pub offset: usize,
-    /// Bytes that it takes.
+    /// Its size in bytes.
     pub bytes: usize,
-    /// The operations that need it. One that takes another tensor's place begins behind its maker,
-    /// so that what shares memory is counted once.
+    /// The operations that need it. A tensor that takes over memory in place begins one node after
+    /// its maker, so that shared memory is counted once.
     pub life: Lifetime,
 }
 
 impl Graph {
-    /// All that ever lies in the arena.
+    /// Everything that the arena ever holds.
     pub fn residents(&self) -> Vec<Live> {
         let blocks = (0..self.roles.len() as u32).filter_map(|block| self.resident(block));
         let scratch = self.layout.scratch.iter().map(|&(n, offset)| Live {
@@ -50,22 +50,22 @@ impl Graph {
         Some(Live { block: Some(block), maker, offset, bytes: self.block_bytes(block), life })
     }
 
-    /// Bytes that live in the arena while each node runs, each piece rounded up to 64.
+    /// The bytes that are live in the arena while each node runs, each piece rounded up to 64.
     pub fn curve(&self) -> Vec<usize> {
         let residents = self.residents().into_iter();
         let pieces = residents.map(|live| (live.life, live.bytes.next_multiple_of(ALIGNMENT)));
         liveness::curve(self.nodes.len(), pieces)
     }
 
-    /// The first node at which most bytes live in the arena.
+    /// The first node at which the arena's live bytes reach their peak.
     pub fn peak_node(&self) -> usize {
         let curve = self.curve();
         let peak = curve.iter().copied().max().unwrap_or(0);
         curve.iter().position(|&live| live == peak).unwrap_or(0)
     }
 
-    /// What lies in the arena while a node runs, for an error to name; `lines` are those of the
-    /// user's program, by the numbers that nodes have as origins.
+    /// What the arena holds while a node runs, for error messages; `lines` are those of the user's
+    /// program, indexed by [`Node::origin`](super::Node::origin).
     pub fn live_tensors(&self, node: usize, lines: &[Arc<str>]) -> Vec<LiveTensor> {
         let at = Lifetime { first: node as u32, last: node as u32 };
         let residents = self.residents().into_iter();
@@ -78,7 +78,7 @@ impl Graph {
         alive.map(tensor).collect()
     }
 
-    /// What a tensor in the arena is, in words.
+    /// Describes a tensor in the arena in words.
     fn name(&self, live: &Live) -> String {
         let node = &self.nodes[live.maker];
         let made = self.outputs(node).iter().find(|place| Some(place.block) == live.block);

@@ -1,8 +1,8 @@
-//! From which operation to which a block holds something.
+//! Liveness: the range of operations over which each block is needed.
 
 use super::queue::{Node, Place};
 
-/// The first and the last node that need a piece of memory, both included.
+/// The first and last nodes that need a piece of memory, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
     /// The first node.
@@ -12,7 +12,7 @@ pub struct Lifetime {
 }
 
 impl Lifetime {
-    /// Of what no node needs.
+    /// The lifetime of memory that no node needs.
     pub const NEVER: Lifetime = Lifetime { first: u32::MAX, last: 0 };
 
     /// Whether no node needs it.
@@ -20,7 +20,7 @@ impl Lifetime {
         self.first > self.last
     }
 
-    /// Whether some node lies in both.
+    /// Whether the two lifetimes overlap.
     pub fn meets(&self, other: &Lifetime) -> bool {
         self.first <= other.last && other.first <= self.last
     }
@@ -39,7 +39,7 @@ pub fn lifetimes(nodes: &[Node], places: &[Place], blocks: usize) -> Vec<Lifetim
     found
 }
 
-/// The bytes that live during each of so many nodes.
+/// The bytes that are live during each node.
 pub fn curve(nodes: usize, pieces: impl Iterator<Item = (Lifetime, usize)>) -> Vec<usize> {
     let mut change = vec![0isize; nodes + 1];
     for (life, size) in pieces.filter(|(life, _)| !life.is_never()) {
@@ -53,8 +53,8 @@ pub fn curve(nodes: usize, pieces: impl Iterator<Item = (Lifetime, usize)>) -> V
     live.take(nodes).collect()
 }
 
-/// The most bytes that live at once, each piece rounded up to `alignment`. Run in this order, the
-/// nodes cannot do with less memory.
+/// The most bytes that are live at once, each piece rounded up to `alignment`: a lower bound on the
+/// memory for this order of nodes.
 pub fn bound(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> usize {
     let needed = lifetimes.iter().filter(|life| !life.is_never());
     let nodes = needed.map(|life| life.last as usize + 1).max().unwrap_or(0);

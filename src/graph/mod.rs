@@ -1,5 +1,5 @@
-//! What is done with many operations: a queue of them, its analysis, its plan, its replay.
-//! Nothing here knows a particular operation; blocks are known by number.
+//! Graphs of operations: queueing, analysis, memory planning and replay. Nothing here depends on a
+//! particular operation; blocks are identified by number.
 
 pub mod access;
 pub mod budget;
@@ -36,20 +36,20 @@ pub use run::{Bound, Stopped};
 pub use schedule::{Parallel, Schedule};
 use share::Blocks;
 
-/// What a block is to a recording.
+/// The part that a block plays in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Handed in, another one each run.
+    /// Passed in, a different one for each run.
     Argument,
-    /// It was there before and is used by the recording: a parameter, a state, a constant.
+    /// Existed before the recording, which uses it: a parameter, a state or a constant.
     Captured,
-    /// Made in the recording, and still held by somebody or returned; lies outside of the arena.
+    /// Created by the recording, and returned or still held afterwards; kept outside the arena.
     Slot,
-    /// Made in the recording, and needed by nobody afterwards; lies in the arena.
+    /// Created by the recording and not needed afterwards; placed in the arena.
     Temporary,
 }
 
-/// Operations in their order, analysed and planned. It holds no memory.
+/// Operations in order, with their analysis and memory plan. It owns no tensor memory.
 #[derive(Debug)]
 pub struct Graph {
     nodes: Vec<Node>,
@@ -65,15 +65,15 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Analyses and plans a queue; `roles` are those of its blocks. Lets go of all blocks.
+    /// Analyses and plans a queue; `roles` has one entry per block. Releases all blocks.
     ///
     /// # Errors
-    /// [`Error::Graph`] where there is not one role a block; what [`Graph::verify`] says.
+    /// [`Error::Graph`] if there is not exactly one role per block; otherwise as [`Graph::verify`].
     pub fn new(queue: Queue, roles: Vec<Role>) -> Result<Graph> {
         Graph::made(queue, roles, None)
     }
 
-    /// The same for replay by several threads, for which it may need more memory.
+    /// As [`Graph::new`], but for replay by several threads, which may need a larger arena.
     ///
     /// # Errors
     /// As [`Graph::new`].
@@ -119,16 +119,16 @@ impl Graph {
         Graph { nodes, places, roles, bytes, lifetimes, written, edges, cycles, layout, schedule }
     }
 
-    /// Checks the edges and the plan, by code that shares nothing with what made them.
+    /// Checks the edges and the plan with code independent of the code that made them.
     ///
     /// # Errors
-    /// [`Error::Internal`], which names a node and its blocks: a bug.
+    /// [`Error::Internal`], naming a node and its blocks; it indicates a bug in the engine.
     pub fn verify(&self) -> Result<()> {
         verify::verify(self).map_err(|fault| self.internal(&fault))
     }
 
-    /// Checks that what runs of this graph read of `kept` blocks is what another graph makes of
-    /// memory that no run changes. Blocks have the same numbers in both.
+    /// Checks that what this graph reads from the `kept` blocks is what the `constants` graph
+    /// computes from memory that no run changes. Blocks have the same numbers in both graphs.
     ///
     /// # Errors
     /// As [`Graph::verify`].
@@ -153,12 +153,12 @@ impl Graph {
         node.inputs(&self.places)
     }
 
-    /// What a node writes; an output that is state is the very place of its input.
+    /// What a node writes; a state output is the same place as its input.
     pub fn outputs(&self, node: &Node) -> &[Place] {
         node.outputs(&self.places)
     }
 
-    /// What each block is, by number.
+    /// The role of each block, by number.
     pub fn roles(&self) -> &[Role] {
         &self.roles
     }
@@ -168,7 +168,7 @@ impl Graph {
         self.bytes[block as usize]
     }
 
-    /// The first and the last node that name a block.
+    /// The first and last nodes that use a block; None if no node does.
     pub fn lifetime(&self, block: u32) -> Option<Lifetime> {
         Some(self.lifetimes[block as usize]).filter(|life| !life.is_never())
     }
@@ -178,49 +178,49 @@ impl Graph {
         self.layout.height
     }
 
-    /// What no plan for this order of the nodes can do without: [`Graph::peak_bytes`].
+    /// A lower bound on the arena of any plan for this order of nodes: [`Graph::peak_bytes`].
     pub fn lower_bound_bytes(&self) -> usize {
         self.layout.bound
     }
 
-    /// The most bytes of temporary blocks and scratch that live at once, each rounded up to 64,
-    /// those that share memory in place counted once.
+    /// The most bytes of temporary blocks and scratch that are live at once, each rounded up to 64;
+    /// blocks that share memory in place count once.
     pub fn peak_bytes(&self) -> usize {
         self.layout.bound
     }
 
-    /// Where a temporary block lies in the arena.
+    /// The offset of a temporary block in the arena; None for a block outside it.
     pub fn offset(&self, block: u32) -> Option<usize> {
         Some(self.layout.offsets[block as usize]).filter(|&offset| offset != OUTSIDE)
     }
 
-    /// Where the work space of a node lies in the arena, if it needs some.
+    /// The offset of a node's scratch in the arena, if it needs any.
     pub fn scratch_offset(&self, node: usize) -> Option<usize> {
         self.layout.scratch_offset(node as u32)
     }
 
-    /// Whether some node writes the block.
+    /// Whether any node writes the block.
     pub fn is_written(&self, block: u32) -> bool {
         self.written[block as usize]
     }
 
-    /// The blocks of which bytes are read first and written later, such as parameters: through
-    /// them a run depends on the one before.
+    /// Blocks with bytes that are read before they are written, such as parameters: through them
+    /// each run depends on the one before.
     pub fn cycles(&self) -> &[u32] {
         &self.cycles
     }
 
-    /// The nodes that must run before each node.
+    /// The data dependencies: for each node, the nodes that must run before it.
     pub fn edges(&self) -> &Edges {
         &self.edges
     }
 
-    /// The parts of the graph of which several threads may run the nodes.
+    /// The ranges of nodes that several threads may share.
     pub fn segments(&self) -> &[Range<u32>] {
         self.schedule.as_ref().map_or(&[], |schedule| &schedule.segments)
     }
 
-    /// What several threads may run at the same time, if the graph was made for them.
+    /// What several threads may run concurrently, if the graph was made for parallel replay.
     pub fn schedule(&self) -> Option<&Schedule> {
         self.schedule.as_ref()
     }

@@ -1,6 +1,6 @@
 //! Legal orders of the operations that need little memory. Finding the best one is NP-hard (Sethi,
-//! 1975); of a few that are found quickly, the best one is taken, as [`super::peak`] judges. An
-//! optimizer's updates move into the backward pass by this alone: each frees a gradient.
+//! 1975); the best of a few that are quick to find is taken, as judged by [`super::peak`]. This
+//! alone moves an optimizer's updates into the backward pass: each frees a gradient.
 
 mod depth;
 mod list;
@@ -11,15 +11,15 @@ use super::peak::peak;
 use super::{Node, Queue, Role};
 use work::Work;
 
-/// The operations in a few legal orders, first as they stand; `roles` are those of the blocks. Which
-/// one needs least memory depends on what is computed again, too.
+/// The operations in a few legal orders, the recorded one first; `roles` has one entry per block.
+/// Which of them needs least memory also depends on what is recomputed.
 pub fn orders(queue: Queue, roles: &[Role]) -> Vec<Queue> {
     let others: Vec<Queue> = others(&queue, roles).map(|nodes| queue.with_nodes(nodes)).collect();
     std::iter::once(queue).chain(others).collect()
 }
 
-/// Of these orders the first, and the one that needs least memory as it is, if it is another one.
-/// With what is computed again in each, this found the best of all on the networks tried.
+/// The recorded order and, if it is another one, the order that needs least memory without
+/// recomputation. On the networks tried, one of these two was best with recomputation as well.
 pub fn promising(queue: Queue, roles: &[Role]) -> Vec<Queue> {
     let recorded = peak(&queue, queue.nodes(), roles);
     let best = others(&queue, roles)
@@ -30,13 +30,13 @@ pub fn promising(queue: Queue, roles: &[Role]) -> Vec<Queue> {
     std::iter::once(queue).chain(best).collect()
 }
 
-/// The operations in orders that are not the recorded one.
+/// The operations in legal orders other than the recorded one.
 fn others(queue: &Queue, roles: &[Role]) -> impl Iterator<Item = Vec<Node>> {
     let legal = legal(&Work::new(queue, roles)).into_iter();
     legal.filter(|order| !order.is_sorted()).map(|order| queue.sorted(&order))
 }
 
-/// Legal orders, those that are most like the recorded one first.
+/// Legal orders, those most similar to the recorded one first.
 fn legal(work: &Work) -> [Vec<u32>; 4] {
     [list::early_frees(work), list::eager(work), list::least_peak(work), depth::first(work)]
 }

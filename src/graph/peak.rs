@@ -1,12 +1,12 @@
-//! The memory that an order of operations needs: what judges orders and recomputation. It plans
-//! nothing, and is as quick as reading the operations once.
+//! The memory that an order of operations needs, by which orders and recomputation are judged. It
+//! does no planning and takes linear time.
 
 use super::share::{self, Blocks};
 use super::{Node, Queue, Role, layout, liveness};
 use crate::device::ALIGNMENT;
 
-/// The most bytes of temporary blocks and scratch that live at once if a queue's operations run as
-/// `nodes` names them, each rounded up to 64, those that share memory in place counted once.
+/// The most bytes of temporary blocks and scratch that are live at once if a queue's operations run
+/// in the order of `nodes`, each rounded up to 64; blocks that share memory in place count once.
 pub fn peak(queue: &Queue, nodes: &[Node], roles: &[Role]) -> usize {
     let (places, bytes) = (queue.places(), queue.sizes());
     let lifetimes = liveness::lifetimes(nodes, places, roles.len());

@@ -1,8 +1,8 @@
-//! Offsets in one arena for pieces of memory whose lifetimes are known.
+//! Memory planning: offsets in one arena for pieces of memory whose lifetimes are known.
 //!
-//! Finding the lowest arena is NP-hard (dynamic storage allocation); the best of several
-//! heuristics is the lower bound itself for most training steps, where activations are freed in
-//! the reverse order of their making. docs/planning.md tells more.
+//! Finding the smallest arena is NP-hard (dynamic storage allocation). The best of several
+//! heuristics reaches the lower bound for most training steps, where activations are freed in the
+//! reverse order of their creation. See docs/planning.md for details.
 
 pub mod exact;
 mod first_fit;
@@ -15,29 +15,29 @@ pub mod traces;
 
 use super::liveness::{self, Lifetime};
 
-/// Where each piece of memory lies in an arena.
+/// The placement of pieces of memory in an arena.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The first byte of each piece; 0 for what takes no memory.
+    /// The offset of each piece; 0 for pieces that take no memory.
     pub offsets: Vec<usize>,
     /// Bytes of the arena.
     pub height: usize,
-    /// What no plan can do without: the most bytes that live at once.
+    /// A lower bound on the height of any plan: the most bytes that are live at once.
     pub bound: usize,
 }
 
-/// Heuristics whose time is quadratic are for at most so many pieces.
+/// Heuristics that take quadratic time are tried for at most this many pieces.
 const MOST_QUADRATIC: usize = 20_000;
 
-/// The exact search is for at most so many pieces, and takes at most so many steps.
+/// The exact search is tried for at most this many pieces, and takes at most `EXACT_STEPS` steps.
 const MOST_EXACT: usize = 500;
 const EXACT_STEPS: u64 = 1 << 15;
 
-/// A piece of memory that takes some. Time is counted in pieces: it is the number of those that
-/// begin earlier, so that two pieces meet just where their lifetimes do.
+/// A non-empty piece of memory. Time is counted in pieces, by the number of those that begin
+/// earlier, so that two pieces meet exactly if their lifetimes do.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// Its place in the caller's list.
+    /// Its index in the caller's list.
     index: u32,
     first: u32,
     last: u32,
@@ -54,8 +54,9 @@ impl Piece {
     }
 }
 
-/// Plans an arena: the best of several heuristics, each of which is tried only while the bound is
-/// not met. Offsets and sizes are multiples of `alignment`. The same pieces have the same plan.
+/// Plans an arena with the best of several heuristics, which are tried until one reaches the bound.
+/// Offsets are multiples of `alignment`, and sizes are rounded up to it. The same pieces always get
+/// the same plan.
 pub fn plan(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Plan {
     let bound = liveness::bound(lifetimes, sizes, alignment);
     let pieces = pieces(lifetimes, sizes, alignment);
@@ -69,7 +70,7 @@ pub fn plan(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Plan {
     Plan { offsets: spread(&pieces, &best.offsets, sizes.len()), height: best.height, bound }
 }
 
-/// Offsets by the place of each piece in the caller's list of `count`.
+/// The offsets by index in the caller's list of `count` pieces.
 fn spread(pieces: &[Piece], offsets: &[usize], count: usize) -> Vec<usize> {
     let mut spread = vec![0; count];
     for (piece, offset) in pieces.iter().zip(offsets) {
@@ -78,7 +79,7 @@ fn spread(pieces: &[Piece], offsets: &[usize], count: usize) -> Vec<usize> {
     spread
 }
 
-/// Tries what takes quadratic time, then what takes longer.
+/// Tries heuristics that take quadratic time, then slower ones.
 fn improve(pieces: &[Piece], best: &mut Best) {
     let area = |piece: &Piece| piece.duration() * piece.size;
     for key in [Piece::duration as fn(&Piece) -> usize, area, |piece| piece.size] {
@@ -93,7 +94,7 @@ fn improve(pieces: &[Piece], best: &mut Best) {
     }
 }
 
-/// The lowest arena so far.
+/// The best plan so far.
 struct Best {
     offsets: Vec<usize>,
     height: usize,
@@ -105,7 +106,7 @@ impl Best {
         self.height == self.bound
     }
 
-    /// A height below which hardly anything could be saved.
+    /// A height that is close enough to the bound to stop the search.
     fn enough(&self) -> usize {
         self.bound + self.bound / 2048
     }
@@ -114,7 +115,7 @@ impl Best {
         self.height <= self.enough()
     }
 
-    /// Takes over what is lower.
+    /// Keeps the offsets if they give a lower arena.
     fn keep(&mut self, pieces: &[Piece], offsets: Vec<usize>) {
         let ends = pieces.iter().zip(&offsets).map(|(piece, offset)| offset + piece.size);
         let height = ends.max().unwrap_or(0);
@@ -123,7 +124,7 @@ impl Best {
         }
     }
 
-    /// Tries a heuristic unless the bound is met.
+    /// Tries a heuristic unless the bound has been reached.
     fn attempt(&mut self, pieces: &[Piece], place: impl FnOnce() -> Option<Vec<usize>>) {
         if !self.is_done()
             && let Some(offsets) = place()
@@ -133,7 +134,7 @@ impl Best {
     }
 }
 
-/// The pieces in the order in which they begin; of those that begin at once the largest first.
+/// The pieces in the order in which they begin, those that begin at once by descending size.
 fn pieces(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Vec<Piece> {
     let all = (0u32..).zip(lifetimes.iter().zip(sizes));
     let some = all.filter(|(_, (life, size))| !life.is_never() && **size > 0);
@@ -148,7 +149,7 @@ fn pieces(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Vec<Piec
     pieces
 }
 
-/// When most bytes live at once.
+/// The moment at which most bytes are live.
 fn crest(pieces: &[Piece]) -> u32 {
     let mut change = vec![0isize; pieces.len() + 1];
     for piece in pieces {

@@ -8,35 +8,35 @@ use rustc_hash::FxHashMap;
 use crate::block::Block;
 use crate::ops::{Meta, Prepared, View};
 
-/// A view of a block that is known by its number.
+/// A view of a block, with the block given by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The block's number.
     pub block: u32,
-    /// The first element's place, in elements.
+    /// The offset of the first element, in elements.
     pub offset: usize,
-    /// What lies there.
+    /// The dtype, shape and strides.
     pub meta: Arc<Meta>,
 }
 
 impl Place {
-    /// The bytes of the block from the lowest to the highest that belong to the view.
+    /// The range of the block's bytes that the view spans, which may include gaps.
     pub fn byte_range(&self) -> Range<usize> {
         self.meta.byte_range(self.offset)
     }
 
-    /// Whether it is all of a block of so many bytes, element by element.
+    /// Whether it covers each element of a block of `bytes` bytes exactly once.
     pub fn is_whole(&self, bytes: usize) -> bool {
         self.meta.bytes() == bytes && self.byte_range() == (0..bytes)
     }
 }
 
-/// An operation in a queue. Its places stand in the queue: inputs first, then outputs.
+/// An operation in a queue. Its places are stored in the queue, inputs before outputs.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What is done.
+    /// The operation.
     pub op: Arc<Prepared>,
-    /// Where the user's program asked for it: the number that the recorder gave the line.
+    /// The line of the user's program that it comes from, by the recorder's number for the line.
     pub origin: u32,
     first: u32,
     inputs: u32,
@@ -44,25 +44,25 @@ pub struct Node {
 }
 
 impl Node {
-    /// What it reads, of all places.
+    /// Its inputs, given the places of all nodes.
     pub(super) fn inputs<'a>(&self, places: &'a [Place]) -> &'a [Place] {
         &places[self.first as usize..][..self.inputs as usize]
     }
 
-    /// What it writes, of all places.
+    /// Its outputs, given the places of all nodes.
     pub(super) fn outputs<'a>(&self, places: &'a [Place]) -> &'a [Place] {
         &places[self.first as usize + self.inputs as usize..][..self.outputs as usize]
     }
 }
 
-/// Operations in the order in which they were submitted, and the blocks that they name.
+/// Operations in submission order, and the blocks that they use.
 #[derive(Default, Clone, Debug)]
 pub struct Queue {
     nodes: Vec<Node>,
     places: Vec<Place>,
     blocks: Vec<Arc<Block>>,
     numbers: FxHashMap<usize, u32>,
-    /// Blocks that go by the number of another one; their addresses must stay theirs.
+    /// Blocks that share the number of another one, kept alive so that their addresses stay unique.
     others: Vec<Arc<Block>>,
 }
 
@@ -92,16 +92,16 @@ impl Queue {
         node.inputs(&self.places)
     }
 
-    /// What a node writes; an output that is state is the very place of its input.
+    /// What a node writes; a state output is the same place as its input.
     pub fn outputs(&self, node: &Node) -> &[Place] {
         node.outputs(&self.places)
     }
 
-    /// Makes room for one more operation with so many views. Growing takes as much at once as all
-    /// that is there, so that it may be refused.
+    /// Reserves room for one more operation with `views` views. Growing doubles the queue at once,
+    /// so the allocation may fail.
     ///
     /// # Errors
-    /// Where there is no memory for it; the number of bytes, more or less.
+    /// The approximate number of bytes, if they cannot be allocated.
     pub fn make_room(&mut self, views: usize) -> Result<(), usize> {
         let bytes = self.places.len() * size_of::<Place>() + self.nodes.len() * size_of::<Node>();
         let refusal = |_| 2 * bytes;
@@ -111,7 +111,7 @@ impl Queue {
         self.numbers.try_reserve(views).map_err(|_| 2 * bytes)
     }
 
-    /// Appends an operation. `outputs` are those that are not state, in order.
+    /// Appends an operation. `outputs` are the non-state outputs, in order.
     pub fn push(&mut self, op: Arc<Prepared>, inputs: &[View], outputs: &[View], origin: u32) {
         let first = self.places.len() as u32;
         for view in inputs {
@@ -130,7 +130,7 @@ impl Queue {
         self.nodes.push(Node { op, origin, first, inputs, outputs });
     }
 
-    /// Appends an operation on places of blocks that the queue names.
+    /// Appends an operation on places of blocks that the queue already uses.
     pub fn push_placed(
         &mut self,
         op: Arc<Prepared>,
@@ -144,8 +144,8 @@ impl Queue {
         self.nodes.push(Node { op, origin, first, inputs, outputs });
     }
 
-    /// Puts another operation of the same inputs and outputs in the place of each, where `other`
-    /// answers one; it is told what each reads and writes.
+    /// Replaces each operation for which `other` returns one with the same inputs and outputs;
+    /// `other` gets the views that the operation reads and writes.
     pub fn replace_each<E>(
         &mut self,
         mut other: impl FnMut(&Arc<Prepared>, &[View], &[View]) -> Result<Option<Arc<Prepared>>, E>,
@@ -166,17 +166,17 @@ impl Queue {
         Ok(())
     }
 
-    /// The operations in another order, which names each number once.
+    /// The operations in another order, a permutation of their numbers.
     pub(super) fn sorted(&self, order: &[u32]) -> Vec<Node> {
         order.iter().map(|&n| self.nodes[n as usize].clone()).collect()
     }
 
-    /// The same with these nodes, which name its places.
+    /// The same queue with these nodes, which refer to its places.
     pub(super) fn with_nodes(&self, nodes: Vec<Node>) -> Queue {
         Queue { nodes, places: self.places.clone(), ..self.without_nodes() }
     }
 
-    /// The same blocks without operations.
+    /// A queue with the same blocks and no operations.
     pub fn without_nodes(&self) -> Queue {
         Queue {
             nodes: Vec::new(),
@@ -187,13 +187,13 @@ impl Queue {
         }
     }
 
-    /// The view with its block's number, which is new where the block is.
+    /// The view as a place; its block gets a number if it is new.
     pub fn place(&mut self, view: &View) -> Place {
         let block = self.number(&view.block);
         Place { block, offset: view.offset, meta: view.meta.clone() }
     }
 
-    /// The block's number, which is new where the block is.
+    /// The block's number, assigned if the block is new.
     pub fn number(&mut self, block: &Arc<Block>) -> u32 {
         *self.numbers.entry(Arc::as_ptr(block).addr()).or_insert_with(|| {
             self.blocks.push(block.clone());
@@ -201,23 +201,23 @@ impl Queue {
         })
     }
 
-    /// Has another block go by the number of one that the queue names.
+    /// Gives another block the number of one that the queue already uses.
     pub fn rename(&mut self, block: Arc<Block>, number: u32) {
         self.numbers.insert(Arc::as_ptr(&block).addr(), number);
         self.others.push(block);
     }
 
-    /// The same operations without the blocks that they name.
+    /// The same operations without the blocks that they use.
     pub fn without_blocks(self) -> Queue {
         Queue { nodes: self.nodes, places: self.places, ..Queue::default() }
     }
 
-    /// The block's number, if the queue names it.
+    /// The block's number, if the queue uses it.
     pub fn find(&self, block: &Arc<Block>) -> Option<u32> {
         self.numbers.get(&Arc::as_ptr(block).addr()).copied()
     }
 
-    /// The operations, their places and the sizes of the blocks, which it lets go of.
+    /// The operations, their places and the sizes of the blocks; the blocks are released.
     pub(super) fn into_parts(self) -> (Vec<Node>, Vec<Place>, Vec<usize>) {
         let bytes = self.sizes();
         (self.nodes, self.places, bytes)

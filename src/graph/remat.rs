@@ -1,7 +1,7 @@
-//! Recomputation: what is cheap to compute again is not kept while memory is scarcest. The choice
-//! is greedy, after Kirisame et al. (2021): where most bytes live at once, what frees most of them
-//! for the least time goes first. Nothing here changes a value: what is computed again is a
-//! function of what has not been written since.
+//! Rematerialisation: blocks that are cheap to recompute are not kept across the memory peak. The
+//! choice is greedy, after Kirisame et al. (2021): at the peak, the block that frees most bytes for
+//! the least time goes first. No value changes: what is recomputed depends only on memory that has
+//! not been written since.
 
 mod state;
 
@@ -10,27 +10,27 @@ use smallvec::smallvec;
 use super::draft::{Again, Draft};
 use state::{Candidate, State};
 
-/// What is worth being computed again.
+/// What is worth recomputing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Blocks of fewer bytes are kept.
+    /// Smaller blocks are kept.
     pub bytes: usize,
-    /// The share of a run's time that may go into computing again.
+    /// The share of a run's time that may be spent on recomputation.
     pub share: f64,
-    /// By what part the peak has to fall; else all stays as it is.
+    /// The fraction by which the peak has to fall; otherwise nothing is recomputed.
     pub gain: f64,
-    /// The same for each part of the time that goes into it.
+    /// The same, per share of the time that is spent.
     pub rate: f64,
 }
 
 impl Limits {
-    /// What a graph is worth without being asked.
+    /// The limits that apply by default.
     pub const DEFAULT: Limits = Limits { bytes: 1 << 20, share: 0.06, gain: 0.02, rate: 5.0 };
-    /// Whatever lowers the peak.
+    /// No limits: recompute whatever lowers the peak.
     pub const NONE: Limits = Limits { bytes: 1, share: 1.0, gain: 0.0, rate: 0.0 };
 }
 
-/// What to compute again, and before which step.
+/// What to recompute, and before which step.
 pub fn choose(draft: &Draft, limits: Limits) -> Vec<Again> {
     let mut state = State::new(draft, limits.bytes);
     let (whole, most) = (state.times.iter().sum::<f64>(), state.peak().1);
@@ -47,7 +47,8 @@ pub fn choose(draft: &Draft, limits: Limits) -> Vec<Again> {
         }
     }
     chosen.truncate(useful);
-    // Where one is computed from another, that one comes first: it did so before.
+    // Of two blocks recomputed before one step, the one made first in the recording comes first,
+    // since the other may depend on it.
     chosen.sort_unstable_by_key(|again| (again.before, again.maker));
     chosen
 }

@@ -1,4 +1,4 @@
-//! Replay: the kernels of a graph on bound memory, one after another or several at a time.
+//! Replay: runs the kernels of a graph on bound memory, serially or several at a time.
 #![allow(unsafe_code)]
 
 mod binding;
@@ -17,13 +17,13 @@ use parallel::Parallel;
 /// A run that ended early.
 #[derive(Debug, Clone)]
 pub struct Stopped {
-    /// The node that failed: of several the first in recorded order, so that a run by several
-    /// threads answers what one by one thread would. Those before it have run.
+    /// The node that failed, the first in recorded order if several did, so that serial and
+    /// parallel runs report the same one. All nodes before it have run.
     pub node: usize,
-    /// One past the last node that may have run; more than one past `node` where others ran at
-    /// the same time.
+    /// One past the last node that may have run; more than one past `node` if others ran
+    /// concurrently.
     pub end: usize,
-    /// What it said.
+    /// Its error.
     pub error: Error,
 }
 
@@ -34,18 +34,18 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Binds what lies in the arena, whose first byte is `arena`, aligned to 64.
+    /// Binds the blocks in the arena, which starts at `arena`, aligned to 64 bytes.
     pub fn new(graph: &Graph, arena: *mut u8) -> Bound {
         let binding = Binding::new(graph, arena);
         Bound { binding, parallel: graph.schedule().map(Parallel::new) }
     }
 
-    /// Says where a block outside of the arena is.
+    /// Sets the address of a block outside the arena.
     pub fn bind(&mut self, block: u32, start: *mut u8) {
         self.binding.bind(block, start);
     }
 
-    /// Where a block outside of the arena is; null where nothing was said.
+    /// The address of a block outside the arena; null until it is bound.
     pub fn start(&self, block: u32) -> *mut u8 {
         self.binding.start(block)
     }
@@ -62,16 +62,16 @@ impl Bound {
         unsafe { self.run_from(0, self.binding.nodes()) }
     }
 
-    /// Runs nodes `first..end`: in recorded order, but for the segments of a graph made for
-    /// several threads ([`Graph::schedule`]) that lie in the range as a whole.
+    /// Runs nodes `first..end` in recorded order, except that segments ([`Graph::segments`]) that
+    /// lie completely within the range run in parallel.
     ///
     /// # Errors
     /// [`Stopped`] at the first kernel that fails.
     ///
     /// # Safety
-    /// The nodes before `first` have run. Every block outside of the arena that the nodes name is
-    /// bound to memory of its size, the arena is memory of [`Graph::arena_bytes`], and nothing
-    /// else touches them meanwhile. What is read was written, by a node or before the run.
+    /// The nodes before `first` have run. Every block outside the arena that the nodes use is bound
+    /// to memory of its size, the arena has [`Graph::arena_bytes`], and nothing else touches this
+    /// memory meanwhile. All memory that is read was written, by a node or before the run.
     pub unsafe fn run_from(&self, first: usize, end: usize) -> std::result::Result<(), Stopped> {
         // SAFETY: by the caller's promise.
         unsafe {
@@ -82,13 +82,14 @@ impl Bound {
         }
     }
 
-    /// Has a node's kernel check the values of its inputs, which were there before the run.
+    /// Lets a node's kernel check the values of its inputs, which must have been written before the
+    /// run.
     ///
     /// # Errors
-    /// [`Stopped`] with what the kernel would say.
+    /// [`Stopped`] with the error that the kernel would return.
     ///
     /// # Safety
-    /// What the kernel checks is bound to memory that nothing writes meanwhile.
+    /// The inputs that the kernel checks are bound to memory that nothing writes meanwhile.
     pub unsafe fn check(&self, node: usize) -> std::result::Result<(), Stopped> {
         // SAFETY: by the caller's promise.
         let done = unsafe { self.binding.check(node) };

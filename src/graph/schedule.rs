@@ -1,5 +1,5 @@
-//! Which nodes several threads may run at the same time: segments of narrow nodes (those whose
-//! kernels use one thread) in a row, and what orders the nodes of a segment.
+//! Which nodes several threads may run concurrently: segments of consecutive narrow nodes (those
+//! whose kernels use one thread), and the dependencies between the nodes of a segment.
 
 mod parts;
 
@@ -15,45 +15,45 @@ use super::queue::{Node, Place};
 use crate::device::ALIGNMENT;
 use crate::ops::Width;
 
-/// That a graph may be run by several threads.
+/// How several threads may run a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parallel {
-    /// How many.
+    /// The number of threads.
     pub workers: usize,
-    /// A segment that they are estimated to finish by less than so many nanoseconds earlier than
-    /// one thread would is run by one; 0: whatever can be shared is.
+    /// The minimum estimated gain in nanoseconds over one thread for which a segment is shared; 0
+    /// shares every segment.
     pub least_gain: u64,
-    /// What the arena may take at most so that nodes need not take turns in it and can run at the
-    /// same time. Where it takes more for one thread, it takes that.
+    /// The most bytes that the arena may take to let nodes run concurrently instead of taking turns
+    /// in its memory. If one thread already needs more, that is what it takes.
     pub most_bytes: usize,
 }
 
 impl Parallel {
-    /// As many threads where they gain what a region of the team costs several times over.
+    /// Shares segments whose gain is several times the cost of a parallel region.
     pub fn new(workers: usize) -> Self {
         Parallel { workers, least_gain: 5_000, most_bytes: usize::MAX }
     }
 }
 
-/// See the module's documentation. Nodes outside of segments run alone, in recorded order, and
-/// segments run between them as they were recorded.
+/// See the module's documentation. Nodes outside segments run alone; they and the segments run in
+/// recorded order.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Nodes that several threads work on, segment by segment.
+    /// The ranges of nodes that several threads share.
     pub segments: Vec<Range<u32>>,
-    /// The nodes of its own segment that must run before each node: they touch the same memory,
-    /// be it as one block or where blocks take turns in the arena.
+    /// For each node, the nodes of its segment that must run before it: they touch the same memory,
+    /// either the same block or blocks that take turns in the arena.
     pub edges: Edges,
-    /// By node: which worker has it to begin with; where it runs follows from who is idle.
+    /// By node: the worker that it is assigned to; an idle worker may take it over.
     pub parts: Vec<u32>,
-    /// By node: how long one thread takes for it, an estimate in nanoseconds.
+    /// By node: the estimated time on one thread, in nanoseconds.
     pub times: Vec<u64>,
-    /// By how many threads.
+    /// The number of threads.
     pub workers: usize,
 }
 
-/// The segments that are worth it. `edges` are the nodes that must run before each node wherever
-/// their blocks lie.
+/// The segments that are worth sharing. `edges` are the data dependencies, independent of where
+/// blocks are placed.
 pub(super) fn segments(nodes: &[Node], edges: &Edges, parallel: Parallel) -> Vec<Range<u32>> {
     let is_narrow = |node: &Node| node.op.width == Width::ONE && !node.op.effects.host;
     let mut segments: Vec<Range<u32>> = Vec::new();
@@ -77,14 +77,14 @@ pub(super) fn segments(nodes: &[Node], edges: &Edges, parallel: Parallel) -> Vec
     segments
 }
 
-/// The part of a graph's estimated time that is to be gained: below it, what the threads' caches
-/// lose to each other may be more.
+/// The minimum gain as a fraction of a graph's estimated time: below it, the cost of moving data
+/// between the threads' caches may outweigh the gain.
 const LEAST_SHARE: f64 = 0.01;
 
-/// By how many nanoseconds the threads finish a segment earlier than one would, if all goes well.
+/// How many nanoseconds earlier than one thread several threads finish a segment at best.
 fn gain(nodes: &[Node], edges: &Edges, segment: &Range<u32>, parallel: Parallel) -> f64 {
     let (mut sum, mut longest) = (0.0, 0.0f64);
-    // When each node would be done if there were any number of threads.
+    // When each node would be done with an unlimited number of threads.
     let mut done: Vec<f64> = Vec::with_capacity(segment.len());
     for n in segment.clone() {
         let earlier = edges.row(n as usize).iter().filter(|&&e| e >= segment.start);
@@ -97,14 +97,15 @@ fn gain(nodes: &[Node], edges: &Edges, segment: &Range<u32>, parallel: Parallel)
     sum - longest.max(sum / parallel.workers as f64)
 }
 
-/// How much larger than without it the most bytes that live at once may become by rounding: this
-/// part of them, or so many bytes.
+/// How much rounding may increase the peak of live bytes: by this fraction of it or by this many
+/// bytes, whichever is more.
 const MOST_GROWTH: (f64, usize) = (0.25, 16 << 20);
 
-/// Lifetimes of pieces of memory that are made longer so that those which are needed in one segment
-/// at different times are needed all through it: if they took turns, so would the nodes that use
-/// them. Where that would take too much memory, segments are cut into windows for this; what still
-/// takes turns is kept in order by the schedule's edges. Longest first; the last are as they were.
+/// Lifetimes extended to whole segments, so that pieces of memory needed at different times within
+/// one segment do not share bytes: otherwise the nodes that use them would have to take turns.
+/// Where that would take too much memory, segments are cut into ever smaller windows; pieces that
+/// still share bytes are ordered by the schedule's edges. The longest windows come first; the last
+/// item has the original lifetimes.
 pub(super) fn roundings(
     lifetimes: &[Lifetime],
     sizes: &[usize],
@@ -126,7 +127,7 @@ pub(super) fn roundings(
     )
 }
 
-/// The lifetime from the beginning of a window to the end of one.
+/// Extends a lifetime to the boundaries of windows.
 fn rounded(life: &Lifetime, segments: &[Range<u32>], window: u32) -> Lifetime {
     if life.is_never() {
         return *life;
@@ -143,7 +144,7 @@ fn rounded(life: &Lifetime, segments: &[Range<u32>], window: u32) -> Lifetime {
 }
 
 impl Schedule {
-    /// What orders the nodes of the segments where blocks lie like this.
+    /// The dependencies between the nodes of the segments for a given layout.
     pub(super) fn new(
         nodes: &[Node],
         places: &[Place],
@@ -179,7 +180,8 @@ fn segment_of(segments: &[Range<u32>], node: u32) -> Option<&Range<u32>> {
     segment.contains(&node).then_some(segment)
 }
 
-/// Adds what a node touches: blocks outside of the arena by number, and the arena behind them.
+/// Adds a node's accesses: to blocks outside the arena by number, and to the arena as one resource
+/// after them.
 fn add(accesses: &mut Csr<Access>, n: u32, node: &Node, places: &[Place], layout: &Layout) {
     let arena = layout.offsets.len() as u32;
     let locate = |place: &Place| {

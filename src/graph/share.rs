@@ -1,4 +1,4 @@
-//! In-place sharing: an output that takes the memory of an input that is needed no more.
+//! In-place sharing: an output takes over the memory of an input that is not needed afterwards.
 
 use smallvec::SmallVec;
 
@@ -13,7 +13,7 @@ pub struct Blocks<'a> {
     pub nodes: &'a [Node],
     /// Their places.
     pub places: &'a [Place],
-    /// What each block is.
+    /// The role of each block.
     pub roles: &'a [Role],
     /// The size of each block.
     pub bytes: &'a [usize],
@@ -21,24 +21,24 @@ pub struct Blocks<'a> {
     pub lifetimes: &'a [Lifetime],
 }
 
-/// For each block the one whose memory it takes, at the same place: itself where it takes none.
+/// For each block, the one whose memory it takes over: itself if it takes over none.
 pub fn owners(blocks: &Blocks) -> Vec<u32> {
     let mut owners: Vec<u32> = (0..blocks.bytes.len() as u32).collect();
     for (n, node) in (0u32..).zip(blocks.nodes) {
         let (inputs, outputs) = (node.inputs(blocks.places), node.outputs(blocks.places));
         for (from, to) in pairs(&node.op, inputs, outputs, |from, to| blocks.may_share(n, from, to))
         {
-            // Chains: the owner of what is taken was found at an earlier node.
+            // Chains resolve themselves: the owner of `from` was found at an earlier node.
             owners[to as usize] = owners[from as usize];
         }
     }
     owners
 }
 
-/// The pairs of blocks (input, output) of an operation that are one memory: both have the same meta,
-/// the operation names each of them once, and they `may` be one, being all of blocks that live within
-/// the run, of which the input's is needed by nobody behind the operation, and the output's by nobody
-/// before it.
+/// The pairs of blocks (input, output) of an operation that share memory: both have the same meta,
+/// the operation uses each of them once, and `may` allows it. `may` must check that both places are
+/// whole temporary blocks, the input's not needed after the operation and the output's not before
+/// it.
 pub(super) fn pairs(
     op: &Prepared,
     inputs: &[Place],
@@ -59,14 +59,14 @@ pub(super) fn pairs(
 }
 
 impl Blocks<'_> {
-    /// Whether node `n` may write one place where it reads the other.
+    /// Whether node `n` may write `to` in the memory of `from`.
     fn may_share(&self, n: u32, from: &Place, to: &Place) -> bool {
         let life = |place: &Place| self.lifetimes[place.block as usize];
         let meets = life(from).last == n && life(to).first == n;
         meets && self.is_whole(from) && self.is_whole(to)
     }
 
-    /// Whether the place is all of a block that lives within the run.
+    /// Whether the place covers all of a temporary block.
     fn is_whole(&self, place: &Place) -> bool {
         let block = place.block as usize;
         self.roles[block] == Role::Temporary && place.is_whole(self.bytes[block])

@@ -18,7 +18,7 @@ pub struct Recorder {
     pub roles: Vec<Role>,
 }
 
-/// What an operation that does nothing says of itself.
+/// The properties of an operation that does nothing.
 #[derive(Clone, Debug)]
 pub struct Empty {
     pub kind: Kind,
@@ -27,14 +27,14 @@ pub struct Empty {
     pub scratch: usize,
 }
 
-/// A number for some texts: the same on every machine, and another one where a text is another.
+/// A hash of some texts, the same on every machine.
 pub fn fingerprint(texts: impl IntoIterator<Item = String>) -> u64 {
     // FNV-1a (Fowler, Noll, Vo).
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     texts.into_iter().flat_map(String::into_bytes).fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
-/// All that is decided about a graph.
+/// Everything that is decided about a graph, as text.
 pub fn shown(graph: &Graph) -> String {
     let schedule =
         graph.schedule().map(|s| format!("{:?} {:?} {:?}", s.segments, s.parts, s.times));
@@ -49,7 +49,7 @@ impl Recorder {
         view
     }
 
-    /// The number of a view's block, which has this role if it is new.
+    /// The number of a view's block, which gets this role if it is new.
     pub fn number(&mut self, view: &View, role: Role) -> u32 {
         let number = self.queue.number(&view.block);
         if number as usize == self.roles.len() {
@@ -58,7 +58,7 @@ impl Recorder {
         number
     }
 
-    /// Appends an operation; `outputs` are those that are not state.
+    /// Appends an operation; `outputs` are the non-state outputs.
     pub fn push(&mut self, kind: impl Into<Kind>, inputs: &[View], outputs: &[View]) {
         let kind = kind.into();
         let op = match kind.family().effects().state.is_empty() {
@@ -88,8 +88,8 @@ impl Recorder {
         self.push(Binary { f: BinaryFn::Add }, &inputs, std::slice::from_ref(to));
     }
 
-    /// Appends an operation that does nothing, whatever it is called. Output 0 is input 0 where
-    /// it `updates`; `outputs` are the others.
+    /// Appends an operation that does nothing, whatever its kind. If it `updates`, output 0 is
+    /// input 0; `outputs` are the others.
     pub fn push_empty(&mut self, like: &Empty, inputs: &[View], outputs: &[View]) {
         let one = View::new(cpu::device(), Meta::new(DType::UInt8, [1]));
         let mut op = Prepared::new(&Copy.into(), &[one], None, 1).unwrap();
@@ -107,7 +107,7 @@ impl Recorder {
         Graph::new(self.queue, self.roles)
     }
 
-    /// A graph whose every segment so many threads work on.
+    /// A graph in which `workers` threads share every segment.
     pub fn parallel(self, workers: usize) -> Result<Graph> {
         let always = Parallel { least_gain: 0, ..Parallel::new(workers) };
         Graph::parallel(self.queue, self.roles, always)

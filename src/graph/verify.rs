@@ -1,5 +1,5 @@
-//! Checks of what the analysis of a graph found, written apart from it: they share no code with
-//! hazards, lifetimes, in-place sharing and planning, only the data that these made.
+//! Independent checks of a graph's analysis: they share no code with hazards, lifetimes, in-place
+//! sharing and planning, only the data that these produce.
 
 mod edges;
 mod kept;
@@ -19,7 +19,7 @@ pub(super) use schedule::schedule;
 
 use super::{Graph, Place, Role};
 
-/// A mistake of an analysis.
+/// A mistake in an analysis.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// An edge to a node from itself or from a later one.
@@ -27,10 +27,10 @@ pub enum Fault {
     Backwards {
         /// The node.
         node: usize,
-        /// The one that is to run before it.
+        /// The node that is to run before it.
         earlier: usize,
     },
-    /// Two nodes that no path of edges connects, though one writes what the other touches.
+    /// Two nodes that no path of edges connects although one writes what the other touches.
     #[error("nodes {earlier} and {later} both touch {resource}, and no edges order them")]
     Unordered {
         /// The one recorded first.
@@ -40,23 +40,23 @@ pub enum Fault {
         /// What both touch.
         resource: Resource,
     },
-    /// A read of something else than what was there in the recording.
+    /// A read that finds something other than it did in the recording.
     #[error(
         "{reader} reads bytes {bytes:?} of block {block} as {want:?} left them, but finds {found:?}"
     )]
     Stale {
-        /// Who reads.
+        /// The reader.
         reader: Reader,
-        /// The block that it names.
+        /// The block that it reads.
         block: u32,
         /// Bytes of the block.
         bytes: Range<usize>,
-        /// Who wrote them in the recording.
+        /// The writer of these bytes in the recording.
         want: Writer,
-        /// What is there instead, if anything.
+        /// What the memory holds instead, if anything.
         found: Option<Tag>,
     },
-    /// A read of a temporary block that nobody has written.
+    /// A read of a temporary block that nothing has written.
     #[error("node {node} reads bytes {bytes:?} of block {block}, which nothing has written")]
     Unwritten {
         /// The node.
@@ -66,7 +66,7 @@ pub enum Fault {
         /// Bytes of the block.
         bytes: Range<usize>,
     },
-    /// Something that a node writes lies where another operand of it lies.
+    /// An operand that a node writes and that overlaps another operand of the node.
     #[error("{one} of node {node} lies in the memory of its {other} (blocks {blocks:?})")]
     Overlap {
         /// The node.
@@ -75,7 +75,7 @@ pub enum Fault {
         one: Operand,
         /// What it overlaps.
         other: Operand,
-        /// The blocks of the two; none for scratch.
+        /// The blocks of the two; None for scratch.
         blocks: [Option<u32>; 2],
     },
     /// An operand that reaches beyond its block or the arena.
@@ -85,34 +85,34 @@ pub enum Fault {
         node: usize,
         /// The operand.
         operand: Operand,
-        /// Its block; none for scratch.
+        /// Its block; None for scratch.
         block: Option<u32>,
         /// One past its last byte.
         end: usize,
         /// Bytes of the block or the arena.
         limit: usize,
     },
-    /// An operand without a place, or at one that is not aligned.
+    /// An operand without an offset, or with one that is not aligned.
     #[error("{operand} of node {node} (block {block:?}) has no place in the arena, or a wrong one")]
     Misplaced {
         /// The node.
         node: usize,
         /// The operand.
         operand: Operand,
-        /// Its block; none for scratch.
+        /// Its block; None for scratch.
         block: Option<u32>,
     },
-    /// Operands that are more or fewer than the kernel takes.
+    /// More or fewer operands than the kernel takes.
     #[error("node {node} has {got} inputs or outputs, and its kernel takes {want}")]
     Operands {
         /// The node.
         node: usize,
         /// How many there are.
         got: usize,
-        /// How many there have to be.
+        /// How many the kernel takes.
         want: usize,
     },
-    /// An operand of another dtype, shape or strides than the kernel was made for.
+    /// An operand whose dtype, shape or strides differ from those that the kernel was made for.
     #[error("{operand} of node {node} is not what its kernel was made for")]
     Meta {
         /// The node.
@@ -120,7 +120,7 @@ pub enum Fault {
         /// The operand.
         operand: Operand,
     },
-    /// A block that is computed once, and then read by run after run, but may not be.
+    /// A block that is computed once for all runs, but must not be.
     #[error("block {block} is computed once for all runs, but {what}")]
     Kept {
         /// The block.
@@ -128,23 +128,23 @@ pub enum Fault {
         /// What is wrong.
         what: &'static str,
     },
-    /// An operation within a node that does not find what it works on, or makes something else.
+    /// An operation within a node whose operands are missing or of the wrong kind.
     #[error("link {link} of node {node} does not find what it works on")]
     Link {
         /// The node.
         node: usize,
-        /// The operation's number in it.
+        /// The operation's index in the node.
         link: usize,
     },
-    /// A schedule that does not hold every node once.
+    /// A schedule that does not contain every node exactly once.
     #[error("the schedule holds node {node} {times} times")]
     Schedule {
         /// The node.
         node: usize,
-        /// How often it is there.
+        /// How often the schedule contains it.
         times: usize,
     },
-    /// A node among those that several threads share that must run alone, or twice.
+    /// A node that several threads share although it must run alone, or that is shared twice.
     #[error("node {node} is to run beside others, though it must run alone or is elsewhere, too")]
     Beside {
         /// The node.
@@ -152,12 +152,12 @@ pub enum Fault {
     },
 }
 
-/// What nodes may depend on.
+/// What can cause a dependency between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// Memory of its own.
+    /// The memory of one block.
     Block(u32),
-    /// The memory in which blocks take turns.
+    /// The arena, in which blocks take turns.
     Arena,
     /// User code.
     Host,
@@ -170,34 +170,34 @@ pub enum Operand {
     Input(usize),
     /// An output.
     Output(usize),
-    /// Its work space.
+    /// The scratch.
     Scratch,
 }
 
-/// Who looks at memory.
+/// A reader of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// A node.
     Node(usize),
-    /// Whoever comes after the run.
+    /// Anything after the run.
     After,
 }
 
-/// Who wrote memory.
+/// A writer of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// Somebody before the run.
+    /// Something before the run.
     Before,
     /// A node.
     Node(u32),
 }
 
-/// What a range of memory holds: the bytes of a block as somebody wrote them. No block: scratch.
+/// What a range of memory holds: bytes of a block, as left by a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// The block.
+    /// The block; None for scratch.
     pub block: Option<u32>,
-    /// Its version.
+    /// The writer that left the bytes.
     pub writer: Writer,
 }
 
@@ -221,7 +221,7 @@ display!(
 display!(Reader, Self::Node(n) => ("node {n}"), Self::After => ("what follows the run"));
 
 impl Fault {
-    /// The node that it speaks of first, if any.
+    /// The node that the fault is attributed to, if any.
     pub fn node(&self) -> Option<usize> {
         match self {
             Fault::Unordered { later: node, .. }
@@ -241,7 +241,7 @@ impl Fault {
     }
 }
 
-/// All checks, of a graph as it stands.
+/// Runs all checks on a graph in recorded order.
 pub(super) fn verify(graph: &Graph) -> Result<(), Fault> {
     let order: Vec<u32> = (0..graph.nodes().len() as u32).collect();
     edges(graph, graph.edges())?;

@@ -1,5 +1,5 @@
 //! A run as the simulation sees it: temporary blocks, when they are used, and which of them may be
-//! made again.
+//! recomputed.
 
 use smallvec::SmallVec;
 
@@ -17,37 +17,37 @@ pub(super) struct Step {
     pub number: usize,
     /// An estimate of its time.
     pub time: f64,
-    /// Bytes of its work space.
+    /// Bytes of its scratch.
     pub scratch: usize,
-    /// The temporary blocks that have to be there when it begins.
+    /// The temporary blocks that have to be in memory when it begins.
     pub reads: SmallVec<[u32; 4]>,
-    /// Those that it is the first to name.
+    /// The temporary blocks that it is the first to use.
     pub makes: SmallVec<[u32; 2]>,
-    /// Those that end here, and whose memory an output takes.
+    /// The temporary blocks that end here and whose memory an output takes over in place.
     pub takes: SmallVec<[u32; 2]>,
-    /// Bytes of all that it makes if it runs again.
+    /// The bytes of all its outputs, should it be rerun.
     pub results: usize,
 }
 
 /// A block.
 #[derive(Clone, Default)]
 pub(super) struct Block {
-    /// Its size in the arena; none for what does not lie there.
+    /// Its size in the arena; 0 if it is outside the arena.
     pub size: usize,
-    /// The steps that name it.
+    /// The steps that use it.
     pub uses: Vec<usize>,
-    /// The step that makes it, where that may run again as long as the block is used.
+    /// The step that makes it, if it may be rerun for as long as the block is used.
     pub maker: Option<usize>,
-    /// The last step before which it may be made again.
+    /// The last step before which it may be recomputed.
     pub until: usize,
-    /// The blocks that are made from it and may be made again.
+    /// The blocks that are made from it and may be recomputed.
     pub results: Vec<u32>,
 }
 
 pub(super) struct Course {
     pub steps: Vec<Step>,
     pub blocks: Vec<Block>,
-    /// The time at which each step begins, and that at which the last one ends.
+    /// The time at which each step begins, and finally that at which the last one ends.
     pub clock: Vec<f64>,
 }
 
@@ -77,7 +77,7 @@ impl Course {
         course
     }
 
-    /// The run in which these steps run again.
+    /// The run with these recomputations.
     pub(super) fn outcome(&self, again: Vec<Again>) -> Outcome {
         let time = |again: &Again| self.steps[self.index(again.maker)].time;
         let more: f64 = again.iter().map(time).sum();
@@ -85,13 +85,13 @@ impl Course {
         Outcome { time: self.clock[self.steps.len()] + more, again, memory }
     }
 
-    /// The step of that number in the draft.
+    /// The index of the step with this number in the draft.
     pub(super) fn index(&self, number: usize) -> usize {
         let found = self.steps.binary_search_by_key(&number, |step| step.number);
         found.expect("makers and those before which they run stay")
     }
 
-    /// The most bytes that one step needs.
+    /// The most bytes that any single step needs.
     pub(super) fn least(&self) -> usize {
         let sum = |blocks: &[u32]| -> usize {
             blocks.iter().map(|&block| self.blocks[block as usize].size).sum()
@@ -102,7 +102,7 @@ impl Course {
         self.steps.iter().map(needed).max().unwrap_or(0)
     }
 
-    /// Notes what is taken in place.
+    /// Fills in the blocks whose memory is taken in place.
     fn share(&mut self, draft: &Draft) {
         for (i, step) in self.steps.iter_mut().enumerate() {
             let Recorded { op, inputs, outputs, .. } =
@@ -116,7 +116,7 @@ impl Course {
         }
     }
 
-    /// Finds out which blocks may be made again, and until when.
+    /// Determines which blocks may be recomputed, and until when.
     fn find_makers(&mut self, draft: &Draft) {
         let indices: Vec<usize> = self.steps.iter().map(|step| step.number).collect();
         for i in 0..self.steps.len() {
@@ -138,7 +138,7 @@ impl Course {
         }
     }
 
-    /// The last step before which an input of step `i` can be read as `i` has read it.
+    /// The last step before which an input of step `i` still has the value that `i` has read.
     fn lasts(&self, draft: &Draft, indices: &[usize], i: usize, place: &Place) -> usize {
         let block = &self.blocks[place.block as usize];
         if block.maker.is_some() {
@@ -146,13 +146,13 @@ impl Course {
         }
         let written = draft.written_after(place.block, indices[i]);
         let written = written.map_or(indices.len(), |n| indices.partition_point(|&m| m < n));
-        // What cannot be made again is there as long as it is used.
+        // A block that cannot be recomputed stays in memory as long as it is used.
         block.uses.last().map_or(written, |&last| last.min(written))
     }
 }
 
-/// Whether a step writes only whole blocks that are made there, and nothing else happens.
-/// Random numbers are a function of what it reads.
+/// Whether a step does nothing but write whole blocks, as their only writer. Random numbers are a
+/// function of its inputs, so they do not prevent this.
 fn may_run_again(draft: &Draft, number: usize, step: &Recorded) -> bool {
     let effects = step.op.effects;
     let is_made = |place: &Place| draft.maker(place) == Some(number) && draft.is_whole(place);

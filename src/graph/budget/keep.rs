@@ -1,5 +1,5 @@
-//! What a simulated run makes again though there is room to keep it: the simulation decides from
-//! moment to moment, and does not know how full memory will be later.
+//! Undoes recomputations of a simulated run for which there is room after all: the simulation
+//! decides step by step and does not know how full memory will be later.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::course::Course;
 use super::simulate::Outcome;
 use super::timeline::Timeline;
 
-/// A run that keeps what it can within so many bytes, first what costs most time for its size.
+/// The run that results from keeping what fits within `limit` bytes, the costliest per byte first.
 pub(super) fn keep(course: &Course, outcome: &Outcome, limit: usize) -> Outcome {
     let mut line = Timeline::new(course, &outcome.again);
     let (mut repeats, mut time) = (line.repeats(), outcome.time);
@@ -33,12 +33,12 @@ pub(super) fn keep(course: &Course, outcome: &Outcome, limit: usize) -> Outcome 
     Outcome { again, time, memory: line.peak() }
 }
 
-/// What may be kept: from which turn to which, and how many bytes.
+/// Turns over which a block may be kept, and its bytes.
 type Gap = (Range<usize>, usize);
 
 impl Timeline<'_> {
-    /// The turns that run again, each with its number among them: first those that take most time
-    /// for what they make.
+    /// The turns that are repetitions, each with its number among them: those that take most time
+    /// per byte of their results first.
     fn repeats(&self) -> Vec<(usize, usize)> {
         let turns = self.turns.iter().enumerate();
         let again = turns.filter_map(|(turn, known)| Some((turn, known.again?)));
@@ -47,17 +47,17 @@ impl Timeline<'_> {
             let made: usize =
                 self.turns[turn].makes.clone().map(|version| self.size(version)).sum();
             let time = self.course.steps[self.turns[turn].step].time;
-            Reverse((time / made.max(1) as f64).to_bits()) // of numbers of at least zero, in order
+            Reverse((time / made.max(1) as f64).to_bits()) // bits order non-negative floats
         });
         found
     }
 
-    /// Keeps what a turn makes again from its last use on, if that fits.
+    /// Keeps what a turn recomputes alive from its previous use on, if that fits.
     fn keeps(&mut self, turn: usize, limit: usize) -> bool {
         let limit = limit as isize;
         let gaps = self.turns[turn].makes.clone().filter_map(|version| self.gap(version));
         let gaps: SmallVec<[Gap; 2]> = gaps.collect();
-        // Most fail by themselves, before anything is changed.
+        // Most gaps do not fit even on their own: check before changing anything.
         let live = &mut self.live;
         if !gaps.iter().all(|(gap, bytes)| live.keep_to(limit - *bytes as isize, gap.clone())) {
             return false;
@@ -71,14 +71,14 @@ impl Timeline<'_> {
         fits
     }
 
-    /// The turns from the last use of the version before to this one, and the bytes to keep.
+    /// The turns from the last use of the previous version to this one, and the bytes to keep.
     fn gap(&self, version: usize) -> Option<Gap> {
         let known = &self.versions[version];
         let before = known.before.filter(|_| known.uses.len() > 1)?;
         Some((self.taken(before)..known.uses[0], self.size(version)))
     }
 
-    /// A turn does not run: what it makes are the versions from before.
+    /// Removes a turn: the previous versions of what it makes take the place of the new ones.
     fn leave_out(&mut self, turn: usize) {
         let scratch = self.course.steps[self.turns[turn].step].scratch;
         self.shrink(turn..turn + 1, scratch);
@@ -90,7 +90,7 @@ impl Timeline<'_> {
         }
     }
 
-    /// A turn does not read a version any more.
+    /// Removes a turn from the readers of a version.
     fn unread(&mut self, version: usize, turn: usize) {
         let end = self.taken(version);
         self.versions[version].uses.retain(|user| *user != turn);
@@ -98,7 +98,7 @@ impl Timeline<'_> {
         self.shrink(now..end, self.size(version));
     }
 
-    /// Who reads a version reads the one before it, which is kept until then.
+    /// Lets the readers of a version read the previous one, which is kept until then.
     fn merge(&mut self, version: usize, turn: usize) {
         let known = &mut self.versions[version];
         let uses: SmallVec<[usize; 4]> = known.uses.drain(1..).collect();

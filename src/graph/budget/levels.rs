@@ -1,5 +1,5 @@
-//! How many bytes live during each turn of a run. Ranges of turns are changed and searched group by
-//! group, so that long ones hardly take longer than short ones.
+//! How many bytes are live during each turn of a run. Ranges of turns are updated and searched
+//! group by group, so that long ranges take hardly longer than short ones.
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use std::ops::Range;
 const GROUP: usize = 64;
 
 pub(super) struct Levels {
-    /// By turn: the level without what its group has in addition.
+    /// By turn: the level without its group's offset.
     own: Vec<isize>,
     groups: Vec<Group>,
-    /// The turn that was found above a limit last: it is likely to be above others, too.
+    /// The last turn found above a limit: it is likely to exceed other limits too.
     full: usize,
 }
 
 struct Group {
-    /// What all of its turns have in addition.
+    /// The offset that applies to all of its turns.
     more: isize,
-    /// The highest level.
+    /// The highest level, offset included.
     most: isize,
 }
 
@@ -28,12 +28,12 @@ impl Levels {
         Levels { groups: own.chunks(GROUP).map(group).collect(), own, full: 0 }
     }
 
-    /// The highest one.
+    /// The highest level of all turns.
     pub(super) fn most(&self) -> usize {
         self.groups.iter().map(|group| group.most).max().unwrap_or(0) as usize
     }
 
-    /// Whether none of these is above a limit.
+    /// Whether none of these turns is above a limit.
     pub(super) fn keep_to(&mut self, limit: isize, turns: Range<usize>) -> bool {
         if turns.contains(&self.full) && self.level(self.full) > limit {
             return false;
@@ -50,7 +50,7 @@ impl Levels {
         self.own[turn] + self.groups[turn / GROUP].more
     }
 
-    /// Changes these by so many bytes.
+    /// Changes the levels of these turns by a number of bytes.
     pub(super) fn change(&mut self, turns: Range<usize>, bytes: isize) {
         for (n, part) in parts(turns) {
             let group = &mut self.groups[n];
@@ -70,7 +70,7 @@ fn highest(levels: &[isize]) -> isize {
     levels.iter().copied().max().unwrap_or(0)
 }
 
-/// The groups that a range meets, each with the part of the range that lies there.
+/// The groups that a range overlaps, each with the overlapping part of the range.
 fn parts(turns: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
     let groups = turns.start / GROUP..turns.end.div_ceil(GROUP);
     let part = move |n: usize| turns.start.max(n * GROUP)..turns.end.min((n + 1) * GROUP);

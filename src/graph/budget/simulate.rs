@@ -1,7 +1,7 @@
-//! A simulated run under a limit of memory: what does not fit is dropped, and made again before it
-//! is used next. What is dropped is chosen after Kirisame et al. (2021, "Dynamic tensor
-//! rematerialization"): where least time is lost for the bytes and for how long they are free; but
-//! here the next use is known.
+//! Simulates a run under a memory limit: what does not fit is dropped, and recomputed before its
+//! next use. What to drop is chosen as in Kirisame et al. (2021, "Dynamic tensor
+//! rematerialization"): the block that loses least time for its bytes and for how long they stay
+//! free. Here, unlike there, the next use is known.
 
 mod loss;
 
@@ -17,15 +17,15 @@ use loss::DEPTH;
 /// How a run is simulated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
-    /// The bytes that may live at once.
+    /// The bytes that may be live at once.
     pub limit: usize,
-    /// How much it counts for how long memory is free.
+    /// The weight of how long memory is freed.
     pub patience: Patience,
-    /// Whether what is missing that is made from a block counts as lost with it, too.
+    /// Whether dropped results that are made from a block count towards its loss.
     pub heeds_results: bool,
 }
 
-/// How much a time counts: its exponent is zero, a half or one.
+/// The weight of a time: its exponent is zero, a half or one.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Patience {
     Zero,
@@ -43,26 +43,26 @@ impl Patience {
     }
 }
 
-/// A run as it comes out.
+/// The result of a simulated run.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    /// What is made again.
+    /// What is recomputed.
     pub again: Vec<Again>,
-    /// How long it takes with that.
+    /// Its time, recomputation included.
     pub time: f64,
-    /// An estimate of the most bytes that live at once.
+    /// An estimate of its peak memory.
     pub memory: usize,
 }
 
-/// The block is there.
+/// In `absent`: the block is in memory.
 const THERE: u32 = u32::MAX;
-/// It is not there, and was not before, or is needed no more.
+/// In `absent`: the block has not been made yet, or is over and cannot be recomputed.
 const NOWHERE: u32 = u32::MAX - 1;
 
-/// A run that takes so many times as long as without a limit is given up.
+/// A run that takes this many times as long as without a limit is abandoned.
 const MOST_TIME: f64 = 3.0;
 
-/// None where the limit cannot be kept.
+/// Simulates a run; None if the limit cannot be kept.
 pub(super) fn simulate(course: &Course, policy: Policy) -> Option<Outcome> {
     let mut run = Run::new(course, policy);
     (0..course.steps.len()).try_for_each(|i| run.step(i))?;
@@ -72,25 +72,25 @@ pub(super) fn simulate(course: &Course, policy: Policy) -> Option<Outcome> {
 struct Run<'a> {
     course: &'a Course,
     policy: Policy,
-    /// The step that runs, or before which something is made again.
+    /// The current step, before which blocks are recomputed as needed.
     now: usize,
     live: usize,
-    /// The most bytes that lived at once so far.
+    /// The most bytes that have been live at once so far.
     most: usize,
-    /// The step that makes each block again, of those that were dropped; or what else is known.
+    /// By block: the step that recomputes it if it was dropped; otherwise `THERE` or `NOWHERE`.
     absent: Vec<u32>,
-    /// How many steps that are about to run need each block.
+    /// By block: how many steps that are about to run need it.
     pins: Vec<u32>,
-    /// How many of its uses each block has behind it.
+    /// By block: how many of its uses are over.
     used: Vec<usize>,
-    /// The next step that names each block, of those that are.
+    /// By block: the next step that uses it; None before it is made and after its last use.
     next: Vec<Option<usize>>,
-    /// What may be dropped, by what is lost by it: numbers of at least zero as bits, in whose order
-    /// they are. A block stands here as often as its loss was looked at.
+    /// What may be dropped, by loss as bits, which order non-negative floats. A block may have
+    /// several entries; only the one with its latest loss is valid.
     droppable: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Each block's loss when it was looked at last.
+    /// By block: its loss when it was last computed.
     losses: Vec<u64>,
-    /// Steps that a search has met: those marked with its number.
+    /// By step: the number of the last search that met it.
     marks: Vec<u32>,
     searches: u32,
     again: Vec<Again>,
@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
         Some(())
     }
 
-    /// Makes a block again unless it is there, and what it is made from.
+    /// Recomputes a block that is not in memory, along with what it is made from.
     fn restore(&mut self, block: u32) -> Option<()> {
         if self.is_there(block) {
             return Some(());
@@ -166,13 +166,13 @@ impl<'a> Run<'a> {
         (self.time <= most).then_some(())
     }
 
-    /// Drops blocks until so many bytes are free, for a step that is about to run.
+    /// Drops blocks until `needed` bytes are free, for a step that is about to run.
     fn make_room(&mut self, needed: usize) -> Option<()> {
         while self.live + needed > self.policy.limit {
             let Reverse((loss, block)) = self.droppable.pop()?;
             let is_latest = self.is_there(block) && self.losses[block as usize] == loss;
             if !is_latest || self.pins[block as usize] > 0 {
-                continue; // what is pinned is offered again
+                continue; // pinned blocks are offered again once unpinned
             }
             let loss = self.look(block);
             match self.droppable.peek() {
@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
         self.offer(blocks);
     }
 
-    /// Blocks that were just made or used may be dropped, and those that nobody needs are.
+    /// Blocks that were just made or used become droppable; those not needed again are removed.
     fn offer(&mut self, blocks: &[u32]) {
         for &block in blocks {
             if self.pins[block as usize] > 0 {

@@ -17,8 +17,8 @@ fn apply(recorder: &mut Recorder, f: UnaryFn, from: &View) -> View {
     to
 }
 
-/// A step of training through so many layers, each of which keeps its result for its gradient;
-/// `between` happens before the gradients.
+/// A training step through `layers` layers, each of which keeps its result for its gradient;
+/// `between` is recorded before the gradients.
 fn training(layers: usize, between: impl Fn(&mut Recorder, &View)) -> Recorder {
     let mut recorder = Recorder::default();
     let input = recorder.tensor(Role::Captured, SIZE);
@@ -39,19 +39,19 @@ fn training(layers: usize, between: impl Fn(&mut Recorder, &View)) -> Recorder {
     recorder
 }
 
-/// The recorded order alone.
+/// Only the recorded order.
 fn orders(recorder: Recorder) -> [Order; 1] {
     let Recorder { queue, roles } = recorder;
     [(Draft::new(cpu::device(), queue, roles), Vec::new())]
 }
 
-/// The arena where all is kept.
+/// The size of the arena if everything is kept.
 fn whole(orders: &[Order]) -> usize {
     let (queue, roles) = orders[0].0.finish(&[]);
     Graph::new(queue, roles).unwrap().arena_bytes()
 }
 
-/// The time where all is kept.
+/// The time if everything is kept.
 fn kept(orders: &[Order]) -> f64 {
     Course::new(&orders[0].0).outcome(Vec::new()).time
 }
@@ -60,7 +60,7 @@ fn kept(orders: &[Order]) -> f64 {
 fn what_is_computed_again_may_have_been_dropped_before() {
     let orders = orders(training(64, |_, _| ()));
     let smallest = Ways::new(&orders).unwrap().smallest().unwrap();
-    // Kept would be one result of every few, and those of a part in between.
+    // The optimum keeps one of every few results, plus those of the stretch being recomputed.
     assert!(smallest.arena_bytes() * 3 < whole(&orders), "{}", smallest.arena_bytes());
 }
 
@@ -129,8 +129,7 @@ fn what_there_is_room_for_is_kept_after_all() {
     }
 }
 
-/// One number stands for every run under every limit, and for what each becomes where it keeps all
-/// that it can.
+/// One fingerprint covers every run under every limit, and each run after it keeps all that it can.
 #[test]
 fn the_same_steps_run_alike_under_the_same_limits() {
     let got = fingerprint((0..40).map(|seed| {

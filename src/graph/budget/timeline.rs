@@ -1,4 +1,4 @@
-//! A run with all that is made again in it: which step uses what, and how many bytes live meanwhile.
+//! A run including its recomputations: which step uses what, and how many bytes are live meanwhile.
 
 use std::ops::Range;
 
@@ -9,25 +9,25 @@ use super::levels::Levels;
 use crate::graph::draft::Again;
 use crate::graph::liveness::{self, Lifetime};
 
-/// A step that runs, for the first time or again.
+/// One execution of a step, the first or a repetition.
 pub(super) struct Turn {
     pub step: usize,
-    /// Which of those that run again it is, if it is one.
+    /// Its number among the repetitions, if it is one.
     pub again: Option<usize>,
-    /// Where those that it reads stand in [`Timeline::reads`].
+    /// The versions that it reads, as a range of [`Timeline::reads`].
     pub reads: Range<usize>,
     /// The versions that it makes.
     pub makes: Range<usize>,
 }
 
-/// A block from when it is made, or made again, until it is dropped.
+/// A block from when it is computed, or recomputed, until it is dropped.
 pub(super) struct Version {
     pub block: u32,
-    /// The turns that name it; the first one makes it.
+    /// The turns that use it; the first one makes it.
     pub uses: SmallVec<[usize; 4]>,
-    /// The version in whose place it is made again.
+    /// The version that it replaces, if it is a recomputation.
     pub before: Option<usize>,
-    /// The version that is made again in its place.
+    /// The version that replaces it, if it is recomputed.
     pub after: Option<usize>,
 }
 
@@ -44,12 +44,12 @@ pub(super) struct Timeline<'a> {
     pub versions: Vec<Version>,
     /// The versions that turns read.
     pub reads: Vec<usize>,
-    /// The bytes that live during each turn.
+    /// The bytes that are live during each turn.
     pub live: Levels,
 }
 
 impl<'a> Timeline<'a> {
-    /// Of a run with these repetitions, in their order.
+    /// The timeline of a run with these repetitions, which are in order.
     pub(super) fn new(course: &'a Course, again: &[Again]) -> Self {
         let most = course.steps.len() + again.len();
         let (turns, live) = (Vec::with_capacity(most), Levels::new([].into_iter()));
@@ -68,7 +68,7 @@ impl<'a> Timeline<'a> {
         line
     }
 
-    /// Adds a turn; `names` tells which of the blocks that it makes are read behind it.
+    /// Adds a turn; `names` tells which of the blocks that it makes are read after it.
     fn push(
         &mut self,
         step: usize,
@@ -108,12 +108,12 @@ impl<'a> Timeline<'a> {
         Levels::new(live.zip(scratch).map(|(live, scratch)| live + scratch))
     }
 
-    /// The most bytes that live at once.
+    /// The most bytes that are live at once.
     pub(super) fn peak(&self) -> usize {
         self.live.most()
     }
 
-    /// The turn from which on a version's memory is another one's, or nobody's.
+    /// The turn from which on a version's memory belongs to another version, or is free.
     pub(super) fn taken(&self, version: usize) -> usize {
         let known = &self.versions[version];
         let end = known.end();
@@ -122,17 +122,17 @@ impl<'a> Timeline<'a> {
         if is_taken { end } else { end + 1 }
     }
 
-    /// Bytes of a version.
+    /// The size of a version in bytes.
     pub(super) fn size(&self, version: usize) -> usize {
         self.course.blocks[self.versions[version].block as usize].size
     }
 
-    /// So many more bytes live.
+    /// Adds `bytes` to the live bytes of these turns.
     pub(super) fn grow(&mut self, turns: Range<usize>, bytes: usize) {
         self.live.change(turns, bytes as isize);
     }
 
-    /// So many fewer bytes live.
+    /// Subtracts `bytes` from the live bytes of these turns.
     pub(super) fn shrink(&mut self, turns: Range<usize>, bytes: usize) {
         self.live.change(turns, -(bytes as isize));
     }

@@ -23,7 +23,7 @@ fn product(rows: usize) -> Prepared {
     prepared(Matmul, [&[rows, rows]; 2])
 }
 
-/// Whether two times are the same but for rounding.
+/// Whether two times are equal up to rounding.
 fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
 }
@@ -40,9 +40,9 @@ fn a_call_costs_something_even_if_it_does_nothing() {
 #[test]
 fn memory_beyond_the_caches_is_slower() {
     let most = CACHED as usize / 12;
-    // Within the caches twice as much takes twice as long.
+    // Within the caches, twice the work takes twice the time.
     assert!(close(work(&add(most & !1)), 2.0 * work(&add(most / 2))));
-    // Whatever lies beyond them takes longer by what the memory is slower.
+    // Bytes beyond the caches move at the lower rate.
     let more = 1 << 20;
     let beyond = work(&add(most + more)) - work(&add(most));
     let within = work(&add(most)) - work(&add(most - more / 2));
@@ -69,7 +69,7 @@ fn operations_are_cheaper_where_they_are_many_for_each_byte() {
         let op = product(rows);
         (work(&op) - op.cost().bytes as f64 / NEAR) / op.cost().flops as f64
     };
-    // Of a small product all are as slow as elsewhere, of a large one those of a small product.
+    // A small product runs at the sparse rate, as do the first `SMALL` operations of a large one.
     let small = (SMALL / 2.0).cbrt() as usize;
     assert!(small as f64 / 6.0 < MANY && close(each(small), 1.0 / SPARSE));
     let flops = product(256).cost().flops as f64;

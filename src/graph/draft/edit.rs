@@ -1,4 +1,4 @@
-//! Changing a draft.
+//! Edits to a draft.
 
 use smallvec::SmallVec;
 
@@ -6,7 +6,7 @@ use super::{Draft, Step};
 use crate::graph::{Place, Queue, Role};
 
 impl Draft {
-    /// Puts a step in the place of another one, or of a gap.
+    /// Puts a step in place of another, or in a gap.
     pub fn replace(&mut self, n: usize, step: Step) {
         self.remove(n);
         self.steps[n] = Some(step);
@@ -26,9 +26,9 @@ impl Draft {
         }
     }
 
-    /// Copies some steps into a queue of their own, which is run before the others; answers it, and
-    /// the roles of its blocks. Of the steps, those to `remove` are here no more, and what they make
-    /// of `kept` is there before the others run.
+    /// Copies some steps into a queue of their own, to be run before the rest; returns it with the
+    /// roles of its blocks. The steps to `remove` leave this draft, and the `kept` blocks, which
+    /// they produce, become captured.
     pub fn take(&mut self, steps: &[usize], remove: &[usize], kept: &[u32]) -> (Queue, Vec<Role>) {
         let (mut queue, mut roles) = (self.queue.without_nodes(), self.roles.clone());
         for step in steps.iter().filter_map(|&n| self.steps[n].as_ref()) {
@@ -43,8 +43,8 @@ impl Draft {
         (queue, roles)
     }
 
-    /// Leaves out step `n`, whose outputs are what those of an earlier step are: who read its
-    /// reads theirs.
+    /// Removes step `n`, whose outputs equal those of an earlier step: its readers read the earlier
+    /// step's outputs instead.
     pub fn merge(&mut self, before: usize, n: usize) {
         let outputs = |n: usize| self.steps[n].as_ref().map(|step| step.outputs.clone());
         let (Some(kept), Some(left_out)) = (outputs(before), outputs(n)) else { return };
@@ -58,8 +58,8 @@ impl Draft {
         }
     }
 
-    /// Has step `n` write a new block, and all steps behind it name that, in the place of one that
-    /// it writes whole.
+    /// Makes step `n` write a new block in place of `block`, which it overwrites completely, and
+    /// points all later steps at the new one.
     pub fn rename(&mut self, block: u32, n: usize) {
         let uses = &self.uses[block as usize];
         let later = uses.readers.iter().chain(&uses.writers).copied().filter(|&user| user > n);
@@ -76,7 +76,7 @@ impl Draft {
         }
     }
 
-    /// Enters a step into the blocks' uses, and into the list of those that run user code.
+    /// Records a step in its blocks' uses and, if it runs user code, in `hosts`.
     pub(super) fn note(&mut self, n: usize) {
         let Some(step) = &self.steps[n] else { return };
         if step.op.effects.host {
@@ -91,12 +91,12 @@ impl Draft {
     }
 }
 
-/// Has places in one block be those in another one.
+/// Redirects places from one block to another.
 fn point(places: &mut [Place], from: u32, to: u32) {
     places.iter_mut().filter(|place| place.block == from).for_each(|place| place.block = to);
 }
 
-/// Inserts a number into an ascending list that may have it already.
+/// Inserts a number into an ascending list unless it is already there.
 fn insert<A: smallvec::Array<Item = usize>>(list: &mut SmallVec<A>, n: usize) {
     if let Err(place) = list.binary_search(&n) {
         list.insert(place, n);

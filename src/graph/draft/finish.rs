@@ -1,4 +1,4 @@
-//! The queue that a draft has become.
+//! The queue that a draft results in.
 
 use smallvec::SmallVec;
 
@@ -7,19 +7,20 @@ use crate::graph::peak::peak;
 use crate::graph::{Queue, Role};
 use crate::ops::View;
 
-/// A step that runs once more, since blocks that it makes are dropped after a use and needed later.
+/// A step that is run again, because blocks that it produces are dropped after a use and needed
+/// later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again {
     /// The step.
     pub maker: usize,
-    /// Those of its blocks that are dropped.
+    /// The blocks that were dropped and that it recomputes.
     pub blocks: SmallVec<[u32; 2]>,
-    /// The step before which it runs.
+    /// The step before which it is run again.
     pub before: usize,
 }
 
 impl Step {
-    /// Gives blocks the names that they have now.
+    /// Replaces each block by the one that currently stands for it.
     fn rename(&mut self, names: &[u32]) {
         for place in self.inputs.iter_mut().chain(&mut self.outputs) {
             place.block = names.get(place.block as usize).copied().unwrap_or(place.block);
@@ -28,14 +29,14 @@ impl Step {
 }
 
 impl Draft {
-    /// The most bytes that live at once in [`Draft::finish`]'s queue.
+    /// The most bytes that are live at once in the queue of [`Draft::finish`].
     pub fn peak(&self, again: &[Again]) -> usize {
         let (queue, roles) = self.finish(again);
         peak(&queue, queue.nodes(), &roles)
     }
 
-    /// The queue as it stands now, with the steps that run again, which are given in their order;
-    /// and the roles of its blocks.
+    /// The current queue, including the steps in `again`, which must be in order, and the roles of
+    /// its blocks.
     pub fn finish(&self, again: &[Again]) -> (Queue, Vec<Role>) {
         let names = Vec::from_iter(0..self.roles.len() as u32);
         let mut writer = Writer { draft: self, queue: self.queue.without_nodes(), names };
@@ -52,11 +53,11 @@ impl Draft {
     }
 }
 
-/// A queue that a draft is written to.
+/// Writes a draft to a queue.
 struct Writer<'a> {
     draft: &'a Draft,
     queue: Queue,
-    /// The block that stands for each of the draft's now.
+    /// By block of the draft: the block that currently stands for it.
     names: Vec<u32>,
 }
 
@@ -66,7 +67,7 @@ impl Writer<'_> {
         self.queue.push_placed(step.op, &step.inputs, &step.outputs, step.origin);
     }
 
-    /// Runs a step into blocks that from now on stand for those that were dropped.
+    /// Runs a step into new blocks, which stand for the dropped ones from then on.
     fn repeat(&mut self, again: &Again) {
         let recorded = self.draft.step(again.maker).expect("makers stay");
         let mut step = recorded.clone();

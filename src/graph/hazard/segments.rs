@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::{Last, UNTOUCHED};
 use crate::graph::access::Access;
 
-/// Ranges that do not overlap, by their start: (end, who touched it last).
+/// Disjoint ranges by their start: (end, last accesses).
 #[derive(Default)]
 pub(super) struct Segments(BTreeMap<usize, (usize, Last)>);
 
 impl Segments {
-    /// Calls `touch` for each part of the range. What is written is one range afterwards.
+    /// Calls `touch` for each part of the range. A written range becomes one part.
     pub(super) fn touch(&mut self, access: &Access, mut touch: impl FnMut(&mut Last)) {
         let (start, end) = (access.start, access.end);
         self.cut(start);
@@ -22,7 +22,7 @@ impl Segments {
         }
     }
 
-    /// Makes a range of what has been touched start at `at`, unless `at` lies in no range.
+    /// Splits the range around `at`, if there is one.
     fn cut(&mut self, at: usize) {
         let Some((_, (end, last))) = self.0.range_mut(..at).next_back() else { return };
         if *end > at {
@@ -31,7 +31,7 @@ impl Segments {
         }
     }
 
-    /// Adds ranges for what was not touched yet.
+    /// Adds ranges for bytes that have not been touched yet.
     fn fill(&mut self, start: usize, end: usize) {
         let mut at = start;
         let mut gaps: smallvec::SmallVec<[(usize, usize); 4]> = smallvec::SmallVec::new();
@@ -47,7 +47,7 @@ impl Segments {
         self.0.extend(gaps.into_iter().map(|(start, end)| (start, (end, UNTOUCHED))));
     }
 
-    /// Makes one range of those that a write has just made equal.
+    /// Joins the ranges that a write has just made equal.
     fn join(&mut self, start: usize, end: usize) {
         while let Some((&next, _)) = self.0.range(start + 1..end).next() {
             self.0.remove(&next);

@@ -63,7 +63,8 @@ fn many_ranges_of_one_block_stay_cheap() {
     assert_eq!(found.edges.row(count + 1), [count as u32]);
 }
 
-/// Whether the node of each row has to run before that of each column: byte by byte, along paths.
+/// Whether the node of each row has to run before that of each column, by comparing all pairs and
+/// following paths.
 fn oracle(rows: &[Vec<Access>]) -> Vec<Vec<bool>> {
     let meets = |a: &Access, b: &Access| {
         a.resource == b.resource && (a.is_write || b.is_write) && a.start < b.end && b.start < a.end
@@ -74,7 +75,7 @@ fn oracle(rows: &[Vec<Access>]) -> Vec<Vec<bool>> {
     paths(rows.len(), &pairs.filter(|&(a, b)| conflict(a, b)).collect::<Vec<_>>())
 }
 
-/// The resources of which a byte is read before anything has written it, and written later.
+/// The resources with a byte that is read before it is first written.
 fn turned(rows: &[Vec<Access>]) -> Vec<u32> {
     let all: Vec<&Access> = rows.iter().flatten().collect();
     let first = |resource: u32, byte: usize| {
@@ -88,7 +89,7 @@ fn turned(rows: &[Vec<Access>]) -> Vec<u32> {
 const RESOURCES: u32 = 3;
 const BYTES: usize = 12;
 
-/// The accesses of a few nodes, each of which reads before it writes.
+/// The accesses of a few nodes; each node reads before it writes.
 fn rows() -> impl Strategy<Value = Vec<Vec<Access>>> {
     let range = (0..BYTES, 1..=BYTES).prop_map(|(at, count)| at..(at + count).min(BYTES));
     let range = prop_oneof![range, Just(0..BYTES)];

@@ -1,16 +1,16 @@
-//! Depth-first: what a node waits for is computed just before it, what needs most memory first
-//! (after Sethi and Ullman, 1970, for trees).
+//! Depth-first order: a node's predecessors are computed just before it, those that need most
+//! memory first (after Sethi and Ullman, 1970, for trees).
 
 use std::cmp::Reverse;
 
 use super::work::Work;
 
-/// From the nodes that nobody waits for, in recorded order.
+/// The order of a depth-first search from the nodes without successors, taken in recorded order.
 pub(super) fn first(work: &Work) -> Vec<u32> {
     let sorted = by_need(work);
     let mut order = Vec::with_capacity(work.nodes());
     let mut is_met = vec![false; work.nodes()];
-    // Nodes whose predecessors are being placed, each with how many of these were looked at.
+    // Nodes whose predecessors are being placed, each with how many have been visited.
     let mut path: Vec<(u32, usize)> = Vec::new();
     let is_last = |&node: &u32| work.after.row(node as usize).is_empty();
     for last in (0..work.nodes() as u32).filter(is_last) {
@@ -30,8 +30,8 @@ pub(super) fn first(work: &Work) -> Vec<u32> {
     order
 }
 
-/// The predecessors of each node in the order in which to compute them: those first that need much
-/// memory and leave little in use.
+/// The predecessors of each node in the order in which to compute them: those that need much memory
+/// and leave little in use come first.
 fn by_need(work: &Work) -> Vec<Vec<u32>> {
     let mut needs = vec![0usize; work.nodes()];
     let mut sorted = Vec::with_capacity(work.nodes());

@@ -1,28 +1,29 @@
-//! List scheduling: of the nodes that may run next, the one with the least key goes first.
+//! List scheduling: of the nodes that are ready, the one with the least key goes first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::work::Work;
 
-/// A node that may run next.
+/// A ready node: all its predecessors have run.
 struct Ready {
     node: u32,
-    /// By how many bytes it changes what is in use.
+    /// By how many bytes it changes the memory in use.
     change: isize,
-    /// How many nodes had run when it could.
+    /// How many nodes had run when it became ready.
     since: usize,
     /// Whether it uses nothing that is in use.
     is_source: bool,
 }
 
-/// A node's rank among those that may run next: a class, and a number within it.
+/// A node's rank among the ready ones: a class, and a number within it.
 type Key = (u8, isize);
 
-/// What matters to nobody comes last: a generator that moves late lets numbers be drawn again.
+/// The class of indifferent nodes. They come last: a generator whose state changes late allows its
+/// numbers to be recomputed.
 const LAST: u8 = 2;
 
-/// The recorded order, but that nodes which free at least as much as they allocate do not wait.
+/// The recorded order, except that nodes that free at least as much as they allocate run early.
 pub(super) fn early_frees(work: &Work) -> Vec<u32> {
     schedule(work, |ready| match ready.change {
         ..=0 => (0, ready.change),
@@ -30,8 +31,8 @@ pub(super) fn early_frees(work: &Work) -> Vec<u32> {
     })
 }
 
-/// What is made is used as soon as that can be, so that it is needed no longer; what uses nothing
-/// waits until there is nothing else to do.
+/// Results are used as soon as possible, so that they can be freed; nodes that use nothing in use
+/// wait until nothing else is ready.
 pub(super) fn eager(work: &Work) -> Vec<u32> {
     schedule(work, |ready| match ready.is_source {
         true => (1, ready.node as isize),
@@ -39,7 +40,7 @@ pub(super) fn eager(work: &Work) -> Vec<u32> {
     })
 }
 
-/// What frees most goes first; if nothing frees anything, what allocates least.
+/// The node that frees most goes first; if none frees anything, the one that allocates least.
 pub(super) fn least_peak(work: &Work) -> Vec<u32> {
     schedule(work, |ready| (0, ready.change))
 }
@@ -63,10 +64,10 @@ struct List<'a, F> {
     /// How many nodes have yet to use each block.
     users: Vec<usize>,
     is_done: Vec<bool>,
-    /// How many nodes had run when each node could.
+    /// By node: how many nodes had run when it became ready.
     since: Vec<usize>,
-    /// Nodes that may run, equal ones in recorded order; a node whose key has changed stands here
-    /// under its old one, too.
+    /// Ready nodes by key, ties in recorded order; a node whose key has changed is also listed
+    /// under its old one.
     ready: BinaryHeap<Reverse<(Key, u32)>>,
 }
 
@@ -80,7 +81,7 @@ impl<'a, F: Fn(&Ready) -> Key> List<'a, F> {
         list
     }
 
-    /// Enters a node under its key, if it may run.
+    /// Queues a node under its current key, if it is ready.
     fn offer(&mut self, node: u32) {
         if self.waits[node as usize] == 0 && !self.is_done[node as usize] {
             self.ready.push(Reverse((self.rank(node), node)));
@@ -100,14 +101,14 @@ impl<'a, F: Fn(&Ready) -> Key> List<'a, F> {
         })
     }
 
-    /// By how many bytes what is in use would change with one more use of a block.
+    /// By how many bytes one more use of a block would change the memory in use.
     fn change(&self, block: u32) -> isize {
         let is_last = self.users[block as usize] == 1;
         let size = self.work.sizes[block as usize] as isize;
         size * (isize::from(self.is_new(block)) - isize::from(is_last))
     }
 
-    /// Whether nothing has used a block yet.
+    /// Whether no node has used a block yet.
     fn is_new(&self, block: u32) -> bool {
         self.users[block as usize] == self.work.users.row(block as usize).len()
     }
@@ -121,7 +122,7 @@ impl<'a, F: Fn(&Ready) -> Key> List<'a, F> {
         None
     }
 
-    /// Notes that a node runs, with which so many have run.
+    /// Records that a node runs, the `done`-th to do so.
     fn run(&mut self, node: u32, done: usize) {
         let work = self.work;
         self.is_done[node as usize] = true;
@@ -133,7 +134,8 @@ impl<'a, F: Fn(&Ready) -> Key> List<'a, F> {
         for &block in work.blocks.row(node as usize) {
             let (users, left) = (work.users.row(block as usize), &mut self.users[block as usize]);
             *left -= 1;
-            // What its other users change has changed: it is there now, or has one user left.
+            // The keys of its other users have changed: the block is in use from here on, or has
+            // one user left.
             if *left == 1 || *left + 1 == users.len() {
                 users.iter().for_each(|&user| self.offer(user));
             }

@@ -1,11 +1,11 @@
-//! Which operations must come before which.
+//! The precedence between operations.
 
 use crate::graph::access::accesses;
 use crate::graph::{Csr, Edges, Node, Queue, Role, hazard};
 
-/// The operations that must come before each operation. They are those that touch the same memory;
-/// and since user code may look at all memory that the user knows, what changes such memory stays
-/// on its side of user code.
+/// The operations that must come before each operation: those with a hazard between them. And since
+/// user code may access any memory that is visible to the user, operations that write such memory
+/// are not moved across user code.
 pub(super) fn precedence(queue: &Queue, roles: &[Role]) -> Edges {
     let nodes = queue.nodes();
     let accesses = accesses(nodes, queue.places(), roles.len());
@@ -32,7 +32,7 @@ fn numbers(nodes: &[Node], is: impl Fn(&Node) -> bool) -> impl Iterator<Item = u
     (0u32..).zip(nodes).filter(move |(_, node)| is(node)).map(|(n, _)| n)
 }
 
-/// A node's edges, as (later, earlier), from the last of `others` before it and to the next one.
+/// The edges between a node and its nearest `others` on either side, as (later, earlier).
 fn neighbours(others: &[u32], node: u32) -> impl Iterator<Item = (usize, u32)> {
     let next = others.partition_point(|&other| other < node);
     let before = next.checked_sub(1).map(|last| (node as usize, others[last]));

@@ -9,7 +9,7 @@ use crate::graph::verify::tests::{programs::programs, separate};
 use crate::ops::View;
 use crate::ops::copy::Copy;
 
-/// The operations in the best order that is known.
+/// The operations in the best known order.
 fn ordered(recorder: Recorder) -> (Queue, Vec<Role>) {
     let Recorder { queue, roles } = recorder;
     let orders = orders(queue, &roles).into_iter();
@@ -45,8 +45,8 @@ proptest! {
     }
 }
 
-/// Gradients of so many parameters, each made from the one before it, and the parameters' updates,
-/// which come behind each gradient or behind them all.
+/// Gradients of `count` parameters, each made from the one before it, and updates of the
+/// parameters, either after each gradient or, if it `collects`, after all of them.
 fn backward(count: usize, collects: bool) -> Recorder {
     let mut recorder = Recorder::default();
     let parameters: Vec<View> =
@@ -88,7 +88,7 @@ fn what_is_good_stays_as_it_is() {
     assert!(origins.is_sorted());
 }
 
-/// A node that runs user code, or does nothing, and names these tensors.
+/// A node on these tensors that does nothing, marked as user code if `host`.
 fn push(recorder: &mut Recorder, host: bool, inputs: &[View], outputs: &[View]) {
     let kind = Copy.into();
     recorder.push_empty(&Empty { kind, updates: false, host, scratch: 0 }, inputs, outputs);

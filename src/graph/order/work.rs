@@ -1,4 +1,4 @@
-//! What the orders are made from: precedence, and who uses which memory.
+//! The input to ordering: precedence, and which nodes use which memory.
 
 use super::precedence::precedence;
 use crate::device::ALIGNMENT;
@@ -6,13 +6,13 @@ use crate::graph::access::temporaries;
 use crate::graph::{Csr, Edges, Queue, Role};
 
 pub(super) struct Work {
-    /// The nodes that must come before each node; of nodes that two reasons connect, twice.
+    /// The nodes that must come before each node; one is listed twice if there are two reasons.
     pub(super) before: Edges,
-    /// The nodes that each node must come before.
+    /// The nodes that must come after each node.
     pub(super) after: Edges,
-    /// The temporary blocks that each node names, each once.
+    /// The temporary blocks that each node uses, each once.
     pub(super) blocks: Csr<u32>,
-    /// The nodes that name each temporary block.
+    /// The nodes that use each temporary block.
     pub(super) users: Csr<u32>,
     /// The size of each block in the arena.
     pub(super) sizes: Vec<usize>,
@@ -32,13 +32,13 @@ impl Work {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(super) fn nodes(&self) -> usize {
         self.before.rows()
     }
 
-    /// Whether it matters to nobody when a node runs: it uses no temporary block, and nothing has
-    /// to wait for it.
+    /// Whether it does not matter when a node runs: it uses no temporary block, and no other node
+    /// has to wait for it.
     pub(super) fn is_indifferent(&self, node: u32) -> bool {
         self.blocks.row(node as usize).is_empty() && self.after.row(node as usize).is_empty()
     }
@@ -54,7 +54,7 @@ fn blocks(queue: &Queue, roles: &[Role]) -> Csr<u32> {
     blocks
 }
 
-/// The rows that name each item.
+/// The rows that contain each item.
 fn inverse(lists: &Csr<u32>, items: usize) -> Csr<u32> {
     let pairs = || {
         (0u32..).zip(lists.iter()).flat_map(|(n, row)| row.iter().map(move |&i| (i as usize, n)))

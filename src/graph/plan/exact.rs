@@ -1,4 +1,4 @@
-//! Whether an arena of a given height holds all pieces: an exact answer, where it is found.
+//! An exact search for whether an arena of a given height holds all pieces.
 
 mod branch;
 mod effort;
@@ -14,29 +14,29 @@ use branch::Outcome;
 pub use effort::Effort;
 use tiling::Tile;
 
-/// Whether pieces fit.
+/// Whether the pieces fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// They do, at these offsets; 0 for what takes no memory.
+    /// They do, at these offsets; 0 for pieces that take no memory.
     Fits(Vec<usize>),
-    /// There is no way.
+    /// No packing exists.
     Impossible,
-    /// The effort did not suffice to tell.
+    /// The effort was spent before an answer was found.
     Unknown,
 }
 
-/// Which ways to look for a packing.
+/// Which searches to use for a packing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// All.
+    /// All of them.
     Any,
-    /// [`tiling`] alone, which finds packings that leave hardly anything free.
+    /// Only [`tiling`], which finds packings that leave hardly any free space.
     Tiling,
-    /// [`branch`] alone, which can find out that there is no way, too.
+    /// Only [`branch`], which can also prove that there is no packing.
     Branch,
 }
 
-/// Looks for offsets, multiples of `alignment`, such that everything ends at or below `capacity`.
+/// Looks for offsets, multiples of `alignment`, at which every piece ends at or below `capacity`.
 pub fn pack(
     lifetimes: &[Lifetime],
     sizes: &[usize],
@@ -53,7 +53,7 @@ pub fn pack(
     }
 }
 
-/// Offsets at or below `capacity`, if some are found.
+/// Offsets at which every piece ends at or below `capacity`, if some are found.
 pub(super) fn offsets(pieces: &[Piece], capacity: usize, effort: Effort) -> Option<Vec<usize>> {
     match search(pieces, capacity, Method::Any, effort) {
         Outcome::Found(offsets) => Some(offsets),
@@ -73,7 +73,7 @@ fn search(pieces: &[Piece], capacity: usize, method: Method, mut effort: Effort)
     Outcome::Found(offsets)
 }
 
-/// Pieces, which are in the order of their beginnings, in runs that do not live together.
+/// Splits pieces, which are in the order in which they begin, into runs that are not live together.
 fn windows(pieces: &[Piece]) -> impl Iterator<Item = &[Piece]> {
     let mut end = 0;
     pieces.chunk_by(move |one, other| {

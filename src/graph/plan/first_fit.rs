@@ -1,11 +1,12 @@
-//! First fit in an order of choice: each piece at the lowest offset that those before it leave.
+//! First fit in a given order: each piece goes to the lowest offset that those before it leave
+//! free.
 
 use super::Piece;
 
-/// Places pieces again and again in different orders.
+/// Places pieces repeatedly, in different orders.
 pub(super) struct FirstFit<'a> {
     pieces: &'a [Piece],
-    /// What has its place, by offset: (start, end, piece).
+    /// Placed pieces by offset: (start, end, piece).
     placed: Vec<(usize, usize, Piece)>,
     offsets: Vec<usize>,
 }
@@ -36,12 +37,12 @@ impl<'a> FirstFit<'a> {
         Ok(&self.offsets)
     }
 
-    /// Where pieces were placed last.
+    /// The offsets of the latest placement.
     pub(super) fn offsets(&self) -> &[usize] {
         &self.offsets
     }
 
-    /// The lowest place that is free for as long as the piece lives.
+    /// The lowest offset with enough free room over the piece's lifetime.
     fn lowest(&self, piece: &Piece) -> usize {
         let mut lowest = 0;
         for (start, end, _) in self.placed.iter().filter(|(_, _, other)| other.meets(piece)) {

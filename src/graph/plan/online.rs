@@ -1,11 +1,11 @@
-//! Best fit in the order of time: what an allocator would do, at O(n log n).
+//! Best fit in the order of time, as an allocator would do it, in O(n log n).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Piece;
 
-/// Offsets of pieces that are sorted by the first node that needs them.
+/// The offsets of pieces, which are sorted by the first node that needs them.
 pub(super) fn forward(pieces: &[Piece]) -> Vec<usize> {
     Pass::new(pieces, Vec::new()).forward((0..pieces.len() as u32).collect())
 }
@@ -15,8 +15,8 @@ pub(super) fn backward(pieces: &[Piece]) -> Vec<usize> {
     Pass::new(pieces, Vec::new()).backward((0..pieces.len() as u32).collect())
 }
 
-/// The same from a moment on, away from it in both directions: where most bytes live at once
-/// nothing is left free, and both ways from there more and more is.
+/// The same outward from a moment in both directions: at the peak nothing needs to be left free,
+/// and away from it there is more and more room.
 pub(super) fn outward(pieces: &[Piece], moment: u32) -> Vec<usize> {
     let is = |keep: &dyn Fn(&Piece) -> bool| -> Vec<u32> {
         (0..pieces.len() as u32).filter(|&p| keep(&pieces[p as usize])).collect()
@@ -33,17 +33,17 @@ pub(super) fn outward(pieces: &[Piece], moment: u32) -> Vec<usize> {
     offsets
 }
 
-/// Placing pieces one after the other, after freeing those that are over by then.
+/// A pass that places pieces one after the other, each after freeing those that are over by then.
 struct Pass<'a> {
     pieces: &'a [Piece],
     offsets: Vec<usize>,
     holes: Holes,
-    /// What has its place already.
+    /// Pieces that have been placed already.
     placed: Vec<u32>,
 }
 
 impl<'a> Pass<'a> {
-    /// `live` lie on each other already.
+    /// Starts with the pieces in `live` stacked on each other.
     fn new(pieces: &'a [Piece], live: Vec<u32>) -> Self {
         let mut offsets = vec![0; pieces.len()];
         let mut holes = Holes::default();
@@ -53,7 +53,7 @@ impl<'a> Pass<'a> {
         Pass { pieces, offsets, holes, placed: live }
     }
 
-    /// Places pieces that are in the order of their beginnings.
+    /// Places pieces in the order in which they begin, which is that of `starts`.
     fn forward(self, starts: Vec<u32>) -> Vec<usize> {
         let pieces = self.pieces;
         let mut ends = [&self.placed[..], &starts].concat();
@@ -61,7 +61,7 @@ impl<'a> Pass<'a> {
         self.place(&starts, &ends, |gone, next| gone.last < next.first)
     }
 
-    /// Places pieces in the order of their ends, the last first; they are in that of beginnings.
+    /// Places pieces, given in the order in which they begin, by descending end.
     fn backward(self, mut starts: Vec<u32>) -> Vec<usize> {
         let pieces = self.pieces;
         let mut ends = [&self.placed[..], &starts].concat();
@@ -113,7 +113,7 @@ impl Holes {
         offset
     }
 
-    /// Gives a range back; it becomes one with free neighbours.
+    /// Frees a range and merges it with free neighbours.
     fn free(&mut self, mut offset: usize, mut size: usize) {
         if let Some((&before, &room)) = self.by_offset.range(..offset).next_back()
             && before + room == offset

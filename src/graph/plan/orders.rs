@@ -1,4 +1,4 @@
-//! Orders in which to place pieces: those first that are hard to place.
+//! Orders in which to place pieces: those that are hard to place first.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ pub(super) fn orders(pieces: &[Piece]) -> Vec<Vec<u32>> {
         order.sort_by_key(|&p| Reverse(key(p as usize)));
         order
     };
-    // Sizes break ties last; two keys in one are compared one after the other.
+    // Pairs of keys compare lexicographically.
     vec![
         by(&|p| (crowds[p], size(p))),
         by(&|p| (size(p), duration(p))),
@@ -24,7 +24,7 @@ pub(super) fn orders(pieces: &[Piece]) -> Vec<Vec<u32>> {
     ]
 }
 
-/// For each piece the most bytes that live at once while it lives.
+/// For each piece, the most bytes that are live at once during its lifetime.
 fn crowds(pieces: &[Piece]) -> Vec<usize> {
     let mut live = vec![0isize; pieces.len() + 1];
     for piece in pieces {
@@ -40,7 +40,8 @@ fn crowds(pieces: &[Piece]) -> Vec<usize> {
     pieces.iter().map(|piece| most.within(piece.first as usize, piece.last as usize)).collect()
 }
 
-/// The largest of any values in a row: `rows[k][i]` is the largest of the `2^k` from `i` on.
+/// Range maximum queries by a sparse table: `rows[k][i]` is the largest of the `2^k` values from
+/// `i` on.
 struct Most {
     rows: Vec<Vec<usize>>,
 }
@@ -56,7 +57,7 @@ impl Most {
         Most { rows }
     }
 
-    /// The largest from `first` to `last`, both included.
+    /// The largest value from `first` to `last`, both included.
     fn within(&self, first: usize, last: usize) -> usize {
         let k = (last - first + 1).ilog2() as usize;
         self.rows[k][first].max(self.rows[k][last + 1 - (1 << k)])

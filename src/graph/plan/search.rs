@@ -1,5 +1,5 @@
-//! Local search: squeaky wheel optimization (Joslin and Clements, 1999), by which what ends too high
-//! is placed earlier the next time; and turning an arena upside down.
+//! Local search: squeaky wheel optimization (Joslin and Clements, 1999), which places pieces that
+//! ended too high earlier the next time; and turning an arena upside down.
 
 use std::cmp::Reverse;
 
@@ -7,17 +7,17 @@ use super::first_fit::FirstFit;
 use super::random::Random;
 use super::{Best, Piece};
 
-/// Comparisons of pieces that may be spent.
+/// The budget of piece comparisons.
 const BUDGET: usize = 40_000_000;
-/// Of these for shaking.
+/// The share of it for shaking.
 const SHAKES: usize = BUDGET / 4;
-/// Trials from one order in the first round.
+/// Trials per order in the first round.
 const TRIALS: usize = 2000;
-/// Trials after which the search returns to the order that came furthest.
+/// Trials without progress after which the search returns to the order that got furthest.
 const PATIENCE: usize = 300;
 
-/// Tries all orders until the bound is met, then changes them in turn, each time for longer, until
-/// it is nearly met or the budget is spent.
+/// Tries all orders until the bound is reached, then varies them in turn, longer each round, until
+/// it is nearly reached or the budget is spent.
 pub(super) fn search(pieces: &[Piece], orders: &[Vec<u32>], best: &mut Best) {
     let mut fit = FirstFit::new(pieces);
     for order in orders {
@@ -36,18 +36,18 @@ pub(super) fn search(pieces: &[Piece], orders: &[Vec<u32>], best: &mut Best) {
     }
 }
 
-/// Places pieces again and again in changed orders.
+/// Places pieces repeatedly, in varying orders.
 struct Wheel<'a> {
     pieces: &'a [Piece],
     fit: FirstFit<'a>,
     random: Random,
-    /// Comparisons of pieces, about.
+    /// The approximate number of piece comparisons so far.
     spent: usize,
 }
 
 impl Wheel<'_> {
-    /// Changes an order so many times, or until the bound is nearly met: aims there at once, or at
-    /// anything that is lower than the best.
+    /// Varies an order up to `trials` times, or until the bound is nearly reached. If `is_bold`, it
+    /// aims straight for the bound, otherwise for anything lower than the best.
     fn turn(&mut self, mut order: Vec<u32>, trials: usize, is_bold: bool, best: &mut Best) {
         let (mut furthest, mut since) = ((0, order.clone()), 0);
         for _ in 0..trials {
@@ -66,7 +66,8 @@ impl Wheel<'_> {
         }
     }
 
-    /// Turns the best arena again and again, every fourth time with the order shuffled a bit.
+    /// Turns the best arena upside down repeatedly, every fourth time with a slightly shuffled
+    /// order.
     fn shake(&mut self, best: &mut Best) {
         let mut offsets = best.offsets.clone();
         for noise in [best.bound / 100, 0, 0, 0].into_iter().cycle() {
@@ -80,7 +81,8 @@ impl Wheel<'_> {
         }
     }
 
-    /// Places pieces such that they end below a limit, and keeps that; how many could be placed.
+    /// Places pieces below a limit, and keeps the result if all fit; returns how many could be
+    /// placed.
     fn attempt(&mut self, order: &[u32], limit: usize, best: &mut Best) -> usize {
         let at = match self.fit.place(order, limit) {
             Ok(offsets) => {
@@ -93,7 +95,7 @@ impl Wheel<'_> {
         at
     }
 
-    /// What found no place is placed earlier the next time.
+    /// Moves the piece that did not fit to an earlier position in the order.
     fn hasten(&mut self, order: &mut [u32], at: usize) {
         let at = at.min(order.len() - 1);
         let to = if self.random.below(2) == 0 { at / 2 } else { self.random.below(at.max(1)) };
@@ -101,8 +103,8 @@ impl Wheel<'_> {
     }
 }
 
-/// Turns an arena upside down: pieces fall, the formerly highest first, as far as others let them
-/// ("push-down"; in project scheduling, justification). It never ends up higher.
+/// Turns an arena upside down: pieces fall as far as others let them, the formerly highest first
+/// ("push-down"; in project scheduling, justification). The arena never becomes higher.
 pub(super) fn turned(pieces: &[Piece], offsets: &[usize]) -> Vec<usize> {
     let mut fit = FirstFit::new(pieces);
     let placed = fit.place(&from_top(pieces, offsets, || 0), usize::MAX);

@@ -3,7 +3,7 @@
 
 use super::Piece;
 
-/// A stretch of time, the end not included, up to which height memory is taken.
+/// A stretch of time, end excluded, and the height up to which memory is taken during it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Stretch {
     start: u32,
@@ -11,7 +11,7 @@ struct Stretch {
     height: usize,
 }
 
-/// Offsets of all pieces, those with the largest `key` first where several fit.
+/// The offsets of all pieces; where several fit, the one with the largest `key` is placed first.
 pub(super) fn place(pieces: &[Piece], key: impl Fn(&Piece) -> usize) -> Vec<usize> {
     let mut offsets = vec![0; pieces.len()];
     let mut left: Vec<u32> = (0..pieces.len() as u32).collect();
@@ -30,7 +30,8 @@ pub(super) fn place(pieces: &[Piece], key: impl Fn(&Piece) -> usize) -> Vec<usiz
     offsets
 }
 
-/// The position in `left` of what to put on a stretch: `left` is in the order of beginnings.
+/// The position in `left` of the piece to put on a stretch; `left` is in the order in which pieces
+/// begin.
 fn best(
     pieces: &[Piece],
     left: &[u32],
@@ -66,7 +67,7 @@ fn build(sky: &mut Vec<Stretch>, at: usize, piece: &Piece) {
     join(sky, built);
 }
 
-/// Raises a stretch that nothing fits to its lower neighbour.
+/// Raises a stretch that no piece fits to the height of its lower neighbour.
 fn lift(sky: &mut Vec<Stretch>, at: usize) {
     let before = at.checked_sub(1).map(|b| sky[b].height);
     let after = sky.get(at + 1).map(|a| a.height);
@@ -76,7 +77,7 @@ fn lift(sky: &mut Vec<Stretch>, at: usize) {
     }
 }
 
-/// Makes one stretch of neighbours of the same height.
+/// Merges a stretch with neighbours of the same height.
 fn join(sky: &mut Vec<Stretch>, at: usize) {
     if sky.get(at + 1).is_some_and(|after| after.height == sky[at].height) {
         sky[at].end = sky.remove(at + 1).end;

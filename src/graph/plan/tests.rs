@@ -9,7 +9,7 @@ fn life(first: u32, last: u32) -> Lifetime {
     Lifetime { first, last }
 }
 
-/// No two pieces that live at once share a byte, and all lie within the arena.
+/// Checks that no two pieces that are live at once share a byte, and that all are within the arena.
 fn check(lifetimes: &[Lifetime], sizes: &[usize], plan: &Plan) {
     let range = |p: usize| plan.offsets[p]..plan.offsets[p] + sizes[p];
     for a in (0..sizes.len()).filter(|&a| sizes[a] > 0 && !lifetimes[a].is_never()) {
@@ -40,12 +40,12 @@ fn what_takes_no_memory_costs_nothing() {
     assert_eq!((plan.height, plan.bound), (0, 0));
 }
 
-/// What a convolutional network's step makes: activations that the backward pass reads in reverse,
-/// gradients of them that live from one layer to the one before, gradients of weights that an
-/// optimizer uses at once or after the backward pass, scratch.
+/// The memory of a convolutional network's training step: activations that the backward pass reads
+/// in reverse, their gradients, which live from one layer to the one before, weight gradients,
+/// which an optimizer uses at once or after the backward pass, and scratch.
 fn training_step(layers: u32, images: usize, keeps_gradients: bool) -> (Vec<Lifetime>, Vec<usize>) {
     let mut pieces = Vec::new();
-    // The extent halves and the channels double four times on the way.
+    // Over the network, the extent halves and the channels double three times.
     let stage = |layer: u32| layer * 4 / layers;
     let activation = |layer: u32| (images * 4 * (64 * 56 * 56)) >> stage(layer);
     let weight = |layer: u32| (4 * 9 * (64 * 64)) << (2 * stage(layer));
@@ -84,7 +84,7 @@ fn training_steps_need_hardly_more_than_the_bound() {
     }
 }
 
-/// The same as `check`, piece by piece in the order of time, for plans of many pieces.
+/// The same as `check` by a sweep over time, for plans of many pieces.
 fn check_in_time(trace: &Trace, plan: &Plan) {
     let mut moments: Vec<(u32, bool, usize)> = (0..trace.sizes.len())
         .filter(|&p| trace.sizes[p] > 0)

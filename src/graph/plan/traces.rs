@@ -1,4 +1,4 @@
-//! Made-up workloads by which planners are compared; the same for the same seed.
+//! Synthetic workloads to compare planners with; the same for the same seed.
 
 use super::random::Random;
 use crate::graph::Lifetime;
@@ -6,9 +6,9 @@ use crate::graph::Lifetime;
 /// Pieces of memory to plan.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// When each is needed.
+    /// The lifetime of each piece.
     pub lifetimes: Vec<Lifetime>,
-    /// How many bytes each takes.
+    /// The size of each piece in bytes.
     pub sizes: Vec<usize>,
 }
 
@@ -19,9 +19,9 @@ impl Trace {
     }
 }
 
-/// What a deep convolutional network's training step makes, eight pieces a layer: activations that
-/// the backward pass reads in reverse, scratch, statistics, gradients of activations that live from
-/// one layer to the one before or across a residual connection, gradients of weights that an
+/// The memory of a deep convolutional network's training step, eight pieces per layer: activations
+/// that the backward pass reads in reverse, scratch, statistics, activation gradients that live
+/// from one layer to the one before or across a residual connection, and weight gradients that an
 /// optimizer uses at once. Channels and extents differ from layer to layer.
 pub fn training(tensors: usize, seed: u64) -> Trace {
     let (mut trace, mut random) = (Trace::default(), Random::new(seed));
@@ -38,7 +38,7 @@ pub fn training(tensors: usize, seed: u64) -> Trace {
     trace
 }
 
-/// A convolution with its normalisation and its activation.
+/// A convolution with its normalisation and activation.
 struct Layer {
     /// The first step of its forward and of its backward pass.
     forward: usize,
@@ -49,7 +49,7 @@ struct Layer {
 }
 
 impl Layer {
-    /// The extent halves and the channels double, by and large, three times on the way.
+    /// Over the network, the extent halves and the channels roughly double three times.
     fn new(random: &mut Random, number: usize, layers: usize) -> Layer {
         let stage = number * 4 / layers;
         Layer {
@@ -61,12 +61,13 @@ impl Layer {
         }
     }
 
-    /// Bytes of an activation of eight images.
+    /// The bytes of an activation for a batch of eight images.
     fn activation(&self) -> usize {
         4 * 8 * self.channels * self.extent * self.extent
     }
 
-    /// Its pieces; the gradient of its output lives `across` more layers of the backward pass.
+    /// Adds its pieces; the gradient of its output lives for `across` more layers of the backward
+    /// pass.
     fn push(&self, before: &Layer, across: usize, trace: &mut Trace) {
         let (f, b, activation) = (self.forward, self.backward, self.activation());
         trace.push(f, b + 5, activation);
@@ -80,8 +81,8 @@ impl Layer {
     }
 }
 
-/// Pieces whose lifetimes (shape 1.2) and sizes (shape 1.5) follow Pareto distributions, and which
-/// begin at random, two a step: most of them small and short, a few large or long.
+/// Pieces whose lifetimes (shape 1.2) and sizes (shape 1.5) follow Pareto distributions, two
+/// beginning at each step: most are small and short-lived, a few large or long-lived.
 pub fn pareto(tensors: usize, seed: u64) -> Trace {
     let (mut trace, mut random) = (Trace::default(), Random::new(seed));
     let steps = tensors.div_ceil(2);
@@ -93,16 +94,16 @@ pub fn pareto(tensors: usize, seed: u64) -> Trace {
     trace
 }
 
-/// Bytes that [`packing`] fills, and for how many steps.
+/// The bytes that [`packing`] fills, and the number of steps.
 pub const PACKED: (usize, usize) = (1 << 20, 1000);
 
-/// [`packing`] cannot cut what it fills into many more.
+/// The most boxes that [`packing`] can cut.
 pub const MOST_BOXES: usize = 1000;
 
-/// A rectangle of memory and time ([`PACKED`]), cut again and again at random places in random
-/// directions into boxes that take at least 1/4096 of it, in random order: an arena of its height
-/// holds them without a gap. `boxes` is at most
-/// [`MOST_BOXES`]. Where `is_loose`, one box in twenty is a tenth lower than that.
+/// A rectangle of memory and time ([`PACKED`]) that is cut repeatedly, at random places in random
+/// directions, into boxes of at least 1/4096 of its area. An arena of its height holds the boxes,
+/// which are in random order, without a gap. `boxes` is at most [`MOST_BOXES`]. If `is_loose`, one
+/// box in twenty is a tenth lower, which leaves gaps.
 pub fn packing(boxes: usize, seed: u64, is_loose: bool) -> Trace {
     let mut random = Random::new(seed);
     let mut parts = vec![Part { first: 0, steps: PACKED.1, units: PACKED.0 / UNIT }];
@@ -122,7 +123,7 @@ pub fn packing(boxes: usize, seed: u64, is_loose: bool) -> Trace {
     trace
 }
 
-/// Sizes are multiples of so many bytes.
+/// Sizes are multiples of this many bytes.
 const UNIT: usize = 64;
 
 /// A rectangle of some units of memory for some steps.
@@ -134,7 +135,7 @@ struct Part {
 }
 
 impl Part {
-    /// Two parts of it, unless one of them would be too small.
+    /// Cuts it in two, unless a part would be too small.
     fn cut(self, random: &mut Random) -> Option<(Part, Part)> {
         let (mut one, mut other) = (self, self);
         if random.below(2) == 0 {

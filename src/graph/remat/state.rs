@@ -1,4 +1,4 @@
-//! What lives when while a draft runs with what is computed again so far, and what may be dropped.
+//! Liveness of a draft's blocks, given the recomputations so far, and what may be dropped.
 
 use crate::graph::Role;
 use crate::graph::cost::nanoseconds;
@@ -7,43 +7,43 @@ use crate::graph::liveness::{self, Lifetime};
 use crate::graph::share;
 use crate::ops::Effects;
 
-/// The steps that use a block from when it is made, or made again, until it is dropped.
+/// The steps that use a block from when it is computed, or recomputed, until it is dropped.
 type Segment = Vec<usize>;
 
-/// A way to free memory.
+/// A block that can be dropped and recomputed.
 pub(super) struct Candidate {
     /// The step that makes the block.
     pub maker: usize,
     pub block: u32,
-    /// The step before which it is made again.
+    /// The step before which it is recomputed.
     pub before: usize,
     /// The last step that uses the block before it is dropped.
     last: usize,
-    /// Blocks that have to be kept longer for that, each with the segment that grows.
+    /// Blocks that have to be kept longer for it, each with the segment that grows.
     longer: Vec<(u32, usize)>,
     pub time: f64,
-    /// The bytes that are free at the peak, for each unit of time.
+    /// The bytes that it frees at the peak per unit of time.
     score: f64,
 }
 
-/// A block that a step alone makes, and may make again.
+/// A block with a single maker, which may be rerun.
 struct Made {
     block: u32,
     maker: usize,
-    /// What no candidate that frees the block scores more than.
+    /// An upper bound on the score of any candidate that frees the block.
     most: f64,
 }
 
 pub(super) struct State<'a> {
     draft: &'a Draft,
-    /// What is worth being freed, in bytes.
+    /// The minimum number of bytes worth freeing.
     worth: usize,
-    /// What may be made again and is worth it, in descending order of `most`; of equal ones the
-    /// last first, since what is kept briefly costs others least.
+    /// Blocks that may be recomputed and are worth it, in descending order of `most`. Ties go last
+    /// first: a late block is needed again soonest, so keeping its inputs costs least.
     made: Vec<Made>,
-    /// By block; of what does not lie in the arena there are none.
+    /// By block; empty for blocks outside the arena.
     segments: Vec<Vec<Segment>>,
-    /// The bytes that live during each step.
+    /// The bytes that are live during each step.
     live: Vec<usize>,
     /// The time of each step.
     pub times: Vec<f64>,
@@ -70,8 +70,8 @@ impl<'a> State<'a> {
         state
     }
 
-    /// The bytes that live during each step before anything is dropped. An output that takes the
-    /// memory of an input in place is not counted beside it.
+    /// The bytes that are live during each step before anything is dropped. An output that shares
+    /// the memory of an input in place is counted once with it.
     fn curve(&self) -> Vec<usize> {
         let blocks = (0u32..).zip(&self.segments);
         let pieces = blocks.filter_map(|(block, segments)| {
@@ -93,7 +93,7 @@ impl<'a> State<'a> {
         live
     }
 
-    /// See the field.
+    /// See the field of that name.
     fn made(&self) -> Vec<Made> {
         let blocks = (0..self.draft.blocks() as u32).map(|block| (block, self.draft.size(block)));
         let made = blocks.filter(|&(_, bytes)| bytes >= self.worth).filter_map(|(block, bytes)| {
@@ -105,13 +105,13 @@ impl<'a> State<'a> {
         made
     }
 
-    /// The step during which most bytes live, and how many.
+    /// The step during which most bytes are live, and how many.
     pub(super) fn peak(&self) -> (usize, usize) {
         let steps = self.live.iter().copied().enumerate();
         steps.max_by_key(|&(n, bytes)| (bytes, std::cmp::Reverse(n))).unwrap_or((0, 0))
     }
 
-    /// What frees most bytes at the peak for its time, of what takes no longer than `allowed`.
+    /// The candidate that frees most bytes at the peak for its time and takes at most `allowed`.
     pub(super) fn best(&self, allowed: f64) -> Option<Candidate> {
         let (peak, _) = self.peak();
         let mut best: Option<Candidate> = None;
@@ -125,7 +125,7 @@ impl<'a> State<'a> {
         best
     }
 
-    /// What dropping a block during the peak would take.
+    /// The candidate for dropping a block across the peak, if there is one.
     fn candidate(&self, made: &Made, peak: usize) -> Option<Candidate> {
         let &Made { block, maker, .. } = made;
         let (last, before) = self.segments[block as usize].iter().find_map(|uses| {
@@ -151,7 +151,8 @@ impl<'a> State<'a> {
         Some(Candidate { maker, block, before, last, longer, time, score: freed as f64 / time })
     }
 
-    /// The step that alone makes all of a block, and nothing else, from its inputs alone.
+    /// The step that makes a block, if it is the only one, writes just that whole block, and
+    /// depends only on its inputs.
     fn maker(&self, block: u32) -> Option<usize> {
         let first = *self.segments[block as usize].first()?.first()?;
         let step = self.draft.step(first)?;
@@ -163,12 +164,12 @@ impl<'a> State<'a> {
         (is_whole && is_pure && is_alone).then_some(first)
     }
 
-    /// The segment of a block that has to last until a step, if there is need to say so; None
-    /// where the block has been dropped for good.
+    /// The segment of a block that has to last until a step. `Some(None)` for a block outside the
+    /// arena, None for one that has been dropped for good.
     fn longer(&self, block: u32, until: usize) -> Option<Option<(u32, usize)>> {
         let segments = &self.segments[block as usize];
         if segments.is_empty() {
-            return Some(None); // outside of the arena
+            return Some(None); // outside the arena
         }
         let segment = segments.iter().rposition(|uses| uses[0] <= until)?;
         Some(Some((block, segment)))

@@ -6,10 +6,10 @@ use crate::graph::{Graph, Role};
 use crate::ops::View;
 use crate::ops::unary::{Unary, UnaryFn};
 
-/// Elements of a block that is worth computing again.
+/// Elements of a block that is worth recomputing.
 const LARGE: usize = 1 << 20;
 
-/// The names of the operations, and the graph, with what is computed again.
+/// The names of the operations and the graph, recomputations included.
 fn improved(recorder: Recorder) -> (Vec<&'static str>, Graph) {
     let draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
     let again = choose(&draft, Limits::DEFAULT);
@@ -19,8 +19,8 @@ fn improved(recorder: Recorder) -> (Vec<&'static str>, Graph) {
     (graph.nodes().iter().map(|node| node.op.name()).collect(), graph)
 }
 
-/// What a chain of layers keeps for its backward pass: each layer is costly (tanh of tanh), what
-/// follows it is cheap (abs), and both are read again in the opposite order.
+/// A chain of layers and its backward pass: each layer is costly (a chain of tanh), what follows it
+/// is cheap (abs), and the results of both are read again in reverse order.
 fn layers(count: usize, elements: usize, between: impl Fn(&mut Recorder, &View)) -> Recorder {
     let mut recorder = Recorder::default();
     let mut x = recorder.tensor(Role::Captured, elements);

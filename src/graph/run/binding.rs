@@ -12,29 +12,29 @@ use crate::ops::{Io, Kernel, Prepared};
 /// See the module's documentation.
 pub(super) struct Binding {
     steps: Vec<Step>,
-    /// For each step its inputs, its outputs, its scratch if it needs some.
+    /// For each step: its inputs, its outputs and its scratch if it needs any.
     addresses: Vec<*mut u8>,
-    /// What steps do, each once: far fewer than steps, so that replay finds them in the cache.
+    /// The distinct operations of the steps: far fewer than steps, so that they stay in cache.
     calls: Vec<Call>,
-    /// Where each block outside of the arena is, by number; null until it is bound.
+    /// The address of each block outside the arena, by number; null until it is bound.
     starts: Vec<*mut u8>,
-    /// The addresses that each of them is the base of: (index, bytes from the block's start).
+    /// By block: the addresses relative to its start, as (index, bytes from the start).
     patches: Csr<(u32, usize)>,
     /// The operations of `calls`, whose kernels they keep alive.
     ops: Vec<Arc<Prepared>>,
 }
 
-/// A block outside of the arena, and the address that it is the base of.
+/// A block outside the arena, and an address relative to its start, as in `patches`.
 type Outside = (usize, (u32, usize));
 
-/// A node: what to call, and where its addresses begin.
+/// A node: the index of its call and of its first address.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     call: u32,
     first: u32,
 }
 
-/// A kernel, and which addresses it takes.
+/// A kernel and the addresses that it takes.
 struct Call {
     kernel: *const dyn Kernel,
     inputs: u32,
@@ -67,7 +67,7 @@ impl Binding {
         bound
     }
 
-    /// Notes an operation that is not known yet.
+    /// Adds an operation to `calls`.
     fn call(&mut self, op: &Arc<Prepared>) -> u32 {
         self.calls.push(Call {
             kernel: Arc::as_ptr(&op.kernel),
@@ -79,7 +79,7 @@ impl Binding {
         self.ops.len() as u32 - 1
     }
 
-    /// Appends a node's addresses; what lies outside of the arena is noted as (block, patch).
+    /// Appends a node's addresses; those outside the arena are recorded as (block, patch).
     fn add(&mut self, graph: &Graph, n: usize, arena: *mut u8, outside: &mut Vec<Outside>) {
         let node = &graph.nodes[n];
         let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
@@ -115,7 +115,7 @@ impl Binding {
 }
 
 impl Binding {
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(super) fn nodes(&self) -> usize {
         self.steps.len()
     }
@@ -135,7 +135,7 @@ impl Binding {
         unsafe { (*self.calls[step.call as usize].kernel).run(&self.io(step)) }
     }
 
-    /// Has a node's kernel check its inputs.
+    /// Lets a node's kernel check its inputs.
     ///
     /// # Safety
     /// As [`super::Bound::check`].
@@ -153,13 +153,13 @@ impl Binding {
     pub(super) unsafe fn io(&self, step: &Step) -> Io<'_> {
         let call = &self.calls[step.call as usize];
         let (inputs, outputs) = (call.inputs as usize, call.outputs as usize);
-        // SAFETY: `add` pushed that many addresses from `first` on, and one more for scratch. By
-        // the caller's promise they address memory for its metas.
+        // SAFETY: `add` pushed that many addresses starting at `first`, and one more for scratch.
+        // By the caller's promise they point to memory that fits the metas.
         unsafe {
             let base = self.addresses.as_ptr().add(step.first as usize);
             let from = std::slice::from_raw_parts(base.cast::<*const u8>(), inputs);
             let to = std::slice::from_raw_parts(base.add(inputs), outputs);
-            // Where there is none, not to look spares the cache a line.
+            // Not reading an address that is not there saves a cache line.
             let scratch = match call.has_scratch {
                 true => *base.add(inputs + outputs),
                 false => std::ptr::null_mut(),
@@ -168,12 +168,12 @@ impl Binding {
         }
     }
 
-    /// The end of a run at a node that failed, behind which none has run.
+    /// A run that stopped at a failed node, with no later node run.
     pub(super) fn stopped(&self, node: usize, error: Error) -> Stopped {
         Stopped { node, end: node + 1, error: error.in_op(self.op(node).name()) }
     }
 
-    /// What a node does.
+    /// The operation of a node.
     pub(super) fn op(&self, node: usize) -> &Prepared {
         &self.ops[self.steps[node].call as usize]
     }

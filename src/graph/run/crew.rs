@@ -1,18 +1,21 @@
-//! Who runs which task when: the synchronisation of parallel replay, whatever the tasks are.
+//! Which worker runs which task, and when: the synchronisation of parallel replay, independent of
+//! what the tasks do.
 //!
-//! Tasks are dealt out to parts beforehand, one a worker ([`Schedule::parts`]). Each task has a
-//! counter of the tasks that it still waits for, which only the worker changes that has its part:
-//! so a counter costs a load and a store, and what two workers count shares no cache lines. Whoever
-//! has run tasks lowers the counters of their successors, and tells those in another part to its
-//! worker by mail, which is read when there is nothing else to do. A worker goes straight on with
-//! the next task of its part if that is ready, past it if not, and back to it when it hears that it
-//! has become so. Who has nothing to run asks; the others look for that between tasks and offer
-//! their oldest ready one (receiver-initiated work sharing: Acar, Charguéraud and Rainey, 2013).
-//! A part whose worker does not come is adopted by another one.
+//! Tasks are assigned to parts in advance, one part per worker ([`Schedule::parts`]). Each task has
+//! a counter of the predecessors that it still waits for, which only the owner of its part changes:
+//! a counter then costs a load and a store, and counters of different workers rarely share a cache
+//! line. After running tasks, a worker lowers the counters of their successors; for successors in
+//! another part it sends mail to that part's owner, which reads it when it has nothing ready or is
+//! asked for tasks.
 //!
-//! Where a task's only successor waits for nothing else and is the next in its part, whoever ends
-//! the one goes on with the other and no counter is looked at. Still each is called by itself,
-//! and between the two the worker looks whether it is asked for tasks.
+//! A worker runs its part in order; it skips tasks that are not ready and returns to them once they
+//! are. A worker with nothing to run posts a request; the others check for requests between tasks
+//! and offer their oldest ready task (receiver-initiated work sharing: Acar, Charguéraud and
+//! Rainey, 2013). A part whose worker does not arrive in time is adopted by another one.
+//!
+//! A task whose only successor comes next in its part and waits for nothing else forms a chain with
+//! it: the worker goes straight on to the successor without looking at counters. Each task is still
+//! a separate call, and the worker checks for requests in between.
 //!
 //! [`Schedule::parts`]: crate::graph::Schedule::parts
 
@@ -32,24 +35,24 @@ mod mail;
 mod tasks;
 mod worker;
 
-/// Workers on segments of tasks. All memory is made once.
+/// The shared state of the workers. All memory is allocated once.
 pub(super) struct Crew {
     tasks: Tasks,
     segment: usize,
     workers: usize,
-    /// By seat: how many tasks each still waits for. Within chains nobody looks.
+    /// By seat: how many predecessors each task still waits for; unused within chains.
     waits: Box<[AtomicU32]>,
-    /// By part: the worker that has it; NONE as long as nobody does.
+    /// By part: the worker that owns it; NONE until it is claimed.
     owners: Box<[AtomicU32]>,
-    /// By worker and part: which tasks the worker has run.
+    /// By worker and part: tasks that the worker has run and that have successors in the part.
     mail: Box<[Mail]>,
-    /// How many times workers have asked for tasks, or were interrupted.
+    /// How many times workers have asked for tasks or were interrupted.
     requests: Apart<AtomicU32>,
     /// By worker: a ready task that others may take.
     offers: Box<[Apart<AtomicU32>]>,
-    /// How many of the tasks that nobody waits for are not reported as done.
+    /// How many sinks (tasks without successors) have not been reported as done.
     left: Apart<AtomicUsize>,
-    /// By worker: its ready tasks that it has gone past.
+    /// By worker: the tasks that it skipped and that have become ready.
     late: Box<[Apart<Mutex<Late>>]>,
 }
 
@@ -75,7 +78,7 @@ impl Crew {
         }
     }
 
-    /// Makes a segment the one that is worked on. None may be worked on meanwhile.
+    /// Starts on a segment. No worker may be running.
     pub(super) fn begin(&mut self, segment: usize, tasks: &Range<u32>) {
         self.segment = segment;
         for seats in self.tasks.counted(segment) {
@@ -87,13 +90,14 @@ impl Crew {
         self.left.0.store(self.tasks.sinks(tasks), Relaxed);
     }
 
-    /// A worker, which works once. There is one of each number.
+    /// The worker of that number. Each number may have one worker at a time, which works on one
+    /// segment.
     pub(super) fn worker(&self, number: usize) -> Worker<'_> {
         let late = self.late[number].0.lock().unwrap_or_else(PoisonError::into_inner);
         Worker::new(self, number, late)
     }
 
-    /// Has all workers look up from what they do before the next task.
+    /// Makes every worker check for requests and failures before its next task.
     pub(super) fn interrupt(&self) {
         self.requests.0.fetch_add(1, Relaxed);
     }
@@ -104,7 +108,7 @@ impl Crew {
         &self.mail[worker * self.workers + part]
     }
 
-    /// Gives a part to a worker if nobody has it; then its seats.
+    /// Gives a part to a worker if it has no owner; returns its seats.
     fn claim(&self, part: usize, worker: usize) -> Option<Range<u32>> {
         let owner = &self.owners[part];
         let is_free = owner.load(Relaxed) == NONE
@@ -112,7 +116,7 @@ impl Crew {
         is_free.then(|| self.tasks.seats(self.segment, part))
     }
 
-    /// Takes the task that a worker offers; NONE if it offers none.
+    /// Takes the task that a worker offers; NONE if there is none.
     fn take(&self, worker: usize) -> u32 {
         let offer = &self.offers[worker].0;
         if offer.load(Relaxed) == NONE { NONE } else { offer.swap(NONE, Acquire) }

@@ -1,4 +1,4 @@
-//! Replay that looks at every result.
+//! Replay that checks every result for NaNs and infinities.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -11,10 +11,10 @@ use crate::ops::cpu::statistics::{is_finite, statistics};
 use crate::ops::{Io, Meta, Prepared};
 
 impl Bound {
-    /// Runs nodes in recorded order, up to the first one that makes a NaN or an infinity.
+    /// Runs nodes in recorded order, up to the first one that produces a NaN or an infinity.
     ///
     /// # Errors
-    /// [`Stopped`] there, with [`Error::NotFinite`], or at the first kernel that fails.
+    /// [`Stopped`] at that node, with [`Error::NotFinite`], or at the first kernel that fails.
     ///
     /// # Safety
     /// As [`Bound::run_from`].
@@ -34,15 +34,16 @@ impl Bound {
     }
 }
 
-/// What is known of an operation's inputs before it runs: of those that it overwrites, what they
-/// are like; the others can be looked at afterwards.
+/// Statistics of the inputs that an operation overwrites, taken before it runs; the other inputs
+/// can be examined afterwards.
 pub struct Before(Vec<Option<Statistics>>);
 
 impl Before {
-    /// Looks at what the operation is about to overwrite.
+    /// Examines the inputs that the operation is about to overwrite.
     ///
     /// # Safety
-    /// The addresses are those of tensors of the operation's metas, which nobody writes meanwhile.
+    /// The addresses point to tensors that fit the operation's metas and that nothing writes
+    /// meanwhile.
     pub unsafe fn of(op: &Prepared, io: &Io) -> Before {
         let reach = |meta: &Meta, first: *const u8| {
             let (span, size) = (meta.span(), meta.dtype.size() as isize);
@@ -62,7 +63,7 @@ impl Before {
     }
 }
 
-/// The error where an operation that has just run has made a NaN or an infinity.
+/// The error if an operation that has just run has produced a NaN or an infinity.
 ///
 /// # Safety
 /// As [`Before::of`]; the operation has run since, and nothing else has written its tensors.

@@ -1,5 +1,6 @@
-//! Parallel replay: segments of narrow nodes, each in one region of the team; between them nodes
-//! that take the whole team, or are too few to be worth a region, in recorded order.
+//! Parallel replay: each segment of narrow nodes runs in one parallel region of the team. Between
+//! segments, nodes that use the whole team, or are too few to be worth a region, run in recorded
+//! order.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +27,7 @@ impl Parallel {
         Parallel { segments: schedule.segments.clone(), workers: schedule.workers, crew }
     }
 
-    /// Runs nodes.
+    /// Runs nodes, up to the first one that fails.
     ///
     /// # Safety
     /// As [`super::Bound::run_from`].
@@ -40,7 +41,7 @@ impl Parallel {
                 break;
             }
             crew.begin(segment, tasks);
-            // SAFETY: by the caller's promise, and the order of the nodes.
+            // SAFETY: by the caller's promise, and because the nodes before have run.
             unsafe {
                 serial::run(binding, next..first)?;
                 self.run_segment(binding, &crew, first..end)?;
@@ -51,7 +52,7 @@ impl Parallel {
         unsafe { serial::run(binding, next..nodes.end) }
     }
 
-    /// Runs the nodes of the segment that the crew has begun.
+    /// Runs the nodes of the segment on which the crew has begun.
     ///
     /// # Safety
     /// As [`super::Bound::run_from`].
@@ -69,7 +70,7 @@ impl Parallel {
         let may = |node: u32| (node as usize) < failure.node.load(Relaxed);
         let run = |node: u32| {
             // SAFETY: by the caller's promise; the crew keeps the order that the schedule
-            // demands of nodes that touch the same memory.
+            // prescribes for nodes that touch the same memory.
             let done = ending::check().and_then(|()| unsafe { binding.run(&steps[node as usize]) });
             done.unwrap_or_else(|error| fail(node, error));
         };
@@ -87,9 +88,9 @@ impl Parallel {
     }
 }
 
-/// Which node of a segment has failed. The nodes behind it, which include all that depend on it,
-/// are passed over from then on; those before it still run, since one of them may fail, too, and
-/// it is the first one that counts.
+/// The first node of a segment that has failed. Nodes after it, which include all that depend on
+/// it, are skipped from then on; nodes before it still run, since one of them may fail too and the
+/// first failure is the one that is reported.
 struct Failure {
     /// The first node known to have failed.
     node: AtomicUsize,

@@ -1,4 +1,4 @@
-//! How long an idle worker waits before it asks for a task of another one.
+//! Backoff: how long an idle worker waits before it asks another worker for a task.
 
 #[cfg(all(test, loom))]
 pub(super) use checked::Patience;
@@ -9,35 +9,34 @@ pub(super) use timed::Patience;
 mod timed {
     use std::time::{Duration, Instant};
 
-    /// What a task of others has to keep a worker busy for to be worth it: both pay for moving the
-    /// lines of memory that they then share.
+    /// The time for which a stolen task must keep a worker busy to be worth it: both workers pay
+    /// for moving the cache lines that they then share.
     const WORTH: Duration = Duration::from_micros(1);
-    /// How long a worker waits after one that was not worth it; twice as long after another. Also
-    /// how long it waits at least before it asks again.
+    /// The wait after a stolen task that was not worth it, doubled after each further one. Also the
+    /// minimum time before a worker asks again.
     const LEAST: Duration = Duration::from_nanos(500);
     /// The longest wait.
     const MOST: Duration = Duration::from_micros(32);
-    /// Who does not come for as long loses its part to who is idle: several times what a region of
-    /// the team takes to begin.
+    /// A worker that does not arrive within this time loses its part to an idle one: several times
+    /// what starting a parallel region of the team takes.
     const LATE: Duration = Duration::from_micros(5);
-    /// Who is idle for longer lets others have the processor.
+    /// A worker that is idle for longer yields the processor.
     const BUSY: Duration = Duration::from_micros(100);
-    /// How often to look around, in pauses of the processor.
+    /// Spin-loop pauses between two polls.
     const PAUSES: usize = 8;
 
-    /// See the module's documentation. Where tasks are so short that to take one from another
-    /// thread costs more than to wait for one's own, workers hardly ever do so; where each takes
-    /// microseconds, they do so at once.
+    /// See the module's documentation. If tasks are so short that stealing one costs more than
+    /// waiting, workers hardly ever steal; if tasks take microseconds, they steal at once.
     pub(in super::super) struct Patience {
-        /// When the last task was taken from others.
+        /// When the last task was stolen, unless the worker has become idle since.
         taken: Option<Instant>,
         /// When the worker became idle.
         idle: Instant,
-        /// For how long it is.
+        /// For how long it has been idle.
         waited: Duration,
         /// How long it waits before it asks for the first time.
         pause: Duration,
-        /// When it asks next, after becoming idle.
+        /// When it asks next, measured from when it became idle.
         due: Duration,
     }
 
@@ -64,8 +63,8 @@ mod timed {
             (self.waited, self.due) = (Duration::ZERO, self.pause);
         }
 
-        /// Whether it asks others now. It asks again after twice the time, so that those who have
-        /// nothing to give are hardly disturbed.
+        /// Whether to ask the others now. The interval doubles each time, so that workers with
+        /// nothing to offer are hardly disturbed.
         pub(in super::super) fn asks(&mut self) -> bool {
             let is_due = self.waited >= self.due;
             if is_due {
@@ -79,17 +78,17 @@ mod timed {
             self.waited >= self.pause
         }
 
-        /// Whether it has waited long enough for those who have not come.
+        /// Whether it has waited long enough to adopt the part of a worker that has not arrived.
         pub(in super::super) fn adopts(&self) -> bool {
             self.waited >= LATE
         }
 
-        /// It has taken a task from others.
+        /// The worker has stolen a task.
         pub(in super::super) fn end(&mut self) {
             self.taken = Some(Instant::now());
         }
 
-        /// Waits a little.
+        /// Waits briefly.
         pub(in super::super) fn wait(&mut self) {
             match self.waited < BUSY {
                 true => (0..PAUSES).for_each(|_| std::hint::spin_loop()),
@@ -105,7 +104,7 @@ mod timed {
 
 #[cfg(all(test, loom))]
 mod checked {
-    /// No patience at all: whatever may happen is tried.
+    /// No waiting at all, so that the model checker explores every possibility.
     pub(in super::super) struct Patience {
         has_asked: bool,
     }
@@ -119,7 +118,7 @@ mod checked {
             self.has_asked = false;
         }
 
-        /// Once each time: more of the same would make the threads' orders endless.
+        /// Once per idle period: more would make the number of interleavings unbounded.
         pub(in super::super) fn asks(&mut self) -> bool {
             !std::mem::replace(&mut self.has_asked, true)
         }

@@ -8,7 +8,7 @@ use super::binding::Binding;
 use crate::device::ending;
 use crate::error::Error;
 
-/// Runs nodes.
+/// Runs nodes, up to the first one that fails.
 ///
 /// # Safety
 /// As [`super::Bound::run_from`].

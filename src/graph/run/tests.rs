@@ -97,7 +97,7 @@ fn scratch_lies_in_the_arena() {
     assert_eq!((to[0].0, to[1].0[..4].to_vec()), ([-2.0; 16], vec![-2.0; 4]));
 }
 
-/// Nodes that are independent of each other; some fail, by an error or a panic.
+/// Independent nodes, some of which fail: with an error (`fails[0]`) or a panic (`fails[1]`).
 fn failing(fails: [&'static [usize]; 2], workers: usize) -> Graph {
     let mut recorder = Recorder::default();
     let x = recorder.tensor(Argument, 4);
@@ -130,7 +130,7 @@ fn of_several_failures_the_first_in_recorded_order_is_answered() {
             assert_eq!((stopped.node, stopped.end), (first, 200));
             let said = stopped.error.to_string();
             assert!(said.contains(says), "{said}");
-            // SAFETY: as above; a part of a segment is run by one thread.
+            // SAFETY: as above; a partial segment runs on one thread.
             unsafe { bound.run_from(61, 80) }.unwrap();
         }
     }

@@ -1,13 +1,13 @@
-//! Which worker has which node to begin with.
+//! The initial assignment of nodes to workers.
 
 use std::ops::Range;
 
 use crate::graph::csr::Edges;
 
-/// Deals the nodes of segments out to parts, one a worker; `times` are those of the nodes. Of the
-/// nodes that as many must have run before (a level), each part gets about as much work. Within
-/// that a node goes where most of those are that it waits for, since what crosses from one part
-/// to another has to be told.
+/// Assigns the nodes of segments to parts, one per worker; `times` are those of the nodes. Within
+/// each level (nodes of the same depth), all parts get about the same amount of work. Subject to
+/// that, a node goes to the part with most of its predecessors, since dependencies across parts
+/// require communication.
 pub(super) fn parts(
     edges: &Edges,
     segments: &[Range<u32>],
@@ -26,7 +26,7 @@ fn deal(edges: &Edges, segment: &Range<u32>, workers: usize, times: &[u64], part
     let level = |node: u32| levels[(node - segment.start) as usize] as usize;
     let mut work = vec![0; segment.len()];
     segment.clone().for_each(|node| work[level(node)] += times[node as usize]);
-    // By level and worker: how much is dealt out.
+    // By level and worker: the work assigned so far.
     let mut dealt = vec![0; segment.len() * workers];
     let mut known = vec![0u32; workers];
     for node in segment.clone() {
@@ -42,16 +42,16 @@ fn deal(edges: &Edges, segment: &Range<u32>, workers: usize, times: &[u64], part
     }
 }
 
-/// Of the parts that have at most so much of a level, the one with most of a node's predecessors,
-/// and of several the first, so that neighbours stay together; the part that has least where none
-/// has so little.
+/// Of the parts with at most `most` work of a level, the one with most of a node's predecessors
+/// (the first of several, so that neighbours stay together); if there is none, the part with the
+/// least work.
 fn best(dealt: &[u64], known: &[u32], most: u64) -> usize {
     let fits = (0..dealt.len()).filter(|&part| dealt[part] <= most);
     let least = || (0..dealt.len()).min_by_key(|&part| dealt[part]);
     fits.rev().max_by_key(|&part| known[part]).or_else(least).unwrap_or(0)
 }
 
-/// How many nodes at most must run one after the other before each of a segment's.
+/// The depth of each node: the length of the longest path of dependencies before it.
 fn levels(edges: &Edges, segment: &Range<u32>) -> Vec<u32> {
     let mut levels = Vec::with_capacity(segment.len());
     for node in segment.clone() {

@@ -4,8 +4,8 @@ use crate::graph::Role::*;
 use crate::graph::testing::Recorder;
 use crate::ops::{Prepared, View};
 
-/// `branches` chains of `length` negations from one tensor, recorded one after the other, whose
-/// ends are results.
+/// `branches` chains of `length` negations of one tensor, recorded one after the other; their ends
+/// are results.
 fn branches(recorder: &mut Recorder, branches: usize, length: usize, elements: usize) {
     let x = recorder.tensor(Argument, elements);
     for _ in 0..branches {
@@ -93,8 +93,8 @@ fn one_thread_needs_no_schedule() {
     assert_eq!([0, 1, 2].map(of), [false, false, true]);
 }
 
-/// Beside something that lives all the time two pieces take turns; if they do not, what lives at
-/// once grows by one of them. Sizes in MiB.
+/// Two pieces take turns beside one that is live throughout; if they do not, the peak grows by one
+/// of them. Sizes in MiB.
 #[test]
 fn lifetimes_are_rounded_as_long_as_memory_grows_little() {
     let windows = |whole: usize, piece: usize| {
@@ -109,7 +109,7 @@ fn lifetimes_are_rounded_as_long_as_memory_grows_little() {
 
 #[test]
 fn what_threads_gain_is_the_time_that_the_longest_way_and_their_number_leave() {
-    // By how many calls of one negation the threads finish earlier.
+    // How much earlier the threads finish, in units of one negation.
     let gained = |count: usize, length: usize, workers: usize| {
         let mut recorder = Recorder::default();
         branches(&mut recorder, count, length, 16);
@@ -126,7 +126,7 @@ fn what_threads_gain_is_the_time_that_the_longest_way_and_their_number_leave() {
 
 #[test]
 fn what_hardly_gains_beside_the_rest_is_run_by_one_thread() {
-    // Beside two branches: a node for the whole team, so wide.
+    // Two branches, and a node of the given width for the whole team.
     let segments = |width: usize| {
         let mut recorder = Recorder::default();
         branches(&mut recorder, 2, 400, 16);

@@ -8,8 +8,8 @@ use super::ranges::Ranges;
 use super::{Fault, Graph, Resource};
 use crate::graph::Edges;
 
-/// Checks that edges go forward, and that every two nodes one of which writes what the other
-/// touches are connected from the earlier to the later.
+/// Checks that edges go forward, and that a path of edges leads from the earlier to the later of
+/// any two nodes one of which writes what the other touches.
 pub(in crate::graph) fn edges(graph: &Graph, edges: &Edges) -> Result<(), Fault> {
     forward(edges)?;
     let mut order = Order::new(edges);
@@ -46,20 +46,20 @@ pub(super) struct Touch {
     pub(super) writes: bool,
 }
 
-/// Who has touched some bytes: those that everybody who touches them later has to come behind, as
-/// far as it is not implied by the others of them.
+/// The latest accesses to some bytes: the nodes after which later accesses have to come, without
+/// those that the others imply.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Touched {
     writer: Option<u32>,
-    /// Those that have read since.
+    /// The nodes that have read since.
     readers: SmallVec<[u32; 3]>,
 }
 
-/// Looks at nodes in recorded order. A node that writes comes behind all that touched the bytes
-/// before, so behind it is behind all of these.
+/// Checks nodes in recorded order. A writer comes after all earlier accesses to the bytes, so
+/// coming after the writer implies coming after all of these.
 pub(super) struct Order<'a> {
     edges: &'a Edges,
-    /// The nodes from which a search has gone on, each with the number of the last such search.
+    /// By node: the number of the last search that visited it.
     searched: Vec<u32>,
     searches: u32,
 }
@@ -69,7 +69,8 @@ impl<'a> Order<'a> {
         Order { edges, searched: Vec::new(), searches: 0 }
     }
 
-    /// Checks that a node comes behind all that have touched what it touches, where it has to.
+    /// Checks that a node comes after the earlier accesses to the bytes that it touches, where it
+    /// has to.
     pub(super) fn touch(
         &mut self,
         ranges: &mut Ranges<Touched>,
@@ -78,7 +79,7 @@ impl<'a> Order<'a> {
     ) -> Result<(), Fault> {
         let later = touch.node;
         ranges.update(touch.bytes.clone(), |touched: &mut Touched| {
-            // Each reader has been found to come behind the writer.
+            // Each reader was checked to come after the writer.
             let before = match touch.writes && !touched.readers.is_empty() {
                 true => &touched.readers[..],
                 false => touched.writer.as_slice(),
@@ -100,7 +101,8 @@ impl<'a> Order<'a> {
         Ok(())
     }
 
-    /// Whether edges lead from one node to another: mostly one does, else they are gone back.
+    /// Whether a path leads from one node to another. Mostly it is a single edge; otherwise edges
+    /// are followed backwards.
     fn has_path(&mut self, earlier: usize, later: usize) -> bool {
         if self.edges.row(later).binary_search(&(earlier as u32)).is_ok() {
             return true;

@@ -1,11 +1,11 @@
-//! Is what is computed once there when runs read it, and does it stay right?
+//! Are constants, which are computed once, available when runs read them, and do they stay valid?
 
 use super::recorded::Recorded;
 use super::{Fault, Graph, Place, Role};
 use crate::ops::Effects;
 
-/// Checks the graph of what is computed once, for runs of another graph, which reads `kept` blocks
-/// of it. Blocks have the same numbers in both.
+/// Checks the graph that computes constants once, for runs of another graph, which reads the `kept`
+/// blocks. Blocks have the same numbers in both graphs.
 pub(in crate::graph) fn kept(run: &Graph, constants: &Graph, kept: &[u32]) -> Result<(), Fault> {
     reads_what_stays(run, constants)?;
     writes_its_own(constants, kept)?;
@@ -31,7 +31,7 @@ pub(in crate::graph) fn kept(run: &Graph, constants: &Graph, kept: &[u32]) -> Re
     Ok(())
 }
 
-/// Checks that what was there before is the same in every run.
+/// Checks that what the constants are computed from is the same in every run.
 fn reads_what_stays(run: &Graph, constants: &Graph) -> Result<(), Fault> {
     let was_there =
         |block: u32| matches!(constants.roles()[block as usize], Role::Captured | Role::Argument);
@@ -47,7 +47,7 @@ fn reads_what_stays(run: &Graph, constants: &Graph) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks that operations do nothing but make what is kept and what that takes.
+/// Checks that the operations do nothing but compute the kept blocks and their intermediates.
 fn writes_its_own(constants: &Graph, kept: &[u32]) -> Result<(), Fault> {
     for node in constants.nodes() {
         for place in constants.outputs(node) {

@@ -1,4 +1,4 @@
-//! Does a node find its operands apart from each other, each within its memory?
+//! Are a node's operands apart from each other, and each within its memory?
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use crate::device::ALIGNMENT;
 use crate::graph::layout::{Layout, OUTSIDE};
 use crate::ops::Meta;
 
-/// A memory of its own: the arena, or a block outside of it.
+/// A separate memory: the arena, or a block outside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Arena,
     Block(u32),
 }
 
-/// An operand, and where it lies.
+/// An operand and its location.
 #[derive(Clone, Debug)]
 pub(super) struct Located<'a> {
     pub(super) operand: Operand,
     /// None for scratch.
     pub(super) place: Option<&'a Place>,
     pub(super) memory: Memory,
-    /// Where byte 0 of the block lies in the memory.
+    /// The position of the block's first byte in the memory.
     pub(super) base: usize,
-    /// Bytes of the memory.
+    /// The bytes of the memory that it spans.
     pub(super) bytes: Range<usize>,
 }
 
 /// The operands of a node.
 pub(super) type Operands<'a> = SmallVec<[Located<'a>; 6]>;
 
-/// The operands of a node, which lie within their memories and are what its kernel was made for.
+/// Locates the operands of a node; checks that they are within their memories and match its kernel.
 pub(super) fn locate<'a>(
     graph: &'a Graph,
     layout: &Layout,
@@ -54,7 +54,7 @@ pub(super) fn locate<'a>(
     Ok(located)
 }
 
-/// Places, and what a kernel takes to lie there.
+/// Pairs places with the metas that the kernel expects there.
 fn pairs<'a>(
     node: usize,
     places: &'a [Place],
@@ -112,7 +112,7 @@ fn scratch(layout: &Layout, node: usize, size: usize) -> Result<Located<'static>
     Ok(Located { operand, place: None, memory: Memory::Arena, base, bytes: base..end })
 }
 
-/// Checks that what the node writes overlaps nothing but what it may overwrite.
+/// Checks that what the node writes overlaps no operand except those that it may overwrite.
 pub(super) fn apart(graph: &Graph, n: usize, operands: &[Located]) -> Result<(), Fault> {
     let is_written = |one: &&Located| !matches!(one.operand, Operand::Input(_));
     for one in operands.iter().filter(is_written) {
@@ -135,7 +135,7 @@ impl Located<'_> {
     }
 }
 
-/// Whether an output may lie where the input is: it must be the very same place.
+/// Whether an output may share the memory of an input: both must have the same meta and bytes.
 fn may_share(graph: &Graph, n: usize, one: &Located, other: &Located) -> bool {
     let (Operand::Output(o), Operand::Input(i)) = (one.operand, other.operand) else {
         return false;

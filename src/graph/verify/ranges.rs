@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A value for each byte that was set, kept by ranges. Most memories are only ever set as one.
+/// A value for each byte that was set, stored by ranges. Most memories are only ever set as a
+/// whole.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Ranges<T> {
-    /// No byte.
+    /// No byte is set.
     #[default]
     Nothing,
     /// One range.
     One(Range<usize>, T),
-    /// Ranges that do not overlap, by their start: (end, value).
+    /// Disjoint ranges by their start: (end, value).
     Many(BTreeMap<usize, (usize, T)>),
 }
 
@@ -36,7 +37,8 @@ impl<T: Clone> Ranges<T> {
         }
     }
 
-    /// Shows each part of a range with its value, in order.
+    /// Passes each part of a range and its value to `show`, in order; None for bytes that are not
+    /// set.
     pub(super) fn parts<E>(
         &self,
         range: Range<usize>,
@@ -69,7 +71,8 @@ impl<T: Clone> Ranges<T> {
         if at < range.end { show(at..range.end, None) } else { Ok(()) }
     }
 
-    /// Changes the value of each part of a range; bytes that were not set get the usual one first.
+    /// Changes the value of each part of a range; bytes that are not set get the default value
+    /// first.
     pub(super) fn update<E>(
         &mut self,
         range: Range<usize>,
@@ -100,7 +103,7 @@ impl<T: Clone> Ranges<T> {
         map.range_mut(range).try_for_each(|(_, (_, value))| change(value))
     }
 
-    /// All ranges, none of which goes across an end of this one.
+    /// All ranges, split so that none crosses an end of the given one.
     fn split(&mut self, range: &Range<usize>) -> &mut BTreeMap<usize, (usize, T)> {
         let mut map = match std::mem::take(self) {
             Ranges::Nothing => BTreeMap::new(),

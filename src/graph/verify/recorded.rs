@@ -1,4 +1,4 @@
-//! What each node finds where every block has memory of its own.
+//! What each node reads when every block has memory of its own.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use super::ranges::Ranges;
 use super::{Fault, Graph, Place, Role, Writer};
 use crate::graph::Csr;
 
-/// A part of a block, and who wrote it.
+/// A part of a block and its writer.
 pub(super) type Part = (Range<usize>, Writer);
 
 /// The recording, run in its own order over separate memory.
 pub(super) struct Recorded {
-    /// For each operand of each node the parts of its block that it must find.
+    /// For each operand of each node, the parts of its block that it must find.
     parts: Csr<Part>,
     /// The first operand of each node.
     starts: Vec<usize>,
@@ -45,7 +45,7 @@ impl Recorded {
         }
         for place in outputs {
             let bytes = place.byte_range();
-            // A write that leaves gaps keeps what lies in them.
+            // A write with gaps preserves what is in them.
             if has_gaps(place, &bytes) {
                 self.look(graph, n, place, bytes, true)?;
             }
@@ -56,8 +56,8 @@ impl Recorded {
         Ok(())
     }
 
-    /// Notes what is in a place. What is in a temporary block before it is written does not
-    /// matter, and nobody may read it; between the elements of a place it may well be.
+    /// Records what a place holds. Reading a temporary block before it is written is a fault,
+    /// except in the gaps between the elements of a place, where the contents do not matter.
     fn look(
         &mut self,
         graph: &Graph,
@@ -79,7 +79,7 @@ impl Recorded {
     }
 }
 
-/// Whether some of the bytes from the first to the last element may belong to no element.
+/// Whether some of the bytes from the first to the last element belong to no element.
 fn has_gaps(place: &Place, bytes: &Range<usize>) -> bool {
     place.meta.bytes() != bytes.len()
 }

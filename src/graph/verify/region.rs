@@ -1,5 +1,5 @@
-//! Does what stands for several operations hold together: does each of them find what it works on,
-//! and does what they make lie where the node writes it?
+//! Are fused nodes consistent: do the operands of each link exist, and do the results match the
+//! outputs of the node?
 
 use smallvec::SmallVec;
 
@@ -7,7 +7,7 @@ use super::{Fault, Graph, Operand};
 use crate::ops::chain::Link;
 use crate::ops::{Meta, Reach, Region};
 
-/// What has been made in a region so far: inputs, and behind them the results of links.
+/// The values of a region so far: its inputs, followed by the results of links.
 type Values = SmallVec<[Meta; 8]>;
 
 /// Checks the inner links of a node, if it has any.
@@ -32,7 +32,7 @@ pub(super) fn links(graph: &Graph, n: usize) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What links begin with: what the producer makes of the last inputs, and the others.
+/// The values that links start from: the producer's result, if there is one, and the other inputs.
 fn given(region: &Region, inputs: &[&Meta]) -> Option<Values> {
     let Some(producer) = region.producer else {
         let fits = inputs.len() == region.inputs;
@@ -43,7 +43,7 @@ fn given(region: &Region, inputs: &[&Meta]) -> Option<Values> {
     Some(std::iter::once(made).chain(others.iter().map(|&meta| meta.clone())).collect())
 }
 
-/// What a link makes of values before it: elements of elements, or rows of rows.
+/// The result of a link, which must work element by element or row by row.
 fn result(link: &Link, values: &[Meta]) -> Option<Meta> {
     let operands: Option<SmallVec<[&Meta; 4]>> =
         link.operands.iter().map(|&value| values.get(value)).collect();

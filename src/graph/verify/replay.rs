@@ -1,4 +1,4 @@
-//! Does every read of a schedule find what it found in the recording?
+//! Does every read of a schedule find the same contents as in the recording?
 
 use std::ops::Range;
 
@@ -8,9 +8,9 @@ use super::recorded::{Part, Recorded};
 use super::{Fault, Graph, Operand, Reader, Role, Tag, Writer};
 use crate::graph::layout::Layout;
 
-/// Runs a schedule over planned memory in which each byte carries whose it is and who wrote it;
-/// every read must find what it finds where each block has memory of its own and the nodes run in
-/// recorded order.
+/// Simulates a schedule over the planned memory, in which each byte is tagged with its block and
+/// its writer. Every read must find the same tags as when each block has memory of its own and the
+/// nodes run in recorded order.
 pub(in crate::graph) fn replay(
     graph: &Graph,
     layout: &Layout,
@@ -48,7 +48,7 @@ fn every_node_once(graph: &Graph, schedule: &[u32]) -> Result<(), Fault> {
     }
 }
 
-/// Checks what blocks outside of the arena hold after the run.
+/// Checks the contents of blocks outside the arena after the run.
 fn after(graph: &Graph, recorded: &Recorded, memories: &Memories) -> Result<(), Fault> {
     for (block, held) in (0..).zip(&recorded.blocks) {
         if graph.roles()[block as usize] != Role::Temporary {
@@ -61,7 +61,7 @@ fn after(graph: &Graph, recorded: &Recorded, memories: &Memories) -> Result<(), 
     Ok(())
 }
 
-/// What the arena and each block outside of it hold.
+/// The contents of the arena and of each block outside it.
 struct Memories {
     arena: Ranges<Tag>,
     blocks: Vec<Ranges<Tag>>,
@@ -82,7 +82,7 @@ impl Memories {
         memory.set(operand.bytes.clone(), tag);
     }
 
-    /// Checks that an operand finds all parts that it wants.
+    /// Checks that an operand finds all the parts that it must.
     fn check(&self, reader: Reader, operand: &Located, wanted: &[Part]) -> Result<(), Fault> {
         let Some(place) = operand.place else { return Ok(()) };
         self.find(reader, place.block, operand.memory, operand.base, wanted)
@@ -96,7 +96,7 @@ impl Memories {
         base: usize,
         wanted: &[Part],
     ) -> Result<(), Fault> {
-        // What was written to a block before the run is that block's.
+        // A block outside the arena starts with its own contents from before the run.
         let (held, before) = match memory {
             Memory::Arena => (&self.arena, None),
             Memory::Block(block) => {

@@ -1,5 +1,4 @@
-//! Are nodes that several threads run at the same time kept apart wherever they touch the same
-//! memory?
+//! Are nodes that several threads may run concurrently ordered wherever they touch the same memory?
 
 use rustc_hash::FxHashMap;
 
@@ -11,9 +10,9 @@ use crate::graph::Schedule;
 use crate::graph::layout::Layout;
 use crate::ops::Width;
 
-/// Checks that only nodes which may do so run beside others, and that every two of a segment, one
-/// of which writes bytes that the other touches, are connected by edges within the segment. Nodes
-/// of different segments run one after the other anyway.
+/// Checks that only nodes that may run beside others do so, and that any two nodes of a segment,
+/// one of which writes bytes that the other touches, are connected by edges within the segment.
+/// Nodes of different segments never run concurrently.
 pub(in crate::graph) fn schedule(
     graph: &Graph,
     layout: &Layout,

@@ -1,19 +1,19 @@
-//! What is lost with a block that is dropped: what has to run again before it is there.
+//! What dropping a block loses: the steps that have to be rerun to recompute it.
 
 use smallvec::{SmallVec, smallvec};
 
 use super::{NOWHERE, Run};
 
-/// What is lost with a block is looked at so far: the most steps that would have to run again.
+/// How many steps that would have to be rerun are counted towards a block's loss.
 const MOST_LOST: usize = 32;
-/// How far the use of what is made from a block's results is looked for.
+/// How many levels of results, and results of these, are searched for the next use.
 pub(super) const DEPTH: usize = 3;
 
-/// Steps that have to run again.
+/// Steps that have to be rerun.
 type Steps = SmallVec<[usize; MOST_LOST]>;
 
 impl Run<'_> {
-    /// The steps that have to run again before a block is there, in order.
+    /// The steps that have to be rerun to recompute a block, in order.
     pub(super) fn missing(&mut self, block: u32) -> Steps {
         let mut found = Steps::new();
         let mut path = SmallVec::<[(usize, usize); 8]>::new();
@@ -31,25 +31,25 @@ impl Run<'_> {
         found
     }
 
-    /// The step that makes a block, if that is not there and the search has not met the step.
+    /// The step that makes a block, if the block is absent and the search has not met the step.
     fn meet(&mut self, block: u32) -> Option<usize> {
         if self.is_there(block) {
             return None;
         }
-        // Nobody needs what is nowhere.
+        // No step needs a block that is `NOWHERE`.
         let maker = self.absent[block as usize] as usize;
         let mark = std::mem::replace(&mut self.marks[maker], self.searches);
         (mark != self.searches).then_some(maker)
     }
 
-    /// Looks at what is lost with a block.
+    /// Computes and stores a block's loss.
     pub(super) fn look(&mut self, block: u32) -> u64 {
         let loss = self.loss(block).to_bits();
         self.losses[block as usize] = loss;
         loss
     }
 
-    /// The time that is lost with a block, for its bytes and how long they would be free.
+    /// The time that dropping a block loses, relative to its bytes and how long they would be free.
     fn loss(&mut self, block: u32) -> f64 {
         let Some(next) = self.next_use(block, DEPTH) else { return 0.0 };
         let bytes = self.size(block).max(1) as f64;
@@ -57,8 +57,8 @@ impl Run<'_> {
         self.lost(block) / (bytes * self.policy.patience.of(free.max(1.0)))
     }
 
-    /// The time of the steps that would have to run again with a block, the nearest ones: what
-    /// makes it and what is missing for that, and what is missing that is made from it.
+    /// The time of the nearest steps that would have to be rerun: the block's maker, the makers of
+    /// absent inputs, and, if the policy heeds them, those of absent results.
     fn lost(&mut self, block: u32) -> f64 {
         self.searches += 1;
         let maker = self.course.blocks[block as usize].maker.expect("only such blocks are offered");
@@ -72,7 +72,7 @@ impl Run<'_> {
             time += self.course.steps[step].time;
             for &from in &self.course.steps[step].reads {
                 if steps.len() == MOST_LOST {
-                    break; // no more are looked at
+                    break; // the rest is ignored
                 }
                 steps.extend(self.meet(from));
             }
@@ -80,7 +80,7 @@ impl Run<'_> {
         time
     }
 
-    /// Adds the steps that make what was made from a block, is missing and will be needed.
+    /// Adds the steps that make those results of a block that were dropped and will be needed.
     fn meet_results(&mut self, block: u32, steps: &mut Steps) {
         let mut blocks: SmallVec<[u32; 8]> = smallvec![block];
         while let Some(block) = blocks.pop() {
@@ -97,20 +97,20 @@ impl Run<'_> {
         }
     }
 
-    /// The next step that needs a block, itself or to make again what was made from it.
+    /// The next step that needs a block, either directly or to recompute its results.
     pub(super) fn next_use(&self, block: u32, depth: usize) -> Option<usize> {
         let own = self.next[block as usize];
         own.into_iter().chain(self.results_need(block, depth)).min()
     }
 
-    /// The next step for which what was made from a block, and dropped, has to be made again.
+    /// The next step that needs dropped results of a block, which have to be recomputed from it.
     pub(super) fn results_need(&self, block: u32, depth: usize) -> Option<usize> {
         let results = if depth > 0 { &self.course.blocks[block as usize].results[..] } else { &[] };
         let dropped = results.iter().filter(|&&result| self.is_dropped(result));
         dropped.filter_map(|&result| self.next_use(result, depth - 1)).min()
     }
 
-    /// Whether a block was there before, and is not now.
+    /// Whether a block was in memory before and has been dropped.
     fn is_dropped(&self, block: u32) -> bool {
         self.absent[block as usize] < NOWHERE
     }

@@ -1,29 +1,31 @@
 //! Branch and bound on a skyline.
 //!
-//! Always the lowest place is looked at, of these the leftmost: the floor there is lower than what
-//! is left of it, so either a piece that begins right there lies on it, or nothing does and the
-//! room up to the next possible offset is wasted. What is wasted at a moment can never be more
-//! than the height less what lives then (section inference after Moffitt, "MiniMalloc: a
-//! lightweight memory allocator for hardware-accelerated machine learning", 2023), so where pieces
-//! fill the height there is little choice. States that led nowhere are remembered.
+//! The search always extends the lowest valley, the leftmost of several. Sections to its left are
+//! higher or complete, so either a piece that begins at its first section is placed on its floor,
+//! or none is and the room up to the next possible offset is wasted. The waste at a moment is
+//! limited to the height minus the bytes that are live then (section inference after Moffitt,
+//! "MiniMalloc: a lightweight memory allocator for hardware-accelerated machine learning", 2023),
+//! so where pieces fill the height there is little choice. States that turned out to be dead ends
+//! are remembered.
 
 use rustc_hash::FxHashSet;
 
 use super::effort::Effort;
 use super::tiling::Tile;
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outcome {
     /// The offsets.
     Found(Vec<usize>),
-    /// There is no way.
+    /// No packing exists.
     Impossible,
     /// The effort is spent.
     Unknown,
 }
 
-/// Looks for offsets below `height`; the order of trials differs from turn to turn.
+/// Looks for offsets at which every tile ends at or below `height`; the order of trials differs
+/// from turn to turn.
 pub(super) fn search(tiles: &[Tile], height: usize, turn: u64, effort: &mut Effort) -> Outcome {
     let Some(mut sky) = Skyline::new(tiles, height, turn) else { return Outcome::Impossible };
     let mut path: Vec<Choice> = Vec::new();
@@ -44,19 +46,19 @@ pub(super) fn search(tiles: &[Tile], height: usize, turn: u64, effort: &mut Effo
     }
 }
 
-/// How many states are remembered.
+/// How many dead ends are remembered.
 const MOST_FAILED: usize = 1 << 22;
 
 /// A step of the search.
 struct Choice {
-    /// The state before.
+    /// The hash of the state before it.
     hash: u128,
-    /// What is left to try, the best last.
+    /// The options left to try, the best last.
     options: Vec<Move>,
     made: Option<Move>,
 }
 
-/// Takes back what the last choice made, and makes the next of its options; false if none is left.
+/// Undoes the last choice's current option and makes its next one; false if none is left.
 fn advance(path: &mut [Choice], sky: &mut Skyline) -> bool {
     let Some(choice) = path.last_mut() else { return false };
     if let Some(made) = choice.made.take() {
@@ -66,7 +68,7 @@ fn advance(path: &mut [Choice], sky: &mut Skyline) -> bool {
     choice.made.inspect(|&next| sky.make(next)).is_some()
 }
 
-/// What to do at the lowest place.
+/// What to do at the lowest valley.
 #[derive(Clone, Copy, Debug)]
 enum Move {
     /// Put a piece there.
@@ -75,8 +77,7 @@ enum Move {
     Waste { section: usize, from: usize, to: usize },
 }
 
-/// Sections from `start` to `end`, the end not included, of the same height, which is lower than
-/// what is beside them.
+/// Sections `start..end` of the same height; those beside them are higher or complete.
 #[derive(Clone, Copy)]
 struct Valley {
     start: usize,
@@ -84,16 +85,16 @@ struct Valley {
     floor: usize,
 }
 
-/// Pieces on each other. Time is counted in sections: no piece begins within one.
+/// Pieces stacked on each other. Time is counted in sections, within which no piece begins.
 struct Skyline {
     tiles: Vec<Tile>,
-    /// What begins at each section and is not placed.
+    /// By section: the pieces that begin there and have not been placed.
     begin: Vec<Vec<u32>>,
     height: usize,
     floors: Vec<usize>,
-    /// Bytes that each section has still to take.
+    /// By section: the bytes that have yet to be placed.
     rests: Vec<usize>,
-    /// What lies on top of each section.
+    /// By section: the pieces placed there, the topmost last.
     tops: Vec<Vec<u32>>,
     offsets: Vec<usize>,
     hash: u128,
@@ -130,7 +131,7 @@ impl Skyline {
         })
     }
 
-    /// The lowest place that has still to take something, the leftmost one.
+    /// The lowest valley that still has pieces to take, the leftmost of several.
     fn lowest(&self) -> Option<Valley> {
         let open = (0..self.floors.len()).filter(|&s| self.rests[s] > 0);
         let start = open.min_by_key(|&s| self.floors[s])?;
@@ -140,7 +141,7 @@ impl Skyline {
         Some(Valley { start, end, floor })
     }
 
-    /// What may be done, the best last.
+    /// The possible moves, the best last.
     fn options(&self, valley: Valley) -> Vec<Move> {
         let inside = |p: &u32| self.tiles[*p as usize].end as usize <= valley.end;
         let inside: Vec<u32> = self.begin[valley.start].iter().copied().filter(inside).collect();
@@ -154,7 +155,8 @@ impl Skyline {
         is_room.then_some(waste).into_iter().chain(fitting.into_iter().map(place)).collect()
     }
 
-    /// The least offset above the floor at which anything could lie in a valley's first section.
+    /// The least offset above the floor at which a piece could be placed in a valley's first
+    /// section.
     fn least_above(&self, valley: Valley) -> usize {
         let before = valley.start.checked_sub(1).map(|before| self.floors[before]);
         let after = self.floors.get(valley.end).copied();
@@ -164,8 +166,8 @@ impl Skyline {
         above.chain(inner).min().unwrap_or(usize::MAX)
     }
 
-    /// Of equal pieces the first one goes first; of pieces of equal lifetimes that lie on each
-    /// other the first one lies below.
+    /// Breaks symmetries: of identical pieces the first one is placed first, and of pieces with
+    /// equal lifetimes stacked directly on each other the first one is below.
     fn is_canonical(&self, piece: u32, fitting: &[u32]) -> bool {
         let tile = self.tiles[piece as usize];
         let is_twin = |other: u32| other < piece && self.tiles[other as usize] == tile;
@@ -179,8 +181,8 @@ impl Skyline {
         !fitting.iter().any(|&other| is_twin(other)) && !below.is_some_and(is_above)
     }
 
-    /// What levels the skyline first, then what fills a valley up to its end; then what lasts long,
-    /// or is large, or has a large area, or any.
+    /// Pieces that level the skyline come first, then those that fill a valley up to its end. After
+    /// that come, depending on the turn, long, large, large-area or random pieces.
     fn preference(&self, piece: u32, valley: Valley) -> (bool, bool, usize) {
         let tile = self.tiles[piece as usize];
         let top = valley.floor + tile.size;
@@ -230,7 +232,7 @@ impl Skyline {
         }
     }
 
-    /// A state is what is placed, and the floors.
+    /// Updates the hash of the state, which consists of the placed pieces and the floors.
     fn change(&mut self, change: Move) {
         match change {
             Move::Place { piece, offset } => {
@@ -248,7 +250,7 @@ impl Skyline {
     }
 }
 
-/// A number that stands for a pair.
+/// Hashes a pair.
 fn mix(a: u64, b: usize) -> u128 {
     let half = |salt: u64| {
         let mut x = (a ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ b as u64;

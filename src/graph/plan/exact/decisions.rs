@@ -1,5 +1,5 @@
-//! The same searches always take the same turns. Numbers here stand for all that is decided: where
-//! one changes, searches have, which has to be meant.
+//! Searches are deterministic. The numbers here are fingerprints of all their decisions: if one
+//! changes, a search has changed, and that must be intended.
 
 use super::effort::Effort;
 use super::groups::{self, Group};
@@ -10,7 +10,8 @@ use crate::graph::testing::fingerprint;
 
 const SEEDS: std::ops::Range<u64> = 0..40;
 
-/// Pieces that end and as many bytes that begin, of few sizes, so that there are many ways.
+/// Pieces that end, and as many bytes that begin, of few distinct sizes, so that there are many
+/// partitions.
 fn group(random: &mut Random, most: usize) -> (Group, Vec<usize>) {
     let counts = [0, 1].map(|_| 1 + random.below(most));
     let mut sizes: Vec<usize> =
@@ -26,8 +27,8 @@ fn group(random: &mut Random, most: usize) -> (Group, Vec<usize>) {
     (group, sizes)
 }
 
-/// A rectangle of some steps and units, cut into boxes so coarse that many are alike; one box in
-/// `loose` is a unit lower.
+/// A rectangle of steps and units, cut into boxes on a grid so coarse that many are alike; one box
+/// in `loose` is a unit lower.
 fn boxes(seed: u64, loose: usize) -> Vec<Tile> {
     let mut random = Random::new(seed);
     let mut boxes = vec![Tile { start: 0, end: STEPS, size: UNITS }];
@@ -53,12 +54,12 @@ fn boxes(seed: u64, loose: usize) -> Vec<Tile> {
     boxes
 }
 
-/// Of the rectangle.
+/// The extents of the rectangle.
 const STEPS: u32 = 30;
 const UNITS: usize = 24;
-/// Bytes.
+/// Bytes per unit.
 const UNIT: usize = 4096;
-/// Nothing is lower.
+/// No box is lower.
 const TIGHT: usize = usize::MAX;
 
 #[test]

@@ -1,11 +1,11 @@
-//! How much a search may cost.
+//! The effort that a search may spend.
 
 use std::time::Instant;
 
-/// After so many steps the clock is looked at.
+/// The clock is checked every this many steps.
 const LOOK: u64 = 64;
 
-/// So many steps, and, where asked for, until some time.
+/// A number of steps and, optionally, a deadline.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     steps: u64,
@@ -13,17 +13,17 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// So many steps: the result is the same on each machine.
+    /// A number of steps: results are the same on every machine.
     pub fn steps(steps: u64) -> Effort {
         Effort { steps, until: None }
     }
 
-    /// Until some time.
+    /// Any number of steps until a deadline.
     pub fn until(time: Instant) -> Effort {
         Effort { steps: u64::MAX, until: Some(time) }
     }
 
-    /// Takes some steps; None if there are not as many left.
+    /// Spends some steps; None if not enough are left.
     pub(super) fn spend(&mut self, steps: u64) -> Option<()> {
         let left = self.steps.checked_sub(steps);
         let is_time_to_look = left.is_none_or(|left| left / LOOK != self.steps / LOOK);
@@ -34,12 +34,12 @@ impl Effort {
         left.map(|_| ())
     }
 
-    /// Whether all is spent.
+    /// Whether nothing is left.
     pub(super) fn is_spent(&self) -> bool {
         self.steps == 0
     }
 
-    /// Does something that may spend only so many steps.
+    /// Runs something that may spend at most `steps` of the remaining steps.
     pub(super) fn limited<T>(&mut self, steps: u64, run: impl FnOnce(&mut Effort) -> T) -> T {
         let mut part = Effort { steps: steps.min(self.steps), until: self.until };
         let given = part.steps;

@@ -1,19 +1,19 @@
-//! Tiles for what a packing leaves free, so that nothing is.
+//! Filler tiles for the space that a packing leaves free, so that it becomes a tiling.
 //!
-//! What is free grows where more ends than begins, and shrinks where less does. A piece that is
-//! smaller than the hole it lies in makes the same change at its start as, in reverse, at its end;
-//! so a growth and a shrinking that some piece, or a chain of pieces, joins are taken for one
-//! filler, a tile that lasts as long.
+//! Free space grows at moments where more bytes end than begin, and shrinks where fewer do. A piece
+//! that is smaller than the hole it is placed in causes a change at its start and the reverse
+//! change at its end. So a growth and a shrinking that a piece, or a chain of pieces, connects are
+//! taken to be one filler: a tile that lasts from the one to the other.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::tiling::{self, Tile};
 
-/// More growths than these are more than a few holes.
+/// With more growths than this there are too many holes to fill.
 const MOST_GROWTHS: usize = 64;
 
-/// Tiles that fill up `height` at all times at which there are tiles; None where that is too low,
-/// or too much is free.
+/// Tiles that fill up `height` whenever a tile is live; None if that is too low, or if there are
+/// too many holes.
 pub(super) fn fillers(tiles: &[Tile], height: usize) -> Option<Vec<Tile>> {
     let mut free = Free::new(tiles, height)?;
     let growths: Vec<usize> = free.growths().collect();
@@ -34,22 +34,22 @@ pub(super) fn fillers(tiles: &[Tile], height: usize) -> Option<Vec<Tile>> {
     Some(fillers)
 }
 
-/// How much is free from each moment to the next.
+/// The free bytes from each moment to the next.
 struct Free {
     moments: Vec<u32>,
     bytes: Vec<usize>,
 }
 
-/// A growth of what is free, and a later shrinking.
+/// A growth of the free space and a later shrinking.
 struct Joint {
-    /// How unlikely they belong together.
+    /// How unlikely it is that the two belong together.
     rank: (usize, bool, usize),
-    /// The moments, by number.
+    /// The index of the growth's moment, and of the shrinking's.
     from: usize,
     to: usize,
-    /// How much of both may belong together.
+    /// The bytes that both have in common.
     size: usize,
-    /// The moments at which pieces meet that lead from one to the other.
+    /// The moments at which the pieces that connect the two meet, both ends included.
     path: Vec<usize>,
 }
 
@@ -61,7 +61,7 @@ impl Free {
         for tile in tiles {
             live[at(tile.start)..at(tile.end)].iter_mut().for_each(|live| *live += tile.size);
         }
-        // Between tiles nothing needs to be filled up.
+        // Times without any tile need no filler.
         let free = |live| if live == 0 { Some(0) } else { height.checked_sub(live) };
         let bytes = live.into_iter().map(free).collect::<Option<_>>()?;
         Some(Free { moments, bytes })
@@ -73,13 +73,13 @@ impl Free {
         self.bytes[at] as isize - before as isize
     }
 
-    /// The moments at which more becomes free.
+    /// The moments at which free space grows.
     fn growths(&self) -> impl Iterator<Item = usize> {
         (0..self.bytes.len()).filter(|&at| self.growth(at) > 0)
     }
 
-    /// The growth and the shrinking that the fewest pieces join; of these such as are equal, of
-    /// these the nearest.
+    /// The growth and the shrinking connected by the fewest pieces; ties go to those of equal size,
+    /// then to the nearest.
     fn best(&self, chains: &BTreeMap<usize, Chains>) -> Option<Joint> {
         let mut joints = Vec::new();
         for from in self.growths() {
@@ -94,7 +94,7 @@ impl Free {
         joints.into_iter().min_by_key(|joint| joint.rank)
     }
 
-    /// `least` is free all the time.
+    /// Pairs a growth and a shrinking between which at least `least` bytes stay free.
     fn joint(&self, chains: &Chains, from: usize, to: usize, least: usize) -> Joint {
         let (growth, shrinking) = (self.growth(from), -self.growth(to));
         let size = (growth.min(shrinking) as usize).min(least);
@@ -105,7 +105,7 @@ impl Free {
     }
 }
 
-/// The moments to which pieces lead that begin at each moment.
+/// By moment: the moments at which the pieces that begin then end.
 fn follow(tiles: &[Tile], moments: &[u32]) -> Vec<Vec<usize>> {
     let at = |moment| moments.partition_point(|&other| other < moment);
     let mut follow = vec![Vec::new(); moments.len()];
@@ -113,8 +113,8 @@ fn follow(tiles: &[Tile], moments: &[u32]) -> Vec<Vec<usize>> {
     follow
 }
 
-/// The shortest chains of pieces that follow each other from a moment on: for each moment the one
-/// at which the last piece of its chain begins.
+/// The shortest chains of successive pieces from a given moment on: for each moment, the one at
+/// which the last piece of its chain begins.
 struct Chains(Vec<Option<usize>>);
 
 impl Chains {
@@ -132,7 +132,8 @@ impl Chains {
         Chains(before)
     }
 
-    /// The moments at which the pieces of a chain meet, both ends included.
+    /// The moments at which the pieces of a chain meet, both ends included; None if there is no
+    /// chain.
     fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         let mut path: Vec<usize> = std::iter::successors(Some(to), |&at| self.0[at]).collect();
         path.reverse();

@@ -1,24 +1,25 @@
-//! What ends at a moment and what begins then, in groups of the same number of bytes.
+//! Partitions of the pieces that end and begin at a moment into groups of equal bytes.
 
-/// Pieces that end at a moment where others, of as many bytes in all, begin in their place.
+/// Pieces that end at a moment, and pieces of the same total size that take their place.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     pub(super) ended: Vec<u32>,
     pub(super) begun: Vec<u32>,
 }
 
-/// A way to tell groups at a moment.
+/// A partition of a moment's pieces into groups.
 pub(super) type Groups = Vec<Group>;
 
-/// How many ways are looked at.
+/// How many partitions are examined.
 const MOST: usize = 256;
-/// Of more pieces than this only small subsets are looked at.
+/// Of sets with more than `MOST_PIECES`, only subsets with or without at most `FEW` pieces are
+/// examined.
 const MOST_PIECES: u32 = 8;
 const FEW: u32 = 3;
-/// How likely a moment is to be that of yet another group.
+/// The prior probability that a moment has one more group.
 const ANOTHER: f64 = 0.1;
 
-/// The ways to tell groups, likely ones first.
+/// The partitions into groups, likely ones first.
 pub(super) fn ways(group: &Group, sizes: &[usize]) -> Vec<Groups> {
     let mut finder = Finder { sizes, group, found: Vec::new() };
     let all = |pieces: &[u32]| (1u64 << pieces.len()) - 1;
@@ -29,7 +30,7 @@ pub(super) fn ways(group: &Group, sizes: &[usize]) -> Vec<Groups> {
     found.iter().map(|(_, masks)| finder.groups(masks)).collect()
 }
 
-/// Which pieces of the ended and of the begun ones make a group.
+/// A group as bit sets of the pieces that ended and of those that begun.
 type Masks = (u64, u64);
 
 struct Finder<'a> {
@@ -39,7 +40,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// All ways to split what is left; `before` is split off already.
+    /// Finds all partitions of the remaining pieces; `before` holds the groups split off so far.
     fn split(&mut self, ended: u64, begun: u64, before: &mut Vec<Masks>) {
         if self.found.len() >= MOST {
             return;
@@ -54,8 +55,8 @@ impl Finder<'_> {
         }
     }
 
-    /// The proper subsets with the first of `ended` that have as many bytes on both sides, those
-    /// of few pieces first.
+    /// The proper subsets that contain the first piece of `ended` and have equal bytes on both
+    /// sides, those of few pieces first.
     fn parts(&self, ended: u64, begun: u64) -> Vec<Masks> {
         let first = ended & ended.wrapping_neg();
         let mut others: Vec<(usize, u64)> = subsets(begun)
@@ -79,8 +80,8 @@ impl Finder<'_> {
         chosen.map(|(_, &piece)| self.sizes[piece as usize]).sum()
     }
 
-    /// How much more likely these groups are than one, on a logarithmic scale: as likely as that
-    /// others share the moment, over the expected number of such parts that agree by chance.
+    /// The log-likelihood of these groups relative to a single one: the prior probability of
+    /// further groups, over the expected number of such subsets that match by chance.
     fn likelihood(&self, masks: &[Masks]) -> f64 {
         let largest = masks.iter().max_by_key(|(a, b)| a.count_ones() + b.count_ones());
         let rest = masks.iter().filter(|mask| Some(*mask) != largest);
@@ -106,13 +107,12 @@ impl Finder<'_> {
     }
 }
 
-/// The proper subsets of a set, without the empty one; of a large set only those of few pieces and
-/// those without few.
+/// The proper non-empty subsets of a set; of a large set only those with, or all but, a few pieces.
 fn subsets(set: u64) -> Vec<u64> {
     let mut found = vec![0u64];
     let mut from = 0;
     let is_large = set.count_ones() > MOST_PIECES;
-    // Round by round those of one piece more, which stands behind the others.
+    // Each round adds one piece, above the highest, to the subsets of the previous round.
     for _ in 0..if is_large { FEW } else { set.count_ones() } {
         let round = from..found.len();
         from = found.len();
@@ -129,7 +129,7 @@ fn subsets(set: u64) -> Vec<u64> {
     found
 }
 
-/// The bits of a set, each by itself.
+/// The bits of a set, one by one.
 fn bits(mut set: u64) -> impl Iterator<Item = u64> {
     std::iter::from_fn(move || {
         let bit = set & set.wrapping_neg();
@@ -138,7 +138,7 @@ fn bits(mut set: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The logarithm of the number of ways to choose as many of `count` as the mask has.
+/// The logarithm of the number of ways to choose as many items of `count` as the mask has bits.
 fn choose(count: usize, mask: u64) -> f64 {
     let chosen = mask.count_ones() as usize;
     (0..chosen).map(|i| ((count - i) as f64 / (i + 1) as f64).ln()).sum()

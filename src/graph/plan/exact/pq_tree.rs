@@ -1,8 +1,8 @@
-//! All orders of pieces that some demands for neighbourhood leave (Booth and Lueker, "Testing for
-//! the consecutive ones property", 1976), by plain recursion: a tree holds as many pieces as live
-//! at once.
+//! PQ-trees: all orders of pieces that keep certain sets adjacent (Booth and Lueker, "Testing for
+//! the consecutive ones property", 1976). Plain recursion suffices, since a tree holds only the
+//! pieces that are live at once.
 
-/// Orders of its leaves.
+/// A set of orders of its leaves.
 #[derive(Clone, Debug)]
 pub(super) enum Tree {
     /// One piece.
@@ -43,8 +43,9 @@ impl Tree {
         }
     }
 
-    /// Makes the pieces of a set neighbours and puts `new` in their place; None where no order
-    /// makes them neighbours. Each order of what is left has its order here.
+    /// Keeps the orders in which the pieces of a set are adjacent, and puts `new` in the set's
+    /// place; None if there is no such order. Every order of the result stems from an order of this
+    /// tree.
     pub(super) fn replace(self, set: &[u32], new: Tree) -> Option<Tree> {
         if self.share(set) == Share::All {
             return Some(new);
@@ -69,7 +70,8 @@ impl Tree {
         }
     }
 
-    /// What does not belong to the set, in the order in which it lies if the set is at its end.
+    /// The parts outside the set, as a row that has the set at its end; None if no order has it
+    /// there.
     fn beside(self, set: &[u32]) -> Option<Vec<Tree>> {
         match self {
             Tree::Leaf(piece) if set.contains(&piece) => Some(Vec::new()),
@@ -96,7 +98,7 @@ impl Tree {
         }
     }
 
-    /// Turns the tree such that ranks ascend, where one of its orders has ascending ranks; the
+    /// Arranges the tree so that ranks ascend, provided that one of its orders does; returns the
     /// least and the greatest rank.
     pub(super) fn arrange(&mut self, ranks: &[u32]) -> (u32, u32) {
         let is_row = matches!(self, Tree::Row(_));
@@ -117,7 +119,7 @@ impl Tree {
         range
     }
 
-    /// The pieces in the order in which they stand.
+    /// Appends the pieces in their current order.
     pub(super) fn leaves(&self, into: &mut Vec<u32>) {
         match self {
             Tree::Leaf(piece) => into.push(*piece),
@@ -126,13 +128,13 @@ impl Tree {
     }
 }
 
-/// Trees of which nothing, and of which something, belongs to a set.
+/// The trees without any leaf in a set, and those with some but not all.
 struct Shared {
     none: Vec<Tree>,
     some: Vec<Tree>,
 }
 
-/// Drops what belongs to the set as a whole.
+/// Sorts trees by their share in the set; those that belong to it completely are dropped.
 fn shared(parts: Vec<Tree>, set: &[u32]) -> Shared {
     let mut shared = Shared { none: Vec::new(), some: Vec::new() };
     for part in parts {
@@ -145,7 +147,7 @@ fn shared(parts: Vec<Tree>, set: &[u32]) -> Shared {
     shared
 }
 
-/// The set is spread over some parts, which stand in any order.
+/// [`Tree::replace`] for a set that is spread over several parts of a P-node.
 fn replace_among(parts: Vec<Tree>, set: &[u32], new: Tree) -> Option<Tree> {
     let Shared { mut none, some } = shared(parts, set);
     let mut some = some.into_iter();
@@ -157,7 +159,7 @@ fn replace_among(parts: Vec<Tree>, set: &[u32], new: Tree) -> Option<Tree> {
     some.next().is_none().then(|| Tree::of(none, Tree::Any))
 }
 
-/// The set is spread from the part `first` to the part `last`, which stand in a row.
+/// [`Tree::replace`] for a set that spans the parts `first` to `last` of a Q-node.
 fn replace_between(
     mut parts: Vec<Tree>,
     first: usize,

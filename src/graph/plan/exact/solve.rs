@@ -1,5 +1,5 @@
-//! Turns of different searches, each longer than the one before: which of them is quick differs
-//! from packing to packing by far.
+//! Alternates between searches in rounds of doubling length: which search is quick differs widely
+//! from packing to packing.
 
 use super::Method;
 use super::branch::{self, Outcome};
@@ -7,10 +7,10 @@ use super::effort::Effort;
 use super::fillers::fillers;
 use super::tiling::{self, Tile};
 
-/// Steps of the first turns.
+/// Steps of each search in the first round.
 const FIRST_TURN: u64 = 1 << 14;
 
-/// Looks for offsets of tiles below `height`.
+/// Looks for offsets at which every tile ends at or below `height`.
 pub(super) fn solve(tiles: &[Tile], height: usize, method: Method, effort: &mut Effort) -> Outcome {
     let mirrored = mirrored(tiles);
     let sides = [tiles, &mirrored];
@@ -41,7 +41,7 @@ pub(super) fn solve(tiles: &[Tile], height: usize, method: Method, effort: &mut 
     Outcome::Unknown
 }
 
-/// The tiles with fillers, if hardly anything is free.
+/// The tiles with fillers, if there are only a few holes.
 fn filled(tiles: &[Tile], height: usize) -> Option<Vec<Tile>> {
     let fillers = fillers(tiles, height)?;
     Some([tiles, &fillers].concat())
@@ -56,7 +56,7 @@ fn tile(filled: &[Tile], count: usize, round: u64, effort: &mut Effort) -> Outco
     })
 }
 
-/// The same with time running backwards: the same offsets hold.
+/// The tiles with time reversed, for which the same offsets are valid.
 fn mirrored(tiles: &[Tile]) -> Vec<Tile> {
     let end = tiles.iter().map(|tile| tile.end).max().unwrap_or(0);
     tiles.iter().map(|t| Tile { start: end - t.end, end: end - t.start, size: t.size }).collect()

@@ -7,7 +7,7 @@ fn packed(trace: &Trace, capacity: usize, method: Method, steps: u64) -> Packing
     pack(&trace.lifetimes, &trace.sizes, 1, capacity, method, Effort::steps(steps))
 }
 
-/// Whether offsets keep pieces that live at once apart, below the capacity.
+/// Whether offsets keep pieces that are live at once apart, and all within the capacity.
 fn is_valid(trace: &Trace, offsets: &[usize], capacity: usize) -> bool {
     let range = |p: usize| offsets[p]..offsets[p] + trace.sizes[p];
     let are_apart = |a: usize, b: usize| {
@@ -18,7 +18,7 @@ fn is_valid(trace: &Trace, offsets: &[usize], capacity: usize) -> bool {
     (0..count).all(|a| range(a).end <= capacity && (0..a).all(|b| are_apart(a, b)))
 }
 
-/// Whether pieces from `next` on find places among those before, by trying all offsets.
+/// Whether the remaining pieces fit beside those with `offsets`, by trying all offsets.
 fn any_offsets_fit(trace: &Trace, capacity: usize, offsets: &mut Vec<usize>) -> bool {
     let next = offsets.len();
     if next == trace.sizes.len() {
@@ -77,7 +77,7 @@ proptest! {
     }
 }
 
-/// Five pieces around each other, of which no cut separates any.
+/// Five pieces arranged in a pinwheel, which no straight cut can separate.
 #[test]
 fn a_pinwheel_is_a_tiling() {
     let pinwheel = trace(&[(0, 1, 1), (2, 0, 2), (1, 1, 1), (0, 0, 2), (1, 0, 1)]);

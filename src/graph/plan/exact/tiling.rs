@@ -1,12 +1,12 @@
-//! Packings without a gap, by a sweep over time.
+//! Packings without gaps (tilings), found by a sweep over time.
 //!
-//! Where nothing is ever free, the pieces that end at a moment leave holes that those which begin
-//! fill exactly. What fills one hole, and what lay there, are a group: neighbours before and
-//! after. So a packing is a planar graph that has groups for its nodes and pieces for its edges,
-//! from the group in which a piece begins to that in which it ends; and a PQ-tree of the orders in
-//! which the live pieces may lie, told group by group, finds out whether there is one (Lempel, Even
-//! and Cederbaum, "An algorithm for planarity testing of graphs", 1967). All of that takes little
-//! time. The search is for the groups, where several of them share a moment.
+//! Where nothing is ever free, the pieces that end at a moment leave holes that the pieces that
+//! begin fill exactly. The pieces that leave a hole and those that fill it form a group; both are
+//! adjacent in memory. So a packing is a planar graph with groups as nodes and pieces as edges,
+//! from the group in which a piece begins to the one in which it ends. A PQ-tree of the possible
+//! orders of the live pieces, updated group by group, decides whether there is a packing (Lempel,
+//! Even and Cederbaum, "An algorithm for planarity testing of graphs", 1967). All of that is quick;
+//! what has to be searched for is the groups, where several of them share a moment.
 
 use super::effort::Effort;
 use super::groups::{self, Group, Groups};
@@ -22,17 +22,17 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// The moments at which it lives.
+    /// The moments at which it is live.
     pub(super) fn range(&self) -> std::ops::Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-/// How many of the ways at a moment are tried.
+/// How many partitions are tried at a moment.
 const MOST_WAYS: usize = 8;
 
-/// Offsets of tiles that fill a height at all times from the first start to the last end; None
-/// where none are found with that effort.
+/// Offsets of tiles that fill the same height at all times from the first start to the last end;
+/// None if none are found with this effort.
 pub(super) fn tile(tiles: &[Tile], seed: u64, effort: &mut Effort) -> Option<Vec<usize>> {
     let sizes: Vec<usize> = tiles.iter().map(|tile| tile.size).collect();
     let mut events = events(tiles);
@@ -45,7 +45,7 @@ pub(super) fn tile(tiles: &[Tile], seed: u64, effort: &mut Effort) -> Option<Vec
     Some(sweep.offsets(&first, &sizes))
 }
 
-/// When tiles begin or end, in order.
+/// The moments at which tiles begin or end, in order.
 pub(super) fn moments(tiles: &[Tile]) -> Vec<u32> {
     let mut moments: Vec<u32> = tiles.iter().flat_map(|tile| [tile.start, tile.end]).collect();
     moments.sort_unstable();
@@ -53,7 +53,7 @@ pub(super) fn moments(tiles: &[Tile]) -> Vec<u32> {
     moments
 }
 
-/// What ends and what begins, by moment.
+/// By moment: the pieces that end and those that begin.
 fn events(tiles: &[Tile]) -> Vec<Group> {
     let moments = moments(tiles);
     let mut events = vec![Group { ended: Vec::new(), begun: Vec::new() }; moments.len()];
@@ -65,11 +65,11 @@ fn events(tiles: &[Tile]) -> Vec<Group> {
     events
 }
 
-/// The orders that are possible at a moment.
+/// The orders of live pieces that are possible at a moment.
 #[derive(Clone)]
 struct State {
     tree: Tree,
-    /// The groups of the moment before, each with the orders before it.
+    /// The groups of the moment before, each with the orders that preceded it.
     groups: Vec<(Tree, Group)>,
 }
 
@@ -91,16 +91,16 @@ impl State {
 }
 
 struct Sweep {
-    /// The ways to tell groups at each moment, likely ones first.
+    /// By moment: the partitions into groups, likely ones first.
     moments: Vec<Vec<Groups>>,
     /// The orders before each moment so far.
     states: Vec<State>,
-    /// How many of the ways that are possible to pass over, by moment.
+    /// By moment: how many of the feasible partitions to skip.
     skips: Vec<usize>,
     random: Random,
 }
 
-/// Another way at a moment, and how far it leads.
+/// Another partition at a moment, and how far it leads.
 #[derive(Clone, Copy)]
 struct Change {
     reached: usize,
@@ -114,7 +114,7 @@ impl Sweep {
         self.moments[at].iter().filter_map(|way| state.after(way)).nth(skip)
     }
 
-    /// Goes on from a moment until there is no way on; the moment reached.
+    /// Continues from a moment as far as possible; returns the moment reached.
     fn run(&mut self, from: usize) -> usize {
         self.states.truncate(from + 1);
         for at in from..self.moments.len() {
@@ -126,7 +126,7 @@ impl Sweep {
         self.moments.len()
     }
 
-    /// How far another way would lead.
+    /// How far another partition would lead.
     fn probe(&self, at: usize, skip: usize) -> Option<Change> {
         let mut state = self.next(at, &self.states[at], skip)?;
         let mut reached = at + 1;
@@ -143,8 +143,8 @@ impl Sweep {
         self.run(change.at)
     }
 
-    /// Changes the way of one moment at a time, the one that leads furthest; where none does, some
-    /// at random.
+    /// Changes the partition at one moment at a time, choosing the change that leads furthest; if
+    /// none leads further, makes random changes.
     fn repair(&mut self, effort: &mut Effort) -> Option<()> {
         let mut reached = self.run(0);
         let mut best = (reached, self.skips.clone());
@@ -166,7 +166,8 @@ impl Sweep {
         Some(())
     }
 
-    /// The change that leads furthest, if there is any; None where there are no effort left.
+    /// The change that leads furthest, if any leads further; the outer None means that the effort
+    /// is spent.
     fn furthest(&self, reached: usize, effort: &mut Effort) -> Option<Option<Change>> {
         let mut best: Option<Change> = None;
         for at in (0..self.states.len()).rev() {
@@ -182,7 +183,7 @@ impl Sweep {
         Some(best)
     }
 
-    /// Takes some other way at one or two of the moments so far.
+    /// Takes a random partition at one or two of the moments reached so far.
     fn disturb(&mut self, reached: usize) -> usize {
         let open: Vec<usize> = (0..=reached).filter(|&at| self.moments[at].len() > 1).collect();
         for _ in 0..1 + self.random.below(2) {
@@ -193,7 +194,7 @@ impl Sweep {
         self.run(0)
     }
 
-    /// Goes back in time from some order at the end.
+    /// The offsets, found by going back in time from some order at the end.
     fn offsets(mut self, first: &[u32], sizes: &[usize]) -> Vec<usize> {
         let mut offsets = vec![0; sizes.len()];
         let mut order = Vec::new();
@@ -216,7 +217,7 @@ impl Sweep {
     }
 }
 
-/// Takes over the offsets of some pieces from an order.
+/// Sets the offsets of the pieces in `some` from an order of all live pieces.
 fn settle(order: &[u32], some: &[u32], sizes: &[usize], offsets: &mut [usize]) {
     let mut below = 0;
     for &piece in order {

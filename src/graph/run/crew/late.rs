@@ -1,6 +1,6 @@
-//! Ready tasks of parts that a worker has gone past.
+//! Tasks that a worker skipped and that have become ready since.
 
-/// Tasks in the order in which they became ready.
+/// A queue of tasks, in the order in which they became ready.
 pub(super) struct Late {
     tasks: Box<[u32]>,
     first: usize,
@@ -8,7 +8,7 @@ pub(super) struct Late {
 }
 
 impl Late {
-    /// For so many tasks from one clearing to the next.
+    /// Room for `most` tasks between two calls of `clear`.
     pub(super) fn new(most: usize) -> Late {
         Late { tasks: vec![0; most].into(), first: 0, end: 0 }
     }

@@ -1,35 +1,35 @@
-//! From a worker to a part: tasks that have run and lead to tasks there.
+//! Mail from a worker to a part: completed tasks with successors in that part.
 
 use super::tasks::NONE;
 use crate::graph::run::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::graph::run::sync::{Apart, AtomicU32};
 
-/// A list that one thread appends to while another one reads it, without waiting for each other.
-/// An entry says itself that it has been written, so there is no end that both would look at.
+/// A wait-free list that one thread appends to while another one reads it. Each entry shows by its
+/// value whether it has been written, so the two threads share no end index.
 pub(super) struct Mail {
     entries: Box<[AtomicU32]>,
-    /// How many were written; only the sender's.
+    /// How many were written; used by the sender alone.
     sent: Apart<AtomicU32>,
-    /// How many were read; only the receiver's.
+    /// How many were read; used by the receiver alone.
     received: Apart<AtomicU32>,
 }
 
 impl Mail {
-    /// For so many entries between one clearing and the next.
+    /// Room for `most` entries between two calls of `clear`.
     pub(super) fn new(most: usize) -> Mail {
         let count = || Apart(AtomicU32::new(0));
         let entries = (0..most).map(|_| AtomicU32::new(NONE)).collect();
         Mail { entries, sent: count(), received: count() }
     }
 
-    /// Empties it. Nobody may use it meanwhile.
+    /// Empties the list.
     pub(super) fn clear(&mut self) {
         let written = self.entries.iter().take(self.sent.0.load(Relaxed) as usize);
         written.for_each(|entry| entry.store(NONE, Relaxed));
         [&self.sent, &self.received].iter().for_each(|count| count.0.store(0, Relaxed));
     }
 
-    /// Appends an entry, and with it all that its sender has written before.
+    /// Appends an entry and publishes everything that its sender wrote before.
     #[inline(always)]
     pub(super) fn send(&self, seat: u32) {
         let sent = self.sent.0.load(Relaxed);
@@ -37,7 +37,7 @@ impl Mail {
         self.entries[sent as usize].store(seat, Release);
     }
 
-    /// Takes the entries that have not been read.
+    /// Passes the unread entries to `take`.
     #[inline(always)]
     pub(super) fn receive(&self, mut take: impl FnMut(u32)) {
         let first = self.received.0.load(Relaxed);

@@ -1,6 +1,6 @@
-//! Small crews under loom, which runs them in every order of the threads' steps (of those with few
-//! changes from one thread to the other), and with every value that an atomic may show. Each task
-//! writes a cell that its successors read; loom finds reads that are not ordered behind the writes.
+//! Small crews under loom, which explores every interleaving of the threads with few preemptions,
+//! and every value that an atomic load may return. Each task writes a cell that its successors
+//! read; loom reports reads that are not ordered after the writes.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -39,20 +39,20 @@ impl World {
     fn work(&self, number: usize) {
         let run = |task: u32| {
             for &earlier in self.rows[task as usize] {
-                // SAFETY: loom checks that no write happens meanwhile.
+                // SAFETY: loom checks that there is no concurrent write.
                 self.cells[earlier as usize].with(|cell| assert_eq!(unsafe { *cell }, 1));
             }
-            // SAFETY: loom checks that nothing else happens to the cell meanwhile.
+            // SAFETY: loom checks that there is no concurrent access.
             self.cells[task as usize].with_mut(|cell| unsafe { *cell += 1 });
         };
         self.crew.worker(number).work(|_| true, run);
     }
 }
 
-/// Runs tasks on two threads, to whom third parts are left; each of them also sees at its end what
-/// all tasks have written.
+/// Runs tasks on two threads, which must also adopt any third part; at its end each thread sees
+/// what all tasks have written.
 fn check(rows: Rows, parts: &'static [u32]) {
-    // Nanoseconds; long tasks are told one by one, short ones together.
+    // Nanoseconds: long tasks are reported one by one, short ones together.
     [0, 1000].into_iter().for_each(|time| check_with(rows, parts, time));
 }
 
@@ -63,7 +63,7 @@ fn check_with(rows: Rows, parts: &'static [u32], time: u64) {
         let world = Arc::new(World::new(rows, parts, time));
         let all_ran = |world: &World| {
             for cell in &world.cells {
-                // SAFETY: loom checks that no write happens meanwhile.
+                // SAFETY: loom checks that there is no concurrent write.
                 cell.with(|cell| assert_eq!(unsafe { *cell }, 1));
             }
         };

@@ -1,4 +1,4 @@
-//! Tasks as workers see them: in an order of their own, in which those of a part lie together.
+//! Tasks as workers see them: reordered so that the tasks of a part are contiguous.
 
 use std::ops::Range;
 
@@ -7,48 +7,48 @@ use crate::graph::{Csr, Edges, Schedule};
 /// No task.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// How many nanoseconds of work, as estimated, a worker may do before it tells what it has done.
+/// How many nanoseconds of estimated work a worker may do before it reports it.
 const UNTOLD: u64 = 1_000;
 
-/// It is to be told that a task is done before the next one of its part is run.
+/// Marks a task that must be reported as done before the next one of its part is run.
 const DUE: u32 = 1 << 31;
 
-/// Counters that nobody looks at are set, too, where they are no more than so many in between.
+/// Ranges of counters with at most this many unused ones in between are reset together.
 const FEW: u32 = 64;
 
-/// What follows from the tasks and their parts. Tasks are known by their seats: segment by segment
-/// and part by part, within a part as recorded.
+/// The tables derived from the tasks and their parts. Tasks are identified by their seats, which go
+/// segment by segment and part by part, and within a part in recorded order.
 pub(super) struct Tasks {
     /// By seat: the task.
     order: Box<[u32]>,
-    /// By seat: the last of the tasks that follow one by one, and whether it is [`DUE`].
+    /// By seat: the last task of its chain, and whether the task at the seat is [`DUE`].
     turns: Box<[u32]>,
     /// By seat; one more at the end.
     links: Box<[Link]>,
     /// The successors in a task's own part.
     near: Vec<u32>,
-    /// The successors in other parts, part by part; one more group at the end.
+    /// The groups of successors in other parts, part by part; one more at the end.
     groups: Box<[Group]>,
     far: Vec<u32>,
-    /// By seat: how many tasks each waits for.
+    /// By seat: the number of predecessors.
     pub(super) predecessors: Vec<u32>,
-    /// By segment: the seats whose counters anybody looks at, those at which chains begin.
+    /// By segment: the seats whose counters are used, those at which chains begin.
     counted: Vec<Vec<Range<u32>>>,
-    /// By segment and part: where its seats begin, and where the last one's end.
+    /// By segment and part: the first seat; one more per segment, where its last part ends.
     starts: Vec<u32>,
     parts: usize,
 }
 
-/// What to know of a task that is done; lists end where those of the next one begin.
+/// Where a task's successors are listed; each list ends where the next task's begins.
 struct Link {
     part: u32,
     near: u32,
     groups: u32,
-    /// How many tasks before this one nobody waits for.
+    /// How many tasks before this one have no successors.
     sinks: u32,
 }
 
-/// Successors of one task in one part; they end where the next group begins.
+/// The successors of one task in one other part; they end where the next group begins.
 struct Group {
     part: u32,
     far: u32,
@@ -86,7 +86,7 @@ impl Tasks {
         tasks
     }
 
-    /// The seats of a segment at which chains begin, and those of short chains between them.
+    /// The seats of a segment at which chains begin, as ranges that include short gaps.
     fn heads(&self, segment: &Range<u32>) -> Vec<Range<u32>> {
         let mut found: Vec<Range<u32>> = Vec::new();
         let inside = |seat: u32| Some(seat).filter(|seat| segment.contains(seat));
@@ -161,22 +161,22 @@ impl Tasks {
         self.order[seats.start as usize..seats.end as usize].iter().copied()
     }
 
-    /// The last of the tasks that follow one by one: each is the only successor of the one before,
-    /// the next one in its part, and waits for nothing else.
+    /// The last task of a seat's chain: each task of a chain is the only successor of the one
+    /// before, comes next in its part and waits for nothing else.
     ///
-    /// Such a chain is run by one worker; the edges within it are looked at by nobody.
+    /// A chain is run by one worker, which ignores the edges within it.
     #[inline(always)]
     pub(super) fn last(&self, seat: u32) -> u32 {
         self.turns[seat as usize] & !DUE
     }
 
-    /// Whether it is to be told that a task is done before the next one of its part is run.
+    /// Whether a task must be reported as done before the next one of its part is run.
     #[inline(always)]
     pub(super) fn is_due(&self, seat: u32) -> bool {
         self.turns[seat as usize] & DUE != 0
     }
 
-    /// The seats of a segment whose counters anybody looks at.
+    /// The seats of a segment whose counters are used.
     pub(super) fn counted(&self, segment: usize) -> &[Range<u32>] {
         &self.counted[segment]
     }
@@ -186,14 +186,14 @@ impl Tasks {
         self.links[seat as usize].part as usize
     }
 
-    /// The successors of tasks of one part there.
+    /// The successors of tasks of one part within that part.
     #[inline(always)]
     pub(super) fn near(&self, seats: &Range<u32>) -> &[u32] {
         let [start, end] = [seats.start, seats.end].map(|s| self.links[s as usize].near as usize);
         &self.near[start..end]
     }
 
-    /// The numbers of the groups of successors of tasks in other parts.
+    /// The groups of successors that tasks have in other parts.
     #[inline(always)]
     pub(super) fn groups(&self, seats: &Range<u32>) -> Range<u32> {
         self.links[seats.start as usize].groups..self.links[seats.end as usize].groups
@@ -212,7 +212,7 @@ impl Tasks {
         &self.far[start..end]
     }
 
-    /// How many of the tasks nobody waits for: when all of them have run, all tasks have.
+    /// The number of sinks, tasks without successors: once all of them have run, all tasks have.
     #[inline(always)]
     pub(super) fn sinks(&self, seats: &Range<u32>) -> usize {
         (self.links[seats.end as usize].sinks - self.links[seats.start as usize].sinks) as usize
@@ -224,7 +224,7 @@ impl Tasks {
         self.starts[first]..self.starts[first + 1]
     }
 
-    /// How many entries of mail at most a part gets in a segment.
+    /// The most mail entries that a part can get from one worker in a segment.
     pub(super) fn most_mail(&self, segments: &[Range<u32>], part: usize) -> usize {
         let near = |segment: &Range<u32>| {
             let has_near = |&seat: &u32| !self.near(&(seat..seat + 1)).is_empty();
@@ -245,7 +245,7 @@ fn order(segments: &[Range<u32>], part_of: &[u32]) -> Vec<u32> {
     order
 }
 
-/// By seat: the tasks that wait for each, in the order of their seats.
+/// By seat: the successors of each task, in the order of their seats.
 fn successors(edges: &Edges, order: &[u32]) -> Csr<u32> {
     let mut seats = vec![NONE; order.len()];
     (0u32..).zip(order).for_each(|(seat, &task)| seats[task as usize] = seat);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use super::*;
 use crate::graph::Csr;
 
-/// Tasks that each wait for some earlier ones, dealt out at random.
+/// Tasks that each wait for some earlier ones, assigned to parts at random.
 fn crew(rows: &[Vec<u32>], segments: &[Range<u32>], workers: usize, seed: u32) -> Crew {
     let mut edges = Csr::with_capacity(rows.len(), 0);
     for row in rows {
@@ -12,7 +12,7 @@ fn crew(rows: &[Vec<u32>], segments: &[Range<u32>], workers: usize, seed: u32) -
         edges.end_row();
     }
     let mut next = numbers(seed);
-    // Often as the task before, so that there are chains.
+    // Often the part of the task before, so that there are chains.
     let mut parts = vec![0; rows.len()];
     for task in 1..rows.len() {
         parts[task] = if next(3) == 0 { next(workers as u32) } else { parts[task - 1] };
@@ -30,8 +30,7 @@ fn numbers(seed: u32) -> impl FnMut(u32) -> u32 {
     }
 }
 
-/// Runs segments, each on so many threads, and checks that each task runs once, after what it
-/// waits for.
+/// Runs segments on `workers` threads, and checks that each task runs once, after its predecessors.
 fn run(
     rows: &[Vec<u32>],
     segments: &[Range<u32>],
@@ -71,14 +70,14 @@ fn run(
     }
 }
 
-/// A task that only counts how many ran.
+/// Counts the tasks that ran.
 fn count(ran: &AtomicUsize) -> impl Fn(u32) {
     |_| {
         ran.fetch_add(1, SeqCst);
     }
 }
 
-/// Tasks that wait for a few of those shortly before them.
+/// Tasks that each wait for a few of the `reach` tasks before them.
 fn random(count: u32, reach: u32, seed: u32) -> Vec<Vec<u32>> {
     let mut next = numbers(seed);
     let mut row = |task: u32| {
@@ -145,7 +144,7 @@ fn one_thread_can_do_the_work_of_all() {
     assert_eq!(ran.into_inner(), 100);
 }
 
-/// Chains of a hundred tasks, each of which begins behind the first task of the one before.
+/// Chains of a hundred tasks, each of which starts after the first task of the one before.
 fn chains(count: u32) -> Vec<Vec<u32>> {
     let earlier = |task: u32| if task.is_multiple_of(100) { 100 } else { 1 };
     (0..count).map(|task| task.checked_sub(earlier(task)).into_iter().collect()).collect()
@@ -214,6 +213,6 @@ fn who_comes_late_loses_its_part_and_works_for_others() {
         assert_eq!(first + second, 64);
         second
     };
-    // On busy cores the second may come when all is done.
+    // On busy cores the second worker may arrive after everything is done.
     assert!((0..50).any(|_| of_the_second() > 4));
 }

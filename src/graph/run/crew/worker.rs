@@ -1,4 +1,4 @@
-//! One of the threads that run tasks.
+//! A worker: one of the threads that run tasks.
 
 mod idle;
 
@@ -9,29 +9,30 @@ use super::super::patience::Patience;
 use super::super::sync::Ordering::{Acquire, Relaxed, Release};
 use super::{AtomicU32, Crew, Late, NONE};
 
-/// In mail: a task, of which the successors in its own part are meant; else a group of successors.
+/// Flags a mail entry that names a task, for its successors in its own part. Other entries name a
+/// group of successors.
 const NEAR: u32 = 1 << 31;
 
 /// See the module's documentation.
 pub(in super::super) struct Worker<'a> {
     crew: &'a Crew,
     number: usize,
-    /// The seats of its part that it has not come to.
+    /// The seats of its part that it has not reached.
     rest: Range<u32>,
-    /// How many tasks that it has gone past are not ready.
+    /// How many of the tasks that it skipped are not ready.
     skipped: u32,
-    /// Those that have become ready since.
+    /// Skipped tasks that have become ready.
     late: MutexGuard<'a, Late>,
-    /// The task in hand, and the last one that follows without a look at counters.
+    /// The current task, and the last one of its chain.
     seat: u32,
     last: u32,
-    /// Those of one part that have been run and not told to who waits for them.
+    /// Seats of one part that have been run but not reported to their successors.
     untold: Range<u32>,
-    /// Whether the task in hand is not the next one of its part, but late or of another worker.
+    /// Whether the current task runs out of turn: it was skipped before, or stolen.
     is_alone: bool,
-    /// How many tasks that nobody waits for it has run and not reported.
+    /// How many sinks it has run and not subtracted from `left`.
     done: usize,
-    /// How many requests it knows of.
+    /// The number of requests that it has seen.
     heard: u32,
     patience: Patience,
 }
@@ -55,10 +56,9 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs tasks until all are done. Of what `may` not run any more it makes nothing, and nothing
-    /// of those that follow one by one; it is asked where they begin, and where it was interrupted
-    /// between them. Where `run` unwinds, the task in hand counts as done, and this is to be called
-    /// again.
+    /// Runs tasks until all are done. A task that `may` rejects is skipped with the rest of its
+    /// chain; `may` is asked at the start of a chain, and after each interruption within it. If
+    /// `run` unwinds, the current task counts as done, and this must be called again.
     pub(in super::super) fn work(&mut self, may: impl Fn(u32) -> bool, run: impl Fn(u32)) {
         let mut seat = match self.seat {
             NONE => self.begin(),
@@ -73,7 +73,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs a task and what follows it one by one, until others ask for something.
+    /// Runs a task and the rest of its chain, until there is a request.
     #[inline(always)]
     fn run(&mut self, first: u32, run: &impl Fn(u32)) {
         let (crew, heard) = (self.crew, self.heard);
@@ -86,18 +86,18 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The task in hand.
+    /// The current task.
     pub(in super::super) fn task(&self) -> u32 {
         self.crew.tasks.task(self.seat)
     }
 
-    /// What to run first.
+    /// Claims its part; returns the first task to run.
     fn begin(&mut self) -> u32 {
         self.rest = self.crew.claim(self.number, self.number).unwrap_or_default();
         self.advance().unwrap_or_else(|| self.find())
     }
 
-    /// What to run behind a task that is done.
+    /// The task to run after one that is done.
     #[inline(always)]
     fn next(&mut self, done: u32) -> u32 {
         if done < self.last {
@@ -119,14 +119,14 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Goes on with the next task if that has only waited to be told.
+    /// Reports completed tasks, and goes on with the next task if that makes it ready.
     #[inline(always)]
     fn tell_and_advance(&mut self) -> Option<u32> {
         self.tell();
         self.advance()
     }
 
-    /// Goes on with a task that is not the next one of its part.
+    /// Goes on with a task out of turn.
     fn alone(&mut self, seat: u32) -> u32 {
         self.tell();
         self.last = self.crew.tasks.last(seat);
@@ -135,7 +135,7 @@ impl<'a> Worker<'a> {
         seat
     }
 
-    /// Goes on with the next task of its part if that is ready.
+    /// Goes on with the next task of its part if it is ready.
     #[inline(always)]
     fn advance(&mut self) -> Option<u32> {
         let seat = self.rest.start;
@@ -153,7 +153,7 @@ impl<'a> Worker<'a> {
         Some(seat)
     }
 
-    /// Tells all that wait for them which tasks are done.
+    /// Reports completed tasks to all their successors.
     #[inline(always)]
     fn tell(&mut self) {
         let (crew, end) = (self.crew, self.untold.end);
@@ -176,21 +176,20 @@ impl<'a> Worker<'a> {
         self.done += crew.tasks.sinks(&done);
     }
 
-    /// Whether it has a part.
+    /// Whether it owns a part.
     #[inline(always)]
     fn has(&self, part: usize) -> bool {
         self.crew.owners[part].load(Relaxed) as usize == self.number
     }
 
-    /// Notes for tasks of its own parts that one that they wait for has run.
+    /// Lowers the counters of tasks of its own parts, one of whose predecessors has run.
     #[inline(always)]
     fn arrive(&mut self, group: &[u32]) {
         let (counters, rest) = (&*self.crew.waits, self.rest.clone());
         for &seat in group {
             let waits = &counters[seat as usize];
             if rest.contains(&seat) {
-                // Whether it is ready now is looked at when its turn comes, and not here, where
-                // no processor foresees it.
+                // Readiness is tested when its turn comes: a branch here would be unpredictable.
                 waits.store(waits.load(Relaxed) - 1, Relaxed);
             } else {
                 self.arrive_late(seat, waits);
@@ -198,7 +197,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The same for a task that it has gone past.
+    /// The same for a task that it skipped.
     fn arrive_late(&mut self, seat: u32, waits: &AtomicU32) {
         let left = waits.load(Relaxed) - 1;
         waits.store(left, Relaxed);
@@ -208,7 +207,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Reads the mail to its parts.
+    /// Reads the mail for its parts.
     fn receive(&mut self) {
         let (crew, workers) = (self.crew, self.crew.workers);
         for part in 0..workers {

@@ -4,7 +4,7 @@ use crate::dtype::DType;
 use crate::ops::View;
 use crate::ops::copy::Copy;
 
-/// An operation of so many vectors of four numbers, into so many.
+/// An operation with the given numbers of inputs and outputs, each a vector of four numbers.
 fn op(inputs: usize, outputs: usize) -> Prepared {
     let one = View::new(cpu::device(), Meta::new(DType::Float32, [4]));
     let mut op = Prepared::new(&Copy.into(), std::slice::from_ref(&one), None, 1).unwrap();
@@ -13,7 +13,7 @@ fn op(inputs: usize, outputs: usize) -> Prepared {
     op
 }
 
-/// Shows such an operation whose vectors begin at these places of a memory.
+/// Calls `f` with such an operation whose vectors start at these indices of the memory.
 fn bound<T>(
     memory: &mut [f32; 16],
     [read, written]: [&[usize]; 2],
@@ -23,15 +23,15 @@ fn bound<T>(
     let at = |place: &usize| start.wrapping_add(*place).cast::<u8>();
     let from: Vec<*const u8> = read.iter().map(|place| at(place).cast_const()).collect();
     let to: Vec<*mut u8> = written.iter().map(at).collect();
-    // SAFETY: the vectors lie in the memory, and nothing runs.
+    // SAFETY: the vectors are within the memory, and nothing runs.
     let io = unsafe { Io::new(&from, &to, std::ptr::null_mut()) };
     f(&op(read.len(), written.len()), &io)
 }
 
-/// Which of the vectors at these places are looked at before those others are written.
+/// Which of the vectors at `read` are examined before those at `written` are overwritten.
 fn looked_at(read: &[usize], written: &[usize]) -> Vec<bool> {
     bound(&mut [1.0; 16], [read, written], |op, io| {
-        // SAFETY: the vectors lie in the memory, which nobody writes.
+        // SAFETY: the vectors are within the memory, which nothing writes.
         let before = unsafe { Before::of(op, io) };
         before.0.iter().map(Option::is_some).collect()
     })
@@ -54,7 +54,7 @@ fn one_result_of_several_is_enough_for_that() {
 fn one_result_of_several_that_is_not_finite_is_enough_for_a_report() {
     let nans = |memory: &mut [f32; 16]| {
         let error = bound(memory, [&[8], &[0, 4]], |op, io| {
-            // SAFETY: the vectors lie in the memory, which nobody writes.
+            // SAFETY: the vectors are within the memory, which nothing writes.
             unsafe { not_finite(op, io, Before::of(op, io)) }
         });
         error.map(|error| {

@@ -86,7 +86,7 @@ fn places_that_are_missing_or_too_far() {
     let moved = with(b, 256);
     assert_ne!(a, b);
     let (one, other, blocks) = (Operand::Output(0), Operand::Input(0), [Some(3), Some(2)]);
-    // `negate` may write where it reads, but then its input is gone.
+    // `negate` may overwrite its input, but then the input is lost.
     assert!(!matches!(moved, Err(Fault::Overlap { .. })), "{one} {other} {blocks:?}");
     let found = Some(Tag { block: Some(3), writer: Writer::Node(1) });
     let (want, reader) = (Writer::Node(0), Reader::Node(2));

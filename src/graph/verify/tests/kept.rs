@@ -5,7 +5,7 @@ use crate::graph::testing::{Empty, Recorder};
 use crate::ops::View;
 use crate::ops::unary::{Unary, UnaryFn};
 
-/// Blocks 0 to 4 with roles in the runs and in the graph of what is computed once: `y = x + k` with
+/// The roles of blocks 0 to 4, in the runs and in the graph that is computed once: `y = x + k` with
 /// `k = -t` and `t = -w`.
 const RUN: [Role; 5] = [Argument, Slot, Captured, Temporary, Captured];
 const ONCE: [Role; 5] = [Argument, Slot, Slot, Temporary, Captured];

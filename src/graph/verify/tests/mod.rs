@@ -9,7 +9,8 @@ mod schedules;
 use super::Graph;
 use crate::graph::layout::{Layout, OUTSIDE};
 
-/// Memory of its own for each block and each node's scratch, none larger than 256 bytes.
+/// A layout with separate memory for each block and each node's scratch, none larger than 256
+/// bytes.
 pub(in crate::graph) fn separate(graph: &Graph) -> Layout {
     let mut layout = graph.layout.clone();
     let homes = layout.offsets.iter_mut().filter(|offset| **offset != OUTSIDE);

@@ -1,4 +1,4 @@
-//! The same two questions, answered byte by byte and pair by pair.
+//! Oracles for edges, schedules and replay, which check byte by byte and pair by pair.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use super::programs::meets;
 use crate::graph::layout::{Layout, OUTSIDE};
 use crate::graph::{Edges, Graph, Place, Schedule};
 
-/// (resource, bytes, is it written); the host is resource -1.
+/// What a node touches: (resource, bytes, is it written); the host is resource -1.
 fn touched(graph: &Graph, n: usize) -> Vec<(i64, Range<usize>, bool)> {
     let node = &graph.nodes()[n];
     let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
@@ -23,7 +23,7 @@ fn conflict(graph: &Graph, a: usize, b: usize) -> bool {
         .any(|(r, x, w)| other.iter().any(|(s, y, v)| r == s && (*w || *v) && meets(x, y)))
 }
 
-/// Whether there is a path, for each pair.
+/// For each pair of nodes, whether there is a path.
 pub fn paths(nodes: usize, edges: &[(usize, usize)]) -> Vec<Vec<bool>> {
     let mut reach = vec![vec![false; nodes]; nodes];
     edges.iter().for_each(|&(from, to)| reach[from][to] = true);
@@ -37,23 +37,23 @@ pub fn paths(nodes: usize, edges: &[(usize, usize)]) -> Vec<Vec<bool>> {
     reach
 }
 
-/// (from, to) of all edges.
+/// All edges as (from, to).
 pub fn pairs(edges: &Edges) -> Vec<(usize, usize)> {
     let row =
         |(to, row): (usize, &[u32])| row.iter().map(|&f| (f as usize, to)).collect::<Vec<_>>();
     edges.iter().enumerate().flat_map(row).collect()
 }
 
-/// Whether the edges order all that must be ordered.
+/// Whether the edges order all nodes that must be ordered.
 pub fn ordered(graph: &Graph, edges: &[(usize, usize)]) -> bool {
     let n = graph.nodes().len();
     let reach = paths(n, edges);
     (0..n).all(|b| (0..b).all(|a| !conflict(graph, a, b) || reach[a][b]))
 }
 
-/// A byte of memory: (block, or -1 for the arena; place).
+/// A byte of memory: (block, or -1 for the arena; position).
 type Byte = (i64, usize);
-/// (block, who wrote it); -1: somebody before the run, or scratch.
+/// (block, or -1 for scratch and untouched arena; writer, or -1 for before the run).
 type Tag = (i64, i64);
 
 fn home(layout: Option<&Layout>, block: u32) -> (i64, usize) {
@@ -75,7 +75,7 @@ fn scratch(graph: &Graph, layout: Option<&Layout>, n: usize) -> Vec<Byte> {
     (base..base + size).map(|byte| (-1, byte)).collect()
 }
 
-/// What a node touches wherever it lies: (byte, is it written).
+/// The bytes of memory that a node touches, and whether it writes them.
 fn touched_bytes(graph: &Graph, layout: &Layout, n: usize) -> HashMap<Byte, bool> {
     let node = &graph.nodes()[n];
     let all = |p: &Place| bytes(Some(layout), p);
@@ -101,8 +101,9 @@ pub fn scheduled(graph: &Graph, layout: &Layout, schedule: &Schedule) -> bool {
     })
 }
 
-/// What each node finds in each byte that matters to it: runs the schedule over the layout, or
-/// over a memory a block. The last list is what blocks outside of the arena hold at the end.
+/// Runs the schedule over the layout, or with separate memory for each block, and returns what each
+/// node finds in each byte that matters to it. The last list is what blocks outside the arena hold
+/// at the end.
 pub fn found(graph: &Graph, layout: Option<&Layout>, schedule: &[u32]) -> Vec<Vec<Tag>> {
     let mut memory: HashMap<Byte, Tag> = HashMap::new();
     let mut found = vec![Vec::new(); graph.nodes().len() + 1];
@@ -131,8 +132,8 @@ pub fn found(graph: &Graph, layout: Option<&Layout>, schedule: &[u32]) -> Vec<Ve
     found
 }
 
-/// Whether all operands of a node that it writes lie apart from the others, but for pairs that
-/// may share at the same place.
+/// Whether all operands that a node writes are apart from the others, except for pairs that may
+/// share the same place.
 fn apart(graph: &Graph, layout: &Layout, n: usize) -> bool {
     let node = &graph.nodes()[n];
     let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
@@ -154,7 +155,7 @@ fn apart(graph: &Graph, layout: &Layout, n: usize) -> bool {
     }) && inputs.iter().all(|p| !clash(&all(p), &work))
 }
 
-/// Whether a schedule over a layout does what the recording did.
+/// Whether a schedule over a layout has the same effect as the recording.
 pub fn replays(graph: &Graph, layout: &Layout, schedule: &[u32]) -> bool {
     let n = graph.nodes().len();
     let recorded: Vec<u32> = (0..n as u32).collect();

@@ -13,7 +13,7 @@ use crate::ops::copy::Copy;
 use crate::ops::{Meta, View};
 use crate::view::repeats;
 
-/// A way to look at a block: all of it, or every so manyth byte of a part.
+/// A view of a block: all of it, or a part with a stride.
 #[derive(Clone, Debug)]
 struct Look {
     block: usize,
@@ -69,7 +69,8 @@ fn looks() -> impl Strategy<Value = Look> {
 }
 
 impl Program {
-    /// Records what of it an engine would record: nothing that it would refuse or copy first.
+    /// Records the steps that an engine would record, without those that it would refuse or copy
+    /// for first.
     pub fn record(&self) -> Recorder {
         let mut recorder = Recorder::default();
         let block = |&(size, role): &(usize, Role)| {
@@ -91,7 +92,7 @@ struct Recording {
     blocks: Vec<View>,
     /// The bytes of each block that may be read.
     written: Vec<Vec<bool>>,
-    /// The last block written; what comes next most often reads it.
+    /// The last block written, which the next step usually reads.
     near: usize,
 }
 
@@ -99,7 +100,7 @@ impl Recording {
     fn step(&mut self, step: &Step) {
         let mut inputs: Vec<View> =
             step.inputs.iter().map(|look| look.view(&self.blocks, self.near)).collect();
-        // A dense read of what was never written would have been preceded by a fill.
+        // An engine would fill memory before a dense read of bytes never written.
         inputs.retain(|view| view.meta.bytes() != view.byte_range().len() || self.may_read(view));
         let mut empty = step.empty.clone();
         empty.updates &= inputs.first().is_some_and(|view| !repeats(&view.meta));
@@ -134,7 +135,7 @@ impl Recording {
     }
 }
 
-/// Whether an engine would let this be one more output where it is.
+/// Whether an engine would accept this view as one more output.
 fn may_write(empty: &Empty, inputs: &[View], outputs: &[View], view: &View) -> bool {
     let (o, pairs) = (empty.updates as usize + outputs.len(), empty.kind.family().in_place());
     let clash = |(i, input): (usize, &View)| {
@@ -161,7 +162,7 @@ impl Look {
     }
 }
 
-/// The ranges of both, if they share bytes.
+/// Whether two ranges share bytes.
 pub fn meets(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start.max(b.start) < a.end.min(b.end)
 }

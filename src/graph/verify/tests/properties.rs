@@ -10,7 +10,7 @@ use super::separate;
 use crate::graph::layout::{Layout, OUTSIDE};
 use crate::graph::{Csr, Edges, Graph, Node, Place};
 
-/// Runs a property, which counts what it met.
+/// Runs a property test, and sums up the cases of interest that it counts.
 pub fn holds<S: Strategy>(strategy: S, test: impl Fn(S::Value) -> usize) -> usize {
     let met = Cell::new(0);
     let mut runner = TestRunner::new(Config::with_cases(1000));
@@ -30,7 +30,7 @@ fn recorded(graph: &Graph) -> Vec<u32> {
     (0..graph.nodes().len() as u32).collect()
 }
 
-/// How many outputs lie where an input lies that is another block.
+/// How many outputs share memory in place with an input of another block.
 fn in_place(graph: &Graph) -> usize {
     let offsets =
         |places: &[Place]| places.iter().map(|p| (p.block, graph.offset(p.block))).collect();
@@ -78,7 +78,7 @@ fn an_edge_that_no_other_path_implies_is_missed() {
     assert!(missed > 1000, "only {missed} edges were needed");
 }
 
-/// The layout with a temporary block moved to another offset, or a node's scratch.
+/// The layout with a temporary block, or a node's scratch, moved to another offset.
 pub fn moved(layout: &Layout, which: usize, offset: usize) -> Layout {
     let mut layout = layout.clone();
     let inside: Vec<usize> =
@@ -100,7 +100,7 @@ fn schedules_and_plans_are_judged_as_byte_by_byte() {
         let graph = program.record().graph().unwrap();
         let layout = moved(&graph.layout, which, lines * 64);
         let mut any_order = recorded(&graph);
-        // Most often little is out of order.
+        // Most nodes stay close to their recorded position.
         any_order.sort_by_key(|&n| n as usize * 32 + keys[n as usize] as usize);
         let mut wrong = 0;
         for schedule in [recorded(&graph), any_order] {
@@ -134,7 +134,7 @@ fn any_order_that_the_edges_allow_is_right_in_separate_memory() {
     assert!(other > 50, "only {other} orders were others");
 }
 
-/// The first byte of `block` that is live across a node which writes it in `other`.
+/// Whether a byte of `block` is live across a node that writes the same byte of `other`.
 fn clash(graph: &Graph, block: u32, other: u32) -> bool {
     let n = graph.nodes().len();
     let touches = |node: usize, block: u32, byte: usize, writes: bool| {
@@ -146,7 +146,7 @@ fn clash(graph: &Graph, block: u32, other: u32) -> bool {
         let written = (0..at).any(|w| touches(w, block, byte, true));
         let read = (at..n).find(|&r| touches(r, block, byte, false));
         let lost = (at..n).find(|&w| touches(w, block, byte, true));
-        // What the node itself reads and then overwrites is a matter of sharing in place.
+        // Bytes that the node itself reads and then overwrites belong to in-place sharing.
         written && read.is_some_and(|r| r > at && lost.is_none_or(|l| l >= r))
     };
     let bytes = graph.block_bytes(block).min(graph.block_bytes(other));

@@ -1,4 +1,4 @@
-//! What ranges hold, against a value for each byte.
+//! Checks ranges against a model with a value for each byte.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -9,10 +9,10 @@ use super::super::ranges::Ranges;
 
 const BYTES: usize = 24;
 
-/// By byte: its value, if it has one.
+/// By byte: its value, if it is set.
 type Bytes = [Option<u32>; BYTES];
 
-/// What a range of the memory holds, as told part by part.
+/// The contents of a range, collected part by part.
 fn told(ranges: &Ranges<u32>, range: Range<usize>) -> Vec<Option<u32>> {
     let mut bytes = Vec::new();
     let show = |part: Range<usize>, value: Option<&u32>| {
@@ -60,7 +60,7 @@ proptest! {
     }
 }
 
-/// Most memories are set as one again and again, which is to stay quick.
+/// Most memories are set repeatedly as a whole, which has to stay fast.
 #[test]
 fn what_is_set_as_one_stays_one() {
     let mut ranges = Ranges::Nothing;

@@ -1,4 +1,4 @@
-//! What several threads may do at the same time, on random programs.
+//! Schedules for several threads, on random programs.
 
 use proptest::prelude::*;
 
@@ -84,7 +84,7 @@ fn schedules_over_moved_memory_are_judged_as_byte_by_byte() {
     assert!(wrong > 50, "only {wrong} were wrong");
 }
 
-/// An order in which threads may begin the nodes, by the keys where there is a choice.
+/// An order in which threads may start the nodes; keys decide where there is a choice.
 fn order(graph: &Graph, keys: &[u16]) -> Vec<u32> {
     let Schedule { segments, edges, .. } = of(graph);
     let mut order: Vec<u32> = Vec::new();

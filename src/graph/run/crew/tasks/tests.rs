@@ -1,6 +1,6 @@
 use super::*;
 
-/// Tasks of one segment, each with those that it waits for and its part.
+/// Tasks of one segment with their predecessors, parts and times.
 fn tasks(rows: &[&[u32]], parts: &[u32], times: &[u64]) -> Tasks {
     let mut edges = Csr::with_capacity(rows.len(), 0);
     for row in rows {
@@ -52,7 +52,7 @@ fn tasks_that_follow_one_by_one_are_a_chain() {
 
 #[test]
 fn counters_within_long_chains_are_left_alone() {
-    // The first chain has so many tasks; another task lies behind it.
+    // The first chain has `length` tasks; one more task follows it.
     let counted = |length: u32| {
         let earlier: Vec<u32> = (0..length).collect();
         let mut rows: Vec<&[u32]> = vec![&[]];

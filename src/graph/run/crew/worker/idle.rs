@@ -1,17 +1,17 @@
-//! What a worker does when the next task of its part is not ready, or another worker has none.
+//! What a worker does when the next task of its part is not ready, or when it is asked for tasks.
 
 use super::{Acquire, NONE, Relaxed, Release, Worker};
 
-/// How many tasks that are not ready a worker goes past: so it keeps to the recorded order, which
-/// processors foresee, and yet has something to do while others are behind.
+/// How many tasks that are not ready a worker skips: few enough to stay close to the recorded
+/// order, which hardware predicts well, yet enough to have work while other workers lag.
 const AHEAD: u32 = 64;
-/// How far it looks for a task that others may have.
+/// How many seats it searches for a task to offer.
 const SEARCH: u32 = 1024;
-/// The counter of a task that is offered to others.
+/// Marks the counter of a task that was offered to others.
 const GIVEN: u32 = u32::MAX;
 
 impl Worker<'_> {
-    /// Goes past tasks that are not ready, but not past too many.
+    /// Goes on with the next ready task, skipping up to `AHEAD` that are not ready.
     fn skip(&mut self) -> Option<u32> {
         loop {
             let seat = self.advance();
@@ -27,7 +27,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Finds a task where the next one is not ready; NONE when all are done.
+    /// Finds a task when the next one is not ready; NONE when all are done.
     #[cold]
     pub(super) fn find(&mut self) -> u32 {
         self.receive();
@@ -40,7 +40,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A task of its parts.
+    /// A ready task of its parts.
     fn ready(&mut self) -> Option<u32> {
         match self.late.pop() {
             Some(seat) => Some(self.alone(seat)),
@@ -48,10 +48,10 @@ impl Worker<'_> {
         }
     }
 
-    /// Waits for mail, or for a task of others; NONE when all are done.
+    /// Waits for mail, or for a task to steal; NONE when all are done.
     fn wait(&mut self) -> u32 {
         self.patience.begin();
-        // Whoever waits has reported all that it has done, so the count ends at zero.
+        // A waiting worker has reported everything, so the count reaches zero.
         self.crew.left.0.fetch_sub(std::mem::take(&mut self.done), Release);
         while self.crew.left.0.load(Acquire) != 0 {
             self.receive();
@@ -63,7 +63,7 @@ impl Worker<'_> {
         NONE
     }
 
-    /// Asks others for tasks, or takes what they offer, if it has waited long enough.
+    /// Asks the others for tasks, or takes what they offer, if it has waited long enough.
     fn ask(&mut self) -> Option<u32> {
         let (crew, workers) = (self.crew, self.crew.workers);
         if self.patience.asks() {
@@ -81,7 +81,7 @@ impl Worker<'_> {
         Some(self.alone(seat))
     }
 
-    /// Takes a part whose worker has not come, if there is one.
+    /// Adopts a part whose worker has not arrived, if there is one.
     fn adopt(&mut self) {
         let (crew, worker) = (self.crew, self.number);
         let claimed = (0..crew.workers).find_map(|part| crew.claim(part, worker));
@@ -97,7 +97,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Offers a ready task to whoever has asked.
+    /// Offers a ready task to the workers that have asked.
     #[cold]
     pub(super) fn offer(&mut self) {
         self.heard = self.crew.requests.0.load(Relaxed);

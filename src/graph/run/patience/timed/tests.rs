@@ -1,9 +1,9 @@
 use super::*;
 
-/// A worker that becomes idle after a task of others that kept it busy for so long.
+/// Makes a worker idle after a stolen task that kept it busy for the given time.
 fn idle_after(patience: &mut Patience, busy: Duration) {
     patience.end();
-    // What begins later than now has taken no time at all.
+    // A start in the future counts as no time at all.
     let late = Duration::from_secs(60);
     let begun = patience.taken.expect("it has just ended");
     patience.taken = Some(if busy.is_zero() { begun + late } else { begun - busy });

@@ -1,14 +1,15 @@
-//! Workers whose steps are taken by hand, on one thread.
+//! Workers that are stepped by hand, on one thread.
 
 use super::super::Crew;
 use super::*;
 use crate::graph::{Csr, Schedule};
 
-/// Nanoseconds of a task that is told together with others, and of one that is told by itself.
+/// The time in nanoseconds of a task that is reported together with others, and of one that is
+/// reported by itself.
 const SHORT: u64 = 1;
 const LONG: u64 = 10_000;
 
-/// Tasks of one segment, each with those that it waits for and its part, of so long each.
+/// Tasks of one segment with their predecessors and parts, each of the given time.
 fn crew(rows: &[&[u32]], parts: &[u32], time: u64) -> Crew {
     let mut edges = Csr::with_capacity(rows.len(), 0);
     for row in rows {
@@ -24,7 +25,7 @@ fn crew(rows: &[&[u32]], parts: &[u32], time: u64) -> Crew {
     crew
 }
 
-/// How many tasks one still waits for, as those know who have read their mail.
+/// How many predecessors a task still waits for, as far as its owner has read its mail.
 fn waits(crew: &Crew, seat: usize) -> u32 {
     crew.waits[seat].load(Relaxed)
 }
@@ -33,14 +34,14 @@ fn requests(crew: &Crew) -> u32 {
     crew.requests.0.load(Relaxed)
 }
 
-/// A worker with its part, before its first task.
+/// A worker that owns its part, before its first task.
 fn worker(crew: &Crew, number: usize) -> Worker<'_> {
     let mut worker = crew.worker(number);
     worker.rest = crew.claim(number, number).expect("nobody else has come");
     worker
 }
 
-/// Gives a worker the first task of its part, which is ready.
+/// Starts the first task of a worker's part, which is ready.
 fn start(worker: &mut Worker) -> u32 {
     worker.advance().expect("the first task is ready")
 }
@@ -95,8 +96,7 @@ fn a_task_out_of_turn_is_told_at_once_and_those_in_turn_behind_it_together() {
 
 #[test]
 fn a_task_of_another_part_is_not_told_together_with_ones_own() {
-    // Of two tasks of the first part the worker of the second one gets the last, whose seat comes
-    // just before its own.
+    // The second worker gets the last task of the first part, whose seat comes just before its own.
     let crew = crew(&[&[], &[], &[], &[2], &[2]], &[0, 0, 1, 1, 1], SHORT);
     let mut second = worker(&crew, 1);
     assert_eq!(second.alone(1), 1);
@@ -107,7 +107,7 @@ fn a_task_of_another_part_is_not_told_together_with_ones_own() {
 
 #[test]
 fn a_worker_goes_past_so_many_tasks_that_are_not_ready() {
-    // So many wait for the other part; one more does not.
+    // `count` tasks wait for the other part; one more does not.
     let at = |count: usize| {
         let mut rows: Vec<&[u32]> = vec![&[0]; count + 2];
         (rows[0], rows[count + 1]) = (&[], &[]);
@@ -186,7 +186,7 @@ fn each_worker_writes_to_each_part_on_a_page_of_its_own() {
 
 #[test]
 fn who_adopts_a_part_keeps_count_of_the_chains_that_it_leaves_behind() {
-    // Chains of two, each of which waits for the other part, whose worker does not come.
+    // Chains of two that wait for the other part, whose worker does not arrive.
     let ends: Vec<[u32; 1]> = (0..141).map(|n| [n]).collect();
     let (mut rows, mut parts): (Vec<&[u32]>, Vec<u32>) = (vec![&[]], vec![1]);
     for chain in 0..70 {
