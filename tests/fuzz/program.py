@@ -162,9 +162,11 @@ def session(see, **how):
         return any(_ROUGH.search(line) for line in self.forward + self.losses)
 
     def amplifies(self) -> bool:
-        """Whether a step divides gradients by their size, and so makes much of a rounding."""
+        """Whether training makes much of a rounding: gradients are divided by their size, or are
+        sums of so many elements that steps of the usual size are too long."""
         text = "\n".join(self.init + self.update + self.session)
-        return "norm = " in text or any(f"opt.{n}" in text for n in ("Ada", "RMS"))
+        divides = "norm = " in text or any(f"opt.{n}" in text for n in ("Ada", "RMS"))
+        return divides or self.is_large
 
     def preamble(self) -> str:
         """Imports and helpers."""
