@@ -1,5 +1,5 @@
-//! What an operation costs through the engine, without Python: the overhead of a small one, the
-//! speed of large ones. `cargo bench --no-default-features [-- name]`.
+//! The cost of operations through the engine, without Python: the overhead of small ones, the speed
+//! of large ones. `cargo bench --no-default-features [-- name]`.
 #![allow(missing_docs)]
 
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! What planning costs and how low it gets, on generated traces; and which packings without a gap
+//! The cost of planning and the heights it reaches, on generated traces; and which gapless packings
 //! the exact search finds.
 //! `cargo bench --no-default-features --bench plan [-- name]`.
 #![allow(missing_docs)]
@@ -13,7 +13,7 @@ use singa_rs::graph::plan::traces::{self, PACKED, Trace};
 
 const TENSORS: usize = 100_000;
 
-/// A trace of so many pieces for a seed.
+/// A name, and a generator of a trace with that many pieces from a seed.
 type Maker = (&'static str, fn(usize, u64) -> Trace);
 
 fn planning(criterion: &mut Criterion) {
@@ -52,7 +52,7 @@ fn packings(_: &mut Criterion) {
     }
 }
 
-/// How long it took to find a packing.
+/// The time it took to find a packing, if one was found.
 fn found(boxes: usize, seed: u64, is_loose: bool, method: Method) -> Option<Duration> {
     let trace = traces::packing(boxes, seed, is_loose);
     let start = Instant::now();
@@ -61,7 +61,7 @@ fn found(boxes: usize, seed: u64, is_loose: bool, method: Method) -> Option<Dura
     matches!(packing, Packing::Fits(_)).then(|| start.elapsed())
 }
 
-/// What does not find a packing at once by branching seldom does.
+/// A packing that branching does not find at once is seldom found at all.
 fn limit(method: Method) -> Duration {
     Duration::from_secs(if method == Method::Branch { 5 } else { 60 })
 }

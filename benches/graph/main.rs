@@ -1,5 +1,5 @@
-//! What a graph costs: replay of operations that do nothing, against bare loops in the same run;
-//! recording and analysis per node.
+//! The cost of a graph: replay of operations that do nothing, compared with bare loops in the same
+//! run; recording and analysis per node.
 //! `cargo bench --no-default-features --bench graph [-- name]`.
 #![allow(missing_docs, unsafe_code)]
 
@@ -11,7 +11,7 @@ mod tasks;
 
 use criterion::Criterion;
 
-/// A name, and what it measures.
+/// A name, and the function that runs the measurement.
 type Measure = (&'static str, fn(&mut Criterion));
 
 const ALL: [Measure; 4] = [

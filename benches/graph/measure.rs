@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use singa_rs::graph::{Bound, Graph, Queue};
 use singa_rs::ops::Prepared;
 
-/// A function, and what it is called with.
+/// A function, and its argument.
 pub type Pair = (fn(&Prepared), Arc<Prepared>);
 
 fn nothing(_: &Prepared) {}
 
-/// The same calls as those of a replay, from a list of functions and contexts.
+/// The calls of a replay as a plain list of functions and contexts.
 pub fn pairs(queue: &Queue) -> Vec<Pair> {
     let pair = |node: &singa_rs::graph::Node| (nothing as fn(&Prepared), node.op.clone());
     queue.nodes().iter().map(pair).collect()
@@ -24,7 +24,7 @@ pub fn bare(pairs: &[Pair]) {
     }
 }
 
-/// A graph on memory that nothing touches.
+/// A graph bound to memory that is never accessed.
 pub fn bind(graph: &Graph) -> Bound {
     let anywhere = std::ptr::without_provenance_mut(1 << 20);
     let mut bound = Bound::new(graph, anywhere);
@@ -33,11 +33,11 @@ pub fn bind(graph: &Graph) -> Bound {
 }
 
 pub fn run(bound: &Bound) {
-    // SAFETY: the kernels touch no memory.
+    // SAFETY: the kernels access no memory.
     unsafe { bound.run() }.expect("nothing fails");
 }
 
-/// The shortest of some runs: what else the machine does only ever adds.
+/// The shortest of several runs: interference from other processes only adds time.
 pub fn least(rounds: usize, mut run: impl FnMut() -> Duration) -> Duration {
     (0..rounds).map(|_| run()).min().unwrap_or_default()
 }

@@ -1,5 +1,6 @@
-//! Task graphs on one and two threads, against a bare loop on as many: it calls functions and
-//! lowers the counters of their successors, and each thread has half of the tasks beforehand.
+//! Task graphs on one and two threads, compared with a bare loop on as many: it calls functions and
+//! decrements the counters of their successors, and each thread is given half of the tasks in
+//! advance.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel};
@@ -11,11 +12,11 @@ use singa_rs::graph::{Bound, Csr, Graph, Parallel};
 use crate::measure::{Pair, bind, least, pairs, run, timed};
 use crate::tasks::{Rows, Tasks, WORKLOADS, Work};
 
-/// How many threads.
+/// The number of threads.
 const THREADS: usize = 2;
-/// Tasks of each workload.
+/// The number of tasks of each workload.
 const COUNT: usize = 1 << 16;
-/// How often a ratio is measured; the one in the middle counts.
+/// The number of measurements of a ratio; the median counts.
 const ROUNDS: usize = 11;
 
 /// A workload in all the forms that are measured.
@@ -72,7 +73,7 @@ impl Subject {
         team::parallel(THREADS, &half).expect("no panic");
     }
 
-    /// Seconds of the bare loop, of serial and of parallel replay, one after the other.
+    /// Seconds of the bare loop, of serial and of parallel replay, in turn.
     fn round(&self) -> [f64; 3] {
         let times = (200_000 / self.pairs.len()).clamp(2, 1000);
         let bare = least(times, || timed(|| black_box(self).bare()));
@@ -81,8 +82,8 @@ impl Subject {
         [bare, serial, parallel].map(|time| time.as_secs_f64())
     }
 
-    /// Per task in nanoseconds, and the ratios of parallel replay to the bare loop and to serial
-    /// replay: each time that of the round in the middle.
+    /// Nanoseconds per task, and the ratios of parallel replay to the bare loop and to serial
+    /// replay; each is the median over the rounds.
     fn measure(&self) -> ([f64; 3], [f64; 2]) {
         let rounds: Vec<[f64; 3]> = (0..ROUNDS).map(|_| self.round()).collect();
         let middle = |of: &dyn Fn(&[f64; 3]) -> f64| {

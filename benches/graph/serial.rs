@@ -1,4 +1,4 @@
-//! Serial replay and analysis of a step of training.
+//! Serial replay and analysis of a training step.
 
 use std::hint::black_box;
 
@@ -23,7 +23,7 @@ pub fn replay(criterion: &mut Criterion) {
     }
 }
 
-/// How many times as long as the bare loop a replay takes, both in turn.
+/// The time of a replay relative to the bare loop, measured in turn.
 fn ratio(nodes: usize, pairs: &[Pair], bound: &Bound) -> f64 {
     let rounds = (2_000_000 / nodes).max(3);
     let bare = least(rounds, || timed(|| bare(black_box(pairs))));

@@ -1,4 +1,4 @@
-//! A step of training, of operations that do nothing.
+//! A training step made of operations that do nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use singa_rs::ops::binary::{Binary, BinaryFn};
 use singa_rs::ops::copy::Copy;
 use singa_rs::ops::{Effects, Kind, Meta, Prepared, View, kernel};
 
-/// A step of training in the making: blocks of a few sizes, operations that do nothing.
+/// A training step under construction: blocks of a few sizes, operations that do nothing.
 #[derive(Default)]
 pub struct Step {
     pub queue: Queue,
     pub roles: Vec<Role>,
     metas: Vec<Arc<Meta>>,
-    /// Each operation once for all tensors of the same metas.
+    /// The operations, each shared by all tensors of the same metas.
     ops: HashMap<(usize, Vec<*const Meta>), Arc<Prepared>>,
 }
 
-/// What is done.
+/// The kinds of operations.
 const COPY: usize = 0;
 const ADD: usize = 1;
 const PRODUCT: usize = 2;
 const UPDATE: usize = 3;
-/// Elements of the tensors, in turn.
+/// The numbers of elements of the tensors, used in turn.
 const SIZES: [usize; 7] = [1024, 48, 512, 300, 4096, 16, 1000];
 
 impl Step {
@@ -53,8 +53,8 @@ impl Step {
         self.queue.push(op, &inputs, output.map_or(&[], std::slice::from_ref), layer as u32);
     }
 
-    /// Five nodes a layer: two forwards, whose outputs the backward pass needs, and then two
-    /// gradients and the update of a parameter.
+    /// Five nodes per layer: two forward operations, whose outputs the backward pass needs, then
+    /// two gradients and the update of a parameter.
     pub fn record(mut self, nodes: usize) -> Step {
         let layers = nodes / 5;
         let mut saved = vec![self.tensor(0, Role::Argument)];

@@ -1,5 +1,5 @@
-//! The four workloads by which task-graph libraries are compared, as recordings of operations that
-//! do little or nothing.
+//! The four workloads commonly used to compare task-graph libraries, as recordings of operations
+//! that do little or nothing.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use singa_rs::graph::{Queue, Role};
 use singa_rs::ops::copy::Copy;
 use singa_rs::ops::{Effects, Kind, Meta, Prepared, View, kernel};
 
-/// For each task those that it waits for.
+/// For each task, the tasks it depends on.
 pub type Rows = Vec<Vec<u32>>;
 
-/// A way to make about so many tasks.
+/// A name, and a function that generates approximately this many tasks.
 pub type Workload = (&'static str, fn(usize) -> Rows);
 
-/// All of them.
+/// All workloads.
 pub const WORKLOADS: [Workload; 4] =
     [("chain", chain), ("tree", tree), ("wavefront", wavefront), ("random", random)];
 
-/// Each task leads to the next one.
+/// Each task has the next one as its successor.
 fn chain(count: usize) -> Rows {
     (0..count as u32).map(|task| task.checked_sub(1).into_iter().collect()).collect()
 }
 
-/// Each task leads to two, level by level.
+/// Each task has two successors, level by level.
 fn tree(count: usize) -> Rows {
     (0..count as u32).map(|task| task.checked_sub(1).map(|n| n / 2).into_iter().collect()).collect()
 }
 
-/// A square, row by row: each task waits for the one above and the one to the left.
+/// A square, row by row: each task depends on the one above and the one to the left.
 fn wavefront(count: usize) -> Rows {
     let side = (count as f64).sqrt().round().max(1.0) as u32;
     let above = |row: u32, column: u32| row.checked_sub(1).map(|row| row * side + column);
@@ -38,10 +38,10 @@ fn wavefront(count: usize) -> Rows {
     (0..side * side).map(|n| task(n).collect()).collect()
 }
 
-/// The most tasks of a layer.
+/// The maximum number of tasks of a layer.
 const WIDTH: usize = 256;
 
-/// Layers of up to 256 tasks, each of which leads to one to four tasks of the next layer.
+/// Layers of up to 256 tasks, each of which has one to four successors in the next layer.
 fn random(count: usize) -> Rows {
     let width = WIDTH.min((count as f64).sqrt().ceil() as usize).max(1);
     let mut rows: Rows = vec![Vec::new(); count];
@@ -64,20 +64,20 @@ fn random(count: usize) -> Rows {
     rows
 }
 
-/// What a task does.
+/// The work of a task.
 #[derive(Clone, Copy)]
 pub enum Work {
     /// Nothing.
     Empty,
-    /// A few hundred operations that wait for each other: about a microsecond.
+    /// A few hundred dependent operations: about a microsecond.
     Tiny,
 }
 
-/// A recording in the making.
+/// A recording under construction.
 pub struct Tasks {
     pub queue: Queue,
     pub roles: Vec<Role>,
-    /// What each task makes.
+    /// The output of each task.
     made: Vec<View>,
     meta: Arc<Meta>,
     /// By number of inputs.
@@ -94,7 +94,7 @@ impl Tasks {
         Tasks { queue: Queue::default(), roles: Vec::new(), made, meta, ops }
     }
 
-    /// Records the tasks: each reads what those that it waits for have made.
+    /// Records the tasks: each reads the outputs of the tasks it depends on.
     pub fn record(mut self, rows: &Rows) -> Tasks {
         for row in rows {
             let inputs: Vec<View> = row.iter().map(|&n| self.made[n as usize].clone()).collect();

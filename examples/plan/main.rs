@@ -1,11 +1,11 @@
-//! Plans memory whose lifetimes stand in a file, or asks whether a given amount holds it all.
+//! Plans memory for lifetimes from a file, or checks whether a given amount of memory suffices.
 //!
 //! ```sh
 //! cargo run --release --no-default-features --example plan -- FILE.csv
 //! ```
 //!
-//! Ends with 0 if all went well and everything fits, 1 if it does not fit, 2 on bad arguments or
-//! files, 3 if the time did not suffice to tell whether it fits.
+//! Exits with 0 on success if everything fits, 1 if it does not fit, 2 on bad arguments or files, 3
+//! if the time limit was reached without an answer.
 
 mod options;
 mod table;
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Answers for one file.
+/// Plans one file.
 fn run(options: &Options) -> Result<ExitCode, String> {
     let name = &options.file;
     let text = fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
@@ -56,17 +56,18 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(ExitCode::from(answer))
 }
 
-/// The exit status, and offsets if there are some.
+/// The exit status, and the offsets if there are any.
 type Answer = (u8, Option<Vec<usize>>);
 
-/// As low as the planner gets.
+/// The lowest height that the planner reaches.
 fn height(table: &Table, options: &Options) -> Answer {
     let plan = plan::plan(&table.trace.lifetimes, &table.trace.sizes, options.alignment);
     println!("height {}", plan.height);
     (0, Some(plan.offsets))
 }
 
-/// Whether a capacity suffices: the planner first, if no method is asked for, then the exact search.
+/// Whether a capacity suffices: the planner first, unless a method was chosen, then the exact
+/// search.
 fn fits(table: &Table, options: &Options, capacity: usize) -> Answer {
     let (lifetimes, sizes) = (&table.trace.lifetimes, &table.trace.sizes);
     let effort = Effort::until(Instant::now() + Duration::from_secs_f64(options.seconds));

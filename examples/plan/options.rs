@@ -10,7 +10,7 @@ const USAGE: &str = "usage:
   plan make training|pareto|packing|loose COUNT SEED FILE.csv
 FILE.csv holds rows of id,lower,upper,size: steps from lower on, upper not included, and bytes.";
 
-/// What to do.
+/// The command to run.
 pub enum Command {
     Plan(Options),
     Make(Make),
@@ -26,7 +26,7 @@ pub struct Options {
     pub offsets: Option<String>,
 }
 
-/// Which trace to write.
+/// A trace to generate and write.
 pub struct Make {
     pub kind: Kind,
     pub count: usize,
@@ -40,13 +40,13 @@ pub enum Kind {
     Training,
     Pareto,
     Packing,
-    /// Packings in which some pieces are lower than their places.
+    /// Packings in which some pieces are smaller than the gaps they fill.
     Loose,
 }
 
 impl Command {
     /// # Errors
-    /// What is wrong, and how it should be.
+    /// A message with the mistake and the expected form.
     pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Command, String> {
         let arguments: Vec<String> = arguments.collect();
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -5,20 +5,20 @@ use std::fmt::Write as _;
 use singa_rs::graph::Lifetime;
 use singa_rs::graph::plan::traces::Trace;
 
-/// The columns, which may stand in the first line.
+/// The columns, optionally given in the first line.
 const HEADER: &str = "id,lower,upper,size";
 
-/// Pieces and what they are called.
+/// Pieces and their names.
 pub struct Table {
     pub names: Vec<String>,
     pub trace: Trace,
 }
 
 impl Table {
-    /// Reads rows of a name, the first step of a lifetime, the one after its last, and a size.
+    /// Parses rows of a name, the first step of a lifetime, the step after its last, and a size.
     ///
     /// # Errors
-    /// The line that is wrong, what it holds and what it should.
+    /// The faulty line, its content and the expected form.
     pub fn parse(text: &str) -> Result<Table, String> {
         let mut table = Table { names: Vec::new(), trace: Trace::default() };
         for (line, row) in text.lines().enumerate() {
@@ -51,7 +51,7 @@ impl Table {
         Ok(())
     }
 
-    /// Where each piece lies, as text.
+    /// The offset of each piece, as text.
     pub fn offsets(&self, offsets: &[usize]) -> String {
         let mut text = String::from("id,offset\n");
         for (name, offset) in self.names.iter().zip(offsets) {

@@ -1,8 +1,8 @@
-//! Attribute types that can be compared, hashed, printed and read, floats included.
+//! Attribute types that can be compared, hashed, printed and parsed, floats included.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A float64 attribute. Equal where the bits are equal, so that it can be part of a key.
+/// A float64 attribute, compared by its bits so that it can be part of a key.
 #[derive(Clone, Copy, Debug)]
 pub struct Real(pub f64);
 

@@ -1,4 +1,4 @@
-//! Chains of operations on elements, or on rows, as graphs run them: one pass over memory.
+//! Chains of elementwise and row-wise operations, which graphs run in one pass over memory.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use super::cpu::chain;
 use super::{Cost, Family, Kernel, Kind, Meta, Metas, Reach, Region, Width};
 use crate::error::{Error, Result};
 
-/// Operations on elements or on rows one after the other, equal to the bit to running them apart.
-/// What lies between them takes the memory of a few rows.
+/// Elementwise or row-wise operations in sequence, bit-identical to running them separately.
+/// Intermediate results take the memory of only a few rows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Chain {
-    /// How many inputs there are.
+    /// The number of inputs.
     pub inputs: usize,
     /// The operations, in order.
     pub links: Vec<Link>,
@@ -21,23 +21,23 @@ pub struct Chain {
     pub outputs: Vec<usize>,
 }
 
-/// An operation of a chain.
+/// One operation of a chain.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Link {
-    /// What is done.
+    /// The operation.
     pub kind: Kind,
-    /// What with: numbers of inputs, and behind those of earlier links.
+    /// Its operands: indices of the chain's inputs, followed by those of earlier links.
     pub operands: SmallVec<[usize; 4]>,
 }
 
 impl Link {
-    /// The same with other numbers for its operands.
+    /// The same link with its operands renumbered.
     pub fn renamed(&self, rename: impl Fn(usize) -> usize) -> Link {
         let operands = self.operands.iter().map(|&v| rename(v)).collect();
         Link { kind: self.kind.clone(), operands }
     }
 
-    /// Which of the operands' elements an element of such a result is made of.
+    /// Which elements of the operands an element of this link's result depends on.
     fn reach(&self, result: &Meta) -> Reach {
         self.kind.family().reach(result.shape.rank())
     }
@@ -49,7 +49,7 @@ impl Chain {
     /// The metas of the inputs and of all links' results.
     ///
     /// # Errors
-    /// What the links say of their operands; [`Error::Value`] for one that is no link.
+    /// Errors of the links' own inference; [`Error::Value`] for an operation that cannot be a link.
     pub fn values(&self, inputs: &[&Meta]) -> Result<Vec<Meta>> {
         let mut values: Vec<Meta> = inputs.iter().map(|&meta| meta.clone()).collect();
         for link in &self.links {
@@ -63,13 +63,13 @@ impl Chain {
         Ok(values)
     }
 
-    /// Whether a link works on whole rows; `values` are those of [`Chain::values`].
+    /// Whether any link works on whole rows; `values` are those of [`Chain::values`].
     pub fn has_rows(&self, values: &[Meta]) -> bool {
         let mut links = self.links.iter().zip(&values[self.inputs..]);
         links.any(|(link, result)| link.reach(result) == Reach::Row)
     }
 
-    /// Whether the numbers make sense.
+    /// Checks the number of inputs and all indices.
     pub(super) fn check(&self, inputs: &[&Meta]) -> Result<()> {
         let (got, want) = (inputs.len(), self.inputs.to_string());
         crate::ensure!(got == self.inputs, Error::Arity { op: self.name().into(), got, want });
@@ -88,8 +88,8 @@ impl Chain {
 /// Pairs of an input and the first output.
 const FIRST: [(usize, usize); 8] = [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0)];
 
-/// Pairs of each of so many inputs of a chain and the first output: the last link alone writes that,
-/// when all others have read their part.
+/// Pairs of each of the chain's inputs and the first output: only the last link writes that output,
+/// once all the others have read their part.
 pub(super) fn in_place(inputs: usize) -> &'static [(usize, usize)] {
     &FIRST[..inputs.min(FIRST.len())]
 }

@@ -1,4 +1,4 @@
-//! Two-dimensional convolution and its gradients. Images are (N, C, H, W); results lie
+//! Two-dimensional convolution and its gradients. Images are (N, C, H, W); results are
 //! channels-last in memory.
 
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// `y[n, o, i, j] = b[o] + sum over c, u, v of x[n, c, ...] * w[o, c, u, v]` (ONNX Conv): inputs
-/// x (N, I, H, W), w (O, I / groups, kh, kw) and perhaps b (O,), all of one float type. Half
-/// types are summed in float32.
+/// `y[n, o, i, j] = b[o] + sum over c, u, v of x[n, c, ...] * w[o, c, u, v]` (ONNX Conv): inputs x
+/// (N, I, H, W), w (O, I / groups, kh, kw) and optionally b (O,), all of one float type. Half types
+/// are accumulated in float32.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Conv2d {
     /// How the window slides.
@@ -23,7 +23,7 @@ pub struct Conv2d {
     pub geometry: Geometry,
 }
 
-/// The gradient of [`Conv2d`] to its image: inputs dy (N, O, H', W') and w, output dx.
+/// The gradient of [`Conv2d`] with respect to its image: inputs dy (N, O, H', W') and w, output dx.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Conv2dGradInput {
     /// How the window slides.
@@ -33,7 +33,8 @@ pub struct Conv2dGradInput {
     pub size: [usize; 2],
 }
 
-/// The gradient of [`Conv2d`] to its weight: inputs dy (N, O, H', W') and x, output dw.
+/// The gradient of [`Conv2d`] with respect to its weight: inputs dy (N, O, H', W') and x, output
+/// dw.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Conv2dGradWeight {
     /// How the window slides.
@@ -180,7 +181,7 @@ fn check_ranks(op: &'static str, a: &Meta, b: &Meta, want: &str) -> Result<()> {
     Ok(())
 }
 
-/// `channels` of the image must be those of the weight `io[1]` times the groups.
+/// Checks that the image's channels are `w.shape[1]` times the groups.
 fn check_channels(
     op: &'static str,
     [image, w]: [&Meta; 2],
@@ -198,7 +199,7 @@ fn check_channels(
     Ok(())
 }
 
-/// `io[0]` must be the gradient of a result with these channels, rows and columns.
+/// Checks that `io[0]` is the gradient of a result with these channels, rows and columns.
 fn check_result(op: &'static str, io: [&Meta; 2], want: [usize; 3]) -> Result<()> {
     let [channels, height, width] = want;
     crate::ensure!(
@@ -212,7 +213,7 @@ fn check_result(op: &'static str, io: [&Meta; 2], want: [usize; 3]) -> Result<()
     Ok(())
 }
 
-/// A result of this shape, channels innermost in memory.
+/// A result of this shape with the channels innermost in memory.
 fn channels_last(op: &'static str, dtype: DType, shape: [usize; 4]) -> Result<Metas> {
     let shape = Shape::from(shape);
     shape.checked_numel(op)?;
@@ -220,7 +221,7 @@ fn channels_last(op: &'static str, dtype: DType, shape: [usize; 4]) -> Result<Me
     Ok(smallvec::smallvec![Meta { dtype, shape, strides }])
 }
 
-/// Each element of the result `y` is a sum over one output channel's weights.
+/// Each element of the result `y` is a sum over the weights of one output channel.
 fn cost(io: &[&Meta], y: &Meta, w: &Meta) -> Cost {
     let taps: u64 = w.shape[1..].iter().map(|&e| e as u64).product();
     let bytes = io.iter().map(|m| m.bytes() as u64).sum();

@@ -1,5 +1,5 @@
-//! What elementwise operations have in common: the shape and the memory order of their results,
-//! and scalars as elements.
+//! What elementwise operations have in common: the shape and memory order of their results, and
+//! scalars converted to elements.
 
 use super::{Meta, Scalar};
 use crate::dtype::{Bool, DType, Element};
@@ -10,7 +10,7 @@ use crate::view;
 /// The common shape of all operands under NumPy's rules.
 ///
 /// # Errors
-/// [`Error::Shape`] with all shapes where they do not broadcast together.
+/// [`Error::Shape`] with all the shapes where they do not broadcast together.
 pub fn common_shape(op: &'static str, inputs: &[&Meta]) -> Result<Shape> {
     let mut shapes = inputs.iter().map(|m| &m.shape);
     let first = shapes.next().cloned().unwrap_or_default();
@@ -39,12 +39,12 @@ pub fn same_dtype(op: &'static str, inputs: &[&Meta]) -> Result<()> {
     Ok(())
 }
 
-/// A scalar as an element of a tensor of its dtype.
+/// A scalar converted to an element of the tensor's dtype.
 ///
 /// # Errors
-/// [`Error::DType`] for a number with a fraction (or NaN, or an infinity) and an integer dtype;
-/// [`Error::Value`] for one that the integer dtype does not hold, for a boolean other than 0 and 1,
-/// and for a finite one that a float dtype would make infinite.
+/// [`Error::DType`] for a fractional number, a NaN or an infinity with an integer dtype;
+/// [`Error::Value`] for a value outside the range of an integer dtype, for a boolean other than 0
+/// and 1, and for a finite value that overflows a float dtype.
 pub fn element<T: Element>(op: &'static str, scalar: Scalar) -> Result<T> {
     let dtype = T::DTYPE;
     if dtype.is_float() {

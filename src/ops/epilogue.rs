@@ -1,5 +1,5 @@
-//! Products and convolutions with the chain of operations that follows them, as graphs run them:
-//! these find each block of the result in the cache.
+//! Matrix products and convolutions fused with the chain of operations that follows, as graphs run
+//! them: the chain finds each block of the result in the cache.
 
 use std::sync::Arc;
 
@@ -17,21 +17,20 @@ use super::{Catalog, Cost, Family, Kernel, Kind, Meta, Metas, Region, Width};
 use crate::device::onednn::Pass;
 use crate::error::{Error, Result};
 
-/// A product or a convolution, and a chain whose first input is its result: inputs are the chain's
-/// others, and behind them those of the first operation; outputs those of the chain, and behind
-/// them, if it `keeps` that, the result of the first operation. Equal to the bit to both one after
-/// the other.
+/// A product or convolution fused with a chain whose first input is its result. The inputs are the
+/// chain's other inputs, followed by those of the producer; the outputs are those of the chain,
+/// followed by the producer's result if it `keeps` that. Bit-identical to running the two in turn.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Epilogue {
-    /// What is done first.
+    /// The product or convolution.
     pub producer: Producer,
-    /// What is done with its result.
+    /// The operations on its result.
     pub chain: Chain,
-    /// Whether that is an output, too.
+    /// Whether the producer's result is an output, too.
     pub keeps: bool,
 }
 
-/// An operation whose result can be made in blocks.
+/// An operation whose result can be computed in blocks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -42,7 +41,7 @@ pub enum Producer {
 }
 
 impl Producer {
-    /// The producer that an operation is, if it is one.
+    /// The operation as a producer, if it can be one.
     pub fn of(kind: &Kind) -> Option<Producer> {
         Some(match kind {
             Kind::Matmul(product) => Producer::Matmul(product.clone()),
@@ -60,7 +59,7 @@ impl Producer {
         }
     }
 
-    /// What a convolution is, None of a product.
+    /// The pass and geometry of a convolution; None for a product.
     fn convolution(&self) -> Option<(Pass, &Geometry)> {
         match self {
             Producer::Matmul(_) => None,
@@ -69,7 +68,7 @@ impl Producer {
         }
     }
 
-    /// How many rows the result has: of a matrix, or images.
+    /// The number of rows of the result: rows of a matrix, or images.
     fn rows(&self, y: &Meta) -> usize {
         match self.convolution() {
             None => y.shape[..y.shape.rank() - 1].iter().product(),
@@ -77,7 +76,7 @@ impl Producer {
         }
     }
 
-    /// The result in blocks; `io` are the inputs and the result.
+    /// The result in blocks, where possible; `io` are the inputs and the result.
     fn in_blocks(&self, io: &[&Meta], width: Width) -> Result<Option<RowBlocks>> {
         match self.convolution() {
             None => product::in_blocks([io[0], io[1], io[2]], width),
@@ -85,7 +84,7 @@ impl Producer {
         }
     }
 
-    /// Whether it makes its result in blocks; `io` are the inputs and the result.
+    /// Whether the result is computed in blocks; `io` are the inputs and the result.
     pub fn is_split(&self, io: &[&Meta]) -> bool {
         match self.convolution() {
             None => product::is_split([io[0], io[1], io[2]]),
@@ -101,7 +100,7 @@ impl Catalog for Epilogue {
 }
 
 impl Epilogue {
-    /// How many inputs are the chain's, unless there is no chain of them.
+    /// How many of the inputs belong to the chain; an error if the chain does not fit them.
     fn others(&self, inputs: &[&Meta]) -> Result<usize> {
         let (got, others) = (inputs.len(), self.chain.inputs.saturating_sub(1));
         let want = || format!("1 or more in the chain, and {others} before those of the product");
@@ -110,7 +109,7 @@ impl Epilogue {
         Ok(others)
     }
 
-    /// The values of the chain: inputs, and all links' results.
+    /// The values of the chain: its inputs and the results of all links.
     fn values(&self, inputs: &[&Meta]) -> Result<Vec<Meta>> {
         let (others, factors) = inputs.split_at(self.others(inputs)?);
         let made = self.producer.family().infer(factors)?.remove(0);
@@ -120,23 +119,23 @@ impl Epilogue {
         self.chain.values(&inputs)
     }
 
-    /// How the chain goes along with the blocks of what is made of `io`, if there are blocks.
+    /// How the chain is split along with the blocks of the producer's result, if there are blocks.
     fn space(&self, io: &[&Meta], values: &[Meta]) -> Option<Space> {
         let space = || epilogue::space(&self.chain, values, self.producer.rows(&values[0]));
         if self.producer.is_split(io) { space() } else { None }
     }
 
-    /// Whether blocks of the first result are still in the cache when the chain reads them.
+    /// Whether the chain reads blocks of the producer's result while they are in the cache.
     ///
     /// # Errors
-    /// What the operations say of their inputs.
+    /// The errors of the operations' own inference.
     pub fn is_blocked(&self, inputs: &[&Meta]) -> Result<bool> {
         let values = self.values(inputs)?;
         let io = self.io(inputs, &values);
         Ok(self.space(&io, &values).is_some())
     }
 
-    /// Inputs and result of what is done first.
+    /// Inputs and result of the producer.
     fn io<'a>(&self, inputs: &[&'a Meta], values: &'a [Meta]) -> SmallVec<[&'a Meta; 4]> {
         inputs[self.chain.inputs - 1..].iter().copied().chain(values.first()).collect()
     }
@@ -188,7 +187,7 @@ impl Family for Epilogue {
         let blocks = if space.is_some() { self.producer.in_blocks(&first, width)? } else { None };
         let rows = match blocks {
             Some(rows) => rows,
-            // As wide as it is alone, so that it is the very same kernel.
+            // Prepared with the width it has on its own, so that the kernel is exactly the same.
             None => {
                 let own = Width::of(self.producer.family().cost(&first), width.0);
                 RowBlocks::whole(self.producer.family().cpu(&first, own)?, first.len() - 1)

@@ -1,5 +1,5 @@
-//! Batch normalisation by given statistics, prepared for many images: what each channel is
-//! multiplied by, or weights and a bias that a convolution before it takes over.
+//! Batch normalisation by fixed statistics, prepared for many images: the factor of each channel,
+//! or weights and a bias that let the preceding convolution do the normalisation.
 
 #[cfg(test)]
 mod tests;
@@ -21,16 +21,16 @@ pub struct BatchNormFactor {
     pub eps: Real,
 }
 
-/// (w, scale, bias, mean, var, perhaps b) -> (weights, bias) of the convolution or product that does
-/// what one of weights w and bias b, followed by [`BatchNormInference`], does: with
+/// (w, scale, bias, mean, var, optionally b) -> (weights, bias) of the convolution or product
+/// equivalent to one with weights w and bias b followed by [`BatchNormInference`]: with
 /// `factor = scale / sqrt(var + eps)`, `w * factor` and `bias + (b - mean) * factor`, each computed
-/// in float64 and rounded once. w is row-major, float32 or float64, with C channels along an axis;
-/// the others are (C,) of its type.
+/// in float64 and rounded once. w is row-major, float32 or float64, with its C channels along
+/// `axis`; the others are (C,) of the same type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct FoldBatchNorm {
     /// Added to the variance.
     pub eps: Real,
-    /// The axis of w along which channels lie.
+    /// The channel axis of w.
     pub axis: usize,
 }
 

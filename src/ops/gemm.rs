@@ -10,17 +10,17 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// `y[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]`: ONNX MatMul for operands of at
-/// least two dimensions, whose leading dimensions broadcast as NumPy's do. Both have one type, a
-/// float or an integer; half types are summed in float32, integers wrap.
+/// `y[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]`: ONNX MatMul for operands of at least
+/// two dimensions, whose leading dimensions broadcast as in NumPy. Both have the same float or
+/// integer type; half types are accumulated in float32, integers wrap.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Matmul;
 
-/// `y = a b + c`, as graphs run it where results need not be those of [`Matmul`] and addition to the
-/// bit: inputs a (..., M, K), b (..., K, N) and c, which has the shape of the product, or is one row
-/// (N,) of it. float32 or float64. The sum of the K products may begin with c: with u half the
+/// `y = a b + c`, for graphs whose results need not be bit-identical to [`Matmul`] and addition:
+/// inputs a (..., M, K), b (..., K, N) and c, which has the shape of the product or is a single row
+/// (N,) of it. float32 or float64. The sum of the K products may start from c: with u half the
 /// distance from 1 to the next number, an element is off by at most (K + 1) u times the sum of the
-/// magnitudes of its products and of c, and as much is true of the operations apart.
+/// magnitudes of its products and of c. The separate operations have the same bound.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct MatmulAdd;
 
@@ -104,7 +104,7 @@ fn product_shape(a: &Shape, b: &Shape) -> Result<Shape> {
     Ok(batch.iter().copied().chain([m, n]).collect())
 }
 
-/// Leading dimensions, and the last two.
+/// The leading dimensions and the last two.
 fn split(shape: &Shape) -> (Shape, [usize; 2]) {
     let (batch, matrix) = shape.split_at(shape.rank() - 2);
     (batch.into(), [matrix[0], matrix[1]])

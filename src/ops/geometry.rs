@@ -7,18 +7,18 @@ use crate::error::{Error, Result};
 /// How a convolution's window slides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Geometry {
-    /// Steps of the window, down and right.
+    /// Steps of the window, vertical and horizontal.
     pub stride: [usize; 2],
     /// Zeros added around the image: top, left, bottom, right (ONNX's order of `pads`).
     pub padding: [usize; 4],
-    /// Distance between the window's taps, down and right.
+    /// Distance between the window's taps, vertical and horizontal.
     pub dilation: [usize; 2],
     /// The channels are split into this many independent groups.
     pub groups: usize,
 }
 
 impl Geometry {
-    /// Height and width of the result for an image and a window of these sizes.
+    /// Height and width of the result for an image and a window of the given sizes.
     ///
     /// # Errors
     /// [`Error::Value`] for zero strides, dilations, groups or windows, and where the window is

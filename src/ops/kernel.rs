@@ -1,36 +1,36 @@
-//! Prepared kernels, and the memory that they are handed.
+//! Prepared kernels, and the memory handed to them.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
 
 use crate::error::Result;
 
-/// How many threads a kernel uses: fixed when it is prepared, never by the schedule.
+/// How many threads a kernel uses: fixed when it is prepared, never chosen by the scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Width(pub usize);
 
-/// Work below this many units (a byte moved or an arithmetic operation) stays on one thread.
+/// Work of fewer units than this (bytes moved or arithmetic operations) stays on one thread.
 const GRAIN: u64 = 64 << 10;
 
 impl Width {
     /// One thread.
     pub const ONE: Width = Width(1);
 
-    /// As many threads, up to `threads`, as each get a fair piece of work.
+    /// As many threads, up to `threads`, as can each get a worthwhile amount of work.
     pub fn of(cost: super::Cost, threads: usize) -> Width {
         let work = cost.bytes.max(cost.flops) / GRAIN;
         Width((work as usize).clamp(1, threads.max(1)))
     }
 }
 
-/// Code ready to run on tensors of given metas; immutable and shared by equal operations.
+/// Code ready to run on tensors of given metas; immutable, and shared by equal operations.
 pub trait Kernel: Send + Sync {
-    /// Work space in bytes that it needs while it runs.
+    /// Bytes of scratch memory needed during a run.
     fn scratch(&self) -> usize {
         0
     }
 
-    /// Bytes that it holds, as far as it can tell (libraries do not tell of their own).
+    /// Bytes the kernel itself holds, as far as known (libraries do not report theirs).
     fn bytes(&self) -> usize {
         size_of_val(self)
     }
@@ -38,32 +38,32 @@ pub trait Kernel: Send + Sync {
     /// Computes the outputs.
     ///
     /// # Errors
-    /// Whatever only the data can show, such as a label out of range.
+    /// Errors that depend on the data, such as a label out of range.
     fn run(&self, io: &Io) -> Result<()>;
 
-    /// Looks only at the inputs that [`super::Family::checked`] names.
+    /// Validates only the inputs that [`super::Family::checked`] names.
     ///
     /// # Errors
-    /// The very one that [`Kernel::run`] would answer because of their values.
+    /// The same error that [`Kernel::run`] would return for these values.
     fn check(&self, _io: &Io) -> Result<()> {
         Ok(())
     }
 }
 
-/// A kernel in two, where it brings an input into a layout of its own first: what is packed once
+/// A kernel that first brings an input into a layout of its own, split in two: an input packed once
 /// serves many runs.
 pub struct Packing {
-    /// The input.
+    /// The index of the input.
     pub input: usize,
-    /// Bytes of it in that layout.
+    /// Size in bytes of the packed input.
     pub bytes: usize,
-    /// Reads the input and writes it packed.
+    /// Reads the input and writes its packed form.
     pub pack: Arc<dyn Kernel>,
-    /// The kernel with the packed input in the place of the other.
+    /// The kernel that takes the packed input instead of the original.
     pub rest: Arc<dyn Kernel>,
 }
 
-/// The memory of one run of a kernel: addresses of the first elements.
+/// The memory of one kernel run: addresses of the first elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Io<'a> {
     inputs: &'a [*const u8],
@@ -77,21 +77,21 @@ unsafe impl Send for Io<'_> {}
 unsafe impl Sync for Io<'_> {}
 
 impl<'a> Io<'a> {
-    /// Binds addresses.
+    /// Binds the addresses.
     ///
     /// # Safety
-    /// For as long as the value lives, each address is valid for the elements of the meta that
-    /// the kernel was prepared with (inputs initialised), `scratch` for the bytes that it asked
-    /// for, aligned to 64, or null where those are none; outputs overlap nothing but inputs that
-    /// `in_place` or `state` pairs name. Where it is only for [`Kernel::check`], addresses that
-    /// this does not look at may be any.
+    /// For the lifetime of the value, each address is valid for the elements of the meta that the
+    /// kernel was prepared with (inputs initialised), and `scratch` for the bytes the kernel
+    /// requires, aligned to 64, or null if it requires none; outputs overlap nothing but inputs
+    /// named by `in_place` or `state` pairs. If used only for [`Kernel::check`], addresses that the
+    /// check does not read may be arbitrary.
     pub unsafe fn new(inputs: &'a [*const u8], outputs: &'a [*mut u8], scratch: *mut u8) -> Self {
-        // No bytes at all have no address, but even an empty slice has one that is aligned.
+        // An empty scratch has no address, but even an empty slice needs an aligned one.
         let scratch = if scratch.is_null() { NOWHERE } else { scratch };
         Io { inputs, outputs, scratch }
     }
 
-    /// How many inputs there are.
+    /// The number of inputs.
     pub fn input_count(&self) -> usize {
         self.inputs.len()
     }
@@ -106,7 +106,7 @@ impl<'a> Io<'a> {
         self.outputs[i].cast()
     }
 
-    /// Address of the work space, aligned to 64 bytes.
+    /// Address of the scratch memory, aligned to 64 bytes.
     pub fn scratch<T>(&self) -> *mut T {
         self.scratch.cast()
     }
@@ -114,8 +114,8 @@ impl<'a> Io<'a> {
     /// Input `i` as a slice.
     ///
     /// # Safety
-    /// The input has `len` elements of type `T` from its first one on, without gaps, and no
-    /// output that is written meanwhile shares them.
+    /// The input has `len` contiguous elements of type `T` from its first one on, and no output
+    /// written in the meantime overlaps them.
     pub unsafe fn read<T>(&self, i: usize, len: usize) -> &'a [T] {
         // SAFETY: by the caller's promise.
         unsafe { std::slice::from_raw_parts(self.input(i), len) }
@@ -124,16 +124,16 @@ impl<'a> Io<'a> {
     /// Output `i` as a slice.
     ///
     /// # Safety
-    /// The output has `len` elements of type `T` from its first one on, without gaps, and
-    /// nothing else reads or writes them meanwhile. They may be uninitialised memory: `T` must be
-    /// a plain number.
+    /// The output has `len` contiguous elements of type `T` from its first one on, and nothing else
+    /// reads or writes them in the meantime. They may be uninitialised memory: `T` must be a plain
+    /// number.
     pub unsafe fn write<T>(&self, i: usize, len: usize) -> &'a mut [T] {
         // SAFETY: by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.output(i), len) }
     }
 }
 
-/// Where a work space of no bytes is.
+/// The address of an empty scratch.
 const NOWHERE: *mut u8 = std::ptr::without_provenance_mut(64);
 
 struct FnKernel<F> {
@@ -175,7 +175,7 @@ impl<C: Fn(&Io) -> Result<()> + Send + Sync> Kernel for Checked<C> {
     }
 }
 
-/// A kernel that runs only where `check` finds nothing wrong; see [`Kernel::check`].
+/// A kernel that runs only if `check` passes; see [`Kernel::check`].
 pub fn checked(
     check: impl Fn(&Io) -> Result<()> + Send + Sync + 'static,
     kernel: Arc<dyn Kernel>,
@@ -183,7 +183,7 @@ pub fn checked(
     Arc::new(Checked { check, kernel })
 }
 
-/// A kernel from a function that needs `scratch` bytes of work space.
+/// A kernel made from a function that needs `scratch` bytes of scratch memory.
 pub fn kernel(
     scratch: usize,
     run: impl Fn(&Io) -> Result<()> + Send + Sync + 'static,

@@ -1,7 +1,7 @@
-//! What each operation means. An operation is data: a kind with its attributes, and the views
-//! it reads and writes. One file a family; the list of families stands here and nowhere else.
+//! The meaning of each operation. An operation is data: a kind with its attributes, and the views
+//! it reads and writes. One file per family; the list of families is kept here and nowhere else.
 
-/// The names of families that have one operation each.
+/// Implements [`Catalog`] for families with a single operation each.
 macro_rules! catalog {
     ($($family:ident => $name:literal),*) => {$(
         impl $crate::ops::Catalog for $family {
@@ -30,20 +30,20 @@ pub use attr::{Real, Scalar};
 pub use kernel::{Io, Kernel, Packing, Width, checked, kernel};
 pub use prepared::Prepared;
 
-/// What an operation does besides writing its outputs from its inputs.
+/// The side effects of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effects {
-    /// (input, output) pairs that are one and the same memory: the operation updates it.
+    /// (input, output) pairs that share one memory: the operation updates it in place.
     pub state: &'static [(usize, usize)],
-    /// The input that is a generator's state (int64 key and position). It comes last, and the
-    /// engine passes its own where the caller leaves it out.
+    /// The input that holds a generator's state (int64 key and position). It comes last, and the
+    /// engine passes its own where the caller omits it.
     pub generator: Option<usize>,
     /// It runs user code on the host.
     pub host: bool,
 }
 
 impl Effects {
-    /// The outputs are functions of the inputs and nothing else happens.
+    /// The outputs are functions of the inputs, with no other effects.
     pub const PURE: Effects = Effects { state: &[], generator: None, host: false };
 
     /// Updates inputs in place.
@@ -57,12 +57,12 @@ impl Effects {
     }
 }
 
-/// What an operation costs, whatever the kernel.
+/// The cost of an operation, independent of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cost {
     /// Floating-point operations (one for a cheap function, more for exp and the like).
     pub flops: u64,
-    /// Those of them that are done element by element behind a product or a convolution.
+    /// How many of them are elementwise work fused after a product or a convolution.
     pub behind: u64,
     /// Bytes read and written.
     pub bytes: u64,
@@ -77,28 +77,29 @@ impl Cost {
     }
 }
 
-/// Which elements of the inputs an element of the one output is made of.
+/// Which elements of the inputs an element of the single output depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// Those at its place; inputs broadcast, and the output may take the memory of any of them.
+    /// Those at the same position; inputs broadcast, and the output may reuse the memory of any.
     Element,
-    /// Those of its row along the last axis, where inputs and output are of one shape.
+    /// Those of the same row along the last axis, where inputs and output have one shape.
     Row,
     /// Any.
     All,
 }
 
-/// An operation that stands for several, as data.
+/// A fused operation, described by the operations it replaces.
 pub struct Region<'a> {
-    /// What is done first, of the last inputs.
+    /// The operation that runs first, on the last inputs.
     pub producer: Option<&'a dyn Family>,
-    /// What the links work on: what the producer makes, if there is one, and the first inputs.
+    /// How many values the links read: the producer's result, if there is one, and the first
+    /// inputs.
     pub inputs: usize,
-    /// What is done then, in order.
+    /// The operations that follow, in order.
     pub links: &'a [chain::Link],
     /// The links whose results are outputs.
     pub outputs: &'a [usize],
-    /// Whether what the producer makes is an output, behind them.
+    /// Whether the producer's result is an output, after those of the links.
     pub keeps: bool,
 }
 
@@ -107,10 +108,10 @@ pub trait Family {
     /// The operation's name, as error messages and profiles print it.
     fn name(&self) -> &'static str;
 
-    /// Checks the inputs and tells the outputs: shapes, dtypes, strides. Sees no data.
+    /// Checks the inputs and infers the outputs: shapes, dtypes, strides. Never reads data.
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas>;
 
-    /// What else it does.
+    /// The operation's side effects.
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -120,48 +121,49 @@ pub trait Family {
         &[]
     }
 
-    /// What its one output, which is of this rank, is made of.
+    /// What the single output, of rank `_rank`, depends on.
     fn reach(&self, _rank: usize) -> Reach {
         Reach::All
     }
 
-    /// The operations that it stands for, if they are several.
+    /// The operations that it fuses, if there are several.
     fn region(&self) -> Option<Region<'_>> {
         None
     }
 
-    /// Whether outputs may have other strides than those that `infer` tells.
+    /// Whether outputs may have strides other than those that `infer` returns.
     fn any_output_strides(&self) -> bool {
         false
     }
 
-    /// How many 128-bit blocks of random numbers it reads; the engine then advances the
-    /// generator by as many.
+    /// How many 128-bit blocks of random numbers it draws; the engine then advances the generator
+    /// by as many.
     fn draws(&self, _inputs: &[&Meta]) -> u64 {
         0
     }
 
-    /// The same operation on the random numbers from block `offset` on, counted from the
-    /// generator's position; None if it draws none. So that operations may share one position.
+    /// The same operation drawing random numbers from block `offset` on, counted from the
+    /// generator's position, so that operations can share one position. None if it draws none.
     fn drawing_from(&self, _offset: u64) -> Option<Kind> {
         None
     }
 
-    /// The inputs whose values decide whether it can fail, which [`Kernel::check`] looks at.
+    /// The inputs whose values decide whether it can fail; [`Kernel::check`] reads them.
     fn checked(&self) -> &'static [usize] {
         &[]
     }
 
-    /// What it costs; `io` are inputs, then outputs.
+    /// Its cost; `io` are the inputs, then the outputs.
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 1)
     }
 
-    /// Prepares the kernel for the CPU; `io` are inputs, then outputs as they really are.
+    /// Prepares the kernel for the CPU; `io` are the inputs, then the outputs with their actual
+    /// metas.
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>>;
 
-    /// The same in two parts, where it is faster on an input that lies in a layout of its own. It
-    /// gives the same bits.
+    /// The same in two parts, if it is faster on an input in a packed layout. The results are
+    /// bit-identical.
     ///
     /// # Errors
     /// As [`Family::cpu`].
@@ -172,13 +174,13 @@ pub trait Family {
 
 /// The names of a family's operations, for the completeness test.
 pub trait Catalog {
-    /// Every name that [`Family::name`] can answer.
+    /// Every name that [`Family::name`] can return.
     fn names() -> Vec<&'static str>;
 }
 
 macro_rules! families {
     ($($module:ident::$family:ident),* $(,)?) => {
-        /// What an operation does, with its attributes, which never change once it is made.
+        /// An operation with its attributes, which are immutable.
         #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
         #[serde(tag = "op", rename_all = "snake_case")]
         #[allow(missing_docs)]
@@ -187,7 +189,7 @@ macro_rules! families {
         }
 
         impl Kind {
-            /// What the operation means.
+            /// The family that defines the operation's meaning.
             pub fn family(&self) -> &dyn Family {
                 match self {
                     $(Kind::$family(family) => family),*
@@ -255,14 +257,14 @@ families! {
     unary::Unary, unary::UnaryGrad,
 }
 
-/// An operation: a kind, and the views that it reads and writes.
+/// An operation: a kind, and the views it reads and writes.
 #[derive(Clone, Debug)]
 pub struct Op {
-    /// What is done.
+    /// The kind of operation.
     pub kind: Kind,
-    /// What it reads.
+    /// The views it reads.
     pub inputs: SmallVec<[View; 4]>,
-    /// What it writes.
+    /// The views it writes.
     pub outputs: SmallVec<[View; 2]>,
 }
 

@@ -24,7 +24,7 @@ pub struct BatchNorm {
 /// of x, dscale (C,) and dbias (C,).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct BatchNormGrad {
-    /// As it was added to the variance.
+    /// The value added to the variance in the forward pass.
     pub eps: Real,
 }
 
@@ -36,11 +36,11 @@ pub struct BatchNormInference {
     pub eps: Real,
 }
 
-/// The gradient of [`BatchNormInference`], mean and variance being constants: inputs and outputs
-/// as of [`BatchNormGrad`].
+/// The gradient of [`BatchNormInference`], with mean and variance as constants: inputs and outputs
+/// as in [`BatchNormGrad`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct BatchNormInferenceGrad {
-    /// As it was added to the variance.
+    /// The value added to the variance in the forward pass.
     pub eps: Real,
 }
 
@@ -51,7 +51,7 @@ pub struct BatchNormInferenceGrad {
 pub struct RunningAverage {
     /// Weight of the new value.
     pub momentum: Real,
-    /// What the new value is multiplied by.
+    /// The factor that the new value is multiplied by.
     pub factor: Real,
 }
 
@@ -61,7 +61,7 @@ catalog!(
     BatchNormInferenceGrad => "batch_norm_inference_grad", RunningAverage => "running_average"
 );
 
-/// Checks x (N, C, ...), `parameters` (C,) and eps; answers the meta of such a parameter.
+/// Checks x (N, C, ...), `parameters` (C,) and eps; returns the meta of a parameter.
 fn check(op: &'static str, x: &Meta, parameters: &[&Meta], eps: Real) -> Result<Meta> {
     crate::ensure!(x.dtype.is_float(), Error::dtype(op, [x.dtype], "a float dtype for x"));
     crate::ensure!(x.shape.rank() >= 2, Error::shape(op, [&x.shape], "x of shape (N, C, ...)"));
@@ -81,7 +81,7 @@ fn check(op: &'static str, x: &Meta, parameters: &[&Meta], eps: Real) -> Result<
     Ok(parameter)
 }
 
-/// Checks that channels have elements, without which there is no mean.
+/// Checks that each channel has elements, without which it has no mean.
 fn check_elements(op: &'static str, x: &Meta) -> Result<()> {
     let has_elements = x.shape.with(1, 1).numel() > 0;
     let got = || format!("x of shape {}", x.shape);
@@ -89,7 +89,7 @@ fn check_elements(op: &'static str, x: &Meta) -> Result<()> {
     Ok(())
 }
 
-/// Infers both gradients.
+/// Infers the outputs of both gradients.
 fn infer_gradient(op: &'static str, inputs: &[&Meta], eps: Real) -> Result<Metas> {
     let [dy, x, scale, mean, var] = exactly(op, inputs)?;
     let parameter = check(op, x, &[scale, mean, var], eps)?;

@@ -1,9 +1,8 @@
-//! Batch normalisation in two steps, as graphs run it: the statistics of each channel, and one
-//! pass that applies them, and may add another tensor and end in a ReLU.
+//! Batch normalisation in two steps, as graphs run it: the statistics of each channel, and one pass
+//! that applies them, optionally adds another tensor and ends in a ReLU.
 //!
-//! Together they compute what [`BatchNorm`], addition and relu compute one after the other; to the
-//! bit, save that for float16 and bfloat16 what comes behind the normalisation is not rounded
-//! twice.
+//! Together they compute what [`BatchNorm`], addition and relu compute in turn, bit for bit, except
+//! that float16 and bfloat16 results are rounded only once.
 
 use std::sync::Arc;
 
@@ -14,17 +13,17 @@ use super::norm::{BatchNorm, BatchNormGrad};
 use super::{Cost, Family, Kernel, Meta, Metas, Width, exactly};
 use crate::error::{Error, Result};
 
-/// Statistics of each channel of x, and how [`Normalize`] maps them to those that are wanted:
-/// inputs x (N, C, ...), scale (C,), bias (C,), outputs mean, var, factor and term (C,).
+/// The statistics of each channel of x, and the factor and term with which [`Normalize`] applies
+/// them: inputs x (N, C, ...), scale (C,), bias (C,), outputs mean, var, factor and term (C,).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct BatchNormStatistics {
-    /// What is normalised how.
+    /// The batch normalisation.
     #[serde(flatten)]
     pub norm: BatchNorm,
 }
 
 /// `y = (x - mean) * factor + term`, channel by channel: inputs x (N, C, ...), mean, factor and
-/// term (C,), and a tensor like x where one is added; output y in the memory order of x.
+/// term (C,), and a tensor like x if one is added; output y in the memory order of x.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Normalize {
     /// Whether another tensor is added.
@@ -33,12 +32,12 @@ pub struct Normalize {
     pub relu: bool,
 }
 
-/// The gradient of a batch normalisation that a ReLU followed: inputs dy, x, scale, mean, var,
+/// The gradient of a batch normalisation followed by a ReLU: inputs dy, x, scale, mean, var,
 /// factor, term, outputs dx in the memory order of x, dscale (C,) and dbias (C,). Whether the ReLU
-/// passed an element is computed again from x.
+/// passed an element is recomputed from x.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct BatchNormReluGrad {
-    /// The gradient of what came before the ReLU.
+    /// The gradient of the normalisation before the ReLU.
     #[serde(flatten)]
     pub norm: BatchNormGrad,
 }
@@ -67,7 +66,7 @@ impl Family for BatchNormStatistics {
     }
 }
 
-/// Checks that tensors with an element a channel are as they must be beside x.
+/// Checks the shape and dtype of tensors with one element per channel of x.
 fn check(op: &'static str, x: &Meta, parameters: &[&Meta]) -> Result<()> {
     let channels = Meta::new(batch_norm::parameter(x.dtype), [*x.shape.get(1).unwrap_or(&0)]);
     for given in parameters {

@@ -1,5 +1,5 @@
-//! Operations on an input that lies in a layout which only their kernel knows, and what brings it
-//! there: graphs that use it many times pack it once.
+//! Operations on an input in a layout that only their kernel knows, and the operation that packs
+//! it: graphs that use an input many times pack it once.
 
 use std::sync::Arc;
 
@@ -9,31 +9,30 @@ use super::{Cost, Family, Kernel, Kind, Meta, Metas, Packing, Width, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
-/// Brings an input of an operation into the layout of its kernel: w -> the packed one, opaque
-/// bytes.
+/// Packs an input of an operation into the layout of its kernel: from w to opaque bytes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Pack {
     /// The operation that uses it.
     pub of: Box<Kind>,
-    /// What that reads, then what it writes.
+    /// Metas of that operation's inputs, then of its outputs.
     pub io: Vec<Meta>,
-    /// How many threads that uses.
+    /// How many threads that operation uses.
     pub width: usize,
-    /// Which of its inputs is packed.
+    /// The index of the packed input.
     pub input: usize,
-    /// Bytes of the input when it is packed.
+    /// Size in bytes of the packed input.
     pub bytes: usize,
 }
 
-/// An operation of which one input is packed, by a [`Pack`] of the same metas; to the bit what it is
-/// without.
+/// An operation one of whose inputs is packed by a [`Pack`] of the same metas; bit-identical to the
+/// operation without packing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Packed {
     /// The operation.
     pub of: Box<Kind>,
-    /// Which of its inputs is packed.
+    /// The index of the packed input.
     pub input: usize,
-    /// What that was before.
+    /// The meta of that input before packing.
     pub meta: Meta,
 }
 
@@ -70,7 +69,7 @@ impl Family for Pack {
 }
 
 impl Packed {
-    /// Inputs and outputs as they are without packing.
+    /// Metas of the inputs and outputs without packing.
     fn plain<'a>(&'a self, io: &[&'a Meta]) -> Vec<&'a Meta> {
         let mut plain = io.to_vec();
         plain[self.input] = &self.meta;

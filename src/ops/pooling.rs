@@ -14,16 +14,16 @@ use crate::shape::Shape;
 /// How windows slide over an image.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Window {
-    /// Extents of the window.
+    /// Height and width of the window.
     pub kernel: [usize; 2],
-    /// Steps of the window, down and right.
+    /// Steps of the window, vertical and horizontal.
     pub stride: [usize; 2],
-    /// What is added around the image: top, left, bottom, right. Less than the window.
+    /// Padding around the image: top, left, bottom, right. Less than the window.
     pub padding: [usize; 4],
 }
 
 impl Window {
-    /// The windows over images of this size, checked.
+    /// The windows over images of this size, after validation.
     fn over(&self, op: &'static str, image: [usize; 2]) -> Result<Windows> {
         let (kernel, stride, padding) = (self.kernel, self.stride, self.padding);
         let geometry = Geometry { stride, padding, dilation: [1; 2], groups: 1 };
@@ -40,7 +40,7 @@ impl Window {
         Ok(Windows { kernel, stride, padding: [padding[0], padding[1]], image, output })
     }
 
-    /// The type that stores a place within the window.
+    /// The type that stores a position within the window.
     fn index(&self) -> DType {
         if self.kernel[0] * self.kernel[1] <= 256 { DType::UInt8 } else { DType::Int32 }
     }
@@ -52,7 +52,7 @@ impl Window {
     }
 }
 
-/// Checks that a tensor is N x C x H x W of a type that is allowed.
+/// Checks that a tensor is (N, C, H, W) and has a supported dtype.
 fn images(op: &'static str, x: &Meta, integers: bool) -> Result<[usize; 4]> {
     let is_allowed = x.dtype.is_float() || integers && x.dtype.is_int();
     let want = if integers { "a float or integer dtype" } else { "a float dtype" };
@@ -61,7 +61,7 @@ fn images(op: &'static str, x: &Meta, integers: bool) -> Result<[usize; 4]> {
     shape.map_err(|_| Error::shape(op, [&x.shape], "(N, C, H, W)"))
 }
 
-/// Images of another size in the memory order of `x`.
+/// The meta of images of another size in the memory order of `x`.
 fn resized(x: &Meta, [h, w]: [usize; 2]) -> Meta {
     let shape = x.shape.with(2, h).with(3, w);
     Meta { dtype: x.dtype, strides: shape.dense_like(&x.strides), shape }
@@ -75,10 +75,10 @@ fn check_windows(op: &'static str, windows: &Windows, dy: &Meta) -> Result<()> {
     Ok(())
 }
 
-/// The greatest element of each window, and its place within the window: input x (N, C, H, W),
-/// outputs y and index (N, C, H', W'), both in the memory order of x. NaN is greater than all, of
-/// equal elements the first counts, padding never does. The index is uint8, int32 where the
-/// window has more than 256 places. Integers are allowed.
+/// The greatest element of each window and its position within the window: input x (N, C, H, W),
+/// outputs y and index (N, C, H', W'), both in the memory order of x. NaN compares greater than
+/// everything, the first of equal elements wins, and padding never does. The index is uint8, or
+/// int32 where the window has more than 256 positions. Integers are allowed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct MaxPool2d {
     /// How the windows slide.
@@ -96,8 +96,8 @@ pub struct MaxPool2dGrad {
     pub size: [usize; 2],
 }
 
-/// The mean of each window: input x (N, C, H, W), output y (N, C, H', W') in the memory order of
-/// x. Floats only; float16 and bfloat16 are summed in float32.
+/// The mean of each window: input x (N, C, H, W), output y (N, C, H', W') in the memory order of x.
+/// Floats only; float16 and bfloat16 are accumulated in float32.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct AvgPool2d {
     /// How the windows slide.

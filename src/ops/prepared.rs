@@ -1,4 +1,4 @@
-//! An operation on tensors of certain metas, ready to run.
+//! An operation on tensors of given metas, ready to run.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -10,39 +10,40 @@ use super::{Cost, Effects, Kernel, Kind, Meta, View, Width};
 use crate::error::{Error, Result};
 use crate::view;
 
-/// An operation that moves fewer bytes than this, and computes a few numbers a byte, is short.
+/// An operation that moves fewer bytes than this, and does little arithmetic per byte, is short.
 const SHORT_BYTES: u64 = 256 << 10;
 
-/// The metas of an operation's outputs, shared with the tensors that it makes.
+/// The metas of an operation's outputs, shared with the output tensors.
 type OutputMetas = SmallVec<[Arc<Meta>; 2]>;
 
-/// What is computed, of which metas, by which kernel. Immutable, and shared by equal operations.
+/// An operation, the metas of its tensors, and its kernel. Immutable, and shared by equal
+/// operations.
 pub struct Prepared {
-    /// What is done.
+    /// The kind of operation.
     pub kind: Kind,
-    /// The inputs.
+    /// Metas of the inputs.
     pub inputs: SmallVec<[Arc<Meta>; 4]>,
-    /// The outputs, as they are inferred or, where those were given, as they really are.
+    /// Metas of the outputs: inferred, or those of the given outputs.
     pub outputs: OutputMetas,
     are_given: bool,
-    /// How many threads it was prepared for.
+    /// The number of threads it was prepared for.
     pub threads: usize,
-    /// What it does besides writing its outputs.
+    /// Its side effects.
     pub effects: Effects,
-    /// What computes the outputs.
+    /// The kernel that computes the outputs.
     pub kernel: Arc<dyn Kernel>,
-    /// How many threads that uses.
+    /// How many threads the kernel uses.
     pub width: Width,
-    /// Whether to wait for another thread would take longer than to run it.
+    /// Whether waiting for another thread would take longer than running it.
     pub is_short: bool,
 }
 
 impl Prepared {
-    /// Infers and checks an operation, and prepares its kernel. Outputs may be given where they
-    /// have other strides than those inferred.
+    /// Infers and checks an operation, and prepares its kernel. Outputs may be given if their
+    /// strides differ from the inferred ones.
     ///
     /// # Errors
-    /// What the family says of the inputs.
+    /// The errors of the family's checks.
     pub fn new(
         kind: &Kind,
         inputs: &[View],
@@ -68,7 +69,7 @@ impl Prepared {
         })
     }
 
-    /// Whether it is what [`Prepared::new`] would make.
+    /// Whether [`Prepared::new`] would return an equal value.
     pub fn fits(
         &self,
         kind: &Kind,
@@ -83,17 +84,17 @@ impl Prepared {
             && given.is_none_or(|outputs| are(&self.outputs, outputs))
     }
 
-    /// Whether its outputs were given, and not inferred.
+    /// Whether its outputs were given rather than inferred.
     pub fn are_given(&self) -> bool {
         self.are_given
     }
 
-    /// The input that output `o` is one memory with.
+    /// The input that shares its memory with output `o`.
     pub fn state_of(&self, o: usize) -> Option<usize> {
         self.effects.state.iter().find(|pair| pair.1 == o).map(|pair| pair.0)
     }
 
-    /// What it costs.
+    /// The operation's cost.
     pub fn cost(&self) -> Cost {
         let io: SmallVec<[&Meta; 8]> =
             self.inputs.iter().chain(&self.outputs).map(|meta| &**meta).collect();
@@ -112,7 +113,7 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
-/// A number that is the same for equal arguments of [`Prepared::new`].
+/// A hash that is the same for equal arguments of [`Prepared::new`].
 pub fn hash(kind: &Kind, inputs: &[View], given: Option<&[View]>, threads: usize) -> u64 {
     let mut hasher = FxHasher::default();
     (kind, threads).hash(&mut hasher);
@@ -128,7 +129,7 @@ fn are(metas: &[Arc<Meta>], views: &[View]) -> bool {
     metas.len() == views.len() && metas.iter().zip(views).all(|(m, v)| *m == v.meta)
 }
 
-/// What the family infers, but for state, which stays as it is.
+/// The inferred outputs; state keeps the meta of its input.
 fn infer(kind: &Kind, inputs: &[View], metas: &[&Meta]) -> Result<OutputMetas> {
     let name = kind.family().name();
     let mut outputs = OutputMetas::new();
@@ -145,7 +146,7 @@ fn infer(kind: &Kind, inputs: &[View], metas: &[&Meta]) -> Result<OutputMetas> {
     Ok(outputs)
 }
 
-/// The kernel, and what it costs.
+/// The kernel and the operation's cost.
 fn kernel(
     kind: &Kind,
     inputs: &[&Meta],

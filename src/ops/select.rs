@@ -11,7 +11,7 @@ use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 
 /// a where the condition (bool) holds, b elsewhere (ONNX Where); all three broadcast, and a and b
-/// have one dtype.
+/// have the same dtype.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Where;
 
@@ -50,7 +50,7 @@ impl Family for Where {
 
     fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
         let isa = Isa::active();
-        // Bits move, whatever they mean.
+        // Only bits are moved, so the size of the dtype is all that matters.
         let tile = match io[1].dtype.size() {
             1 => map3::<Bool, u8, u8, u8>(isa, Choose),
             2 => map3::<Bool, u16, u16, u16>(isa, Choose),

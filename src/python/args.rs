@@ -1,4 +1,4 @@
-//! Arguments that are checked beyond what their type says.
+//! Arguments that need checks beyond their type.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -39,7 +39,7 @@ pub(super) fn natural(what: &'static str, object: &Bound<'_, PyAny>) -> PyResult
     }
 }
 
-/// How Python would print it.
+/// The object as Python prints it.
 pub(super) fn text(object: &Bound<'_, PyAny>) -> String {
     object.repr().map_or_else(|_| "an object".into(), |r| r.to_string())
 }

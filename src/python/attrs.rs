@@ -1,4 +1,4 @@
-//! Python keyword arguments to and from the attributes of an operation.
+//! Conversion between Python keyword arguments and the attributes of an operation.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -10,7 +10,7 @@ use super::dtype::PyDType;
 use crate::error::Error;
 use crate::ops::Kind;
 
-/// How deep attributes may be nested: a list may contain itself.
+/// The greatest nesting depth of attributes: a list may contain itself.
 const DEEPEST: usize = 8;
 
 /// The operation `name` with these attributes.
@@ -26,7 +26,8 @@ pub(super) fn kind(name: &str, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<Ki
     Ok(kind)
 }
 
-/// Adds the attributes that an operation has but does not write, since they have their defaults.
+/// Adds the attributes that an operation has but does not serialise because they are at their
+/// default.
 fn add_defaults(got: &Value, known: &mut Value) {
     let (Value::Object(got), Value::Object(known)) = (got, known) else { return };
     for (name, value) in got {
@@ -36,14 +37,14 @@ fn add_defaults(got: &Value, known: &mut Value) {
     }
 }
 
-/// Whether an operation with these attributes would refuse a senseless one of this name.
+/// Whether an operation with these attributes rejects a nonsensical one of this name.
 fn is_read(attrs: &Map<String, Value>, name: &str) -> bool {
     let mut attrs = attrs.clone();
     attrs.insert(name.into(), Value::Array(vec![Value::Null]));
     serde_json::from_value::<Kind>(Value::Object(attrs)).is_err()
 }
 
-/// Refuses attributes that the operation does not have.
+/// Rejects attributes that the operation does not have.
 fn check_names(op: &str, got: &Value, known: &Value) -> PyResult<()> {
     let (Value::Object(got), Value::Object(known)) = (got, known) else { return Ok(()) };
     for (name, value) in got {
@@ -102,7 +103,7 @@ fn number(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if object.is_instance_of::<PyFloat>() {
         return Ok(real(object.extract()?));
     }
-    // Complex numbers and points in time convert to float, too, and lose what they are.
+    // Complex numbers and datetimes convert to float, too, but lose information.
     let numbers = object.py().import("singa_rs._numbers")?;
     let plain = numbers.call_method1("as_number", (object,))?;
     let message = || format!("attribute: got {}, want a number", super::args::text(object));
@@ -110,7 +111,7 @@ fn number(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     number(&plain)
 }
 
-/// JSON has no infinities and no NaN: attributes take them by name.
+/// JSON has no infinities and no NaN, so attributes accept them by name.
 fn real(value: f64) -> Value {
     Number::from_f64(value).map_or_else(|| value.to_string().into(), Value::Number)
 }

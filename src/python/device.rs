@@ -20,7 +20,7 @@ pub(super) struct PyDevice(pub Arc<Device>);
 
 #[pymethods]
 impl PyDevice {
-    /// -1 for the CPU, the card's number for CUDA.
+    /// -1 for the CPU, the device number for CUDA.
     fn id(&self) -> i32 {
         self.0.id()
     }
@@ -31,7 +31,7 @@ impl PyDevice {
         self.0.name()
     }
 
-    /// The ledger in bytes: one entry an account, and `allocated` (all but the pool and the
+    /// The ledger in bytes: one entry per account, and `allocated` (all but the pool and the
     /// kernels), `peak` (the highest `allocated`), `reserved` (all).
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ledger = self.0.ledger();
@@ -42,7 +42,7 @@ impl PyDevice {
         Ok(report)
     }
 
-    /// Bytes that may still be taken from the machine, by a new reading.
+    /// Bytes that can still be allocated from the machine, measured at the time of the call.
     fn available(&self) -> usize {
         self.0.pool().backend().available(usize::MAX)
     }
@@ -52,8 +52,9 @@ impl PyDevice {
         self.0.ledger().reset_peak();
     }
 
-    /// Gives memory that is kept for reuse back to the machine: freed memory and, unless a graph
-    /// runs at the moment, that of graphs, which their next run takes anew. The bytes given back.
+    /// Returns cached memory to the machine: freed memory and, unless a graph is running, the
+    /// arenas of graphs, which their next run allocates again. Returns the number of bytes
+    /// released.
     fn trim(&self, py: Python<'_>) -> PyResult<usize> {
         let engine = engine::of(&self.0)?;
         Ok(exit::detach(py, || engine.trim()))
@@ -65,9 +66,9 @@ impl PyDevice {
         self.0.threads()
     }
 
-    /// Sets how many threads a kernel may use (1 to 1024). Steps are recorded anew, and operations
-    /// prepared anew, for that number: oneDNN's products and convolutions may have other bits on
-    /// another one.
+    /// Sets how many threads a kernel may use (1 to 1024). Steps are recorded again, and operations
+    /// prepared again, for that number: oneDNN's products and convolutions may differ in their bits
+    /// between numbers of threads.
     fn set_num_threads(&self, threads: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, engine) = (threads.py(), engine::of(&self.0)?);
         let threads = natural("set_num_threads", threads)? as usize;
@@ -78,8 +79,8 @@ impl PyDevice {
         Ok(())
     }
 
-    /// Starts the device's random numbers anew, from a seed from 0 to 2^63 - 1. While a step is
-    /// recorded that is part of it, and happens in each run.
+    /// Reseeds the device's random numbers, with a seed from 0 to 2^63 - 1. While a step is
+    /// recorded, this is part of the step and happens in each run.
     fn set_seed(&self, seed: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, engine) = (seed.py(), engine::of(&self.0)?);
         let seed = natural("set_seed", seed)?;
@@ -99,7 +100,7 @@ impl PyDevice {
     }
 }
 
-/// Bytes by the names of accounts.
+/// Bytes keyed by account name.
 pub(super) fn accounts<'py>(
     py: Python<'py>,
     bytes: &[(Account, usize)],

@@ -12,7 +12,7 @@ use crate::dtype::DType;
 #[pyclass(name = "DType", module = "singa_rs._core", frozen)]
 pub(super) struct PyDType(pub DType);
 
-/// SINGA's numbers: they stand in the attributes of its checkpoints.
+/// SINGA's numbers, which occur in the attributes of its checkpoints.
 const SINGA: [(i64, DType); 3] = [(0, DType::Float32), (1, DType::Float16), (2, DType::Int32)];
 
 #[pymethods]
@@ -46,7 +46,7 @@ impl PyDType {
     }
 
     fn __hash__(&self) -> isize {
-        // Equal to the hash of SINGA's integer where there is one, as `==` demands.
+        // Equal to the hash of SINGA's integer, if there is one, as `==` requires.
         SINGA.iter().find(|(_, d)| *d == self.0).map_or(100 + self.0 as isize, |(n, _)| *n as isize)
     }
 
@@ -68,7 +68,7 @@ pub(super) fn parse(object: &Bound<'_, PyAny>) -> PyResult<DType> {
     if let Ok(dtype) = object.cast::<PyDType>() {
         return Ok(dtype.get().0);
     }
-    // True is an integer to Python, but no number of a type.
+    // True is an integer to Python, but does not name a type.
     if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {
         let number = object.extract::<i64>().ok();
         let found = SINGA.iter().find(|(n, _)| Some(*n) == number).map(|(_, d)| *d);
@@ -96,7 +96,7 @@ fn name_of(object: &Bound<'_, PyAny>) -> PyResult<String> {
     }
     let is_missing = |error: &PyErr| error.is_instance_of::<PyAttributeError>(object.py());
     let name = object.getattr("name");
-    // Anything else, such as an interrupt, is the caller's.
+    // Any other error, such as an interrupt, is passed on to the caller.
     name.map_err(|error| if is_missing(&error) { unknown(object) } else { error })?.extract()
 }
 
@@ -112,7 +112,7 @@ fn dtype<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDType>> {
     self::object(object.py(), parse(object)?)
 }
 
-/// One object for each type, so that Python may compare them by identity.
+/// One object per type, so that Python code can compare them by identity.
 static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 
 /// The object of an element type.

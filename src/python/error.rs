@@ -1,4 +1,4 @@
-//! The one mapping from [`Error`] to Python's exceptions.
+//! The only mapping from [`Error`] to Python exceptions.
 
 use pyo3::create_exception;
 use pyo3::exceptions::{
@@ -73,7 +73,7 @@ impl From<Error> for PyErr {
     }
 }
 
-/// The exception with the error's fields as attributes.
+/// Sets the error's fields as attributes of the exception.
 fn with(error: PyErr, set: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) -> PyErr {
     match exit::attach(|py| set(error.value(py).as_any())) {
         Some(Err(other)) => other,
@@ -81,7 +81,7 @@ fn with(error: PyErr, set: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) -> Py
     }
 }
 
-/// Of the tensors (name, bytes, line).
+/// Sets the attributes of a memory error; each tensor is (name, bytes, line).
 fn memory(object: &Bound<'_, PyAny>, figures: &[(&str, usize)], usage: &Usage) -> PyResult<()> {
     for &(name, bytes) in figures {
         object.setattr(name, bytes)?;

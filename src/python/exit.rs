@@ -1,9 +1,9 @@
-//! Python's lock, given away and taken back, also where the interpreter ends meanwhile.
+//! Releasing and taking the GIL, safe even where the interpreter shuts down in between.
 //!
-//! The interpreter does not wait for daemon threads: one that takes Python's lock after the end has
-//! begun is ended on the spot, and in the middle of our functions that would end the process. Such
-//! a thread is put to rest instead, and before the process's libraries are taken down, whoever
-//! computes is stopped.
+//! The interpreter does not wait for daemon threads: one that takes the GIL after shutdown has
+//! begun is terminated on the spot, and inside Rust code that would abort the process. Such a
+//! thread is parked instead, and before the process's libraries are unloaded, threads that compute
+//! are stopped.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 
 use crate::device::ending;
 
-/// How long the end of the process waits for kernels that run on other threads.
+/// How long process exit waits for kernels running on other threads.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// [`Python::detach`]: runs `body` without Python's lock.
+/// [`Python::detach`]: runs `body` without the GIL.
 pub(super) fn detach<T: Send>(py: Python<'_>, body: impl Send + FnOnce() -> T) -> T {
     keep_thread();
     py.detach(|| {
@@ -29,8 +29,8 @@ pub(super) fn detach<T: Send>(py: Python<'_>, body: impl Send + FnOnce() -> T) -
     })
 }
 
-/// [`Python::attach`]: runs what belongs to the user. None where the interpreter ends, and has the
-/// lock for good.
+/// [`Python::attach`]: runs user code. None where the interpreter is shutting down and keeps the
+/// GIL for good.
 pub(super) fn attach<T>(body: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     keep_thread();
     if ending::is_inside() && is_ending() {
@@ -39,18 +39,19 @@ pub(super) fn attach<T>(body: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     ending::outside(|| Python::try_attach(body))
 }
 
-/// To be called where a thread comes from Python: keeps it from being ended in our functions.
+/// Must be called where a thread enters from Python: keeps it from being terminated inside Rust
+/// code.
 #[inline]
 pub(super) fn keep_thread() {
     ending::keep_thread(is_ending);
 }
 
-/// Whether the interpreter takes itself down.
+/// Whether the interpreter is shutting down.
 fn is_ending() -> bool {
     type Asked = unsafe extern "C" fn() -> c_int;
     static ASKED: OnceLock<Option<Asked>> = OnceLock::new();
     let asked = ASKED.get_or_init(|| {
-        // The name since Python 3.13, and the one before.
+        // The name since Python 3.13, and the earlier one.
         let names = [c"Py_IsFinalizing", c"_Py_IsFinalizing"].into_iter();
         // SAFETY: the function has no arguments and may be called at any time.
         names.map(|name| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }).find_map(
@@ -60,11 +61,11 @@ fn is_ending() -> bool {
             },
         )
     });
-    // SAFETY: as above; the other one may be called at any time, too.
+    // SAFETY: as above; the other function may be called at any time, too.
     unsafe { pyo3::ffi::Py_IsInitialized() == 0 || asked.is_some_and(|asked| asked() != 0) }
 }
 
-/// Called when the interpreter has ended, and before the process's libraries are taken down.
+/// Called when the interpreter has ended, before the process's libraries are unloaded.
 extern "C" fn end() {
     ending::end(LONGEST);
 }
@@ -72,6 +73,6 @@ extern "C" fn end() {
 pub(super) fn register() {
     keep_thread();
     is_ending();
-    // SAFETY: the function calls nothing of Python's. Where there is no room for it, nobody waits.
+    // SAFETY: the function calls nothing in Python. If no slot is left, exit does not wait.
     unsafe { pyo3::ffi::Py_AtExit(Some(end)) };
 }

@@ -46,8 +46,8 @@ impl PyMeta {
 }
 
 thread_local! {
-    /// What the last host operation of this thread raised, until `raised` takes it. Kernels can
-    /// only answer an [`Error`], which is plain text; the user wants the exception itself.
+    /// The exception raised by this thread's last host operation, until `raised` takes it. Kernels
+    /// can only return an [`Error`], which is plain text; the user needs the exception itself.
     static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
 }
 
@@ -62,23 +62,23 @@ fn keep(exception: PyErr) -> Error {
     Error::Host { op: "host".into(), message }
 }
 
-/// What the user's code answers.
+/// The result of calling user code.
 fn attached<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
     let message = || "the interpreter ends".into();
     let ended = || Error::Host { op: "host".into(), message: message() };
     exit::attach(call).ok_or_else(ended)?.map_err(keep)
 }
 
-/// `infer(*metas)` and `forward(*arrays)` of the user.
+/// The user's `infer(*metas)` and `forward(*arrays)`.
 pub(super) struct PythonFn {
     infer: Py<PyAny>,
     forward: Py<PyAny>,
-    /// Equal for functions that do the same.
+    /// Equal for equivalent functions.
     key: Option<Py<PyAny>>,
 }
 
 impl PythonFn {
-    /// Tells Python's cycle collector what it refers to.
+    /// Reports the objects it refers to, for Python's cycle collector.
     pub(super) fn traverse(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.infer)?;
         visit.call(&self.key)?;
@@ -127,7 +127,7 @@ impl PythonFn {
     }
 }
 
-/// One answer, or the items of a tuple or list of them. A pair (shape, dtype) is one answer.
+/// A single result, or the items of a tuple or list of them. A pair (shape, dtype) is one result.
 fn several<'py>(answer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let is_list =
         answer.is_instance_of::<PyTuple>() || answer.is_instance_of::<pyo3::types::PyList>();
@@ -141,7 +141,7 @@ fn several<'py>(answer: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> 
     }
 }
 
-/// A pair (shape, dtype), or anything with these attributes.
+/// From a pair (shape, dtype), or any object with these attributes.
 fn meta(answer: &Bound<'_, PyAny>) -> PyResult<Meta> {
     let (shape, dtype) = match answer.is_instance_of::<PyTuple>() {
         true => (answer.get_item(0)?, answer.get_item(1)?),
@@ -151,7 +151,7 @@ fn meta(answer: &Bound<'_, PyAny>) -> PyResult<Meta> {
     Ok(Meta::new(dtype::parse(&dtype)?, shape))
 }
 
-/// A NumPy array with a copy of an input's elements (bfloat16 comes as float32).
+/// A NumPy array with a copy of an input's elements (bfloat16 becomes float32).
 fn array<'py>(py: Python<'py>, input: &HostInput) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import("numpy")?;
     let is_bfloat16 = input.dtype == DType::BFloat16;
@@ -165,13 +165,13 @@ fn array<'py>(py: Python<'py>, input: &HostInput) -> PyResult<Bound<'py, PyAny>>
     numpy.call_method1("asarray", (widened(made.as_any())?,))
 }
 
-/// bfloat16 is the upper half of float32.
+/// Widens to float32, whose upper half a bfloat16 is.
 fn widened<'py>(bits: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let wide = bits.call_method1("astype", ("uint32",))?.call_method1("__lshift__", (16,))?;
     wide.call_method1("view", ("float32",))
 }
 
-/// Writes what the user's function answered, which must have the shape that `infer` told.
+/// Writes the result of the user's function, which must have the shape that `infer` returned.
 fn fill(to: &mut HostOutput, from: &Bound<'_, PyAny>) -> PyResult<()> {
     let numbers = from.py().import("singa_rs._numbers")?;
     let array = numbers.call_method1("as_array", (from, "host"))?;
@@ -191,7 +191,7 @@ fn fill(to: &mut HostOutput, from: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// The bits of the nearest bfloat16 of each element, as uint16.
+/// The bits of the nearest bfloat16 to each element, as uint16.
 fn narrowed<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let numpy = array.py().import("numpy")?;
     let floats = numpy.call_method1("ascontiguousarray", (array, "float32"))?;
@@ -204,9 +204,9 @@ fn narrowed<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     Ok(bits.into_any())
 }
 
-/// An operation that runs `forward(*arrays)` on NumPy copies of its inputs. `infer(*metas)` tells
-/// the shape and dtype of each result, as pairs or as objects with these attributes. Operations of
-/// one name whose keys are equal count as the same in recordings; without a key none do.
+/// An operation that runs `forward(*arrays)` on NumPy copies of its inputs. `infer(*metas)` returns
+/// the shape and dtype of each result, as pairs or as objects with these attributes. Operations
+/// with the same name and equal keys count as the same in recordings; without a key no two do.
 #[pyfunction(name = "HostOp")]
 #[pyo3(signature = (name, infer, forward, key=None))]
 fn host_op(name: &str, infer: Py<PyAny>, forward: Py<PyAny>, key: Option<Py<PyAny>>) -> Op {

@@ -1,4 +1,5 @@
-//! What a recording changes in tensor objects that were there before it, so that it can be undone.
+//! The changes a recording makes to tensor objects that existed before it, so that they can be
+//! undone.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,15 +15,15 @@ use crate::engine::record::{self, Mode};
 use crate::view::View;
 
 thread_local! {
-    /// The number of the recording that this thread takes; 0 where it takes none.
+    /// The number of this thread's current recording; 0 if there is none.
     static NUMBER: Cell<u64> = const { Cell::new(0) };
     static OPEN: RefCell<Option<Py<PyJournal>>> = const { RefCell::new(None) };
 }
 
-/// Marks the tensors that are made as state in the recording of that number.
+/// Flags tensors created as state in the recording of that number.
 const STATE: u64 = 1 << 63;
 
-/// What layers call the state that they make: it keeps its name where it is kept.
+/// The attributes in which layers name their state, which keeps its names along with its values.
 const NAMES: [&str; 2] = ["_name", "_path_name"];
 
 /// See the module's documentation.
@@ -32,7 +33,7 @@ pub(super) struct PyJournal {
     changes: Mutex<Vec<Change>>,
 }
 
-/// How something was before it was first changed, and whether that was done while state was made.
+/// A value from before its first change, and whether that change happened while creating state.
 struct Change {
     tensor: Py<Handle>,
     before: Before,
@@ -40,7 +41,7 @@ struct Change {
 }
 
 enum Before {
-    /// An attribute, None where there was none.
+    /// An attribute; None if it was not set.
     Attribute(Py<PyString>, Option<Py<PyAny>>),
     Class(Py<PyType>),
     View(Option<View>),
@@ -66,8 +67,8 @@ impl PyJournal {
         PyJournal { number: NEXT.fetch_add(1, Relaxed), changes: Mutex::default() }
     }
 
-    /// Puts everything back, the last change first; with `keep_state` all but what was done while
-    /// state was made.
+    /// Reverts all changes, the last one first; with `keep_state`, all but those made while
+    /// creating state.
     #[pyo3(signature = (keep_state=false))]
     fn undo(&self, py: Python<'_>, keep_state: bool) -> PyResult<()> {
         let changes = std::mem::take(&mut *self.changes());
@@ -80,10 +81,10 @@ impl PyJournal {
         Ok(())
     }
 
-    /// Forgets how everything was: it stays as it is.
+    /// Commits the changes: discards the old values.
     fn forget(&self) {
         let changes = std::mem::take(&mut *self.changes());
-        drop(changes); // after the lock, as it may run code
+        drop(changes); // after releasing the lock, since dropping may run code
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -125,19 +126,19 @@ fn attributes<'py>(tensor: &Bound<'py, Handle>) -> PyResult<Bound<'py, PyDict>> 
     Ok(tensor.getattr(intern!(tensor.py(), "__dict__"))?.cast_into()?)
 }
 
-/// Tensors that this thread makes from now on are part of the recording of a journal.
+/// From here on, tensors that this thread creates belong to the journal's recording.
 pub(super) fn open(journal: &Bound<'_, PyJournal>) {
     NUMBER.set(journal.get().number);
     OPEN.set(Some(journal.clone().unbind()));
 }
 
-/// The end of what [`open`] began.
+/// Ends the scope opened by [`open`].
 pub(super) fn close() {
     NUMBER.set(0);
     drop(OPEN.take());
 }
 
-/// Which recording a tensor that is made now belongs to.
+/// The recording that a tensor created at this point belongs to.
 pub(super) fn birth() -> u64 {
     match NUMBER.get() {
         0 => 0,
@@ -146,7 +147,7 @@ pub(super) fn birth() -> u64 {
     }
 }
 
-/// Notes an attribute of a tensor that is about to be set or deleted.
+/// Notes that an attribute of a tensor is about to be set or deleted.
 pub(super) fn note_attribute(
     tensor: &Bound<'_, Handle>,
     name: &Bound<'_, PyString>,
@@ -171,15 +172,15 @@ fn is_name(name: &Bound<'_, PyString>) -> PyResult<bool> {
     Ok(NAMES.contains(&&*name))
 }
 
-/// Notes that a tensor is about to be pointed to other memory.
+/// Notes that a tensor is about to be rebound to other memory.
 pub(super) fn note_view(tensor: &Bound<'_, Handle>, before: Option<View>) {
     if let Some(journal) = journal_for(tensor) {
         journal.get().add(tensor, Before::View(before));
     }
 }
 
-/// The journal that a change of a tensor belongs in: none outside of recordings, and for tensors
-/// that were made in this one.
+/// The journal that records a change of a tensor: none outside of recordings, or for tensors
+/// created in the current one.
 fn journal_for(tensor: &Bound<'_, Handle>) -> Option<Py<PyJournal>> {
     let number = NUMBER.get();
     if number == 0 || tensor.get().born() == number {

@@ -1,23 +1,23 @@
-//! What the libraries opened at run time tell Python.
+//! Python's interface to the libraries loaded at run time.
 
 use pyo3::prelude::*;
 
 use crate::device::onednn;
 
-/// Offers oneDNN's shared library at `path`, unless the environment names another. Only heard
-/// before the first operation that uses it.
+/// Offers oneDNN's shared library at `path`, unless the environment names another. Has an effect
+/// only before the first operation that uses it.
 #[pyfunction]
 fn offer_onednn(path: std::path::PathBuf) {
     onednn::offer(path);
 }
 
-/// What does convolution and matrix products: `onednn X.Y` or `portable`.
+/// The library for convolutions and matrix products: `onednn X.Y` or `portable`.
 #[pyfunction]
 fn library() -> String {
     onednn::name()
 }
 
-/// What the user should be told of missing libraries; each message is answered once.
+/// Warnings about missing libraries for the user; each is returned once.
 #[pyfunction]
 fn take_warnings() -> Vec<String> {
     onednn::take_warning().into_iter().collect()

@@ -1,4 +1,4 @@
-//! The extension module `singa_rs._core`: the only room that knows Python.
+//! The extension module `singa_rs._core`: the only module that depends on Python.
 
 mod args;
 mod attrs;
@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 
 use crate::ops::Kind;
 
-/// What Python's allocator aligns objects to, on which references to what they hold rely.
+/// The alignment that Python's allocator guarantees, which references into objects rely on.
 const ALIGNMENT: usize = 2 * size_of::<usize>();
 
 /// Adds a class to the module.

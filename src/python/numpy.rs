@@ -28,7 +28,7 @@ use crate::ops::copy::{Cast, Copy};
 use crate::shape::Shape;
 use crate::view::{Meta, View};
 
-/// A row-major tensor on an array's memory: never used longer than the array lives.
+/// A row-major tensor on an array's memory; it must not outlive the array.
 fn lent(array: &Bound<'_, PyUntypedArray>, dtype: DType, shape: Shape) -> View {
     // SAFETY: the array object is alive.
     let data: *mut u8 = unsafe { (*array.as_array_ptr()).fields.data.cast() };
@@ -38,10 +38,10 @@ fn lent(array: &Bound<'_, PyUntypedArray>, dtype: DType, shape: Shape) -> View {
     View { block, meta: Arc::new(meta), offset: 0 }
 }
 
-/// The bytes of a row-major array that nobody else looks at meanwhile.
+/// The bytes of a row-major array that nothing else accesses in the meantime.
 pub(super) fn bytes<'a>(array: &'a mut Bound<'_, PyUntypedArray>) -> &'a mut [u8] {
     let bytes = array.len() * array.dtype().itemsize();
-    // SAFETY: the array object is alive for as long as it is borrowed, and has so many bytes.
+    // SAFETY: the array object lives as long as the borrow, and has this many bytes.
     unsafe {
         let data = (*array.as_array_ptr()).fields.data.cast::<u8>();
         let data = NonNull::new(data).unwrap_or(NonNull::dangling());
@@ -51,11 +51,11 @@ pub(super) fn bytes<'a>(array: &'a mut Bound<'_, PyUntypedArray>) -> &'a mut [u8
 
 #[pymethods]
 impl Handle {
-    /// A fresh writable row-major array (bfloat16 comes as float32).
+    /// A new writable row-major array (bfloat16 becomes float32).
     fn to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyUntypedArray>> {
         let view = self.view()?;
         record::check_read("to_numpy", &view)?;
-        // NumPy has no bfloat16 of its own: float32 holds every value of it.
+        // NumPy has no bfloat16; float32 represents all its values.
         let (dtype, kind) = match view.meta.dtype {
             DType::BFloat16 => (DType::Float32, Cast { dtype: DType::Float32 }.into()),
             other => (other, Copy.into()),
@@ -105,7 +105,7 @@ impl Handle {
 /// The bytes of a view's only element.
 fn bits(_turn: &Turn, view: &View) -> Result<[u8; 8]> {
     let (from, mut bits) = (view.address(false)?, [0; 8]);
-    // SAFETY: the place holds one element, of at most 8 bytes.
+    // SAFETY: the address is that of one element, of at most 8 bytes.
     unsafe { from.copy_to_nonoverlapping(bits.as_mut_ptr(), view.meta.dtype.size()) };
     Ok(bits)
 }
@@ -118,8 +118,8 @@ fn number<T: Element>(py: Python<'_>, dtype: DType, value: T) -> PyResult<Bound<
     }
 }
 
-/// A row-major, aligned array in the machine's byte order, made of `array` where it is not one
-/// itself, and its tensor.
+/// A row-major, aligned array in native byte order, converted from `array` if necessary, and its
+/// tensor.
 fn source<'py>(
     name: &'static str,
     array: &Bound<'py, PyAny>,
@@ -143,7 +143,7 @@ fn source<'py>(
     Ok((array, view))
 }
 
-/// The tensor of an array; a copy that belongs to the recording while this thread records.
+/// The tensor of an array; while this thread records, a copy that the recording owns.
 fn baked(array: &Bound<'_, PyUntypedArray>, from: View) -> PyResult<View> {
     if record::mode() != Mode::Record {
         return Ok(from);

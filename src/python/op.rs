@@ -20,12 +20,11 @@ use crate::ops::host::Host;
 use crate::ops::unary::Saves;
 use crate::ops::{Kind, View};
 
-/// An operation with its attributes, ready to be called with tensors. Never recorded for
-/// gradients.
+/// An operation with its attributes, callable with tensors. Gradients are never recorded.
 #[pyclass(module = "singa_rs._core", frozen)]
 pub(super) struct Op {
     kind: Kind,
-    /// The user's functions, which the kind has too.
+    /// The user's functions, which the kind holds, too.
     host: Option<Arc<PythonFn>>,
 }
 
@@ -37,14 +36,14 @@ impl Op {
     }
 }
 
-/// Where an operation on these tensors runs.
+/// The engine that runs an operation on these tensors.
 fn engine_of(kind: &Kind, views: &[View]) -> crate::Result<&'static Engine> {
     let device = views.first().map_or(cpu::device(), |v| v.block.device());
     engine::of(device).map_err(|error| error.in_op(kind.family().name()))
 }
 
-/// Runs without releasing Python's lock where the work is short and need not wait: to give the
-/// lock away and take it back would cost more.
+/// Runs without releasing the GIL where the work is short and need not wait: releasing and retaking
+/// it would cost more.
 fn run(py: Python<'_>, kind: &Kind, mut inputs: Inputs) -> PyResult<Outputs> {
     let engine = engine_of(kind, &inputs)?;
     note_line(py);
@@ -63,7 +62,7 @@ fn run(py: Python<'_>, kind: &Kind, mut inputs: Inputs) -> PyResult<Outputs> {
     made.map_err(exception)
 }
 
-/// As `run`, into given tensors.
+/// As `run`, but writes into given tensors.
 pub(super) fn run_into(
     py: Python<'_>,
     kind: &Kind,
@@ -85,13 +84,13 @@ pub(super) fn run_into(
     done.map_err(exception)
 }
 
-/// Whether tensors have yet to take so much memory that it is noted where they do.
+/// Whether any tensor has yet to allocate so much memory that its line is noted.
 fn takes_much<'a>(tensors: impl IntoIterator<Item = &'a View>) -> bool {
     let mut blocks = tensors.into_iter().map(|view| &view.block);
     blocks.any(|block| block.bytes() >= LARGE && !block.is_allocated())
 }
 
-/// The exception that the user's code raised, or ours.
+/// The exception that user code raised, or the one for this error.
 pub(super) fn exception(error: crate::Error) -> PyErr {
     super::host::raised(&error).unwrap_or_else(|| error.into())
 }
@@ -104,8 +103,8 @@ impl Op {
         Ok(Op { kind: attrs::kind(name, attrs)?, host: None })
     }
 
-    /// For Python's cycle collector: an object often keeps the operation made of its methods.
-    /// Functions that something else keeps too, such as a run of the operation, are not told.
+    /// For Python's cycle collector: an object often holds the operation made from its methods.
+    /// Functions that are also held elsewhere, such as by a run of the operation, are not visited.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match &self.host {
             Some(host) if Arc::strong_count(host) == 2 => host.traverse(visit),
@@ -119,7 +118,7 @@ impl Op {
         self.kind.family().name()
     }
 
-    /// The attributes, and the family's name under `op`.
+    /// The attributes, with the family's name under `op`.
     #[getter]
     fn attrs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         attrs::to_python(py, &attrs::attributes(&self.kind)?)
@@ -129,8 +128,8 @@ impl Op {
         Ok(format!("Op({})", attrs::attributes(&self.kind)?))
     }
 
-    /// The new tensors that the operation makes of `inputs`: one, or a tuple of several, or None
-    /// where it only updates its inputs.
+    /// The new tensors computed from `inputs`: one, or a tuple of several, or None if the operation
+    /// only updates its inputs.
     #[pyo3(signature = (*inputs))]
     fn __call__<'py>(&self, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = inputs.py();
@@ -161,7 +160,7 @@ fn results(py: Python<'_>, made: Outputs) -> PyResult<Bound<'_, PyAny>> {
     Ok(PyTuple::new(py, all)?.into_any())
 }
 
-/// The views of the tensors that operation `op` was called with.
+/// The views of the tensors passed to operation `op`.
 fn views<'a, 'py: 'a>(
     op: &'static str,
     tensors: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>,
@@ -177,7 +176,7 @@ fn not_a_tensor(op: &str, object: &Bound<'_, PyAny>) -> PyErr {
     pyo3::exceptions::PyTypeError::new_err(format!("{op}: got a {kind}, want a Tensor"))
 }
 
-/// Which tensor the gradient of a function of one tensor is computed from, besides that of its
+/// Which tensor the gradient of a unary elementwise function needs besides the gradient of its
 /// result: its input `x`, its result `y`, or None.
 #[pyfunction]
 fn unary_saves(op: &Op) -> PyResult<Option<&'static str>> {

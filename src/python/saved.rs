@@ -1,4 +1,4 @@
-//! What the tape keeps of a tensor for the way back.
+//! What the tape saves of a tensor for the backward pass.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use pyo3::types::PyTuple;
 use super::tensor::{self, Handle};
 use crate::view::View;
 
-/// A view, and the version that its memory had when it was kept. Cheaper than a tensor, and no
-/// part of any reference cycle.
+/// A view, and the version of its memory when it was saved. Cheaper than a tensor, and never part
+/// of a reference cycle.
 #[pyclass(module = "singa_rs._core", frozen)]
 pub(super) struct Saved {
     view: View,
@@ -18,7 +18,7 @@ pub(super) struct Saved {
 
 #[pymethods]
 impl Saved {
-    /// The tensor as it was; None where its memory was written since.
+    /// The tensor as it was saved; None if its memory has been written since.
     fn load<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Handle>>> {
         if self.view.block.version() != self.version {
             return Ok(None);
@@ -41,7 +41,7 @@ impl Saved {
 
 #[pymethods]
 impl Handle {
-    /// Keeps the view and the version of its memory.
+    /// Saves the view and the version of its memory.
     fn saved(&self) -> PyResult<Saved> {
         let view = self.view()?;
         let version = view.block.version();

@@ -1,4 +1,4 @@
-//! One view of a block as a Python object, which the package's `Tensor` extends.
+//! A view of a block as a Python object, the base of the package's `Tensor`.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,14 +21,14 @@ use crate::engine::{self, record};
 use crate::error::Error;
 use crate::view::{Meta, View};
 
-/// A view of a block: what a tensor is before it knows of names and gradients.
+/// A view of a block: a tensor without names and gradients.
 #[pyclass(module = "singa_rs._core", frozen, subclass, weakref)]
 pub(super) struct Handle {
     /// Set once by `__init__` or by the operation that made the tensor; `rebind` replaces it.
     view: Mutex<Option<View>>,
-    /// Which recording it was made in; see [`journal::birth`].
+    /// The recording it was created in; see [`journal::birth`].
     born: u64,
-    /// Whether a change of its attributes is one of the `changes`.
+    /// Whether changes of its attributes count among the `changes`.
     is_watched: AtomicBool,
 }
 
@@ -41,49 +41,50 @@ impl Handle {
         }
     }
 
-    /// Which recording it was made in; see [`journal::birth`].
+    /// The recording it was created in; see [`journal::birth`].
     pub(super) fn born(&self) -> u64 {
         self.born
     }
 
-    /// Puts back what a recording has replaced; what was there meanwhile, as from [`Handle::set`].
+    /// Restores a view that a recording replaced; returns the replaced one, as [`Handle::set`]
+    /// does.
     pub(super) fn replace(&self, view: Option<View>) -> Option<View> {
         std::mem::replace(&mut *self.view.lock().unwrap_or_else(PoisonError::into_inner), view)
     }
 
-    /// The view that the handle names.
+    /// The handle's view.
     pub(super) fn view(&self) -> PyResult<View> {
         self.view_in("tensor")
     }
 
-    /// The same for operation `op`, which the error names.
+    /// The same for operation `op`, which an error names.
     pub(super) fn view_in(&self, op: &str) -> PyResult<View> {
         exit::keep_thread();
         heap::check()?;
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         let mut view = view.clone().ok_or_else(|| no_value(op))?;
-        // A tensor made in a recording shows what the latest run of its graph made.
+        // A tensor created in a recording shows the results of its graph's latest run.
         if let Some(block) = view.block.current() {
             view.block = block;
         }
         Ok(view)
     }
 
-    /// Points the handle to a view; the one before. The last view of another library's memory runs
-    /// code of its owner, so it is dropped by the caller, after the lock.
+    /// Points the handle to a view; returns the previous one. Dropping the last view of another
+    /// library's memory runs its owner's code, so the caller drops it after releasing the lock.
     fn set(&self, view: View) -> Option<View> {
         self.replace(Some(view))
     }
 
-    /// What is to be known of the view. Nothing of Python's is made under the lock, since that may
-    /// collect garbage, and a finaliser may ask the same handle.
+    /// A property of the view. No Python object is created under the lock, since that may trigger
+    /// garbage collection, and a finaliser may use the same handle.
     fn ask<T>(&self, what: impl FnOnce(&View) -> T) -> PyResult<T> {
         exit::keep_thread();
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         view.as_ref().map(what).ok_or_else(|| no_value("tensor"))
     }
 
-    /// What is to be known of the block.
+    /// A property of the block.
     fn ask_block<T>(&self, what: impl FnOnce(&Arc<Block>) -> T) -> PyResult<T> {
         match self.ask(|view| view.block.current())? {
             Some(latest) => Ok(what(&latest)),
@@ -91,7 +92,7 @@ impl Handle {
         }
     }
 
-    /// What the view looks like.
+    /// The view's meta.
     fn meta(&self) -> PyResult<Arc<Meta>> {
         self.ask(|view| view.meta.clone())
     }
@@ -135,13 +136,13 @@ impl Handle {
         PyTuple::new(py, self.meta()?.shape.iter())
     }
 
-    /// Reshapes a tensor in place, which the tape has to be told.
+    /// Reshapes a tensor in place; the tape is notified.
     #[setter]
     fn set_shape(slf: &Bound<'_, Self>, shape: &Bound<'_, PyAny>) -> PyResult<()> {
         slf.call_method1(intern!(slf.py(), "_set_shape"), (shape,)).map(drop)
     }
 
-    /// Steps in elements, a tuple.
+    /// Strides in elements, a tuple.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.meta()?.strides.iter())
@@ -153,7 +154,7 @@ impl Handle {
         dtype::object(py, self.meta()?.dtype)
     }
 
-    /// The device that the tensor is on.
+    /// The device of the tensor.
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDevice>> {
         device::object(py, self.ask(|view| view.block.device().clone())?)
@@ -165,7 +166,7 @@ impl Handle {
         Ok(self.meta()?.numel())
     }
 
-    /// Bytes of the elements.
+    /// The size of the elements in bytes.
     #[getter]
     fn nbytes(&self) -> PyResult<usize> {
         Ok(self.meta()?.bytes())
@@ -183,43 +184,43 @@ impl Handle {
         self.ask_block(|block| block.version())
     }
 
-    /// Where in its block the tensor begins, in elements.
+    /// The offset of the tensor within its block, in elements.
     #[getter]
     fn offset(&self) -> PyResult<usize> {
         Ok(self.view()?.offset)
     }
 
-    /// A number that is the same for all tensors that share the block, and for no other that
-    /// lives at the same time.
+    /// A number that is the same for all tensors that share the block, and differs from that of any
+    /// other live block.
     #[getter]
     fn block_id(&self) -> PyResult<usize> {
         self.ask_block(|block| Arc::as_ptr(block).addr())
     }
 
-    /// Whether the block has memory.
+    /// Whether the block has memory allocated.
     #[getter]
     fn is_allocated(&self) -> PyResult<bool> {
         self.ask_block(|block| block.is_allocated())
     }
 
-    /// Whether it was made in a recording, by an operation that no graph has run yet.
+    /// Whether it was created in a recording by an operation that no graph has run yet.
     #[getter]
     fn is_recorded(&self) -> PyResult<bool> {
         self.ask_block(|block| block.recorded_at().is_some())
     }
 
-    /// Whether it shows the latest run of a graph, which points it to other memory each time.
+    /// Whether it shows the latest run of a graph, which rebinds it to other memory each time.
     #[getter]
     fn shows_runs(&self) -> PyResult<bool> {
         self.ask(|view| view.block.shows_runs())
     }
 
-    /// Whether the elements lie row-major without gaps.
+    /// Whether the elements are contiguous in row-major order.
     fn is_contiguous(&self) -> PyResult<bool> {
         Ok(self.meta()?.is_contiguous())
     }
 
-    /// Whether both share memory.
+    /// Whether both tensors share memory.
     fn shares_block(&self, other: &Handle) -> PyResult<bool> {
         Ok(self.block_id()? == other.block_id()?)
     }
@@ -229,7 +230,7 @@ impl Handle {
         make(py, self.view()?)
     }
 
-    /// Points this object to the view of another one.
+    /// Rebinds this object to the view of another one.
     fn rebind(slf: &Bound<'_, Self>, other: &Handle) -> PyResult<()> {
         let now = other.view()?;
         let block = now.block.clone();
@@ -245,8 +246,8 @@ impl Handle {
         Ok(())
     }
 
-    /// As of any object; a recording notes how it was, and a change of what graphs look at counts
-    /// as one of the `changes`.
+    /// As for any object; a recording notes the old value, and changes of attributes that graphs
+    /// depend on count among the `changes`.
     fn __setattr__(
         slf: &Bound<'_, Self>,
         name: &Bound<'_, PyString>,
@@ -267,13 +268,13 @@ impl Handle {
         set_generic(slf, name, std::ptr::null_mut())
     }
 
-    /// From now on a change of its attributes is one of the `changes`.
+    /// From here on, changes of its attributes count among the `changes`.
     #[pyo3(name = "_watch")]
     fn watch(&self) {
         self.is_watched.store(true, Relaxed);
     }
 
-    /// Enters the block into another account of the ledger: `parameters`, `states`, `results`,
+    /// Moves the block to another account of the ledger: `parameters`, `states`, `results`,
     /// `staging`.
     fn set_account(&self, name: &str) -> PyResult<()> {
         let of_tensors = [Account::Parameters, Account::States, Account::Results, Account::Staging];
@@ -287,7 +288,7 @@ impl Handle {
     }
 }
 
-/// Notes a change, if the attribute is to be another object than it is.
+/// Notes a change if the attribute's new value is a different object.
 fn note_other(
     tensor: &Bound<'_, Handle>,
     name: &Bound<'_, PyString>,
@@ -305,21 +306,21 @@ fn note_other(
     Ok(())
 }
 
-/// What Python does where a class says nothing of its attributes; null deletes.
+/// Python's default attribute assignment; null deletes.
 #[allow(unsafe_code)]
 fn set_generic(
     tensor: &Bound<'_, Handle>,
     name: &Bound<'_, PyString>,
     value: *mut pyo3::ffi::PyObject,
 ) -> PyResult<()> {
-    // SAFETY: all are live objects, but for the value, which may be null.
+    // SAFETY: all are live objects, except for the value, which may be null.
     let done = unsafe { pyo3::ffi::PyObject_GenericSetAttr(tensor.as_ptr(), name.as_ptr(), value) };
     if done == 0 { Ok(()) } else { Err(PyErr::fetch(tensor.py())) }
 }
 
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// Registers the class that results are made of.
+/// Registers the class of result tensors.
 #[pyfunction]
 fn set_tensor_class(class: &Bound<'_, PyType>) -> PyResult<()> {
     if !class.is_subclass_of::<Handle>()? {
@@ -332,14 +333,14 @@ fn set_tensor_class(class: &Bound<'_, PyType>) -> PyResult<()> {
     })
 }
 
-/// The tensor that an object is, if it is of the very class that results are made of.
+/// The tensor behind an object, if its class is exactly that of result tensors.
 pub(super) fn exact<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Handle> {
     let class = CLASS.get(object.py())?;
     let is_exact = object.get_type_ptr() == class.bind(object.py()).as_type_ptr();
     is_exact.then(|| object.cast::<Handle>().ok().map(Bound::get)).flatten()
 }
 
-/// A tensor object for a view. Its `__init__` is not run: the view is all there is to know.
+/// A tensor object for a view. Its `__init__` is skipped: the view is all that it needs.
 pub(super) fn make(py: Python<'_>, view: View) -> PyResult<Bound<'_, Handle>> {
     let Some(class) = CLASS.get(py) else {
         return Bound::new(py, Handle::of(Some(view)));
@@ -349,7 +350,7 @@ pub(super) fn make(py: Python<'_>, view: View) -> PyResult<Bound<'_, Handle>> {
     Ok(object)
 }
 
-/// `class.__new__(class)` by the type's slot, which is several times faster than the call.
+/// `class.__new__(class)` through the type's slot, which is several times faster than the call.
 #[allow(unsafe_code)]
 fn instantiate<'py>(class: &Bound<'py, PyType>) -> PyResult<Bound<'py, Handle>> {
     let py = class.py();

@@ -16,7 +16,7 @@ fn range((start, count, step): (i64, i64, i64)) -> Result<SliceRange> {
 
 #[pymethods]
 impl Handle {
-    /// The same elements, row-major, in another shape; None where that needs a copy.
+    /// The same elements, row-major, in another shape; None where that requires a copy.
     fn view_reshape<'py>(
         &self,
         py: Python<'py>,
@@ -31,7 +31,7 @@ impl Handle {
         tensor::make(py, self.view()?.permute(&axes)?)
     }
 
-    /// Along each axis `count` elements from `start`, `step` apart; one triple an axis.
+    /// `count` elements from `start`, `step` apart, along each axis; one triple per axis.
     fn view_slice<'py>(
         &self,
         py: Python<'py>,
@@ -41,7 +41,7 @@ impl Handle {
         tensor::make(py, self.view()?.slice(&ranges)?)
     }
 
-    /// Extents of 1 repeated, and dimensions added in front, without a copy.
+    /// Repeats dimensions of extent 1 and adds leading dimensions, without a copy.
     fn view_expand<'py>(&self, py: Python<'py>, shape: Extents) -> PyResult<Bound<'py, Handle>> {
         tensor::make(py, self.view()?.expand(&shape.0)?)
     }

@@ -17,16 +17,16 @@ use super::{
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 
-/// c = f(a, b) of two tensors of one dtype, broadcast. Comparisons and logic answer bool.
-/// An integer divided by zero, or to a negative power, is an [`Error::Value`] while running.
+/// c = f(a, b) for two tensors of one dtype, broadcast. Comparisons and logic return bool. Dividing
+/// an integer by zero, or raising it to a negative power, is an [`Error::Value`] at run time.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Binary {
     /// The function.
     pub f: BinaryFn,
 }
 
-/// c = f(a, scalar), or f(scalar, a) if `reverse`. The scalar takes the tensor's dtype, which
-/// must hold it; in logical functions it only counts whether it is zero.
+/// c = f(a, scalar), or f(scalar, a) if `reverse`. The scalar takes the tensor's dtype, which must
+/// represent it; logical functions only check whether it is zero.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct BinaryScalar {
     /// The function.
@@ -50,7 +50,7 @@ impl Catalog for BinaryScalar {
     }
 }
 
-/// The dtype of the result, if the function takes the operands' dtype.
+/// The dtype of the result, if the function supports the operands' dtype.
 fn result_dtype(f: BinaryFn, name: &'static str, dtype: DType) -> Result<DType> {
     let want = match f.class() {
         Class::Logical => return Ok(DType::Bool),
@@ -63,7 +63,7 @@ fn result_dtype(f: BinaryFn, name: &'static str, dtype: DType) -> Result<DType> 
     Err(Error::dtype(name, [dtype], want))
 }
 
-/// Floating-point operations an element.
+/// Floating-point operations per element.
 fn cost(f: BinaryFn) -> u64 {
     match f {
         BinaryFn::Pow => 32,
@@ -109,13 +109,13 @@ impl Family for Binary {
         let operands = [0, 1, 2].map(|i| Operand::widened(io[i]));
         let made = Arc::new(Loop::new(self.f.tile(io[0].dtype), operands, width));
         let divisor = Divisor { f: self.f, name: self.name(), input: 1, meta: io[1] };
-        // Broadcast to no element at all, the second operand is not looked at.
+        // If the second operand is broadcast to no element at all, it is not checked.
         Ok(if io[2].numel() == 0 { made } else { divisor.checked(made, width) })
     }
 }
 
 impl BinaryScalar {
-    /// The scalar as an operand beside a tensor of `dtype`.
+    /// The scalar as an operand for a tensor of `dtype`.
     fn operand(&self, dtype: DType) -> Result<Operand> {
         let name = self.name();
         if matches!(self.f, BinaryFn::And | BinaryFn::Or | BinaryFn::Xor) {
@@ -126,7 +126,7 @@ impl BinaryScalar {
     }
 }
 
-/// A scalar as an operand of the type that tensors of `dtype` are computed in.
+/// A scalar as an operand of the type that tensors of `dtype` compute in.
 fn operand(name: &'static str, scalar: Scalar, dtype: DType) -> Result<Operand> {
     use elementwise::element;
     Ok(match dtype {

@@ -1,4 +1,4 @@
-//! Functions that integers do not always have a result of: division, and the power.
+//! Functions that are not always defined on integers: division and powers.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use crate::ops::cpu::number::Integer;
 use crate::ops::cpu::scan::Scan;
 use crate::ops::{Io, Kernel, Meta, Scalar, Width, checked};
 
-/// Whether `f` has no result for some second operands that are integers.
+/// Whether `f` is undefined for some integer second operands.
 pub fn is_partial(f: BinaryFn) -> bool {
     matches!(f, BinaryFn::Pow | BinaryFn::FloorDivide | BinaryFn::Remainder)
 }
 
-/// What is wrong where an integer has no result.
+/// The error for integers without a result.
 fn fault(f: BinaryFn, name: &'static str) -> Error {
     match f {
         BinaryFn::Pow => Error::value(name, "a negative exponent of an integer", "one from 0 on"),
@@ -22,7 +22,7 @@ fn fault(f: BinaryFn, name: &'static str) -> Error {
     }
 }
 
-/// Refuses a scalar as second operand of tensors of this dtype.
+/// Rejects a scalar as second operand of tensors of this dtype.
 ///
 /// # Errors
 /// [`Error::Value`] where no integer has a result.
@@ -35,7 +35,7 @@ pub fn check_scalar(f: BinaryFn, name: &'static str, scalar: Scalar, dtype: DTyp
     Ok(())
 }
 
-/// Which function it is, and which input is its second operand.
+/// A function, and the input that is its second operand.
 pub struct Divisor<'a> {
     pub f: BinaryFn,
     pub name: &'static str,
@@ -44,7 +44,7 @@ pub struct Divisor<'a> {
 }
 
 impl Divisor<'_> {
-    /// `kernel`, which runs only where every second operand has results.
+    /// `kernel`, which then runs only if results are defined for every second operand.
     pub fn checked(self, kernel: Arc<dyn Kernel>, width: Width) -> Arc<dyn Kernel> {
         crate::dispatch!(int self.meta.dtype, T => match self.f {
             BinaryFn::Pow => self.refusing(T::lacks_power, kernel, width),

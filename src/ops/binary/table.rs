@@ -1,4 +1,4 @@
-//! The functions of two variables: all that is known of each stands in its row.
+//! The functions of two variables: each is fully described by its row.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,14 @@ use crate::ops::cpu::isa::{Isa, Level};
 use crate::ops::cpu::loops::{Map2, Tile, map2};
 use crate::ops::cpu::number::{Number, Value};
 
-/// Which element types a function takes, and what it answers.
+/// Which element types a function supports, and the type of its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
-    /// Numbers, answering the same type.
+    /// Numbers; returns the same type.
     Arithmetic,
-    /// Floats, answering the same type.
+    /// Floats; returns the same type.
     Floating,
-    /// Any type, answering bool.
+    /// Any type; returns bool.
     Logical,
 }
 
@@ -58,7 +58,7 @@ macro_rules! functions {
                 }
             }
 
-            /// Which types it takes, and what it answers.
+            /// Which types it supports, and the type of its result.
             pub fn class(self) -> Class {
                 match self {
                     $(BinaryFn::$number => Class::$class,)*
@@ -66,7 +66,7 @@ macro_rules! functions {
                 }
             }
 
-            /// The logical function that it is on booleans, if it takes them.
+            /// The logical function that it is equivalent to on booleans, if it supports them.
             pub(super) fn on_booleans(self) -> Option<BinaryFn> {
                 match self {
                     $(BinaryFn::$number => functions!(@bool $($as)?),)*
@@ -74,7 +74,7 @@ macro_rules! functions {
                 }
             }
 
-            /// Its values of numbers.
+            /// The tile of its values on numbers.
             fn numbers<T: Number>(self, isa: Isa) -> Box<dyn Tile<3>> {
                 match self {
                     $(BinaryFn::$number => {
@@ -92,7 +92,7 @@ macro_rules! functions {
                 }
             }
 
-            /// Its truth values.
+            /// The tile of its truth values.
             fn truths<T: Value>(self, isa: Isa) -> Box<dyn Tile<3>> {
                 match self {
                     $(BinaryFn::$truth => {
@@ -113,8 +113,8 @@ macro_rules! functions {
     };
 }
 
-// A row: name, name with a scalar, value; for numbers also the types, and which logical function it
-// is on booleans. `T` is the type that is computed in, `L` the instruction set.
+// A row: name, name with a scalar, value; for numbers also the types, and the equivalent logical
+// function on booleans. `T` is the type of the computation, `L` the instruction set.
 functions! {
     /// a + b.
     Add Arithmetic "add" "add_scalar" { a, b => a.plus(b) } (Or);
@@ -133,7 +133,7 @@ functions! {
     /// a / b rounded towards minus infinity.
     FloorDivide Arithmetic "floor_divide" "floor_divide_scalar"
         { a, b => a.floor_over(b) } ();
-    /// What is left of a then, with b's sign.
+    /// The remainder of that division, with b's sign.
     Remainder Arithmetic "remainder" "remainder_scalar"
         { a, b => a.modulo(b) } ();
     ---
@@ -151,7 +151,7 @@ functions! {
     Ne "ne" "ne_scalar" { a, b => !a.same(b) };
     /// Neither is zero.
     And "and" "and_scalar" { a, b => a.truth() & b.truth() };
-    /// One or both are not zero.
+    /// At least one is not zero.
     Or "or" "or_scalar" { a, b => a.truth() | b.truth() };
     /// Exactly one is zero.
     Xor "xor" "xor_scalar" { a, b => a.truth() ^ b.truth() };

@@ -1,4 +1,4 @@
-//! Functions of two tensors of every dtype against float64 and int64.
+//! Functions of two tensors of every dtype, compared with float64 and int64.
 
 use super::*;
 use crate::ops::Real;
@@ -48,7 +48,7 @@ fn all() -> Vec<BinaryFn> {
     BinaryFn::NAMES.iter().map(read).collect()
 }
 
-/// Numbers that every dtype holds, and whose results it holds too.
+/// Numbers that every dtype represents, and whose results it represents, too.
 fn numbers(dtype: DType) -> (Vec<f64>, Vec<f64>) {
     let signs = if dtype == DType::UInt8 { [1.0, 1.0] } else { [-1.0, 1.0] };
     let mut pairs = (vec![], vec![]);

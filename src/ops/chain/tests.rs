@@ -21,7 +21,7 @@ fn with_rows(axis: i64, log: bool) -> Chain {
     Chain { inputs: 3, links, outputs: vec![4, 1] }
 }
 
-/// What the links make one after the other.
+/// The results of the links run one at a time.
 fn apart(chain: &Chain, inputs: &[Tensor]) -> Vec<Tensor> {
     let mut values = inputs.to_vec();
     for link in &chain.links {
@@ -52,14 +52,14 @@ fn rows_are_worked_on_as_a_whole_with_elements_around_them() {
     check(&[600, 1], &[1], &[600, 1]);
     check(&[7], &[1], &[7]);
     check(&[1, 4096], &[4096], &[1]);
-    // Not block by block: long rows, rows that are not those that are repeated, and none at all.
+    // Not blocked: long rows, rows other than the broadcast ones, and no rows at all.
     check(&[3, 5000], &[5000], &[3, 5000]);
     check(&[3, 5, 100], &[5, 100], &[3, 5, 100]);
     check(&[0, 4], &[4], &[0, 4]);
     check(&[4, 0], &[1], &[4, 0]);
 }
 
-/// Rows lie elsewhere than the elements that are neighbours in memory.
+/// Rows are along another axis than the one contiguous in memory.
 #[test]
 fn rows_of_a_transposed_matrix_are_those_along_its_last_axis() {
     let mut random = Random::new(8);

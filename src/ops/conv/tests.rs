@@ -7,7 +7,7 @@ use crate::ops::testing::{Random, Tensor, apply, assert_near, tolerance};
 
 const FLOATS: [DType; 4] = [DType::Float32, DType::BFloat16, DType::Float16, DType::Float64];
 
-/// The results of plain loops: y, dx, dw.
+/// The results of naive loops: y, dx, dw.
 fn plain(case: &Case, [x, w, dy]: &[Tensor; 3], bias: Option<&Tensor>) -> [Vec<f64>; 3] {
     let [mut y, mut dx, mut dw] = [dy, x, w].map(|t| vec![0.0; t.meta.numel()]);
     let (xs, ws, gs) = (x.values(), w.values(), dy.values());
@@ -33,7 +33,7 @@ fn kinds(case: &Case) -> [Kind; 3] {
     ]
 }
 
-/// Compares the three operations with plain loops on tensors of these layouts.
+/// Compares the three operations with naive loops on tensors of these layouts.
 fn check(case: &Case, tensors: [Tensor; 3], bias: Option<Tensor>, threads: usize) {
     let wants = plain(case, &tensors, bias.as_ref());
     let [x, w, dy] = &tensors;
@@ -122,7 +122,7 @@ fn larger_sizes_as_in_float64() {
     }
 }
 
-/// How many random cases; `TEST_ROUNDS` and `TEST_SEED` ask for a longer search.
+/// The number of random cases; `TEST_ROUNDS` and `TEST_SEED` request a longer search.
 fn rounds(usual: usize) -> usize {
     std::env::var("TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
@@ -131,12 +131,12 @@ fn seed() -> u64 {
     std::env::var("TEST_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(5)
 }
 
-/// Channels-last, as results of other operations lie; weights are close enough.
+/// Channels-last, as are the results of other operations; close enough for weights, too.
 fn usual(dtype: DType, shape: [usize; 4]) -> Meta {
     channels_last("", dtype, shape).unwrap().remove(0)
 }
 
-/// Kernel 3x3 padded, 1x1, 1x1 with stride, a network's first layers, depthwise.
+/// 3x3 windows with padding, 1x1, 1x1 with stride, a network's first layers, depthwise.
 fn usual_cases() -> Vec<Case> {
     let sizes = [
         ([64, 64], 56, 3, 1, 1, 1),

@@ -11,9 +11,9 @@ use crate::ops::cpu::isa::{Isa, Least, Level};
 use crate::ops::cpu::loops::{Loop, Map1, Operand, Tile, identity, map1};
 use crate::ops::{Catalog, Family, Kernel, Meta, Metas, Width, elementwise, exactly};
 
-/// The elements as another dtype (ONNX Cast). Floats round to the nearest; into integers they are
-/// cut towards zero and held within the range (NaN gives 0); integers wrap; bool is whether an
-/// element is not zero.
+/// The elements as another dtype (ONNX Cast). Floats round to the nearest; conversion to integers
+/// truncates towards zero and clamps to the range (NaN gives 0); integers wrap; bool is whether an
+/// element is nonzero.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Cast {
     /// The dtype of the result.
@@ -46,14 +46,14 @@ impl Family for Cast {
             return Ok(Arc::new(super::mover(from, to, width)));
         }
         let input = Operand::widened(from);
-        // From these types float32 would round once more.
+        // From these types, going through float32 would round twice.
         let wide = matches!(from.dtype, DType::Float64 | DType::Int32 | DType::Int64);
         let output = if wide { Operand::plain(to) } else { Operand::widened(to) };
         Ok(Arc::new(Loop::new(tile(from.dtype, to.dtype, wide), [input, output], width)))
     }
 }
 
-/// The type that tiles hold elements of a dtype in, unless they hold half precision itself.
+/// The type of a dtype's elements in tiles, unless these hold half precision itself.
 fn widened(dtype: DType) -> DType {
     match dtype {
         DType::Float16 | DType::BFloat16 => DType::Float32,

@@ -11,8 +11,8 @@ use crate::ops::{Catalog, Family, Io, Kernel, Meta, Metas, Width, elementwise};
 use crate::shape::Shape;
 use crate::view;
 
-/// One or more tensors of one dtype, side by side along `axis` (ONNX Concat). Their shapes agree
-/// but for that axis.
+/// Concatenates one or more tensors of one dtype along `axis` (ONNX Concat). Their shapes agree
+/// except for that axis.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Concat {
     /// The axis; negative ones count from the back.
@@ -90,7 +90,7 @@ impl Family for Concat {
     }
 }
 
-/// One input, and where it goes.
+/// One input, and its destination.
 struct Piece {
     input: usize,
     /// In bytes.
@@ -106,7 +106,7 @@ impl Kernel for Joiner {
     fn run(&self, io: &Io) -> Result<()> {
         for Piece { input, offset, copy } in &self.pieces {
             let to = io.output::<u8>(0).wrapping_offset(*offset);
-            // SAFETY: the piece is a part of the output, which no input shares memory with.
+            // SAFETY: the piece is a part of the output, which no input overlaps.
             unsafe { copy.run_at([io.input::<u8>(*input).cast_mut(), to])? };
         }
         Ok(())

@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 use crate::ops::cpu::scan::Scan;
 use crate::ops::{Catalog, Family, Io, Kernel, Meta, Metas, Width, checked};
 
-/// The elements as another dtype, which has to hold them: floats round to floats, and stay finite;
-/// everything else is exact. One that the dtype does not hold is [`Error::DType`], before anything
-/// is written.
+/// The elements as another dtype, which must represent them: floats round to floats, and stay
+/// finite; everything else is exact. An element that the dtype cannot represent is an
+/// [`Error::DType`], before anything is written.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Convert {
     /// The dtype of the result.
@@ -57,7 +57,7 @@ impl Convert {
     }
 }
 
-/// Whether a dtype holds an integer, and a float.
+/// Whether a dtype represents an integer, or a float.
 #[derive(Clone, Copy)]
 struct Holds {
     integer: fn(i64) -> bool,
@@ -76,7 +76,7 @@ impl Holds {
         }
     }
 
-    /// An error that names the first element which is not held.
+    /// Fails with an error that names the first element that cannot be represented.
     fn every<S: Element>(self, scan: &Scan, io: &Io, to: DType) -> Result<()> {
         if scan.largest(io, |element: S| !self.one(element) as u32)? == 0 {
             return Ok(());
@@ -92,7 +92,7 @@ impl Holds {
 
 fn integer<D: Element>(value: i64) -> bool {
     let made = D::from_i64(value);
-    // Through integers so wide that no float of either type rounds, or is held within their range.
+    // Compared as integers so wide that no float of either type is rounded or clamped.
     match D::DTYPE.is_float() {
         true => made.to_f64() as i128 == value as i128,
         false => made.to_i64() == value,
@@ -103,6 +103,6 @@ fn real<D: Element>(value: f64) -> bool {
     if D::DTYPE.is_float() {
         return !value.is_finite() || D::from_f64(value).to_f64().is_finite();
     }
-    // 2^63 is no int64, but rounds to the largest one.
+    // 2^63 is not an int64, but rounds to the largest one.
     value < 9_223_372_036_854_775_808.0 && D::from_f64(value).to_f64() == value
 }

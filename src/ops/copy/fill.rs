@@ -16,7 +16,8 @@ use crate::ops::{
 };
 use crate::shape::Shape;
 
-/// A tensor of one value. The dtype must hold it: floats round to floats, and stay finite.
+/// A tensor filled with one value. The dtype must represent it: floats round to floats, and stay
+/// finite.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Fill {
     /// The value.
@@ -72,14 +73,14 @@ impl Family for Fill {
 }
 
 /// `count` numbers: start, start + step, start + 2 step and so on, computed in float64 (or int64
-/// for integers) and then rounded; the dtype must hold all of them: floats stay finite.
+/// for integers) and then rounded; the dtype must represent all of them: floats stay finite.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Arange {
     /// The first number.
     pub start: Scalar,
-    /// From one to the next.
+    /// The difference between consecutive numbers.
     pub step: Scalar,
-    /// How many.
+    /// The number of elements.
     pub count: usize,
     /// The dtype.
     pub dtype: DType,
@@ -143,7 +144,7 @@ impl Family for Arange {
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
-        // Each number is computed and rounded on its own.
+        // Each number is computed and rounded separately.
         Cost::elementwise(io, 8)
     }
 
@@ -164,7 +165,7 @@ impl Family for Arange {
     }
 }
 
-/// A kernel that writes `value(i)` at every place `i`.
+/// A kernel that writes `value(i)` to every position `i`.
 fn numbers<T: Element>(
     count: usize,
     stride: isize,

@@ -18,7 +18,7 @@ use super::cpu::loops::{Loop, Operand, identity};
 use super::{Catalog, Family, Kernel, Meta, Metas, Width, exactly};
 use crate::error::Result;
 
-/// The same elements in fresh memory, row-major (ONNX Identity).
+/// The same elements in new memory, row-major (ONNX Identity).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Copy;
 
@@ -47,7 +47,7 @@ impl Family for Copy {
     }
 }
 
-/// A loop that copies elements as they are.
+/// A loop that copies elements unchanged.
 fn mover(from: &Meta, to: &Meta, width: Width) -> Loop<2> {
     let operands = [Operand::plain(from), Operand::plain(to)];
     Loop::new(identity(to.dtype.size()), operands, width)

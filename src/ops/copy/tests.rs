@@ -41,7 +41,7 @@ fn casts_at_the_ends() {
     assert_eq!(cast(DType::Float32, DType::Int8, &wild), [0.0, 127.0, -128.0, 127.0]);
     assert_eq!(cast(DType::Float32, DType::Bool, &wild), [1.0; 4]);
     assert_eq!(cast(DType::Int32, DType::UInt8, &[-1.0, 256.0]), [255.0, 0.0]);
-    // 2049 lies halfway between two float16; a little more rounds up, and only if rounded once.
+    // 2049 is halfway between two float16; a little more rounds up, but only if rounded once.
     let x = 2049.0 + 1e-9;
     assert_eq!(cast(DType::Float64, DType::Float16, &[x, 2049.0]), [2050.0, 2048.0]);
     assert_eq!(cast(DType::Float32, DType::BFloat16, &[257.0, 259.0]), [256.0, 260.0]);
@@ -62,7 +62,7 @@ fn casts_keep_the_order_and_the_bits() {
     }
 }
 
-/// What is left of a value in a dtype, if the dtype holds it.
+/// The result of converting a value to a dtype, if the dtype represents it.
 fn held(value: f64, from: DType, to: DType) -> Option<f64> {
     let made = converted(value, to);
     let rounds = from.is_float() && to.is_float() && made.is_finite();
@@ -80,7 +80,7 @@ fn conversions_keep_values_or_name_one_that_is_lost() {
                 let x = Tensor::new(Meta::new(from, [3]), &[1.0, value, 1.0]);
                 let value = x.values()[1];
                 if from == DType::Int64 && value.abs() > 9e18 {
-                    continue; // float64 does not tell which of its last integers it is
+                    continue; // float64 cannot distinguish its largest integers
                 }
                 let made = apply(&Convert { dtype: to }, &[&x], 2);
                 match held(value, from, to) {
@@ -103,7 +103,7 @@ fn conversions_keep_values_or_name_one_that_is_lost() {
 fn integers_of_64_bits_are_converted_exactly() {
     let convert =
         |from, to, value: f64| apply(&Convert { dtype: to }, &[&tensor(from, &[value])], 1).is_ok();
-    // The largest int64 reads as 2^63 in float64, which is no int64.
+    // The largest int64 reads as 2^63 in float64, which is not an int64.
     assert!(!convert(DType::Int64, DType::Float64, i64::MAX as f64));
     assert!(convert(DType::Int64, DType::Float16, i64::from(u16::MAX / 2 + 1) as f64));
     assert!(!convert(DType::Float64, DType::Int64, 9_223_372_036_854_775_808.0));

@@ -1,11 +1,11 @@
-//! Elements of one type, read and written as the type that they compute in. Loops over the
-//! latter need not be compiled for each of the former.
+//! Elements of one type, read and written as the type they compute in. Loops over the latter need
+//! not be compiled for each of the former.
 #![allow(unsafe_code)]
 
 use super::tile::{Factor, Sum};
 
-/// How elements that compute in type `A` are read and written. Addresses are those of a tensor's
-/// first element; starts and steps are in elements.
+/// Reads and writes elements that compute in type `A`. Addresses are those of a tensor's first
+/// element; starts and steps are in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Access<A> {
     size: isize,
@@ -15,14 +15,14 @@ pub struct Access<A> {
     scatter: unsafe fn(&[A], *mut u8, isize),
 }
 
-/// Elements in one run of memory.
+/// Evenly spaced elements in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// The first, counted from the tensor's first element.
+    /// Offset of the first, counted from the tensor's first element.
     pub start: isize,
-    /// From one to the next.
+    /// Distance between consecutive elements.
     pub step: isize,
-    /// How many.
+    /// The number of elements.
     pub length: usize,
 }
 
@@ -51,7 +51,7 @@ impl<A: Sum> Access<A> {
         }
     }
 
-    /// Copies a run into `to`, which is as long.
+    /// Copies a run into `to`, which has the same length.
     ///
     /// # Safety
     /// The run can be read.
@@ -61,7 +61,7 @@ impl<A: Sum> Access<A> {
         unsafe { (self.gather)(at.wrapping_offset(run.start * self.size), run.step, to) };
     }
 
-    /// A run: where it lies if it can be read there, else copied into `buffer`, which is long
+    /// A run: in place if it can be read there, otherwise copied into `buffer`, which must be large
     /// enough.
     ///
     /// # Safety
@@ -79,21 +79,21 @@ impl<A: Sum> Access<A> {
         to
     }
 
-    /// Writes a run from `from`, which is as long.
+    /// Writes a run from `from`, which has the same length.
     ///
     /// # Safety
-    /// The run can be written, and nobody else accesses it.
+    /// The run can be written, and nothing else accesses it.
     #[inline(always)]
     pub unsafe fn store(&self, from: &[A], at: *mut u8, run: Run) {
         // SAFETY: by the caller's promise.
         unsafe { (self.scatter)(from, at.wrapping_offset(run.start * self.size), run.step) };
     }
 
-    /// Has `fill` write a run: where it belongs if that can be, else by way of `buffer`, which
-    /// is long enough.
+    /// Lets `fill` write a run: in place if possible, otherwise through `buffer`, which must be
+    /// large enough.
     ///
     /// # Safety
-    /// The run can be written, and nobody else accesses it.
+    /// The run can be written, and nothing else accesses it.
     #[inline(always)]
     pub unsafe fn write(
         &self,

@@ -1,4 +1,4 @@
-//! Rows in blocks: what several kernels do one after the other with a block finds it in the cache.
+//! Rows in blocks: kernels that process a block in turn find it in the cache.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use crate::device::team;
 use crate::error::Result;
 use crate::ops::Width;
 
-/// Rows cut into blocks of one size, but for the last; each block is one thread's.
+/// Rows cut into blocks of equal size, except for the last; each block is processed by one thread.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     rows: usize,
@@ -24,12 +24,12 @@ impl Blocks {
         Blocks { rows, sizes: [block, last], parts }
     }
 
-    /// The numbers of rows of a block, and of the last one.
+    /// The number of rows of a block, and of the last one.
     pub fn sizes(&self) -> [usize; 2] {
         self.sizes
     }
 
-    /// How many threads take blocks.
+    /// The number of threads that process blocks.
     pub fn parts(&self) -> usize {
         self.parts
     }
@@ -39,12 +39,12 @@ impl Blocks {
         self.sizes[0] < self.rows
     }
 
-    /// Of what [`Blocks::for_both`] made, that for these rows.
+    /// Picks the element of a [`Blocks::for_both`] result for these rows.
     pub fn of<'a, T>(&self, both: &'a [T; 2], rows: &Range<usize>) -> &'a T {
         &both[usize::from(rows.len() != self.sizes[0])]
     }
 
-    /// What `make` makes for a block's number of rows, and for the last one's.
+    /// The results of `make` for a block's number of rows, and for the last block's.
     ///
     /// # Errors
     /// Those of `make`.
@@ -54,11 +54,11 @@ impl Blocks {
         Ok([first.clone(), if last == block { first } else { make(last)? }])
     }
 
-    /// Calls `body(part, rows)` for every block, on the threads of the team; a single one on the
-    /// calling thread, so that it may have the team for itself.
+    /// Calls `body(part, rows)` for every block on the team's threads; a single block runs on the
+    /// calling thread, so that the body can use the whole team.
     ///
     /// # Errors
-    /// The first that a body answered.
+    /// The first error that a body returned.
     pub fn each(&self, body: impl Fn(usize, &Range<usize>) -> Result<()> + Sync) -> Result<()> {
         if !self.is_split() {
             return if self.rows == 0 { Ok(()) } else { body(0, &(0..self.rows)) };

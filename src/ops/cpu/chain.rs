@@ -1,4 +1,5 @@
-//! Chains of operations on elements or on rows: each works on a block of rows after the one before it.
+//! Chains of elementwise or row-wise operations: each processes a block of rows after the previous
+//! one.
 #![allow(unsafe_code)]
 
 mod matrix;
@@ -14,7 +15,7 @@ use crate::ops::chain::Chain;
 use crate::ops::{Io, Kernel, Meta, Width};
 pub use matrix::Space;
 
-/// Prepares a chain of which these are the inputs and all links' results.
+/// Prepares a chain with these values: its inputs and the results of all links.
 ///
 /// # Errors
 /// Those of the links.
@@ -33,14 +34,14 @@ pub fn prepare(chain: &Chain, values: &[Meta], width: Width) -> Result<Arc<dyn K
     Ok(Arc::new(Blocked { blocks, passes }))
 }
 
-/// Where a link finds an operand, or leaves its result.
+/// Where a link finds an operand, or writes its result.
 #[derive(Clone, Copy)]
 enum Place {
-    /// Which input, and bytes from a row to the next.
+    /// The number of the input, and the bytes from row to row.
     Input(usize, usize),
-    /// The same of an output.
+    /// The number of the output, and the bytes from row to row.
     Output(usize, usize),
-    /// Bytes from the start of the work space.
+    /// The offset in bytes into the scratch memory.
     Between(usize),
 }
 
@@ -48,7 +49,7 @@ enum Place {
 #[derive(Clone)]
 struct Pass {
     calls: Vec<Call>,
-    /// Bytes of results between links; the kernels' own work space comes behind them.
+    /// Bytes of intermediate results; the kernels' own scratch memory follows them.
     between: usize,
     scratch: usize,
 }
@@ -61,7 +62,7 @@ struct Call {
 }
 
 impl Pass {
-    /// `step` says how many bytes there are from a row of a value to the next.
+    /// `step` returns the bytes from row to row of a value.
     fn new(
         chain: &Chain,
         values: &[Meta],
@@ -82,7 +83,7 @@ impl Pass {
     }
 }
 
-/// Where each value lies, and how many bytes those between links take together.
+/// The place of each value, and the total bytes of the intermediate results.
 fn places(chain: &Chain, values: &[Meta], step: impl Fn(usize) -> usize) -> (Vec<Place>, usize) {
     let mut places: Vec<Place> = (0..chain.inputs).map(|i| Place::Input(i, step(i))).collect();
     let last_use = |value: usize| {
@@ -91,7 +92,7 @@ fn places(chain: &Chain, values: &[Meta], step: impl Fn(usize) -> usize) -> (Vec
     };
     let room = values[chain.inputs..].iter().map(Meta::bytes).max().unwrap_or(0);
     let room = room.next_multiple_of(ALIGNMENT);
-    // For each room of the work space the last link that reads what is in it.
+    // For each slot of the scratch memory, the last link that reads its contents.
     let mut rooms: Vec<usize> = Vec::new();
     for i in 0..chain.links.len() {
         if let Some(output) = chain.outputs.iter().position(|&o| o == i) {
@@ -113,12 +114,12 @@ struct Blocked {
 }
 
 impl Blocked {
-    /// Work space of one thread.
+    /// Bytes of scratch memory per thread.
     fn space(&self) -> usize {
         self.passes[0].scratch.max(self.passes[1].scratch)
     }
 
-    /// Runs a pass with inputs and outputs from this row on.
+    /// Runs a pass on the rows of inputs and outputs from `row` on.
     fn run_pass(&self, pass: &Pass, io: &Io, row: usize, space: *mut u8) -> Result<()> {
         let address = |place: &Place| match *place {
             Place::Input(i, step) => io.input::<u8>(i).wrapping_add(row * step).cast_mut(),
@@ -130,7 +131,7 @@ impl Blocked {
                 call.operands.iter().map(|place| address(place).cast_const()).collect();
             let result = [address(&call.result)];
             let scratch = space.wrapping_add(pass.between);
-            // SAFETY: `io` is what this was prepared for; each thread has work space of its own,
+            // SAFETY: `io` is what this was prepared for; each thread has its own scratch memory,
             // and blocks are disjoint.
             call.kernel.run(&unsafe { Io::new(&operands, &result, scratch) })?;
         }

@@ -1,4 +1,4 @@
-//! Convolutions for tests, and the plain loops that they are compared with.
+//! Convolutions for tests, and the naive loops they are compared with.
 
 use crate::ops::geometry::Geometry;
 use crate::ops::testing::Random;
@@ -15,7 +15,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Some valid sizes.
+    /// Random valid sizes.
     pub fn random(random: &mut Random) -> Case {
         loop {
             let mut pair = |low: usize, n: usize| [low + random.below(n), low + random.below(n)];
@@ -33,14 +33,14 @@ impl Case {
         }
     }
 
-    /// Of x, w and y.
+    /// The shapes of x, w and y.
     pub fn shapes(&self) -> [[usize; 4]; 3] {
         let ([i, o], [h, w], [kh, kw]) = (self.channels, self.image, self.window);
         let [oh, ow] = self.output;
         [[self.n, i, h, w], [o, i / self.geometry.groups, kh, kw], [self.n, o, oh, ow]]
     }
 
-    /// Calls `visit(place in x, place in w, place in y)` for every product, row-major places.
+    /// Calls `visit` for every product with the row-major positions of its elements in x, w and y.
     pub fn products(&self, mut visit: impl FnMut(usize, usize, usize)) {
         let [x, w, y] = self.shapes();
         let g = &self.geometry;

@@ -1,5 +1,5 @@
-//! Convolutions: by oneDNN or by portable loops, and those of many small images a few images after
-//! the other.
+//! Convolutions: by oneDNN or by portable loops; batches of many small images are processed a few
+//! images at a time.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::error::Result;
 use crate::ops::geometry::Geometry;
 use crate::ops::{Kernel, Meta, Packing, Width};
 
-/// Bytes of a result up to which it stays in the cache as a whole.
+/// Results of up to this many bytes stay in the cache as a whole.
 const SMALLEST: usize = 1 << 20;
-/// Bytes of a block of images, more or less.
+/// Approximate bytes of a block of images.
 const BLOCK: usize = 512 << 10;
-/// An image that is larger than this leaves the cache.
+/// An image with more bytes than this does not stay in the cache.
 const LARGEST_IMAGE: usize = 512 << 10;
-/// Bytes of a weight above which packing it for each block would show.
+/// Above this many bytes of weights, packing them for each block would be noticeable.
 const LARGEST_WEIGHT: usize = 64 << 10;
 
-/// The kernel of a convolution, or of one of its gradients; `io` is what the passes say.
+/// The kernel of a convolution, or of one of its gradients; `pass` determines `io`.
 ///
 /// # Errors
-/// [`crate::Error::Library`]; [`crate::Error::DType`] for types that are no floats.
+/// [`crate::Error::Library`]; [`crate::Error::DType`] for types that are not floats.
 pub fn prepare(
     pass: Pass,
     geometry: &Geometry,
@@ -39,7 +39,7 @@ pub fn prepare(
     }
 }
 
-/// How many images of the result a block has, which the metas alone decide.
+/// The number of images of the result per block, which depends on the metas alone.
 fn block(pass: Pass, io: &[&Meta]) -> usize {
     let (y, w) = (io[io.len() - 1], io[1]);
     let images = y.shape[0];
@@ -50,17 +50,17 @@ fn block(pass: Pass, io: &[&Meta]) -> usize {
     if image > LARGEST_IMAGE {
         return images;
     }
-    // An even number of blocks, so that two threads have equal parts.
+    // An even number of blocks, so that two threads get equal parts.
     let count = images.div_ceil(2 * (BLOCK / image).max(1)) * 2;
     images.div_ceil(count)
 }
 
-/// Whether a result is made in blocks of images.
+/// Whether the result is computed in blocks of images.
 pub fn is_split(pass: Pass, io: &[&Meta]) -> bool {
     block(pass, io) < io[io.len() - 1].shape[0]
 }
 
-/// The convolution in blocks of images; None where it is made as a whole.
+/// The convolution in blocks of images; None where it is computed as a whole.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -74,7 +74,7 @@ pub fn in_blocks(
         return Ok(None);
     }
     let last = io.len() - 1;
-    // Weight and bias are those of all images.
+    // The weight and the bias are common to all images.
     let has_images = |i: usize| i == 0 || i == last;
     let step = |i: usize| if has_images(i) { row_bytes(io[i], 0) } else { 0 };
     let make = |images: usize| {
@@ -87,7 +87,7 @@ pub fn in_blocks(
     RowBlocks::new(blocks, Starts::along((0..last).map(step).collect()), make).map(Some)
 }
 
-/// As one call of a library.
+/// The convolution as a single library call.
 fn whole(pass: Pass, geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     if let Some(steps) = by_onednn(pass, geometry, io, width)? {
         return Ok(Arc::new(steps));
@@ -99,7 +99,7 @@ fn whole(pass: Pass, geometry: &Geometry, io: &[&Meta], width: Width) -> Result<
     }
 }
 
-/// oneDNN's kernel, if it has a fast one. Empty tensors are the portable loops' business.
+/// oneDNN's kernel, if it has a fast one. Empty tensors are left to the portable loops.
 fn by_onednn(pass: Pass, geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Option<Steps>> {
     if io.iter().any(|meta| meta.numel() == 0) {
         return Ok(None);
@@ -107,7 +107,7 @@ fn by_onednn(pass: Pass, geometry: &Geometry, io: &[&Meta], width: Width) -> Res
     onednn::conv::prepare(pass, geometry, io, width)
 }
 
-/// A convolution that a library makes as a whole, in two parts.
+/// The two parts of a convolution that a library computes as a whole.
 ///
 /// # Errors
 /// [`crate::Error::Library`].

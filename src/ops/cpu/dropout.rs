@@ -13,7 +13,7 @@ use crate::dtype::Bool;
 use crate::error::Result;
 use crate::ops::{Io, Kernel, Meta, Width, kernel};
 
-/// Groups of [`MOST`] elements that a thread takes at least.
+/// The minimum number of groups of [`MOST`] elements per thread.
 const GRAIN: usize = 16;
 
 /// Prepares (x, state) -> (y, mask), both outputs dense in one order, from block `offset` of the
@@ -25,7 +25,7 @@ pub fn forward<T: Float>(io: &[&Meta], ratio: f64, offset: u64, width: Width) ->
         let state = State::read(io, 1, offset);
         pass.each_group(width, |group| {
             let keep = sample(keep, state, group.start / MOST);
-            // SAFETY: the mask is dense in walking order, and this thread has this part of it.
+            // SAFETY: the mask is dense in the walk's order, and this part belongs to this thread.
             let mask = unsafe {
                 let first = io.output::<Bool>(1).add(group.start);
                 std::slice::from_raw_parts_mut(first, group.len())
@@ -48,7 +48,7 @@ pub fn backward<T: Float>(io: &[&Meta], ratio: f64, width: Width) -> Arc<dyn Ker
     })
 }
 
-/// How output and inputs lie, and what kept elements are multiplied with.
+/// The layout of output and inputs, and the factor that scales kept elements.
 struct Pass<const N: usize> {
     walk: Walk<N>,
     scale: f64,
@@ -69,7 +69,7 @@ impl<const N: usize> Pass<N> {
         let mut values = [T::Wide::default(); MOST];
         let (step, mut done) = (self.walk.inner().strides[1], 0);
         for (at, n) in self.walk.runs(group.clone()) {
-            // SAFETY: the run lies within the input.
+            // SAFETY: the run is within the input.
             unsafe { gather(io.input::<T>(0).offset(at[1]), step, &mut values[done..done + n]) };
             done += n;
         }
@@ -78,20 +78,20 @@ impl<const N: usize> Pass<N> {
             *value = if keep.get() { *value * scale } else { zero };
         }
         let n = group.len();
-        // SAFETY: the output is dense in walking order, and this thread has this part of it.
+        // SAFETY: the output is dense in the walk's order, and this part belongs to this thread.
         let out = unsafe { std::slice::from_raw_parts_mut(io.output::<T>(0).add(group.start), n) };
         T::narrow_slice(&values[..n], out);
     }
 }
 
 impl Pass<3> {
-    /// The elements of a group of input 1.
+    /// The mask of a group, from input 1.
     fn mask(&self, io: &Io, group: Range<usize>) -> [Bool; MOST] {
         let (mut keep, mut done) = ([Bool(0); MOST], 0);
         let step = self.walk.inner().strides[2];
         for (at, n) in self.walk.runs(group) {
             for i in 0..n as isize {
-                // SAFETY: the run lies within the mask.
+                // SAFETY: the run is within the mask.
                 keep[done] = unsafe { *io.input::<Bool>(1).offset(at[2] + i * step) };
                 done += 1;
             }

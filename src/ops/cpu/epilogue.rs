@@ -1,4 +1,4 @@
-//! Products and convolutions, and a chain of operations on each block of the result.
+//! Matrix products and convolutions, and a chain of operations on each block of the result.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::error::Result;
 use crate::ops::chain::Chain;
 use crate::ops::{Kernel, Meta, Width};
 
-/// The values of a chain as matrices of so many rows, which are those of its first input; None
-/// where they do not lie like that.
+/// The values of a chain as matrices with the `rows` rows of its first input; None where they
+/// cannot be seen as such matrices.
 pub fn space(chain: &Chain, values: &[Meta], rows: usize) -> Option<Space> {
     Space::of(chain, values)?.with_rows(rows)
 }
 
-/// Prepares a chain of which these are the inputs and all links' results, and whose first input is
-/// made in `blocks`: in those of a space, or in one. The kernel finds the chain's other inputs
-/// first, and behind them those of the blocks; what the blocks make is its last output, if it
+/// Prepares a chain with these values, its inputs and the results of all links. Its first input is
+/// computed in blocks, those of a space, or as a whole. The kernel's inputs are the chain's other
+/// inputs, followed by those of the blocks; the result of the blocks is its last output, if it
 /// `keeps` that.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Coefficients of batch normalisation by given statistics, alone and within weights.
+//! Coefficients of batch normalisation by fixed statistics, alone and folded into weights.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::ops::{Io, Kernel, Meta, Width, kernel};
 
-/// Tensors with an element a channel: the steps of the inputs from `first` on.
+/// Tensors with one element per channel: the strides of the inputs from `first` on.
 struct Channels {
     first: usize,
     steps: Vec<isize>,
@@ -21,10 +21,10 @@ impl Channels {
         Channels { first, steps: inputs[first..].iter().map(|m| m.strides[0]).collect(), eps }
     }
 
-    /// The element of channel `c` in the `i`-th of them, 0 where there is none.
+    /// The element of channel `c` in the `i`-th tensor, 0 if there is none.
     ///
     /// # Safety
-    /// `io` has the inputs that this was made for, of type `T`, and they have so many channels.
+    /// `io` has the inputs that this was made for, of type `T`, and `c` is one of their channels.
     unsafe fn get<T: Float>(&self, io: &Io, i: usize, c: usize) -> f64 {
         let Some(step) = self.steps.get(i) else { return 0.0 };
         // SAFETY: by the caller's promise.
@@ -43,7 +43,7 @@ impl Channels {
 pub fn factor(eps: f64, io: &[&Meta]) -> Result<Arc<dyn Kernel>> {
     let (channels, count) = (Channels::new(&io[..2], 0, eps), io[0].numel());
     crate::dispatch!(float io[0].dtype, T => Ok(kernel(0, move |io| {
-        // SAFETY: the output is dense, the inputs are those that this was made for.
+        // SAFETY: the output is dense, and the inputs are those that this was made for.
         unsafe {
             for (c, to) in io.write::<T>(0, count).iter_mut().enumerate() {
                 let [scale, var] = [0, 1].map(|i| channels.get::<T>(io, i, c));
@@ -54,7 +54,7 @@ pub fn factor(eps: f64, io: &[&Meta]) -> Result<Arc<dyn Kernel>> {
     })), else => Err(not_float("batch_norm_factor", io[0])))
 }
 
-/// The kernel for `io` = w, scale, bias, mean, var, perhaps b, and both outputs.
+/// The kernel for `io` = w, scale, bias, mean, var, optionally b, and both outputs.
 ///
 /// # Errors
 /// As [`factor`].
@@ -67,25 +67,25 @@ pub fn fold(eps: f64, axis: usize, io: &[&Meta], width: Width) -> Result<Arc<dyn
     crate::dispatch!(float io[0].dtype, T => Ok(kernel(0, move |io| {
         team::parallel(parts, &|part| {
             for c in team::share(count, 1, parts, part) {
-                // SAFETY: the tensors are those that this was made for, the weights dense; each
-                // channel is one part's.
+                // SAFETY: the tensors are those that this was made for, the weights are dense, and
+                // each channel belongs to one part.
                 unsafe { channel::<T>(&channels, io, c, &rows) };
             }
         })
     })), else => Err(not_float("fold_batch_norm", io[0])))
 }
 
-/// Where the weights of a channel lie: rows of so many elements, so far apart.
+/// The weights of a channel: rows of `row` elements, `step` apart.
 struct Rows {
     row: usize,
     step: usize,
     total: usize,
 }
 
-/// Writes weights and bias of one channel.
+/// Writes the weights and bias of one channel.
 ///
 /// # Safety
-/// As [`Channels::get`]; the weights lie as `rows` says, and nobody else touches the channel's
+/// As [`Channels::get`]; `rows` describes the weights, and nothing else accesses the channel's
 /// outputs.
 unsafe fn channel<T: Float>(channels: &Channels, io: &Io, c: usize, rows: &Rows) {
     // SAFETY: by the caller's promise.

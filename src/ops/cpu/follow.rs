@@ -1,4 +1,4 @@
-//! A result in blocks of rows, and a kernel that goes on with each block while it is in the cache.
+//! A result in blocks of rows, each processed by a second kernel while it is in the cache.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -10,47 +10,47 @@ use super::row_blocks::{RowBlocks, Steps};
 use crate::error::Result;
 use crate::ops::{Io, Kernel};
 
-/// What a kernel reads that goes on with a block.
+/// An input of the second kernel.
 #[derive(Clone, Copy)]
 pub enum Input {
     /// The block.
     Block,
-    /// An input of the operation, with the bytes from a row to the next.
+    /// An input of the operation, with the bytes from row to row.
     Given(usize, isize),
 }
 
-/// Where blocks are made.
+/// Where blocks are written.
 #[derive(Clone, Copy)]
 pub enum Target {
-    /// In work space, so many bytes of each thread.
+    /// In scratch memory, with this many bytes per thread.
     Scratch(usize),
-    /// In an output of the operation, with the bytes from a row to the next.
+    /// In an output of the operation, with the bytes from row to row.
     Output(usize, isize),
 }
 
 /// See the module's documentation.
 pub struct Followed {
-    /// What makes the blocks.
+    /// Computes the blocks.
     pub rows: RowBlocks,
-    /// The inputs of the operation that they are made of.
+    /// The inputs of the operation that the blocks are computed from.
     pub factors: SmallVec<[usize; 4]>,
-    /// Where they are made.
+    /// Where the blocks are written.
     pub target: Target,
-    /// What goes on with a block, and with the last one.
+    /// The second kernel, for a block and for the last one.
     pub kernels: [Arc<dyn Kernel>; 2],
-    /// What these read.
+    /// The inputs of the second kernel.
     pub inputs: SmallVec<[Input; 8]>,
-    /// Of the outputs that they write, which come first.
+    /// Bytes from row to row of its outputs, which come first among the operation's.
     pub outputs: Steps,
 }
 
 impl Followed {
-    /// Work space of one thread for blocks.
+    /// Bytes of scratch memory per thread for a block.
     fn block(&self) -> usize {
         if let Target::Scratch(bytes) = self.target { bytes } else { 0 }
     }
 
-    /// Work space of one thread.
+    /// Bytes of scratch memory per thread.
     fn space(&self) -> usize {
         let kernels = self.kernels.each_ref().map(|kernel| kernel.scratch());
         self.block() + self.rows.scratch().max(kernels[0]).max(kernels[1])
@@ -63,7 +63,7 @@ impl Followed {
             Target::Output(o, step) => io.output::<u8>(o).wrapping_offset(from(step)),
         };
         let scratch = space.wrapping_add(self.block());
-        // SAFETY: `io` is what this was prepared for; each thread has work space of its own.
+        // SAFETY: `io` is what this was prepared for; each thread has its own scratch memory.
         unsafe { self.rows.make(rows, |i| io.input(self.factors[i]), made, scratch)? };
         let input = |input: &Input| match *input {
             Input::Block => made.cast_const(),

@@ -1,16 +1,16 @@
-//! Instruction sets, detected once when the program runs. Loops are written once, as a [`Body`],
-//! and compiled for each set; the compiler vectorises them.
+//! Instruction sets, detected once at run time. Loops are written once, as a [`Body`], and compiled
+//! for each set; the compiler vectorises them.
 //!
-//! Results may depend on the instruction set (with fused multiply-add, a product is not rounded
-//! before it is added) but never on where in a loop an element stands.
+//! Results may depend on the instruction set (a fused multiply-add does not round the product
+//! before the addition) but never on an element's position in a loop.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
 
-/// A set of instructions, ordered from the least to the most.
+/// An instruction set, ordered from the least capable to the most.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Isa {
-    /// What every machine of the target has: SSE2, or NEON.
+    /// The minimum of the target: SSE2, or NEON.
     Baseline,
     /// 256-bit vectors with fused multiply-add.
     Avx2,
@@ -19,17 +19,17 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// Every set, the least first.
+    /// All sets, the least capable first.
     pub const ALL: [Isa; 3] = [Isa::Baseline, Isa::Avx2, Isa::Avx512];
 
-    /// The set that kernels use: the best one that the machine has, or less where the
-    /// environment variable `SINGA_RS_ISA` says `baseline` or `avx2`.
+    /// The set that kernels use: the best that the machine has, or a lesser one if the environment
+    /// variable `SINGA_RS_ISA` is `baseline` or `avx2`.
     pub fn active() -> Isa {
         static ACTIVE: OnceLock<Isa> = OnceLock::new();
         *ACTIVE.get_or_init(|| Isa::wanted().min(Isa::best()))
     }
 
-    /// Whether the machine can run it.
+    /// Whether the machine supports it.
     pub fn is_available(self) -> bool {
         self <= Isa::best()
     }
@@ -64,7 +64,7 @@ impl Isa {
     }
 }
 
-/// What code compiled for an instruction set may count on. It is a type so that the choice is
+/// The guarantees of an instruction set that code is compiled for. A type, so that the choice is
 /// made at compile time.
 pub trait Level: Copy + Send + Sync + 'static {
     /// Whether a fused multiply-add is one instruction.
@@ -87,12 +87,12 @@ impl Level for Fused {
     const FMA: bool = true;
 }
 
-/// Work to be compiled for each instruction set.
+/// Code to be compiled for each instruction set.
 pub trait Body {
-    /// What it answers.
+    /// The type of the result.
     type Output;
 
-    /// Does the work. Implementations, and all they call, must be `#[inline(always)]`: what is
+    /// Runs the code. Implementations, and all their callees, must be `#[inline(always)]`: anything
     /// not inlined is compiled for the baseline.
     fn run<L: Level>(self) -> Self::Output;
 }
@@ -103,7 +103,7 @@ pub fn run<B: Body>(isa: Isa, body: B) -> B::Output {
     debug_assert!(isa.is_available());
     match isa {
         Isa::Baseline => body.run::<Baseline>(),
-        // SAFETY: the machine has the instructions: `Isa::active` and callers ask it first.
+        // SAFETY: the machine has the instructions: `Isa::active` and callers check first.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe { avx2(body) },
         // SAFETY: as above.
@@ -114,9 +114,9 @@ pub fn run<B: Body>(isa: Isa, body: B) -> B::Output {
     }
 }
 
-/// Which instruction sets code is compiled for, as a type, so that nothing else is compiled.
+/// The instruction sets that code is compiled for, as a type, so that nothing else is compiled.
 pub trait Reach: 'static {
-    /// Runs `body` as compiled for `isa`, or for less.
+    /// Runs `body` as compiled for `isa`, or for a lesser set.
     fn run<B: Body>(isa: Isa, body: B) -> B::Output;
 }
 

@@ -1,4 +1,4 @@
-//! Updates with a matrix product as their gradient, a block of its rows after the other.
+//! Updates whose gradient is a matrix product, one block of its rows at a time.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::device::ALIGNMENT;
 use crate::error::Result;
 use crate::ops::{Family, Kernel, Meta, Width};
 
-/// Whether the product `factors` = a, b, product is made in blocks of a gradient's rows.
+/// Whether the product `factors` = a, b, product is computed in blocks of the gradient's rows.
 pub fn is_split(factors: [&Meta; 3]) -> bool {
     factors[2].shape.rank() == 2 && product::is_split(factors)
 }
 
-/// Prepares `update` of these inputs and outputs, where `[a, b, product]` is what input 1, the
-/// gradient, is made of; the kernel finds a in its place and b behind all inputs.
+/// Prepares `update` of these inputs and outputs, where input 1, the gradient, is the product in
+/// `[a, b, product]`; the kernel finds a in its place and b after all inputs.
 ///
 /// # Errors
 /// Those of the two kernels.
@@ -40,7 +40,7 @@ pub fn prepare(
     let cut = |meta: &Meta, rows: usize| {
         if has_rows(meta) { first_rows(meta, 0, rows) } else { meta.clone() }
     };
-    // The whole update where there is but one block: it then has the team for itself.
+    // A single block updates everything, and then has the whole team.
     let width = if is_split { Width::ONE } else { width };
     let kernels = blocks.for_both(|rows| {
         let io: SmallVec<[Meta; 8]> = io.iter().map(|meta| cut(meta, rows)).collect();

@@ -1,4 +1,4 @@
-//! Products of matrices, or of batches of them, as kernels see them.
+//! Products of matrices, or of batches of them, in a form suited to kernels.
 
 use smallvec::SmallVec;
 
@@ -6,31 +6,31 @@ use crate::dtype::DType;
 use crate::ops::Meta;
 use crate::shape::{Shape, Strides};
 
-/// An axis of a batch.
+/// An axis of the batch.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Axis {
-    /// How many matrices there are along it.
+    /// The number of matrices along it.
     pub extent: usize,
-    /// Elements from a matrix of a, b and y to the next; 0 where one serves all.
+    /// Strides of the matrices of a, b and y, in elements; 0 where one is broadcast.
     pub steps: [isize; 3],
 }
 
-/// The matrices of `y = a b`, with batches broadcast, axes merged where they can be, and those
-/// matrices one below another that are multiplied by the same b.
+/// The matrices of `y = a b`, with batches broadcast, axes merged where possible, and consecutive
+/// matrices that are multiplied by the same b stacked into one.
 #[derive(Clone, Debug)]
 pub struct Matrices {
     /// The type of all three.
     pub dtype: DType,
-    /// The axes of the batch that are left, each longer than 1.
+    /// The remaining axes of the batch, each longer than 1.
     pub batch: SmallVec<[Axis; 4]>,
     /// m, n and k.
     pub size: [usize; 3],
-    /// Elements from a row to the next and from a column to the next, of a, b and y.
+    /// Strides from row to row and from column to column, in elements, of a, b and y.
     pub steps: [[isize; 2]; 3],
 }
 
 impl Matrices {
-    /// Those of a, b and y.
+    /// The matrices of a, b and y.
     pub fn new(io: [&Meta; 3]) -> Self {
         let [a, _, y] = io;
         let axes = y.shape.rank() - 2;
@@ -47,7 +47,7 @@ impl Matrices {
         matrices
     }
 
-    /// Adds an axis inside the others, as part of its neighbour where it can be.
+    /// Adds an innermost axis, merged into the previous one if possible.
     fn push(&mut self, axis: Axis) {
         let whole = axis.steps.map(|step| step * axis.extent as isize);
         match self.batch.last_mut() {
@@ -59,7 +59,7 @@ impl Matrices {
         }
     }
 
-    /// Makes the innermost axis part of the rows where it can be.
+    /// Merges the innermost axis into the rows if possible.
     fn fold(&mut self) -> bool {
         let (Some(&axis), rows) = (self.batch.last(), self.size[0]) else { return false };
         let is_below = |i: usize| rows == 1 || axis.steps[i] == self.steps[i][0] * rows as isize;
@@ -67,7 +67,7 @@ impl Matrices {
             return false;
         }
         if rows == 1 {
-            // The steps down were never taken.
+            // With a single row, the row strides had no effect.
             [0, 2].into_iter().for_each(|i| self.steps[i][0] = axis.steps[i]);
         }
         self.size[0] *= axis.extent;
@@ -75,23 +75,23 @@ impl Matrices {
         true
     }
 
-    /// How many products there are.
+    /// The number of products.
     pub fn count(&self) -> usize {
         self.batch.iter().map(|axis| axis.extent).product()
     }
 
-    /// Rows of all results.
+    /// The number of rows of all results.
     pub fn rows(&self) -> usize {
         self.count() * self.size[0]
     }
 
-    /// Bytes of a row of a result.
+    /// Bytes of a row of the result.
     pub fn row_bytes(&self) -> usize {
         self.size[1] * self.dtype.size()
     }
 
-    /// So many first rows of all results: a part of the first matrix, or all those of the inner
-    /// axes and a part of the next one's.
+    /// The first `rows` rows of all results: a part of the first matrix, or all the matrices of the
+    /// inner axes and a part of the next axis.
     pub fn first(&self, rows: usize) -> Self {
         let mut first = self.clone();
         first.size[0] = rows.min(self.size[0]);
@@ -104,7 +104,7 @@ impl Matrices {
         first
     }
 
-    /// How a, b and y lie, each with all axes of the batch.
+    /// The metas of a, b and y, each with all axes of the batch.
     pub fn metas(&self) -> [Meta; 3] {
         let [m, n, k] = self.size;
         let sides = [[m, k], [k, n], [m, n]];
@@ -118,7 +118,7 @@ impl Matrices {
     }
 }
 
-/// The step along axis `d` of so many of the result's batch; 0 where the operand is repeated.
+/// The stride along axis `d` of the result's `axes` batch axes; 0 where the operand is broadcast.
 fn step(meta: &Meta, d: usize, axes: usize) -> isize {
     let own = (d + meta.shape.rank() - 2).checked_sub(axes).filter(|&own| meta.shape[own] != 1);
     own.map_or(0, |own| meta.strides[own])

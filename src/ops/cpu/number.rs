@@ -6,8 +6,8 @@ use crate::dtype::{Bool, Element};
 
 /// A type that has a truth value and an order.
 pub trait Value: Element {
-    /// What loops over it are compiled for: memory bounds all but the work on float32, of which
-    /// models are made.
+    /// The instruction sets that loops over it are compiled for: except for float32, of which
+    /// models are made, they are bound by memory.
     type Reach: Reach;
 
     /// Whether it is not zero (NaN is not).
@@ -66,13 +66,13 @@ pub trait Number: Value {
     fn minus(self, b: Self) -> Self;
     /// The product.
     fn times(self, b: Self) -> Self;
-    /// The quotient; that of integers is never asked for, and rounds towards 0.
+    /// The quotient; integers round towards 0 and are never divided by this method.
     fn over(self, b: Self) -> Self;
     /// Self to the power of `b`; 0 where an integer `b` is negative.
     fn power<L: Level>(self, b: Self) -> Self;
-    /// The larger one, NaN if one is.
+    /// The larger one, or NaN if either is.
     fn larger(self, b: Self) -> Self;
-    /// The smaller one, NaN if one is.
+    /// The smaller one, or NaN if either is.
     fn smaller(self, b: Self) -> Self;
     /// The quotient rounded towards minus infinity; 0 where an integer `b` is 0.
     fn floor_over(self, b: Self) -> Self;
@@ -80,12 +80,12 @@ pub trait Number: Value {
     fn modulo(self, b: Self) -> Self;
 }
 
-/// What all numbers share but how they are added, which wraps for integers.
+/// What all numbers share, apart from addition, which wraps for integers.
 macro_rules! order {
     () => {
         #[inline(always)]
         fn larger(self, b: Self) -> Self {
-            // The second comparison finds a NaN in `self`.
+            // The second comparison detects a NaN in `self`.
             #[allow(clippy::eq_op)]
             if (self > b) | (self != self) { self } else { b }
         }
@@ -115,7 +115,7 @@ macro_rules! floats {
             fn floor_over(self, b: Self) -> Self {
                 let rest = self % b;
                 let turned = (rest != 0.0) & ((rest < 0.0) != (b < 0.0));
-                // What is divided is a multiple of b, so the quotient only needs rounding.
+                // The dividend is a multiple of b, so the quotient only needs rounding.
                 let whole = ((self - rest) / b).round_ties_even() - if turned { 1.0 } else { 0.0 };
                 let quotient = self / b;
                 let signed = if whole == 0.0 { whole.copysign(quotient) } else { whole };
@@ -185,9 +185,9 @@ pub trait Integer: Number {
     fn magnitude(self) -> Self;
     /// -1, 0 or 1.
     fn sign(self) -> Self;
-    /// Whether nothing can be raised to the power of `b`.
+    /// Whether powers with exponent `b` are undefined.
     fn lacks_power(b: Self) -> bool;
-    /// Whether nothing can be divided by `b`.
+    /// Whether quotients with divisor `b` are undefined.
     fn lacks_quotient(b: Self) -> bool;
 }
 

@@ -3,14 +3,14 @@
 use super::matrices::Matrices;
 use crate::ops::Meta;
 
-/// Sides of a panel; the larger one is taken where enough panels are left for many threads.
+/// Side lengths of panels; the larger one is used if it leaves enough panels for many threads.
 const SIDES: [usize; 2] = [192, 384];
-/// Panels that keep many threads busy.
+/// The number of panels that keeps many threads busy.
 const MANY: usize = 128;
 
 /// A batch of products of m x k and k x n matrices. The panels depend on the sizes alone.
 pub struct Panels {
-    /// The left factors, the right factors, and the products.
+    /// The left factors, the right factors and the products.
     pub matrices: Matrices,
     /// Rows and columns of a panel.
     pub side: [usize; 2],
@@ -18,7 +18,7 @@ pub struct Panels {
 
 /// One panel.
 pub struct Panel {
-    /// Where its rows of a, its columns of b and its elements of c start.
+    /// The offsets of its rows of a, its columns of b and its elements of c.
     pub start: [isize; 3],
     /// Its m, n and k.
     pub size: [usize; 3],
@@ -39,12 +39,12 @@ impl Panels {
         [side.min(m), side.min(n)]
     }
 
-    /// Panels of one product, down and across.
+    /// The panels of one product, vertically and horizontally.
     fn grid(&self) -> [usize; 2] {
         [0, 1].map(|d| self.matrices.size[d].div_ceil(self.side[d].max(1)))
     }
 
-    /// How many panels there are in all.
+    /// The total number of panels.
     pub fn count(&self) -> usize {
         self.grid().iter().product::<usize>() * self.matrices.count()
     }
@@ -65,7 +65,7 @@ impl Panels {
         }
     }
 
-    /// Where the matrices of a product start.
+    /// The offsets of the matrices of a product.
     fn matrix(&self, mut product: usize) -> [isize; 3] {
         let mut start = [0; 3];
         for axis in self.matrices.batch.iter().rev() {

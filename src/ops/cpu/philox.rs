@@ -1,10 +1,10 @@
 //! Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3;
 //! 2011): a function from a key and a counter to 128 random bits.
 
-/// How many blocks are made together, so that the rounds vectorise.
+/// How many blocks are generated together, so that the rounds vectorise.
 pub const BLOCKS: usize = 16;
 
-/// Random words of [`BLOCKS`] blocks in a row: word `w` of block `b` is `[w][b]`.
+/// Random words of [`BLOCKS`] consecutive blocks: word `w` of block `b` is `[w][b]`.
 pub type Words = [[u32; BLOCKS]; 4];
 
 const ROUNDS: u32 = 10;
@@ -14,23 +14,23 @@ const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 /// A generator's state tensor: int64 key, and position in blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
-    /// Tells the sequence.
+    /// Selects the sequence.
     pub key: u64,
     /// The next block.
     pub position: u64,
 }
 
 impl State {
-    /// Reads the state tensor that is input `i`, `offset` blocks further on.
+    /// Reads the state tensor from input `i`, advanced by `offset` blocks.
     pub fn read(io: &crate::ops::Io, i: usize, offset: u64) -> State {
-        // SAFETY: `infer` found two int64 in a row.
+        // SAFETY: `infer` checked that there are two contiguous int64.
         #[allow(unsafe_code)]
         let state = unsafe { io.read::<i64>(i, 2) };
         // Wraps as the generator's advance does.
         State { key: state[0] as u64, position: (state[1] as u64).wrapping_add(offset) }
     }
 
-    /// Blocks `group * BLOCKS` and following, counted from the position.
+    /// [`BLOCKS`] blocks from `group * BLOCKS` on, counted from the position.
     #[inline(always)]
     pub fn blocks(self, group: usize) -> Words {
         let first = self.position as u128 + group as u128 * BLOCKS as u128;
@@ -45,8 +45,8 @@ impl State {
     }
 }
 
-/// The words as they go through the rounds: in the lower halves, where a vector unit multiplies
-/// them without moving them; the upper halves are left over and mean nothing.
+/// The words between rounds: in the lower halves, where a vector unit multiplies them without
+/// moving them; the upper halves are leftovers without meaning.
 type Halves = [[u64; BLOCKS]; 4];
 
 #[inline(always)]
@@ -89,7 +89,7 @@ fn round(words: Halves, key: [u32; 2]) -> Halves {
 mod tests {
     use super::*;
 
-    /// The known answers that come with Random123 (kat_vectors, philox4x32 10).
+    /// The known answers distributed with Random123 (kat_vectors, philox4x32 10).
     #[test]
     fn known_answers() {
         let answer =

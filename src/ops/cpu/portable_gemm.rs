@@ -1,5 +1,5 @@
-//! Matrix multiplication without a library: the `gemm` crate's tiles on the team. No sum is
-//! split between threads, so their number does not change a bit of the result.
+//! Matrix multiplication without a library: the `gemm` crate's tiles on the team. No sum is split
+//! between threads, so their number does not change a bit of the result.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::{Io, Kernel, Meta, Width, kernel};
 
-/// How much of a sum is computed at once from copied tiles: bounds the work space.
+/// How much of a sum is computed at once from copied tiles; bounds the scratch memory.
 const DEPTH: usize = 256;
 
-/// The kernel of `c = a b` for `io = [a, b, c]`: any strides, batches that broadcast, every
-/// float and integer type. Float16 and bfloat16 are summed in float32, integers wrap.
+/// The kernel of `c = a b` for `io = [a, b, c]`: any strides, batches that broadcast, every float
+/// and integer type. float16 and bfloat16 are accumulated in float32, integers wrap.
 ///
 /// # Errors
 /// [`Error::DType`] for bool.
@@ -47,8 +47,8 @@ fn prepare<T: Factor>(panels: Panels, adds: bool, width: Width) -> Arc<dyn Kerne
         team::parallel(parts, &|part| {
             for index in team::share(count, 1, parts, part) {
                 let factors = Factors::<T>::new(&panels.matrices.steps, panels.get(index), io);
-                // SAFETY: the metas are those of the tensors; a panel is written by one part,
-                // and each part has its own work space.
+                // SAFETY: the metas are those of the tensors; each panel is written by one part,
+                // and each part has its own scratch memory.
                 unsafe {
                     if T::IN_PLACE {
                         factors.multiply(adds);
@@ -81,11 +81,11 @@ impl<T: Factor> Factors<T> {
         Factors { size: panel.size, a: factor(0), b: factor(1), c: Matrix { at, row, column } }
     }
 
-    /// Computes the panel, or `adds` to it, from the operands where they lie, which are of the type
+    /// Computes the panel, or `adds` to it, directly from the operands, which must be of the type
     /// of the sums.
     ///
     /// # Safety
-    /// All elements can be accessed, and nobody else accesses the panel.
+    /// All elements can be accessed, and nothing else accesses the panel.
     unsafe fn multiply(self, adds: bool) {
         debug_assert!(T::IN_PLACE);
         // SAFETY: by the caller's promise.
@@ -105,7 +105,7 @@ impl<T: Factor> Factors<T> {
         for done in (0..k).step_by(DEPTH) {
             let depth = DEPTH.min(k - done);
             let (a, b) = (&mut a[..m * depth], &mut b[..depth * n]);
-            // SAFETY: by the caller's promise; the tiles are as long as they need be.
+            // SAFETY: by the caller's promise; the tiles are long enough.
             unsafe {
                 gather_matrix(self.a.from(0, done), depth, a);
                 gather_matrix(self.b.from(done, 0), n, b);
@@ -119,7 +119,7 @@ impl<T: Factor> Factors<T> {
     }
 }
 
-/// Elements of the work space of one part: a tile of each operand and of the result.
+/// Elements of a part's scratch memory: a tile of each operand and of the result.
 fn tiles([rows, columns]: [usize; 2]) -> [usize; 3] {
     [rows * DEPTH, DEPTH * columns, rows * columns]
 }

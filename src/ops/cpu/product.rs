@@ -1,5 +1,5 @@
-//! Matrix products: by oneDNN or by our own tiles, and large ones a block of rows, or of matrices of
-//! a batch, after the other.
+//! Matrix products: by oneDNN or by portable tiles; large ones are computed one block at a time, of
+//! rows or of a batch's matrices.
 #![allow(unsafe_code)]
 
 mod packed;
@@ -15,17 +15,17 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::{Kernel, Meta, Packing, Width, kernel};
 
-/// Multiplications up to which a primitive of oneDNN, whose call takes a microsecond and which
-/// takes 70 KiB, brings nothing.
+/// Up to this many multiplications a oneDNN primitive does not pay off: calling it takes a
+/// microsecond, and it holds 70 KiB.
 const TINY: usize = 192 << 10;
-/// Whether a product `y = a b` of `io` = a, b, y is made in blocks.
+/// Whether a product `y = a b` of `io` = a, b, y is computed in blocks.
 pub fn is_split(io: [&Meta; 3]) -> bool {
     let all = Matrices::new(io);
     sizes::block(&all) < all.rows()
 }
 
-/// The product `y = a b` of `io` = a, b, y in blocks of its rows, which are those of all its
-/// matrices one below another; None where it is made as a whole.
+/// The product `y = a b` of `io` = a, b, y in blocks of the rows of all its matrices, stacked; None
+/// where it is computed as a whole.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
@@ -39,7 +39,7 @@ pub fn in_blocks(io: [&Meta; 3], width: Width) -> Result<Option<RowBlocks>> {
     RowBlocks::new(blocks, starts(&all), |rows| part(all.first(rows).metas())).map(Some)
 }
 
-/// Where the factors of a block start.
+/// The offsets of a block's factors.
 fn starts(all: &Matrices) -> Starts {
     let bytes = |elements: isize| elements * all.dtype.size() as isize;
     let rows = (all.size[0], smallvec::smallvec![bytes(all.steps[0][0]), 0]);
@@ -50,7 +50,7 @@ fn starts(all: &Matrices) -> Starts {
     Starts::nested(std::iter::once(rows).chain(axes))
 }
 
-/// What makes a block, on one thread.
+/// The kernel that computes a block, on one thread.
 fn part([a, b, y]: [Meta; 3]) -> Result<Arc<dyn Kernel>> {
     match a.strides[..] {
         [down, across] if across != 1 && down == 1 => packed::prepare([&a, &b, &y]),
@@ -58,7 +58,7 @@ fn part([a, b, y]: [Meta; 3]) -> Result<Arc<dyn Kernel>> {
     }
 }
 
-/// A product as one call of a library.
+/// A product as a single library call.
 fn whole(io: [&Meta; 3], width: Width) -> Result<Arc<dyn Kernel>> {
     let [a, _, y] = io;
     if a.shape.last() == Some(&0) || y.numel() == 0 {
@@ -73,12 +73,12 @@ fn whole(io: [&Meta; 3], width: Width) -> Result<Arc<dyn Kernel>> {
     }
 }
 
-/// Whether the product is so small that our own tiles make it.
+/// Whether the product is small enough for the portable tiles.
 pub fn is_tiny([a, _, y]: [&Meta; 3]) -> bool {
     a.dtype == DType::Float32 && y.numel() * a.shape[a.shape.rank() - 1] <= TINY
 }
 
-/// A product that a library makes as a whole, in two parts.
+/// The two parts of a product that a library computes as a whole.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
@@ -89,7 +89,7 @@ pub fn packing(io: [&Meta; 3], width: Width) -> Result<Option<Packing>> {
     Ok(onednn::matmul::packed(&io, width)?.and_then(|steps| steps.packing()))
 }
 
-/// The product in blocks that are written where they belong, or as a whole.
+/// The product in blocks written to their final place, or as a whole.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
@@ -101,10 +101,10 @@ pub fn matmul(io: [&Meta; 3], width: Width) -> Result<Arc<dyn Kernel>> {
     }
 }
 
-/// Zeros in `bytes` gapless bytes: all types' zero is all bits zero.
+/// Zeroes `bytes` contiguous bytes: the zero of every type is all zero bits.
 fn zeros(bytes: usize) -> Arc<dyn Kernel> {
     kernel(0, move |io| {
-        // SAFETY: the output is gapless.
+        // SAFETY: the output is contiguous.
         unsafe { io.write::<u8>(0, bytes) }.fill(0);
         Ok(())
     })

@@ -1,4 +1,4 @@
-//! Matrix products that are added to something: a row, or what lies where the result goes.
+//! Matrix products added to another operand: a row, or the previous contents of the result.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::ops::copy::Cast;
 use crate::ops::{Family, Io, Kernel, Meta, Width};
 use crate::shape::Strides;
 
-/// The kernel of `y = a b + c` for `io` = a, b, c, y, where c is like y or one row of it.
+/// The kernel of `y = a b + c` for `io` = a, b, c, y, where c has y's shape or is one row of it.
 ///
 /// # Errors
 /// [`crate::Error::Library`]; [`crate::Error::DType`] for other types than float32 and float64.
@@ -33,7 +33,7 @@ pub fn prepare([a, b, c, y]: [&Meta; 4], width: Width) -> Result<Arc<dyn Kernel>
     Ok(Arc::new(Onto { copy, multiply: Some(multiply) }))
 }
 
-/// What is added, as often as the result has rows.
+/// The added operand, broadcast to the rows of the result.
 fn repeated(c: &Meta, y: &Meta) -> Meta {
     let missing = y.shape.rank() - c.shape.rank();
     let stride = |d: usize| match d.checked_sub(missing) {
@@ -44,7 +44,7 @@ fn repeated(c: &Meta, y: &Meta) -> Meta {
     Meta { dtype: c.dtype, shape: y.shape.clone(), strides }
 }
 
-/// A product that is added to its result, after what it is added to was copied there.
+/// A product added to its result, into which the other operand is copied first.
 struct Onto {
     copy: Arc<dyn Kernel>,
     multiply: Option<Arc<dyn Kernel>>,
@@ -58,10 +58,10 @@ impl Kernel for Onto {
 
     fn run(&self, io: &Io) -> Result<()> {
         let (outputs, scratch) = ([io.output::<u8>(0)], io.scratch());
-        // In place of what is added there is nothing to copy.
+        // If the result shares memory with the other operand, there is nothing to copy.
         if io.input::<u8>(2) != outputs[0].cast_const() {
             let inputs = [io.input(2)];
-            // SAFETY: `io` is what this was prepared for, its work space as large as asked for.
+            // SAFETY: `io` is what this was prepared for, with as much scratch memory as requested.
             self.copy.run(&unsafe { Io::new(&inputs, &outputs, scratch) })?;
         }
         let factors = [io.input(0), io.input(1)];

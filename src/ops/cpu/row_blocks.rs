@@ -1,5 +1,5 @@
-//! Results that are made a block of rows after the other: what is done with the rows next finds
-//! them in the cache, and need not have all of them at once.
+//! Results that are computed one block of rows at a time: the next kernel finds the rows in the
+//! cache, and they need not all exist at once.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -12,32 +12,32 @@ use crate::device::ALIGNMENT;
 use crate::error::Result;
 use crate::ops::{Io, Kernel, Meta, Width};
 
-/// Bytes from a row to the next, of several tensors; 0 where every row takes all of it.
+/// Bytes from row to row of several tensors; 0 where every row needs the whole tensor.
 pub type Steps = SmallVec<[isize; 8]>;
 
-/// Where the inputs of a result start for one of its rows.
+/// The offsets of a result's inputs, by row.
 pub struct Starts {
-    /// From the innermost: how many steps there are along an axis, and the bytes of one by input.
+    /// From the innermost: the extent of each axis, and the bytes of a step along it, by input.
     axes: SmallVec<[(usize, Steps); 2]>,
 }
 
 impl Starts {
-    /// Rows along one axis, with the steps from each to the next.
+    /// Rows along one axis, with the bytes from row to row.
     pub fn along(steps: Steps) -> Self {
         Starts { axes: smallvec::smallvec![(usize::MAX, steps)] }
     }
 
-    /// Rows along several axes, from the innermost.
+    /// Rows along several axes, innermost first.
     pub fn nested(axes: impl Iterator<Item = (usize, Steps)>) -> Self {
         Starts { axes: axes.collect() }
     }
 
-    /// How many inputs there are.
+    /// The number of inputs.
     fn inputs(&self) -> usize {
         self.axes[0].1.len()
     }
 
-    /// Bytes from where an input starts to where it does for this row.
+    /// The offset in bytes of an input for this row.
     fn offset(&self, input: usize, mut row: usize) -> isize {
         let mut offset = 0;
         for (extent, steps) in &self.axes {
@@ -48,16 +48,16 @@ impl Starts {
     }
 }
 
-/// One result in blocks of rows, each made by one thread; or in one block made by all of them.
+/// One result in blocks of rows, each computed by one thread, or in a single block computed by all.
 pub struct RowBlocks {
     blocks: Blocks,
     starts: Starts,
-    /// What makes a block, and the last one.
+    /// The kernels for a block, and for the last one.
     makers: [Arc<dyn Kernel>; 2],
 }
 
 impl RowBlocks {
-    /// Blocks that `make` prepares a kernel for, by their numbers of rows.
+    /// Blocks with kernels prepared by `make` for their numbers of rows.
     ///
     /// # Errors
     /// Those of `make`.
@@ -70,7 +70,7 @@ impl RowBlocks {
         Ok(RowBlocks { blocks, starts, makers })
     }
 
-    /// One block, made by a kernel of so many inputs.
+    /// A single block, computed by a kernel with `inputs` inputs.
     pub fn whole(kernel: Arc<dyn Kernel>, inputs: usize) -> Self {
         let blocks = Blocks::new(1, 1, Width::ONE);
         let starts = Starts::along(smallvec::smallvec![0; inputs]);
@@ -82,26 +82,26 @@ impl RowBlocks {
         &self.blocks
     }
 
-    /// How many inputs there are.
+    /// The number of inputs.
     pub fn inputs(&self) -> usize {
         self.starts.inputs()
     }
 
-    /// Work space of one thread, a multiple of [`ALIGNMENT`].
+    /// Bytes of scratch memory per thread, a multiple of [`ALIGNMENT`].
     pub fn scratch(&self) -> usize {
         let bytes = self.makers.each_ref().map(|maker| maker.scratch());
         bytes[0].max(bytes[1]).next_multiple_of(ALIGNMENT)
     }
 
-    /// Writes some rows to `to`; `rows` is what [`Blocks::each`] said, and `input` tells where the
-    /// inputs lie.
+    /// Writes some rows to `to`; `rows` comes from [`Blocks::each`], and `input` returns the
+    /// addresses of the inputs.
     ///
     /// # Errors
     /// [`crate::Error::Library`].
     ///
     /// # Safety
     /// The inputs are those that the result was prepared for, `to` is valid for these rows,
-    /// `scratch` for [`RowBlocks::scratch`] bytes, and nobody else touches what is written.
+    /// `scratch` for [`RowBlocks::scratch`] bytes, and nothing else accesses what is written.
     pub unsafe fn make(
         &self,
         rows: &Range<usize>,
@@ -117,19 +117,19 @@ impl RowBlocks {
     }
 }
 
-/// The first rows of a tensor, where they lie; rows are along this axis.
+/// The first rows of a tensor, in place; rows are along this axis.
 pub fn first_rows(meta: &Meta, axis: usize, rows: usize) -> Meta {
     let mut meta = meta.clone();
     meta.shape[axis] = rows;
     meta
 }
 
-/// Bytes from a row to the next; rows are along this axis.
+/// Bytes from row to row; rows are along this axis.
 pub fn row_bytes(meta: &Meta, axis: usize) -> isize {
     meta.strides[axis] * meta.dtype.size() as isize
 }
 
-/// The kernel that writes all blocks where they belong, `step` bytes from a row to the next.
+/// The kernel that writes all blocks to their final place, with `step` bytes from row to row.
 pub fn in_place(rows: RowBlocks, step: isize) -> Arc<dyn Kernel> {
     Arc::new(InPlace { rows, step })
 }
@@ -148,7 +148,7 @@ impl Kernel for InPlace {
         self.rows.blocks.each(|part, rows| {
             let to = io.output::<u8>(0).wrapping_offset(rows.start as isize * self.step);
             let scratch = io.scratch::<u8>().wrapping_add(part * self.rows.scratch());
-            // SAFETY: `io` is what this was prepared for; each part has work space of its own.
+            // SAFETY: `io` is what this was prepared for; each part has its own scratch memory.
             unsafe { self.rows.make(rows, |i| io.input(i), to, scratch) }
         })
     }

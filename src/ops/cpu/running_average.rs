@@ -9,7 +9,7 @@ use crate::device::team;
 use crate::error::{Error, Result};
 use crate::ops::{Kernel, Meta, Width, kernel};
 
-/// Elements that a thread takes at least.
+/// The minimum number of elements per thread.
 const GRAIN: usize = 1024;
 
 /// The kernel of `running = (1 - momentum) * running + momentum * factor * batch` for `io` =
@@ -32,7 +32,7 @@ fn prepare<T: Float>(walk: Walk<2>, [old, new]: [f64; 2], width: Width) -> Arc<d
             let (running, batch) = (io.output::<T>(0), io.input::<T>(1));
             for (offsets, length) in walk.runs(team::share(walk.elements(), GRAIN, parts, part)) {
                 for i in 0..length as isize {
-                    // SAFETY: the walk stays within the tensors; each element is one part's.
+                    // SAFETY: the walk stays within the tensors; each element belongs to one part.
                     unsafe {
                         let at = running.offset(offsets[0] + i * steps[0]);
                         let batch = *batch.offset(offsets[1] + i * steps[1]);

@@ -1,4 +1,4 @@
-//! Looking through the values of one input.
+//! Scanning the values of an input.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -9,10 +9,10 @@ use crate::dtype::Element;
 use crate::error::Result;
 use crate::ops::{Io, Meta, Width};
 
-/// Elements that a thread takes at least.
+/// The minimum number of elements per thread.
 const GRAIN: usize = 4096;
 
-/// The elements of an input, each place in memory once.
+/// The elements of an input, skipping broadcast repetitions.
 pub struct Scan {
     input: usize,
     walk: Walk<1>,
@@ -20,7 +20,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Of input `input`, on `width` threads.
+    /// The scan of input `input`, on `width` threads.
     pub fn new(input: usize, meta: &Meta, width: Width) -> Scan {
         let repeats = |extent: usize, step: isize| extent > 1 && step == 0;
         let mut dims = dims([meta]);
@@ -40,7 +40,7 @@ impl Scan {
             let mut most = 0;
             for ([at], n) in self.walk.runs(team::share(self.walk.elements(), GRAIN, width, part)) {
                 for i in 0..n as isize {
-                    // SAFETY: the run lies within the input, whose elements are of type `T`.
+                    // SAFETY: the run is within the input, whose elements are of type `T`.
                     most =
                         most.max(key(unsafe { *io.input::<T>(self.input).offset(at + i * step) }));
                 }
@@ -50,12 +50,12 @@ impl Scan {
         Ok(largest.into_inner())
     }
 
-    /// The first element that is sought.
+    /// The first element that satisfies `sought`.
     pub fn find<T: Element>(&self, io: &Io, sought: impl Fn(T) -> bool) -> Option<T> {
         let step = self.walk.inner().strides[0];
         let places = self.walk.runs(0..self.walk.elements());
         let mut elements = places.flat_map(|([at], n)| {
-            // SAFETY: the run lies within the input, whose elements are of type `T`.
+            // SAFETY: the run is within the input, whose elements are of type `T`.
             (0..n as isize)
                 .map(move |i| unsafe { *io.input::<T>(self.input).offset(at + i * step) })
         });

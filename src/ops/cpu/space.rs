@@ -1,4 +1,4 @@
-//! Cutting work space into arrays.
+//! Cutting scratch memory into arrays.
 #![allow(unsafe_code)]
 
 /// Arrays start at multiples of this many bytes: a cache line.
@@ -8,16 +8,16 @@ fn stride<T>(len: usize) -> usize {
     (len * size_of::<T>()).next_multiple_of(LINE)
 }
 
-/// How many bytes arrays of these lengths take.
+/// The number of bytes that arrays of these lengths take.
 pub fn bytes<T>(lengths: impl IntoIterator<Item = usize>) -> usize {
     lengths.into_iter().map(stride::<T>).sum()
 }
 
-/// Arrays of these lengths, one behind the other.
+/// Consecutive arrays of these lengths.
 ///
 /// # Safety
-/// `at` is aligned to a cache line and addresses [`bytes`] of these lengths, which nobody else
-/// uses while the arrays live. `T` is a plain number: the contents are whatever lies there.
+/// `at` is aligned to a cache line and addresses [`bytes`] of these lengths, which nothing else
+/// uses while the arrays live. `T` is a plain number: the contents are arbitrary.
 pub unsafe fn arrays<'a, T, const N: usize>(at: *mut u8, lengths: [usize; N]) -> [&'a mut [T]; N] {
     let mut next = at;
     lengths.map(|len| {

@@ -1,4 +1,4 @@
-//! Looking at the numbers of a tensor: whether they are finite, and what they are like.
+//! Inspecting the numbers of a tensor: whether they are finite, and their statistics.
 #![allow(unsafe_code)]
 
 use super::walk::{Walk, dims};
@@ -7,10 +7,11 @@ use crate::dtype::Element;
 use crate::error::finite::Statistics;
 use crate::view::Meta;
 
-/// Whether every number of a tensor is finite; integers are.
+/// Whether every number of a tensor is finite; integers always are.
 ///
 /// # Safety
-/// `first` is the address of the first element of a tensor of this meta, which nobody writes.
+/// `first` is the address of the first element of a tensor of this meta, which is not written
+/// meanwhile.
 pub unsafe fn is_finite(meta: &Meta, first: *const u8) -> bool {
     dispatch!(float meta.dtype, T => {
         // SAFETY: by the caller's promise.
@@ -19,7 +20,7 @@ pub unsafe fn is_finite(meta: &Meta, first: *const u8) -> bool {
     }, else => true)
 }
 
-/// What the numbers of a tensor are like, each place in memory counted once.
+/// The statistics of a tensor's numbers, skipping broadcast repetitions.
 ///
 /// # Safety
 /// As [`is_finite`].

@@ -1,4 +1,4 @@
-//! Small matrix products on one thread, in the type that sums are kept in.
+//! Small matrix products on one thread, in the type of the sums.
 #![allow(unsafe_code)]
 
 use half::{bf16, f16};
@@ -6,20 +6,20 @@ use half::{bf16, f16};
 use super::wide::{self, Float};
 use crate::dtype::Element;
 
-/// A matrix in memory: its first element, and the steps from row to row and from column to
-/// column, in elements.
+/// A matrix in memory: the address of its first element, and the steps from row to row and from
+/// column to column, in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<P> {
-    /// The first element.
+    /// The address of the first element.
     pub at: P,
-    /// From a row to the next.
+    /// The step from row to row.
     pub row: isize,
-    /// From a column to the next.
+    /// The step from column to column.
     pub column: isize,
 }
 
 impl<T> Matrix<*const T> {
-    /// A row-major matrix without gaps.
+    /// A contiguous row-major matrix.
     pub fn of(elements: &[T], columns: usize) -> Self {
         Matrix { at: elements.as_ptr(), row: columns as isize, column: 1 }
     }
@@ -30,14 +30,14 @@ impl<T> Matrix<*const T> {
         Matrix { at: self.at.wrapping_offset(step), ..self }
     }
 
-    /// The same memory as elements of another type, of the same size.
+    /// The same memory as elements of another type of the same size.
     pub fn cast<U>(self) -> Matrix<*const U> {
         Matrix { at: self.at.cast(), row: self.row, column: self.column }
     }
 }
 
 impl<T> Matrix<*mut T> {
-    /// A row-major matrix without gaps.
+    /// A contiguous row-major matrix.
     pub fn of_mut(elements: &mut [T], columns: usize) -> Self {
         Matrix { at: elements.as_mut_ptr(), row: columns as isize, column: 1 }
     }
@@ -48,24 +48,24 @@ impl<T> Matrix<*mut T> {
         Matrix { at: self.at.wrapping_offset(step), ..self }
     }
 
-    /// The same memory as elements of another type, of the same size.
+    /// The same memory as elements of another type of the same size.
     pub fn cast<U>(self) -> Matrix<*mut U> {
         Matrix { at: self.at.cast(), row: self.row, column: self.column }
     }
 }
 
-/// A type that sums of products are kept in.
+/// A type in which products are summed.
 pub trait Sum: Element + PartialOrd {
     /// No value is less.
     const LOWEST: Self;
 
-    /// `c = a b`, or `c += a b` where `add`, for m x k and k x n matrices; `size` is `[m, n, k]`.
-    /// The order of additions depends on sizes and strides only. Integers wrap; for them `b` and
-    /// `c` must have columns side by side.
+    /// `c = a b`, or `c += a b` if `add`, for m x k and k x n matrices; `size` is `[m, n, k]`. The
+    /// order of additions depends on sizes and strides only. Integers wrap; for them the rows of
+    /// `b` and `c` must be contiguous.
     ///
     /// # Safety
-    /// All elements of `a` and `b` can be read, those of `c` written (and read where `add`), and
-    /// `c` shares no memory with the others.
+    /// All elements of `a` and `b` can be read, those of `c` written (and read if `add`), and `c`
+    /// does not overlap the others.
     unsafe fn multiply(
         size: [usize; 3],
         c: Matrix<*mut Self>,
@@ -123,7 +123,7 @@ macro_rules! integer_sums {
             ) {
                 debug_assert!(b.column == 1 && c.column == 1);
                 for i in 0..m {
-                    // SAFETY: by the caller's promise, row i has n elements side by side.
+                    // SAFETY: by the caller's promise, row i has n contiguous elements.
                     let sums = unsafe { std::slice::from_raw_parts_mut(c.from(i, 0).at, n) };
                     if !add {
                         sums.fill(0);
@@ -150,26 +150,26 @@ macro_rules! integer_sums {
 }
 integer_sums!(i32, i64, i8, u8);
 
-/// An element type that has products.
+/// An element type with products.
 pub trait Factor: Element {
-    /// What their sums are kept in.
+    /// The type in which the products are summed.
     type Sum: Sum;
-    /// Whether products can be taken where the elements lie.
+    /// Whether products can be computed directly from the elements in memory.
     const IN_PLACE: bool;
 
     /// The same value.
     fn factor(self) -> Self::Sum;
 
-    /// `to[i]` = the element `i * step` places after `from`.
+    /// `to[i]` = the element `i * step` positions after `from`.
     ///
     /// # Safety
     /// All these elements can be read.
     unsafe fn gather(from: *const Self, step: isize, to: &mut [Self::Sum]);
 
-    /// The element `i * step` places after `to` = `from[i]`, rounded.
+    /// The element `i * step` positions after `to` = `from[i]`, rounded.
     ///
     /// # Safety
-    /// All these elements can be written, and nobody else accesses them.
+    /// All these elements can be written, and nothing else accesses them.
     unsafe fn scatter(from: &[Self::Sum], to: *mut Self, step: isize);
 }
 
@@ -225,12 +225,12 @@ macro_rules! integer_factors {
 }
 integer_factors!(i32, i64, i8, u8);
 
-/// Copies a matrix into `to`, row-major, `columns` a row.
+/// Copies a matrix into `to`, row-major, with `columns` elements per row.
 ///
 /// # Safety
 /// All elements of the matrix, of `to.len() / columns` rows, can be read.
 pub unsafe fn gather_matrix<T: Factor>(from: Matrix<*const T>, columns: usize, to: &mut [T::Sum]) {
-    /// Rows that are copied together where columns are what lies side by side.
+    /// The number of rows copied together if the matrix is column-major.
     const ROWS: usize = 16;
     if columns == 0 {
         return;

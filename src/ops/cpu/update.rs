@@ -10,9 +10,9 @@ use super::wide::{Float, Wide, gather, scatter};
 use crate::device::team;
 use crate::ops::{Io, Kernel, Meta, Width, kernel};
 
-/// Elements that a thread takes at least, and a multiple of a cache line of every dtype.
+/// The minimum number of elements per thread; a multiple of a cache line for every dtype.
 const GRAIN: usize = 1024;
-/// Elements that are gathered at a time where they do not lie side by side.
+/// The number of elements gathered at a time where they are not contiguous.
 const CHUNK: usize = 512;
 
 /// An update rule with its hyperparameters.
@@ -22,15 +22,15 @@ pub trait Rule: Sync {
     fn step<A: Wide>(&self, p: &mut [A], g: &[A], moments: [&mut [A]; 2]);
 }
 
-/// The tensors of an update: which inputs the moments are, and how all of them lie.
+/// The tensors of an update: the number of moments, and the common walk.
 struct Plan {
     moments: usize,
     walk: Walk<4>,
     parts: usize,
 }
 
-/// Prepares the pass over inputs 0 (parameter), 1 (gradient) and `moments`, which are outputs 0
-/// and 1, 2; `read` reads the hyperparameters.
+/// Prepares the pass over inputs 0 (parameter), 1 (gradient) and `moments`, which are outputs 0 and
+/// 1, 2; `read` reads the hyperparameters.
 pub fn prepare<P: Float, R: Rule>(
     io: &[&Meta],
     moments: &[usize],
@@ -53,7 +53,7 @@ pub fn prepare<P: Float, R: Rule>(
     })
 }
 
-/// A rule and what it is to work on: the only code that is compiled for each instruction set.
+/// A rule and its operands: the only code compiled for each instruction set.
 struct Step<'a, R, A> {
     rule: &'a R,
     p: &'a mut [A],
@@ -71,7 +71,7 @@ impl<R: Rule, A: Wide> Body for Step<'_, R, A> {
 }
 
 impl Plan {
-    /// Whether the rule can work on the tensors themselves.
+    /// Whether the rule can work on the tensors in place.
     fn is_direct<P: Float>(&self) -> bool {
         let inner = self.walk.inner();
         let long = inner.extent >= 64 || inner.extent == self.walk.elements();
@@ -84,12 +84,12 @@ impl Plan {
                 if m >= self.moments {
                     return &mut [];
                 }
-                // SAFETY: the run lies within the moment, of which this thread has this part.
+                // SAFETY: the run is within the moment, and this part of it belongs to this thread.
                 unsafe {
                     std::slice::from_raw_parts_mut(io.output::<A>(m + 1).offset(at[m + 2]), n)
                 }
             };
-            // SAFETY: as above; state shares no memory with any other input.
+            // SAFETY: as above; state does not overlap any other input.
             let (p, g) = unsafe {
                 let p = std::slice::from_raw_parts_mut(io.output::<A>(0).offset(at[0]), n);
                 (p, std::slice::from_raw_parts(io.input::<A>(1).offset(at[1]), n))
@@ -117,7 +117,7 @@ impl Plan {
         let mut done = 0;
         for (at, n) in self.walk.runs(chunk) {
             let here = done..done + n;
-            // SAFETY: the runs lie within the tensors.
+            // SAFETY: the runs are within the tensors.
             unsafe {
                 gather(io.output::<P>(0).offset(at[0]), strides[0], &mut to[0][here.clone()]);
                 gather(io.input::<P>(1).offset(at[1]), strides[1], &mut to[1][here.clone()]);
@@ -135,7 +135,7 @@ impl Plan {
         let mut done = 0;
         for (at, n) in self.walk.runs(chunk) {
             let here = done..done + n;
-            // SAFETY: the runs lie within the tensors, of which this thread has this part.
+            // SAFETY: the runs are within the tensors, and this part belongs to this thread.
             unsafe {
                 scatter(&from[0][here.clone()], io.output::<P>(0).offset(at[0]), strides[0]);
                 for m in 0..self.moments {

@@ -6,20 +6,20 @@ use smallvec::SmallVec;
 
 use crate::view::Meta;
 
-/// Elements of a side of a tile, at most.
+/// The maximum number of elements of a tile's side.
 const TILE: usize = 64;
 
 /// One dimension of `N` tensors that are walked together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dim<const N: usize> {
-    /// How many steps.
+    /// The number of steps.
     pub extent: usize,
     /// Each tensor's step, in elements.
     pub strides: [isize; N],
 }
 
-/// The dimensions of a common walk, outermost first. Extents of 1 are left out and neighbours
-/// that step as one are merged, so the innermost runs are as long as they can be.
+/// The dimensions of a common walk, outermost first. Extents of 1 are dropped and contiguous
+/// neighbours are merged, so the innermost runs are as long as possible.
 #[derive(Clone, Debug)]
 pub struct Walk<const N: usize> {
     dims: SmallVec<[Dim<N>; 4]>,
@@ -55,8 +55,8 @@ impl<const N: usize> Walk<N> {
         Walk::new(dims)
     }
 
-    /// Walks all dimensions of tensors of one shape, in tiles where the first two lie in different
-    /// orders (say, one transposed): so that both are read a cache line at a time.
+    /// Walks all dimensions of tensors of one shape, in tiles if the memory orders of the first two
+    /// differ (say, one is transposed), so that both are read a cache line at a time.
     pub fn in_tiles(metas: [&Meta; N]) -> Self {
         let Walk { mut dims, .. } = Walk::in_memory_order(metas);
         let last = dims.len() - 1;
@@ -89,11 +89,11 @@ impl<const N: usize> Walk<N> {
         (Walk::new(self.dims), inner)
     }
 
-    /// The runs along the innermost dimension that the elements `range` (counted in walking
-    /// order) are made of: the place of a run's first element in each tensor, and its length.
+    /// The runs along the innermost dimension that make up the elements `range` (counted in the
+    /// walk's order): the offset of a run's first element in each tensor, and its length.
     ///
-    /// An iterator, because a loop over it is compiled for the instruction set of the function
-    /// that it stands in, which a closure is only if the compiler happens to inline it.
+    /// An iterator, because a loop over it is compiled for the instruction set of the surrounding
+    /// function, which holds for a closure only if the compiler happens to inline it.
     #[inline(always)]
     pub fn runs(&self, range: Range<usize>) -> Runs<'_, N> {
         let (inner, outer) = self.dims.split_last().expect("a walk has a dimension");
@@ -110,10 +110,10 @@ impl<const N: usize> Walk<N> {
 pub struct Runs<'a, const N: usize> {
     outer: &'a [Dim<N>],
     inner: &'a Dim<N>,
-    /// Where the next run is in the outer dimensions, and where it starts in the inner one.
+    /// The next run's index in the outer dimensions, and its start in the inner one.
     index: SmallVec<[usize; 4]>,
     start: usize,
-    /// Elements that are still to come.
+    /// The number of remaining elements.
     left: usize,
 }
 
@@ -147,7 +147,7 @@ fn steps_on<const N: usize>(outer: &Dim<N>, inner: &Dim<N>) -> bool {
 fn indices<const N: usize>(dims: &[Dim<N>], mut at: usize) -> SmallVec<[usize; 4]> {
     let mut index: SmallVec<[usize; 4]> = smallvec::smallvec![0; dims.len()];
     for (i, dim) in index.iter_mut().zip(dims).rev() {
-        // A walk without elements has no place to start from.
+        // A walk without elements has no position to start from.
         (*i, at) = (at % dim.extent.max(1), at / dim.extent.max(1));
     }
     index

@@ -1,13 +1,13 @@
-//! Elements that have to be whole numbers: labels and indices.
+//! Elements that must be integers: labels and indices.
 #![allow(unsafe_code)]
 
 use crate::dtype::{DType, Element};
 
-/// Reads the element at a place, or answers what else than an int64 is there. The element can be
-/// read.
+/// Reads the element at an offset, or returns as an error the value that is not an int64. The
+/// element must be readable.
 pub type Read = unsafe fn(*const u8, isize) -> Result<i64, f64>;
 
-/// The one for elements of a dtype.
+/// The reader for elements of a dtype.
 pub fn reader(dtype: DType) -> Read {
     crate::dispatch!(dtype, T => read::<T>)
 }
@@ -18,7 +18,7 @@ unsafe fn read<T: Element>(from: *const u8, at: isize) -> Result<i64, f64> {
     // SAFETY: by the caller's promise.
     let element = unsafe { *from.cast::<T>().offset(at) };
     let value = element.to_f64();
-    // What is too large for an int64 would be held within its range.
+    // Values too large for an int64 would be clamped to its range.
     let is_whole = value.fract() == 0.0 && value.abs() < i64::MAX as f64;
     if T::DTYPE.is_float() && !is_whole { Err(value) } else { Ok(element.to_i64()) }
 }

@@ -1,4 +1,4 @@
-//! The types that arithmetic on floats is done in: float16 and bfloat16 compute in float32.
+//! The types that floats compute in: float16 and bfloat16 compute in float32.
 #![allow(unsafe_code)]
 
 use half::{bf16, f16, slice::HalfFloatSliceExt};
@@ -8,11 +8,11 @@ use crate::dtype::Element;
 
 /// A floating-point element type.
 pub trait Float: Element {
-    /// What its arithmetic is done in.
+    /// The type it computes in.
     type Wide: Float<Wide = Self::Wide> + Wide;
-    /// Whether that is the type itself.
+    /// Whether that is the element type itself.
     const IS_WIDE: bool = false;
-    /// Exact.
+    /// Converts exactly.
     fn widen(self) -> Self::Wide;
     /// Rounds to the nearest.
     fn narrow(value: Self::Wide) -> Self;
@@ -57,7 +57,7 @@ macro_rules! narrow {
 }
 narrow!(f16, bf16);
 
-/// `to[i]` = the element `i * stride` places after `from`, widened.
+/// `to[i]` = the element `i * stride` positions after `from`, widened.
 ///
 /// # Safety
 /// All these elements can be read.
@@ -73,7 +73,7 @@ pub unsafe fn gather<T: Float>(from: *const T, stride: isize, to: &mut [T::Wide]
     }
 }
 
-/// The element `i * stride` places after `to` = `from[i]`, rounded.
+/// The element `i * stride` positions after `to` = `from[i]`, rounded.
 ///
 /// # Safety
 /// All these elements can be written.
@@ -89,8 +89,8 @@ pub unsafe fn scatter<T: Float>(from: &[T::Wide], to: *mut T, stride: isize) {
     }
 }
 
-/// Reads and writes elements of a float dtype in the type that arithmetic on them is done in, so
-/// that code need not be compiled for each dtype.
+/// Reads and writes elements of a float dtype in the type it computes in, so that code need not be
+/// compiled for each dtype.
 #[derive(Clone, Copy, Debug)]
 pub struct Port<W> {
     load: unsafe fn(*const u8, isize, isize, &mut [W]),
@@ -98,12 +98,12 @@ pub struct Port<W> {
 }
 
 impl<W> Port<W> {
-    /// The one of element type `T`.
+    /// The port for element type `T`.
     pub fn of<T: Float<Wide = W>>() -> Self {
         Port { load: load::<T>, store: store::<T> }
     }
 
-    /// `to[i]` = the element `at + i * step` places after `from`.
+    /// `to[i]` = the element `at + i * step` positions after `from`.
     ///
     /// # Safety
     /// All these elements can be read.
@@ -112,7 +112,7 @@ impl<W> Port<W> {
         unsafe { (self.load)(from, at, step, to) }
     }
 
-    /// The element `at + i * step` places after `to` = `from[i]`.
+    /// The element `at + i * step` positions after `to` = `from[i]`.
     ///
     /// # Safety
     /// All these elements can be written.

@@ -1,4 +1,4 @@
-//! Softmax followed by cross entropy, in one numerically safe operation.
+//! Softmax followed by cross entropy, in one numerically stable operation.
 
 #[cfg(test)]
 mod tests;
@@ -15,22 +15,22 @@ use crate::error::{Error, Result};
 use crate::shape::Shape;
 
 /// (x, t) -> (loss, lse) for logits x of shape (N, C): the mean over the rows of the cross
-/// entropy between softmax(x) and the targets, shape (1,), and of each row its maximum m and
+/// entropy between softmax(x) and the targets, shape (1,), and for each row its maximum m and
 /// log(sum(exp(x - m))), float64 of shape (N, 2), for the gradient. Their sum would lose the latter
 /// where logits are large.
 ///
-/// t of shape (N,) or (N, 1): class indices, of any int or float dtype. One out of range is
-/// [`Error::Index`], one with a fraction [`Error::Value`]. t of x's shape and dtype otherwise:
+/// t of shape (N,) or (N, 1): class indices, of any int or float dtype. An index out of range is an
+/// [`Error::Index`], a fractional one an [`Error::Value`]. Otherwise t has x's shape and dtype:
 /// weights of the classes, each row divided by its sum, not validated.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct SoftmaxCrossEntropy {}
 
-/// (dloss, x, t, lse) -> dx: the gradient of [`SoftmaxCrossEntropy`] to x, whose memory order it
-/// keeps. There is none to t.
+/// (dloss, x, t, lse) -> dx: the gradient of [`SoftmaxCrossEntropy`] with respect to x, in the
+/// memory order of x. t has no gradient.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct SoftmaxCrossEntropyGrad {}
 
-/// What t is, by its shape, for x of shape (N, C).
+/// The kind of targets in t, by its shape, for x of shape (N, C).
 fn targets(op: &'static str, x: &Meta, t: &Meta) -> Result<Targets> {
     crate::ensure!(x.dtype.is_float(), not_float(op, x));
     crate::ensure!(x.shape.rank() == 2, Error::shape(op, [&x.shape], "logits of shape (N, C)"));

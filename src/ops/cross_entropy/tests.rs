@@ -1,4 +1,4 @@
-//! Cross entropy and its gradient against plain loops in float64.
+//! Cross entropy and its gradient, compared with naive loops in float64.
 
 use super::*;
 use crate::ops::testing::{Tensor, apply_any_width, assert_near, layouts, noise};

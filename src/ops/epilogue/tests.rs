@@ -5,8 +5,7 @@ use crate::ops::chain::Link;
 use crate::ops::testing::{Tensor, apply, apply_any_width, noise};
 use crate::ops::unary::{Unary, UnaryFn};
 
-/// Noise among which there are all kinds of values that comparisons and sums treat in their own
-/// way.
+/// Noise interspersed with all the special values for comparisons and sums.
 fn special(n: usize, seed: u64) -> Vec<f64> {
     let specials = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, 1e-42];
     let mut values = noise(n, seed);
@@ -24,15 +23,15 @@ fn link(kind: impl Into<Kind>, operands: &[usize]) -> Link {
     Link { kind: kind.into(), operands: operands.into() }
 }
 
-/// relu(y + addend) and, where both are asked for, the sum too.
+/// relu(y + addend) and, if requested, the sum, too.
 fn chain(outputs: &[usize]) -> Chain {
     let links =
         vec![link(Binary { f: BinaryFn::Add }, &[0, 1]), link(Unary { f: UnaryFn::Relu }, &[2])];
     Chain { inputs: 2, links, outputs: outputs.into() }
 }
 
-/// Asserts that what a producer makes with the chain behind it is what both make one after the
-/// other; `is_blocked` says whether they do so block by block.
+/// Asserts that a producer fused with the chain gives the same as the two run in turn; `is_blocked`
+/// says whether the fused operation works block by block.
 #[track_caller]
 fn check(producer: Producer, factors: &[&Tensor], addend: &Tensor, is_blocked: bool) {
     let made = apply_any_width(producer.family(), factors).unwrap().remove(0);
@@ -51,7 +50,7 @@ fn check(producer: Producer, factors: &[&Tensor], addend: &Tensor, is_blocked: b
 #[test]
 fn products_by_rows_as_one_after_the_other() {
     for dtype in [DType::Float32, DType::Float64, DType::BFloat16] {
-        // As many bytes for each type.
+        // The same number of bytes for each type.
         let columns = 1600 / dtype.size();
         let (a, b) = (tensor(dtype, &[801, 40], 1), tensor(dtype, &[40, columns], 2));
         for addend in [vec![columns], vec![1, 1], vec![801, 1], vec![801, columns]] {
@@ -78,7 +77,7 @@ fn products_of_batches_as_one_after_the_other() {
     check(Producer::Matmul(Matmul), &[&a, &b], &planes, false);
 }
 
-/// Noise as heads of attention lie, side by side in rows three times as long: batches of matrices
+/// Noise laid out as attention heads, interleaved in rows three times as long: batches of matrices
 /// (4, 6, steps, width), or transposed ones.
 fn heads(dtype: DType, steps: usize, width: usize, is_turned: bool) -> Tensor {
     let row = 3 * 6 * width as isize;
@@ -102,7 +101,7 @@ fn products_of_heads_as_one_after_the_other() {
         }
         let planes = tensor(dtype, &[steps, steps], 3);
         check(product.clone(), &[&q, &k], &planes, false);
-        // A transposed left factor, and right ones for all heads, or all samples.
+        // A transposed left factor, and right factors common to all heads or to all samples.
         let turned = heads(dtype, 20, steps, true);
         let sum = tensor(dtype, &[4, 6, steps, steps], 4);
         for right in [&[20, steps][..], &[6, 20, steps], &[4, 1, 20, steps]] {

@@ -10,7 +10,7 @@ use crate::ops::testing::{Random, Tensor, apply, apply_any_width};
 
 const EPS: Real = Real(1e-3);
 
-/// Scale, bias, mean and var of so many channels.
+/// Scale, bias, mean and var of `channels` channels.
 fn statistics(random: &mut Random, dtype: DType, channels: usize) -> [Tensor; 4] {
     [0, 1, 2, 3].map(|i| {
         let values = random.tensor(Meta::new(dtype, [channels])).values();
@@ -35,15 +35,15 @@ fn the_factor_is_that_of_batch_normalisation_to_the_bit() {
     }
 }
 
-/// A convolution or a product that a normalisation goes into.
+/// A convolution or a product that a normalisation is folded into.
 struct Layer {
-    /// The shapes of what it reads, and of its weights.
+    /// The shapes of its input and of its weights.
     shapes: [&'static [usize]; 2],
-    /// The axis of the weights along which channels lie.
+    /// The channel axis of the weights.
     axis: usize,
-    /// Products a sum.
+    /// The number of products per sum.
     terms: usize,
-    /// Elements from a channel of the result to the next.
+    /// Stride of the channels in the result.
     step: usize,
 }
 
@@ -52,7 +52,7 @@ const CONVOLUTION: Layer =
 const PRODUCT: Layer = Layer { shapes: [&[40, 90], &[90, 5]], axis: 1, terms: 90, step: 1 };
 
 impl Layer {
-    /// What it makes, with a bias where there is one.
+    /// Its result, with a bias if there is one.
     fn apply(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Vec<f64> {
         if self.shapes[1].len() == 2 {
             let product = apply(&Matmul, &[x, w], 1).unwrap().remove(0);
@@ -65,7 +65,7 @@ impl Layer {
         apply(&Conv2d { geometry }, &inputs, 1).unwrap().remove(0).values()
     }
 
-    /// Its greatest error, with a normalisation in it, over what the documentation states.
+    /// Its greatest error with a normalisation folded in, relative to the documented bound.
     fn excess(&self, random: &mut Random, dtype: DType, has_bias: bool) -> f64 {
         let [x, w] = self.shapes.map(|shape| random.tensor(Meta::new(dtype, shape)));
         let [scale, bias, mean, var] = statistics(random, dtype, 5);
@@ -75,7 +75,7 @@ impl Layer {
         let fold = FoldBatchNorm { eps: EPS, axis: self.axis };
         let folded = apply_any_width(&fold, &inputs).unwrap();
         let got = self.apply(&x, &folded[0], Some(&folded[1]));
-        // The exact result, and the sums of absolute values that the bound is relative to.
+        // The exact result, and the sums of magnitudes that the bound is relative to.
         let exact = self.apply(&wide(&x, |v| v), &wide(&w, |v| v), None);
         let sizes = self.apply(&wide(&x, f64::abs), &wide(&w, f64::abs), None);
         let [scale, bias, mean, var] = [&scale, &bias, &mean, &var].map(Tensor::values);

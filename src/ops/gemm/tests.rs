@@ -1,13 +1,13 @@
 use super::*;
 use crate::ops::testing::{Tensor, apply, noise};
 
-/// Values of float32, so that their products are exact in float64.
+/// float32 values, so that their products are exact in float64.
 fn values(shape: &[usize], seed: u64) -> Vec<f64> {
     noise(shape.iter().product(), seed).into_iter().map(|value| f64::from(value as f32)).collect()
 }
 
-/// The sum of c and the products, and the sum of their magnitudes, without rounding errors that
-/// count (Neumaier, 1974).
+/// The sum of c and the products, and the sum of their magnitudes, with negligible rounding error
+/// (Neumaier, 1974).
 fn reference(terms: impl Iterator<Item = f64>) -> [f64; 2] {
     let (mut sum, mut lost, mut size) = (0.0f64, 0.0, 0.0);
     for term in terms {
@@ -19,8 +19,8 @@ fn reference(terms: impl Iterator<Item = f64>) -> [f64; 2] {
     [sum + lost, size]
 }
 
-/// Asserts that an m x k and a k x n matrix give the product plus c within the bound that is stated;
-/// `turned` says which of them lie column by column.
+/// Asserts that the product of an m x k and a k x n matrix plus c is within the documented bound;
+/// `turned` says which of them are column-major.
 fn check(dtype: DType, [m, n, k]: [usize; 3], c: &[usize], turned: [bool; 2]) {
     let factor = |[rows, columns]: [usize; 2], is_turned: bool, seed| {
         let strides = if is_turned { [1, rows as isize] } else { [columns as isize, 1] };
@@ -30,7 +30,7 @@ fn check(dtype: DType, [m, n, k]: [usize; 3], c: &[usize], turned: [bool; 2]) {
     let c = Tensor::dense(dtype, c, &values(c, 3));
     let unit = if dtype == DType::Float32 { 2f64.powi(-24) } else { 2f64.powi(-53) };
     let [x, w, add] = [&a, &b, &c].map(|tensor| tensor.values());
-    // A library may begin its sums elsewhere on other numbers of threads.
+    // A library may start its sums elsewhere on other numbers of threads.
     for threads in 1..=4 {
         let y = apply(&MatmulAdd, &[&a, &b, &c], threads).unwrap().remove(0);
         for (at, got) in y.values().into_iter().enumerate() {

@@ -24,20 +24,20 @@ use crate::shape::Shape;
 /// A tensor that user code reads.
 #[derive(Clone, Copy, Debug)]
 pub struct HostInput<'a> {
-    /// Type of the elements.
+    /// The dtype of the elements.
     pub dtype: DType,
-    /// Extents.
+    /// The shape.
     pub shape: &'a Shape,
     /// The elements, row-major.
     pub bytes: &'a [u8],
 }
 
-/// A tensor that user code writes; all zeros before.
+/// A tensor that user code writes; initially all zeros.
 #[derive(Debug)]
 pub struct HostOutput<'a> {
-    /// Type of the elements.
+    /// The dtype of the elements.
     pub dtype: DType,
-    /// Extents.
+    /// The shape.
     pub shape: &'a Shape,
     /// The elements, row-major.
     pub bytes: &'a mut [u8],
@@ -48,23 +48,23 @@ pub trait HostFn: Any + Send + Sync {
     /// Shapes and dtypes of the outputs (their strides are ignored).
     ///
     /// # Errors
-    /// Whatever it says against the inputs.
+    /// Whatever error it has for these inputs.
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas>;
 
     /// Computes the outputs. It may itself submit operations.
     ///
     /// # Errors
-    /// Whatever it says against the data, as [`crate::Error::Host`].
+    /// Whatever error it has for the data, as [`crate::Error::Host`].
     fn call(&self, inputs: &[HostInput], outputs: &mut [HostOutput]) -> Result<()>;
 
-    /// Whether another object is the same code with the same data, so that either may run for
-    /// the other.
+    /// Whether another object is the same code with the same data, so that the two are
+    /// interchangeable.
     fn is_same(&self, _other: &dyn Any) -> bool {
         false
     }
 }
 
-/// An operation of the user's, known by the object that it was made as, or by what that says.
+/// A user-defined operation, identified by the object that created it, or by [`HostFn::is_same`].
 #[derive(Clone)]
 pub struct Host {
     name: &'static str,
@@ -73,15 +73,15 @@ pub struct Host {
 }
 
 impl Host {
-    /// An operation unlike all others, but for what [`HostFn::is_same`] says, that error messages
-    /// call `name`.
+    /// An operation named `name` in error messages, equal to another only if [`HostFn::is_same`]
+    /// says so.
     pub fn new(name: &str, function: Arc<dyn HostFn>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Host { name: interned(name), id: NEXT.fetch_add(1, Relaxed), function }
     }
 }
 
-/// The same text for as long as the process lives; each distinct one is kept once.
+/// An equal string that lives as long as the process; each distinct one is leaked once.
 fn interned(text: &str) -> &'static str {
     static NAMES: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,7 +162,7 @@ impl Family for Host {
     }
 }
 
-/// Bytes of scratch for the row-major copy of a tensor, if it needs one.
+/// Bytes of scratch memory for the row-major copy of a tensor, if it needs one.
 fn room(meta: &Meta) -> usize {
     if meta.is_contiguous() { 0 } else { meta.bytes().next_multiple_of(64) }
 }
@@ -178,7 +178,7 @@ fn call(function: &dyn HostFn, metas: &[Meta], io: &Io) -> Result<()> {
     }
     let output = |(o, meta): (usize, _)| {
         let meta: &Meta = meta;
-        // SAFETY: the outputs lie row-major, as they were inferred.
+        // SAFETY: the outputs are row-major, as they were inferred.
         let bytes = unsafe { io.write::<u8>(o, meta.bytes()) };
         bytes.fill(0);
         HostOutput { dtype: meta.dtype, shape: &meta.shape, bytes }
@@ -187,13 +187,13 @@ fn call(function: &dyn HostFn, metas: &[Meta], io: &Io) -> Result<()> {
     function.call(&inputs, &mut outputs)
 }
 
-/// The row-major elements of input `i`: itself, or a copy in this range of the scratch.
+/// The row-major elements of input `i`: in place, or a copy in this range of the scratch memory.
 fn input<'a>(io: &Io<'a>, i: usize, meta: &Meta, room: Range<usize>) -> &'a [u8] {
     if meta.is_contiguous() {
-        // SAFETY: the elements lie without gaps.
+        // SAFETY: the elements are contiguous.
         return unsafe { io.read(i, meta.bytes()) };
     }
-    // SAFETY: the range of the scratch was asked for, and is used for this input alone.
+    // SAFETY: this range of the scratch memory was requested, and is used for this input alone.
     unsafe {
         let copy = io.scratch::<u8>().add(room.start);
         match meta.dtype.size() {
@@ -206,7 +206,7 @@ fn input<'a>(io: &Io<'a>, i: usize, meta: &Meta, room: Range<usize>) -> &'a [u8]
     }
 }
 
-/// Copies a tensor of elements as large as `T` row-major to `to`.
+/// Copies a tensor with elements of the size of `T` to `to`, row-major.
 ///
 /// # Safety
 /// `from` is the first element of a tensor of this meta; `to` has room for all elements.

@@ -1,10 +1,10 @@
-//! Host operations in Rust; Python's are tested in Python.
+//! Host operations in Rust; those in Python have tests in Python.
 
 use super::*;
 use crate::error::Error;
 use crate::ops::testing::{Tensor, apply};
 
-/// Answers the first input's bytes reversed element by element, and the number of inputs.
+/// Returns the first input's bytes reversed element by element, and the number of inputs.
 struct Reverse;
 
 impl HostFn for Reverse {

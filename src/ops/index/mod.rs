@@ -13,9 +13,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// (x, indices) -> y: `y[a.., i.., b..] = x[a.., indices[i..], b..]` where `indices` stand on
-/// `axis` (ONNX `Gather`). Indices are of any int or float dtype and rank; negative ones count from
-/// the end. One out of range is [`Error::Index`], one with a fraction [`Error::Value`], before
+/// (x, indices) -> y: `y[a.., i.., b..] = x[a.., indices[i..], b..]` where `indices` replace `axis`
+/// (ONNX `Gather`). Indices are of any int or float dtype and rank; negative ones count from the
+/// end. An index out of range is an [`Error::Index`], a fractional one an [`Error::Value`], before
 /// anything is written. y is row-major.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Gather {
@@ -59,9 +59,9 @@ impl Family for Gather {
     }
 }
 
-/// (dy, indices) -> dx: the gradient of [`Gather`] to x, whose axis has `size` entries. Where an
-/// index repeats, the gradients are added in the order of the indices, in float32 for float16 and
-/// bfloat16. dx is row-major.
+/// (dy, indices) -> dx: the gradient of [`Gather`] with respect to x, whose axis has `size`
+/// entries. Where an index repeats, the gradients are added in the order of the indices, in float32
+/// for float16 and bfloat16. dx is row-major.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct GatherGrad {
     /// The axis of x that was indexed.
@@ -123,7 +123,7 @@ impl Family for GatherGrad {
     }
 }
 
-/// What looks places up, for the names of operations.
+/// The operation that looks positions up, for error messages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -132,13 +132,13 @@ pub enum PlacesOf {
     ScatterElements,
 }
 
-/// indices -> int64: places in an axis of `size` entries, counted from its front, checked as those
-/// of [`Gather`]; without a size whatever integers they are.
+/// indices -> int64: positions in an axis of `size` entries, counted from its start, checked as in
+/// [`Gather`]; without a size, any integers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Places {
-    /// What they are for.
+    /// The operation they are for.
     pub of: PlacesOf,
-    /// How many entries the axis has, if that is to be checked.
+    /// The number of entries of the axis, if it is to be checked.
     pub size: Option<usize>,
 }
 
@@ -172,7 +172,7 @@ impl Family for Places {
     }
 }
 
-/// The last of these dtypes is that of indices.
+/// Checks that the last of these dtypes is valid for indices.
 fn check_indices<const N: usize>(op: &'static str, dtypes: [DType; N]) -> Result<()> {
     let fits = dtypes[N - 1].is_int() || dtypes[N - 1].is_float();
     crate::ensure!(fits, Error::dtype(op, dtypes, "indices of an int or float dtype"));

@@ -1,4 +1,4 @@
-//! Gathering and its gradient against plain loops.
+//! Gather and its gradient, compared with naive loops.
 
 use super::*;
 use crate::dtype::DType;
@@ -6,10 +6,10 @@ use crate::ops::testing::{Tensor, apply_any_width, assert_near, layouts, noise};
 
 const SHAPE: [usize; 3] = [3, 5, 70];
 const N: usize = 3 * 5 * 70;
-/// With repeats, and negative ones.
+/// With repeats and negative indices.
 const INDICES: [f64; 6] = [4.0, -1.0, 0.0, -3.0, 2.0, 2.0];
 
-/// For each element of y, the element of x that it is.
+/// For each element of y, the element of x that it is a copy of.
 fn sources(shape: &[usize], axis: usize, indices: &[f64]) -> Vec<usize> {
     let (outer, size) = (shape[..axis].iter().product::<usize>(), shape[axis]);
     let inner: usize = shape[axis + 1..].iter().product();
@@ -93,7 +93,7 @@ fn gradients_add_where_an_index_repeats() {
 
 #[test]
 fn half_gradients_are_rounded_once() {
-    // Adding one by one in float16 would stop at 2048.
+    // Adding one at a time in float16 would get stuck at 2048.
     let dy = Tensor::dense(DType::Float16, &[4096], &[1.0; 4096]);
     let i = Tensor::dense(DType::Int64, &[4096], &[0.0; 4096]);
     let got = apply_any_width(&GatherGrad { axis: 0, size: 2 }, &[dy, i]).unwrap();

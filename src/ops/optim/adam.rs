@@ -24,7 +24,7 @@ pub struct Adam {
     pub weight_decay: bool,
 }
 
-/// Which input the step is.
+/// The number of the input that holds the step.
 const STEP: usize = 8;
 
 impl Adam {
@@ -44,9 +44,9 @@ impl Adam {
     }
 }
 
-/// How many updates there were.
+/// The number of updates so far.
 fn step(io: &Io) -> i32 {
-    // SAFETY: `infer` found an int32 of one element.
+    // SAFETY: `infer` checked that it is an int32 with one element.
     #[allow(unsafe_code)]
     unsafe {
         *io.input::<i32>(STEP)
@@ -96,9 +96,9 @@ impl Family for Adam {
 }
 
 struct Step {
-    /// What the parameter is multiplied with first (decoupled decay).
+    /// The factor applied to the parameter first (decoupled decay).
     shrink: Option<f64>,
-    /// The decay that is part of the gradient.
+    /// The decay that is added to the gradient.
     decay: Option<f64>,
     beta: [f64; 2],
     /// lr / (1 - beta1^t)

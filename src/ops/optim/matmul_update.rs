@@ -1,4 +1,4 @@
-//! Updates whose gradient is a matrix product that is made nowhere else, as graphs run them.
+//! Updates whose gradient is a matrix product used nowhere else, as graphs run them.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::ops::cpu::matmul_update;
 use crate::ops::gemm::Matmul;
 use crate::ops::{Cost, Effects, Family, Kernel, Kind, Meta, Metas, Width};
 
-/// An optimizer's update with the gradient `a b`: inputs as of the update, but for `a` (M, K) in
-/// the place of the gradient and `b` (K, N) behind all others; outputs as of the update. Equal to
-/// the bit to [`Matmul`] and the update one after the other; the gradient takes the memory of a few
-/// of its rows.
+/// An optimizer's update with the gradient `a b`: inputs as of the update, but with `a` (M, K) in
+/// place of the gradient and `b` (K, N) after all others; outputs as of the update. Bit-identical
+/// to [`Matmul`] and the update run in turn; the gradient takes the memory of only a few of its
+/// rows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct MatmulUpdate {
-    /// What is done with the gradient.
+    /// The update.
     #[serde(flatten)]
     pub update: Update,
 }
@@ -34,7 +34,7 @@ pub enum Update {
 }
 
 impl Update {
-    /// The update that an operation is, if it is one.
+    /// The operation as an update, if it is one.
     pub fn of(kind: &Kind) -> Option<Update> {
         Some(match kind {
             Kind::Adagrad(update) => Update::Adagrad(update.clone()),
@@ -58,7 +58,7 @@ impl Update {
 catalog!(MatmulUpdate => "matmul_update");
 
 impl MatmulUpdate {
-    /// The inputs of the update, with the product of a and b as its gradient.
+    /// The inputs of the update, with `gradient`, the product of a and b, in its place.
     fn inputs<'a>(inputs: &[&'a Meta], gradient: &'a Meta) -> SmallVec<[&'a Meta; 8]> {
         let mut inputs = SmallVec::from_slice(&inputs[..inputs.len() - 1]);
         inputs[1] = gradient;

@@ -2,7 +2,8 @@
 //!
 //! Hyperparameters are float32 tensors of shape (1,), read when the operation runs, so that they
 //! may change from step to step. Arithmetic is in the moments' dtype: float64 for float64
-//! parameters, float32 for all others. Moments that decay become zero where they would be denormal.
+//! parameters, float32 for all others. Decaying moments are set to zero where they would be
+//! denormal.
 
 mod adagrad;
 mod adam;
@@ -23,19 +24,19 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::view;
 
-/// What an optimizer's inputs must be; inputs 0 and 1 are the parameter and its gradient.
+/// The requirements on an optimizer's inputs; inputs 0 and 1 are the parameter and its gradient.
 struct Signature<'a> {
     op: &'static str,
-    /// How many inputs there are.
+    /// The number of inputs.
     inputs: usize,
-    /// Which of them are moments.
+    /// Which inputs are moments.
     moments: &'a [usize],
-    /// Which of them are integers of shape (1,); what remains are float32 hyperparameters.
+    /// Which inputs are integers of shape (1,); the remaining ones are float32 hyperparameters.
     counters: &'a [usize],
 }
 
 impl Signature<'_> {
-    /// The metas of the parameter and the moments after the update: those before it.
+    /// The metas of the parameter and the moments, which an update preserves.
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let (got, want) = (inputs.len(), self.inputs);
         crate::ensure!(
@@ -106,7 +107,7 @@ fn moment_dtype(param: DType) -> DType {
 
 /// The value of hyperparameter `i`.
 fn scalar(io: &Io, i: usize) -> f64 {
-    // SAFETY: `infer` found a float32 of one element.
+    // SAFETY: `infer` checked that it is a float32 with one element.
     #[allow(unsafe_code)]
     let value = unsafe { *io.input::<f32>(i) };
     value as f64

@@ -16,9 +16,9 @@ use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width}
 /// `g = nesterov ? g + momentum*buf : buf; param -= lr*g` (SINGA's `opt.SGD`).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Sgd {
-    /// Whether there are a momentum buffer, a momentum and a dampening.
+    /// Whether there are inputs for a momentum buffer, a momentum and a dampening.
     pub momentum: bool,
-    /// Whether the step looks ahead (Nesterov); without momentum it changes nothing.
+    /// Whether to use Nesterov momentum; without momentum it has no effect.
     pub nesterov: bool,
     /// Whether there is a weight decay.
     pub weight_decay: bool,

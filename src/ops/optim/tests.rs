@@ -1,4 +1,4 @@
-//! Optimizers against their formulas in float64.
+//! Optimizers compared with their formulas in float64.
 
 use super::*;
 use crate::ops::Family;
@@ -123,7 +123,7 @@ fn adam_and_adamw() {
     }
 }
 
-/// Of numbers below the normal range processors make twenty times as little.
+/// Arithmetic on denormal numbers is about twenty times slower.
 #[test]
 fn moments_that_would_be_denormal_are_zero() {
     for dtype in [DType::Float32, DType::Float64, DType::Float16] {
@@ -224,7 +224,7 @@ fn a_gradient_in_the_memory_of_its_parameter_is_read_before_it_is_written() {
     #[allow(unsafe_code)]
     fn values(view: &View) -> Vec<f32> {
         let start = view.address(false).unwrap().cast::<f32>();
-        // SAFETY: the view is row-major and nobody writes it now.
+        // SAFETY: the view is row-major and nothing writes to it at this point.
         unsafe { std::slice::from_raw_parts(start, view.meta.numel()) }.to_vec()
     }
 }

@@ -7,7 +7,7 @@ use crate::ops::testing::{Random, Tensor, apply};
 
 const TYPES: [DType; 3] = [DType::Float32, DType::BFloat16, DType::Float16];
 
-/// Holds an operation on a packed input to the bits of the plain one; whether it packs any.
+/// Checks that a packed operation is bit-identical to the plain one; returns whether it packs.
 fn check(of: impl Into<Kind>, inputs: &[&Tensor], threads: usize) -> bool {
     let of = of.into();
     let metas: Vec<&Meta> = inputs.iter().map(|t| &t.meta).collect();

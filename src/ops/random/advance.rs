@@ -11,7 +11,7 @@ use crate::ops::{Catalog, Effects, Family, Kernel, Meta, Metas, Width, exactly, 
 /// (state): moves a generator's position forward by a number of 128-bit blocks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Advance {
-    /// How many blocks.
+    /// The number of blocks.
     pub by: u64,
 }
 

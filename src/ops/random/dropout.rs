@@ -11,13 +11,13 @@ use crate::ops::cpu::dropout::{backward, forward};
 use crate::ops::{Catalog, Cost, Effects, Family, Kernel, Kind, Meta, Metas, Real, Width, exactly};
 
 /// (x[, state]) -> (y, mask): each element is kept with probability 1 - ratio and then divided by
-/// that, or else zero (Srivastava et al. 2014, in the inverted form of ONNX `Dropout`). `mask` is
-/// a bool tensor of what was kept. Outputs keep the memory order of `x`.
+/// it, or else zero (Srivastava et al. 2014, in the inverted form of ONNX `Dropout`). `mask` is a
+/// bool tensor that is true for kept elements. Outputs keep the memory order of `x`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Dropout {
-    /// The probability of an element to be dropped, from 0 to 1.
+    /// The probability that an element is dropped, from 0 to 1.
     pub ratio: Real,
-    /// How many 128-bit blocks beyond the generator's position its numbers start.
+    /// The first 128-bit block used, counted from the generator's position.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub offset: u64,
 }

@@ -1,8 +1,8 @@
 //! Random numbers: fills, dropout, and the generator's advance.
 //!
 //! The generator is a function of a key and a position (see [`super::cpu::philox`]), both in a
-//! state tensor. Operations only read it, from their own offset on; the engine moves the position
-//! past what they read.
+//! state tensor. Operations only read it, from their own offset on; the engine advances the
+//! position past the blocks they used.
 
 mod advance;
 mod dropout;
@@ -23,15 +23,15 @@ use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// What numbers are drawn.
+/// The distribution of random numbers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Distribution {
-    /// Evenly from `low` to just below `high` (`low` itself where they are equal).
+    /// Uniform from `low` to just below `high` (`low` itself where they are equal).
     Uniform {
         /// The lowest value.
         low: Real,
-        /// The bound above.
+        /// The exclusive upper bound.
         high: Real,
     },
     /// The normal distribution.
@@ -49,7 +49,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// Whether numbers are what a tensor of a float type may be drawn with.
+    /// Checks that the parameters are valid for tensors of this dtype.
     fn check(&self, dtype: DType) -> Result<()> {
         let holds = |value: f64| {
             crate::dispatch!(float dtype, T => Element::to_f64(<T as Element>::from_f64(value)),
@@ -77,13 +77,13 @@ impl Distribution {
 /// numbers, floats for the others.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Random {
-    /// What numbers.
+    /// The distribution.
     pub dist: Distribution,
     /// The result's shape.
     pub shape: Shape,
     /// The result's dtype.
     pub dtype: DType,
-    /// How many 128-bit blocks beyond the generator's position its numbers start.
+    /// The first 128-bit block used, counted from the generator's position.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub offset: u64,
 }
@@ -165,12 +165,12 @@ fn numbers<T: Element>(from: &[Bool], to: &mut [T]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = T::from_i64(from.to_i64()));
 }
 
-/// Whether an operation starts at the generator's position, as those that run at once do.
+/// Whether an operation starts at the generator's position, as eager ones do.
 fn is_zero(offset: &u64) -> bool {
     *offset == 0
 }
 
-/// Refuses what is not a generator's state.
+/// Checks that a meta is that of a generator's state.
 fn check_state(op: &'static str, state: &Meta) -> Result<()> {
     let fits = *state == Meta::new(DType::Int64, [2]);
     crate::ensure!(fits, Error::shape(op, [&state.shape], "an int64 state of shape (2,)"));

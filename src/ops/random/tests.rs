@@ -48,7 +48,7 @@ fn uniform_numbers_are_even_and_below_the_bound() {
         assert!((mean - 1.0).abs() < 0.02 && (std - 4.0 / 12f64.sqrt()).abs() < 0.02, "{dtype}");
         let mut counts = [0.0; 64];
         x.iter().for_each(|v| counts[((v + 1.0) * 16.0) as usize] += 1.0);
-        // 63 degrees of freedom: 0.1% lies above 103.
+        // 63 degrees of freedom: 0.1% is above 103.
         assert!(chi_square(&counts) < 103.0 || dtype == DType::BFloat16, "{dtype}");
     }
     assert_eq!(draw(uniform(0.5, 0.5), DType::Float32, 5, 0.0), [0.5; 5]);
@@ -67,7 +67,7 @@ fn normal_numbers_have_the_right_moments_and_tails() {
         assert!(moment(3).abs() < 0.03 && (moment(4) - 3.0).abs() < 0.1, "{dtype}");
         let beyond = z.iter().filter(|v| v.abs() > 3.0).count() as f64 / z.len() as f64;
         assert!((beyond - 0.0027).abs() < 5e-4, "{dtype}: {beyond}");
-        // Neighbours come from one pair of uniform numbers, and must still be independent.
+        // Adjacent numbers come from one pair of uniform numbers, and must still be independent.
         let joint = z.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / z.len() as f64;
         assert!(joint.abs() < 0.01, "{dtype}: {joint}");
     }
@@ -95,7 +95,7 @@ fn the_position_counts_the_blocks_that_were_drawn() {
     }
 }
 
-/// What `kind` makes of `inputs` from this position on, and how many blocks it reads.
+/// The results of `kind` for `inputs` from this position on, and the number of blocks it reads.
 fn at(kind: Kind, inputs: &[Tensor], position: f64) -> (Vec<Vec<f64>>, u64) {
     let all: Vec<Tensor> = inputs.iter().cloned().chain([state(3.0, position)]).collect();
     let made = apply_any_width(kind.family(), &all).unwrap();

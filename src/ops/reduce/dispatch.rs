@@ -1,4 +1,4 @@
-//! Which fold computes which reduction of which dtype.
+//! The fold for each reduction and dtype.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ pub(super) struct Job<'a> {
     pub(super) axes: &'a [usize],
     /// The output's dtype.
     pub(super) result: DType,
-    /// Whether the elements must be counted in row-major order.
+    /// Whether the elements must be indexed in row-major order.
     pub(super) ordered: bool,
     pub(super) width: Width,
 }
 
-/// What the values of an element type are summed in, and by which code.
+/// The type in which the values of an element type are summed, and the instruction sets used.
 pub(super) trait Class: Ordered {
     type Runner: Runner;
 }

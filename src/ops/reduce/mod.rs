@@ -15,27 +15,27 @@ use crate::error::{Error, Result};
 use crate::shape::Shape;
 use dispatch::Job;
 
-/// What a reduction computes, with NumPy's rules for NaN and for nothing.
+/// The function of a reduction, with NumPy's rules for NaN and for empty reductions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReduceFn {
-    /// The sum, of integers and bool in int64, where it wraps. 0 of nothing.
+    /// The sum; wrapping int64 for integers and bool. 0 if empty.
     Sum,
-    /// The mean of floats. NaN of nothing.
+    /// The mean of floats. NaN if empty.
     Mean,
-    /// The greatest value, or NaN if there is one. Needs a value.
+    /// The greatest value, or NaN if there is one. Must not be empty.
     Max,
-    /// The least value, or NaN if there is one. Needs a value.
+    /// The least value, or NaN if there is one. Must not be empty.
     Min,
-    /// The product, of integers and bool in int64, where it wraps. 1 of nothing.
+    /// The product; wrapping int64 for integers and bool. 1 if empty.
     Prod,
-    /// Where the first greatest value (or NaN) is, int64. Needs a value.
+    /// The index of the first greatest value (or NaN), int64. Must not be empty.
     Argmax,
-    /// Where the first least value (or NaN) is, int64. Needs a value.
+    /// The index of the first least value (or NaN), int64. Must not be empty.
     Argmin,
-    /// Whether any value is not zero, bool.
+    /// Whether any value is nonzero, bool.
     Any,
-    /// Whether no value is zero, bool.
+    /// Whether all values are nonzero, bool.
     All,
 }
 
@@ -78,15 +78,15 @@ impl ReduceFn {
 }
 
 /// x -> y: one value for all elements along some axes (ONNX `ReduceSum`, `ReduceMean`, ...,
-/// `ArgMax`). The result is row-major. Indices are those of the one axis, or of the flattened
-/// tensor where all axes are reduced.
+/// `ArgMax`). The result is row-major. Indices are along the single axis, or into the flattened
+/// tensor if all axes are reduced.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Reduce {
-    /// What is computed.
+    /// The function.
     pub f: ReduceFn,
-    /// Which axes are reduced; none named means all.
+    /// The reduced axes; an empty list means all.
     pub axes: SmallVec<[i64; 4]>,
-    /// Whether reduced axes stay, with extent 1.
+    /// Whether reduced axes are kept, with extent 1.
     pub keepdims: bool,
 }
 

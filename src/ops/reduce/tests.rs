@@ -1,4 +1,4 @@
-//! Reductions against plain loops in float64.
+//! Reductions compared with naive loops in float64.
 
 use super::*;
 use crate::dtype::Element;
@@ -48,7 +48,7 @@ fn expected(f: ReduceFn, dtype: DType, values: &[f64]) -> f64 {
         ReduceFn::Any => values.iter().any(|&v| v != 0.0) as u8 as f64,
         ReduceFn::All => values.iter().all(|&v| v != 0.0) as u8 as f64,
     };
-    // The dtype wraps integers, and some floats become infinite.
+    // The dtype makes integers wrap, and some floats infinite.
     let is_int = dtype.is_int();
     crate::dispatch!(dtype, T => {
         let element: T = if is_int { T::from_i64(total as i64) } else { T::from_f64(total) };
@@ -69,7 +69,7 @@ fn check(f: ReduceFn, x: &Tensor, axes: &[i64], keepdims: bool) {
         return;
     }
     let reduce = reduce(f, axes, keepdims);
-    // The work is shared out alike for all dtypes.
+    // The work is distributed in the same way for all dtypes.
     let got = match dtype {
         DType::Float32 => apply_any_width(&reduce, std::slice::from_ref(x)),
         _ => apply(&reduce, &[x], 1),

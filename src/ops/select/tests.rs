@@ -1,4 +1,4 @@
-//! Choosing, with any layout.
+//! Choosing between elements in any layout.
 
 use super::*;
 use crate::ops::testing::{Random, Tensor, apply};

@@ -13,8 +13,8 @@ use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Reach, Width, exactly};
 use crate::error::{Error, Result};
 
 /// x -> y: `exp(x) / sum(exp(x))` along an axis, or its logarithm (ONNX `Softmax`, `LogSoftmax`
-/// from version 13). The greatest value is subtracted first; where it is infinite the row is
-/// NaN. y keeps the memory order of x.
+/// from version 13). The greatest value is subtracted first; if it is infinite, the row is NaN. y
+/// keeps the memory order of x.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Softmax {
     /// The axis along which the results (or their exponentials) add up to 1.
@@ -23,7 +23,7 @@ pub struct Softmax {
     pub log: bool,
 }
 
-/// (dy, y) -> dx: the gradient of [`Softmax`]: `y * (dy - sum(dy * y))`, of the logarithm
+/// (dy, y) -> dx: the gradient of [`Softmax`]: `y * (dy - sum(dy * y))`, or of its logarithm:
 /// `dy - exp(y) * sum(dy)`. dx keeps the memory order of dy.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct SoftmaxGrad {

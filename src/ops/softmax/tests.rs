@@ -1,4 +1,4 @@
-//! Softmax and its gradient against plain loops in float64.
+//! Softmax and its gradient, compared with naive loops in float64.
 
 use super::*;
 use crate::dtype::DType;
@@ -13,7 +13,7 @@ fn tolerance(dtype: DType) -> f64 {
     }
 }
 
-/// Replaces each row along an axis of row-major values by what `f` makes of it.
+/// Applies `f` to each row along an axis of row-major values.
 fn along(shape: &[usize], axis: usize, values: &mut [f64], f: impl Fn(usize, &mut Vec<f64>)) {
     let inner: usize = shape[axis + 1..].iter().product();
     let outer: usize = shape[..axis].iter().product();

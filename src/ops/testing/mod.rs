@@ -13,11 +13,11 @@ pub use random::{Random, noise};
 use tensor::Memory;
 pub use tensor::{Tensor, layouts};
 
-/// (input, output) pairs that are one memory.
+/// (input, output) pairs that share memory.
 type Shared<'a> = &'a [(usize, usize)];
 
-/// Infers, prepares and runs an operation on `threads` threads; state is answered, and `inputs`
-/// stay as they are.
+/// Infers, prepares and runs an operation on `threads` threads; updated state is returned, and
+/// `inputs` are left unchanged.
 pub fn apply(
     family: &dyn Family,
     inputs: &[impl Borrow<Tensor>],
@@ -26,8 +26,8 @@ pub fn apply(
     apply_sharing(family, inputs, threads, family.effects().state)
 }
 
-/// As [`apply`] on 1 to 4 threads, and in place where the family allows it; asserts that the
-/// results are the same bits.
+/// As [`apply`] on 1 to 4 threads, and in place if the family allows it; asserts that the results
+/// are bit-identical.
 pub fn apply_any_width(family: &dyn Family, inputs: &[impl Borrow<Tensor>]) -> Result<Vec<Tensor>> {
     let first = apply(family, inputs, 1)?;
     for threads in 2..=4 {
@@ -62,7 +62,7 @@ fn apply_sharing(
     status.map(|()| made)
 }
 
-/// Runs a kernel that was prepared for these inputs and outputs of these metas.
+/// Runs a kernel prepared for these inputs and for outputs of these metas.
 pub fn run(
     kernel: &dyn Kernel,
     inputs: &[impl Borrow<Tensor>],
@@ -72,7 +72,7 @@ pub fn run(
     execute(kernel, inputs, &mut made, &[]).map(|()| made)
 }
 
-/// What a run writes to: copies of the inputs that are outputs too, or memory never written.
+/// The memory a run writes to: copies of inputs that are also outputs, or uninitialised memory.
 fn places(inputs: &[impl Borrow<Tensor>], outputs: &[Meta], shared: Shared) -> Vec<Tensor> {
     let place = |(o, meta): (usize, &Meta)| match shared.iter().find(|pair| pair.1 == o) {
         Some(&(i, _)) => inputs[i].borrow().clone(),
@@ -99,16 +99,17 @@ fn execute(
     status
 }
 
-/// What the kernel's check says when it can reach nothing but the inputs that it is to look at.
+/// The result of the kernel's check when it can access only the inputs that it may read.
 fn check(family: &dyn Family, kernel: &dyn Kernel, inputs: &[impl Borrow<Tensor>]) -> Result<()> {
     let seen = |i: usize| family.checked().contains(&i).then(|| inputs[i].borrow().start());
     let from: Vec<*const u8> =
         (0..inputs.len()).map(|i| seen(i).unwrap_or(std::ptr::null())).collect();
-    // SAFETY: a check looks at nothing else.
+    // SAFETY: a check reads nothing else.
     kernel.check(&unsafe { Io::new(&from, &[], std::ptr::null_mut()) })
 }
 
-/// Asserts that values agree within `tolerance` relative to 1 or their size; NaN equals NaN.
+/// Asserts that values agree within `tolerance`, relative to the larger of 1 and their magnitude;
+/// NaN equals NaN.
 #[track_caller]
 pub fn assert_near(got: &[f64], want: &[f64], tolerance: f64, what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");
@@ -119,7 +120,7 @@ pub fn assert_near(got: &[f64], want: &[f64], tolerance: f64, what: &str) {
     }
 }
 
-/// How far a result of this type may be from the exact one, relative to its size.
+/// The allowed error of a result of this type, relative to its magnitude.
 pub fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::Float64 => 1e-12,

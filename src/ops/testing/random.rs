@@ -1,11 +1,11 @@
-//! Numbers, layouts and tensors that look random, the same for each seed.
+//! Pseudo-random numbers, layouts and tensors, reproducible from a seed.
 
 use super::Tensor;
 use crate::dtype::DType;
 use crate::ops::Meta;
 use crate::shape::Strides;
 
-/// Numbers that look random (xorshift).
+/// Pseudo-random numbers (xorshift).
 pub struct Random(u64);
 
 impl Random {
@@ -21,12 +21,12 @@ impl Random {
         self.0
     }
 
-    /// One of `0..n`.
+    /// A number in `0..n`.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() >> 20) as usize % n
     }
 
-    /// A layout of this shape: axes in any order, steps, either direction.
+    /// A layout of this shape: axes in any order, with gaps, in either direction.
     pub fn layout(&mut self, dtype: DType, shape: &[usize]) -> Meta {
         let mut order: Vec<usize> = (0..shape.len()).collect();
         (1..order.len()).for_each(|i| order.swap(i, self.below(i + 1)));
@@ -40,7 +40,7 @@ impl Random {
         Meta { strides, ..Meta::new(dtype, shape) }
     }
 
-    /// A tensor of random values: whole numbers for integers, in -1..1 for floats.
+    /// A tensor of random values: integers for integer dtypes, in -1..1 for floats.
     pub fn tensor(&mut self, meta: Meta) -> Tensor {
         let scale = if meta.dtype.is_float() { 8.0 } else { 1.0 };
         let values: Vec<f64> =

@@ -6,22 +6,22 @@ use crate::dtype::{DType, Element};
 use crate::ops::Meta;
 use crate::shape::{Shape, Strides};
 
-/// Memory aligned as a device's is.
+/// Memory aligned like a device's.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Line([u8; 64]);
 
-/// What memory holds before it is written: one bits (NaN, -1).
+/// The contents of memory before it is written: all one bits (NaN, -1).
 const POISON: Line = Line([0xff; 64]);
-/// Lines behind everything that nobody may write.
+/// The number of guard lines, which must not be written.
 const GUARD: usize = 64;
 
-/// Memory that was never written, with a guard behind it.
+/// Uninitialised memory, followed by a guard.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Memory(Vec<Line>);
 
 impl Memory {
-    /// Of this many bytes.
+    /// Memory of this many bytes.
     pub fn poisoned(bytes: usize) -> Memory {
         Memory(vec![POISON; bytes.div_ceil(64) + GUARD])
     }
@@ -31,25 +31,25 @@ impl Memory {
         self.0.as_mut_ptr().cast()
     }
 
-    /// Asserts that nothing was written behind it.
+    /// Asserts that nothing was written past its end.
     pub fn assert_guarded(&self, what: &str) {
         let guard = &self.0[self.0.len() - GUARD..];
         assert!(guard.iter().all(|line| *line == POISON), "memory behind the {what} was written");
     }
 }
 
-/// A tensor whose first element may lie anywhere in its memory; equal where all bits are. Values
-/// are given and answered as float64 (exact but for large int64).
+/// A tensor whose first element may be anywhere in its memory; equal if all bits are. Values are
+/// passed and returned as float64 (exact except for large int64).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tensor {
-    /// How it lies in the memory.
+    /// Its dtype, shape and strides.
     pub meta: Meta,
     memory: Memory,
     offset: usize,
 }
 
 impl Tensor {
-    /// A tensor that was never written.
+    /// A tensor with uninitialised elements.
     pub fn poisoned(meta: Meta) -> Tensor {
         let (span, size) = (meta.span(), meta.dtype.size());
         let memory = Memory::poisoned(span.len() * size);
@@ -63,7 +63,7 @@ impl Tensor {
         assert_eq!(places.len(), values.len());
         dispatch!(tensor.meta.dtype, T => {
             for (place, value) in places.into_iter().zip(values) {
-                // SAFETY: the place lies within the span that the memory was made for.
+                // SAFETY: the place is within the span that the memory was allocated for.
                 unsafe { *start.cast::<T>().offset(place) = T::from_f64(*value) };
             }
         });
@@ -75,7 +75,7 @@ impl Tensor {
         Tensor::new(Meta::new(dtype, shape), values)
     }
 
-    /// A tensor of these strides; `values` are row-major.
+    /// A tensor with these strides; `values` are row-major.
     pub fn strided(dtype: DType, shape: &[usize], strides: &[isize], values: &[f64]) -> Tensor {
         let strides = Strides::from_slice(strides);
         Tensor::new(Meta { dtype, shape: shape.into(), strides }, values)
@@ -96,7 +96,7 @@ impl Tensor {
         })
     }
 
-    /// The address of the first element, to read.
+    /// The address of the first element, for reading.
     pub fn start(&self) -> *const u8 {
         self.memory.0.as_ptr().cast::<u8>().wrapping_add(self.offset)
     }
@@ -106,13 +106,13 @@ impl Tensor {
         self.memory.start().wrapping_add(self.offset)
     }
 
-    /// Asserts that nothing was written behind it.
+    /// Asserts that nothing was written past its end.
     pub fn assert_guarded(&self) {
         self.memory.assert_guarded("output");
     }
 }
 
-/// The places of all elements, row-major, counted from the first.
+/// The offsets of all elements, row-major, relative to the first.
 fn places(meta: &Meta) -> Vec<isize> {
     let mut found = vec![0];
     for (&extent, &stride) in meta.shape.iter().zip(&meta.strides) {

@@ -1,4 +1,4 @@
-//! Functions of one tensor, element by element, and their gradients.
+//! Elementwise functions of one tensor, and their gradients.
 
 mod rows;
 mod table;
@@ -19,15 +19,15 @@ use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 use rows::Gradient;
 
-/// y = f(x). Floats; integers where the function has integer values; `not` takes any dtype and
-/// answers bool.
+/// y = f(x). Floats; integers if the function maps integers to integers; `not` takes any dtype and
+/// returns bool.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Unary {
     /// The function.
     pub f: UnaryFn,
 }
 
-/// dx from dy and what [`UnaryFn::saves`] says, all of one shape and one float dtype.
+/// dx from dy and what [`UnaryFn::saves`] names, all of one shape and one float dtype.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct UnaryGrad {
     /// The function whose gradient it is.
@@ -75,7 +75,7 @@ impl Unary {
         self.check_bounds(dtype)
     }
 
-    /// Bounds are numbers, and those of integers are integers.
+    /// Checks that bounds are numbers, and integers for an integer dtype.
     fn check_bounds(&self, dtype: DType) -> Result<()> {
         let UnaryFn::Clip { min, max } = &self.f else { return Ok(()) };
         let whole = [min, max].into_iter().flatten().all(|bound| bound.0.trunc() == bound.0);

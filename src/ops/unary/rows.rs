@@ -1,21 +1,21 @@
-//! How a row of the table of functions becomes code.
+//! Turns a row of the table of functions into code.
 
 use crate::ops::Real;
 use crate::ops::cpu::loops::Tile;
 use crate::ops::cpu::math::Float;
 
-/// What the gradient of a function is computed from, besides the gradient of its result.
+/// What the gradient of a function needs besides the gradient of its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Saves {
     /// The function's argument.
     Input,
     /// The function's value.
     Output,
-    /// Nothing: the gradient is zero, or a multiple of the result's.
+    /// Nothing: the gradient is zero, or a multiple of that of the result.
     Nothing,
 }
 
-/// A gradient's tile: of (dy), or of (dy, what was saved).
+/// A gradient's tile: a function of (dy), or of (dy, saved tensor).
 pub enum Gradient {
     /// Nothing is saved.
     One(Box<dyn Tile<2>>),
@@ -23,9 +23,9 @@ pub enum Gradient {
     Two(Box<dyn Tile<3>>),
 }
 
-/// A parameter of a function as the type that is computed in.
+/// A parameter of a function, converted to the type of the computation.
 pub trait Parameter<T> {
-    /// What the row's expressions see.
+    /// The type in the row's expressions.
     type Value;
     /// The nearest value.
     fn value(self) -> Self::Value;
@@ -47,7 +47,7 @@ impl<T: Float> Parameter<T> for Option<Real> {
     }
 }
 
-/// Makes the enum of functions from its rows, and what is asked of it.
+/// Generates the enum of functions and its methods from the rows.
 macro_rules! functions {
     (@floats $isa:ident, [$($p:ident: $type:ty),*], { $x:ident => $value:expr }) => {{
         struct Row { $($p: $type),* }
@@ -140,7 +140,7 @@ macro_rules! functions {
                 }
             }
 
-            /// Floating-point operations an element.
+            /// Floating-point operations per element.
             pub fn cost(&self) -> u64 {
                 match self {
                     $(UnaryFn::$variant { .. } => $cost,)*
@@ -148,7 +148,7 @@ macro_rules! functions {
                 }
             }
 
-            /// What its gradient is computed from.
+            /// What its gradient needs besides dy.
             pub fn saves(&self) -> Saves {
                 match self {
                     $(UnaryFn::$variant $({ $($p),* })? => functions!(@saves $gradient),)*
@@ -156,7 +156,7 @@ macro_rules! functions {
                 }
             }
 
-            /// Whether integers have integer values (or truth values).
+            /// Whether it maps integers to integers (or truth values).
             pub fn takes_integers(&self) -> bool {
                 match self {
                     $(UnaryFn::$variant { .. } => functions!(@has $integers),)*
@@ -164,7 +164,7 @@ macro_rules! functions {
                 }
             }
 
-            /// Its values of floats; `None` for `not`.
+            /// The tile of its values on floats; `None` for `not`.
             pub(super) fn floats<T: Float + Value>(&self, isa: Isa) -> Option<Box<dyn Tile<2>>> {
                 Some(match self {
                     $(UnaryFn::$variant $({ $($p),* })? =>
@@ -173,7 +173,7 @@ macro_rules! functions {
                 })
             }
 
-            /// Its values of integers; `None` where they are no integers.
+            /// The tile of its values on integers; `None` where they are not integers.
             pub(super) fn integers<T: Integer>(&self, isa: Isa) -> Option<Box<dyn Tile<2>>> {
                 match self {
                     $(UnaryFn::$variant $({ $($p),* })? =>
@@ -182,7 +182,7 @@ macro_rules! functions {
                 }
             }
 
-            /// Its gradient; `None` for `not`.
+            /// The tile of its gradient; `None` for `not`.
             pub(super) fn gradient<T: Float + Value>(&self, isa: Isa) -> Option<Gradient> {
                 Some(match self {
                     $(UnaryFn::$variant $({ $($p),* })? =>

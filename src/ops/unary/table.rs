@@ -1,4 +1,4 @@
-//! The functions of one variable: all that is known of each stands in its row.
+//! The functions of one variable: each is fully described by its row.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,16 +10,16 @@ use crate::ops::cpu::math::Float;
 use crate::ops::cpu::number::{Integer, Value};
 use Saves::{Input, Nothing, Output};
 
-/// Floating-point operations of an element: an instruction or two, a polynomial, or several of them.
+/// Floating-point operations per element: an instruction or two, a polynomial, or several of them.
 const CHEAP: u64 = 1;
 const COSTLY: u64 = 16;
 const COSTLIEST: u64 = 48;
 
 use super::rows::functions;
 
-// A row: variant, parameters, name and cost; its value for floats, and for integers where it
-// has one without a cast; what its gradient is computed from besides dy, and the gradient.
-// `T` is the type that is computed in, `L` the instruction set.
+// A row: variant, parameters, name and cost; its value for floats, and for integers if it maps them
+// to integers; what its gradient needs besides dy, and the gradient. `T` is the type of the
+// computation, `L` the instruction set.
 functions! {
     /// -x.
     Neg "neg" CHEAP { x => -x } { x => x.negative() } { Nothing; dy => -dy };
@@ -38,9 +38,9 @@ functions! {
     Square "square" CHEAP { x => x * x } { x => x.times(x) } { Input; dy, x => twice(dy * x) };
     /// 1/x.
     Reciprocal "reciprocal" CHEAP { x => T::ONE / x } {} { Output; dy, y => -dy * y * y };
-    /// The next integer above.
+    /// The least integer not below x.
     Ceil "ceil" CHEAP { x => x.ceil() } { x => x } { Nothing; _dy => T::ZERO };
-    /// The next integer below.
+    /// The greatest integer not above x.
     Floor "floor" CHEAP { x => x.floor() } { x => x } { Nothing; _dy => T::ZERO };
     /// The nearest integer, halves away from zero.
     Round "round" CHEAP { x => round(x) } { x => x } { Nothing; _dy => T::ZERO };
@@ -111,17 +111,17 @@ functions! {
         { x => if x <= T::ZERO { gamma * alpha * x.expm1::<L>() } else { gamma * x } } {}
         { if alpha.0 > 0.0 && gamma.0 > 0.0 { Output } else { Input };
           dy, s => selu_gradient::<T, L>(dy, s, alpha, gamma) };
-    /// alpha x + gamma, held between 0 and 1 (ONNX HardSigmoid, whose beta is gamma here).
+    /// alpha x + gamma, clamped between 0 and 1 (ONNX HardSigmoid, whose beta is gamma here).
     HardSigmoid { alpha: Real, gamma: Real } "hardsigmoid" CHEAP
         { x => clip(x * alpha + gamma, Some(T::ZERO), Some(T::ONE)) } {}
         { Output; dy, y => if (y > T::ZERO) & (y < T::ONE) { dy * alpha } else { T::ZERO } };
-    /// x held between min and max, each of which may be absent.
+    /// x clamped to min and max, each of which may be absent.
     Clip { min: Option<Real>, max: Option<Real> } "clip" CHEAP
         { x => clip(x, min, max) } { x => clip_integer(x, min, max) }
         { Input; dy, x => if is_inside(x, min, max) { dy } else { T::ZERO } };
 }
 
-/// Beyond this gelu and silu are x or 0, and infinities must not meet zeros.
+/// Beyond this gelu and silu are x or 0, and infinities must not be multiplied by zeros.
 const FAR: f64 = 1e4;
 
 #[inline(always)]
@@ -137,7 +137,7 @@ fn within<T: Float>(x: T, far: f64) -> T {
 
 #[inline(always)]
 fn sign<T: Float>(x: T) -> T {
-    // NaN, or 0 also for a negative zero.
+    // NaN, or positive 0 for either zero.
     let middle = x + T::ZERO;
     let above = if x > T::ZERO { T::ONE } else { middle };
     if x < T::ZERO { -T::ONE } else { above }
@@ -172,7 +172,7 @@ fn atan_gradient<T: Float, L: Level>(dy: T, x: T) -> T {
     if x.abs() > T::of(1e9) { dy / x / x } else { near }
 }
 
-/// 2 x, of a product that must not overflow before it is known.
+/// 2 x, without doubling a factor of x, which could overflow first.
 #[inline(always)]
 fn twice<T: Float>(x: T) -> T {
     x + x
@@ -185,7 +185,7 @@ fn scaled<T: Float>(a: T, x: T) -> T {
     if (a == T::ZERO) & !x.is_nan() { T::ZERO } else { product }
 }
 
-/// The slope of scale (e^x - 1), from its value if that was saved: where both are negative.
+/// The slope of scale (e^x - 1), computed from its value if that was saved, in the negative range.
 #[inline(always)]
 fn elu_slope<T: Float, L: Level>(saved: T, scale: T, sign: T) -> T {
     if sign > T::ZERO { saved + scale } else { scale * saved.exp::<L>() }
@@ -217,7 +217,7 @@ fn bounds<T: Float>(min: Option<T>, max: Option<T>) -> (T, T) {
     (min.unwrap_or(T::of(f64::NEG_INFINITY)), max.unwrap_or(T::of(f64::INFINITY)))
 }
 
-/// The bounds are whole numbers; those that the type does not hold are its own bounds.
+/// The bounds are integers; those outside the range of the type are clamped to it.
 #[inline(always)]
 fn clip_integer<T: Integer>(x: T, min: Option<Real>, max: Option<Real>) -> T {
     let x = min.map_or(x, |min| x.larger(T::from_f64(min.0)));

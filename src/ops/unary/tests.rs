@@ -1,4 +1,4 @@
-//! Functions and gradients of every dtype against float64.
+//! Functions and gradients of every dtype, compared with float64.
 
 use super::*;
 use crate::ops::Real;
@@ -6,7 +6,7 @@ use crate::ops::testing::{Random, Tensor, apply, assert_near, tolerance};
 
 const FLOATS: [DType; 4] = [DType::Float64, DType::Float32, DType::Float16, DType::BFloat16];
 
-/// A function, what it is, and where it has a gradient.
+/// A function, its reference, and the points at which its gradient is tested.
 type Row = (UnaryFn, fn(f64) -> f64, &'static [f64]);
 
 fn table() -> Vec<Row> {
@@ -114,7 +114,7 @@ fn gradients_are_slopes() {
     }
 }
 
-/// The same element gives the same bits wherever it stands, however it lies.
+/// An element gives the same bits whatever its position and the layout.
 #[test]
 fn tails_and_strides_give_the_bits_of_the_body() {
     let mut random = Random::new(5);

@@ -14,7 +14,7 @@ use super::{CPU, DlDevice, DlTensor, MAJOR, Managed, NEW, OLD, Versioned, dl_typ
 use crate::engine::{self, Engine, record};
 use crate::view::View;
 
-/// What an exported tensor needs for as long as the consumer holds it.
+/// What an exported tensor must keep alive while the consumer holds it.
 struct Export {
     view: View,
     shape: Vec<i64>,
@@ -63,10 +63,10 @@ unsafe extern "C" fn delete_new(managed: *mut Versioned) {
     unsafe { drop(Box::from_raw(managed)) };
 }
 
-/// Deletes what a capsule holds if no consumer took it.
+/// Deletes the structure that a capsule holds if no consumer took it.
 unsafe extern "C" fn capsule_dropped(capsule: *mut ffi::PyObject) {
-    // SAFETY: a consumer renames the capsule, so a name that still stands means that the
-    // structure is ours to delete.
+    // SAFETY: a consumer renames the capsule, so an unchanged name means that the structure is
+    // still the exporter's to delete.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, OLD.as_ptr()) == 1 {
             delete_old(ffi::PyCapsule_GetPointer(capsule, OLD.as_ptr()).cast());
@@ -80,7 +80,7 @@ unsafe extern "C" fn capsule_dropped(capsule: *mut ffi::PyObject) {
 impl Handle {
     /// The tensor's memory as a DLPack capsule, shared (copied where `copy` is true).
     ///
-    /// Writes by the consumer are not seen by the tape's check of versions.
+    /// Writes by the consumer escape the tape's version check.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -140,7 +140,7 @@ fn capsule<'py>(
     pointer: *mut c_void,
     name: &'static CStr,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: the pointer is a structure of the kind that the name tells, and the destructor
+    // SAFETY: the pointer is a structure of the kind that the name denotes, and the destructor
     // frees it unless a consumer took it.
     unsafe {
         let object = ffi::PyCapsule_New(pointer, name.as_ptr(), Some(capsule_dropped));

@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::shape::{Shape, Strides};
 use crate::view::{Meta, View};
 
-/// Keeps the producer's memory alive until the block dies.
+/// Keeps the producer's memory alive until the block is dropped.
 struct Import<T> {
     managed: *mut T,
     delete: unsafe fn(*mut T),
@@ -30,14 +30,14 @@ struct Import<T> {
 
 // SAFETY: the specification lets deleters run on any thread.
 unsafe impl<T> Send for Import<T> {}
-// SAFETY: nothing is reachable through a shared import.
+// SAFETY: a shared reference to an import gives access to nothing.
 unsafe impl<T> Sync for Import<T> {}
 
 impl<T> Drop for Import<T> {
     fn drop(&mut self) {
         // SAFETY: the producer's structure, deleted once. A producer's deleter may touch Python
-        // objects, so Python's lock is taken (it may be held already). Where the interpreter has
-        // ended there is nobody left to give the memory back to.
+        // objects, so the GIL is taken (it may be held already). Once the interpreter has ended,
+        // there is nobody to return the memory to.
         let _ = exit::attach(|_| unsafe { (self.delete)(self.managed) });
     }
 }
@@ -65,7 +65,7 @@ unsafe fn call_new(managed: *mut Versioned) {
 #[pyfunction]
 pub(super) fn from_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
     if let Ok(handle) = object.cast::<Handle>() {
-        return handle.get().alias(object.py()); // one block, so that its versions tell of all writes
+        return handle.get().alias(object.py()); // one block, so that its version counts all writes
     }
     let device: (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
     if device.0 != CPU {
@@ -92,8 +92,8 @@ fn ask<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
 
 fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<View> {
     let object = capsule.as_ptr();
-    // SAFETY: the capsule's name tells which structure it holds; renaming it makes the structure
-    // ours, which is done only once the tensor has been accepted.
+    // SAFETY: the capsule's name identifies the structure it holds; renaming it transfers
+    // ownership, which happens only once the tensor has been accepted.
     unsafe {
         if ffi::PyCapsule_IsValid(object, NEW.as_ptr()) == 1 {
             let managed: *mut Versioned = ffi::PyCapsule_GetPointer(object, NEW.as_ptr()).cast();
@@ -129,7 +129,7 @@ fn check_version(managed: &Versioned) -> PyResult<()> {
     Ok(())
 }
 
-/// What a DLPack tensor says, in our terms.
+/// A DLPack tensor as a meta and an address.
 struct Parts {
     meta: Meta,
     first: NonNull<u8>,
@@ -161,7 +161,7 @@ impl Parts {
     /// `tensor` is a valid DLPack tensor.
     unsafe fn meta(tensor: &DlTensor, dtype: DType) -> PyResult<Meta> {
         let rank = tensor.rank.max(0) as usize;
-        // SAFETY: the specification gives `rank` extents, and as many strides unless null.
+        // SAFETY: by the specification there are `rank` extents, and as many strides unless null.
         let ints = |p: *mut i64| unsafe { (0..rank).map(|d| *p.add(d)).collect::<Vec<i64>>() };
         let extents = ints(tensor.shape);
         let shape: Shape = extents.iter().map(|&n| n as usize).collect();
@@ -176,7 +176,7 @@ impl Parts {
         Ok(meta)
     }
 
-    /// The view; its block spans exactly the bytes that the elements lie in.
+    /// The view; its block spans exactly the bytes of the elements.
     fn view(self, owner: Box<dyn crate::block::Owner>) -> View {
         let (span, size) = (self.meta.span(), self.meta.dtype.size());
         let low = self.first.as_ptr().wrapping_offset(span.start * size as isize);

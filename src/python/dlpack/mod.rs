@@ -1,5 +1,5 @@
-//! DLPack both ways: tensors and arrays of other libraries share memory.
-//! Structures after the DLPack specification, version 1.0.
+//! DLPack in both directions: tensors share memory with arrays of other libraries. The structures
+//! follow the DLPack specification, version 1.0.
 
 mod export;
 mod import;

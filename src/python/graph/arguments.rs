@@ -1,4 +1,4 @@
-//! Tensors that stand for arguments while a function is recorded.
+//! Placeholder tensors for arguments while a function is recorded.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn block(device: &Arc<Device>, bytes: usize) -> Arc<Block> {
     Block::recorded(device, bytes, "the call that got it as an argument".into())
 }
 
-/// A tensor that stands for an argument without a value.
+/// A placeholder tensor for an argument without a value.
 #[pyfunction]
 fn stand_in<'py>(
     py: Python<'py>,
@@ -30,8 +30,8 @@ fn stand_in<'py>(
     tensor::make(py, View { block, meta: Arc::new(meta), offset: 0 })
 }
 
-/// A tensor that stands for each of these: the same view of a block without a value. Those that
-/// share memory share it again.
+/// A placeholder for each of these tensors: the same view of a block without a value. Tensors that
+/// share memory have placeholders that share it, too.
 #[pyfunction]
 fn stand_ins<'py>(
     py: Python<'py>,
@@ -49,11 +49,11 @@ fn stand_ins<'py>(
     views.into_iter().zip(made).map(stand_in).collect()
 }
 
-/// From now on stand-ins, and what shares memory with them, show what they stood for.
+/// From here on placeholders, and tensors that share their memory, show the tensors they stand for.
 #[pyfunction]
 fn show(stand_ins: Vec<Bound<'_, Handle>>, tensors: Vec<Bound<'_, Handle>>) -> PyResult<()> {
     for (stand_in, view) in views(&stand_ins)?.iter().zip(views(&tensors)?) {
-        // Of several that share memory, the first has done it for all.
+        // For placeholders that share memory, the first has done it for all.
         if !Arc::ptr_eq(&stand_in.block, &view.block) {
             let latest = Arc::<Latest>::default();
             latest.set(view.block);

@@ -12,13 +12,13 @@ use crate::device::heap;
 use crate::engine::{self, Compared, Executable, Kept};
 use crate::ops::View;
 
-/// What it takes at most to describe a graph, an operation.
+/// The most that the description of a graph takes per operation.
 const JSON_BYTES_A_NODE: usize = 12 << 10;
 
-/// A step that was recorded, analysed and planned, and can be replayed.
+/// A step that has been recorded, analysed and planned, and can be replayed.
 #[pyclass(name = "Graph", module = "singa_rs._core", frozen)]
 pub(super) struct PyGraph {
-    /// In memory of its own: Python aligns objects to 16 bytes, which it asks more than.
+    /// Boxed, since it needs a stricter alignment than the 16 bytes that Python gives objects.
     graph: Box<Executable>,
 }
 
@@ -27,12 +27,12 @@ impl PyGraph {
         PyGraph { graph: Box::new(graph) }
     }
 
-    /// Whether it may run on these arguments.
+    /// Whether the graph can run on these arguments.
     pub(super) fn accepts(&self, arguments: &[View]) -> bool {
         self.graph.check_arguments(arguments).is_ok() && self.graph.fits(arguments)
     }
 
-    /// Runs the graph once; the results, each a new tensor.
+    /// Runs the graph once; returns the results, each a new tensor.
     pub(super) fn results<'py>(
         &self,
         py: Python<'py>,
@@ -42,8 +42,8 @@ impl PyGraph {
         results.into_iter().map(|view| tensor::make(py, view)).collect()
     }
 
-    /// Keeps Python's lock where the run is short and need not wait: to give it away and take it
-    /// back would cost more.
+    /// Keeps the GIL where the run is short and need not wait: releasing and retaking it would cost
+    /// more.
     fn replay(&self, py: Python<'_>, arguments: &[View]) -> PyResult<Vec<View>> {
         let engine = engine::of(self.graph.device())?;
         let at_once = self.graph.is_short().then(|| engine.try_run()).flatten();
@@ -57,7 +57,7 @@ impl PyGraph {
 
 #[pymethods]
 impl PyGraph {
-    /// Runs the graph once; the results, each a new tensor.
+    /// Runs the graph once; returns the results, each a new tensor.
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -68,14 +68,14 @@ impl PyGraph {
         PyList::new(py, self.results(py, &arguments)?)
     }
 
-    /// Why a run cannot be held against one of the operations as `recorded`, which is a graph of
-    /// the same recording; None where it can.
+    /// Why a run cannot be compared with one of the operations as `recorded`, a graph of the same
+    /// recording; None where it can.
     fn obstacle(&self, recorded: &PyGraph) -> Option<String> {
         self.graph.obstacle(&recorded.graph)
     }
 
-    /// Runs the graph without a trace, and then the operations as `recorded`; the results of
-    /// these, and what the graph makes otherwise, if anything.
+    /// Runs the graph without a trace, and then the operations as `recorded`; returns the results
+    /// of the latter, and a description of what the graph computes differently, if anything.
     fn compare<'py>(
         &self,
         py: Python<'py>,
@@ -91,26 +91,26 @@ impl PyGraph {
         Ok((results.collect::<PyResult<_>>()?, difference))
     }
 
-    /// Checks the graph and its plan once more, as when it was made.
+    /// Checks the graph and its plan again, as at construction.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         Ok(exit::detach(py, || self.graph.graph().verify())?)
     }
 
-    /// What is wrong with the graph that was asked for, where this one is as recorded for that.
+    /// What is wrong with the requested graph, where this one runs the operations as recorded
+    /// instead.
     #[getter]
     fn fault(&self) -> Option<String> {
         self.graph.fault().map(ToString::to_string)
     }
 
-    /// Bytes that lie outside of the arena and that a run writes: what is saved while two runs are
-    /// compared.
+    /// Bytes outside the arena that a run writes; they are saved while two runs are compared.
     #[getter]
     fn updated_bytes(&self) -> usize {
         self.graph.updated_bytes()
     }
 
-    /// Mean seconds of the kernels alone, over `runs` runs in a row: what a run costs without the
-    /// call from Python. The runs count as steps.
+    /// Mean seconds of the kernels alone, over `runs` consecutive runs: the cost of a run without
+    /// the call from Python. The runs count as steps.
     fn time(
         &self,
         py: Python<'_>,
@@ -124,9 +124,9 @@ impl PyGraph {
         exit::detach(py, time).map_err(op::exception)
     }
 
-    /// Mean seconds of each operation, in order, over `runs` runs in a row on these arguments, or
-    /// on zeros. Afterwards all that they write is as it was; they are slower than others by the
-    /// clock's reading.
+    /// Mean seconds of each operation, in order, over `runs` consecutive runs on these arguments,
+    /// or on zeros. Everything they write is restored afterwards; they are slower than other runs
+    /// because of the clock readings.
     #[pyo3(signature = (arguments, runs))]
     fn profile(
         &self,
@@ -141,42 +141,42 @@ impl PyGraph {
         exit::detach(py, profile).map_err(op::exception)
     }
 
-    /// Whether the arguments share memory with each other as in the recording, and none with
-    /// what the graph knows otherwise.
+    /// Whether the arguments share memory with each other as in the recording, and with none of the
+    /// other tensors that the graph uses.
     fn fits(&self, arguments: Vec<Bound<'_, Handle>>) -> PyResult<bool> {
         Ok(self.graph.fits(&views(&arguments)?))
     }
 
-    /// The tensors that are still held of an equal recording show this graph's runs from now on.
+    /// Makes tensors still held from an equal recording show this graph's runs from here on.
     fn adopt(&self, py: Python<'_>, recording: &PyRecording) -> PyResult<()> {
         exit::detach(py, || recording.with("adopt", |recording| self.graph.adopt(recording)))
     }
 
-    /// How often it has run to its end.
+    /// How many runs have completed.
     #[getter]
     fn runs(&self) -> u64 {
         self.graph.runs()
     }
 
-    /// How many operations it has.
+    /// The number of operations.
     #[getter]
     fn nodes(&self) -> usize {
         self.graph.graph().nodes().len()
     }
 
-    /// How many blocks they name.
+    /// The number of blocks that the operations use.
     #[getter]
     fn blocks(&self) -> usize {
         self.graph.graph().roles().len()
     }
 
-    /// The most bytes that what lives and dies within a run takes at once.
+    /// The most bytes live at once, over the values whose lifetime is within a run.
     #[getter]
     fn peak_bytes(&self) -> usize {
         self.graph.graph().peak_bytes()
     }
 
-    /// What no plan for this order of operations can do without.
+    /// A lower bound on the bytes of any plan for this order of operations.
     #[getter]
     fn lower_bound_bytes(&self) -> usize {
         self.graph.graph().lower_bound_bytes()
@@ -188,50 +188,50 @@ impl PyGraph {
         self.graph.arena_bytes()
     }
 
-    /// Of what need not run in every run: the number of operations, the bytes that are kept, and
-    /// how often they were computed.
+    /// For operations that need not run in every run: their number, the bytes kept for their
+    /// results, and how often they were computed.
     #[getter]
     fn constants(&self) -> (usize, usize, u64) {
         let Kept { operations, bytes, computed } = self.graph.constants();
         (operations, bytes, computed)
     }
 
-    /// Bytes by account of what a run needs, whether it is there yet or not.
+    /// Bytes by account that a run needs, whether already allocated or not.
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         device::accounts(py, &self.graph.memory())
     }
 
-    /// `block_id` of every block that was there before the recording, with its number.
+    /// Maps the `block_id` of every block that existed before the recording to its number.
     fn captured(&self) -> HashMap<usize, u32> {
         self.graph.captured_ids().into_iter().collect()
     }
 
-    /// How many of the `changes` were made by runs of the graph.
+    /// How many of the `changes` were caused by runs of the graph.
     #[getter]
     fn moves(&self) -> u64 {
         self.graph.moves()
     }
 
-    /// How often a tensor object was pointed away from memory that the graph captured: a recording
-    /// made now may use another block.
+    /// How often a tensor object was rebound away from memory that the graph captured: a new
+    /// recording might use another block.
     #[getter]
     fn departures(&self) -> u32 {
         self.graph.departures()
     }
 
-    /// `block_id` of the blocks that were there before, and that the run which just failed has
+    /// `block_id` of the blocks from before the recording that the run which just failed has
     /// written.
     fn written(&self) -> Vec<usize> {
         self.graph.written()
     }
 
-    /// A few lines of text.
+    /// A summary in a few lines of text.
     fn summary(&self) -> String {
         self.graph.summary()
     }
 
-    /// Nodes, blocks, edges, totals, the lines of the program that nodes have as origins, and the
-    /// numbers of the arguments' and the results' blocks.
+    /// Nodes, blocks, edges, totals, the source lines that are the nodes' origins, and the numbers
+    /// of the argument and result blocks.
     fn to_json(&self) -> PyResult<String> {
         heap::expect(self.nodes().saturating_mul(JSON_BYTES_A_NODE))?;
         let mut graph = self.graph.graph().to_json();

@@ -1,4 +1,4 @@
-//! Which line of the user's program an operation comes from: looked up only while recording.
+//! The line of the user's program that an operation comes from, looked up only while recording.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -13,53 +13,53 @@ use rustc_hash::FxHashMap;
 use crate::device::live::AtLine;
 use crate::engine::record::{self, Mode};
 
-/// Files in this folder are not the user's.
+/// The package's folder; files in it are not the user's.
 static PACKAGE: OnceLock<String> = OnceLock::new();
 
 thread_local! {
-    /// Whether operations come from a line that was set by hand, as those of backward do.
+    /// Whether the current line was set explicitly, as it is for operations of backward.
     static IS_SET: Cell<bool> = const { Cell::new(false) };
     static SEEN: RefCell<Seen> = RefCell::default();
 }
 
-/// What a thread has found of code objects while it records one step.
+/// What a thread has found out about code objects while it records a step.
 #[derive(Default)]
 struct Seen {
-    /// Whether they are the package's, by address, which holds for as long as they are kept.
+    /// Whether each belongs to the package, by address; valid because the objects are kept alive.
     codes: FxHashMap<usize, (bool, Py<PyAny>)>,
-    /// The recorder's numbers of the other ones' lines.
+    /// The recorder's numbers of lines in other code.
     lines: FxHashMap<(usize, i32), u32>,
 }
 
-/// While this thread records, notes the line that the program is at.
+/// While this thread records, notes the program's current line.
 pub(in crate::python) fn note_line(py: Python<'_>) {
     if record::mode() == Mode::Record && !IS_SET.get() {
-        let _ = innermost(py, is_known_own, note); // what has no line is recorded all the same
+        let _ = innermost(py, is_known_own, note); // operations without a line are recorded, too
     }
 }
 
-/// While the answer lives, large tensors are made at the line that the program is at.
+/// While the guard lives, large tensors are attributed to the program's current line.
 pub(in crate::python) fn at_line(py: Python<'_>) -> AtLine {
     let mut line = None;
     let found = |code: &Bound<'_, PyAny>, number| {
         line = Some(format!("{}:{number}", file(code)?).into());
         Ok(())
     };
-    let _ = innermost(py, is_own, found); // what has no line is made all the same
+    let _ = innermost(py, is_own, found); // tensors without a line are created all the same
     AtLine::new(line)
 }
 
-/// Tells `found` the innermost line that is not the package's.
+/// Passes the innermost line outside the package to `found`.
 fn innermost(
     py: Python<'_>,
     is_own: impl Fn(&Bound<'_, PyAny>) -> PyResult<bool>,
     found: impl FnOnce(&Bound<'_, PyAny>, i32) -> PyResult<()>,
 ) -> PyResult<()> {
-    // SAFETY: answers a borrowed frame, or null where the thread is in none.
+    // SAFETY: returns a borrowed frame, or null if the thread has none.
     let innermost = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
     let Some(mut frame) = innermost else { return Ok(()) };
     while !frame.is_none() {
-        // SAFETY: it is a frame, and has a code object, of which a reference is answered.
+        // SAFETY: it is a frame, whose code object is returned as a new reference.
         let code = unsafe {
             Bound::from_owned_ptr_or_err(py, ffi::PyFrame_GetCode(frame.as_ptr().cast()).cast())
         }?;
@@ -72,14 +72,14 @@ fn innermost(
     Ok(())
 }
 
-/// Whether code is the package's.
+/// Whether the code belongs to the package.
 fn is_own(code: &Bound<'_, PyAny>) -> PyResult<bool> {
     let file = file(code)?;
     let file = file.to_str()?;
     Ok(PACKAGE.get().is_some_and(|package| file.starts_with(package)))
 }
 
-/// The same, found out once a recording.
+/// The same, cached for the duration of a recording.
 fn is_known_own(code: &Bound<'_, PyAny>) -> PyResult<bool> {
     let address = code.as_ptr().addr();
     if let Some(known) = SEEN.with_borrow(|seen| seen.codes.get(&address).map(|code| code.0)) {
@@ -91,7 +91,7 @@ fn is_known_own(code: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(is_own)
 }
 
-/// Notes a line of code that is not the package's.
+/// Notes a line of code outside the package.
 fn note(code: &Bound<'_, PyAny>, line: i32) -> PyResult<()> {
     let place = (code.as_ptr().addr(), line);
     if let Some(number) = SEEN.with_borrow(|seen| seen.lines.get(&place).copied()) {
@@ -108,20 +108,21 @@ fn file<'py>(code: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     Ok(code.getattr(intern!(code.py(), "co_filename"))?.cast_into()?)
 }
 
-/// Forgets what it has found, at the end of a recording.
+/// Clears the cache at the end of a recording.
 pub(super) fn forget() {
     let seen = SEEN.take();
     IS_SET.set(false);
-    drop(seen); // after it has been taken, as it may run code
+    drop(seen); // only after taking it, since dropping may run code
 }
 
-/// Says which folder is this package's.
+/// Sets the package's folder.
 #[pyfunction]
 fn set_package(folder: &str) {
-    let _ = PACKAGE.set(folder.into()); // it is the same each time
+    let _ = PACKAGE.set(folder.into()); // every call passes the same folder
 }
 
-/// The operations that follow come from a line that `origin` told; 0: from where the program is.
+/// Attributes the operations that follow to a line returned by `origin`, or for 0 to the program's
+/// current line.
 #[pyfunction]
 fn set_origin(number: u32) {
     IS_SET.set(number != 0);
@@ -130,7 +131,7 @@ fn set_origin(number: u32) {
     }
 }
 
-/// The line that the last recorded operation came from, as a number; 0 where there is none.
+/// The number of the line that the last recorded operation came from; 0 if it has none.
 #[pyfunction]
 fn origin() -> u32 {
     record::line().unwrap_or(0)

@@ -18,39 +18,39 @@ fn is_recording() -> bool {
     crate::engine::record::mode() != crate::engine::record::Mode::Eager
 }
 
-/// Whether this thread is in user code that a running graph has called.
+/// Whether this thread runs user code called by a running graph.
 #[pyfunction(name = "running")]
 fn is_running() -> bool {
     crate::engine::runs_graph()
 }
 
-/// What is made from now on in a recording is state, until `leave_state`.
+/// Tensors created in a recording are state from here on, until `leave_state`.
 #[pyfunction]
 fn enter_state() {
     crate::engine::record::enter_state();
 }
 
-/// The end of what `enter_state` began.
+/// Ends the scope opened by `enter_state`.
 #[pyfunction]
 fn leave_state() {
     crate::engine::record::leave_state();
 }
 
-/// Counts the changes of what a recording may have seen of the program's state: tensors that were
-/// pointed to other memory, and calls of `note_change`.
+/// The number of changes to program state that a recording may have seen: tensors rebound to other
+/// memory, and calls of `note_change`.
 #[pyfunction]
 fn changes() -> u64 {
     crate::block::changes()
 }
 
-/// Adds to `changes`.
+/// Increments `changes`.
 #[pyfunction]
 fn note_change() {
     crate::block::note_change();
 }
 
-/// Whether operations that this thread runs from now on fail where they make a NaN or an infinity;
-/// what it was before.
+/// Sets whether this thread's operations fail when they produce a NaN or an infinity; returns the
+/// previous setting.
 #[pyfunction]
 fn check_finite(is_asked: bool) -> bool {
     crate::engine::check_finite(is_asked)

@@ -17,14 +17,14 @@ use crate::error::Error;
 use crate::graph::Parallel;
 use crate::ops::View;
 
-/// What a thread records: from the moment this object is made its operations are only buffered.
+/// A recording on one thread: once it is created, the thread's operations are only buffered.
 #[pyclass(name = "Recording", module = "singa_rs._core", frozen)]
 pub(super) struct PyRecording {
     /// None while the thread records.
     recording: Mutex<Option<Recording>>,
-    /// The thread that records, while one does.
+    /// The recording thread, while it records.
     open: Mutex<Option<ThreadId>>,
-    /// What it changes in tensors that were there before.
+    /// The changes the recording makes to tensors that existed before it.
     journal: Py<PyJournal>,
 }
 
@@ -38,17 +38,17 @@ impl PyRecording {
         std::mem::replace(&mut place, open.then(|| thread::current().id()))
     }
 
-    /// Ends what this thread records, if it is this.
+    /// Ends the recording if this thread is recording it.
     fn forget(&self) {
         if self.set_open(false) == Some(thread::current().id()) {
             lines::forget();
             journal::close();
-            let _ = record::end(); // it may have ended by an error already
+            let _ = record::end(); // an error may have ended it already
         }
     }
 
-    /// What was recorded, once it has ended. Never call this while holding Python's lock: another
-    /// thread may be making a graph of it.
+    /// The recording, once it has ended. Must not be called while holding the GIL: another thread
+    /// may be building a graph from it.
     pub(super) fn with<T: Send>(
         &self,
         op: &'static str,
@@ -60,7 +60,7 @@ impl PyRecording {
     }
 }
 
-/// A bound for an arena.
+/// A budget for an arena.
 #[derive(FromPyObject)]
 enum PyBudget {
     Bytes(usize),
@@ -76,15 +76,15 @@ impl From<PyBudget> for Budget {
     }
 }
 
-/// The views of tensors.
+/// The views of the tensors.
 pub(super) fn views(tensors: &[Bound<'_, Handle>]) -> PyResult<Vec<View>> {
     tensors.iter().map(|tensor| tensor.get().view()).collect()
 }
 
 #[pymethods]
 impl PyRecording {
-    /// Begins to record a function of these arguments on this thread. What it changes in tensors
-    /// that were there before is noted in the journal.
+    /// Begins to record a function of these arguments on this thread. Its changes to tensors that
+    /// existed before are noted in the journal.
     #[new]
     fn new(
         device: &PyDevice,
@@ -98,7 +98,7 @@ impl PyRecording {
         Ok(PyRecording { recording: Mutex::new(None), open, journal: journal.clone().unbind() })
     }
 
-    /// Goes on recording after the end, on this thread.
+    /// Resumes an ended recording on this thread.
     fn resume(&self, py: Python<'_>) -> PyResult<()> {
         let misuse = |message: &str| Error::Graph { op: "record".into(), message: message.into() };
         if record::mode() != Mode::Eager {
@@ -111,8 +111,8 @@ impl PyRecording {
         Ok(())
     }
 
-    /// Ends the recording on this thread: operations run again. `results` are what the recorded
-    /// function answered; no reference to them is kept.
+    /// Ends the recording on this thread: operations execute again. `results` are the return values
+    /// of the recorded function; no references to them are kept.
     fn end(&self, py: Python<'_>, results: Vec<Bound<'_, Handle>>) -> PyResult<()> {
         let results = views(&results)?;
         lines::forget();
@@ -124,27 +124,26 @@ impl PyRecording {
         Ok(())
     }
 
-    /// Ends the recording on this thread, and forgets what was recorded. Tensors that were made in
-    /// it can never be read.
+    /// Ends the recording on this thread and discards it. Tensors created in it can never be read.
     fn abort(&self) {
         self.forget();
     }
 
-    /// Decides what lies in the arena: everything that was made, but for what was answered and
-    /// what is held by a tensor at this moment.
+    /// Decides what is placed in the arena: everything created in the recording, except results and
+    /// whatever a tensor object holds at this moment.
     fn seal(&self, py: Python<'_>) -> PyResult<()> {
         exit::detach(py, || self.with("seal", Recording::seal))
     }
 
     /// Whether state was drawn at random after recorded operations had drawn from the same
-    /// generator. False before the end.
+    /// generator. False until the recording ends.
     #[getter]
     fn state_is_late(&self) -> bool {
         self.ended().as_ref().is_some_and(Recording::state_is_late)
     }
 
-    /// None where another recording is the same stream of operations on the same tensors, both
-    /// sealed; else what differs first, and where in the program.
+    /// None if both recordings are sealed and have the same stream of operations on the same
+    /// tensors; otherwise the first difference, and where it is in the program.
     fn difference(&self, py: Python<'_>, other: &PyRecording) -> PyResult<Option<String>> {
         if std::ptr::eq(self, other) {
             return Ok(None);
@@ -156,14 +155,14 @@ impl PyRecording {
         })
     }
 
-    /// The analysed, planned graph, for as many threads as the device has at the moment; of the
-    /// operations as they were recorded without `rewrite`,
-    /// with replacements that change results within rounding where it need not be `exact`. Without
-    /// `recompute` all is kept until it is needed no more, without `keep` nothing from run to run.
-    /// With `check_finite` it is as recorded, and its runs stop at the first NaN or infinity. It is
-    /// for several threads where it is to be `parallel`, and these gain so many nanoseconds. The
-    /// arena keeps to `memory_budget`, bytes or a part of what it takes without `recompute`. What
-    /// is done does not depend on what it gains where there are no `limits`.
+    /// The analysed, planned graph, for the device's current number of threads. Without `rewrite`
+    /// it has the operations as recorded; replacements that change results within rounding are
+    /// allowed unless it must be `exact`. Without `recompute` every value is kept until its last
+    /// use, without `keep` nothing is kept from run to run. With `check_finite` the operations are
+    /// as recorded, and a run stops at the first NaN or infinity. If it is to be `parallel`,
+    /// operations are spread over several threads where that gains at least `least_gain`
+    /// nanoseconds. The arena keeps to `memory_budget`, in bytes or as a share of what it takes
+    /// without `recompute`. Without `limits`, optimisations are applied whatever they gain.
     #[pyo3(signature = (
         *, rewrite=true, recompute=true, exact=true, keep=true, check_finite=false, parallel=false,
         least_gain=None, memory_budget=None, limits=true
@@ -199,7 +198,7 @@ impl PyRecording {
     }
 }
 
-/// A recording that nobody can end any more, as after an interrupt, must not go on.
+/// A recording that can never be ended, as after an interrupt, must not continue.
 impl Drop for PyRecording {
     fn drop(&mut self) {
         self.forget();

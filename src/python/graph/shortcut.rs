@@ -1,4 +1,4 @@
-//! The short way of a call that is like the one before: a few checks, and the replay.
+//! The fast path for a call like the previous one: a few checks, then the replay.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -13,25 +13,25 @@ use crate::block;
 use crate::engine::record::{self, Mode};
 use crate::ops::View;
 
-/// Replays a graph for calls with tensors only, in order, while nothing has changed that the
-/// long way would look at.
+/// Replays a graph for calls with only tensors as positional arguments, while nothing has changed
+/// that the slow path would check.
 #[pyclass(name = "Shortcut", module = "singa_rs._core", frozen)]
 pub(super) struct PyShortcut {
     graph: Py<PyGraph>,
     watch: Py<PyWatch>,
-    /// The count of `changes` that the graph goes with.
+    /// The value of `changes` for which the graph is valid.
     changes: u64,
-    /// The flags of the arguments.
+    /// The `requires_grad` flags of the arguments.
     requires_grad: Vec<bool>,
-    /// The attributes that they may have.
+    /// The attributes that the arguments may have.
     attributes: Py<PyFrozenSet>,
-    /// The addresses of tensors that the program reaches in another way, if it may ask whether two
-    /// tensors are one.
+    /// The addresses of tensors that the program reaches in other ways, if it may compare tensors
+    /// by identity.
     known: Option<FxHashSet<usize>>,
 }
 
 impl PyShortcut {
-    /// The views of arguments that are as the recorded ones.
+    /// The views of the arguments, if these match the recorded ones.
     fn accept(&self, args: &Bound<'_, PyTuple>) -> PyResult<Option<Vec<View>>> {
         if args.len() != self.requires_grad.len() {
             return Ok(None);
@@ -61,7 +61,7 @@ impl PyShortcut {
         Ok(Some(views))
     }
 
-    /// Whether a tensor has attributes of the program's.
+    /// Whether the program has set attributes of its own on a tensor.
     fn is_marked(&self, arg: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (py, known) = (arg.py(), self.attributes.bind(arg.py()));
         let attributes = arg.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
@@ -88,8 +88,8 @@ impl PyShortcut {
         PyShortcut { graph, watch, changes, requires_grad, attributes, known }
     }
 
-    /// Replays the graph; its results, each a new tensor. None where the call has to go the long
-    /// way.
+    /// Replays the graph; returns its results, each a new tensor. None where the call must take the
+    /// slow path.
     fn call<'py>(
         &self,
         py: Python<'py>,

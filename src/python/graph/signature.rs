@@ -1,4 +1,4 @@
-//! What a graph depends on of its arguments.
+//! The properties of its arguments that a graph depends on.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 use super::super::tensor::Handle;
 use crate::view::View;
 
-/// The bytes that tell the metas of tensors apart, and which of them share memory.
+/// The bytes that identify the metas of tensors and which of them share memory.
 #[derive(Default)]
 struct Signature(Vec<u8>);
 
@@ -23,8 +23,8 @@ impl Hasher for Signature {
     }
 }
 
-/// A key part: shapes, strides, dtypes and devices of tensors, and which earlier one each shares
-/// its block with, and where.
+/// Part of a key: the shapes, strides, dtypes and devices of tensors, and for each the first
+/// earlier tensor in the same block and the offset from it.
 #[pyfunction]
 fn signature<'py>(
     py: Python<'py>,
@@ -40,7 +40,7 @@ fn signature<'py>(
     Ok(PyBytes::new(py, &key.0))
 }
 
-/// The first of the tensors in the same block, and how far it lies from there.
+/// The first tensor in the same block, and the offset from it.
 fn shared(before: &[View], view: &View) -> Option<(usize, isize)> {
     let same = |other: &View| Arc::ptr_eq(&other.block, &view.block);
     let first = before.iter().position(same)?;

@@ -1,22 +1,22 @@
-//! What of a model's attributes changes without a note.
+//! Detects changes to a model's attributes that nothing reports.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySet, PyString};
 use pyo3::{PyTraverseError, PyVisit};
 
-/// The items of containers and what else programs look at, as they were when this was made.
+/// A snapshot of the items of containers and of other values that programs read.
 #[pyclass(name = "Watch", module = "singa_rs._core", frozen)]
 pub(super) struct PyWatch {
     /// Containers, each with a shallow copy.
     containers: Vec<(Py<PyAny>, Py<PyAny>)>,
-    /// Owners, each with the name of an attribute, or, of a dictionary, a key, and its value.
+    /// Owners, each with an attribute name or a dictionary key, and its value.
     places: Vec<(Py<PyAny>, Py<PyAny>, Py<PyAny>)>,
-    /// Arrays, each with what `looks` answers of it.
+    /// Arrays, each with the result of `looks` for it.
     arrays: Vec<(Py<PyAny>, Py<PyAny>)>,
-    /// Containers of which only the length is looked at.
+    /// Containers of which only the length is checked.
     lengths: Vec<(Py<PyAny>, usize)>,
     looks: Py<PyAny>,
-    /// What stands for no value.
+    /// The sentinel for a missing value.
     nothing: Py<PyAny>,
 }
 
@@ -34,8 +34,8 @@ impl PyWatch {
         PyWatch { containers, places, arrays, lengths, looks, nothing }
     }
 
-    /// Whether all is as it was: each container and each place holds the same objects, each array
-    /// looks the same, and the others are as long as before.
+    /// Whether nothing has changed: each container and each place holds the same objects, `looks`
+    /// returns the same for each array, and the other containers have the same lengths.
     pub(super) fn holds(&self, py: Python<'_>) -> PyResult<bool> {
         for (container, copy) in &self.containers {
             if !is_same(container.bind(py), copy.bind(py))? {
@@ -78,7 +78,7 @@ impl PyWatch {
     }
 }
 
-/// What is at a place, if anything is.
+/// The value at a place, if there is one.
 fn found<'py>(
     owner: &Bound<'py, PyAny>,
     key: &Bound<'py, PyAny>,
@@ -89,7 +89,7 @@ fn found<'py>(
     }
 }
 
-/// Whether two containers of one type hold the very same objects; sets: equal ones.
+/// Whether two containers of one type hold the same objects, by identity; for sets, equal ones.
 fn is_same(container: &Bound<'_, PyAny>, copy: &Bound<'_, PyAny>) -> PyResult<bool> {
     if container.len()? != copy.len()? {
         return Ok(false);
@@ -104,7 +104,7 @@ fn is_same(container: &Bound<'_, PyAny>, copy: &Bound<'_, PyAny>) -> PyResult<bo
     if container.is_instance_of::<PySet>() {
         return container.eq(copy);
     }
-    // Dictionaries of other classes may have an order of their own.
+    // Dictionaries of other classes may have their own order.
     let (now, then) = match container.is_instance_of::<PyDict>() {
         true => (container.call_method0("values")?, copy.call_method0("values")?),
         false => (container.clone(), copy.clone()),
@@ -112,7 +112,7 @@ fn is_same(container: &Bound<'_, PyAny>, copy: &Bound<'_, PyAny>) -> PyResult<bo
     Ok(is_same_row(&now, &then)? && (now.is(container) || is_same_row(container, copy)?))
 }
 
-/// Whether two iterables yield the very same objects.
+/// Whether two iterables yield the same objects, by identity.
 fn is_same_row(now: &Bound<'_, PyAny>, then: &Bound<'_, PyAny>) -> PyResult<bool> {
     for pair in now.try_iter()?.zip(then.try_iter()?) {
         if !pair.0?.is(&pair.1?) {

@@ -1,11 +1,11 @@
-//! What is computed from each element: terms of sums, and results.
+//! The computation on each element: terms of sums, and results.
 
 use std::marker::PhantomData;
 
 use super::super::tile::Sum;
 use super::super::wide::Wide;
 
-/// What is summed up.
+/// A term of a sum.
 pub trait Term {
     /// Whether it reads dy.
     const READS_DY: bool;
@@ -46,12 +46,12 @@ impl Term for Relu<Slope> {
     }
 }
 
-/// How many coefficients a channel has.
+/// The number of coefficients of a channel.
 pub const COEFFICIENTS: usize = 6;
 
-/// What is computed for each element.
+/// The computation of an element of the result.
 pub trait Formula {
-    /// Whether it reads x, and dy.
+    /// Whether it reads x, and whether it reads dy.
     const READS: [bool; 2];
     /// The element, given the channel's coefficients.
     fn of<A: Wide>(x: A, dy: A, coefficients: [A; COEFFICIENTS]) -> A;
@@ -90,7 +90,7 @@ impl Formula for Scale {
     }
 }
 
-/// The same followed by max(y, 0), or in its gradient.
+/// The formula followed by max(y, 0), or its gradient.
 pub struct Relu<F>(PhantomData<F>);
 
 impl Formula for Relu<Normalize> {
@@ -109,7 +109,7 @@ impl Formula for Relu<Plus<Normalize>> {
     }
 }
 
-/// The same plus the other tensor.
+/// The formula plus the other tensor.
 pub struct Plus<F>(PhantomData<F>);
 
 impl Formula for Plus<Normalize> {
@@ -120,7 +120,7 @@ impl Formula for Plus<Normalize> {
     }
 }
 
-/// max(y, 0), or what is not a number.
+/// max(y, 0); NaN passes through.
 #[inline(always)]
 fn positive<A: Wide>(y: A) -> A {
     if y <= A::ZERO { A::ZERO } else { y }
@@ -136,7 +136,7 @@ impl Formula for Relu<Gradient> {
     }
 }
 
-/// dy where max(y, 0) passes it on, y being [`Normalize`] of x, computed as it was before.
+/// dy where max(y, 0) passes it on, y being [`Normalize`] of x, computed as in the forward pass.
 #[inline(always)]
 fn rectified<A: Wide>(x: A, dy: A, [mean, scale, shift]: [A; 3]) -> A {
     if (x - mean) * scale + shift <= A::ZERO { A::ZERO } else { dy }

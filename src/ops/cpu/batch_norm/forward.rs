@@ -1,4 +1,4 @@
-//! Forward passes: in one step or in two, and with statistics that are given.
+//! Forward passes: in one step, in two, and with given statistics.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -26,13 +26,13 @@ pub fn forward(eps: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> 
 fn prepare_forward<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Kernel> {
     kernel(plan.space::<A>().iter().sum(), move |io| {
         let coefficients = plan.measure(access, io, |c, [mean, var, ..]| {
-            // SAFETY: outputs 1 and 2 have an element for each channel, side by side.
+            // SAFETY: outputs 1 and 2 have an element for each channel, contiguously.
             unsafe {
                 Out(io.output::<A>(1)).set(c, A::from_f64(mean));
                 Out(io.output::<A>(2)).set(c, A::from_f64(var));
             }
         })?;
-        // SAFETY: the tensors are those that the plan was made for.
+        // SAFETY: the tensors have the metas that the plan was made for.
         unsafe { map::<A, Normalize>(plan.pass(access, io, 0, 0), coefficients) }
     })
 }
@@ -51,7 +51,7 @@ fn prepare_statistics<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn K
     kernel(plan.space::<A>().iter().sum(), move |io| {
         let keep = |c, values: [f64; 4]| {
             for (o, value) in values.into_iter().enumerate() {
-                // SAFETY: the outputs have an element for each channel, side by side.
+                // SAFETY: the outputs have an element for each channel, contiguously.
                 unsafe { Out(io.output::<A>(o)).set(c, A::from_f64(value)) };
             }
         };
@@ -59,7 +59,7 @@ fn prepare_statistics<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn K
     })
 }
 
-/// The kernel for `io` = x, mean, factor, term, what is added if something is, y.
+/// The kernel for `io` = x, mean, factor, term, the added tensor if there is one, y.
 ///
 /// # Errors
 /// As [`forward`].
@@ -87,7 +87,7 @@ where
             let [mean, factor, term] = [1, 2, 3].map(|i| plan.parameter::<A>(io, i, c));
             [mean, factor, term, 0.0, 0.0, 0.0]
         })?;
-        // SAFETY: the tensors are those that the plan was made for.
+        // SAFETY: the tensors have the metas that the plan was made for.
         unsafe { map::<A, F>(plan.pass(access, io, 0, 4), coefficients) }
     })
 }
@@ -108,7 +108,7 @@ fn prepare_inference<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Ke
             let [scale, bias, mean, var] = [1, 2, 3, 4].map(|i| plan.parameter::<A>(io, i, c));
             [mean, scale / (var + plan.eps).sqrt(), bias, 0.0, 0.0, 0.0]
         })?;
-        // SAFETY: the tensors are those that the plan was made for.
+        // SAFETY: the tensors have the metas that the plan was made for.
         unsafe { map::<A, Normalize>(plan.pass(access, io, 0, 0), coefficients) }
     })
 }

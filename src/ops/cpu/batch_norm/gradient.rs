@@ -13,19 +13,19 @@ use crate::ops::cpu::tile::Sum;
 use crate::ops::cpu::wide::Wide;
 use crate::ops::{Kernel, Meta, Width, kernel};
 
-/// How mean and variance, and dy, come about.
+/// What mean, variance and dy depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Through {
     /// Mean and variance are those of x.
     Batch,
     /// They do not depend on it.
     Constants,
-    /// As `Batch`; dy is that of max(y, 0).
+    /// As `Batch`; dy is the gradient of max(y, 0).
     Relu,
 }
 
-/// The kernel for `io` = dy, x, scale, mean, var, dx, dscale, dbias; through a ReLU the forward
-/// pass's scale and shift come after var.
+/// The kernel for `io` = dy, x, scale, mean, var, dx, dscale, dbias; with a ReLU, the forward
+/// pass's scale and shift follow var.
 ///
 /// # Errors
 /// As [`super::forward`].
@@ -52,7 +52,7 @@ where
         let (pass, n) = (plan.pass(access, io, 1, 0), plan.tiles.rows() as f64);
         let sums = Out(io.scratch::<f64>());
         let mean = |c| plan.parameter::<A>(io, 3, c);
-        // What the forward pass computed with, where a ReLU followed it.
+        // The coefficients of the forward pass, if a ReLU followed it.
         let relu = |c| match T::IS_RECTIFIED {
             true => [5, 6].map(|i| plan.parameter::<A>(io, i, c)),
             false => [0.0; 2],
@@ -61,13 +61,13 @@ where
             let [scale, shift] = relu(c);
             [mean(c), scale, shift].map(A::from_f64)
         };
-        // SAFETY: the work space starts with the sums.
+        // SAFETY: the scratch memory starts with the sums.
         unsafe { sum::<A, T>(pass, sums, mean, rectify) }?;
         let coefficients = plan.coefficients::<A>(io, |c| {
             let [scale, mean, var] = [2, 3, 4].map(|i| plan.parameter::<A>(io, i, c));
             let [of_dy, of_product] = plan.totals(io, c);
             let inverse = 1.0 / (var + plan.eps).sqrt();
-            // SAFETY: outputs 1 and 2 have an element for each channel, side by side.
+            // SAFETY: outputs 1 and 2 have an element for each channel, contiguously.
             unsafe {
                 Out(io.output::<A>(1)).set(c, A::from_f64(of_product * inverse));
                 Out(io.output::<A>(2)).set(c, A::from_f64(of_dy));
@@ -77,7 +77,7 @@ where
             let [forward_scale, forward_shift] = relu(c);
             [mean, scale, -scale * of_dy / n, slope, forward_scale, forward_shift]
         })?;
-        // SAFETY: the tensors are those that the plan was made for.
+        // SAFETY: the tensors have the metas that the plan was made for.
         unsafe { map::<A, F>(pass, coefficients) }
     })
 }

@@ -13,7 +13,7 @@ use crate::device::team;
 use crate::error::Result;
 use crate::ops::Io;
 
-/// The tensors of a pass: x (or what stands for it) and dy among the inputs.
+/// The tensors of a pass: the input numbers of x (or whatever takes its place) and dy.
 #[derive(Clone, Copy)]
 pub struct Pass<'a, A> {
     pub access: Access<A>,
@@ -24,7 +24,7 @@ pub struct Pass<'a, A> {
     pub dy: usize,
 }
 
-/// Runs a piece of work for every tile.
+/// Runs a body for every tile.
 fn for_tiles<A: Sum, B: Body<Output = ()>>(
     pass: Pass<A>,
     make: impl Fn(Tile) -> B + Sync,
@@ -37,11 +37,11 @@ fn for_tiles<A: Sum, B: Body<Output = ()>>(
     })
 }
 
-/// For each channel and chunk of it, where `d` is x less the channel's centre: sums of u and of u
-/// times d, in float64. `sums` holds them as two matrices, chunks x channels.
+/// For each channel and chunk, with `d` the deviation of x from the channel's centre: sums of the
+/// term u and of u times d, in float64. `sums` holds them as two matrices, chunks x channels.
 ///
 /// # Safety
-/// The inputs have the metas that the tiles were made for; `sums` addresses as many float64.
+/// The inputs have the metas that the tiles were made for; `sums` has room for all the sums.
 pub unsafe fn sum<A: Wide + Sum, T: Term + Send + Sync>(
     pass: Pass<A>,
     sums: Out<f64>,
@@ -52,7 +52,7 @@ pub unsafe fn sum<A: Wide + Sum, T: Term + Send + Sync>(
     for_tiles(pass, |tile| SumTile { pass, tile, sums, centre, relu, term })
 }
 
-/// An address that parts write to, each in places of its own.
+/// An address that several threads write to, each at its own places.
 pub struct Out<A>(pub *mut A);
 
 impl<A> Clone for Out<A> {
@@ -63,14 +63,14 @@ impl<A> Clone for Out<A> {
 
 impl<A> Copy for Out<A> {}
 
-// SAFETY: an address only; who writes takes care.
+// SAFETY: only an address; `set` is responsible for exclusive access.
 unsafe impl<A> Send for Out<A> {}
 // SAFETY: as above.
 unsafe impl<A> Sync for Out<A> {}
 
 impl<A> Out<A> {
     /// # Safety
-    /// The place can be written, and nobody else accesses it.
+    /// The place can be written, and nothing else accesses it.
     #[inline(always)]
     pub unsafe fn set(self, place: usize, value: A) {
         // SAFETY: by the caller's promise.
@@ -110,7 +110,7 @@ where
         }
         tiles.pieces(&self.tile, |piece| {
             let [for_x, for_dy] = &mut buffers;
-            // SAFETY: the pieces lie in the inputs, of which dy is read where it matters.
+            // SAFETY: the pieces are within the inputs; dy is read only if the term uses it.
             let (x, dy) = unsafe {
                 let x = access.read(io.input(x), piece.run(0), for_x);
                 (x, if T::READS_DY { access.read(io.input(dy), piece.run(1), for_dy) } else { x })
@@ -120,7 +120,7 @@ where
         let (chunk, channels) = (self.tile.chunk, tiles.channels);
         for (which, lanes) in sums.iter().enumerate() {
             let row = (which * tiles.chunks + chunk) * channels;
-            // SAFETY: each tile has sums of its own.
+            // SAFETY: each tile has its own sums.
             tiles.collect(&self.tile, lanes, |c, sum| unsafe { self.sums.set(row + c, sum) });
         }
     }
@@ -134,7 +134,7 @@ fn add<A: Wide + Sum, T: Term>(
     centres: &[f64; LANES],
     relus: &[[A; LANES]; 3],
 ) {
-    // Spelled out, since loops over `array::map` are not vectorised.
+    // Written out, since loops over `array::map` are not vectorised.
     let [a, b, c] = relus;
     let relus = a.iter().zip(b).zip(c);
     let lanes = first.iter_mut().zip(second).zip(centres.iter().zip(relus));
@@ -146,7 +146,7 @@ fn add<A: Wide + Sum, T: Term>(
     }
 }
 
-/// Computes output 0 by a formula; `coefficients` are arrays of one a channel each.
+/// Computes output 0 by a formula; each array of `coefficients` has one element per channel.
 ///
 /// # Safety
 /// The tensors have the metas that the tiles were made for.
@@ -178,8 +178,8 @@ impl<A: Wide + Sum, F: Formula> Body for Map<'_, A, F> {
         tiles.pieces(&self.tile, |piece| {
             let [for_x, for_dy, to] = &mut buffers;
             let [reads_x, reads_dy] = F::READS;
-            // SAFETY: the pieces lie in the tensors; a formula that does not read an input gets
-            // the other one.
+            // SAFETY: the pieces are within the tensors; a formula that does not read an input gets
+            // the other one instead.
             unsafe {
                 let x = if reads_x { access.read(io.input(x), piece.run(0), for_x) } else { &[] };
                 let dy = if reads_dy { access.read(io.input(dy), piece.run(1), for_dy) } else { x };
@@ -199,7 +199,7 @@ fn formula<F: Formula, A: Wide>(
     lanes: &[[A; LANES]; COEFFICIENTS],
 ) {
     let n = to.len();
-    // Spelled out, since loops over `array::map` are not vectorised.
+    // Written out, since loops over `array::map` are not vectorised.
     let [a, b, c, d, e, f] = lanes;
     let (x, dy, a, b, c) = (&x[..n], &dy[..n], &a[..n], &b[..n], &c[..n]);
     let (d, e, f) = (&d[..n], &e[..n], &f[..n]);

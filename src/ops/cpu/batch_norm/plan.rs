@@ -1,4 +1,4 @@
-//! What the kernels share: sums by channel, and the coefficients that are made of them.
+//! What the kernels share: sums by channel, and the coefficients computed from them.
 #![allow(unsafe_code)]
 
 use super::formulas::{COEFFICIENTS, Deviation};
@@ -15,18 +15,18 @@ use crate::ops::{Io, Meta, Width};
 /// The most inputs of a kernel.
 pub(super) const INPUTS: usize = 7;
 
-/// What a kernel is prepared for.
+/// The data a kernel is prepared with.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) tiles: Tiles,
     parts: usize,
     pub(super) eps: f64,
-    /// Steps of the inputs that have an element a channel, by the input's number.
+    /// Strides of the inputs that have one element per channel, by input number.
     steps: [isize; INPUTS],
 }
 
 impl Plan {
-    /// For x (or dx), dy and the result.
+    /// The plan for x (or dx), dy and the result.
     pub(super) fn new(metas: [&Meta; 3], inputs: &[&Meta], eps: f64, width: Width) -> Plan {
         let tiles = Tiles::new(metas);
         let parts = width.0.min(tiles.count()).max(1);
@@ -44,20 +44,20 @@ impl Plan {
         Pass { access, tiles: &self.tiles, parts: self.parts, io, x, dy }
     }
 
-    /// Bytes of the sums, and of the coefficients behind them.
+    /// Bytes of the sums, and of the coefficients that follow them.
     pub(super) fn space<A: Sum>(&self) -> [usize; 2] {
         let channels = self.tiles.channels;
         let sums = space::bytes::<f64>([2 * self.tiles.chunks * channels]);
         [sums, space::bytes::<A>([channels; COEFFICIENTS])]
     }
 
-    /// Element `c` of input `i`, which has one a channel.
+    /// Element `c` of input `i`, which has one element per channel.
     pub(super) fn parameter<A: Sum>(&self, io: &Io, i: usize, c: usize) -> f64 {
         // SAFETY: the input has an element for each channel, of the type that x computes in.
         unsafe { *io.input::<A>(i).offset(c as isize * self.steps[i]) }.to_f64()
     }
 
-    /// The first element of a channel of input 0, from which deviations are taken.
+    /// The first element of a channel of input 0, the centre of the deviations.
     fn pivot<A: Sum>(&self, access: Access<A>, io: &Io, c: usize) -> f64 {
         let (run, mut first) =
             (Run { start: self.tiles.first(c), step: 0, length: 1 }, [A::LOWEST]);
@@ -67,10 +67,10 @@ impl Plan {
         if first.is_finite() { first } else { 0.0 }
     }
 
-    /// Both sums of a channel, chunks in order.
+    /// Both sums of a channel, adding the chunks in order.
     pub(super) fn totals(&self, io: &Io, c: usize) -> [f64; 2] {
         let Tiles { chunks, channels, .. } = self.tiles;
-        // SAFETY: the work space starts with the sums, which are complete.
+        // SAFETY: the scratch memory starts with the sums, which are complete.
         let sum = |place: usize| unsafe { *io.scratch::<f64>().add(place * channels + c) };
         [0, 1].map(|which| (0..chunks).map(|chunk| sum(which * chunks + chunk)).sum())
     }
@@ -82,7 +82,7 @@ impl Plan {
         of: impl Fn(usize) -> [f64; COEFFICIENTS] + Sync,
     ) -> Result<[&'a [A]; COEFFICIENTS]> {
         let channels = self.tiles.channels;
-        // SAFETY: the coefficients stand behind the sums.
+        // SAFETY: the coefficients follow the sums.
         let arrays = unsafe {
             let at = io.scratch::<u8>().add(self.space::<A>()[0]);
             space::arrays::<A, COEFFICIENTS>(at, [channels; COEFFICIENTS])
@@ -91,15 +91,15 @@ impl Plan {
         team::parallel(self.parts, &|part| {
             for c in team::share(channels, 1, self.parts, part) {
                 let values = of(c).map(A::from_f64);
-                // SAFETY: each channel is one part's.
+                // SAFETY: each channel belongs to one part.
                 out.into_iter().zip(values).for_each(|(out, value)| unsafe { out.set(c, value) });
             }
         })?;
-        // SAFETY: the arrays are as long, and complete.
+        // SAFETY: the arrays have this length, and are complete.
         Ok(out.map(|out| unsafe { std::slice::from_raw_parts(out.0, channels) }))
     }
 
-    /// The coefficients that map x to the wanted mean and variance; `keep` gets each channel's
+    /// The coefficients that map x to the wanted mean and variance; `keep` receives each channel's
     /// mean, variance, factor and term.
     pub(super) fn measure<'a, A: Wide + Sum>(
         &self,
@@ -109,7 +109,7 @@ impl Plan {
     ) -> Result<[&'a [A]; COEFFICIENTS]> {
         let (pass, n) = (self.pass(access, io, 0, 0), self.tiles.rows() as f64);
         let (sums, no_relu) = (Out(io.scratch::<f64>()), |_| [A::ZERO; 3]);
-        // SAFETY: the work space starts with the sums.
+        // SAFETY: the scratch memory starts with the sums.
         unsafe { sum::<A, Deviation>(pass, sums, |c| self.pivot(access, io, c), no_relu) }?;
         self.coefficients::<A>(io, |c| {
             let (pivot, [first, second]) = (self.pivot(access, io, c), self.totals(io, c));
@@ -117,7 +117,7 @@ impl Plan {
             let var = (second - first * (first / n)) / n;
             let var = if var < 0.0 { 0.0 } else { var };
             let factor = self.parameter::<A>(io, 1, c) / (var + self.eps).sqrt();
-            // What rounding took from the mean is given back by the term.
+            // The term compensates for the rounding of the mean.
             let lost = (A::from_f64(mean).to_f64() - mean) * factor;
             let lost = if lost.is_finite() { lost } else { 0.0 };
             let term = self.parameter::<A>(io, 2, c) + lost;

@@ -12,7 +12,7 @@ use crate::ops::{Family, Meta, Real};
 const EPS: Real = Real(1e-3);
 const FLOATS: [DType; 4] = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16];
 
-/// The elements of each channel, as places in row-major order.
+/// The indices of each channel's elements in row-major order.
 fn channels(shape: &[usize]) -> Vec<Vec<usize>> {
     let inner: usize = shape[2..].iter().product();
     let places = |c: usize| {
@@ -173,7 +173,7 @@ fn bits(tensors: &[Tensor]) -> Vec<u64> {
     tensors.iter().flat_map(Tensor::values).map(f64::to_bits).collect()
 }
 
-/// What one operation computes.
+/// The only output of an operation.
 fn one(family: &dyn Family, inputs: &[&Tensor]) -> Tensor {
     apply(family, inputs, 2).unwrap().remove(0)
 }

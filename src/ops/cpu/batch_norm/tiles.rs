@@ -1,4 +1,4 @@
-//! Tensors with channels, cut into pieces that lie in one run of memory.
+//! Tensors with channels, cut into pieces of evenly spaced elements.
 
 use std::ops::Range;
 
@@ -6,29 +6,29 @@ use super::super::access::Run;
 use super::super::walk::{self, Walk};
 use crate::ops::Meta;
 
-/// Most elements of a piece, and most channels of a tile.
+/// The maximum number of elements of a piece, and of channels of a tile.
 pub const LANES: usize = 256;
-/// Elements that are worth sums of their own.
+/// The number of elements that justifies separate sums.
 const WORTH: usize = 16 << 10;
-/// Most sums that a channel's sum is made of.
+/// The maximum number of chunks of a channel.
 const CHUNKS: usize = 64;
 
 /// Three tensors of one shape (N, C, ...), cut into tiles: some channels, and some of the other
-/// places, in the memory order of the first tensor. The tiles depend on the metas alone.
+/// positions, in the memory order of the first tensor. The tiles depend on the metas alone.
 #[derive(Clone, Debug)]
 pub struct Tiles {
     /// The number of channels.
     pub channels: usize,
-    /// How many pieces the places of a channel are cut into.
+    /// The number of chunks that the positions of a channel are cut into.
     pub chunks: usize,
-    /// Whether channels are what lies closest together.
+    /// Whether the channel axis is innermost in memory.
     is_inner: bool,
-    /// From a channel to the next.
+    /// Strides of the channel axis.
     steps: [isize; 3],
     walk: Walk<3>,
 }
 
-/// Some channels, and a piece of their places.
+/// Some channels, and a chunk of their positions.
 #[derive(Clone, Debug)]
 pub struct Tile {
     pub channels: Range<usize>,
@@ -36,7 +36,7 @@ pub struct Tile {
     rows: Range<usize>,
 }
 
-/// Elements in one run of memory: where it starts, and its step.
+/// Evenly spaced elements in memory: where they start, and their distance.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     starts: [isize; 3],
@@ -45,7 +45,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Where it lies in one of the tensors.
+    /// The piece as a run of one of the tensors.
     #[inline(always)]
     pub fn run(&self, tensor: usize) -> Run {
         Run { start: self.starts[tensor], step: self.steps[tensor], length: self.length }
@@ -67,12 +67,12 @@ impl Tiles {
         Tiles { channels, chunks, is_inner, steps: channel.strides, walk }
     }
 
-    /// How many elements a channel has.
+    /// The number of elements of a channel.
     pub fn rows(&self) -> usize {
         self.walk.elements()
     }
 
-    /// How many tiles there are.
+    /// The number of tiles.
     pub fn count(&self) -> usize {
         let width = if self.is_inner { LANES } else { 1 };
         self.channels.div_ceil(width) * self.chunks
@@ -90,7 +90,7 @@ impl Tiles {
         }
     }
 
-    /// Fills `lanes` with a value of the channel of each lane of a tile's pieces.
+    /// Fills `lanes` with the value of each lane's channel, for the pieces of a tile.
     #[inline(always)]
     pub fn spread<V: Copy>(&self, tile: &Tile, lanes: &mut [V; LANES], value: impl Fn(usize) -> V) {
         if self.is_inner {
@@ -100,7 +100,7 @@ impl Tiles {
         }
     }
 
-    /// Hands the sum of each channel of a tile to `take`, given the sums of the lanes.
+    /// Passes the sum of each channel of a tile to `take`, given the sums of the lanes.
     pub fn collect(&self, tile: &Tile, lanes: &[f64; LANES], mut take: impl FnMut(usize, f64)) {
         if self.is_inner {
             tile.channels.clone().zip(lanes).for_each(|(c, sum)| take(c, *sum));
@@ -109,8 +109,8 @@ impl Tiles {
         }
     }
 
-    /// Calls `visit` for each piece of a tile: one place of all its channels, or a run of places
-    /// of its one channel.
+    /// Calls `visit` for each piece of a tile: one position of all its channels, or a run of
+    /// positions of its only channel.
     #[inline(always)]
     pub fn pieces(&self, tile: &Tile, mut visit: impl FnMut(Piece)) {
         let inner = self.walk.inner().strides;
@@ -129,7 +129,7 @@ impl Tiles {
         }
     }
 
-    /// Where the first tensor has the first element of a channel.
+    /// The offset of a channel's first element in the first tensor.
     pub fn first(&self, channel: usize) -> isize {
         channel as isize * self.steps[0]
     }

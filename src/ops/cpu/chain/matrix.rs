@@ -1,27 +1,27 @@
-//! The values of a chain as matrices, which are worked on a block of rows after the other.
+//! The values of a chain as matrices, processed one block of rows at a time.
 
 use crate::ops::chain::Chain;
 use crate::ops::{Meta, Width};
 use crate::shape::Shape;
 
-/// Elements of a block: what a few of them take fits into the first cache.
+/// Elements of a block, such that a few blocks fit into the L1 cache.
 const BLOCK: usize = 4096;
 
-/// All values as matrices, in the memory order that they share.
+/// All values as matrices, in their common memory order.
 pub struct Space {
-    /// How many axes whole values have.
+    /// The rank of whole values.
     rank: usize,
     /// Rows of a whole value.
     pub rows: usize,
-    /// Its columns.
+    /// Columns of a whole value.
     columns: usize,
-    /// Whether there can be no other number of them.
+    /// Whether the number of columns is fixed by the values.
     is_fixed: bool,
-    /// By value.
+    /// One per value.
     parts: Vec<Part>,
 }
 
-/// How much of a matrix a value is; it is repeated along the rest.
+/// The part of a matrix that a value covers; it broadcasts along the rest.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Whole,
@@ -31,13 +31,13 @@ enum Part {
 }
 
 impl Space {
-    /// The inputs and all links' results; None where they do not lie like that.
+    /// The inputs and the results of all links; None where they cannot be seen as such matrices.
     pub fn of(chain: &Chain, values: &[Meta]) -> Option<Space> {
         let whole = values.last().filter(|whole| whole.is_dense())?;
         let parts: Vec<Part> = values.iter().map(|v| part(v, whole)).collect::<Option<_>>()?;
         let (numel, has_rows) = (whole.numel(), chain.has_rows(values));
-        // Every row and every column that is repeated must be of the same matrix, and the rows that
-        // are worked on as a whole be those of it.
+        // All broadcast rows and columns must belong to the same matrix, and rows that links
+        // process as a whole must be rows of that matrix.
         let widths = values.iter().zip(&parts).filter_map(|(value, part)| match part {
             Part::Row => Some(value.numel()),
             Part::Column => Some(numel / value.numel().max(1)),
@@ -55,7 +55,7 @@ impl Space {
         fits.then_some(Space { rank, rows, columns: most, is_fixed, parts })
     }
 
-    /// How many rows are worked on at a time, so that so many threads have equal parts.
+    /// The number of rows processed at a time, such that `width` threads get equal parts.
     pub fn block_rows(&self, width: Width) -> usize {
         let most = (BLOCK / self.columns).max(1);
         match self.rows.div_ceil(most) {
@@ -64,7 +64,7 @@ impl Space {
         }
     }
 
-    /// The same with so many rows, if it need not have just those that it has.
+    /// The same with `rows` rows, unless another number is fixed.
     pub fn with_rows(self, rows: usize) -> Option<Space> {
         let numel = self.rows * self.columns;
         match self.is_fixed {
@@ -73,7 +73,8 @@ impl Space {
         }
     }
 
-    /// The value `v` in a block of `rows`, which are along the first axis; columns are along the last.
+    /// Value `v` in a block of `rows` rows, which are along the first axis; columns are along the
+    /// last.
     pub fn block(&self, values: &[Meta], v: usize, rows: usize) -> Meta {
         let mut shape = Shape::from_iter(std::iter::repeat_n(1, self.rank));
         if matches!(self.parts[v], Part::Whole | Part::Column) {
@@ -85,7 +86,7 @@ impl Space {
         Meta::new(values[v].dtype, shape)
     }
 
-    /// Bytes from a row of value `v` to the next.
+    /// Bytes from row to row of value `v`.
     pub fn row_bytes(&self, values: &[Meta], v: usize) -> usize {
         let elements = match self.parts[v] {
             Part::Whole => self.columns,
@@ -96,7 +97,7 @@ impl Space {
     }
 }
 
-/// How much of another one a value is; None where it is repeated otherwise, or lies otherwise.
+/// The part of another value that a value covers; None for other broadcasts or memory orders.
 fn part(value: &Meta, whole: &Meta) -> Option<Part> {
     if value.shape == whole.shape && value.strides == whole.strides {
         return Some(Part::Whole);

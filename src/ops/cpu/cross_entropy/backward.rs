@@ -12,8 +12,8 @@ use crate::ops::cpu::softmax::row::{Buffer, CHUNK, chunks};
 use crate::ops::cpu::wide::Wide;
 use crate::ops::{Io, Kernel, Width};
 
-/// Prepares (dloss, x, t, lse) -> dx with these steps from row to row and class to class, or number
-/// to number.
+/// Prepares (dloss, x, t, lse) -> dx; `dx` and `lse` are the strides of those tensors along their
+/// two axes.
 pub fn backward<W: Wide>(
     plan: Plan<W>,
     dx: [isize; 2],
@@ -95,7 +95,7 @@ impl<W: Wide> Backward<'_, W> {
                 *value = (softmax - target * share) * scale;
             }
             let at = row as isize * dx[0] + chunk.start as isize * dx[1];
-            // SAFETY: the part lies within the row, which belongs to one thread.
+            // SAFETY: the part is within the row, which belongs to one thread.
             unsafe { plan.port.store(values, io.output(0), at, dx[1]) };
         }
     }

@@ -12,8 +12,8 @@ use crate::ops::cpu::softmax::row::{Buffer, CHUNK, chunks, scan, sum};
 use crate::ops::cpu::wide::Wide;
 use crate::ops::{Io, Kernel, Width};
 
-/// Prepares (x, t) -> (loss, lse): the mean over the rows, and of each row, in float64, its maximum
-/// and the logarithm of the sum of exponentials less that.
+/// Prepares (x, t) -> (loss, lse): the mean over the rows, and for each row, in float64, its
+/// maximum and the logarithm of the sum of the exponentials relative to it.
 pub fn forward<W: Wide>(plan: Plan<W>, width: Width) -> Arc<dyn Kernel> {
     Arc::new(Loss { plan, width })
 }
@@ -66,7 +66,7 @@ impl<W: Wide> Body for Forward<'_, W> {
                 |part: &Range<usize>, to: &mut [W]| self.plan.load_x(self.io, 0, row, part, to);
             let (most, total) = scan::<L, W>(self.plan.classes, &mut buffers[0], load);
             let rest = total.ln();
-            // Whether the maximum is NaN where some logits are depends on their order.
+            // Otherwise the order of the logits would decide whether a maximum among NaNs is NaN.
             let lse = [if rest.is_nan() { rest } else { most.to_f64() }, rest];
             let loss = match self.plan.targets {
                 Targets::Labels { .. } => {
@@ -85,14 +85,14 @@ impl<W: Wide> Body for Forward<'_, W> {
     }
 }
 
-/// How far the logarithm of the probability is below 0.
+/// The negative log-probability.
 #[inline(always)]
 fn behind<W: Wide>([most, rest]: [f64; 2], x: W) -> f64 {
     rest + (most - x.to_f64())
 }
 
 impl<W: Wide> Forward<'_, W> {
-    /// The mean of lse - x over a row's weights; classes of weight 0 do not count at all.
+    /// The mean of lse - x over a row's weights; classes of weight 0 are ignored altogether.
     #[inline(always)]
     fn weighted(
         &self,

@@ -15,19 +15,19 @@ use crate::ops::{Io, Meta};
 pub use backward::backward;
 pub use forward::forward;
 
-/// What stands in the tensor of targets.
+/// The meaning of the tensor of targets.
 #[derive(Clone, Copy)]
 pub enum Targets {
-    /// One class index a row.
+    /// One class index per row.
     Labels {
-        /// Reads one.
+        /// Reads one label.
         read: Read,
-        /// From one to the next.
+        /// The stride from label to label.
         step: isize,
     },
     /// A weight for each class of each row.
     Weights {
-        /// From row to row, and from class to class.
+        /// Strides from row to row, and from class to class.
         steps: [isize; 2],
     },
 }
@@ -39,7 +39,7 @@ impl Targets {
     }
 }
 
-/// How the inputs lie.
+/// The layout of the inputs.
 pub struct Plan<W> {
     name: &'static str,
     rows: usize,
@@ -47,7 +47,7 @@ pub struct Plan<W> {
     x: [isize; 2],
     targets: Targets,
     port: Port<W>,
-    /// Which input the targets are.
+    /// The number of the input that holds the targets.
     input: usize,
 }
 
@@ -64,19 +64,19 @@ impl<W: Wide> Plan<W> {
         Plan { name, rows, classes, x: [x.strides[0], x.strides[1]], targets, port, input }
     }
 
-    /// Work space for the labels, and for a number a row.
+    /// Scratch memory for the labels, and for a number per row.
     fn scratch(&self) -> usize {
         self.rows * 16
     }
 
-    /// Hands the labels, if there are any, to `visit`.
+    /// Passes the labels, if there are any, to `visit`.
     ///
     /// # Errors
-    /// [`Error::Index`] or [`Error::Value`] at the first one that names no class.
+    /// [`Error::Index`] or [`Error::Value`] at the first label that is not a class.
     fn each_label(&self, io: &Io, mut visit: impl FnMut(i64)) -> Result<()> {
         let Targets::Labels { read, step } = self.targets else { return Ok(()) };
         for row in 0..self.rows as isize {
-            // SAFETY: the place is that of a row's label.
+            // SAFETY: this is the position of a row's label.
             let label = unsafe { read(io.input(self.input), row * step) };
             let want = "a class index without a fraction";
             let index = label.map_err(|value| Error::value(self.name, value, want))?;
@@ -90,7 +90,7 @@ impl<W: Wide> Plan<W> {
 
     /// Reads and checks the labels, if there are any, into the scratch.
     fn labels<'a>(&self, io: &Io<'a>) -> Result<&'a [i64]> {
-        // SAFETY: the scratch was asked for; this is its second half.
+        // SAFETY: the scratch memory was requested; this is its second half.
         let labels = unsafe {
             std::slice::from_raw_parts_mut(io.scratch::<i64>().add(self.rows), self.rows)
         };
@@ -116,7 +116,7 @@ impl<W: Wide> Plan<W> {
         to: &mut [W],
     ) {
         let at = row as isize * steps[0] + part.start as isize * steps[1];
-        // SAFETY: the part lies within the row.
+        // SAFETY: the part is within the row.
         unsafe { self.port.load(io.input(i), at, steps[1], &mut to[..part.len()]) }
     }
 

@@ -1,4 +1,4 @@
-//! Adding rows back where they were copied from.
+//! Scatter-add: adds rows back to where they were copied from.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -12,11 +12,11 @@ use crate::ops::cpu::walk::Walk;
 use crate::ops::cpu::wide::{Float, gather, scatter};
 use crate::ops::{Io, Kernel, Meta, Width};
 
-/// Elements of a row that are added up at a time.
+/// The number of elements of a row that are summed at a time.
 const CHUNK: usize = 256;
 
-/// Prepares (dy, indices) -> dx, row-major; the indices stand on these axes of dy, and on one of
-/// `size` entries of dx.
+/// Prepares (dy, indices) -> dx, row-major; the indices replace one axis of dx, which has `size`
+/// entries, by these axes of dy.
 pub fn backward<T: Float>(
     indices: Indices,
     size: usize,
@@ -30,7 +30,7 @@ pub fn backward<T: Float>(
 
 struct Backward<T> {
     indices: Indices,
-    /// How many entries the indexed axis has.
+    /// The number of entries of the indexed axis.
     size: usize,
     split: Split,
     width: Width,
@@ -38,7 +38,7 @@ struct Backward<T> {
 }
 
 impl<T> Backward<T> {
-    /// How many numbers the work space holds.
+    /// The number of integers in the scratch memory.
     fn room(&self) -> usize {
         2 * self.indices.count() + self.size
     }
@@ -55,7 +55,7 @@ impl<T: Float> Kernel for Backward<T> {
 
     fn run(&self, io: &Io) -> Result<()> {
         let (split, size) = (&self.split, self.size);
-        // SAFETY: the scratch was asked for.
+        // SAFETY: the scratch memory was requested.
         let all = unsafe { std::slice::from_raw_parts_mut(io.scratch::<i64>(), self.room()) };
         let (indices, rest) = all.split_at_mut(self.indices.count());
         let (places, ends) = rest.split_at_mut(indices.len());
@@ -72,7 +72,7 @@ impl<T: Float> Kernel for Backward<T> {
     }
 }
 
-/// Sorts the places of rows by their index, keeping the order of equal ones: entry `e` has
+/// Stable counting sort of the rows' offsets by index: entry `e` has
 /// `places[ends[e - 1]..ends[e]]`.
 fn sort(indices: &[i64], rows: &Walk<1>, places: &mut [i64], ends: &mut [i64]) {
     ends.fill(0);
@@ -92,7 +92,7 @@ fn sort(indices: &[i64], rows: &Walk<1>, places: &mut [i64], ends: &mut [i64]) {
     }
 }
 
-/// Writes row `row` of dx: the sum of the rows of dy at `places`, each `from` further on.
+/// Writes row `row` of dx: the sum of the rows of dy at `places`, offset by `from`.
 fn add_rows<T: Float>(io: &Io, from: isize, places: &[i64], inner: &Walk<1>, row: usize) {
     let length = inner.elements();
     let step = inner.inner().strides[0];
@@ -103,7 +103,7 @@ fn add_rows<T: Float>(io: &Io, from: isize, places: &[i64], inner: &Walk<1>, row
             let mut done = 0;
             for ([at], n) in inner.runs(chunk.clone()) {
                 let to = &mut values[done..done + n];
-                // SAFETY: the run lies within dy.
+                // SAFETY: the run is within dy.
                 unsafe { gather(io.input::<T>(0).offset(from + place as isize + at), step, to) };
                 done += n;
             }

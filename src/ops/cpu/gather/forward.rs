@@ -20,7 +20,7 @@ pub fn forward(indices: Indices, x: &Meta, axis: usize, width: Width) -> Arc<dyn
     }
 }
 
-/// As [`forward`], of elements as large as `T`.
+/// As [`forward`], for elements of the size of `T`.
 fn copying<T: Copy + 'static>(
     indices: Indices,
     x: &Meta,
@@ -31,11 +31,11 @@ fn copying<T: Copy + 'static>(
     Arc::new(Forward { indices, split, step, width, element: PhantomData::<fn() -> T> })
 }
 
-/// The kernel for elements as large as `T`.
+/// The kernel for elements of the size of `T`.
 struct Forward<T> {
     indices: Indices,
     split: Split,
-    /// From entry to entry of the indexed axis.
+    /// Stride of the indexed axis.
     step: isize,
     width: Width,
     element: PhantomData<fn() -> T>,
@@ -52,7 +52,7 @@ impl<T: Copy + 'static> Kernel for Forward<T> {
 
     fn run(&self, io: &Io) -> Result<()> {
         let count = self.indices.count();
-        // SAFETY: the scratch was asked for.
+        // SAFETY: the scratch memory was requested.
         let indices = unsafe { std::slice::from_raw_parts_mut(io.scratch::<i64>(), count) };
         self.indices.read(io, indices)?;
         let (indices, rows) = (&*indices, self.split.outer.elements() * count);
@@ -69,11 +69,11 @@ impl<T: Copy + 'static> Kernel for Forward<T> {
 }
 
 impl<T: Copy> Forward<T> {
-    /// Copies the rows of these entries of slice `outer` to rows `row` and following.
+    /// Copies the rows of these entries of slice `outer` to the rows from `row` on.
     fn rows(&self, io: &Io, outer: usize, entries: &[i64], row: usize) {
         let (from, length) = (place(&self.split.outer, outer), self.split.inner.elements());
         for (row, &entry) in (row..).zip(entries) {
-            // SAFETY: the entry is within the axis; rows belong to one thread each.
+            // SAFETY: the entry is within the axis, and each row belongs to one thread.
             unsafe {
                 let x = io.input::<T>(0).offset(from + entry as isize * self.step);
                 copy_row(x, &self.split.inner, io.output::<T>(0).add(row * length));
@@ -82,10 +82,10 @@ impl<T: Copy> Forward<T> {
     }
 }
 
-/// Copies the elements of a walk side by side.
+/// Copies the elements of a walk into contiguous memory.
 ///
 /// # Safety
-/// They can be read, and as many written.
+/// The elements can be read, and as many can be written.
 unsafe fn copy_row<T: Copy>(from: *const T, walk: &Walk<1>, mut to: *mut T) {
     let inner = walk.inner();
     if inner.extent == walk.elements() && inner.strides[0] == 1 {

@@ -1,4 +1,4 @@
-//! Copying rows by index, and adding them back.
+//! Gather and scatter-add: copying rows by index, and adding them back.
 
 mod backward;
 mod forward;
@@ -14,7 +14,7 @@ pub use forward::forward;
 pub use indices::Indices;
 pub use places::places;
 
-/// The dimensions of a tensor before, of, and after some neighbouring axes.
+/// The dimensions of a tensor before, within and after a range of axes.
 struct Split {
     outer: Walk<1>,
     middle: Walk<1>,
@@ -30,7 +30,7 @@ impl Split {
     }
 }
 
-/// Place `at` of a walk.
+/// The offset of element `at` of a walk.
 fn place(walk: &Walk<1>, at: usize) -> isize {
     walk.runs(at..at + 1).next().map_or(0, |([place], _)| place)
 }

@@ -1,4 +1,4 @@
-//! Writing down which places indices mean.
+//! Writing out the positions that indices refer to.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::Indices;
 use crate::error::Result;
 use crate::ops::{Io, Kernel};
 
-/// Prepares indices -> int64 places, row-major.
+/// Prepares indices -> int64 positions, row-major.
 pub fn places(indices: Indices) -> Arc<dyn Kernel> {
     Arc::new(Places { indices })
 }
@@ -23,7 +23,7 @@ impl Kernel for Places {
 
     fn run(&self, io: &Io) -> Result<()> {
         self.check(io)?;
-        // SAFETY: the output has a place for each index, and shares no memory with them.
+        // SAFETY: the output has an element for each index, and shares no memory with them.
         let to = unsafe { io.write::<i64>(0, self.indices.count()) };
         self.indices.read(io, to)
     }

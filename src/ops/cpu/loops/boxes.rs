@@ -1,4 +1,4 @@
-//! How tensors are cut into boxes: two-dimensional pieces of a few hundred elements.
+//! Cutting tensors into boxes: two-dimensional pieces of a few hundred elements.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::cut::Cut;
 use super::operand::Operand;
 
-/// One dimension: its extent, and each operand's step in bytes.
+/// One dimension: its extent, and each operand's stride in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dim<const M: usize> {
     pub extent: usize,
@@ -39,7 +39,7 @@ impl Shape2 {
 
 /// See the module's documentation. Operands are the inputs, then the output.
 pub struct Boxes<const M: usize> {
-    /// Steps from box to box, outermost first; the last two are along columns and rows.
+    /// The remaining dimensions, outermost first, followed by those along columns and rows.
     axes: SmallVec<[Dim<M>; 4]>,
     pub row: Dim<M>,
     pub column: Dim<M>,
@@ -47,12 +47,12 @@ pub struct Boxes<const M: usize> {
     origin: [isize; M],
     count: usize,
     capacity: usize,
-    /// Which operands' boxes lie in memory as one piece of the type that is computed in.
+    /// Whether each operand's boxes are contiguous in memory and of the type of the computation.
     pub direct: [bool; M],
 }
 
 impl<const M: usize> Boxes<M> {
-    /// Cuts for boxes of which each operand fits `buffer` bytes, and `width` threads.
+    /// Boxes such that each operand's fits `buffer` bytes, for `width` threads.
     pub fn new(operands: &[Operand; M], width: usize, buffer: usize) -> Self {
         let (mut dims, origin) = dims(operands);
         let elements = dims.iter().map(|d| d.extent).product();
@@ -76,7 +76,7 @@ impl<const M: usize> Boxes<M> {
         self.count
     }
 
-    /// How many elements fit a buffer.
+    /// The number of elements that fit a buffer.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -86,7 +86,7 @@ impl<const M: usize> Boxes<M> {
         self.direct.iter().all(|&d| d)
     }
 
-    /// Operand `k`'s steps from row to row and from column to column.
+    /// Operand `k`'s strides from row to row and from column to column.
     pub fn strides(&self, k: usize) -> [isize; 2] {
         [self.row.strides[k], self.column.strides[k]]
     }
@@ -159,9 +159,9 @@ fn units<const M: usize>(operands: &[Operand; M]) -> [isize; M] {
     })
 }
 
-/// The dimensions in the output's memory order, outermost first, without extents of 1, those
-/// that step as one merged, and those that the output runs through backwards turned around; and
-/// where the first element then is.
+/// The dimensions in the output's memory order, outermost first, without extents of 1, with
+/// contiguous ones merged and those with negative output strides reversed; and the resulting offset
+/// of the first element.
 fn dims<const M: usize>(operands: &[Operand; M]) -> (SmallVec<[Dim<M>; 4]>, [isize; M]) {
     let shape = operands[M - 1].shape();
     let dim = |d: usize| Dim {

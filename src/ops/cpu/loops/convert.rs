@@ -1,5 +1,5 @@
-//! Moving boxes of elements between strided memory and tiles, and half precision to float32
-//! and back.
+//! Moving boxes of elements between strided memory and tiles, and converting half precision to and
+//! from float32.
 #![allow(unsafe_code)]
 
 use half::slice::HalfFloatSliceExt;
@@ -12,7 +12,7 @@ use crate::ops::cpu::isa::{self, Body, Isa, Level};
 ///
 /// # Safety
 /// The box can be read from `from` on and written from `to` on, with these strides in bytes from
-/// row to row and from column to column; the two share no memory.
+/// row to row and from column to column; the two do not overlap.
 pub unsafe fn copy(
     size: usize,
     from: *const u8,
@@ -26,7 +26,7 @@ pub unsafe fn copy(
         to: [to_strides[0], to_strides[1]],
         count: [shape.rows, shape.columns],
     };
-    // Along whichever dimension the strided side has its neighbours.
+    // Runs the inner loop along the dimension with the strided side's smaller step.
     let turned = |s: [isize; 2]| s[0] != 0 && s[0].unsigned_abs() < s[1].unsigned_abs();
     if shape.rows > 1 && (turned(walk.from) || turned(walk.to)) {
         walk.from.swap(0, 1);
@@ -82,7 +82,7 @@ impl Walk {
     }
 }
 
-/// A type of two bytes that arithmetic is done in float32 for.
+/// A two-byte type whose arithmetic is done in float32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Half {
     /// 5 bits of exponent.
@@ -95,12 +95,12 @@ impl Half {
     /// Widens `len` elements, exactly.
     ///
     /// # Safety
-    /// The elements can be read and written, and share no memory.
+    /// The elements can be read and written, and do not overlap.
     pub unsafe fn widen(self, isa: Isa, from: *const u8, to: *mut u8, len: usize) {
         // SAFETY: by the caller's promise.
         let (from, to) = unsafe { slices::<u16, u32>(from, to, len) };
         match self {
-            // SAFETY: the same size and alignment, and any bits are a value.
+            // SAFETY: same size and alignment, and every bit pattern is valid.
             Half::Float16 => unsafe { cast::<u16, f16>(from) }
                 .convert_to_f32_slice(unsafe { cast_mut::<u32, f32>(to) }),
             Half::BFloat16 => isa::run(isa, WidenBf16(from, to)),
@@ -110,12 +110,12 @@ impl Half {
     /// Rounds `len` float32 to the nearest, ties to even.
     ///
     /// # Safety
-    /// The elements can be read and written, and share no memory.
+    /// The elements can be read and written, and do not overlap.
     pub unsafe fn narrow(self, isa: Isa, from: *const u8, to: *mut u8, len: usize) {
         // SAFETY: by the caller's promise.
         let (from, to) = unsafe { slices::<u32, u16>(from, to, len) };
         match self {
-            // SAFETY: the same size and alignment, and any bits are a value.
+            // SAFETY: same size and alignment, and every bit pattern is valid.
             Half::Float16 => unsafe { cast_mut::<u16, f16>(to) }
                 .convert_from_f32_slice(unsafe { cast::<u32, f32>(from) }),
             Half::BFloat16 => isa::run(isa, NarrowBf16(from, to)),

@@ -1,16 +1,16 @@
-//! How large the boxes of a loop are, and which dimension makes their rows.
+//! The size of the boxes of a loop, and the dimension that forms their rows.
 
 use super::boxes::{Dim, Shape2};
 use super::operand::Operand;
 
-/// Rows at most this long are taken several at a time.
+/// Rows up to this length are processed several at a time.
 const SHORT: usize = 128;
-/// Bytes that come from memory together.
+/// Bytes of a cache line.
 const LINE: usize = 64;
-/// What long rows are split for threads by.
+/// The granularity at which long rows are split between threads.
 const GRAIN: usize = 1024;
 
-/// What the choice of the boxes depends on.
+/// The inputs to the choice of the boxes.
 pub struct Cut<'a, const M: usize> {
     pub operands: &'a [Operand; M],
     pub column: Dim<M>,
@@ -20,8 +20,8 @@ pub struct Cut<'a, const M: usize> {
 }
 
 impl<const M: usize> Cut<'_, M> {
-    /// Which of the outer dimensions makes the rows of the boxes, and the boxes' extents; `None`
-    /// where a box is a piece of one row.
+    /// Which of the outer dimensions forms the rows of the boxes, and the boxes' extents; `None`
+    /// where a box is a piece of a single row.
     pub fn row(&self, outer: &[Dim<M>]) -> Option<(usize, Shape2)> {
         if let Some((k, r)) = self.turned(outer) {
             return Some((r, self.square(k, outer[r].extent)));
@@ -31,15 +31,14 @@ impl<const M: usize> Cut<'_, M> {
         if columns > SHORT {
             return None;
         }
-        // The neighbouring dimension, unless it is so short that boxes would be tiny.
+        // The adjacent dimension, unless it is so short that boxes would be tiny.
         let longest = (0..=last).max_by_key(|&d| outer[d].extent)?;
         let r = if outer[last].extent * columns >= SHORT { last } else { longest };
         let rows = outer[r].extent.min(self.capacity / columns.max(1));
         Some((r, Shape2 { rows, columns }))
     }
 
-    /// An input that has its neighbours along another dimension than the output has, and that
-    /// dimension.
+    /// An input whose innermost dimension is not the output's, and that dimension.
     fn turned(&self, outer: &[Dim<M>]) -> Option<(usize, usize)> {
         (0..M - 1).find_map(|k| {
             let inner = self.column.strides[k].unsigned_abs();
@@ -49,14 +48,15 @@ impl<const M: usize> Cut<'_, M> {
         })
     }
 
-    /// A box that input `k` crosses in whole cache lines, and the output in longer runs.
+    /// A box in which input `k` is read in whole cache lines, and the output written in longer
+    /// runs.
     fn square(&self, k: usize, rows: usize) -> Shape2 {
         let rows_of_a_line = rows.min(LINE / self.operands[k].size()).min(self.capacity);
         let columns = self.column.extent.min(self.capacity / rows_of_a_line.max(1));
         Shape2 { rows: rows.min(self.capacity / columns.max(1)), columns }
     }
 
-    /// The extents of a box that is a piece of one row.
+    /// The extents of a box that is a piece of a single row.
     pub fn long_row(&self) -> Shape2 {
         let straight = (0..M).all(|k| {
             let unit = self.operands[k].size() as isize;

@@ -1,4 +1,4 @@
-//! Tiles: what an elementwise loop computes, from functions of one element.
+//! Tiles: the computation of an elementwise loop, built from functions of one element.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -12,36 +12,36 @@ pub trait Tile<const M: usize>: Send + Sync {
     ///
     /// # Safety
     /// `at` are the inputs and the output, each `len` elements of the type that the tile was made
-    /// for, and the output shares no memory with the inputs.
+    /// for, and the output does not overlap the inputs.
     unsafe fn run(&self, at: &[*mut u8; M], len: usize);
 
-    /// Whether it only copies, so that the loop may move elements without it.
+    /// Whether it only copies, so that the loop may move elements itself.
     fn is_identity(&self) -> bool {
         false
     }
 }
 
-/// A function of one element. All that it calls must be `#[inline(always)]`.
+/// A function of one element. All its callees must be `#[inline(always)]`.
 pub trait Map1<A, O>: Send + Sync + 'static {
-    /// What it is compiled for.
+    /// The instruction sets it is compiled for.
     type Reach: Reach;
 
     /// The result.
     fn at<L: Level>(&self, a: A) -> O;
 }
 
-/// A function of two elements. All that it calls must be `#[inline(always)]`.
+/// A function of two elements. All its callees must be `#[inline(always)]`.
 pub trait Map2<A, B, O>: Send + Sync + 'static {
-    /// What it is compiled for.
+    /// The instruction sets it is compiled for.
     type Reach: Reach;
 
     /// The result.
     fn at<L: Level>(&self, a: A, b: B) -> O;
 }
 
-/// A function of three elements. All that it calls must be `#[inline(always)]`.
+/// A function of three elements. All its callees must be `#[inline(always)]`.
 pub trait Map3<A, B, C, O>: Send + Sync + 'static {
-    /// What it is compiled for.
+    /// The instruction sets it is compiled for.
     type Reach: Reach;
 
     /// The result.
@@ -60,12 +60,12 @@ impl<F, T> Each<F, T> {
     }
 }
 
-/// A tile of a function of one element.
+/// A tile from a function of one element.
 pub fn map1<A: Element, O: Element>(isa: Isa, f: impl Map1<A, O>) -> Box<dyn Tile<2>> {
     Each::<_, (A, O)>::new(f, isa)
 }
 
-/// A tile of a function of two elements.
+/// A tile from a function of two elements.
 pub fn map2<A: Element, B: Element, O: Element>(
     isa: Isa,
     f: impl Map2<A, B, O>,
@@ -73,7 +73,7 @@ pub fn map2<A: Element, B: Element, O: Element>(
     Each::<_, (A, B, O)>::new(f, isa)
 }
 
-/// A tile of a function of three elements.
+/// A tile from a function of three elements.
 pub fn map3<A: Copy + 'static, B: Copy + 'static, C: Copy + 'static, O: Copy + 'static>(
     isa: Isa,
     f: impl Map3<A, B, C, O>,
@@ -119,14 +119,14 @@ impl<F: Map3<A, B, C, O>, A: Copy, B: Copy, C: Copy, O> Body for Run<'_, F, (&[A
 }
 
 /// # Safety
-/// `len` elements lie at `at`.
+/// There are `len` elements at `at`.
 unsafe fn slice<'a, T>(at: *mut u8, len: usize) -> &'a [T] {
     // SAFETY: by the caller's promise.
     unsafe { std::slice::from_raw_parts(at.cast(), len) }
 }
 
 /// # Safety
-/// `len` elements lie at `at`, which nobody else accesses.
+/// There are `len` elements at `at`, which nothing else accesses.
 unsafe fn slice_mut<'a, T>(at: *mut u8, len: usize) -> &'a mut [T] {
     // SAFETY: by the caller's promise.
     unsafe { std::slice::from_raw_parts_mut(at.cast(), len) }

@@ -1,9 +1,9 @@
 //! The elementwise engine: one function on tiles of contiguous elements becomes a kernel on
 //! tensors of any strides, broadcast, converted or updated in place.
 //!
-//! The tensors are cut into boxes (`boxes`). Where a box of an operand lies in memory as the
-//! function wants it, the function works on it there; otherwise it is gathered into (or scattered
-//! from) a small buffer, widened or narrowed on the way (`operand`).
+//! The tensors are cut into boxes (`boxes`). Where a box of an operand has the layout and type that
+//! the function needs, the function works on it in place; otherwise it is gathered into (or
+//! scattered from) a small buffer, and widened or narrowed in the process (`operand`).
 #![allow(unsafe_code)]
 
 mod boxes;
@@ -24,8 +24,8 @@ use crate::error::Result;
 use crate::ops::{Io, Kernel, Width};
 use boxes::{Boxes, Shape2};
 
-/// Size of the buffer of one operand: a tile is as many elements as fit. Five of them stay in
-/// the first-level cache.
+/// The size of one operand's buffer; a tile is as many elements as fit. Five buffers stay in the L1
+/// cache.
 const BUFFER: usize = 4096;
 
 #[repr(C, align(64))]
@@ -46,14 +46,14 @@ pub struct Loop<const M: usize> {
     isa: Isa,
 }
 
-/// What a buffer was last filled with.
+/// The contents of a buffer.
 #[derive(Clone, Copy)]
 struct Held {
     from: *const u8,
     shape: Shape2,
 }
 
-/// Addresses that threads share; each writes its own boxes.
+/// Addresses shared by threads; each writes its own boxes.
 #[derive(Clone, Copy)]
 struct Addresses<const M: usize>([*mut u8; M]);
 
@@ -71,8 +71,8 @@ impl<const M: usize> Loop<M> {
     /// constants are ignored).
     ///
     /// # Safety
-    /// The addresses are valid for the operands that the loop was made for; an input that shares
-    /// memory with the output is the very same elements in the same order.
+    /// The addresses are valid for the operands that the loop was made for; an input that overlaps
+    /// the output has exactly the same elements in the same order.
     ///
     /// # Errors
     /// [`crate::Error::Internal`], where a thread panicked.
@@ -100,15 +100,15 @@ impl<const M: usize> Loop<M> {
     /// # Safety
     /// As for [`Loop::run_at`].
     unsafe fn part(&self, at: [*mut u8; M], range: Range<usize>) {
-        // Slices of one memory must not be written and read at a time, so an input that is
-        // the output too goes through a buffer.
+        // A slice must not be written while another one reads the same memory, so an input that is
+        // also the output goes through a buffer.
         let alone = at[..M - 1].iter().all(|&input| input != at[M - 1]);
         if !(alone && self.boxes.is_straight()) {
             // SAFETY: as promised.
             return unsafe { self.buffered(at, range) };
         }
         self.boxes.each(range, |offsets, shape| {
-            // SAFETY: offsets of a box lie within the operands.
+            // SAFETY: a box's offsets are within the operands.
             unsafe { self.run_tile(&places(at, offsets), shape) };
         });
     }
@@ -159,7 +159,7 @@ impl<const M: usize> Loop<M> {
         unsafe { self.compute(places, shape, &mut buffers[M - 1]) }
     }
 
-    /// The buffer of operand `k` with a box in it, which may be there already.
+    /// The buffer of operand `k` loaded with a box, which may be there already.
     unsafe fn fetch(
         &self,
         k: usize,
@@ -189,7 +189,7 @@ impl<const M: usize> Loop<M> {
             at[M - 1] = at[0];
         } else {
             at[M - 1] = buffer.start();
-            // SAFETY: as promised; the buffer is contiguous and nobody else's.
+            // SAFETY: as promised; the buffer is contiguous and exclusive.
             unsafe { self.run_tile(&at, shape) };
         }
         // SAFETY: as promised.
@@ -210,7 +210,7 @@ impl<const M: usize> Loop<M> {
         unsafe { self.operands[k].load(self.isa, from, self.boxes.strides(k), shape, to) }
     }
 
-    /// Whether all elements of a box of operand `k` are one.
+    /// Whether all elements of a box of operand `k` are the same element.
     fn is_uniform(&self, k: usize) -> bool {
         self.boxes.strides(k) == [0, 0]
     }
@@ -234,7 +234,7 @@ impl<const M: usize> Kernel for Loop<M> {
             true => io.output::<u8>(0),
             false => input(&self.operands[k]),
         });
-        // SAFETY: the addresses are those of tensors of the metas that the operands tell.
+        // SAFETY: the addresses are those of tensors with the operands' metas.
         unsafe { self.run_at(at) }
     }
 }

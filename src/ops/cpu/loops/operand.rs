@@ -1,4 +1,4 @@
-//! One operand of an elementwise loop: how its elements lie, and how they reach a tile.
+//! One operand of an elementwise loop: its layout, and its transfer to and from tiles.
 #![allow(unsafe_code)]
 
 use super::boxes::Shape2;
@@ -25,7 +25,7 @@ pub struct Operand {
 struct Bits([u8; 8]);
 
 impl Operand {
-    /// A tensor whose elements the tile takes as they are.
+    /// A tensor whose elements the tile takes unconverted.
     pub fn plain(meta: &Meta) -> Self {
         let size = meta.dtype.size();
         let strides = meta.strides.iter().map(|s| s * size as isize).collect();
@@ -42,7 +42,7 @@ impl Operand {
         Operand { half, ..Operand::plain(meta) }
     }
 
-    /// One value for all elements.
+    /// A single value for all elements.
     pub fn constant_of<T: Element>(value: T) -> Self {
         let mut bits = Bits([0; 8]);
         // SAFETY: no element is larger than 8 bytes, or more aligned.
@@ -61,17 +61,17 @@ impl Operand {
         self.constant.as_ref().map(|bits| bits.0.as_ptr())
     }
 
-    /// Bytes of one element in memory.
+    /// Bytes of an element in memory.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The most bytes that an element takes, in memory or in a tile.
+    /// Bytes of an element in memory or in a tile, whichever is larger.
     pub fn widest(&self) -> usize {
         if self.is_converted() { size_of::<f32>() } else { self.size }
     }
 
-    /// Whether the tile takes another type than memory has.
+    /// Whether the tile's type differs from the type in memory.
     pub fn is_converted(&self) -> bool {
         self.half.is_some()
     }
@@ -81,8 +81,8 @@ impl Operand {
         &self.shape
     }
 
-    /// The step in bytes along the `from_end`-th dimension from the end (the last is the first),
-    /// 0 where the operand is repeated.
+    /// The stride in bytes along the `from_end`-th dimension from the end (the last is the first),
+    /// 0 where the operand is broadcast.
     pub fn step(&self, from_end: usize) -> isize {
         match self.shape.rank().checked_sub(from_end) {
             Some(d) if self.shape[d] != 1 => self.strides[d],
@@ -93,7 +93,8 @@ impl Operand {
     /// Gathers a box into contiguous elements of the tile's type.
     ///
     /// # Safety
-    /// The box can be read from `from` on with `strides`; `to` can take it, and lies elsewhere.
+    /// The box can be read from `from` on with `strides`; `to` has room for it, and does not
+    /// overlap it.
     pub unsafe fn load(
         &self,
         isa: Isa,

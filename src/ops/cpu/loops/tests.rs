@@ -1,4 +1,4 @@
-//! Loops on tensors of any layout against one element at a time.
+//! Loops on tensors of any layout, compared with one element at a time.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::ops::Meta;
 use crate::ops::cpu::isa::{Every, Level};
 use crate::ops::testing::{Random, Tensor, run};
 
-/// 2 a - b: tells the operands apart, and is exact for small whole numbers.
+/// 2 a - b: not symmetric in its operands, and exact for small integers.
 struct TwiceLess;
 
 impl Map2<f32, f32, f32> for TwiceLess {
@@ -32,7 +32,7 @@ fn shape(random: &mut Random) -> Vec<usize> {
     }
 }
 
-/// A tensor of small whole numbers that broadcasts to the shape.
+/// A tensor of small integers that broadcasts to the shape.
 fn operand(random: &mut Random, dtype: DType, shape: &[usize]) -> Tensor {
     let mut shape = shape.to_vec();
     let mut meta = match random.below(3) {
@@ -52,7 +52,7 @@ fn operand(random: &mut Random, dtype: DType, shape: &[usize]) -> Tensor {
     Tensor::new(meta, &values)
 }
 
-/// The values repeated to the shape, row-major.
+/// The values broadcast to the shape, row-major.
 fn broadcast(tensor: &Tensor, shape: &[usize]) -> Vec<f64> {
     let (values, own) = (tensor.values(), &tensor.meta.shape);
     let added = shape.len() - own.rank();

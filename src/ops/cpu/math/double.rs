@@ -1,22 +1,22 @@
-//! float64 functions that the standard library does not have, or has less exact. Their tails are as exact as the rest,
-//! denormal results included: the arguments of exponentials come in two parts, and a power of two
-//! that was taken out of them is multiplied last.
+//! float64 functions that the standard library lacks, or has with less accuracy. Their tails are as
+//! accurate as the rest, denormal results included: the arguments of exponentials come in two
+//! parts, and a power of two factored out of them is multiplied last.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2};
 
 use super::erf::FRAC_1_SQRT_2PI;
 
-/// What `FRAC_1_SQRT_2` lacks of the square root of 1/2.
+/// The square root of 1/2 minus `FRAC_1_SQRT_2`.
 const SQRT_HALF_LOW: f64 = -4.833_646_656_726_457e-17;
 
 /// 2^-144.
 const POWER: f64 = 1.0 / (1u128 << 72) as f64 / (1u128 << 72) as f64;
-/// Its logarithm: so few digits that adding it to -600 and less is exact, and what they lack.
+/// Its logarithm, with so few digits that adding it to -600 and less is exact, and the remainder.
 const LOG_POWER: [f64; 2] = [-99.813_194_000_627_85, -4.279_030_339_848_341_5e-12];
-/// The logarithm of sqrt(2 pi) [`POWER`] in the same way.
+/// The logarithm of sqrt(2 pi) [`POWER`], likewise in two parts.
 const LOG_DENSITY: [f64; 2] = [-98.894_255_467_414_04, -1.341_076_452_263_429_7e-11];
 
-/// The square of x, and what its rounding took away.
+/// The square of x, and its rounding error.
 fn square(x: f64) -> [f64; 2] {
     let y = x * x;
     [y, x.mul_add(x, -y)]
@@ -36,7 +36,7 @@ pub fn gauss(x: f64) -> f64 {
     exp(square(x).map(|part| -part))
 }
 
-/// Beyond this x^2 + 1 is x^2, and x^2 may overflow.
+/// Beyond this x^2 + 1 rounds to x^2, and x^2 may overflow.
 const LARGE: f64 = 1e10;
 
 /// The inverse hyperbolic sine.
@@ -62,10 +62,10 @@ pub fn atanh(x: f64) -> f64 {
     (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x)
 }
 
-/// Left of this the sigmoid is e^x to the last place.
+/// Below this the sigmoid is e^x to the last place.
 const SIGMOID_TAIL: f64 = -700.0;
 
-/// e^x / [`POWER`] for x in that tail.
+/// e^x / [`POWER`] for x in the tail.
 fn tail_exp(x: f64) -> f64 {
     exp([x - LOG_POWER[0], -LOG_POWER[1]])
 }
@@ -87,24 +87,24 @@ pub fn silu_slope(x: f64) -> f64 {
     s * x.mul_add(rest, 1.0)
 }
 
-/// Beyond these the normal distribution function is its asymptotic series, or 1.
+/// Below the first, the normal distribution function is its asymptotic series; above the second, 1.
 const NORMAL_TAIL: f64 = -37.0;
 const NORMAL_END: f64 = 40.0;
 
-/// The distribution function of the standard normal distribution between these.
+/// The standard normal distribution function between them.
 fn normal_cdf(x: f64) -> f64 {
     let z = -x * FRAC_1_SQRT_2;
-    // What rounding took from the argument, which erfc has a steep slope for.
+    // The rounding error of the argument, which matters because erfc is steep.
     let low = (-x).mul_add(FRAC_1_SQRT_2, -z) - x * SQRT_HALF_LOW;
     0.5 * libm::erfc(z) - FRAC_2_SQRT_PI * 0.5 * (-z * z).exp() * low
 }
 
-/// The density of the standard normal distribution.
+/// The standard normal density.
 fn density(x: f64) -> f64 {
     FRAC_1_SQRT_2PI * exp(square(x).map(|part| -0.5 * part))
 }
 
-/// For x in the tail: the density there / [`POWER`], and x times the distribution function / -density
+/// For x in the tail: the density / [`POWER`], and x times the distribution function / -density
 /// (1 - 1/x^2 + 3/x^4 - 15/x^6 ...).
 fn normal_tail(x: f64) -> [f64; 2] {
     let [q, low] = square(x);
@@ -114,7 +114,7 @@ fn normal_tail(x: f64) -> [f64; 2] {
     [exp([-0.5 * q - LOG_DENSITY[0], -0.5 * low - LOG_DENSITY[1]]), series]
 }
 
-/// x times the distribution function of the standard normal distribution.
+/// x times the standard normal distribution function.
 pub fn gelu(x: f64) -> f64 {
     if x < NORMAL_TAIL {
         let [density, series] = normal_tail(x);

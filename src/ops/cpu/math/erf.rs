@@ -24,7 +24,7 @@ pub fn erf_f32<L: Level>(x: f32) -> f32 {
         8.382_395e-5,
     ];
     let small = mad::<L>(a, poly::<L, 7>(q, series), a);
-    // From 4 on the result rounds to 1; NaN passes.
+    // From 4 on the result rounds to 1; NaN passes through.
     let t = if a > 4.0 { 4.0 } else { a };
     let minus_log_erfc = [
         -0.000_173_240_5,
@@ -40,8 +40,8 @@ pub fn erf_f32<L: Level>(x: f32) -> f32 {
     (if a < 0.92 { small } else { large }).copysign(x)
 }
 
-/// (q, e) of which the product is half the complementary error function of t >= 0, to 1e-10;
-/// e is e^(-t^2).
+/// (q, e) whose product is half the complementary error function of t >= 0, to 1e-10; e is
+/// e^(-t^2).
 #[inline(always)]
 fn half_erfc_64<L: Level>(t: f64) -> (f64, f64) {
     let u = 1.0 / (1.0 + 0.4 * t);
@@ -63,7 +63,7 @@ fn half_erfc_64<L: Level>(t: f64) -> (f64, f64) {
     (0.5 * u * poly64::<L, 12>(u, scaled), exp_64::<L>(-t * t))
 }
 
-/// x times the distribution function of the standard normal distribution, of x from -1e4 on.
+/// x times the standard normal distribution function, for x from -1e4 on.
 #[inline(always)]
 pub fn gelu_f32<L: Level>(x: f32) -> f32 {
     let x = x as f64;
@@ -71,7 +71,7 @@ pub fn gelu_f32<L: Level>(x: f32) -> f32 {
     (x * if x < 0.0 { q * e } else { 1.0 - q * e }) as f32
 }
 
-/// The derivative of [`gelu_f32`], of x within ±1e4.
+/// The derivative of [`gelu_f32`], for x within ±1e4.
 #[inline(always)]
 pub fn gelu_slope_f32<L: Level>(x: f32) -> f32 {
     let x = x as f64;

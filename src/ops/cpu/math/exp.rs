@@ -1,10 +1,10 @@
-//! The exponential function and its kin.
+//! The exponential function and functions derived from it.
 
 use super::{mad, mad64, poly, poly64};
 use crate::ops::cpu::isa::Level;
 
-/// Added and taken away again, it rounds a float32 to the nearest integer, which then stands in
-/// the low bits of the sum.
+/// Adding and subtracting it rounds a float32 to the nearest integer, which is in the low bits of
+/// the sum.
 const ROUND: f32 = 12_582_912.0;
 /// The same for float64.
 const ROUND_64: f64 = 6_755_399_441_055_744.0;
@@ -25,27 +25,27 @@ pub fn exp_f32<L: Level>(x: f32) -> f32 {
     exp_pair::<L>(x).0
 }
 
-/// e to the power of x as a float32, and what its rounding took away.
+/// e to the power of x as a float32, and its rounding error.
 #[inline(always)]
 fn exp_pair<L: Level>(x: f32) -> (f32, f32) {
     let (y, low, (a, b)) = exp_parts::<L>(x);
     (y * a * b, low * a * b)
 }
 
-/// [`exp_pair`] without its power of two, which comes as two factors: a product that is taken
-/// before them rounds once where the result is denormal.
+/// [`exp_pair`] without its power of two, returned as two factors: a product computed before
+/// applying them is rounded once where the result is denormal.
 #[inline(always)]
 fn exp_parts<L: Level>(x: f32) -> (f32, f32, (f32, f32)) {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    // Beyond these the result is 0, also times 1e4, or infinity; NaN passes both comparisons.
+    // Beyond these the result is 0, even times 1e4, or infinity; NaN passes both comparisons.
     let x = if x > 89.0 { 89.0 } else { x };
     let x = if x < -120.0 { -120.0 } else { x };
     let shifted = mad::<L>(x, std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     let high = mad::<L>(n, -LN2_HIGH, x);
     let r = mad::<L>(n, -LN2_LOW, high);
-    // What the line above rounded away.
+    // The rounding error of the line above.
     let low = mad::<L>(n, -LN2_LOW, high - r);
     let tail = [0.499_999_94, 0.166_665_2, 0.041_668_4, 0.008_368_851, 0.001_381_431_9];
     let t = mad::<L>(r * r, poly::<L, 5>(r, tail), low) + r;
@@ -53,7 +53,7 @@ fn exp_parts<L: Level>(x: f32) -> (f32, f32, (f32, f32)) {
     (y, t - (y - 1.0), powers_of_two(shifted))
 }
 
-/// (2^n, e^r - 1) where x = n ln 2 + r, for float32 results: x is clamped to ±200.
+/// (2^n, e^r - 1) with x = n ln 2 + r, for float32 results: x is clamped to ±200.
 #[inline(always)]
 fn reduced_64<L: Level>(x: f64) -> (f64, f64) {
     let x = if x > 200.0 { 200.0 } else { x };
@@ -81,7 +81,7 @@ pub(super) fn exp_64<L: Level>(x: f64) -> f64 {
     mad64::<L>(scale, p, scale)
 }
 
-/// e^x - 1, exact to the last place near 0 too.
+/// e^x - 1, accurate to the last place near 0, too.
 #[inline(always)]
 pub fn expm1_f32<L: Level>(x: f32) -> f32 {
     let (scale, p) = reduced_64::<L>(x as f64);
@@ -99,18 +99,18 @@ pub fn sigmoid_f32<L: Level>(x: f32) -> f32 {
     let negative = x < 0.0;
     let (top, top_low) = (if negative { e } else { 1.0 }, if negative { e_low } else { 0.0 });
     let y = top / bottom;
-    // One step of refinement; 1 / (1 + e) is at hand.
+    // One step of refinement; 1 / (1 + e) is already known.
     let reciprocal = if negative { 1.0 - y } else { y };
     mad::<L>(mad::<L>(-y, bottom_low, top_low), reciprocal, y)
 }
 
-/// x / (1 + e^-x), of x from -1e4 on.
+/// x / (1 + e^-x), for x from -1e4 on.
 #[inline(always)]
 pub fn silu_f32<L: Level>(x: f32) -> f32 {
     let (m, m_low, (a, b)) = exp_parts::<L>(-x.abs());
     let negative = x < 0.0;
     if !L::FMA {
-        // Each product below would round once more.
+        // Without fused multiply-add, each product below would be rounded once more.
         let (m, power) = (m as f64 + m_low as f64, a as f64 * b as f64);
         let top = x as f64 * if negative { m } else { 1.0 };
         return (top / (1.0 + m * power) * if negative { power } else { 1.0 }) as f32;
@@ -119,7 +119,7 @@ pub fn silu_f32<L: Level>(x: f32) -> f32 {
     let bottom = 1.0 + e;
     let bottom_low = e - (bottom - 1.0) + e_low;
     let (top, top_low) = (if negative { m } else { 1.0 }, if negative { m_low } else { 0.0 });
-    // 1 / bottom, near enough for what rounding took away.
+    // 1 / bottom, accurate enough for the rounding errors.
     let reciprocal = mad::<L>(-0.5, e, 1.0);
     let low = mad::<L>(-top, bottom_low * reciprocal, top_low);
     let y = mad::<L>(x, top, x * low) / bottom;
@@ -127,13 +127,13 @@ pub fn silu_f32<L: Level>(x: f32) -> f32 {
     if x > 1e4 { x } else { y }
 }
 
-/// The derivative of [`silu_f32`], of x within ±1e4.
+/// The derivative of [`silu_f32`], for x within ±1e4.
 #[inline(always)]
 pub fn silu_slope_f32<L: Level>(x: f32) -> f32 {
     let (m, _, (a, b)) = exp_parts::<L>(-x.abs());
     let large = 1.0 / (1.0 + m * a * b);
     let small = m * large;
-    // s and 1 - s, each to the last place: s is the small one left of 0.
+    // s and 1 - s, each to the last place: s is the small one for negative x.
     if x < 0.0 {
         small * mad::<L>(x, large, 1.0) * a * b
     } else {

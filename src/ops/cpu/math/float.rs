@@ -1,4 +1,4 @@
-//! The two types that floating-point loops compute in, with one set of functions.
+//! The two types that floating-point loops compute in, with a common set of functions.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -6,7 +6,7 @@ use super::double;
 use crate::dtype::Element;
 use crate::ops::cpu::isa::Level;
 
-/// float32 (the functions of this module) or float64 (those of Rust's standard library).
+/// float32 (with this module's functions) or float64 (mostly with those of the standard library).
 pub trait Float:
     Element
     + PartialOrd
@@ -20,7 +20,7 @@ pub trait Float:
     const ZERO: Self;
     /// 1.
     const ONE: Self;
-    /// The least positive number that is not denormal.
+    /// The least positive normal number.
     const LEAST: Self;
     /// The nearest value.
     fn of(value: f64) -> Self;
@@ -30,7 +30,7 @@ pub trait Float:
     fn is_nan(self) -> bool;
     /// The magnitude.
     fn abs(self) -> Self;
-    /// Self, or 0 where it is denormal: to compute with such numbers takes many times as long.
+    /// Self, or 0 if it is denormal: arithmetic on denormal numbers is many times slower.
     #[inline(always)]
     fn flushed(self) -> Self {
         if self.abs() < Self::LEAST { Self::ZERO } else { self }
@@ -39,25 +39,25 @@ pub trait Float:
     fn copysign(self, sign: Self) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
-    /// The next integer above.
+    /// The least integer not below self.
     fn ceil(self) -> Self;
-    /// The next integer below.
+    /// The greatest integer not above self.
     fn floor(self) -> Self;
-    /// The next integer towards 0.
+    /// The integer part.
     fn trunc(self) -> Self;
-    /// The nearest integer, the even one of two.
+    /// The nearest integer; the even one of two.
     fn round_ties_even(self) -> Self;
-    /// The remainder of C's fmod, with the sign of self.
+    /// C's fmod: the remainder with the sign of self.
     fn fmod(self, by: Self) -> Self;
     /// Self to the power of `y`.
     fn pow<L: Level>(self, y: Self) -> Self;
-    /// x times the distribution function of the standard normal distribution, of x from -1e4 on.
+    /// x times the standard normal distribution function, for x from -1e4 on.
     fn gelu<L: Level>(self) -> Self;
-    /// The derivative of [`Float::gelu`], of x within ±1e4.
+    /// The derivative of [`Float::gelu`], for x within ±1e4.
     fn gelu_slope<L: Level>(self) -> Self;
-    /// x / (1 + e^-x), of x from -1e4 on.
+    /// x / (1 + e^-x), for x from -1e4 on.
     fn silu<L: Level>(self) -> Self;
-    /// The derivative of [`Float::silu`], of x within ±1e4.
+    /// The derivative of [`Float::silu`], for x within ±1e4.
     fn silu_slope<L: Level>(self) -> Self;
     /// e^(-x^2).
     fn gauss<L: Level>(self) -> Self;
@@ -99,7 +99,7 @@ pub trait Float:
     fn atanh<L: Level>(self) -> Self;
 }
 
-/// What both types take from the standard library: exact functions that are one instruction.
+/// What both types take from the standard library: exact functions that are single instructions.
 macro_rules! exact {
     ($type:ty) => {
         const ZERO: Self = 0.0;

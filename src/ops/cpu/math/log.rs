@@ -36,11 +36,11 @@ pub fn log_f32<L: Level>(x: f32) -> f32 {
     if x >= 0.0 { y } else { f32::NAN }
 }
 
-/// The natural logarithm to 1e-14, of what a float32 or its square can be, for float32 results.
+/// The natural logarithm to 1e-14, for arguments in the range of a float32 or its square.
 #[inline(always)]
 pub(super) fn log_64<L: Level>(x: f64) -> f64 {
-    // The bias keeps the exponent's bits positive, and 2^52 + e becomes a float without a
-    // conversion that AVX2 does not have.
+    // The bias makes the exponent's bits non-negative, and 2^52 + e becomes a float without a
+    // conversion that AVX2 lacks.
     const BIAS: u64 = 1024;
     const TWO_52: u64 = 0x4330_0000_0000_0000;
     let bits = x.to_bits().wrapping_sub(SQRT_HALF_BITS_64);
@@ -64,18 +64,18 @@ pub(super) fn log_64<L: Level>(x: f64) -> f64 {
     if x >= 0.0 { y } else { f64::NAN }
 }
 
-/// log(1 + u) for float32 results, exact to the last place near 0 too.
+/// log(1 + u) for float32 results, accurate to the last place near 0, too.
 #[inline(always)]
 pub(super) fn log1p_64<L: Level>(u: f64) -> f64 {
     let y = 1.0 + u;
-    // What the addition rounded away.
+    // The rounding error of the addition.
     let lost = u - (y - 1.0);
     let sum = log_64::<L>(y) + lost / y;
     let special = (u == f64::INFINITY) | (u == -1.0);
     if special { log_64::<L>(y) } else { sum }
 }
 
-/// log(1 + x), exact to the last place near 0 too.
+/// log(1 + x), accurate to the last place near 0, too.
 #[inline(always)]
 pub fn log1p_f32<L: Level>(x: f32) -> f32 {
     let y = log1p_64::<L>(x as f64) as f32;

@@ -1,6 +1,6 @@
-//! Elementary functions for vector loops: no branches, no calls, so that a loop over them
-//! vectorises. Each is within 2 units in the last place of float32 over its whole domain, and
-//! follows C99 for NaN, infinities, signed zeros and denormals. The coefficients are minimax fits of ours.
+//! Elementary functions for vector loops: no branches and no calls, so that loops over them
+//! vectorise. Each is within 2 units in the last place of float32 over its whole domain, and
+//! follows C99 for NaN, infinities, signed zeros and denormals. The coefficients are minimax fits.
 //!
 //! The common functions (`exp`, `log`, `tanh`, `erf`, `sigmoid`) compute in float32; the others
 //! in float64 with polynomials that are just long enough for float32.
@@ -27,7 +27,7 @@ pub use trigonometry::{
 
 use super::isa::Level;
 
-/// `a * b + c`, rounded once where the instruction set has it.
+/// `a * b + c`, rounded once where the instruction set has a fused multiply-add.
 #[inline(always)]
 pub fn mad<L: Level>(a: f32, b: f32, c: f32) -> f32 {
     if L::FMA { a.mul_add(b, c) } else { a * b + c }

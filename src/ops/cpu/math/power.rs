@@ -11,7 +11,7 @@ pub fn pow_f32<L: Level>(x: f32, y: f32) -> f32 {
     let magnitude = exp_64::<L>(b * log_64::<L>(a)) as f32;
     let half = b * 0.5;
     let whole = b.floor() == b;
-    // An infinite y counts as even.
+    // An infinite y is even.
     let odd = whole & (half.floor() != half);
     let negative = x.is_sign_negative() & odd;
     let signed = if negative { -magnitude } else { magnitude };

@@ -1,16 +1,16 @@
-//! Every function against float64, over the whole range of float32.
+//! Every function compared with float64, over the whole range of float32.
 
 use super::*;
 use crate::ops::cpu::isa::{self, Body, Isa};
 
-/// A float32 as an integer, such that neighbours differ by 1.
+/// Maps float32 to integers such that adjacent numbers differ by 1.
 fn place(x: f32) -> i64 {
     let bits = x.to_bits();
     let magnitude = (bits & 0x7fff_ffff) as i64;
     if bits >> 31 == 1 { -magnitude } else { magnitude }
 }
 
-/// The error in units in the last place of what is wanted, or of `least` if that is larger.
+/// The error in units in the last place of the expected value, or of `least` if that is larger.
 fn ulps(got: f32, want: f64, least: f64) -> f64 {
     let rounded = want as f32;
     if got.is_nan() || want.is_nan() {
@@ -64,7 +64,7 @@ fn check<F: Function + Copy>(f: F, name: &str, [reference, terms]: [Reference; 2
         let mut ys = vec![0.0; xs.len()];
         isa::run(isa, Each(f, &xs, &mut ys));
         let ulps = |x: f64, y: f32| match f64::from(y) == reference(x) {
-            true => 0.0, // also where there are no terms to be a part of
+            true => 0.0, // also where there are no terms to be relative to
             false => ulps(y, reference(x), terms(x)),
         };
         let errors = xs.iter().zip(&ys).map(|(&x, &y)| (ulps(x as f64, y), x, y));
@@ -79,7 +79,7 @@ fn check<F: Function + Copy>(f: F, name: &str, [reference, terms]: [Reference; 2
     }
 }
 
-/// A loop over one element must give the bits that a loop over many gives.
+/// A loop over one element must give the same bits as a loop over many.
 fn one_by_one<F: Function + Copy>(f: F, name: &str, isa: Isa, xs: &[f32], ys: &[f32]) {
     for (x, y) in xs.iter().zip(ys) {
         let mut alone = [0.0];
@@ -135,7 +135,7 @@ within! {
     silu_derivative: silu_slope_within, silu_slope, 5.0, terms;
 }
 
-/// `function` of numbers within these limits, which its callers see to.
+/// `function` on numbers within these limits, which its callers ensure.
 macro_rules! limited {
     ($($name:ident: $function:ident, $high:expr;)*) => {$(
         #[inline(always)]
@@ -174,7 +174,7 @@ fn silu_slope(x: f64) -> f64 {
     if x.is_infinite() { (x > 0.0) as u8 as f64 } else { s * (1.0 + x * rest) }
 }
 
-/// How large the terms of the two slopes are where they cancel.
+/// The magnitude of the terms of the two slopes where they cancel.
 fn terms(x: f64) -> f64 {
     if (-2.0..-0.5).contains(&x) { 0.1 } else { 0.0 }
 }

@@ -1,13 +1,13 @@
-//! Circular functions and their inverses.
+//! Trigonometric functions and their inverses.
 
 use super::{mad64, poly64};
 use crate::ops::cpu::isa::Level;
 
-/// The binary digits of 2/pi, from 2^1 on, 64 a word.
+/// The binary digits of 2/pi, from 2^1 on, 64 per word.
 const TWO_OVER_PI: [u64; 4] =
     [0x28be_60db_9391_054a, 0x7f09_d5f4_7d4d_3770, 0x36d8_a566_4f10_e410, 0x7f94_58ea_f7ae_f158];
 
-/// The digits of 2/pi from place `e` < 128 on, 128 of them.
+/// 128 digits of 2/pi from position `e` < 128 on.
 #[inline(always)]
 fn digits(e: u32) -> (u64, u64) {
     let [a, b, c, d] = TWO_OVER_PI;
@@ -23,8 +23,8 @@ fn small_integer(n: u64) -> f64 {
     f64::from_bits(TWO_52 | n) - f64::from_bits(TWO_52)
 }
 
-/// 2^e 2/pi modulo 4 as three summands, of which the first two have so few digits (29) that
-/// their products with 24 digits are exact.
+/// 2^e 2/pi modulo 4 as three summands, the first two of which have so few digits (29) that their
+/// products with 24 digits are exact.
 #[inline(always)]
 fn quarters(e: u32) -> [f64; 3] {
     let (first, second) = digits(e);
@@ -36,23 +36,22 @@ fn quarters(e: u32) -> [f64; 3] {
 
 const TWO_108: f64 = (1u64 << 54) as f64 * (1u64 << 54) as f64;
 
-/// Added and taken away again, it rounds to the nearest integer, which then stands in the low
-/// bits of the sum.
+/// Adding and subtracting it rounds to the nearest integer, which is in the low bits of the sum.
 const ROUND_64: f64 = 6_755_399_441_055_744.0;
 
-/// (how many quarter turns, the rest in radians within ±pi/4) of any angle |x|, by the method
-/// of Payne and Hanek: only the digits of 2/pi that matter at x's exponent are multiplied.
+/// (number of quarter turns, remainder in radians within ±pi/4) for any angle |x|, by the method of
+/// Payne and Hanek: only the digits of 2/pi that matter at x's exponent are multiplied.
 #[inline(always)]
 fn quadrant(x: f32) -> (u64, f64) {
     let magnitude = x.to_bits() & 0x7fff_ffff;
-    // |x| = m 2^e, with e = 0 for all below 2^24.
+    // |x| = m 2^e, with e = 0 for all |x| below 2^24.
     let e = (magnitude >> 23).saturating_sub(150);
     let m = f32::from_bits(magnitude - (e << 23)) as f64;
     let [high, middle, low] = quarters(e & 127);
     let product = m * high;
     let shifted = product + ROUND_64;
     let rest = (product - (shifted - ROUND_64)) + m * middle;
-    // The middle part can push it over a half once more.
+    // The middle part can push it past a half once more.
     let again = rest + ROUND_64;
     let rest = (rest - (again - ROUND_64)) + m * low;
     let n = shifted.to_bits().wrapping_add(again.to_bits()).wrapping_sub(2 * ROUND_64.to_bits());
@@ -116,7 +115,7 @@ pub fn tan_f32<L: Level>(x: f32) -> f32 {
     if x.is_sign_negative() { -tangent } else { tangent }
 }
 
-/// Sine and cosine of `t` full turns, |t| below 2^40, as the method of Box and Muller needs them.
+/// Sine and cosine of `t` full turns, |t| below 2^40, as the Box-Muller method needs them.
 #[inline(always)]
 pub fn sin_cos_of_turns_f32<L: Level>(t: f32) -> (f32, f32) {
     let quarters = 4.0 * t as f64;
@@ -151,7 +150,7 @@ pub fn atan_f32<L: Level>(x: f32) -> f32 {
     ((if steep { std::f64::consts::FRAC_PI_2 - y } else { y }) as f32).copysign(x)
 }
 
-/// (whether |x| > 1/2, then y): asin|x| is y, or pi/2 - 2 y where |x| > 1/2.
+/// (whether |x| > 1/2, y): asin|x| is y, or pi/2 - 2 y if |x| > 1/2.
 #[inline(always)]
 fn half_angle<L: Level>(x: f32) -> (bool, f64) {
     let a = (x as f64).abs();

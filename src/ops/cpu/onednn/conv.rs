@@ -1,4 +1,4 @@
-//! Convolutions by oneDNN: images channels-last, weights packed as the primitive likes them.
+//! Convolutions by oneDNN: images channels-last, weights packed as the primitive prefers.
 
 use smallvec::SmallVec;
 
@@ -17,13 +17,13 @@ struct Problem {
     pass: Pass,
     window: Window,
     x: Tensor,
-    /// Groups are a dimension of their own, in front.
+    /// With groups as a leading dimension of its own.
     w: Tensor,
     bias: Option<Tensor>,
     y: Tensor,
 }
 
-/// The convolution of `io`: x, w, perhaps b, y; or dy, w, dx; or dy, x, dw. Nothing is empty.
+/// The convolution of `io`: x, w, optionally b, y; or dy, w, dx; or dy, x, dw. No tensor is empty.
 /// `None` where oneDNN is missing or has no fast implementation.
 ///
 /// # Errors
@@ -41,7 +41,7 @@ pub fn prepare(
     }
     let problem = Problem::new(pass, window, geometry.groups, io);
     for &compute in compute_types(io[0].dtype) {
-        // As the images lie first, then copied where they are not channels-last.
+        // First with the images as they are, then with copies where they are not channels-last.
         for copy in [false, true] {
             let steps = problem.steps(library, compute, copy, width)?;
             if steps.is_some() {
@@ -91,13 +91,13 @@ impl Problem {
             Pass::GradWeight => [y, x, w].into_iter().collect(),
         };
         let steps = Steps::new(library, primitive, &tensors, width)?;
-        // bfloat16 weight gradients multiply work space that was never written by zero, which is
-        // NaN where it holds one.
+        // bfloat16 weight gradients multiply uninitialised scratch memory by zero, which gives NaN
+        // if it contains one.
         let reads_garbage = self.pass == Pass::GradWeight && compute != DType::Float32;
         Ok(if reads_garbage { steps.map(Steps::starting_clear) } else { steps })
     }
 
-    /// The primitive for images and a bias of these layouts, and its layout of the weights.
+    /// The primitive for images and a bias of these layouts, and its layout for the weights.
     fn primitive(
         &self,
         library: &Library,
@@ -116,7 +116,7 @@ impl Problem {
     }
 }
 
-/// Weight gradients that oneDNN 3.2 gets wrong; both are rare and small.
+/// Weight gradients that oneDNN 3.2 computes wrongly; both cases are rare and small.
 fn has_known_fault(geometry: &Geometry, io: &[&Meta]) -> bool {
     let [dy, x, dw] = [0, 1, 2].map(|i| &io[i].shape);
     // bfloat16 kernels leave taps that only ever see padding unwritten.
@@ -126,13 +126,13 @@ fn has_known_fault(geometry: &Geometry, io: &[&Meta]) -> bool {
         !(0..dy[2 + d]).any(|i| place(i).is_some_and(|place| place < x[2 + d]))
     };
     let idle = (0..2).any(|d| (0..dw[2 + d]).any(|tap| is_idle(d, tap)));
-    // Strided 1x1 kernels write beyond their work space where the channels fill no vector:
+    // Strided 1x1 kernels write past their scratch memory if the channels do not fill a vector:
     // https://github.com/uxlfoundation/oneDNN/issues/6035.
     let strided = dw[2..] == [1, 1] && geometry.stride != [1, 1];
     idle || strided && dw[1] < 16
 }
 
-/// `None` where a number does not fit oneDNN's.
+/// `None` where a number does not fit oneDNN's integers.
 fn window(geometry: &Geometry) -> Option<Window> {
     let pair =
         |a: usize, b: usize| Some([i32::try_from(a).ok()?.into(), i32::try_from(b).ok()?.into()]);
@@ -145,7 +145,7 @@ fn window(geometry: &Geometry) -> Option<Window> {
     })
 }
 
-/// Weights (O, I, kh, kw) as (groups, O / groups, I, kh, kw) where there are groups.
+/// Weights (O, I, kh, kw) as (groups, O / groups, I, kh, kw) if there are groups.
 fn grouped(w: &Meta, groups: usize) -> Meta {
     if groups == 1 {
         return w.clone();
@@ -157,7 +157,7 @@ fn grouped(w: &Meta, groups: usize) -> Meta {
     Meta { dtype: w.dtype, shape, strides }
 }
 
-/// How images are handed over: channels-last, or as they are unless they are to be copied.
+/// The layout in which images are passed: channels-last, or their own unless `copy` is set.
 fn image(meta: &Meta, compute: DType, copy: bool) -> Meta {
     let shape = meta.shape.clone();
     let strides = shape.dense_like(&[3, 0, 2, 1]);

@@ -1,4 +1,4 @@
-//! Where the tensors of a primitive are, and how it wants them to lie.
+//! The places of a primitive's tensors, and the layouts it requires.
 
 use smallvec::SmallVec;
 
@@ -7,19 +7,19 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::{Io, Meta};
 
-/// Where a tensor of a step is.
+/// The place of a step's tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// An input of the operation.
     Input(usize),
     /// An output of the operation.
     Output(usize),
-    /// Work space, this many bytes from its start.
+    /// Scratch memory, this many bytes from its start.
     Scratch(usize),
 }
 
 impl Place {
-    /// Its address in a run.
+    /// Its address during a run.
     pub fn address(self, io: &Io) -> *mut u8 {
         match self {
             Place::Input(i) => io.input::<u8>(i).cast_mut(),
@@ -32,17 +32,17 @@ impl Place {
 /// A tensor of a step.
 #[derive(Clone, Debug)]
 pub struct Tensor {
-    /// Where its first element is.
+    /// The place of its first element.
     pub place: Place,
-    /// How it lies.
+    /// Its dtype, shape and strides.
     pub meta: Meta,
 }
 
-/// How a primitive wants a tensor.
+/// The layout a primitive requires for a tensor.
 pub enum Layout {
-    /// With these strides and of this type.
+    /// With the strides and dtype of this meta.
     Strided(Meta),
-    /// As only oneDNN knows, of this type.
+    /// Opaque to all but oneDNN, with elements of this dtype.
     Packed(Descriptor, DType),
 }
 
@@ -55,7 +55,7 @@ impl Layout {
         }
     }
 
-    /// Whether the tensor lies so already.
+    /// Whether the tensor already has this layout.
     pub fn is_that_of(&self, tensor: &Tensor, library: &Library) -> Result<bool> {
         match self {
             Layout::Strided(meta) => Ok(is_same(meta, &tensor.meta)),
@@ -66,7 +66,7 @@ impl Layout {
         }
     }
 
-    /// The layout itself, or (then true) row-major of the same type where it is packed.
+    /// The layout itself, or, with true, the row-major layout of the same type if it is packed.
     pub fn strided(&self, tensor: &Tensor) -> (Meta, bool) {
         match self {
             Layout::Strided(meta) => (meta.clone(), false),
@@ -74,7 +74,7 @@ impl Layout {
         }
     }
 
-    /// In oneDNN's terms, if it has any for it.
+    /// The layout as a oneDNN descriptor, if possible.
     pub fn describe(&self, library: &Library) -> Result<Option<Descriptor>> {
         match self {
             Layout::Strided(meta) => describe(library, &settled(meta)),
@@ -83,8 +83,8 @@ impl Layout {
     }
 }
 
-/// A descriptor of the tensor as it lies. `None` where oneDNN takes no such strides: negative
-/// ones, or elements that share a place. Strides that are never taken (extents of 1) are passed on.
+/// A descriptor of the tensor with its strides. `None` where oneDNN does not support the strides:
+/// negative ones, or elements that overlap. Unused strides (extents of 1) are passed on.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
@@ -97,7 +97,7 @@ pub fn describe(library: &Library, meta: &Meta) -> Result<Option<Descriptor>> {
     Descriptor::strided(library, meta.dtype, &dims, &strides).map(Some)
 }
 
-/// The same with strides that are never taken set beyond all others.
+/// The same with unused strides replaced by one larger than all others.
 pub fn settled(meta: &Meta) -> Meta {
     let mut settled = meta.clone();
     let reach = meta.span().end;
@@ -107,13 +107,13 @@ pub fn settled(meta: &Meta) -> Meta {
     settled
 }
 
-/// Whether both say the same of every element (strides that are never taken may differ).
+/// Whether both describe the same elements (unused strides may differ).
 pub fn is_same(a: &Meta, b: &Meta) -> bool {
     let same = |d: usize| a.shape[d] == 1 || a.strides[d] == b.strides[d];
     a.dtype == b.dtype && a.shape == b.shape && (0..a.shape.rank()).all(same)
 }
 
-/// Whether strides are positive and nest: each steps over all that the smaller ones reach.
+/// Whether strides are positive and nest: each steps past the span of all smaller ones.
 pub fn is_disjoint(meta: &Meta) -> bool {
     let moves = meta.shape.iter().zip(&meta.strides).filter(|(e, _)| **e != 1);
     let mut moves: SmallVec<[(isize, usize); 6]> = moves.map(|(&e, &s)| (s, e)).collect();
@@ -126,7 +126,7 @@ pub fn is_disjoint(meta: &Meta) -> bool {
     })
 }
 
-/// The types to compute in, best first: half types are widened where oneDNN is not fast in them.
+/// The types to compute in, best first: half types are widened where oneDNN is slow in them.
 pub fn compute_types(dtype: DType) -> &'static [DType] {
     match dtype {
         DType::Float32 => &[DType::Float32],

@@ -11,7 +11,7 @@ use crate::ops::cpu::matrices::{Axis, Matrices};
 use crate::ops::{Meta, Width};
 use crate::shape::Shape;
 
-/// A matrix product, added to something.
+/// A matrix product, optionally added to another operand.
 struct Problem {
     matrices: Matrices,
     adds: Adds,
@@ -26,18 +26,18 @@ pub fn matmul(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
     adding(io, Adds::Nothing, width)
 }
 
-/// What a product is added to.
+/// The other operand that a product is added to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Adds {
     /// Nothing.
     Nothing,
     /// Input 2, which has one row.
     Row,
-    /// What lies where the result goes.
+    /// The previous contents of the result.
     Result,
 }
 
-/// The same, added to something.
+/// The product, optionally added to another operand.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
@@ -45,9 +45,9 @@ pub fn adding(io: &[&Meta], adds: Adds, width: Width) -> Result<Option<Steps>> {
     by_either(io, adds, [Operands::AsTheyLie, Operands::RowMajor], width)
 }
 
-/// The product with b in the layout that the primitive likes best; `None` also for several
-/// matrices b, and where the primitive is another one than that of [`matmul`], which may round in
-/// another way.
+/// The product with b in the layout that the primitive prefers; also `None` for several matrices b,
+/// and where the primitive's implementation differs from that of [`matmul`], which may round
+/// differently.
 ///
 /// # Errors
 /// As [`matmul`].
@@ -59,18 +59,18 @@ pub fn packed(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
     Ok(packed.filter(is_same))
 }
 
-/// How the operands are handed over.
+/// The form in which the operands are passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operands {
-    /// As they lie where that suits.
+    /// With their own strides if the primitive supports them.
     AsTheyLie,
     /// Copied.
     RowMajor,
-    /// The right one as the primitive likes it.
+    /// The right one packed as the primitive prefers.
     Packed,
 }
 
-/// The first way that oneDNN has a fast implementation for.
+/// The steps for the first form that oneDNN has a fast implementation for.
 fn by_either<const N: usize>(
     io: &[&Meta],
     adds: Adds,
@@ -97,15 +97,16 @@ impl Problem {
     fn new(io: [&Meta; 3], adds: Adds) -> Self {
         let mut matrices = Matrices::new(io);
         if matrices.batch.len() == 1 {
-            // Matrices side by side, as heads of attention, have fast code among four axes only.
+            // Interleaved matrices, such as attention heads, are fast only with four axes.
             matrices.batch.insert(0, Axis { extent: 1, steps: [0; 3] });
         }
         Problem { matrices, adds }
     }
 
-    /// Operand `i` with batch extents of 1 where it is broadcast; with `expand`, one that is
-    /// broadcast along some batch dimensions only has their full extents, to be packed. Where both
-    /// repeat (expanded views), a has the full extent: the result's must stand in one of them.
+    /// Operand `i` with batch extents of 1 where it is broadcast; with `expand`, an operand
+    /// broadcast along only some batch dimensions gets their full extents, to be packed. Where both
+    /// are broadcast (expanded views), a has the full extent, since one of them must have the
+    /// result's.
     fn operand(&self, i: usize, dtype: DType, expand: bool) -> Tensor {
         let Matrices { batch, size: [m, n, k], steps, .. } = &self.matrices;
         let sides = if i == 0 { [*m, *k] } else { [*k, *n] };
@@ -164,7 +165,7 @@ impl Problem {
         Steps::new(library, product, &tensors, width)
     }
 
-    /// The row that is added.
+    /// The row to be added.
     fn row(&self, dtype: DType) -> Tensor {
         let ones = std::iter::repeat_n(1, self.matrices.batch.len() + 1);
         let shape: Shape = ones.chain([self.matrices.size[1]]).collect();
@@ -172,8 +173,8 @@ impl Problem {
     }
 }
 
-/// Whether a layout is none of the library's own. A matrix would be transposed at most, and a product
-/// with it rounds in another way.
+/// Whether a layout is plain rather than packed. A plain one could at most transpose the matrix,
+/// and the product would then round differently.
 fn is_plain(
     library: &Library,
     layout: &Descriptor,
@@ -189,7 +190,7 @@ fn is_plain(
     Ok(false)
 }
 
-/// The tensor as it is where its strides suit, else row-major.
+/// The tensor's own layout if its strides are suitable, otherwise row-major.
 fn layout(meta: &Meta, compute: DType, copy: bool) -> Meta {
     if !copy && meta.dtype == compute && suits(meta) {
         return matrices(meta);
@@ -197,7 +198,7 @@ fn layout(meta: &Meta, compute: DType, copy: bool) -> Meta {
     matrices(&Meta::new(compute, meta.shape.clone()))
 }
 
-/// Whether the matrices are row-major or column-major, with room between rows or columns.
+/// Whether the matrices are row-major or column-major, with gaps between rows or columns allowed.
 fn suits(meta: &Meta) -> bool {
     let rank = meta.shape.rank();
     let ([rows, cols], [down, right]) = (
@@ -209,8 +210,8 @@ fn suits(meta: &Meta) -> bool {
     (row_major || column_major) && is_disjoint(meta)
 }
 
-/// The same with strides that are never taken (extents of 1) set so that one of the matrix's two
-/// is 1 and the other its leading dimension, and those of batches beyond the matrix.
+/// The same with unused strides (extents of 1) set such that one of the matrix's two is 1 and the
+/// other its leading dimension, and those of batches exceed the matrix.
 fn matrices(meta: &Meta) -> Meta {
     let mut meta = settled(meta);
     let (r, c) = (meta.shape.rank() - 2, meta.shape.rank() - 1);

@@ -2,7 +2,7 @@ use super::*;
 use crate::ops::testing::{Random, Tensor, assert_near, run, tolerance};
 use crate::ops::{Family, gemm::Matmul};
 
-/// y = a b in float64, row-major, batches broadcast.
+/// y = a b in float64, row-major, with broadcast batches.
 fn naive(a: &Tensor, b: &Tensor, y: &Meta) -> Vec<f64> {
     let (x, w) = (a.values(), b.values());
     let rank = y.shape.rank();
@@ -32,14 +32,14 @@ fn naive(a: &Tensor, b: &Tensor, y: &Meta) -> Vec<f64> {
     out
 }
 
-/// Values that half types hold exactly.
+/// Values that half types represent exactly.
 fn filled(meta: Meta, seed: usize) -> Tensor {
     let value = |i: usize| ((i * 37 + seed * 11) % 41) as f64 / 32.0 - 0.6;
     let values: Vec<f64> = (0..meta.numel()).map(value).collect();
     Tensor::new(meta, &values)
 }
 
-/// Compares with the naive product; says how many steps that took.
+/// Compares with the naive product; returns the number of steps.
 fn check(a: Meta, b: Meta, width: usize) -> usize {
     let y = Matmul.infer(&[&a, &b]).unwrap().remove(0);
     let (a, b) = (filled(a, 1), filled(b, 2));
@@ -71,14 +71,14 @@ fn matrices_and_their_transposes_need_no_copy() {
         let (at, bt) = (transposed(dtype, [m, k]), transposed(dtype, [k, n]));
         for (a, b) in [(&a, &b), (&at, &b), (&a, &bt), (&at, &bt)] {
             let steps = check(a.clone(), b.clone(), 2);
-            // Without instructions for a half type, operands are widened on the way.
+            // Half types without hardware support are widened in extra steps.
             assert!(steps == 1 || dtype != DType::Float32, "{a:?} {b:?}");
         }
     }
 }
 
-/// Queries, keys and values of attention side by side in one tensor (batch, steps, 3 * heads *
-/// width), seen as batches of matrices (batch, heads, steps, width).
+/// Queries, keys and values of attention interleaved in one tensor (batch, steps, 3 * heads *
+/// width), viewed as batches of matrices (batch, heads, steps, width).
 fn heads([batch, steps, heads, width]: [usize; 4], parts: usize) -> Meta {
     let row = parts * heads * width;
     let strides = [steps * row, width, row, 1].map(|stride| stride as isize);
@@ -98,7 +98,7 @@ fn batches_that_lie_apart_need_no_copy() {
         let [batch, steps, count, _] = sizes;
         let (part, whole) = (heads(sizes, 3), heads(sizes, 1));
         let weights = Meta::new(DType::Float32, [batch, count, steps, steps]);
-        // Scores, what they weigh, and the gradients to weights, values and queries.
+        // Scores, their application, and the gradients of weights, values and queries.
         assert_eq!(check(part.clone(), swapped(&part), 2), 1);
         assert_eq!(check(weights.clone(), part.clone(), 2), 1);
         assert_eq!(check(whole.clone(), swapped(&part), 2), 1);

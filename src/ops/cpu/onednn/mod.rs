@@ -1,4 +1,4 @@
-//! Kernels that are oneDNN's.
+//! Kernels from oneDNN.
 
 pub mod conv;
 mod layout;

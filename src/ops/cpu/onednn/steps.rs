@@ -1,5 +1,5 @@
-//! Kernels made of steps: tensors brought into the layout or type that a oneDNN primitive wants,
-//! then the primitive, then its result brought back.
+//! Kernels made of steps: reorders of tensors into the layout or type that a oneDNN primitive
+//! requires, then the primitive, then a reorder of its result.
 #![allow(unsafe_code)]
 
 mod packing;
@@ -17,9 +17,9 @@ use packing::Packed;
 
 #[derive(Clone)]
 enum Action {
-    /// Reads the first place and writes the second.
+    /// A kernel of this crate; reads the first place and writes the second.
     Ours(Arc<dyn Kernel>),
-    /// Writes the last place and reads the others.
+    /// A oneDNN primitive; writes the last place and reads the others.
     Primitive(Arc<Primitive>),
 }
 
@@ -53,23 +53,23 @@ impl Step {
     }
 }
 
-/// Steps that run one after the other.
+/// Steps that run in sequence.
 pub struct Steps {
     library: &'static Library,
     width: Width,
     steps: Vec<Step>,
-    /// Bytes of the tensors in work space; each step's own work space comes behind them.
+    /// Bytes of the tensors in scratch memory; each step's own scratch memory follows them.
     reserved: usize,
     starts_clear: bool,
     packed: Option<Packed>,
 }
 
 impl Steps {
-    /// The primitive, with what brings its tensors into the layouts that it wants and its
-    /// result, the last one, back. `None` where oneDNN has no fast way to its own layout.
+    /// The primitive, with the steps that bring its tensors into the layouts it requires and bring
+    /// back its result, the last one. `None` where oneDNN has no fast reorder to its own layout.
     ///
     /// # Errors
-    /// [`crate::Error::Library`], or what preparing a copy says.
+    /// [`crate::Error::Library`], or the error of preparing a copy.
     pub fn new(
         library: &'static Library,
         primitive: Primitive,
@@ -100,12 +100,13 @@ impl Steps {
         Ok(done.then_some(steps))
     }
 
-    /// Zeroes all work space before each run, for a primitive that reads what it has not written.
+    /// Zeroes all scratch memory before each run, for a primitive that reads uninitialised parts of
+    /// it.
     pub fn starting_clear(self) -> Self {
         Steps { starts_clear: true, ..self }
     }
 
-    /// Where the tensor is in this layout.
+    /// The place of the tensor in this layout, after steps that bring it there.
     fn read(&mut self, tensor: &Tensor, layout: &Layout) -> Result<Option<Place>> {
         if layout.is_that_of(tensor, self.library)? {
             return Ok(Some(tensor.place));
@@ -120,7 +121,7 @@ impl Steps {
             self.copy((tensor.place, &tensor.meta), (to, &meta))?;
             return Ok(Some(to));
         }
-        // Strides or a type that oneDNN does not take there: row-major first.
+        // oneDNN does not support these strides or this type directly: row-major first.
         let rows = Layout::Strided(meta);
         let from = rows.describe(self.library)?;
         let Some(place) = self.read(tensor, &rows)? else { return Ok(None) };
@@ -128,7 +129,7 @@ impl Steps {
         Ok(done.then_some(to))
     }
 
-    /// Brings a result of this layout to where it belongs. False where that is not offered.
+    /// Brings a result of this layout to its destination. False where oneDNN has no fast reorder.
     fn write(&mut self, from: (Place, &Layout), to: &Tensor) -> Result<bool> {
         let (place, layout) = from;
         let described = || layout.describe(self.library);
@@ -151,14 +152,14 @@ impl Steps {
         Ok(true)
     }
 
-    /// Room for a tensor in work space.
+    /// Reserves scratch memory for a tensor.
     fn reserve(&mut self, layout: &Layout) -> Place {
         let place = Place::Scratch(self.reserved);
         self.reserved += layout.bytes(self.library).next_multiple_of(ALIGNMENT);
         place
     }
 
-    /// Adds oneDNN's copy between two layouts. False where it has no fast one.
+    /// Adds oneDNN's reorder between two layouts. False where it has no fast one.
     fn reorder(
         &mut self,
         (from, source): (Option<Descriptor>, Place),
@@ -172,7 +173,7 @@ impl Steps {
         Ok(true)
     }
 
-    /// Adds our own copy between any strides and types.
+    /// Adds this crate's copy kernel, which supports any strides and types.
     fn copy(&mut self, from: (Place, &Meta), to: (Place, &Meta)) -> Result<()> {
         let kernel = copy::Cast { dtype: to.1.dtype }.cpu(&[from.1, to.1], self.width)?;
         let places = [from.0, to.0].into_iter().collect();
@@ -184,12 +185,12 @@ impl Steps {
         let (bytes, parts) = (self.scratch(), self.width.0);
         team::parallel(parts, &|part| {
             let range = team::share(bytes, ALIGNMENT, parts, part);
-            // SAFETY: work space is ours, and the parts are disjoint.
+            // SAFETY: the scratch memory belongs to this run, and the parts are disjoint.
             unsafe { io.scratch::<u8>().add(range.start).write_bytes(0, range.len()) };
         })
     }
 
-    /// The name of the implementation that does the work itself: it reads more than one tensor.
+    /// The name of the implementation of the main primitive: the one that reads several tensors.
     pub fn implementation(&self) -> Option<&str> {
         self.steps.iter().find_map(|step| match &step.action {
             Action::Primitive(primitive) if step.places.len() > 2 => {
@@ -199,19 +200,19 @@ impl Steps {
         })
     }
 
-    /// How many steps there are.
+    /// The number of steps.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether nothing is done.
+    /// Whether there are no steps.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 }
 
 impl std::fmt::Display for Steps {
-    /// The implementations' names in the order in which they run.
+    /// The implementations' names in execution order.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = |step: &Step| match &step.action {
             Action::Primitive(primitive) => primitive.implementation().to_owned(),
@@ -231,7 +232,8 @@ impl Kernel for Steps {
             self.clear(io)?;
         }
         let scratch = io.scratch::<u8>().wrapping_add(self.reserved);
-        // SAFETY: `io` is what the kernel was prepared for, its work space as large as asked for.
+        // SAFETY: `io` is what the kernel was prepared for, with as much scratch memory as
+        // requested.
         self.steps.iter().try_for_each(|step| unsafe { step.run(io, scratch) })
     }
 }

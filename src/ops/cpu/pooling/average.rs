@@ -16,7 +16,7 @@ use crate::ops::{Io, Kernel, Meta, Width, kernel};
 /// Windows with more columns than this are summed row by row first, which rounds less.
 const LONG: usize = 8;
 
-/// What each window's sum is divided by: the product of both directions' entries.
+/// The divisor of each window's sum: the product of both directions' entries.
 #[derive(Clone, Debug)]
 struct Counts([Vec<usize>; 2]);
 
@@ -29,7 +29,7 @@ impl Counts {
         Counts([0, 1].map(|d| (0..windows.output[d]).map(|w| count(d, w)).collect()))
     }
 
-    /// Divides a row of windows, of `lanes` channels.
+    /// Divides a row of windows with `lanes` channels.
     #[inline(always)]
     fn divide<A: Wide>(&self, row: usize, lanes: usize, values: &mut [A]) {
         for (values, across) in values.chunks_exact_mut(lanes).zip(&self.0[1]) {
@@ -81,7 +81,7 @@ fn prepare<A: Wide + Sum>(
     let own = space::bytes::<A>(lengths);
     kernel(plan.parts * own, move |io| {
         team::parallel(plan.parts, &|part| {
-            // SAFETY: each part has its own work space.
+            // SAFETY: each part has its own scratch memory.
             let space = unsafe { space::arrays(io.scratch::<u8>().add(part * own), lengths) };
             let rows = RowsOf { plan: &plan, access, counts: &counts, io, part, space };
             match forward {
@@ -98,7 +98,7 @@ struct RowsOf<'a, A> {
     counts: &'a Counts,
     io: &'a Io<'a>,
     part: usize,
-    /// A row of the input, one of the output, and one of sums on the way to it.
+    /// A row of the input, one of the output, and one of partial sums.
     space: [&'a mut [A]; 3],
 }
 
@@ -132,7 +132,7 @@ impl<A: Wide + Sum> Body for Forward<'_, A> {
                 }
             }
             counts.divide(row, lanes, total);
-            // SAFETY: output 0 is the result, and the row is this part's.
+            // SAFETY: output 0 is the result, and the row belongs to this part.
             unsafe { plan.to.write(access, io.output(0), (plane, row), total) };
         }
     }
@@ -159,13 +159,13 @@ impl<A: Wide + Sum> Body for Backward<'_, A> {
                     });
                 }
             }
-            // SAFETY: output 0 is the gradient, and the row is this part's.
+            // SAFETY: output 0 is the gradient, and the row belongs to this part.
             unsafe { plan.to.write(access, io.output(0), (plane, row), dx) };
         }
     }
 }
 
-/// `to[i * to_step] += from[i * step]` as far as both go.
+/// `to[i * to_step] += from[i * step]` while both are within their slices.
 #[inline(always)]
 fn add<A: Wide>(to: &mut [A], to_step: usize, from: &[A], step: usize) {
     if to_step == 1 && step == 1 {

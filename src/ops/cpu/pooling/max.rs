@@ -16,7 +16,8 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::ops::{Io, Kernel, Meta, Width, checked, kernel};
 
-/// The kernel for `io` = x, y, index. NaN is greater than all; the first of equals counts.
+/// The kernel for `io` = x, y, index. NaN compares greater than everything; the first of equals
+/// wins.
 ///
 /// # Errors
 /// [`Error::DType`] for bool.
@@ -33,7 +34,7 @@ fn forward<A: Sum>(plan: Plan, index_rows: Rows, access: Access<A>) -> Arc<dyn K
     let own = space + space::bytes::<i32>([lengths[2]]);
     kernel(plan.parts * own, move |io| {
         team::parallel(plan.parts, &|part| {
-            // SAFETY: each part has its own work space.
+            // SAFETY: each part has its own scratch memory.
             let (seen, best, index) = unsafe {
                 let at = io.scratch::<u8>().add(part * own);
                 let [seen, best] = space::arrays(at, [lengths[0], lengths[1]]);
@@ -79,7 +80,7 @@ impl<A: Sum> Body for Forward<'_, A> {
                     });
                 }
             }
-            // SAFETY: outputs 0 and 1 are y and the index, and the row is this part's.
+            // SAFETY: outputs 0 and 1 are y and the index, and the row belongs to this part.
             unsafe {
                 plan.to.write(access, io.output(0), (plane, row), best);
                 index_rows.write_index(io, (plane, row), index);
@@ -88,11 +89,11 @@ impl<A: Sum> Body for Forward<'_, A> {
     }
 }
 
-/// Takes what is seen where it is greater.
+/// Updates the maximum where an element is greater.
 #[inline(always)]
 fn raise<S: Sum>(best: &mut [S], index: &mut [i32], seen: &[S], step: usize, tap: i32) {
     let one = |best: &mut S, index: &mut i32, x: S| {
-        // NaN is what does not equal itself.
+        // Only NaN differs from itself.
         #[allow(clippy::eq_op)]
         let is_greater = (x > *best) | ((x != x) & (*best == *best)) | (*index < 0);
         *best = if is_greater { x } else { *best };
@@ -122,7 +123,7 @@ pub fn max_grad(windows: Windows, io: &[&Meta], width: Width) -> Result<Arc<dyn 
         else => return Err(Error::dtype("max_pool2d_grad", [io[1].dtype], "an integer index"))))
 }
 
-/// Refuses places outside of the window: their gradients would be lost. Negative ones count as
+/// Rejects positions outside the window, whose gradients would be lost. Negative ones compare as
 /// the largest.
 fn check_index(largest: u32, taps: usize) -> Result<()> {
     let (op, index) = ("max_pool2d_grad".into(), largest as i32 as i64);
@@ -136,7 +137,7 @@ fn backward<A: Wide + Sum>(plan: Plan, index_rows: Rows, access: Access<A>) -> A
     let own = space + space::bytes::<i32>([lengths[2]]);
     kernel(plan.parts * own, move |io| {
         team::parallel(plan.parts, &|part| {
-            // SAFETY: each part has its own work space.
+            // SAFETY: each part has its own scratch memory.
             let (dy, dx, index) = unsafe {
                 let at = io.scratch::<u8>().add(part * own);
                 let [dy, dx] = space::arrays(at, [lengths[0], lengths[1]]);
@@ -184,13 +185,13 @@ impl<A: Wide + Sum> Body for Backward<'_, A> {
                     });
                 }
             }
-            // SAFETY: output 0 is the gradient, and the row is this part's.
+            // SAFETY: output 0 is the gradient, and the row belongs to this part.
             unsafe { plan.to.write(access, io.output(0), (plane, row), dx) };
         }
     }
 }
 
-/// Adds dy to the places that were the maximum.
+/// Adds dy to the positions of the maxima.
 #[inline(always)]
 fn add_where<A: Wide>(dx: &mut [A], step: usize, dy: &[A], index: &[i32], tap: i32) {
     let one = |dx: &mut A, dy: A, index: i32| {

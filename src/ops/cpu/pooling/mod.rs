@@ -1,5 +1,5 @@
-//! Pooling: windows that slide over images, computed row by row. Every row of a result is one
-//! thread's, so the number of threads does not change a bit of it.
+//! Pooling: windows that slide over images, computed row by row. Every row of a result is computed
+//! by one thread, so the number of threads does not change a bit of it.
 
 mod average;
 mod max;
@@ -17,15 +17,15 @@ use crate::device::team;
 use crate::ops::{Meta, Width};
 use rows::Rows;
 
-/// How the rows of a result are shared out.
+/// How the rows of a result are distributed.
 #[derive(Clone, Debug)]
 struct Plan {
     windows: Windows,
-    /// Whether a row has all channels.
+    /// Whether rows span all channels.
     all_channels: bool,
     from: Rows,
     to: Rows,
-    /// Rows of a plane of the result, and of all planes.
+    /// The number of rows of a plane of the result, and of all planes.
     height: usize,
     rows: usize,
     parts: usize,
@@ -41,14 +41,14 @@ impl Plan {
         Plan { windows, all_channels, from, to: rows, height, rows: count, parts }
     }
 
-    /// The rows, as plane and row in it, of a part.
+    /// The rows of a part, as (plane, row in the plane).
     fn rows(&self, part: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let height = self.height.max(1);
         let range: Range<usize> = team::share(self.rows, 1, self.parts, part);
         range.map(move |row| (row / height, row % height))
     }
 
-    /// The row of the image that a row of windows sees through `tap`.
+    /// The row of the image that tap `tap` of a row of windows reads.
     fn image_row(&self, window: usize, tap: usize) -> usize {
         window * self.windows.stride[0] + tap - self.windows.padding[0]
     }

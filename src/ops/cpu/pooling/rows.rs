@@ -1,4 +1,4 @@
-//! Images taken row by row, and which windows see what of a row.
+//! Images processed row by row, and the parts of a row that windows read.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -11,20 +11,20 @@ use crate::ops::{Io, Meta};
 /// How windows slide over images.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Windows {
-    /// Extents of a window.
+    /// Height and width of a window.
     pub kernel: [usize; 2],
     /// Steps of the window.
     pub stride: [usize; 2],
     /// Padding above and to the left.
     pub padding: [usize; 2],
-    /// Extents of the image.
+    /// Height and width of the image.
     pub image: [usize; 2],
-    /// How many windows there are.
+    /// The number of windows in each direction.
     pub output: [usize; 2],
 }
 
 impl Windows {
-    /// The windows of direction `d` whose tap `tap` lies within the image.
+    /// The windows of direction `d` whose tap `tap` is within the image.
     pub fn inside(&self, d: usize, tap: usize) -> Range<usize> {
         let (stride, padding) = (self.stride[d], self.padding[d]);
         let first = padding.saturating_sub(tap).div_ceil(stride);
@@ -32,23 +32,23 @@ impl Windows {
         first..end.min(self.output[d]).max(first)
     }
 
-    /// The taps of window `window` of direction `d` that lie within the image.
+    /// The taps of window `window` of direction `d` that are within the image.
     pub fn taps(&self, d: usize, window: usize) -> Range<usize> {
         let start = window * self.stride[d];
         let end = (self.image[d] + self.padding[d]).saturating_sub(start).min(self.kernel[d]);
         self.padding[d].saturating_sub(start).min(end)..end
     }
 
-    /// The windows of direction `d` that place `at` of the image lies in.
+    /// The windows of direction `d` that cover position `at` of the image.
     pub fn covering(&self, d: usize, at: usize) -> Range<usize> {
         let at = at + self.padding[d];
         let first = (at + 1).saturating_sub(self.kernel[d]).div_ceil(self.stride[d]);
         first..(at / self.stride[d] + 1).min(self.output[d]).max(first)
     }
 
-    /// Calls `visit(windows, first, step)` for what a row of windows, of `lanes` channels, sees
-    /// of a row of the image through column `tap`: the elements `windows` of the one see the
-    /// elements from `first` on, `step` apart, of the other.
+    /// Calls `visit(windows, first, step)` for what a row of windows, with `lanes` channels, reads
+    /// from a row of the image through column `tap`: the elements `windows` of the former read the
+    /// elements of the latter from `first` on, `step` apart.
     #[inline(always)]
     pub fn seen(
         &self,
@@ -71,7 +71,7 @@ impl Windows {
     }
 }
 
-/// One row of an image, or that of all its channels where they lie side by side: a matrix of
+/// One row of an image, of one channel or of all channels if they are innermost: a matrix of
 /// columns times lanes.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
@@ -83,7 +83,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Whether rows of this tensor are best taken with all their channels.
+    /// Whether rows of this tensor are best processed with all their channels.
     pub fn prefer_channels(meta: &Meta) -> bool {
         let [channel, column] = [1, 3].map(|d| meta.strides[d].unsigned_abs());
         meta.shape[1] > 1 && channel < column
@@ -101,17 +101,17 @@ impl Rows {
         }
     }
 
-    /// Elements of a row.
+    /// The number of elements of a row.
     pub fn len(&self) -> usize {
         self.columns * self.lanes
     }
 
-    /// How many channels a row has.
+    /// The number of channels of a row.
     pub fn lanes(&self) -> usize {
         self.lanes
     }
 
-    /// How many planes of rows `images` images have.
+    /// The number of planes of `images` images.
     pub fn planes(&self, images: usize) -> usize {
         images * self.channels / self.lanes.max(1)
     }
@@ -122,8 +122,8 @@ impl Rows {
         (plane / each) as isize * n + (plane % each) as isize * c + row as isize * h
     }
 
-    /// How many runs a row is made of, the step between them, the length of a run and the step
-    /// within it.
+    /// The number of runs of a row, the step between them, the length of a run and the step within
+    /// it.
     fn runs(&self) -> (usize, isize, usize, isize) {
         let [_, c, _, w] = self.strides;
         if self.lanes == 1 {
@@ -135,7 +135,7 @@ impl Rows {
         }
     }
 
-    /// A row: where it lies if it can be read there, else copied into `buffer`.
+    /// A row: in place if it can be read there, otherwise copied into `buffer`.
     ///
     /// # Safety
     /// `at` addresses the first element of such a tensor, which can be read.
@@ -181,7 +181,7 @@ impl Rows {
     /// Writes a row.
     ///
     /// # Safety
-    /// `at` addresses the first element of such a tensor, and nobody else accesses the row.
+    /// `at` addresses the first element of such a tensor, and nothing else accesses the row.
     #[inline(always)]
     pub unsafe fn write<A: Sum>(
         &self,
@@ -198,7 +198,7 @@ impl Rows {
         }
     }
 
-    /// Writes a row of whole numbers, of type uint8 or int32.
+    /// Writes a row of integers, of type uint8 or int32.
     ///
     /// # Safety
     /// As for [`Rows::write`].
@@ -215,7 +215,7 @@ impl Rows {
         }
     }
 
-    /// Copies a row of whole numbers, of type uint8 or int32, into `to`.
+    /// Copies a row of integers, of type uint8 or int32, into `to`.
     ///
     /// # Safety
     /// As for [`Rows::read`].
@@ -232,7 +232,7 @@ impl Rows {
         }
     }
 
-    /// Calls `visit(i, place)` for each element of a row.
+    /// Calls `visit(i, offset)` for each element of a row.
     #[inline(always)]
     fn places(&self, row: (usize, usize), mut visit: impl FnMut(usize, isize)) {
         let start = self.offset(row);

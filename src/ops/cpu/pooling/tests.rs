@@ -33,7 +33,7 @@ impl Case {
         [self.counts[0], self.counts[1], plane[0], plane[1]]
     }
 
-    /// For each window, row-major: its places in the image, row-major, and within the window.
+    /// For each window, row-major: its positions in the image, row-major, and within the window.
     fn windows(&self) -> Vec<Vec<(usize, usize)>> {
         let ([h, w], [oh, ow], Window { kernel, stride, padding }) =
             (self.image, self.output, &self.window);
@@ -61,7 +61,7 @@ fn check_max(random: &mut Random, case: &Case, dtype: DType, threads: usize) {
     let values = x.values();
     let (mut best, mut places, mut winners) = (Vec::new(), Vec::new(), Vec::new());
     for window in case.windows() {
-        // `max_by` answers the last of equals.
+        // `max_by` returns the last of equal elements.
         let greatest = window.iter().rev().max_by(|a, b| values[a.0].total_cmp(&values[b.0]));
         let (place, tap) = *greatest.unwrap();
         best.push(values[place]);

@@ -1,4 +1,5 @@
-//! A weight applied to what each place sees: a convolution, and its gradient to the image.
+//! Applying a weight to what each position sees: a convolution, and its gradient with respect to
+//! the image.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -13,8 +14,8 @@ use crate::device::team;
 use crate::error::Result;
 use crate::ops::{Io, Kernel, Width, kernel};
 
-/// Steps of the weight: from a group to the next, from a channel to the next of the source and
-/// of the result, from an entry of the window to the next down and right.
+/// Strides of the weight: along groups, along channels of the source and of the result, and along
+/// the window's rows and columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Weight {
     pub group: isize,
@@ -23,8 +24,8 @@ pub struct Weight {
     pub window: [isize; 2],
 }
 
-/// Result = weight applied to source, at every place of the sweeps. Input 0 is the source,
-/// input 1 the weight, input 2 the bias where there is one.
+/// Result = weight applied to source, at every position of the sweeps. Input 0 is the source, input
+/// 1 the weight, input 2 the bias if there is one.
 #[derive(Debug)]
 pub struct Apply {
     pub images: usize,
@@ -33,18 +34,18 @@ pub struct Apply {
     pub source: Images,
     pub result: Images,
     pub weight: Weight,
-    /// Step of the bias.
+    /// Stride of the bias.
     pub bias: Option<isize>,
 }
 
-/// A piece of work: some places of one sweep, for one group.
+/// A unit of work: some positions of one sweep, for one group.
 struct Task {
     sweep: usize,
     group: usize,
     rows: Range<usize>,
 }
 
-/// The kernel, with parts of fixed size whatever the width.
+/// The kernel, with blocks whose size does not depend on the width.
 pub fn prepare<T: Factor>(apply: Apply, width: Width) -> Arc<dyn Kernel> {
     let block = apply.block::<T::Sum>();
     let tasks = apply.tasks(block);
@@ -53,13 +54,13 @@ pub fn prepare<T: Factor>(apply: Apply, width: Width) -> Arc<dyn Kernel> {
     let own = space::bytes::<T::Sum>(apply.own(block));
     kernel(shared + parts * own, move |io| {
         apply.gather_weight::<T>(parts, io)?;
-        // SAFETY: the work space is as long as was asked for.
+        // SAFETY: the scratch memory has the requested size.
         let [weight, bias] = unsafe { space::arrays(io.scratch(), apply.shared()) };
         apply.gather_bias::<T>(io, bias);
         let (weight, bias) = (&*weight, &*bias);
         team::parallel(parts, &|part| {
             for task in team::share(tasks, 1, parts, part) {
-                // SAFETY: each part has its own work space, and each place is in one task.
+                // SAFETY: each part has its own scratch memory, and each position is in one task.
                 unsafe {
                     let at = io.scratch::<u8>().add(shared + part * own);
                     let own = space::arrays(at, apply.own(block));
@@ -71,24 +72,24 @@ pub fn prepare<T: Factor>(apply: Apply, width: Width) -> Arc<dyn Kernel> {
 }
 
 impl Apply {
-    /// Entries that a place of this sweep sees of one group.
+    /// The number of source entries of one group that a position of this sweep sees.
     fn depth(&self, sweep: &Sweep) -> usize {
         sweep.taps.len() * self.source.channels
     }
 
-    /// Elements that all parts share: the weight and the bias.
+    /// Numbers of elements that all parts share: the weight and the bias.
     fn shared(&self) -> [usize; 2] {
         let depth: usize = self.sweeps.iter().map(|s| self.depth(s)).sum();
         [self.groups * depth * self.result.channels, self.groups * self.result.channels]
     }
 
-    /// Elements of each part: what a block of places sees, and the result there.
+    /// Numbers of elements of each part: what a block of positions sees, and the result there.
     fn own(&self, block: usize) -> [usize; 2] {
         let deepest = self.sweeps.iter().map(|s| self.depth(s)).max().unwrap_or(0);
         [block * deepest, block * self.result.channels]
     }
 
-    /// How many places are computed at once.
+    /// The number of positions computed at once.
     fn block<S>(&self) -> usize {
         let row: usize = self.own(1).iter().sum();
         (BYTES / (row * size_of::<S>()).max(1)).clamp(1, ROWS)
@@ -113,14 +114,14 @@ impl Apply {
         Task { sweep, group: index % self.groups, rows: start..end }
     }
 
-    /// Where the weight of a sweep and group starts, among those of all.
+    /// The offset of the weight of a sweep and group within all weights.
     fn weight_start(&self, sweep: usize, group: usize) -> usize {
         let before: usize = self.sweeps[..sweep].iter().map(|s| self.depth(s)).sum();
         let own = self.depth(&self.sweeps[sweep]);
         (before * self.groups + own * group) * self.result.channels
     }
 
-    /// Copies the weight of every sweep and group to the start of the work space: (tap, source
+    /// Copies the weight of every sweep and group to the start of the scratch memory: (tap, source
     /// channel) x result channel.
     fn gather_weight<T: Factor>(&self, parts: usize, io: &Io) -> Result<()> {
         let tap = self.source.channels * self.result.channels;
@@ -138,7 +139,7 @@ impl Apply {
         })
     }
 
-    /// The weight of one tap and group, counted sweep by sweep, group by group.
+    /// The weight of one tap and group; `piece` counts sweep by sweep, group by group.
     fn weight_of<T>(&self, mut piece: usize, at: *const T) -> Matrix<*const T> {
         let mut sweep = 0;
         while piece >= self.sweeps[sweep].taps.len() * self.groups {
@@ -159,10 +160,10 @@ impl Apply {
         }
     }
 
-    /// Computes the result at some places.
+    /// Computes the result at some positions.
     ///
     /// # Safety
-    /// The tensors are those that this was made for; nobody else accesses these places.
+    /// The tensors are those that this was made for; nothing else accesses these positions.
     unsafe fn run<T: Factor>(
         &self,
         io: &Io,
@@ -176,7 +177,7 @@ impl Apply {
         let (seen, sums) = (&mut seen[..m * k], &mut sums[..m * channels]);
         let weight = &weight[self.weight_start(task.sweep, group)..][..k * channels];
         let seen_of = (task.rows.clone(), &(0..k));
-        // SAFETY: by the caller's promise; the arrays are as long as the sizes say.
+        // SAFETY: by the caller's promise; the arrays have the lengths that the sizes imply.
         unsafe {
             self.source.gather_seen(io.input::<T>(0), sweep, group, seen_of, seen);
             let (a, b) = (Matrix::of(seen, k), Matrix::of(weight, channels));

@@ -1,4 +1,4 @@
-//! Images in memory, read and written place by place.
+//! Images in memory, read and written by position.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -7,7 +7,7 @@ use super::super::tile::Factor;
 use super::sweep::Sweep;
 use crate::ops::Meta;
 
-/// How images lie in memory: N x C x H x W with any strides, the channels in groups.
+/// The layout of images: N x C x H x W with any strides, the channels in groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Images {
     strides: [isize; 4],
@@ -22,12 +22,12 @@ impl Images {
         Images { strides, channels: meta.shape[1] / groups }
     }
 
-    /// From a channel to the next.
+    /// Stride of the channels.
     pub fn step(&self) -> isize {
         self.strides[1]
     }
 
-    /// Where channel `channel` of a group lies at a place (image, row, column).
+    /// The offset of channel `channel` of a group at a position (image, row, column).
     pub fn offset(&self, place: [usize; 3], group: usize, channel: usize) -> isize {
         let [n, c, h, w] = self.strides;
         let channel = (group * self.channels + channel) as isize * c;
@@ -35,7 +35,7 @@ impl Images {
         channel + image * n + y * h + x * w
     }
 
-    /// Copies all channels of a group at the places `rows` of a sweep's result, a row each.
+    /// Copies all channels of a group at the positions `rows` of a sweep's result, one row each.
     ///
     /// # Safety
     /// `at` addresses the first element of such images, which can be read.
@@ -54,8 +54,8 @@ impl Images {
         }
     }
 
-    /// Copies what the places `rows` see of these images: a row each of the entries `columns`
-    /// of tap times channel; the padding is zero.
+    /// Copies what the positions `rows` see of these images, one row each, with the entries
+    /// `columns` of tap times channel; the padding is zero.
     ///
     /// # Safety
     /// `at` addresses the first element of such images, which can be read.
@@ -83,7 +83,7 @@ impl Images {
         }
     }
 
-    /// Calls `visit(tap, first channel, places in the row)` for each tap in `columns`.
+    /// Calls `visit(tap, first channel, range in the row)` for each tap in `columns`.
     #[inline(always)]
     fn runs(&self, columns: &Range<usize>, mut visit: impl FnMut(usize, usize, Range<usize>)) {
         let (mut tap, mut channel) = (columns.start / self.channels, columns.start % self.channels);
@@ -95,10 +95,10 @@ impl Images {
         }
     }
 
-    /// Writes all channels of a group at the places `rows`.
+    /// Writes all channels of a group at the positions `rows`.
     ///
     /// # Safety
-    /// `at` addresses the first element of such images, and nobody else accesses these places.
+    /// `at` addresses the first element of such images, and nothing else accesses these positions.
     pub unsafe fn scatter<T: Factor>(
         &self,
         at: *mut T,

@@ -1,4 +1,4 @@
-//! Convolution without a library: what each place sees is copied into a matrix (im2col), block
+//! Convolution without a library: what each position sees is copied into a matrix (im2col), block
 //! by block, and multiplied by the weight. Blocks depend on the sizes alone and each sum is
 //! computed by one thread, so the number of threads does not change a bit of the result.
 
@@ -20,9 +20,9 @@ use images::Images;
 use sweep::{Extents, Sweep};
 use weight::WeightGradient;
 
-/// Work space of a thread: about the second cache.
+/// Scratch memory per thread: roughly an L2 cache.
 const BYTES: usize = 2 << 20;
-/// At most so many places are computed at once.
+/// The maximum number of positions computed at once.
 const ROWS: usize = 512;
 
 fn plane(meta: &Meta) -> [usize; 2] {
@@ -41,8 +41,8 @@ fn nothing() -> Result<Arc<dyn Kernel>> {
     Ok(kernel(0, |_| Ok(())))
 }
 
-/// The kernel of a convolution: `io` = x (N, I, H, W), w (O, I/groups, kh, kw), b (O,) or
-/// nothing, y. Any strides and any float type; float16 and bfloat16 are summed in float32.
+/// The kernel of a convolution: `io` = x (N, I, H, W), w (O, I/groups, kh, kw), optionally b (O,),
+/// y. Any strides and any float type; float16 and bfloat16 are accumulated in float32.
 ///
 /// # Errors
 /// [`Error::DType`] for other types.
@@ -71,7 +71,7 @@ pub fn forward(geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Arc<dy
         else => not_float(x.dtype))
 }
 
-/// The kernel of a convolution's gradient to its image: `io` = dy, w, dx.
+/// The kernel of a convolution's gradient with respect to its image: `io` = dy, w, dx.
 ///
 /// # Errors
 /// As [`forward`].
@@ -100,7 +100,7 @@ pub fn grad_input(geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Arc
         else => not_float(dy.dtype))
 }
 
-/// The kernel of a convolution's gradient to its weight: `io` = dy, x, dw.
+/// The kernel of a convolution's gradient with respect to its weight: `io` = dy, x, dw.
 ///
 /// # Errors
 /// As [`forward`].

@@ -1,42 +1,42 @@
-//! Which places of its source each place of a result is computed from.
+//! Which positions of the source each position of a result is computed from.
 
 use std::ops::Range;
 
 use crate::ops::geometry::Geometry;
 
-/// Where a place sees the source through one entry of the window.
+/// What a position sees of the source through one entry of the window.
 #[derive(Clone, Copy, Debug)]
 pub struct Tap {
-    /// The entry, down and right.
+    /// The entry, as row and column of the window.
     pub entry: [usize; 2],
-    /// What the first place of a sweep sees.
+    /// What the first position of a sweep sees.
     offset: [isize; 2],
 }
 
-/// Places of a result, on a regular grid, that see the source through the same taps.
+/// Positions of a result, on a regular grid, that see the source through the same taps.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// The first place of the result, and from one to the next.
+    /// The first position of the result, and the distance between positions.
     start: [usize; 2],
     step: [usize; 2],
-    /// How many places.
+    /// The number of positions.
     count: [usize; 2],
-    /// How far the source moves when the result moves to the next place.
+    /// How far the source position moves from one position of the result to the next.
     source_step: [isize; 2],
-    /// Extents of the source.
+    /// Height and width of the source.
     source: [usize; 2],
-    /// The taps, rows of the window first.
+    /// The taps, in row-major order of the window.
     pub taps: Vec<Tap>,
 }
 
-/// One place of a sweep: which image, and the steps down and right.
+/// One position of a sweep: the image, and the steps down and right.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     image: usize,
     steps: [usize; 2],
 }
 
-/// Extents that a convolution is made of.
+/// The sizes that define a convolution.
 #[derive(Clone, Copy, Debug)]
 pub struct Extents {
     pub image: [usize; 2],
@@ -59,8 +59,8 @@ impl Sweep {
         }
     }
 
-    /// The image that a convolution read, seen from its output. Places that are a stride apart
-    /// see it through the same taps, so each such class is a sweep; each tap is in one of them.
+    /// The image that a convolution read, seen from its output. Positions a stride apart see it
+    /// through the same taps, so each such class is a sweep; each tap belongs to one of them.
     pub fn of_image(g: &Geometry, extents: Extents) -> Vec<Sweep> {
         let starts = |d: usize| 0..g.stride[d].min(extents.image[d]);
         let class = |start| Sweep::of_class(g, extents, start);
@@ -85,12 +85,12 @@ impl Sweep {
         }
     }
 
-    /// How many places each image has.
+    /// The number of positions in each image.
     pub fn places(&self) -> usize {
         self.count[0] * self.count[1]
     }
 
-    /// The places `range`, counted over all images.
+    /// The positions `range`, counted over all images.
     pub fn rows(&self, range: Range<usize>) -> impl Iterator<Item = Row> + use<> {
         let (width, places) = (self.count[1].max(1), self.places().max(1));
         range.map(move |row| {
@@ -99,18 +99,18 @@ impl Sweep {
         })
     }
 
-    /// Image, row and column of a place in the result.
+    /// Image, row and column of a position in the result.
     pub fn result(&self, row: Row) -> [usize; 3] {
         let at = |d: usize| self.start[d] + self.step[d] * row.steps[d];
         [row.image, at(0), at(1)]
     }
 
-    /// Image, row and column of the source that a place sees through a tap, unless that is in
-    /// the padding.
+    /// Image, row and column of the source that a position sees through a tap, unless it is in the
+    /// padding.
     #[inline(always)]
     pub fn source(&self, row: Row, tap: &Tap) -> Option<[usize; 3]> {
         let at = |d: usize| row.steps[d] as isize * self.source_step[d] + tap.offset[d];
-        // A negative number is a very large unsigned one.
+        // A negative number becomes a very large unsigned one.
         let (y, x) = (at(0) as usize, at(1) as usize);
         (y < self.source[0] && x < self.source[1]).then_some([row.image, y, x])
     }

@@ -1,4 +1,4 @@
-//! The gradient of a convolution to its weight.
+//! The gradient of a convolution with respect to its weight.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -14,14 +14,14 @@ use crate::ops::{Io, Kernel, Width, kernel};
 
 /// Rows of the gradient (tap times channel of the image) that are summed together.
 const PANEL: usize = 128;
-/// Pieces of work that keep many threads busy.
+/// The number of tasks that keeps many threads busy.
 const MANY: usize = 32;
-/// Places that are worth a sum of their own.
+/// The number of positions that justifies a separate sum.
 const WORTH: usize = 512;
-/// The sums of one channel of the output lie apart; so many channels are written together.
+/// How many channels are written together, since each channel's sums are strided.
 const TOGETHER: usize = 16;
 
-/// dw = sum over all places of what they saw times the gradient there. Input 0 is dy, input 1
+/// dw = sum over all positions of what they saw times the gradient there. Input 0 is dy, input 1
 /// the image.
 #[derive(Debug)]
 pub struct WeightGradient {
@@ -34,18 +34,18 @@ pub struct WeightGradient {
     pub strides: [isize; 4],
 }
 
-/// How the work is cut; depends on the sizes alone.
+/// How the work is divided; depends on the sizes alone.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
-    /// Pieces that the places are cut into, each summed on its own.
+    /// The number of pieces of the positions, each summed separately.
     splits: usize,
-    /// Pieces that the rows of a group's gradient are cut into.
+    /// The number of pieces of the rows of a group's gradient.
     panels: usize,
-    /// Places that are summed at once.
+    /// The number of positions summed at once.
     block: usize,
 }
 
-/// The kernel: sums of each piece of the places, then their sum in fixed order.
+/// The kernel: sums over each piece of the positions, then their total in fixed order.
 pub fn prepare<T: Factor>(gradient: WeightGradient, width: Width) -> Arc<dyn Kernel> {
     let cut = gradient.cut::<T::Sum>();
     let tasks = cut.splits * gradient.groups * cut.panels;
@@ -56,7 +56,7 @@ pub fn prepare<T: Factor>(gradient: WeightGradient, width: Width) -> Arc<dyn Ker
     kernel(shared + parts * own, move |io| {
         team::parallel(parts, &|part| {
             for task in team::share(tasks, 1, parts, part) {
-                // SAFETY: each part has its own work space, and each task its own sums.
+                // SAFETY: each part has its own scratch memory, and each task its own sums.
                 unsafe {
                     let at = io.scratch::<u8>().add(shared + part * own);
                     let own = space::arrays(at, gradient.own(cut.block));
@@ -68,29 +68,29 @@ pub fn prepare<T: Factor>(gradient: WeightGradient, width: Width) -> Arc<dyn Ker
         let parts = parts.min(channels);
         team::parallel(parts, &|part| {
             let channels = team::share(channels, TOGETHER, parts, part);
-            // SAFETY: the sums are complete, and each channel is one part's.
+            // SAFETY: the sums are complete, and each channel belongs to one part.
             unsafe { gradient.finish::<T>(io, cut.splits, channels) };
         })
     })
 }
 
 impl WeightGradient {
-    /// Rows of a group's gradient.
+    /// The number of rows of a group's gradient.
     fn depth(&self) -> usize {
         self.sweep.taps.len() * self.x.channels
     }
 
-    /// Elements of the gradient.
+    /// The number of elements of the gradient.
     fn len(&self) -> usize {
         self.groups * self.depth() * self.dy.channels
     }
 
-    /// Places over all images.
+    /// The number of positions over all images.
     fn places(&self) -> usize {
         self.images * self.sweep.places()
     }
 
-    /// Elements of the work space of a part: what a block of places saw, and dy there.
+    /// Elements of a part's scratch memory: what a block of positions saw, and dy there.
     fn own(&self, block: usize) -> [usize; 2] {
         [block * PANEL.min(self.depth()), block * self.dy.channels]
     }
@@ -105,10 +105,10 @@ impl WeightGradient {
         Cut { splits, panels, block }
     }
 
-    /// Sums one piece of the places into one panel of one group.
+    /// Sums one piece of the positions into one panel of one group.
     ///
     /// # Safety
-    /// The tensors are those that this was made for; nobody else accesses these sums.
+    /// The tensors are those that this was made for; nothing else accesses these sums.
     unsafe fn sum<T: Factor>(
         &self,
         io: &Io,
@@ -121,7 +121,7 @@ impl WeightGradient {
         let columns = team::share(self.depth(), 1, cut.panels, panel);
         let (m, n) = (columns.len(), self.dy.channels);
         let start = split * self.len() + (group * self.depth() + columns.start) * n;
-        // SAFETY: the work space starts with `splits` gradients.
+        // SAFETY: the scratch memory starts with `splits` gradients.
         let sums =
             unsafe { std::slice::from_raw_parts_mut(io.scratch::<T::Sum>().add(start), m * n) };
         sums.fill(T::Sum::default());
@@ -129,7 +129,7 @@ impl WeightGradient {
             let k = rows.len();
             let (seen, dy) = (&mut seen[..k * m], &mut dy[..k * n]);
             let seen_of = (rows.clone(), &columns);
-            // SAFETY: by the caller's promise; the arrays are as long as the sizes say.
+            // SAFETY: by the caller's promise; the arrays have the lengths that the sizes imply.
             unsafe {
                 self.x.gather_seen(io.input::<T>(1), &self.sweep, group, seen_of, seen);
                 self.dy.gather(io.input::<T>(0), &self.sweep, group, rows, dy);
@@ -143,7 +143,7 @@ impl WeightGradient {
     /// Writes the gradient of some channels of the output.
     ///
     /// # Safety
-    /// The sums are complete; nobody else accesses these channels of the gradient.
+    /// The sums are complete; nothing else accesses these channels of the gradient.
     unsafe fn finish<T: Factor>(&self, io: &Io, splits: usize, channels: Range<usize>) {
         let n = self.dy.channels;
         let mut start = channels.start;
@@ -165,7 +165,7 @@ impl WeightGradient {
         }
     }
 
-    /// Where each row of a group's gradient lies in dw.
+    /// The offset of each row of a group's gradient in dw.
     fn entries(&self) -> impl Iterator<Item = isize> + '_ {
         let [_, channel, down, right] = self.strides;
         self.sweep.taps.iter().flat_map(move |tap| {
@@ -188,7 +188,7 @@ impl WeightGradient {
         let mut total = [T::Sum::default(); TOGETHER];
         for split in 0..splits {
             let start = split * self.len() + at;
-            // SAFETY: the work space starts with `splits` gradients.
+            // SAFETY: the scratch memory starts with `splits` gradients.
             let sums =
                 unsafe { std::slice::from_raw_parts(io.scratch::<T::Sum>().add(start), length) };
             T::Sum::add_row(&mut total[..length], sums);

@@ -1,4 +1,4 @@
-//! Products whose left factor is first copied side by side.
+//! Products whose left factor is first copied into contiguous memory.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::ops::copy::Cast;
 use crate::ops::{Family, Io, Kernel, Meta, Width};
 
-/// The product of `io` = a, b, y, on one thread, with a copied column by column.
+/// The product of `io` = a, b, y, on one thread, with a copied in column-major order.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
@@ -37,7 +37,7 @@ impl Kernel for Packed {
     fn run(&self, io: &Io) -> Result<()> {
         let (packed, rest) = (io.scratch::<u8>(), io.scratch::<u8>().wrapping_add(self.bytes));
         let factors = [packed.cast_const(), io.input(1)];
-        // SAFETY: `io` is what this was prepared for, its work space as large as asked for.
+        // SAFETY: `io` is what this was prepared for, with as much scratch memory as requested.
         unsafe {
             self.pack.run(&Io::new(&[io.input(0)], &[packed], rest))?;
             self.multiply.run(&Io::new(&factors, &[io.output(0)], rest))

@@ -3,8 +3,8 @@ use crate::ops::Family;
 use crate::ops::gemm::Matmul;
 use crate::ops::testing::{Tensor, apply_any_width, assert_near, noise, run};
 
-/// Heads of attention side by side in rows of so many parts like them, as batches of matrices
-/// (batch, heads, steps, width).
+/// Attention heads interleaved in rows with `parts` such parts, as batches of matrices (batch,
+/// heads, steps, width).
 fn heads(dtype: DType, [batch, count, steps, width]: [usize; 4], parts: usize) -> Meta {
     let row = parts * count * width;
     let strides = [steps * row, width, row, 1].map(|stride| stride as isize);
@@ -19,15 +19,15 @@ fn swapped(meta: &Meta) -> Meta {
     meta
 }
 
-/// How many blocks the product of two factors is made in.
+/// The number of blocks of the product of two factors.
 fn blocks(a: &Meta, b: &Meta) -> usize {
     let y = Matmul.infer(&[a, b]).unwrap().remove(0);
     let all = Matrices::new([a, b, &y]);
     all.rows().div_ceil(sizes::block(&all).max(1))
 }
 
-/// Asserts that a product in this many blocks is the same on any number of threads, and near to the
-/// one that a library makes as a whole.
+/// Asserts that a product in this many blocks is the same on any number of threads, and close to
+/// the product that a library computes as a whole.
 #[track_caller]
 fn check(a: Meta, b: Meta, count: usize) {
     assert_eq!(blocks(&a, &b), count, "{a:?} {b:?}");
@@ -65,12 +65,12 @@ fn batches_of_any_float_in_blocks() {
 #[test]
 fn batches_that_blocks_bring_nothing_stay_whole() {
     let meta = |shape: &[usize]| Meta::new(DType::Float32, shape);
-    // Small ones, one matrix beside the others, too large ones, and those that are summed up.
+    // Small ones, interleaved matrices, too large ones, and ones with large factors.
     assert_eq!(blocks(&meta(&[16, 64, 16]), &meta(&[16, 16, 64])), 1);
     assert_eq!(blocks(&meta(&[3, 400, 16]), &meta(&[3, 16, 400])), 1);
     assert_eq!(blocks(&meta(&[4, 600, 16]), &meta(&[4, 16, 600])), 1);
     assert_eq!(blocks(&meta(&[64, 128, 128]), &meta(&[64, 128, 64])), 1);
-    // Heads without gaps that are too large together.
+    // Dense heads that are too large together.
     let q = heads(DType::Float32, [4, 8, 256, 16], 1);
     assert_eq!(blocks(&q, &swapped(&q)), 1);
     let q = heads(DType::Float32, [4, 8, 256, 16], 2);

@@ -6,7 +6,7 @@ use crate::dtype::{Bool, DType, Element};
 use crate::ops::cpu::isa::Level;
 use crate::ops::cpu::philox::{BLOCKS, Words};
 
-/// Uniform in [low, high), for a dtype whose arithmetic is in `A`.
+/// Uniform in [low, high), for a dtype that computes in `A`.
 #[derive(Clone, Copy, Debug)]
 pub struct Uniform<A> {
     low: A,
@@ -31,7 +31,7 @@ impl<A: Unit> Sampler for Uniform<A> {
         let mut made = A::uniform(words);
         for value in &mut made {
             let inside = self.low * (A::of(1.0) - *value) + self.high * *value;
-            // Rounding must not reach the upper bound, nor cross the lower one.
+            // Rounding must not reach the upper bound, nor fall below the lower one.
             let below = if inside < self.most { inside } else { self.most };
             *value = if below < self.low { self.low } else { below };
         }
@@ -62,7 +62,7 @@ fn below(dtype: DType, bound: f64) -> f64 {
     }
 }
 
-/// Normal, by the method of Box and Muller.
+/// Normal, by the Box-Muller method.
 #[derive(Clone, Copy, Debug)]
 pub struct Normal<A> {
     /// The mean.
@@ -88,7 +88,7 @@ impl<A: Unit> Sampler for Normal<A> {
 /// True with a probability that is a multiple of 2^-32.
 #[derive(Clone, Copy, Debug)]
 pub struct Bernoulli {
-    /// The largest word that is true, if any is.
+    /// The largest word that yields true, if any does.
     last: Option<u32>,
 }
 

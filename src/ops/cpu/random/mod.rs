@@ -1,8 +1,8 @@
 //! Filling memory with random numbers.
 //!
-//! The place of an element in the output's memory decides its number: an operation's block `b`
-//! gives places `b*k .. b*k + k` in order, where k is 4, or 2 for float64 numbers that need two
-//! words each. So neither the threads nor the vectors' length can be seen in the result.
+//! An element's position in the output's memory determines its number: an operation's block `b`
+//! yields positions `b*k .. b*k + k` in order, where k is 4, or 2 for float64 numbers that need two
+//! words each. So the result depends neither on the threads nor on the vector length.
 #![allow(unsafe_code)]
 
 mod distribution;
@@ -18,23 +18,23 @@ use crate::ops::{Kernel, Width, kernel};
 pub use distribution::{Bernoulli, Normal, Uniform};
 pub use unit::Unit;
 
-/// The most elements that [`BLOCKS`] blocks give.
+/// The maximum number of elements that [`BLOCKS`] blocks yield.
 pub const MOST: usize = 4 * BLOCKS;
-/// Groups of blocks that a thread takes at least.
+/// The minimum number of groups of blocks per thread.
 const GRAIN: usize = 16;
 
 /// Turns random words into numbers.
 pub trait Sampler: Copy + Send + Sync + 'static {
-    /// What is made, before it is rounded to the output's dtype.
+    /// The numbers before rounding to the output's dtype.
     type Value: Element;
-    /// How many numbers a block gives: 4 or 2.
+    /// The numbers that a block yields: 4 or 2.
     const PER_BLOCK: usize = 4;
 
     /// The numbers of a group of blocks, in order.
     fn sample<L: Level>(&self, words: &Words) -> [Self::Value; MOST];
 }
 
-/// Makes a group of numbers; all that is compiled for each instruction set.
+/// Generates a group of numbers; the only code compiled for each instruction set.
 struct Group<S> {
     state: State,
     group: usize,
@@ -55,8 +55,8 @@ pub fn sample<S: Sampler>(sampler: S, state: State, group: usize) -> [S::Value; 
     isa::run(Isa::active(), Group { state, group, sampler })
 }
 
-/// Prepares filling `len` elements in a row, output 0, from block `offset` on of the generator
-/// that is input 0; `round` turns numbers into as many elements.
+/// Prepares filling `len` contiguous elements, output 0, from block `offset` of the generator in
+/// input 0 on; `round` converts numbers to as many elements.
 pub fn prepare<T: Element, S: Sampler>(
     len: usize,
     offset: u64,
@@ -70,7 +70,7 @@ pub fn prepare<T: Element, S: Sampler>(
         team::parallel(width.0, &|part| {
             let range = team::share(len, per_group * GRAIN, width.0, part);
             let first = range.start / per_group;
-            // SAFETY: the output has `len` elements, of which this thread has these.
+            // SAFETY: the output has `len` elements, and these belong to this thread.
             let out = unsafe {
                 std::slice::from_raw_parts_mut(io.output::<T>(0).add(range.start), range.len())
             };

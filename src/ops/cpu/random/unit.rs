@@ -1,5 +1,5 @@
-//! From random words to uniform and normal numbers. Plain loops over the blocks of a group, so
-//! that they vectorise.
+//! Conversion of random words to uniform and normal numbers, by plain loops over the blocks of a
+//! group, so that they vectorise.
 
 use super::MOST;
 use crate::ops::cpu::isa::Level;
@@ -7,9 +7,9 @@ use crate::ops::cpu::math;
 use crate::ops::cpu::philox::{BLOCKS, Words};
 use crate::ops::cpu::wide::Wide;
 
-/// The two types that random numbers are made in.
+/// The two types that random numbers are generated in.
 pub trait Unit: Wide {
-    /// Words that one number takes.
+    /// The number of words per number.
     const WORDS: usize;
     /// Numbers in [0, 1).
     fn uniform(words: &Words) -> [Self; MOST];
@@ -36,7 +36,8 @@ impl Unit for f32 {
         let mut made = [[0.0; BLOCKS]; 4];
         for pair in [0, 2] {
             for b in 0..BLOCKS {
-                // In (0, 1]: the logarithm is finite, and the tails reach 6.6 deviations.
+                // In (0, 1], so that the logarithm is finite; the tails reach 6.6 standard
+                // deviations.
                 let u = (words[pair][b] as f32 + 1.0) * 2f32.powi(-32);
                 let radius = (-2.0 * math::log_f32::<L>(u)).sqrt();
                 let turns = unit_24(words[pair + 1][b]);
@@ -83,7 +84,7 @@ impl Unit for f64 {
     }
 }
 
-/// The upper 24 bits as a number in [0, 1).
+/// The upper 24 bits, scaled to [0, 1).
 #[inline(always)]
 fn unit_24(word: u32) -> f32 {
     (word >> 8) as i32 as f32 * 2f32.powi(-24)

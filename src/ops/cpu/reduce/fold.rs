@@ -1,4 +1,4 @@
-//! What a reduction does with elements: start, take one, join two partial results, finish.
+//! The folds of reductions: start, take a value, join two partial results, finish.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -9,14 +9,14 @@ use crate::dtype::{Bool, Element};
 use crate::ops::cpu::wide::gather;
 
 /// An element type as reductions read it: all integers and bool as int64, float16 and bfloat16 as
-/// float32. So the folds are compiled for three types and not for nine.
+/// float32, so that folds are compiled for three types instead of nine.
 pub trait Operand: Element {
-    /// What it is read as.
+    /// The type it is read as.
     type Value: Element;
-    /// Whether that is the type itself.
+    /// Whether that is the element type itself.
     const DIRECT: bool = Self::Value::DTYPE as u8 == Self::DTYPE as u8;
 
-    /// `to[i]` = the element `at + i * step` places after `from`.
+    /// `to[i]` = the element `at + i * step` positions after `from`.
     ///
     /// # Safety
     /// All these elements of type `Self` can be read.
@@ -40,7 +40,7 @@ operand!(f32: f16, bf16; gather);
 operand!(i64: i64; integers);
 operand!(i64: i32, i8, u8, Bool; integers);
 
-/// As [`gather`], of integers.
+/// As [`gather`], for integers.
 unsafe fn integers<T: Element>(from: *const T, step: isize, to: &mut [i64]) {
     for (i, to) in to.iter_mut().enumerate() {
         // SAFETY: by the caller's promise.
@@ -54,16 +54,16 @@ pub trait Fold<V>: Send + Sync + 'static {
     type Acc: Copy + Send + Sync;
     /// The result's type, from which it is rounded to the output's dtype.
     type Result: Total;
-    /// The result of nothing.
+    /// The result of no values.
     const START: Self::Acc;
     /// Takes one more value, the `index`-th.
     fn take(acc: Self::Acc, value: V, index: i64) -> Self::Acc;
-    /// Joins two partial results, whose values may have taken turns.
+    /// Joins two partial results, whose values may be interleaved.
     fn join(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     /// The result.
     fn finish(acc: Self::Acc) -> Self::Result;
 
-    /// Takes values side by side, the first of them the `index`-th.
+    /// Takes contiguous values, the first of them the `index`-th.
     #[inline(always)]
     fn row(acc: Self::Acc, values: &[V], index: i64) -> Self::Acc
     where
@@ -90,14 +90,14 @@ pub trait Fold<V>: Send + Sync + 'static {
     }
 }
 
-/// Partial results side by side, so that a row is folded in vectors.
+/// Independent partial results, so that a row is folded in vectors.
 const LANES: usize = 32;
 
-/// What results are computed in: float64 for floats, wrapping int64 for the others.
+/// The type that results are computed in: float64 for floats, wrapping int64 for the others.
 pub trait Total: Element {
-    /// Nothing added.
+    /// The empty sum.
     const ZERO: Self;
-    /// Nothing multiplied.
+    /// The empty product.
     const ONE: Self;
     /// The sum.
     fn add(self, other: Self) -> Self;
@@ -139,13 +139,13 @@ total!(i64, 0, 1, i64::wrapping_add, i64::wrapping_mul, to_i64, from_i64);
 /// Writes the result over `count` values as an element of type `T`.
 ///
 /// # Safety
-/// The element `at` places after `to` can be written.
+/// The element `at` positions after `to` can be written.
 pub unsafe fn store<T: Element, R: Total>(to: *mut u8, at: isize, result: R, _count: usize) {
     // SAFETY: by the caller's promise.
     unsafe { to.cast::<T>().offset(at).write(result.element()) }
 }
 
-/// As [`store`], of the result divided by the count.
+/// As [`store`], for the result divided by the count.
 ///
 /// # Safety
 /// As [`store`].
@@ -197,13 +197,13 @@ impl<V: Element, A: Total> Fold<V> for Product<A> {
     }
 }
 
-/// Values with an order, in which NaN stands beyond all others at either end.
+/// Values with an order, in which NaN comes after all others in either direction.
 pub trait Ordered: Element {
     /// No value is less.
     const LEAST: Self;
     /// No value is greater.
     const GREATEST: Self;
-    /// What results are computed in.
+    /// The type that results are computed in.
     type Total: Total;
     /// Whether self is greater (`MAX`) or less than `other`.
     fn beats<const MAX: bool>(self, other: Self) -> bool;
@@ -230,7 +230,7 @@ ordered!(
     i64, i64: i64::MIN, i64::MAX, _x => false;
 );
 
-/// The greatest value (`MAX`) or the least; NaN if there is one.
+/// The greatest value (`MAX`) or the least; NaN if there is a NaN.
 pub struct Extreme<const MAX: bool>;
 
 impl<V: Ordered, const MAX: bool> Fold<V> for Extreme<MAX> {
@@ -251,11 +251,12 @@ impl<V: Ordered, const MAX: bool> Fold<V> for Extreme<MAX> {
     }
 }
 
-/// Where the first of the greatest (`MAX`) or least values is; the first NaN if there is one.
+/// The index of the first of the greatest (`MAX`) or least values; of the first NaN if there is
+/// one.
 pub struct Place<const MAX: bool>;
 
 impl<V: Ordered, const MAX: bool> Fold<V> for Place<MAX> {
-    /// The value, and its index or -1 for none.
+    /// The value, and its index or -1 if there is none.
     type Acc = (V, i64);
     type Result = i64;
     const START: (V, i64) = (if MAX { V::LEAST } else { V::GREATEST }, -1);
@@ -276,7 +277,7 @@ impl<V: Ordered, const MAX: bool> Fold<V> for Place<MAX> {
     }
     #[inline(always)]
     fn row(acc: (V, i64), values: &[V], index: i64) -> (V, i64) {
-        // First the value, in vectors; then its place, if it wins.
+        // First the value, vectorised; then its index, if it wins.
         let most = Extreme::<MAX>::row(<Extreme<MAX> as Fold<V>>::START, values, 0);
         if acc.1 >= 0 && !most.beats::<MAX>(acc.0) {
             return acc;
@@ -286,7 +287,7 @@ impl<V: Ordered, const MAX: bool> Fold<V> for Place<MAX> {
     }
 }
 
-/// Whether all values (`ALL`), or any of them, are not zero. NaN is not zero.
+/// Whether all values (`ALL`), or any of them, are nonzero. NaN is nonzero.
 pub struct Truth<const ALL: bool>;
 
 impl<V: Element, const ALL: bool> Fold<V> for Truth<ALL> {

@@ -1,8 +1,8 @@
 //! Reductions over any axes of any strided tensor.
 //!
-//! The reduced elements of one output are cut into blocks of a length that depends on the shape
-//! alone, each is folded in a fixed order, and partial results are joined as a binary tree. So
-//! the result does not depend on the number of threads.
+//! The reduced elements of an output are cut into blocks of a length that depends on the shape
+//! alone, each block is folded in a fixed order, and partial results are joined as a binary tree.
+//! So the result does not depend on the number of threads.
 
 pub mod fold;
 mod part;
@@ -18,24 +18,24 @@ use crate::ops::{Kernel, Meta, Width, kernel};
 use fold::Fold;
 use part::{Job, Part};
 
-/// Elements of a block where rows are folded.
+/// The number of elements of a block when folding rows.
 const ROW_BLOCK: usize = 8192;
-/// Outputs that are computed together where columns are folded.
+/// The number of outputs computed together when folding columns.
 const TILE: usize = 1024;
-/// Elements of a block of a tile, at least.
+/// The minimum number of elements of a block of a tile.
 const TILE_BLOCK: usize = 65536;
 /// Shorter rows are folded as columns.
 const SHORT: usize = 32;
 
-/// How a reduction goes through its input.
+/// The order in which a reduction reads its input.
 struct Plan {
     /// The kept dimensions, in the input and in the output.
     kept: Walk<2>,
-    /// The reduced ones.
+    /// The reduced dimensions.
     reduced: Walk<1>,
-    /// The kept dimensions but for the innermost, if columns are folded.
+    /// The kept dimensions except for the innermost, and the innermost, if columns are folded.
     columns: Option<(Walk<2>, Dim<2>)>,
-    /// Reduced elements in a block, and how many blocks there are.
+    /// The number of reduced elements per block, and of blocks.
     block: usize,
     blocks: usize,
 }
@@ -70,7 +70,7 @@ impl Plan {
         Plan { kept, reduced, columns, block, blocks }
     }
 
-    /// How many pieces of work there are.
+    /// The number of tasks.
     fn tasks(&self) -> usize {
         let outputs = match &self.columns {
             Some((outer, dim)) => outer.elements() * dim.extent.div_ceil(TILE),
@@ -85,7 +85,7 @@ impl Plan {
     }
 }
 
-/// Whether it is faster to fold many outputs at once, row upon row, than one after the other.
+/// Whether it is faster to fold many outputs at once, row by row, than one at a time.
 fn is_by_columns(kept: &Walk<2>, reduced: &Walk<1>) -> bool {
     let (k, r) = (kept.inner(), reduced.inner());
     if kept.elements() < 2 {
@@ -95,23 +95,23 @@ fn is_by_columns(kept: &Walk<2>, reduced: &Walk<1>) -> bool {
     if is_outer { k.extent >= 8 } else { reduced.elements() < SHORT }
 }
 
-/// How a reduction of values of type `V` with results of type `R` meets its tensors' dtypes.
+/// Access to tensors of any dtype by a reduction of values of type `V` to results of type `R`.
 pub struct Access<V, R> {
     /// Reads elements, as [`fold::Operand::load`].
     pub load: unsafe fn(*const u8, isize, isize, &mut [V]),
-    /// Whether elements are of type `V` themselves.
+    /// Whether the elements themselves are of type `V`.
     pub direct: bool,
     /// Writes a result, as [`fold::store`].
     pub store: unsafe fn(*mut u8, isize, R, usize),
 }
 
-/// Which code runs a body.
+/// The instruction sets that a body is compiled for.
 pub trait Runner: 'static {
-    /// Runs it.
+    /// Runs the body.
     fn run<B: Body>(body: B) -> B::Output;
 }
 
-/// The best instruction set: for the reductions that training spends time in.
+/// The best instruction set: for the reductions that dominate training.
 pub struct Vector;
 
 impl Runner for Vector {
@@ -120,7 +120,7 @@ impl Runner for Vector {
     }
 }
 
-/// The least instruction set: compiled once, for the others.
+/// The baseline instruction set: compiled once, for the other reductions.
 pub struct Plain;
 
 impl Runner for Plain {
@@ -130,7 +130,7 @@ impl Runner for Plain {
 }
 
 /// Prepares the reduction `F` of `x` over `axes` into a row-major output. `ordered`: the reduced
-/// elements must be counted in row-major order.
+/// elements must be indexed in row-major order.
 pub fn prepare<V: Element, F: Fold<V>, C: Runner>(
     x: &Meta,
     axes: &[usize],

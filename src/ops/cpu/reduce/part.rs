@@ -1,4 +1,4 @@
-//! What one thread does of a reduction.
+//! One thread's part of a reduction.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::ops::Io;
 use crate::ops::cpu::isa::{Body, Level};
 use crate::ops::cpu::walk::{Dim, Walk};
 
-/// Elements that are gathered at a time where they do not lie side by side.
+/// The number of elements gathered at a time where they are not contiguous.
 const CHUNK: usize = 512;
 
 #[derive(Clone, Copy)]
@@ -44,14 +44,15 @@ impl<V: Element, F: Fold<V>> Body for Part<'_, V, F> {
 }
 
 impl<V: Element, F: Fold<V>> Part<'_, V, F> {
-    /// Stores what became of block `b` of output `k`, whose place is `to`.
+    /// Stores the partial result of block `b` of output `k`, which is at offset `to`.
     #[inline(always)]
     fn emit(&self, k: usize, b: usize, to: isize, acc: F::Acc) {
         if self.plan.blocks == 1 {
             return self.store(to, acc);
         }
         let place = b * self.plan.kept.elements() + k;
-        // SAFETY: the scratch has one for each output and block, which belongs to one task.
+        // SAFETY: the scratch memory has one slot for each output and block, which belongs to one
+        // task.
         unsafe { self.io.scratch::<F::Acc>().add(place).write(acc) };
     }
 
@@ -74,7 +75,7 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         }
     }
 
-    /// Joins blocks of output `k`.
+    /// Joins the blocks `blocks` of output `k`.
     fn tree(&self, k: usize, blocks: Range<usize>) -> F::Acc {
         if blocks.len() == 1 {
             let place = blocks.start * self.plan.kept.elements() + k;
@@ -85,7 +86,7 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         F::join(self.tree(k, blocks.start..middle), self.tree(k, middle..blocks.end))
     }
 
-    /// Folds outputs one after the other.
+    /// Folds outputs one at a time.
     #[inline(always)]
     fn rows(&self) {
         let blocks = self.plan.blocks;
@@ -105,7 +106,7 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         }
     }
 
-    /// Folds some of the reduced elements from place `from` on.
+    /// Folds some of the reduced elements of the output whose input starts at offset `from`.
     #[inline(always)]
     fn row(&self, from: isize, elements: Range<usize>, buffer: &mut [V; CHUNK]) -> F::Acc {
         let inner = self.plan.reduced.inner();
@@ -113,7 +114,7 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         let (mut acc, mut index) = (F::START, elements.start);
         if self.access.direct && inner.strides[0] == 1 && long {
             for ([at], n) in self.plan.reduced.runs(elements) {
-                // SAFETY: the run lies within the input, whose elements are values.
+                // SAFETY: the run is within the input, whose elements are of type `V`.
                 let row = unsafe {
                     std::slice::from_raw_parts(self.io.input::<V>(0).offset(from + at), n)
                 };
@@ -132,7 +133,7 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         acc
     }
 
-    /// Reads some of the reduced elements from place `from` on.
+    /// Reads some of the reduced elements, counted from offset `from`.
     #[inline(always)]
     fn gather(&self, from: isize, elements: Range<usize>, to: &mut [V]) {
         let (step, mut done) = (self.plan.reduced.inner().strides[0], 0);
@@ -142,14 +143,14 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         }
     }
 
-    /// Reads the elements at places `at + i * step` of the input.
+    /// Reads the elements at offsets `at + i * step` of the input.
     #[inline(always)]
     fn load(&self, at: isize, step: isize, to: &mut [V]) {
         // SAFETY: callers stay within the input.
         unsafe { (self.access.load)(self.io.input(0), at, step, to) }
     }
 
-    /// Folds tiles of outputs together.
+    /// Folds tiles of outputs.
     #[inline(always)]
     fn columns(&self, outer: &Walk<2>, dim: &Dim<2>) {
         let (tiles, blocks) = (dim.extent.div_ceil(TILE), self.plan.blocks);
@@ -169,8 +170,8 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         }
     }
 
-    /// Folds some of the reduced elements of the outputs `acc`, whose inputs start at place
-    /// `from` and are `step` apart.
+    /// Folds some of the reduced elements of the outputs `acc`, whose inputs start at offset `from`
+    /// and are `step` apart.
     #[inline(always)]
     fn tile(&self, from: isize, step: isize, elements: Range<usize>, acc: &mut [F::Acc]) {
         let mut buffer = [V::default(); TILE];
@@ -195,11 +196,11 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
         }
     }
 
-    /// Rows of the input at `place` and three times `next` further, of elements that are values.
+    /// Four rows of the input, at `place` and `next` apart; its elements must be of type `V`.
     #[inline(always)]
     fn four_rows(&self, place: isize, next: isize, width: usize) -> [&[V]; 4] {
         debug_assert!(self.access.direct);
-        // SAFETY: the rows lie within the input.
+        // SAFETY: the rows are within the input.
         [0, 1, 2, 3].map(|r| unsafe {
             let first = self.io.input::<V>(0).offset(place + r * next);
             std::slice::from_raw_parts(first, width)

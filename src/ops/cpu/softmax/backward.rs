@@ -29,13 +29,13 @@ struct Backward<W> {
 }
 
 impl<W: Wide> Backward<W> {
-    /// What is summed along the axis.
+    /// The term that is summed along the axis.
     #[inline(always)]
     fn term(self, dy: W, y: W) -> f64 {
         dy.to_f64() * if self.log { 1.0 } else { y.to_f64() }
     }
 
-    /// An element of dx, from the sum of its row.
+    /// An element of dx, given the sum of its row.
     #[inline(always)]
     fn element<L: Level>(self, dy: W, y: W, sum: W) -> W {
         if self.log { dy - y.exp::<L>() * sum } else { y * (dy - sum) }
@@ -51,7 +51,7 @@ impl<W: Wide> Job<3> for Backward<W> {
         let place = |t: usize, chunk: &Range<usize>| at[t] + chunk.start as isize * axis.strides[t];
         let load = |i: usize, chunk: &Range<usize>, values: &mut [W]| {
             let (from, step) = (place(i + 1, chunk), axis.strides[i + 1]);
-            // SAFETY: the row lies within the input.
+            // SAFETY: the row is within the input.
             unsafe { self.port.load(io.input(i), from, step, &mut values[..chunk.len()]) }
         };
         let mut total = 0.0;
@@ -70,7 +70,7 @@ impl<W: Wide> Job<3> for Backward<W> {
             for (dy, &y) in values.iter_mut().zip(y.iter()) {
                 *dy = self.element::<L>(*dy, y, total);
             }
-            // SAFETY: the row lies within the output, and belongs to one thread.
+            // SAFETY: the row is within the output, and belongs to one thread.
             unsafe { self.port.store(values, io.output(0), place(0, &chunk), axis.strides[0]) };
         }
     }
@@ -88,7 +88,7 @@ impl<W: Wide> Job<3> for Backward<W> {
         let (dy, y) = (&mut dy[..width], &mut y[..width]);
         let place = |t: usize, i: usize| at[t] + i as isize * axis.strides[t];
         let load = |t: usize, i: usize, values: &mut [W]| {
-            // SAFETY: the columns lie within the input.
+            // SAFETY: the columns are within the input.
             unsafe { self.port.load(io.input(t - 1), place(t, i), steps[t], values) }
         };
         let mut total = [0.0; COLUMNS];
@@ -106,7 +106,7 @@ impl<W: Wide> Job<3> for Backward<W> {
             for ((dy, &y), &total) in dy.iter_mut().zip(y.iter()).zip(&total) {
                 *dy = self.element::<L>(*dy, y, total);
             }
-            // SAFETY: the columns lie within the output, and belong to one thread.
+            // SAFETY: the columns are within the output, and belong to one thread.
             unsafe { self.port.store(dy, io.output(0), place(0, i), steps[0]) };
         }
     }

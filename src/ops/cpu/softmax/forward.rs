@@ -11,7 +11,7 @@ use crate::ops::cpu::walk::Dim;
 use crate::ops::cpu::wide::{Port, Wide};
 use crate::ops::{Io, Kernel, Meta, Width};
 
-/// Prepares x -> y, of softmax or its logarithm.
+/// Prepares x -> y, for softmax or its logarithm.
 pub fn forward<W: Wide>(
     io: &[&Meta],
     axis: usize,
@@ -43,7 +43,7 @@ impl<W: Wide> Job<2> for Forward<W> {
         let [to, from] = axis.strides;
         let place = |t: usize, chunk: &Range<usize>| at[t] + chunk.start as isize * axis.strides[t];
         let load = |chunk: &Range<usize>, values: &mut [W]| {
-            // SAFETY: the row lies within the input.
+            // SAFETY: the row is within the input.
             unsafe { self.port.load(io.input(0), place(1, chunk), from, values) }
         };
         let (most, total) = scan::<L, W>(axis.extent, buffer, load);
@@ -67,7 +67,7 @@ impl<W: Wide> Job<2> for Forward<W> {
                     *value = *value * scale;
                 }
             }
-            // SAFETY: the row lies within the output, and belongs to one thread.
+            // SAFETY: the row is within the output, and belongs to one thread.
             unsafe { self.port.store(values, io.output(0), place(0, &chunk), to) };
         }
     }
@@ -84,7 +84,7 @@ impl<W: Wide> Job<2> for Forward<W> {
         let slot = |i: usize| if held { i * width..(i + 1) * width } else { 0..width };
         let place = |t: usize, i: usize| at[t] + i as isize * axis.strides[t];
         let load = |i: usize, values: &mut [W]| {
-            // SAFETY: the columns lie within the input.
+            // SAFETY: the columns are within the input.
             unsafe { self.port.load(io.input(0), place(1, i), steps[1], values) }
         };
         let mut most = [W::of(f64::NEG_INFINITY); COLUMNS];
@@ -121,7 +121,7 @@ impl<W: Wide> Job<2> for Forward<W> {
             for (value, &last) in values.iter_mut().zip(&last) {
                 *value = if self.log { *value - last } else { *value * last };
             }
-            // SAFETY: the columns lie within the output, and belong to one thread.
+            // SAFETY: the columns are within the output, and belong to one thread.
             unsafe { self.port.store(values, io.output(0), place(0, i), steps[0]) };
         }
     }

@@ -1,5 +1,5 @@
-//! Softmax, log-softmax and their gradients along any axis: row by row where the axis is
-//! innermost in memory, else for neighbouring columns together. Either way the loops vectorise.
+//! Softmax, log-softmax and their gradients along any axis: row by row where the axis is innermost
+//! in memory, otherwise several adjacent columns at once. Either way the loops vectorise.
 #![allow(unsafe_code)]
 
 mod backward;
@@ -19,18 +19,18 @@ pub use backward::backward;
 pub use forward::forward;
 use row::{Buffer, CHUNK};
 
-/// Columns that are computed together.
+/// The number of columns computed together.
 const COLUMNS: usize = 64;
-/// The longest columns that are held while they are computed: with all their neighbours, they fit
-/// the second-level cache.
+/// The maximum length of columns that are kept in a buffer during the computation: a tile of them
+/// fits into the L2 cache.
 const HELD: usize = 1024;
 
-/// How `N` tensors are gone through, the output first.
+/// The traversal of `N` tensors, the output first.
 struct Plan<const N: usize> {
     axis: Dim<N>,
     /// All other dimensions, in the output's memory order.
     others: Walk<N>,
-    /// These but for the innermost, and the innermost, if columns are computed together.
+    /// The others except for the innermost, and the innermost, if columns are computed together.
     columns: Option<(Walk<N>, Dim<N>)>,
 }
 
@@ -46,7 +46,7 @@ impl<const N: usize> Plan<N> {
         Plan { axis, columns: wide.then(|| others.clone().split_inner()), others }
     }
 
-    /// How many values of a tile are held: all, unless there are very many.
+    /// The number of buffered values of a tile: all, unless columns are too long.
     fn room(&self) -> usize {
         match self.columns {
             Some(_) if self.axis.extent <= HELD => self.axis.extent * COLUMNS,
@@ -63,19 +63,19 @@ impl<const N: usize> Plan<N> {
     }
 }
 
-/// Columns next to each other: where the first elements are, and the steps from each to the next.
+/// Adjacent columns: the offsets of the first elements, and the steps from column to column.
 struct Tile<const N: usize> {
     at: [isize; N],
     steps: [isize; N],
     width: usize,
 }
 
-/// What is computed of each row along the axis.
+/// The computation of a row along the axis.
 trait Job<const N: usize>: Copy + Send + Sync + 'static {
     type Wide: Wide;
-    /// Whether columns are held while they are computed.
+    /// Whether columns are kept in a buffer during the computation.
     const HOLDS: bool;
-    /// Of the row whose first elements are at places `at`.
+    /// Computes the row whose first elements are at offsets `at`.
     fn row<L: Level>(
         self,
         io: &Io,
@@ -83,7 +83,8 @@ trait Job<const N: usize>: Copy + Send + Sync + 'static {
         at: [isize; N],
         buffers: &mut [Buffer<Self::Wide>; 2],
     );
-    /// Of the columns of a tile; `held` has room for all its elements, or for one row of them.
+    /// Computes the columns of a tile; `held` has room for all its elements, or for one row of
+    /// them.
     fn tile<L: Level>(self, io: &Io, axis: Dim<N>, tile: Tile<N>, held: &mut [Self::Wide]);
 }
 
@@ -93,7 +94,7 @@ fn prepare<const N: usize, J: Job<N>>(plan: Plan<N>, job: J, width: Width) -> Ar
     kernel(width.0 * bytes, move |io| {
         team::parallel(width.0, &|part| {
             let range = team::share(plan.tasks(), 1, width.0, part);
-            // SAFETY: each part has its own work space.
+            // SAFETY: each part has its own scratch memory.
             let [held] =
                 unsafe { space::arrays(io.scratch::<u8>().wrapping_add(part * bytes), [room]) };
             isa::run(Isa::active(), Part { plan: &plan, io, job, range, held });

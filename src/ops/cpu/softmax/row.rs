@@ -1,25 +1,25 @@
-//! Steps of softmax over values side by side.
+//! Steps of softmax over contiguous values.
 
 use std::ops::Range;
 
 use crate::ops::cpu::isa::Level;
 use crate::ops::cpu::wide::Wide;
 
-/// Values of a row that are held at a time.
+/// The number of a row's values that are buffered at a time.
 pub const CHUNK: usize = 2048;
-/// Partial results side by side.
+/// The number of independent partial results.
 const LANES: usize = 16;
 
-/// A row's values, or the part of them that is held.
+/// A row's values, or the buffered part of them.
 pub type Buffer<W> = [W; CHUNK];
 
-/// The chunks that a row of `len` values is made of.
+/// The chunks of a row of `len` values.
 #[inline(always)]
 pub fn chunks(len: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(CHUNK).map(move |start| start..len.min(start + CHUNK))
 }
 
-/// The greater of `so_far` and the greatest value; NaNs are passed over.
+/// The greater of `so_far` and the greatest value; NaNs are ignored.
 #[inline(always)]
 pub fn greatest<W: Wide>(values: &[W], so_far: W) -> W {
     let mut lanes = [so_far; LANES];
@@ -41,7 +41,7 @@ fn greater<W: Wide>(a: W, b: W) -> W {
     if b > a { b } else { a }
 }
 
-/// The sum of `f` over pairs of values, in float64 and in an order of its own.
+/// The sum of `f` over pairs of values, in float64 and in a fixed order.
 #[inline(always)]
 pub fn sum<W: Wide>(a: &[W], b: &[W], f: impl Fn(W, W) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];

@@ -1,5 +1,5 @@
-//! A kernel in two: what brings an input into a layout that only oneDNN knows, and the rest, which
-//! finds it there.
+//! A kernel in two parts: one packs an input into a layout that only oneDNN knows, and the other
+//! reads the packed input.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use super::{Layout, Place, Step, Steps, Tensor};
 use crate::device::ALIGNMENT;
 use crate::ops::Packing;
 
-/// The steps that bring an input into a layout of oneDNN's own.
+/// The steps that pack an input into a layout of oneDNN's own.
 #[derive(Clone)]
 pub(super) struct Packed {
     input: usize,
     steps: Range<usize>,
-    /// Where it then is in work space.
+    /// The offset of the packed input in scratch memory.
     at: usize,
     bytes: usize,
 }
 
 impl Packed {
-    /// Where a place is in the kernel that finds the input packed.
+    /// The corresponding place in the kernel that reads the packed input.
     fn moved(&self, place: Place) -> Place {
         match place {
             Place::Scratch(at) if at == self.at => Place::Input(self.input),
@@ -28,7 +28,7 @@ impl Packed {
         }
     }
 
-    /// Where a place is in the kernel that packs the input.
+    /// The corresponding place in the kernel that packs the input.
     fn alone(&self, place: Place) -> Place {
         match place {
             Place::Scratch(at) if at == self.at => Place::Output(0),
@@ -43,7 +43,7 @@ impl Packed {
 }
 
 impl Steps {
-    /// Notes that the steps from `first` on have packed a tensor, if they have.
+    /// Notes that the steps from `first` on packed a tensor, if they did.
     pub(super) fn note_packed(&mut self, of: &Tensor, layout: &Layout, at: Place, first: usize) {
         if let (Place::Input(input), Layout::Packed(..), Place::Scratch(at)) =
             (of.place, layout, at)
@@ -53,7 +53,7 @@ impl Steps {
         }
     }
 
-    /// The steps that pack an input, and those that use it, if there are such.
+    /// The steps that pack an input, and those that use it, if an input is packed.
     pub fn packing(&self) -> Option<Packing> {
         let packed = self.packed.as_ref()?;
         let is_packing = |n: usize| packed.steps.contains(&n);
@@ -64,7 +64,7 @@ impl Steps {
         Some(Packing { input, bytes, pack: Arc::new(pack), rest: Arc::new(rest) })
     }
 
-    /// Some of the steps, on places that go by another name.
+    /// Some of the steps, with their places mapped.
     fn part(
         &self,
         is_in: impl Fn(usize) -> bool,
