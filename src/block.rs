@@ -1,4 +1,4 @@
-//! A block is memory that may not exist yet.
+//! A block is memory that may not have been allocated yet.
 
 mod storage;
 
@@ -11,40 +11,40 @@ use crate::error::{Error, Result};
 use storage::Storage;
 pub use storage::{Initialiser, Latest, Owner, changes, note_change};
 
-/// Untyped memory on a device, given when it is first touched. Memory that was never written
-/// reads as zero.
+/// Untyped memory on a device, allocated on first use. Memory that was never written reads as zero.
 pub struct Block {
     device: Arc<Device>,
     bytes: usize,
-    /// Null until there is memory; set once, so that reading it needs no lock.
+    /// Null until memory is allocated; set once, so that reading it needs no lock.
     address: AtomicPtr<u8>,
     is_lent: bool,
     storage: Mutex<Storage>,
     version: AtomicU64,
     account: AtomicU8,
-    /// How many graphs name the block as memory that is there before they run.
+    /// How many graphs have captured the block, that is, use it as memory that exists before they
+    /// run.
     captures: AtomicU32,
-    /// How many other libraries hold the memory, each of which may write it.
+    /// How many other libraries hold the memory; any of them may write to it.
     borrowers: AtomicU32,
-    /// How many tensor objects that showed the block were pointed to another one.
+    /// How many tensor objects that pointed to the block have been redirected to another one.
     departures: AtomicU32,
-    /// Set where the block only stands for what each run of a graph makes.
+    /// Set if the block is only a placeholder for what each run of a graph produces.
     latest: OnceLock<Arc<Latest>>,
 }
 
 impl Block {
-    /// A block without memory yet.
+    /// A block without memory.
     pub fn new(device: &Arc<Device>, bytes: usize) -> Arc<Self> {
         Self::with(device, bytes, std::ptr::null_mut(), Storage::None)
     }
 
-    /// A block that stands for what an operation will make, which was recorded at this line of
-    /// the user's program. Its memory may be overwritten, but not read.
+    /// A placeholder for the result of an operation that was recorded at this line of the user's
+    /// program. Its memory may be overwritten, but not read.
     pub fn recorded(device: &Arc<Device>, bytes: usize, line: Arc<str>) -> Arc<Self> {
         Self::with(device, bytes, std::ptr::null_mut(), Storage::Recorded(line))
     }
 
-    /// A block on memory of another library, which `owner` keeps alive.
+    /// A block that wraps memory of another library, which `owner` keeps alive.
     pub fn foreign(
         device: &Arc<Device>,
         bytes: usize,
@@ -70,7 +70,7 @@ impl Block {
         })
     }
 
-    /// The device that the block is on.
+    /// The device that holds the block.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
@@ -85,47 +85,47 @@ impl Block {
         self.version.load(Relaxed)
     }
 
-    /// Notes that a write was submitted.
+    /// Records that a write was submitted.
     pub fn touch(&self) {
         self.version.fetch_add(1, Relaxed);
     }
 
-    /// Whether it has memory.
+    /// Whether memory has been allocated.
     pub fn is_allocated(&self) -> bool {
         self.address().is_some()
     }
 
-    /// The address, if it has memory.
+    /// The address, if memory has been allocated.
     pub fn address(&self) -> Option<NonNull<u8>> {
         NonNull::new(self.address.load(Acquire))
     }
 
-    /// Whether the memory is another library's, so that other blocks may name it too.
+    /// Whether the memory belongs to another library, so that other blocks may alias it.
     pub fn is_lent(&self) -> bool {
         self.is_lent
     }
 
-    /// Notes that another library holds the memory, until [`Block::take_back`].
+    /// Records that another library holds the memory, until [`Block::take_back`].
     pub fn lend(&self) {
         self.borrowers.fetch_add(1, Relaxed);
     }
 
-    /// Notes that a library that was lent the memory holds it no more. It may have written it.
+    /// Records that a library has released memory lent to it. It may have written to it.
     pub fn take_back(&self) {
         self.touch();
         self.borrowers.fetch_sub(1, Relaxed);
     }
 
-    /// Whether another library may write the memory, which its version does not tell.
+    /// Whether another library may write to the memory without raising the version.
     pub fn is_exposed(&self) -> bool {
         self.is_lent || self.borrowers.load(Relaxed) > 0
     }
 
-    /// Its address; memory that it does not have yet is made, and zeroed or initialised.
+    /// Its address; memory is allocated if need be, and zeroed or initialised.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; [`Error::Graph`] where the value is only recorded; what a pending
-    /// initialiser says.
+    /// [`Error::OutOfMemory`]; [`Error::Graph`] if the value is only recorded; any error of a
+    /// pending initialiser.
     pub fn to_touch(&self) -> Result<NonNull<u8>> {
         self.pointer(true)
     }
@@ -162,7 +162,7 @@ impl Block {
         Ok(address)
     }
 
-    /// What has to write the block before it can be read.
+    /// The initialiser that must run before the block can be read.
     fn initialiser(&self) -> Result<Option<Arc<dyn Initialiser>>> {
         match &*self.storage() {
             Storage::Pending(initialiser) => Ok(Some(initialiser.clone())),
@@ -177,8 +177,8 @@ impl Block {
         }
     }
 
-    /// Where the user's program asked for the operation that makes the block's value, which has
-    /// not run.
+    /// The line of the user's program that requested the operation that computes the block's value,
+    /// if that has not run.
     pub fn recorded_at(&self) -> Option<Arc<str>> {
         match &*self.storage() {
             Storage::Recorded(line) if !self.is_allocated() => Some(line.clone()),
@@ -186,12 +186,12 @@ impl Block {
         }
     }
 
-    /// Whether a value is still to come: from an initialiser, or from a graph that has not run.
+    /// Whether the value is still pending, from an initialiser or from a graph that has not run.
     pub fn is_waiting(&self) -> bool {
         matches!(&*self.storage(), Storage::Pending(_) | Storage::Recorded(_))
     }
 
-    /// Takes back memory that an initialiser failed to fill; it will be tried again.
+    /// Releases memory that an initialiser failed to fill; the initialiser will be retried.
     pub fn retract(&self, initialiser: Arc<dyn Initialiser>) {
         let mut storage = self.storage();
         self.address.store(std::ptr::null_mut(), Release);
@@ -210,7 +210,7 @@ impl Block {
         }
     }
 
-    /// Whether the block waits for an initialiser; from now on it does not.
+    /// Clears a pending initialiser; returns whether there was one.
     pub fn take_pending(&self) -> bool {
         let mut storage = self.storage();
         let is_pending = matches!(*storage, Storage::Pending(_));
@@ -220,25 +220,25 @@ impl Block {
         is_pending
     }
 
-    /// From now on the block stands for what `latest` names, unless it stands for something
-    /// already; what it stands for.
+    /// Makes the block a placeholder for what `latest` points to, unless it already is a
+    /// placeholder; returns what it stands for.
     pub fn follow(&self, latest: &Arc<Latest>) -> &Arc<Latest> {
         let latest = self.latest.get_or_init(|| latest.clone());
         latest.is_followed.store(true, Relaxed);
         latest
     }
 
-    /// Whether the block stands for what a graph makes.
+    /// Whether the block is a placeholder for a result of a graph.
     pub fn shows_runs(&self) -> bool {
         self.latest.get().is_some()
     }
 
-    /// The block that this one stands for, if the graph that makes it has run.
+    /// The block that this one is a placeholder for, if the graph that produces it has run.
     pub fn current(&self) -> Option<Arc<Block>> {
         self.latest.get()?.get()
     }
 
-    /// Notes that a graph names the block as its own input; `false` that it no longer does.
+    /// Counts one more graph that captures the block, or with `false` one fewer.
     pub fn set_captured(&self, by_one_more: bool) {
         if by_one_more {
             self.captures.fetch_add(1, Relaxed);
@@ -247,17 +247,17 @@ impl Block {
         }
     }
 
-    /// How many tensor objects that showed the block were pointed to another one.
+    /// How many tensor objects that pointed to the block have been redirected to another one.
     pub fn departures(&self) -> u32 {
         self.departures.load(Relaxed)
     }
 
-    /// Notes that a tensor object was pointed to another block.
+    /// Records that a tensor object was redirected to another block.
     pub fn note_departure(&self) {
         self.departures.fetch_add(1, Relaxed);
     }
 
-    /// Whether two blocks are on the same bytes, as memory of another library may be.
+    /// Whether two blocks overlap in memory, as blocks on another library's memory may.
     pub fn meets(&self, other: &Block) -> bool {
         let range = |block: &Block| {
             let start = block.address()?.addr().get();
@@ -266,19 +266,19 @@ impl Block {
         range(self).zip(range(other)).is_some_and(|(a, b)| a.start < b.end && b.start < a.end)
     }
 
-    /// Whether nobody but graphs and the caller, who holds it once, can see the block.
+    /// Whether only graphs and the caller, which holds one reference, can see the block.
     pub fn is_unshared(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1 + self.captures.load(Relaxed) as usize
     }
 
-    /// Makes the block read as zero. The caller has the right to write it.
+    /// Zeroes the block. The caller must have exclusive access to it.
     pub fn clear(&self) {
         if let Storage::Pooled(piece) = &*self.storage() {
             self.device.pool().zero(piece);
         }
     }
 
-    /// The account of the ledger that its memory is entered in.
+    /// The ledger account that its memory is charged to.
     pub fn account(&self) -> Account {
         Account::from_index(self.account.load(Relaxed))
     }

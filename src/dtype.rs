@@ -1,4 +1,4 @@
-//! Element types, and the one macro that turns a run-time [`DType`] into a Rust type.
+//! Element types, and the macro that dispatches on a run-time [`DType`] to a Rust type.
 
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ impl std::fmt::Display for DType {
     }
 }
 
-/// One byte that stands for a truth value; any non-zero byte is true.
+/// A one-byte truth value; any non-zero byte is true.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(transparent)]
 pub struct Bool(pub u8);
@@ -131,9 +131,9 @@ macro_rules! element {
 }
 element!(f32 => Float32, f64 => Float64, i32 => Int32, i64 => Int64, i8 => Int8, u8 => UInt8);
 
-/// A float32 that rounds to the same half-precision number as `x` does: where inexact, the
-/// neighbour whose last bit is odd, which is never a tie (Boldo and Melquiond, Emulation of FMA and
-/// correctly rounded sums, 2008).
+/// A float32 that rounds to the same half-precision number as `x` does (round to odd): if inexact,
+/// the neighbour whose last bit is odd, which is never a tie (Boldo and Melquiond, Emulation of FMA
+/// and correctly rounded sums, 2008).
 #[inline(always)]
 fn to_odd(x: f64) -> f32 {
     let nearest = x as f32;
@@ -142,7 +142,7 @@ fn to_odd(x: f64) -> f32 {
     if exact { nearest } else { f32::from_bits(towards_zero | 1) }
 }
 
-/// The same of an integer, as a float64.
+/// The same for an integer, as a float64.
 #[inline(always)]
 fn integer_to_odd(x: i64) -> f64 {
     let size = x.unsigned_abs();

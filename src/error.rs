@@ -1,4 +1,4 @@
-//! The one error type of the crate, with structured fields.
+//! The error type of the crate, with structured fields.
 
 pub mod finite;
 pub mod memory;
@@ -17,37 +17,37 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The name of the operation that failed.
 pub type OpName = Cow<'static, str>;
 
-/// What can go wrong. Each variant has one Python exception (`python/error.rs`).
+/// What can go wrong. Each variant maps to one Python exception (`python/error.rs`).
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// Shapes that the operation cannot take.
+    /// Shapes that the operation does not accept.
     #[error("{op}: got shapes {}, want {want}", list(got))]
     Shape {
         /// The operation.
         op: OpName,
         /// The shapes it was given.
         got: Vec<Shape>,
-        /// What it takes, in words.
+        /// What it accepts, in words.
         want: String,
     },
-    /// Element types that the operation cannot take.
+    /// Element types that the operation does not accept.
     #[error("{op}: got dtype {}, want {want}", list(got))]
     DType {
         /// The operation.
         op: OpName,
         /// The element types it was given.
         got: Vec<DType>,
-        /// What it takes, in words.
+        /// What it accepts, in words.
         want: String,
     },
-    /// An attribute or a value out of its range.
+    /// An attribute or a value out of range.
     #[error("{op}: got {got}, want {want}")]
     Value {
         /// The operation.
         op: OpName,
         /// What it was given.
         got: String,
-        /// What it takes, in words.
+        /// What it accepts, in words.
         want: String,
     },
     /// An index or a class label out of range.
@@ -67,10 +67,10 @@ pub enum Error {
         op: OpName,
         /// How many there were.
         got: usize,
-        /// How many it takes, in words.
+        /// How many it accepts, in words.
         want: String,
     },
-    /// Memory that cannot be had.
+    /// Memory that could not be allocated.
     #[error(
         "{op}: out of memory: requested {requested} bytes, {in_use} bytes in use, \
          {available} bytes available on {device}; {usage}"
@@ -84,12 +84,12 @@ pub enum Error {
         requested: usize,
         /// Bytes that live tensors of the device hold.
         in_use: usize,
-        /// Bytes that the machine or its control group would still give.
+        /// Bytes that the machine or its control group could still provide.
         available: usize,
-        /// How well the memory was used, and what held most of it.
+        /// How well memory was used, and which tensors held most of it.
         usage: Box<Usage>,
     },
-    /// A bound for the arena that no plan keeps.
+    /// A memory budget for the arena that no plan meets.
     #[error(
         "{op}: no plan keeps the arena within {budget} bytes; the smallest one takes {smallest} \
          bytes, and {outside} bytes lie outside of it; {usage}"
@@ -97,13 +97,13 @@ pub enum Error {
     Budget {
         /// What was asked for.
         op: OpName,
-        /// The bound in bytes.
+        /// The budget in bytes.
         budget: usize,
         /// Bytes of the smallest arena that was found.
         smallest: usize,
         /// Bytes of parameters, states, arguments and results.
         outside: usize,
-        /// The smallest arena where it is fullest.
+        /// The contents of the smallest arena at its peak.
         usage: Box<Usage>,
     },
     /// A device that cannot do what was asked.
@@ -122,19 +122,19 @@ pub enum Error {
         /// What is wrong, in words.
         message: String,
     },
-    /// A call into a library that did not succeed.
+    /// A failed call into a library.
     #[error("{op}: {library} answered {status} to {call}")]
     Library {
         /// The operation.
         op: OpName,
         /// The library's name.
         library: &'static str,
-        /// The function called.
+        /// The function that was called.
         call: &'static str,
-        /// Its status.
+        /// The status that it returned.
         status: i32,
     },
-    /// A host operation (user code) that raised; the text is what it raised.
+    /// A host operation (user code) that raised an exception.
     #[error("{op}: host operation failed: {message}")]
     Host {
         /// The operation.
@@ -142,15 +142,15 @@ pub enum Error {
         /// The exception as text.
         message: String,
     },
-    /// A result that is no finite number, where somebody asked to be told.
+    /// A NaN or an infinity in a result, if checking for them was requested.
     #[error("{op}: {report}")]
     NotFinite {
         /// The operation.
         op: OpName,
-        /// What it was given, and what it made.
+        /// Its inputs and outputs.
         report: Box<NotFinite>,
     },
-    /// A bug: a panic, or an analysis that did not stand up to its check. The process goes on.
+    /// A bug: a panic, or an analysis that failed its verification. The process continues.
     #[error("{op}: internal error: {message}")]
     Internal {
         /// The operation.
@@ -195,13 +195,13 @@ impl Error {
         Error::Internal { op: op.into(), message: message.unwrap_or_else(|| "a panic".into()) }
     }
 
-    /// The same error, said of operation `name` instead of the library layer that met it.
+    /// The same error, attributed to operation `name` instead of the layer that raised it.
     pub fn in_op(mut self, name: impl Into<OpName>) -> Self {
         *self.op_mut() = name.into();
         self
     }
 
-    /// The name of the operation that it speaks of.
+    /// The name of the operation that failed.
     pub fn op_mut(&mut self) -> &mut OpName {
         use Error::*;
         let (Shape { op, .. }
@@ -221,10 +221,10 @@ impl Error {
     }
 }
 
-/// Runs something; a panic in it is a bug of ours, but never the end of the user's process.
+/// Runs a closure; a panic in it is a bug in this crate, but must never end the user's process.
 ///
 /// # Errors
-/// What it says; [`Error::Internal`] where it panics.
+/// Any error of `run`; [`Error::Internal`] if it panics.
 pub fn guarded<T>(op: impl Into<OpName>, run: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(Error::panic(op, &*panic)))
 }

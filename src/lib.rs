@@ -1,9 +1,9 @@
 //! singa_rs: a deep-learning training engine.
 //!
-//! A model is written imperatively; each operation is data ([`ops::Op`]) that the
-//! [`engine`] prepares and runs. Rooms, in the order in which they may know each other:
-//! `error, dtype, shape` → `device` → `block, view` → `ops` → `graph` → `rewrite` →
-//! `engine` → `python`.
+//! A model is written imperatively; each operation is data ([`ops::Op`]) that the [`engine`]
+//! prepares and runs. Modules in dependency order, each of which may use only the earlier ones:
+//! `error, dtype, shape` → `device` → `block, view` → `ops` → `graph` → `rewrite` → `engine` →
+//! `python`.
 
 pub mod block;
 pub mod device;

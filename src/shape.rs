@@ -4,10 +4,10 @@ use smallvec::SmallVec;
 
 use crate::error::{Error, OpName, Result};
 
-/// Four dimensions are stored in place; more go to the heap.
+/// Up to four dimensions are stored inline; more go to the heap.
 const INLINE: usize = 4;
 
-/// So many elements of the widest type are more bytes than an address can tell.
+/// This many elements of the widest type are more bytes than can be addressed.
 const MAX_NUMEL: usize = 1 << 60;
 
 /// Extents of each dimension, outermost first.
@@ -25,11 +25,11 @@ impl Shape {
     }
 
     /// The number of elements. Every shape that a user can choose is checked here once, so that
-    /// sizes and strides can be computed without a thought of overflow afterwards.
+    /// later computations of sizes and strides cannot overflow.
     ///
     /// # Errors
-    /// [`Error::Shape`] where it is 2^60 or more. Extents of 0 count as 1, as in NumPy: strides
-    /// multiply the other extents of an empty tensor too.
+    /// [`Error::Shape`] if it is 2^60 or more. Extents of 0 count as 1, as in NumPy, because the
+    /// strides of an empty tensor are products of its other extents.
     pub fn checked_numel(&self, op: impl Into<OpName>) -> Result<usize> {
         let product = self.0.iter().try_fold(1usize, |n, &d| n.checked_mul(d.max(1)));
         let small = product.is_some_and(|n| n < MAX_NUMEL);
@@ -57,7 +57,7 @@ impl Shape {
     /// elementwise operation keeps the memory order (say, channels-last) of its input.
     pub fn dense_like(&self, like: &[isize]) -> Strides {
         let mut order: SmallVec<[usize; INLINE]> = (0..self.rank()).collect();
-        // The sort is stable: equal strides (extent 1) keep the row-major order.
+        // The sort is stable, so equal strides keep the row-major order.
         order.sort_by_key(|&d| std::cmp::Reverse(like[d].unsigned_abs()));
         let mut strides: Strides = smallvec::smallvec![0; self.rank()];
         let mut step = 1isize;
@@ -75,10 +75,11 @@ impl Shape {
         shape
     }
 
-    /// The common shape of two operands under NumPy's rules.
+    /// The shape of two operands broadcast together under NumPy's rules.
     ///
     /// # Errors
-    /// [`Error::Shape`] where two extents differ and neither is 1, or of [`Shape::checked_numel`].
+    /// [`Error::Shape`] if two extents differ and neither is 1; the errors of
+    /// [`Shape::checked_numel`].
     pub fn broadcast(op: impl Into<OpName>, a: &Shape, b: &Shape) -> Result<Shape> {
         let op = op.into();
         let rank = a.rank().max(b.rank());
@@ -99,10 +100,10 @@ impl Shape {
         Ok(shape)
     }
 
-    /// `axis` counted from the front; negative ones count from the back.
+    /// `axis` as an index from the front; negative axes count from the back.
     ///
     /// # Errors
-    /// [`Error::Value`] where there is no such axis.
+    /// [`Error::Value`] if there is no such axis.
     pub fn axis(&self, op: impl Into<OpName>, axis: i64) -> Result<usize> {
         let rank = self.rank() as i64;
         let index = if axis < 0 { axis + rank } else { axis };
@@ -113,7 +114,7 @@ impl Shape {
         }
     }
 
-    /// Distinct axes counted from the front, ascending; an empty list means all of them.
+    /// Distinct axes as indices from the front, ascending; an empty list means all axes.
     ///
     /// # Errors
     /// [`Error::Value`] for an axis that does not exist or that is named twice.
@@ -136,7 +137,8 @@ impl Shape {
 
 impl Clone for Shape {
     fn clone(&self) -> Self {
-        // One copy of memory instead of the derived loop: metas are cloned for every operation.
+        // One memory copy instead of the derived element loop: shapes are cloned for every
+        // operation.
         Shape(SmallVec::from_slice(&self.0))
     }
 }

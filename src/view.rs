@@ -1,4 +1,5 @@
-//! A view says how a tensor lies in a block. Reshape, permute, slice and expand make views.
+//! A view describes how a tensor is laid out in a block. Reshape, permute, slice and expand make
+//! views.
 
 mod meta;
 
@@ -12,24 +13,25 @@ use crate::shape::{Shape, Strides};
 use meta::reshape_strides;
 pub use meta::{Meta, Metas, repeats};
 
-/// A tensor's place in a block.
+/// A tensor's location in a block.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The memory.
     pub block: Arc<Block>,
-    /// What lies there; shared, since a view is copied far more often than it is made.
+    /// Dtype, shape and strides; shared, because views are copied far more often than they are
+    /// made.
     pub meta: Arc<Meta>,
-    /// The first element's place, in elements.
+    /// The offset of the first element, in elements.
     pub offset: usize,
 }
 
 impl View {
-    /// A tensor in a new block of its own, without memory yet. `meta` must be dense.
+    /// A tensor in a new block of its own, without memory. `meta` must be dense.
     pub fn new(device: &Arc<Device>, meta: Meta) -> Self {
         View { block: Block::new(device, meta.bytes()), meta: Arc::new(meta), offset: 0 }
     }
 
-    /// A tensor in a block of its own, with a meta that others share.
+    /// A tensor in a new block of its own, sharing its meta with other tensors.
     pub fn of(device: &Arc<Device>, meta: &Arc<Meta>) -> Self {
         View { block: Block::new(device, meta.bytes()), meta: meta.clone(), offset: 0 }
     }
@@ -39,12 +41,12 @@ impl View {
         self.meta.byte_range(self.offset)
     }
 
-    /// Whether the two may touch the same bytes.
+    /// Whether the two views may touch the same bytes.
     pub fn overlaps(&self, other: &View) -> bool {
         if Arc::ptr_eq(&self.block, &other.block) {
             return meet(self.byte_range(), other.byte_range());
         }
-        // Memory of another library may have been lent twice, or be a block lent and lent back.
+        // Another library may lend the same memory twice, or lend back a block that was lent to it.
         (self.block.is_lent() || other.block.is_lent())
             && self.addresses().zip(other.addresses()).is_some_and(|(a, b)| meet(a, b))
     }
@@ -55,7 +57,7 @@ impl View {
         Some(start + range.start..start + range.end)
     }
 
-    /// Whether both name the same elements in the same order.
+    /// Whether both views refer to the same elements in the same order.
     pub fn is_same(&self, other: &View) -> bool {
         Arc::ptr_eq(&self.block, &other.block)
             && self.offset == other.offset
@@ -67,11 +69,11 @@ impl View {
         self.meta.bytes() == self.block.bytes() && self.meta.is_dense()
     }
 
-    /// The address of the first element. Memory that the block does not have yet is made, and
-    /// zeroed unless this view is about to write all of it.
+    /// The address of the first element. Memory is allocated if need be, and zeroed or initialised
+    /// unless this view is about to be overwritten and covers the whole block.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// The errors of [`Block::to_touch`].
     pub fn address(&self, write: bool) -> Result<*mut u8> {
         let whole = write && self.covers_block();
         let start = if whole { self.block.to_overwrite()? } else { self.block.to_touch()? };
@@ -83,10 +85,10 @@ impl View {
         View { block: self.block.clone(), meta: Arc::new(meta), offset }
     }
 
-    /// The same elements, row-major, in another shape; `None` where that needs a copy.
+    /// The same elements, row-major, in another shape; `None` if that needs a copy.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the number of elements differs.
+    /// [`Error::Shape`] if the number of elements differs.
     pub fn reshape(&self, shape: &Shape) -> Result<Option<View>> {
         let (from, to) = (self.meta.numel(), shape.checked_numel("reshape")?);
         let want = || format!("a shape of {from} elements, not {shape}");
@@ -97,7 +99,7 @@ impl View {
     /// Dimension `i` of the result is dimension `axes[i]` of the view.
     ///
     /// # Errors
-    /// [`Error::Value`] where `axes` is not a permutation.
+    /// [`Error::Value`] if `axes` is not a permutation.
     pub fn permute(&self, axes: &[i64]) -> Result<View> {
         let shape = &self.meta.shape;
         let want = || format!("a permutation of the {} axes", shape.rank());
@@ -112,10 +114,10 @@ impl View {
         Ok(self.with(extents, order.iter().map(|&a| self.meta.strides[a]).collect(), self.offset))
     }
 
-    /// Along each axis the elements `start`, `start + step`, ..., `count` of them.
+    /// Along each axis, the `count` elements `start`, `start + step`, ...
     ///
     /// # Errors
-    /// [`Error::Value`] where an element lies outside.
+    /// [`Error::Value`] if an element is out of range.
     pub fn slice(&self, ranges: &[SliceRange]) -> Result<View> {
         let meta = &self.meta;
         crate::ensure!(
@@ -128,16 +130,16 @@ impl View {
             range.check(meta.shape[axis])?;
             offset += if empty { 0 } else { range.start as isize * meta.strides[axis] };
         }
-        // A single element is never stepped from, and its step may be of any size.
+        // With a single element the step is never used and may be any number.
         let stride = |(r, &s): (&SliceRange, &isize)| if r.count > 1 { r.step * s } else { s };
         let strides = ranges.iter().zip(&meta.strides).map(stride).collect();
         Ok(self.with(ranges.iter().map(|r| r.count).collect(), strides, offset as usize))
     }
 
-    /// Repeats extents of 1, and adds dimensions in front, without a copy (stride 0).
+    /// Repeats extents of 1, and prepends dimensions, without a copy (stride 0).
     ///
     /// # Errors
-    /// [`Error::Shape`] where the view does not broadcast to exactly `shape`.
+    /// [`Error::Shape`] if the view does not broadcast to exactly `shape`.
     pub fn expand(&self, shape: &Shape) -> Result<View> {
         let from = &self.meta.shape;
         let fits = from.rank() <= shape.rank()
@@ -158,14 +160,14 @@ fn meet(a: Range<usize>, b: Range<usize>) -> bool {
     a.start.max(b.start) < a.end.min(b.end)
 }
 
-/// Which elements of one axis a slice takes.
+/// Which elements of one axis a slice selects.
 #[derive(Clone, Copy, Debug)]
 pub struct SliceRange {
-    /// The first one.
+    /// The index of the first element.
     pub start: usize,
-    /// How many.
+    /// The number of elements.
     pub count: usize,
-    /// From one to the next; may be negative, never zero.
+    /// The distance between neighbours; may be negative, never zero.
     pub step: isize,
 }
 
@@ -177,7 +179,7 @@ impl SliceRange {
         Ok(())
     }
 
-    /// How many elements there are from the first one on; none for a step of 0.
+    /// The most elements that fit from the first one on; none for a step of 0.
     fn most(&self, extent: usize) -> usize {
         let room = if self.step < 0 { self.start } else { extent - 1 - self.start };
         room.checked_div(self.step.unsigned_abs()).map_or(0, |steps| steps + 1)

@@ -8,23 +8,23 @@ use std::sync::{Arc, OnceLock};
 
 use super::{ALIGNMENT, Backend, Device, limits};
 
-/// Allocations of this size come straight from the kernel, so that freeing them returns the pages.
+/// Allocations of at least this size are mapped directly, so that freeing them returns the pages.
 const MAP_BYTES: usize = 1 << 20;
-/// What is free is read again after this many bytes of allocations,
+/// The free memory is read again after this many bytes of allocations,
 const RECHECK_BYTES: usize = 64 << 20;
-/// or one part in so many of what there was,
+/// or after one part in this many of the last reading,
 const RECHECK_SHARE: usize = 4;
-/// where each counts as so many bytes more, for all that is made with it: a tensor's object and
-/// what it consists of.
+/// whichever is less. Each allocation counts as this many bytes more, for the tensor object and
+/// whatever else is created with it.
 const BESIDE_BYTES: usize = 1 << 10;
 
-/// The one CPU device of the process.
+/// The CPU device, one per process.
 pub fn device() -> &'static Arc<Device> {
     static CPU: OnceLock<Arc<Device>> = OnceLock::new();
     CPU.get_or_init(fresh)
 }
 
-/// A CPU device with an account book of its own.
+/// A CPU device with a ledger of its own.
 pub(super) fn fresh() -> Arc<Device> {
     let (memory, addresses) = (Gauge::new(limits::memory), Gauge::new(limits::addresses));
     let host = Box::new(Host { memory, addresses });
@@ -36,10 +36,10 @@ struct Host {
     addresses: Gauge,
 }
 
-/// Something that there is only so much of.
+/// A limited resource, whose remaining amount is expensive to read.
 struct Gauge {
     read: fn() -> usize,
-    /// What may still be taken before it is read again.
+    /// How much may be taken before the amount is read again.
     credit: AtomicUsize,
 }
 
@@ -53,7 +53,7 @@ impl Gauge {
         let _ = self.credit.fetch_update(Relaxed, Relaxed, |c| Some(c.saturating_sub(taken)));
     }
 
-    /// How much there is; the last reading is enough where it says that there is so much.
+    /// How much is left. Without a new reading if `wanted` is within the credit.
     fn left(&self, wanted: usize) -> usize {
         let credit = self.credit.load(Relaxed);
         if wanted <= credit {
@@ -73,7 +73,7 @@ impl Backend for Host {
     }
 
     unsafe fn free(&self, pointer: NonNull<u8>, bytes: usize) {
-        // SAFETY: by the caller's promise the memory came from `map` or `small` with this size.
+        // SAFETY: the caller guarantees that the memory came from `map` or `small` with this size.
         unsafe {
             if bytes >= MAP_BYTES {
                 libc::munmap(pointer.as_ptr().cast(), bytes);
@@ -84,7 +84,7 @@ impl Backend for Host {
     }
 
     unsafe fn zero(&self, pointer: NonNull<u8>, bytes: usize) {
-        // SAFETY: by the caller's promise the memory is ours and writable.
+        // SAFETY: the caller guarantees that the memory is ours and writable.
         unsafe { pointer.write_bytes(0, bytes) }
     }
 
@@ -101,7 +101,7 @@ impl Backend for Host {
     }
 
     fn total(&self) -> usize {
-        // SAFETY: asks for two numbers.
+        // SAFETY: only queries two numbers.
         let (pages, size) =
             unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
         (pages.max(1) as usize).saturating_mul(size.max(1) as usize)
@@ -113,13 +113,13 @@ fn layout(bytes: usize) -> Layout {
 }
 
 fn small(bytes: usize) -> Option<NonNull<u8>> {
-    // What the heap holds back is not for tensors, so it is the system that is asked.
+    // Bypasses the global allocator, because the heap's reserve is not for tensors.
     // SAFETY: size classes are never zero.
     NonNull::new(unsafe { System.alloc(layout(bytes)) })
 }
 
 fn map(bytes: usize) -> Option<NonNull<u8>> {
-    // SAFETY: an anonymous private mapping at an address of the kernel's choice.
+    // SAFETY: an anonymous private mapping at an address chosen by the kernel.
     let pointer = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -133,7 +133,7 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
     if pointer == libc::MAP_FAILED {
         return None;
     }
-    // Fewer page faults and TLB misses; a refusal changes nothing.
+    // Fewer page faults and TLB misses; failure is harmless.
     #[cfg(target_os = "linux")]
     // SAFETY: the range was just mapped.
     unsafe {

@@ -1,8 +1,8 @@
-//! The end of the process: who is inside of the engine then, and that nobody stays there.
+//! The end of the process: keeps track of the threads inside the engine, and makes them leave.
 //!
-//! When a process ends, its libraries take down what they need (oneDNN its tables), whoever still
-//! computes on other threads. So whoever ends the process first has them stop: each comes back
-//! after the kernel that it runs, and is kept from going in again.
+//! When a process exits, its libraries tear down their state (oneDNN its tables) even while other
+//! threads still compute. So the exiting thread first stops them: each leaves the engine after the
+//! kernel that it is running, and cannot enter again.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
-/// How many threads are inside.
+/// The number of threads inside the engine.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -20,8 +20,7 @@ thread_local! {
     static ENDS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `body` inside of the engine. Where the process ends, that is for ever on a thread that has
-/// no part in it.
+/// Runs `body` inside the engine. Once the process is exiting, other threads park here forever.
 pub fn inside<T>(body: impl FnOnce() -> T) -> T {
     let _place = Place::new(true);
     if is_over() {
@@ -30,13 +29,13 @@ pub fn inside<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// Runs the user's code, for which nobody waits, from inside of the engine.
+/// Runs user code from inside the engine. It counts as outside, so that nobody waits for it.
 pub fn outside<T>(body: impl FnOnce() -> T) -> T {
     let _place = Place::new(false);
     body()
 }
 
-/// Whether the calling thread is inside or outside, until it is dropped.
+/// A guard that marks the calling thread as inside or outside until it is dropped.
 struct Place {
     before: bool,
 }
@@ -53,9 +52,9 @@ impl Drop for Place {
     }
 }
 
-/// Notes where the calling thread is; where it was.
+/// Marks the calling thread as inside or outside; returns what it was before.
 fn set(inside: bool) -> bool {
-    // A thread that has ended has left.
+    // Thread-local storage is gone on a thread that is exiting; it counts as having left.
     let before = IS_INSIDE.try_with(|place| place.replace(inside)).unwrap_or(inside);
     match (before, inside) {
         (false, true) => INSIDE.fetch_add(1, SeqCst),
@@ -65,21 +64,21 @@ fn set(inside: bool) -> bool {
     before
 }
 
-/// Whether the calling thread is inside of the engine.
+/// Whether the calling thread is inside the engine.
 pub fn is_inside() -> bool {
     IS_INSIDE.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Whether the process ends, and the calling thread is not the one that ends it.
+/// Whether the process is exiting, and the calling thread is not the one that ends it.
 #[inline]
 pub fn is_over() -> bool {
     IS_ENDING.load(SeqCst) && !ENDS.try_with(Cell::get).unwrap_or(true)
 }
 
-/// Stops what is inside of the engine at the end of the process.
+/// Stops work inside the engine when the process is exiting.
 ///
 /// # Errors
-/// Where the process ends; nobody will read it.
+/// [`Error::Device`] if the process is exiting; nobody will read it.
 #[inline]
 pub fn check() -> Result<()> {
     let message = "the process ends";
@@ -87,15 +86,15 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// Ends what other threads do inside of the engine, and waits until they are outside, but not
-/// longer than that; whether they are.
+/// Makes other threads leave the engine, and waits for them, but at most `longest`; returns whether
+/// all have left.
 pub fn end(longest: Duration) -> bool {
     ENDS.set(true);
     IS_ENDING.store(true, SeqCst);
     wait(longest)
 }
 
-/// Waits until nobody is inside; whether that is so.
+/// Waits until no thread is inside; returns whether that happened in time.
 fn wait(longest: Duration) -> bool {
     let begun = Instant::now();
     while INSIDE.load(SeqCst) > 0 {
@@ -107,7 +106,7 @@ fn wait(longest: Duration) -> bool {
     true
 }
 
-/// Nothing happens on the calling thread any more; nobody waits for it.
+/// Parks the calling thread forever, outside the engine, so that nobody waits for it.
 pub fn park() -> ! {
     set(false);
     loop {
@@ -115,11 +114,12 @@ pub fn park() -> ! {
     }
 }
 
-/// Has the calling thread [`park`] instead of ending by `pthread_exit` where `is_due` says so.
+/// Makes the calling thread [`park`] instead of exiting through `pthread_exit` if `is_due` returns
+/// true.
 ///
-/// Python ends threads so that come back to it while it takes itself down. With glibc that unwinds
-/// the stack, on which may be our functions, and these must not be unwound so: it would end the
-/// process. A clean-up routine is run before that.
+/// Python ends threads this way when they return to it during finalisation. With glibc that unwinds
+/// the stack, which may contain our frames; unwinding those would abort the process. A clean-up
+/// handler runs before that.
 #[inline]
 pub fn keep_thread(is_due: fn() -> bool) {
     thread_local! {
@@ -138,11 +138,11 @@ mod routine {
     type Routine = unsafe extern "C" fn(*mut c_void);
     type Push = unsafe extern "C" fn(*mut c_void, Routine, *mut c_void);
 
-    /// glibc's record of a routine: less than that.
+    /// Storage for glibc's record of a clean-up handler, which is smaller than this.
     type Record = [usize; 8];
 
-    /// Notes the routine for the rest of the thread's life. Its record lies outside of the stack,
-    /// so that no frame of that is unwound before it is run.
+    /// Registers the handler for the rest of the thread's life. Its record is not on the stack, so
+    /// that no frame is unwound before the handler runs.
     pub(super) fn push(is_due: fn() -> bool) {
         thread_local! {
             static RECORD: std::cell::OnceCell<Box<Record>> = const { std::cell::OnceCell::new() };
@@ -150,7 +150,8 @@ mod routine {
         let Some(push) = function() else { return };
         let _ = RECORD.try_with(|record| {
             let record = std::ptr::from_ref(&**record.get_or_init(Box::default)).cast_mut();
-            // SAFETY: the record is written by the thread that it belongs to, and lives as long.
+            // SAFETY: the record is written only by the thread that owns it, and lives as long as
+            // the thread.
             unsafe { push(record.cast(), run, is_due as *mut c_void) };
         });
     }
@@ -158,7 +159,8 @@ mod routine {
     fn function() -> Option<Push> {
         static PUSH: OnceLock<Option<Push>> = OnceLock::new();
         *PUSH.get_or_init(|| {
-            // SAFETY: the C library has the function, of this signature, in all versions.
+            // SAFETY: every version of the C library that has the function has it with this
+            // signature.
             unsafe {
                 let found = libc::dlsym(libc::RTLD_DEFAULT, c"_pthread_cleanup_push".as_ptr());
                 (!found.is_null()).then(|| std::mem::transmute::<*mut c_void, Push>(found))
@@ -167,7 +169,7 @@ mod routine {
     }
 
     unsafe extern "C" fn run(is_due: *mut c_void) {
-        // SAFETY: it is what `push` was given.
+        // SAFETY: it is the pointer that was passed to `push`.
         let is_due = unsafe { std::mem::transmute::<*mut c_void, fn() -> bool>(is_due) };
         if is_due() {
             super::park();
@@ -223,11 +225,11 @@ mod tests {
     fn a_thread_that_is_to_end_is_put_to_rest() {
         extern "C" fn begin(_: *mut std::ffi::c_void) -> *mut std::ffi::c_void {
             keep_thread(|| true);
-            // SAFETY: no frame is unwound, as the thread never gets there.
+            // SAFETY: no frame is unwound, because the thread parks before that.
             unsafe { libc::pthread_exit(std::ptr::null_mut()) }
         }
         let mut thread = 0;
-        // SAFETY: the thread takes nothing, and is not joined.
+        // SAFETY: the thread takes no argument, and is not joined.
         let is_there = unsafe {
             let nothing = std::ptr::null_mut::<libc::c_void>();
             assert_eq!(libc::pthread_create(&mut thread, nothing.cast(), begin, nothing), 0);

@@ -1,8 +1,8 @@
-//! The C library's heap, from which small things come: prepared kernels, graphs, Python's objects.
+//! The C library's heap, which serves small allocations: prepared kernels, graphs, Python objects.
 //!
-//! Rust ends the process where the heap gives nothing for a small thing. So some memory is held
-//! back, and let go of when the heap has nothing else; from then on whoever begins something new is
-//! refused ([`check`]), until all of it is held again. oneDNN's small things live on it, too.
+//! Rust aborts the process if a small allocation fails. So a reserve of memory is held back, and
+//! released piece by piece when the heap runs dry; from then on new work is refused ([`check`])
+//! until the reserve is complete again. oneDNN's small allocations rely on the reserve, too.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,25 +13,26 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use super::cpu;
 use crate::error::Result;
 
-/// The memory that is held back, in pieces, of which as many are let go of as are needed.
+/// The reserve is split into pieces, of which only as many are released as are needed.
 const PIECES: usize = 32;
 const PIECE_BYTES: usize = 512 << 10;
 
 static HELD: [AtomicPtr<c_void>; PIECES] = [const { AtomicPtr::new(null_mut()) }; PIECES];
-/// How many are not held.
+/// The number of pieces missing from the reserve.
 static MISSING: AtomicUsize = AtomicUsize::new(PIECES);
 
-/// The heap of all that Rust allocates.
+/// The global allocator, used for everything that Rust allocates.
 #[global_allocator]
 static HEAP: Heap = Heap;
 
 struct Heap;
 
-// SAFETY: all memory is the system's; it is asked again where that may help.
+// SAFETY: all memory comes from the system allocator; failed calls are retried with the same
+// arguments.
 unsafe impl GlobalAlloc for Heap {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let found = unsafe { System.alloc(layout) };
         // SAFETY: as above.
         if found.is_null() { again(|| unsafe { System.alloc(layout) }) } else { found }
@@ -39,13 +40,13 @@ unsafe impl GlobalAlloc for Heap {
 
     #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let found = unsafe { System.alloc_zeroed(layout) };
         // SAFETY: as above.
         if found.is_null() { again(|| unsafe { System.alloc_zeroed(layout) }) } else { found }
@@ -53,7 +54,7 @@ unsafe impl GlobalAlloc for Heap {
 
     #[inline]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: by the caller's promise; where it fails the memory stays as it is.
+        // SAFETY: guaranteed by the caller; on failure the old memory is untouched.
         let found = unsafe { System.realloc(pointer, layout, bytes) };
         match found.is_null() {
             // SAFETY: as above.
@@ -63,7 +64,7 @@ unsafe impl GlobalAlloc for Heap {
     }
 }
 
-/// Asks again, each time with a piece less held back; null where that does not help.
+/// Retries an allocation, releasing one piece of the reserve each time; null if that does not help.
 #[cold]
 fn again(ask: impl Fn() -> *mut u8) -> *mut u8 {
     while let_go() {
@@ -75,13 +76,13 @@ fn again(ask: impl Fn() -> *mut u8) -> *mut u8 {
     null_mut()
 }
 
-/// Lets go of a piece; whether there was one.
+/// Releases a piece of the reserve; returns whether there was one.
 pub fn let_go() -> bool {
     for piece in &HELD {
         let start = piece.swap(null_mut(), AcqRel);
         if !start.is_null() {
             MISSING.fetch_add(1, Relaxed);
-            // SAFETY: the piece was mapped with this size, and nobody else knows it.
+            // SAFETY: the piece was mapped with this size, and nobody else has its address.
             unsafe { libc::munmap(start, PIECE_BYTES) };
             return true;
         }
@@ -89,7 +90,7 @@ pub fn let_go() -> bool {
     false
 }
 
-/// Refuses to begin something new where the heap has run dry.
+/// Refuses new work if the heap has run dry.
 ///
 /// # Errors
 /// [`crate::Error::OutOfMemory`].
@@ -98,7 +99,7 @@ pub fn check() -> Result<()> {
     if MISSING.load(Relaxed) == 0 { Ok(()) } else { hold() }
 }
 
-/// Holds pieces in the place of those that were let go of.
+/// Refills the reserve.
 #[cold]
 fn hold() -> Result<()> {
     for piece in &HELD {
@@ -110,14 +111,14 @@ fn hold() -> Result<()> {
         };
         match piece.compare_exchange(null_mut(), start, AcqRel, Relaxed) {
             Ok(_) => MISSING.fetch_sub(1, Relaxed),
-            // SAFETY: the piece was mapped just now; another thread has put one in its place.
+            // SAFETY: the piece was just mapped; another thread has already filled the slot.
             Err(_) => unsafe { libc::munmap(start, PIECE_BYTES) as usize },
         };
     }
     Ok(())
 }
 
-/// Makes sure that something which needs so many bytes of the heap, more or less, will find them.
+/// Checks that about this many bytes of heap are available for what is about to be built.
 ///
 /// # Errors
 /// [`crate::Error::OutOfMemory`].
@@ -127,50 +128,50 @@ pub fn expect(bytes: usize) -> Result<()> {
     if has(bytes) { Ok(()) } else { Err(refusal()) }
 }
 
-/// Whether so many bytes can be had from the system at this moment.
+/// Whether this many bytes can be mapped from the system right now.
 pub fn has(bytes: usize) -> bool {
-    // SAFETY: the mapping was made here, and nobody else knows it.
+    // SAFETY: the mapping was made here, and nobody else has its address.
     map(bytes.max(1)).is_some_and(|start| unsafe { libc::munmap(start, bytes.max(1)) } == 0)
 }
 
-/// Bytes that the heap has taken from the system and that nobody uses, as far as it can tell.
+/// Free bytes that the heap has taken from the system, as far as the C library reports them.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn unused() -> usize {
-    /// glibc's account: ten numbers, of which the ninth is that of the free bytes.
+    /// glibc's `struct mallinfo2`: ten numbers, the ninth of which (`fordblks`) counts free bytes.
     #[repr(C)]
     struct Account([usize; 10]);
     type Tell = unsafe extern "C" fn() -> Account;
-    // SAFETY: since glibc 2.33 the function has this signature; before, there is none.
+    // SAFETY: the function has this signature since glibc 2.33; earlier versions lack it.
     unsafe {
         let tell = libc::dlsym(libc::RTLD_DEFAULT, c"mallinfo2".as_ptr());
         if tell.is_null() { 0 } else { std::mem::transmute::<*mut c_void, Tell>(tell)().0[8] }
     }
 }
 
-/// Other C libraries do not tell.
+/// Other C libraries do not report this.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn unused() -> usize {
     0
 }
 
-/// Memory from the system, not touched.
+/// Maps untouched memory from the system.
 fn map(bytes: usize) -> Option<*mut c_void> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a mapping at an address of the system's choice.
+    // SAFETY: a mapping at an address chosen by the system.
     let start = unsafe { libc::mmap(null_mut(), bytes, access, flags, -1, 0) };
     (start != libc::MAP_FAILED).then_some(start)
 }
 
-/// Gives the heap's free pages back to the system. Preparing kernels takes and frees hundreds of
-/// KiB, which a process of small models would keep for good. Takes about a millisecond.
+/// Returns the heap's free pages to the system. Preparing kernels allocates and frees hundreds of
+/// KiB, which a process with small models would otherwise keep. Takes about a millisecond.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn release() {
-    // SAFETY: it may be called at any time, from any thread.
+    // SAFETY: may be called at any time, from any thread.
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Other C libraries give pages back by themselves, or not at all.
+/// Other C libraries return pages by themselves, or not at all.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn release() {}
 

@@ -1,8 +1,8 @@
-//! The account book of a device: who holds how many bytes.
+//! The memory ledger of a device: how many bytes are held, and for what.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What memory is held for.
+/// The purpose that memory is held for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Account {
@@ -10,13 +10,13 @@ pub enum Account {
     Parameters,
     /// Optimizer moments, running averages, generator states.
     States,
-    /// The planned memory of recorded graphs.
+    /// The planned memory of graphs.
     Arena,
-    /// Work space of kernels while they run.
+    /// Workspace of running kernels.
     Scratch,
-    /// What graphs keep of what they compute from tensors that change seldom.
+    /// Cached results that graphs compute from tensors that rarely change.
     Constants,
-    /// Every other live tensor: activations, gradients, what a call returned.
+    /// Every other live tensor: activations, gradients, results of calls.
     Results,
     /// Copies of arguments on their way to a device.
     Staging,
@@ -55,7 +55,7 @@ impl Account {
         }
     }
 
-    /// Whether it holds what could be given back at once: such memory is reserved, not in use.
+    /// Whether its memory could be released at once: such memory is reserved, not in use.
     const fn is_cache(self) -> bool {
         matches!(self, Account::Pool | Account::Kernels)
     }
@@ -66,7 +66,7 @@ impl Account {
     }
 }
 
-/// Bytes per account, and the peak of what is in use: all accounts but the pool and the kernels.
+/// Bytes per account, and the peak of the bytes in use: all accounts but the pool and the kernels.
 #[derive(Default, Debug)]
 pub struct Ledger {
     accounts: [AtomicUsize; 9],
@@ -75,7 +75,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Enters `bytes` into `account`.
+    /// Adds `bytes` to `account`.
     pub fn charge(&self, account: Account, bytes: usize) {
         self.accounts[account as usize].fetch_add(bytes, Relaxed);
         if !account.is_cache() {
@@ -86,7 +86,7 @@ impl Ledger {
         }
     }
 
-    /// Takes `bytes` out of `account`.
+    /// Subtracts `bytes` from `account`.
     pub fn release(&self, account: Account, bytes: usize) {
         self.accounts[account as usize].fetch_sub(bytes, Relaxed);
         if !account.is_cache() {

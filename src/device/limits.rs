@@ -1,21 +1,22 @@
-//! How much memory this process may still take: of the machine's, of what the control groups above
-//! it leave, of its own limits.
+//! How much memory this process may still take, given the machine, the control groups above it, and
+//! its own resource limits.
 #![allow(unsafe_code)]
 
 use std::path::Path;
 
 use super::heap;
 
-/// Left to the rest of the process, so that a refusal is an exception and not the kernel's kill.
+/// Left to the rest of the process, so that running out raises an exception instead of getting the
+/// process killed by the kernel.
 const RESERVE_BYTES: usize = 256 << 20;
-/// The reserve is at most one part in so many of the machine's memory or a group's limit.
+/// The reserve is at most one part in this many of the machine's memory or a group's limit.
 const RESERVE_SHARE: usize = 8;
-/// The same of the process's own limits, beyond which nothing is killed, but small things, stacks
-/// of threads and other libraries' memory are refused.
+/// The reserve below the process's own limits. Exceeding those kills nothing, but small
+/// allocations, thread stacks and other libraries' memory are refused.
 const OWN_RESERVE_BYTES: usize = 64 << 20;
 
-/// Bytes that this process may still fill: the machine's free memory, what the control groups
-/// leave or the process's limit of data, whichever is least, minus a reserve.
+/// Bytes that this process may still fill: the least of the machine's free memory, the headroom of
+/// the control groups and that of the process's data limit, minus a reserve.
 pub fn memory() -> usize {
     let machine = std::fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.and_then(|text| machine_headroom(&text));
@@ -23,7 +24,7 @@ pub fn memory() -> usize {
     cgroup_headrooms().into_iter().chain(machine).chain(data).min().unwrap_or(usize::MAX)
 }
 
-/// Bytes of addresses that this process may still take (`ulimit -v`), minus a reserve.
+/// Bytes of address space that this process may still reserve (`ulimit -v`), minus a reserve.
 pub fn addresses() -> usize {
     own_headroom(limit(libc::RLIMIT_AS), statm(0)).unwrap_or(usize::MAX)
 }
@@ -33,7 +34,7 @@ type Resource = libc::__rlimit_resource_t;
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 type Resource = libc::c_int;
 
-/// A limit of this process, if it has one.
+/// A resource limit of this process, if one is set.
 fn limit(resource: Resource) -> Option<usize> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes two numbers.
@@ -42,8 +43,8 @@ fn limit(resource: Resource) -> Option<usize> {
     (known && bytes != libc::RLIM_INFINITY).then_some(usize::try_from(bytes).ok()?)
 }
 
-/// What a process leaves of its limit; None where it has none. Where that is little, what the heap
-/// has to give again counts, which takes longer to find out.
+/// The headroom below a limit of the process; None if there is no limit. If little is left, the
+/// heap's free bytes count, which take longer to find out.
 fn own_headroom(limit: Option<usize>, used: impl FnOnce() -> Option<usize>) -> Option<usize> {
     let limit = limit?;
     let reserve = OWN_RESERVE_BYTES.min(limit / RESERVE_SHARE);
@@ -52,7 +53,7 @@ fn own_headroom(limit: Option<usize>, used: impl FnOnce() -> Option<usize>) -> O
     Some((left + again).saturating_sub(reserve))
 }
 
-/// A number of pages that `/proc/self/statm` tells of this process, in bytes.
+/// A field of `/proc/self/statm`, which counts pages, in bytes.
 fn statm(place: usize) -> impl FnOnce() -> Option<usize> {
     move || {
         let text = std::fs::read_to_string("/proc/self/statm").ok()?;
@@ -63,12 +64,12 @@ fn statm(place: usize) -> impl FnOnce() -> Option<usize> {
     }
 }
 
-/// What is free of `total` bytes when some are kept for the rest of the process.
+/// The free part of `total` bytes, minus a reserve for the rest of the process.
 fn without_reserve(free: usize, total: usize) -> usize {
     free.saturating_sub(RESERVE_BYTES.min(total / RESERVE_SHARE))
 }
 
-/// What the machine leaves, by the text of its `meminfo`.
+/// The machine's headroom, from the text of its `meminfo`.
 fn machine_headroom(meminfo: &str) -> Option<usize> {
     let bytes = |name: &str| {
         let line = meminfo.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
@@ -77,7 +78,7 @@ fn machine_headroom(meminfo: &str) -> Option<usize> {
     Some(without_reserve(bytes("MemAvailable")?, bytes("MemTotal")?))
 }
 
-/// What each control group above this process leaves (version 2, then version 1).
+/// The headroom of each control group above this process (version 2 and version 1).
 fn cgroup_headrooms() -> Vec<usize> {
     let membership = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     membership
@@ -104,16 +105,16 @@ fn headrooms(membership: &str) -> Vec<usize> {
     within.filter_map(headroom).collect()
 }
 
-/// What a control group leaves, by the texts of its limit, its usage and its statistics; None
-/// where it has no limit.
+/// The headroom of a control group, from the texts of its limit, its usage and its statistics; None
+/// if it has no limit.
 fn group_headroom(limit: &str, usage: &str, stat: &str) -> Option<usize> {
     let [limit, usage] = [limit, usage].map(|text| text.trim().parse::<usize>().ok());
     let (limit, usage) = (limit?, usage?);
     let count = |name: &str| {
         stat.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' ')?.parse::<usize>().ok())
     };
-    // Pages of cached files count as usage but are given up under pressure. Version 1 counts
-    // those of the groups below apart.
+    // Pages of cached files count as usage but are reclaimed under pressure. Version 1 counts those
+    // of child groups separately.
     let cached = count("total_inactive_file").or_else(|| count("inactive_file")).unwrap_or(0);
     Some(without_reserve(limit.saturating_sub(usage.saturating_sub(cached)), limit))
 }
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!(free(""), Some(200 * MIB));
         let stat = format!("anon 1\ninactive_file {}\nactive_file 9\n", 100 * MIB);
         assert_eq!(free(&stat), Some(300 * MIB));
-        // Version 1: the group's own pages, and with those of the groups below.
+        // Version 1: the group's own pages, and the total including child groups.
         let stat = format!("inactive_file {MIB}\ntotal_inactive_file {}\n", 50 * MIB);
         assert_eq!(free(&stat), Some(250 * MIB));
         assert_eq!(free(&format!("inactive_file {}\n", 900 * MIB)), Some(700 * MIB));

@@ -1,4 +1,4 @@
-//! The larger pieces of memory in use, and where the user's program asked for them.
+//! The large pieces of memory in use, and the lines of the user's program that requested them.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,18 +9,19 @@ use super::Account;
 use super::pool::Piece;
 use crate::error::LiveTensor;
 
-/// Pieces of fewer bytes are not noted: operations on them are too short to look up a line for.
+/// Smaller pieces are not tracked: operations on them are too short to look up a line for.
 pub const LARGE: usize = 256 << 10;
 
 thread_local! {
     static LINE: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
 }
 
-/// While it lives, what this thread takes is asked for by a line of the user's program.
+/// A guard: while it lives, this thread's allocations are attributed to a line of the user's
+/// program.
 pub struct AtLine(Option<Arc<str>>);
 
 impl AtLine {
-    /// Begins at a line, if it is known.
+    /// Attributes allocations to a line, if it is known.
     pub fn new(line: Option<Arc<str>>) -> Self {
         AtLine(LINE.replace(line))
     }
@@ -44,7 +45,7 @@ struct Entry {
 }
 
 impl Live {
-    /// Notes a piece that was taken because so many bytes were wanted.
+    /// Records a piece that was allocated for a request of `wanted` bytes.
     pub fn enter(&self, piece: &Piece, wanted: usize, account: Account) {
         let bytes = piece.bytes();
         if bytes >= LARGE {
@@ -53,7 +54,7 @@ impl Live {
         }
     }
 
-    /// Notes that a piece is held for something else from now on.
+    /// Records that a piece has moved to another account.
     pub fn set_account(&self, piece: &Piece, account: Account) {
         if piece.bytes() >= LARGE
             && let Some(entry) = self.entries().get_mut(&address(piece))
@@ -62,14 +63,14 @@ impl Live {
         }
     }
 
-    /// Forgets a piece that is given back.
+    /// Forgets a piece that is returned to the pool.
     pub fn leave(&self, piece: &Piece) {
         if piece.bytes() >= LARGE {
             self.entries().remove(&address(piece));
         }
     }
 
-    /// What is in use.
+    /// The tracked pieces in use.
     pub fn tensors(&self) -> Vec<LiveTensor> {
         let tensor = |entry: &Entry| LiveTensor {
             name: entry.account.name().into(),
@@ -79,7 +80,7 @@ impl Live {
         self.entries().values().map(tensor).collect()
     }
 
-    /// Bytes that were taken beyond those wanted, since sizes are rounded up.
+    /// Bytes allocated beyond those requested, because sizes are rounded up.
     pub fn lost(&self) -> usize {
         self.entries().values().map(|entry| entry.bytes - entry.wanted).sum()
     }

@@ -1,4 +1,4 @@
-//! Memory and execution resources. Nothing here knows what an operation is.
+//! Memory and execution resources. This module knows nothing of operations.
 #![allow(unsafe_code)]
 
 pub mod cpu;
@@ -23,10 +23,10 @@ pub use pool::Pool;
 
 /// Where memory comes from: the host, or an accelerator.
 pub trait Backend: Send + Sync {
-    /// Fresh memory of `bytes` > 0, aligned to [`ALIGNMENT`], contents undefined; `None` if refused.
+    /// Allocates `bytes` > 0 bytes, aligned to [`ALIGNMENT`] and uninitialised; `None` if refused.
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>>;
 
-    /// Gives memory back.
+    /// Frees memory.
     ///
     /// # Safety
     /// `pointer` came from [`Backend::allocate`] with the same `bytes` and is not used again.
@@ -38,24 +38,23 @@ pub trait Backend: Send + Sync {
     /// `pointer` addresses `bytes` writable bytes of this device that nobody else accesses.
     unsafe fn zero(&self, pointer: NonNull<u8>, bytes: usize);
 
-    /// How many more bytes the machine would give; the last reading is enough where it says that
-    /// there are `wanted`.
+    /// How many more bytes could be allocated. A cached reading is used if it covers `wanted`.
     fn available(&self, wanted: usize) -> usize;
 
-    /// The same of bytes whose addresses are set aside already.
+    /// The same for bytes whose addresses are already reserved.
     fn fillable(&self, wanted: usize) -> usize;
 
-    /// How many more bytes of addresses the process may set aside.
+    /// How many more bytes of address space the process may reserve.
     fn addresses(&self) -> usize;
 
-    /// How many bytes the machine has, whoever uses them.
+    /// The total physical memory of the machine, in bytes.
     fn total(&self) -> usize;
 }
 
 /// Alignment of every block, in bytes: a cache line, and the widest vector register.
 pub const ALIGNMENT: usize = 64;
 
-/// A place where tensors live and operations run.
+/// A device: where tensors are stored and operations run.
 pub struct Device {
     id: i32,
     name: &'static str,
@@ -74,7 +73,7 @@ impl Device {
         Arc::new(Device { id, name, pool: Pool::new(name, backend), threads: threads.into() })
     }
 
-    /// -1 for the CPU, the card's number for CUDA (SINGA's `Device.id`).
+    /// -1 for the CPU, the ordinal of the GPU for CUDA (SINGA's `Device.id`).
     pub fn id(&self) -> i32 {
         self.id
     }
@@ -89,7 +88,7 @@ impl Device {
         &self.pool
     }
 
-    /// The account book of this device.
+    /// The memory ledger of this device.
     pub fn ledger(&self) -> &Ledger {
         self.pool.ledger()
     }
@@ -99,7 +98,7 @@ impl Device {
         self.threads.load(Ordering::Relaxed)
     }
 
-    /// Sets how many threads kernels prepared from now on may use, and the team has.
+    /// Sets the size of the thread team and how many threads newly prepared kernels may use.
     ///
     /// # Errors
     /// [`Error::Value`] for 0 or more than 1024.

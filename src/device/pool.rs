@@ -1,5 +1,5 @@
-//! A caching allocator: freed memory is kept by size class for the next request.
-//! Used by eager execution and for results; a recorded graph plans its own arena.
+//! A caching allocator: freed memory is kept by size class for the next request. Used by eager
+//! execution and for results; a recorded graph plans its own arena.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -12,16 +12,16 @@ use super::live::Live;
 use super::{ALIGNMENT, Backend, process};
 use crate::error::{Error, Result, Usage};
 
-/// Memory that came from the pool and must return to it.
+/// Memory from the pool, which must be returned to it.
 #[derive(Debug)]
 pub struct Piece {
     pointer: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: a piece is plain memory with one owner.
+// SAFETY: a piece is plain memory with a single owner.
 unsafe impl Send for Piece {}
-// SAFETY: a shared piece only tells its address.
+// SAFETY: a shared piece exposes only its address and size.
 unsafe impl Sync for Piece {}
 
 impl Piece {
@@ -36,7 +36,7 @@ impl Piece {
     }
 }
 
-/// A [`Piece`] on loan: work space.
+/// A [`Piece`] on loan, used as workspace.
 pub struct Loan<'a> {
     pool: &'a Pool,
     piece: Option<Piece>,
@@ -81,7 +81,7 @@ impl Pool {
         &*self.backend
     }
 
-    /// Whether the machine has so many bytes more, if need be by giving freed memory back to it.
+    /// Whether this many more bytes can be allocated, after releasing cached memory if need be.
     pub fn has(&self, bytes: usize) -> bool {
         if bytes > self.backend.available(bytes) {
             self.trim();
@@ -89,7 +89,7 @@ impl Pool {
         bytes <= self.backend.available(bytes)
     }
 
-    /// The same of memory whose addresses are set aside already.
+    /// The same for memory whose addresses are already reserved.
     pub fn can_fill(&self, bytes: usize) -> bool {
         if bytes > self.backend.fillable(bytes) {
             self.trim();
@@ -97,16 +97,16 @@ impl Pool {
         bytes <= self.backend.fillable(bytes)
     }
 
-    /// The account book.
+    /// The memory ledger.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Memory of at least `bytes`, contents undefined unless `zeroed`.
+    /// Memory of at least `bytes`, uninitialised unless `zeroed`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] where neither the pool nor the machine has it. Freed memory of
-    /// other sizes is given back to the machine before that is said.
+    /// [`Error::OutOfMemory`] if neither the pool nor the machine has it, even after cached memory
+    /// of other sizes has been released to the machine.
     pub fn take(&self, bytes: usize, account: Account, zeroed: bool) -> Result<Piece> {
         let wanted = bytes;
         let bytes = size_class(wanted).ok_or_else(|| self.out_of_memory("allocate", wanted))?;
@@ -126,7 +126,7 @@ impl Pool {
         Ok(piece)
     }
 
-    /// Memory that goes back to the pool when the loan is dropped, also by a panic.
+    /// Memory that returns to the pool when the loan is dropped, even by a panic.
     ///
     /// # Errors
     /// As [`Pool::take`].
@@ -134,16 +134,16 @@ impl Pool {
         Ok(Loan { pool: self, piece: Some(self.take(bytes, account, false)?), account })
     }
 
-    /// Sets a piece to zero. The caller has the right to write it.
+    /// Zeroes a piece. The caller must have exclusive access to it.
     pub fn zero(&self, piece: &Piece) {
-        // SAFETY: a piece is memory of this device, which its holder may write.
+        // SAFETY: a piece is memory of this device, to which its holder has exclusive access.
         unsafe { self.backend.zero(piece.pointer, piece.bytes) };
     }
 
-    /// Takes a piece back and keeps it for the next request of its size class.
+    /// Returns a piece, which is kept for the next request of its size class.
     pub fn give(&self, piece: Piece, account: Account) {
         if process::is_orphan() {
-            return; // the lists' lock may never be released; the memory goes with the process
+            return; // the lists' lock may be held forever; the memory dies with the process
         }
         self.live.leave(&piece);
         self.ledger.release(account, piece.bytes);
@@ -151,20 +151,20 @@ impl Pool {
         self.free().entry(piece.bytes).or_default().push(piece);
     }
 
-    /// Moves a piece that is in use from one account to another.
+    /// Moves a piece in use from one account to another.
     pub fn transfer(&self, piece: &Piece, from: Account, to: Account) {
         self.ledger.release(from, piece.bytes);
         self.ledger.charge(to, piece.bytes);
         self.live.set_account(piece, to);
     }
 
-    /// Gives all cached memory back to the machine; says how many bytes that were.
+    /// Releases all cached memory to the machine; returns the number of bytes.
     pub fn trim(&self) -> usize {
         let lists = std::mem::take(&mut *self.free());
         let mut total = 0;
         for piece in lists.into_values().flatten() {
             total += piece.bytes;
-            // SAFETY: the piece came from this backend and was in no other hands.
+            // SAFETY: the piece came from this backend, and nobody else holds it.
             unsafe { self.backend.free(piece.pointer, piece.bytes) };
         }
         self.ledger.release(Account::Pool, total);
@@ -176,7 +176,7 @@ impl Pool {
         Some(Piece { pointer, bytes })
     }
 
-    /// The error for so many bytes that operation `op` cannot have.
+    /// The error for an allocation of `requested` bytes that failed in operation `op`.
     pub fn out_of_memory(&self, op: &'static str, requested: usize) -> Error {
         let in_use = self.ledger.in_use();
         let bound = in_use.saturating_sub(self.live.lost());
@@ -185,7 +185,7 @@ impl Pool {
             device: self.device,
             requested,
             in_use,
-            available: self.backend.available(usize::MAX), // a new reading
+            available: self.backend.available(usize::MAX), // forces a new reading
             usage: Box::new(Usage::new(bound, in_use, self.live.tensors())),
         }
     }
@@ -201,7 +201,7 @@ impl Drop for Pool {
     }
 }
 
-/// Rounds up so that similar sizes share a list: at most an eighth is lost. `None` on overflow.
+/// Rounds up so that similar sizes share a list; wastes at most an eighth. `None` on overflow.
 fn size_class(bytes: usize) -> Option<usize> {
     let bytes = bytes.max(1);
     let grain = (bytes.checked_next_power_of_two()? / 16).max(ALIGNMENT);

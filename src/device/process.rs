@@ -1,4 +1,4 @@
-//! Which process this is: threads and locks do not survive `fork`.
+//! Fork detection: threads and locks do not survive `fork`.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -9,11 +9,12 @@ use crate::error::{Error, Result};
 static USED: AtomicBool = AtomicBool::new(false);
 static ORPHANED: AtomicBool = AtomicBool::new(false);
 
-/// Marks the engine as used, and refuses to go on in a child forked from a process that used it,
-/// and where there is no memory for small things.
+/// Marks the engine as used. Fails in a child forked from a process that used it, and if there is
+/// no memory for small allocations.
 ///
 /// # Errors
-/// [`Error::Device`] in such a child: its thread team and locks are gone. [`heap::check`].
+/// [`Error::Device`] in such a child, whose thread team and locks are gone; the errors of
+/// [`heap::check`].
 pub fn check(op: &'static str) -> Result<()> {
     if !USED.load(Relaxed) {
         watch();
@@ -30,8 +31,8 @@ pub fn check(op: &'static str) -> Result<()> {
     heap::check().map_err(|error| error.in_op(op))
 }
 
-/// Whether this is a child forked from a process that used the engine. A thread that the fork left
-/// behind may have held any lock, so nothing here may wait for one.
+/// Whether this is a child forked from a process that used the engine. A thread of the parent may
+/// have held any lock at the fork, so nothing here may wait for one.
 pub fn is_orphan() -> bool {
     ORPHANED.load(Relaxed)
 }

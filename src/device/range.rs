@@ -1,4 +1,4 @@
-//! A range of addresses that never moves: memory comes and goes within it.
+//! A fixed range of reserved addresses, whose pages are committed and released on demand.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -8,34 +8,34 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{Account, Device};
 use crate::error::Result;
 
-/// Memory comes and goes in pieces of this many bytes.
+/// Memory is committed and released in multiples of this many bytes.
 const PAGE: usize = 4 << 10;
-/// The machine's large pages, where a range begins and which it takes wherever they fit.
+/// The size of a huge page: a range is aligned to it and uses huge pages where they fit.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// Addresses set aside for planned memory, backed up to the height that its users need.
+/// Addresses reserved for planned memory, backed up to the height that its users need.
 pub struct Range {
     start: NonNull<u8>,
     bytes: usize,
     /// How many of the first bytes are backed. Changed under the lock of `heights`.
     backed: AtomicUsize,
-    /// How much each user needs.
+    /// The number of bytes that each user needs.
     heights: Mutex<Vec<usize>>,
 }
 
-// SAFETY: a range is addresses; what lies there belongs to whoever runs.
+// SAFETY: a range is only addresses; whoever runs owns the contents.
 unsafe impl Send for Range {}
-// SAFETY: as above; what changes is under a lock.
+// SAFETY: as above; mutable state is behind a lock.
 unsafe impl Sync for Range {}
 
 impl Range {
-    /// Sets addresses aside: as many as the machine has memory, or what it grants.
+    /// Reserves as many addresses as the machine has memory, or as many as the system grants.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] where it grants none.
+    /// [`Error::OutOfMemory`] if the system grants none.
     pub fn new(device: &Device) -> Result<Self> {
         let backend = device.pool().backend();
-        // Where the process has a limit of them, others need addresses, too.
+        // If address space is limited, leave half of it to the rest of the process.
         let most = backend.total().min(backend.addresses() / 2);
         let mut bytes = most.next_multiple_of(LARGE_PAGE);
         loop {
@@ -52,10 +52,10 @@ impl Range {
         self.start
     }
 
-    /// Backs the first `height` bytes with memory, as far as they are not.
+    /// Backs the first `height` bytes with memory, unless they are already backed.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] where the machine or the range has not so many.
+    /// [`Error::OutOfMemory`] if the machine or the range does not have that many.
     pub fn back(&self, device: &Device, height: usize) -> Result<()> {
         if height <= self.backed.load(Acquire) {
             return Ok(());
@@ -64,7 +64,7 @@ impl Range {
         self.grow(device, height)
     }
 
-    /// Notes a user of the first `height` bytes, and backs them with memory.
+    /// Registers a user of the first `height` bytes, and backs them with memory.
     ///
     /// # Errors
     /// As [`Range::back`].
@@ -75,7 +75,7 @@ impl Range {
         Ok(())
     }
 
-    /// Forgets a user, and gives back what only that one needed.
+    /// Unregisters a user, and releases what only that user needed.
     pub fn leave(&self, device: &Device, height: usize) {
         let mut heights = self.heights();
         if let Some(place) = heights.iter().position(|h| *h == height) {
@@ -85,21 +85,21 @@ impl Range {
         self.shrink(device, needed);
     }
 
-    /// Gives all memory back, also what users need: each calls [`Range::back`] before it goes on.
-    /// The caller has the right to write it. Answers the bytes.
+    /// Releases all memory, even what users need: each calls [`Range::back`] before it runs again.
+    /// The caller must have exclusive access to the contents. Returns the number of bytes released.
     pub fn trim(&self, device: &Device) -> usize {
         let _heights = self.heights();
         self.shrink(device, 0)
     }
 
-    /// Fills the first bytes with what is not a number in any float type. The caller has the right
-    /// to write them.
+    /// Fills the first bytes with a pattern that is NaN in every float type. The caller must have
+    /// exclusive access to them.
     pub fn poison(&self, bytes: usize) {
-        // SAFETY: so many bytes are backed, and nobody else uses them.
+        // SAFETY: this many bytes are backed, and nobody else uses them.
         unsafe { self.start.write_bytes(0xff, bytes.min(self.backed.load(Acquire))) };
     }
 
-    /// Backs the first `height` bytes, as far as they are not. The caller has the lock.
+    /// Backs the first `height` bytes, unless they are already backed. The caller holds the lock.
     fn grow(&self, device: &Device, height: usize) -> Result<()> {
         let backed = self.backed.load(Relaxed);
         let more = height.next_multiple_of(PAGE).saturating_sub(backed);
@@ -108,7 +108,7 @@ impl Range {
         }
         let refused = || device.pool().out_of_memory("arena", height);
         crate::ensure!(height <= self.bytes && device.pool().can_fill(more), refused());
-        // SAFETY: the pages lie in the range and are not backed yet.
+        // SAFETY: the pages are in the range and not yet backed.
         let granted = unsafe { back(self.start.add(backed), more) };
         crate::ensure!(granted, refused());
         device.ledger().charge(Account::Arena, more);
@@ -116,14 +116,14 @@ impl Range {
         Ok(())
     }
 
-    /// Gives back what lies beyond `needed` bytes, whole pages; says how much that is. The caller
-    /// has the lock.
+    /// Releases the pages beyond the first `needed` bytes; returns how many bytes that is. The
+    /// caller holds the lock.
     fn shrink(&self, device: &Device, needed: usize) -> usize {
         let less = self.backed.load(Relaxed).saturating_sub(needed);
         if less == 0 {
             return 0;
         }
-        // SAFETY: the pages lie in the range, and nobody uses them any more.
+        // SAFETY: the pages are in the range, and nobody uses them any more.
         unsafe { withdraw(self.start.add(needed), less) };
         device.ledger().release(Account::Arena, less);
         self.backed.store(needed, Release);
@@ -144,8 +144,8 @@ impl Drop for Range {
 
 fn reserve(bytes: usize) -> Option<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: an anonymous private mapping at an address of the kernel's choice; one page more,
-    // so that the range can begin at a large page.
+    // SAFETY: an anonymous private mapping at an address chosen by the kernel; one huge page larger
+    // than needed, so that the range can be aligned.
     let mapped = unsafe {
         libc::mmap(std::ptr::null_mut(), bytes + LARGE_PAGE, libc::PROT_NONE, flags, -1, 0)
     };
@@ -153,7 +153,7 @@ fn reserve(bytes: usize) -> Option<NonNull<u8>> {
         return None;
     }
     let skipped = mapped.addr().next_multiple_of(LARGE_PAGE) - mapped.addr();
-    // SAFETY: both ends lie in the mapping and are used by nobody.
+    // SAFETY: both ends are in the mapping and unused.
     unsafe {
         if skipped > 0 {
             libc::munmap(mapped, skipped);
@@ -163,13 +163,13 @@ fn reserve(bytes: usize) -> Option<NonNull<u8>> {
     }
 }
 
-/// Makes pages of a range usable.
+/// Makes pages of a range accessible.
 ///
 /// # Safety
 /// The pages belong to a range.
 unsafe fn back(start: NonNull<u8>, bytes: usize) -> bool {
     let start = start.as_ptr().cast();
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let granted = libc::mprotect(start, bytes, libc::PROT_READ | libc::PROT_WRITE) == 0;
         #[cfg(target_os = "linux")]
@@ -180,13 +180,13 @@ unsafe fn back(start: NonNull<u8>, bytes: usize) -> bool {
     }
 }
 
-/// Gives pages of a range back to the machine.
+/// Releases pages of a range to the system.
 ///
 /// # Safety
-/// The pages belong to a range, and nobody uses what lies there.
+/// The pages belong to a range, and nobody uses their contents.
 unsafe fn withdraw(start: NonNull<u8>, bytes: usize) {
     let start = start.as_ptr().cast();
-    // SAFETY: by the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         libc::madvise(start, bytes, libc::MADV_DONTNEED);
         libc::mprotect(start, bytes, libc::PROT_NONE);
@@ -212,7 +212,7 @@ mod tests {
         range.leave(&device, 3 * PAGE);
         assert_eq!(arena(), PAGE);
         range.enter(&device, 2 * PAGE).unwrap();
-        // SAFETY: two pages are backed, the second anew.
+        // SAFETY: two pages are backed, the second one newly.
         assert_eq!(unsafe { range.start().add(2 * PAGE - 1).read() }, 0);
         range.leave(&device, PAGE - 1);
         range.leave(&device, 2 * PAGE);

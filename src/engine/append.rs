@@ -1,4 +1,4 @@
-//! What a recording does with an operation instead of running it.
+//! What happens to an operation while recording, instead of running it.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::ops::{Kind, Meta, Prepared, Scalar, View, copy, random};
 
 impl Engine {
-    /// Records an operation, or keeps it as an initialiser; `outputs` are those that are not
+    /// Records an operation, or defers it as an initialiser; `outputs` are those that are not
     /// state.
     pub(super) fn put_off(
         &self,
@@ -57,7 +57,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Refuses an operation that a recording has no room for.
+    /// Refuses an operation if there is no memory to record it.
     fn make_room(&self, op: &Prepared) -> Result<()> {
         let views = op.inputs.len() + op.outputs.len();
         let room = record::with(|r| r.recording.queue.make_room(views));
@@ -65,8 +65,8 @@ impl Engine {
         room.unwrap_or(Ok(())).map_err(refusal)
     }
 
-    /// A tensor with the elements of an array of the host, which is lent for a moment: while this
-    /// thread records, one of its own, which becomes part of the recording.
+    /// A tensor with the elements of a host array, which is borrowed only for this call: while this
+    /// thread records, a copy that becomes part of the recording.
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`].
@@ -83,10 +83,10 @@ impl Engine {
         Ok(view)
     }
 
-    /// Ends a recording on this thread: generators move, and what was answered is written.
+    /// Ends a recording on this thread: advances its generators, and zeroes tensors never written.
     ///
     /// # Errors
-    /// [`Error::Graph`] where this thread does not record.
+    /// [`Error::Graph`] if this thread is not recording.
     pub fn end_recording(&self, turn: &mut Turn, results: &[View]) -> Result<Recording> {
         let mut finish = || {
             let moved = record::with(|r| r.recording.all_moved()).unwrap_or_default();
@@ -110,7 +110,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Memory that was never written reads as zero.
+    /// Records zeroing of blocks, because memory that was never written reads as zero.
     fn zero_all(&self, turn: &mut Turn, blocks: Blocks) -> Result<()> {
         for block in blocks {
             let bytes = block.bytes();
@@ -124,8 +124,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Draws in a recording: from where the recorded operations before have drawn up to. State
-    /// that is being made draws from a copy of the generator, which moves on at once.
+    /// Prepares a draw. A recorded one starts where earlier recorded draws ended. An initialiser of
+    /// state draws from a copy of the generator, which itself advances at once.
     pub(super) fn draw<'a>(
         &self,
         turn: &mut Turn,
@@ -167,7 +167,8 @@ impl Engine {
     }
 }
 
-/// Keeps an operation that makes state for when it is needed; runs it where that cannot wait.
+/// Defers an operation that creates state until it is needed; runs it at once if that is
+/// impossible.
 fn initialise(op: &Arc<Prepared>, inputs: &[View], outputs: &[View]) -> Result<()> {
     let generator = op.effects.generator;
     let taken = record::with(|r: &mut Recorder| {

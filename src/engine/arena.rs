@@ -1,4 +1,4 @@
-//! The memory that all graphs of a device share, and the right to run one.
+//! The arena that all graphs of a device share, and the guard that a graph runs under.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,12 +13,14 @@ thread_local! {
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread runs a graph: it is in user code that the graph has called.
+/// Whether this thread is running a graph, which means that the caller is user code that the graph
+/// called.
 pub fn runs_graph() -> bool {
     RUNS.get()
 }
 
-/// The right to run a graph on a device: one holder at a time, who has the device's turn too.
+/// A guard for running a graph on a device: one holder at a time, which holds the device's turn
+/// too.
 pub struct Run<'a> {
     turn: Option<Turn<'a>>,
     held: Held<'a>,
@@ -30,7 +32,7 @@ impl<'a> Run<'a> {
         Run { turn: Some(turn), held }
     }
 
-    /// Runs user code, without the turn, so that it may itself submit operations.
+    /// Runs user code with the turn released, so that it may itself submit operations.
     pub(super) fn step_aside<T>(&mut self, engine: &'a Engine, user_code: impl FnOnce() -> T) -> T {
         drop(self.turn.take());
         self.held.set_in_user_code(true);
@@ -48,7 +50,7 @@ impl Drop for Run<'_> {
 }
 
 impl Engine {
-    /// The arena; its addresses are set aside when it is first asked for.
+    /// The arena, whose addresses are reserved on first use.
     pub(super) fn arena(&self) -> Result<Arc<Range>> {
         if let Some(arena) = self.arena.get() {
             return Ok(arena.clone());
@@ -57,11 +59,11 @@ impl Engine {
         Ok(self.arena.get_or_init(|| made).clone())
     }
 
-    /// Waits for the right to run a graph. Never call this while holding Python's lock.
+    /// Waits until no other graph runs. Never call this while holding the GIL.
     ///
     /// # Errors
-    /// [`Error::Graph`] where user code that a running graph called asks for it, and where such
-    /// code of another thread has kept this one waiting for long.
+    /// [`Error::Graph`] if called from user code of a graph on this thread, or if user code of
+    /// another thread's graph has kept this one waiting for too long.
     pub fn run(&self) -> Result<Run<'_>> {
         let message = "a graph cannot be run by user code that another graph runs; call its model \
                        with use_graph=False";
@@ -70,16 +72,15 @@ impl Engine {
         Ok(Run::new(held, self.turn()))
     }
 
-    /// The right to run a graph, if it is there at once.
+    /// A guard for running a graph, if it is available at once.
     pub fn try_run(&self) -> Option<Run<'_>> {
         let held = self.runs.try_hold()?;
         Some(Run::new(held, self.try_turn()?))
     }
 
-    /// Gives prepared kernels and all memory that nobody uses at the moment back: what is cached,
-    /// and the arena unless a graph runs, maybe in user code that calls this. The next run of a
-    /// graph backs it anew. Says how many bytes of memory that were. Never call this while holding
-    /// Python's lock.
+    /// Releases prepared kernels and all memory not in use: cached memory, and the arena unless a
+    /// graph is running (perhaps in user code that calls this). The next run of a graph backs the
+    /// arena again. Returns the bytes of memory released. Never call this while holding the GIL.
     pub fn trim(&self) -> usize {
         let idle = self.runs.try_hold();
         let mut turn = self.turn();
@@ -91,8 +92,8 @@ impl Engine {
         given
     }
 
-    /// Where `SINGA_RS_CHECK` is 1, fills the arena with what is not a number in any float type,
-    /// so that no run can live on what an earlier one left.
+    /// If `SINGA_RS_CHECK` is 1, fills the arena with NaNs of every float type, so that no run can
+    /// depend on what an earlier one left.
     pub(super) fn poison(&self, arena: &Range, bytes: usize) {
         if self.poisons {
             arena.poison(bytes);

@@ -1,4 +1,4 @@
-//! What a graph's blocks outside of the arena are bound to: arguments, parameters, results.
+//! Binding a graph's blocks outside the arena: arguments, parameters, results.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result, Usage};
 use crate::graph::{Bound, Place, Role};
 use crate::ops::View;
 
-/// A block that a run makes outside of the arena.
+/// A block that a run produces outside the arena.
 pub(super) struct Slot {
     pub block: u32,
     pub bytes: usize,
@@ -21,11 +21,11 @@ pub(super) struct Slot {
 }
 
 impl Executable {
-    /// Binds what may have changed since the last run.
+    /// Binds blocks that may have changed since the last run.
     pub(super) fn bind(&self, state: &mut State, arguments: &[View]) -> Result<()> {
         let height = self.arena_bytes();
         if state.is_ready {
-            // It may have been trimmed.
+            // The arena may have been trimmed.
             self.arena.back(&self.device, height).map_err(|error| self.explain(error))?;
         } else {
             for (number, block) in &self.captured {
@@ -46,7 +46,7 @@ impl Executable {
         Ok(())
     }
 
-    /// A refusal of memory for the arena, with what would have been in it at its fullest.
+    /// Adds the tensors that the arena would hold at its peak to an out-of-memory error.
     fn explain(&self, mut error: Error) -> Error {
         if let Error::OutOfMemory { usage, .. } = &mut error {
             let mut tensors = self.graph.live_tensors(self.graph.peak_node(), self.lines());
@@ -57,13 +57,13 @@ impl Executable {
         error
     }
 
-    /// Memory for what the run makes outside of the arena: that of the last run where nobody can
-    /// see it any more.
+    /// Binds memory for the run's results outside the arena, reusing that of the last run if nobody
+    /// else can see it.
     pub(super) fn bind_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
         self.bind_slots_to(bound, |slot| slot.latest.reusable())
     }
 
-    /// The same, in memory that no earlier run has used.
+    /// The same, with memory that no earlier run used.
     pub(super) fn bind_fresh_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
         self.bind_slots_to(bound, |_| None)
     }
@@ -77,7 +77,7 @@ impl Executable {
         for slot in &self.slots {
             let block = used(slot).unwrap_or_else(|| Block::new(&self.device, slot.bytes));
             bound.bind(slot.block, block.to_overwrite()?.as_ptr());
-            // Another graph may read what this one writes.
+            // Raises the version: another graph may cache what it computes from the block.
             block.touch();
             blocks.push(block);
         }
@@ -107,7 +107,8 @@ impl Executable {
         found.expect("captured blocks are listed").1.clone()
     }
 
-    /// The tensors that are still held of an equal recording show this graph's runs from now on.
+    /// Redirects the tensors still held from an equal recording to the results of this graph's
+    /// runs.
     pub fn adopt(&self, recording: &Recording) {
         for slot in &self.slots {
             if recording.kept.contains(&slot.block) {
@@ -115,7 +116,7 @@ impl Executable {
             }
         }
     }
-    /// Bytes by account of what a run needs, whether it is there yet or not.
+    /// Bytes by account that a run needs, whether already allocated or not.
     pub fn memory(&self) -> Vec<(Account, usize)> {
         let mut accounts = Account::ALL.map(|account| (account, 0));
         let mut add = |account: Account, bytes| accounts[account as usize].1 += bytes;
@@ -128,12 +129,12 @@ impl Executable {
         accounts.to_vec()
     }
 
-    /// How often a tensor object was pointed away from memory that the graph captured.
+    /// How often a tensor object was redirected from a block that the graph captured.
     pub fn departures(&self) -> u32 {
         self.captured.iter().map(|(_, block)| block.departures()).fold(0, u32::wrapping_add)
     }
 
-    /// What tells captured blocks apart, by [`Arc::as_ptr`], with their numbers.
+    /// The identities of captured blocks, by [`Arc::as_ptr`], with their numbers.
     pub fn captured_ids(&self) -> Vec<(usize, u32)> {
         self.captured.iter().map(|(n, block)| (Arc::as_ptr(block).addr(), *n)).collect()
     }
@@ -148,8 +149,7 @@ impl Executable {
         self.results.iter().map(|place| place.block).collect()
     }
 
-    /// The blocks that the run writes and that were there before, as they are bound, with their
-    /// numbers.
+    /// The existing blocks (captured or arguments) that the run writes, with their numbers.
     pub(super) fn updated(&self, arguments: &[View]) -> Vec<(u32, Arc<Block>)> {
         let given = self.arguments.iter().zip(arguments).map(|(p, v)| (p.block, &v.block));
         let known = self.captured.iter().map(|(n, block)| (*n, block));
@@ -166,15 +166,16 @@ impl Recording {
         captured.map(|(n, (block, _))| (n as u32, block.clone())).collect()
     }
 
-    /// Whether blocks that were there before may lie on the same bytes, as memory of another
-    /// library may. Which operations depend on each other is found without that.
+    /// Whether captured blocks may overlap, as memory of another library may. Dependency analysis
+    /// does not account for that.
     pub(super) fn has_aliases(&self) -> bool {
         let captured = self.captured();
         let mut lent = captured.iter().filter(|(_, block)| block.is_lent());
         lent.any(|(n, block)| captured.iter().any(|(k, other)| n != k && block.meets(other)))
     }
 
-    /// What was made and lies outside of the arena; tensors that still hold it show it.
+    /// The results outside the arena; tensors that still hold such a block follow that of the
+    /// latest run.
     pub(super) fn slots(&self) -> Vec<Slot> {
         let slot = |(n, block): (usize, &Arc<Block>)| {
             let latest = Arc::<Latest>::default();

@@ -1,4 +1,4 @@
-//! Which tensors an operation may write, and whether it may write them where they are.
+//! Checks of the tensors given to an operation, and whether it may write them in place.
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ pub fn device(family: &dyn Family, device: &Device, views: &[View]) -> Result<()
     Ok(())
 }
 
-/// Checks the tensors that are given for the outputs.
+/// Checks the tensors that are given as outputs.
 pub fn outputs(op: &Prepared, name: &'static str, inputs: &[View], given: &[View]) -> Result<()> {
     let (got, want) = (given.len(), op.outputs.len());
     crate::ensure!(got == want, Error::Arity { op: name.into(), got, want: want.to_string() });
@@ -39,8 +39,8 @@ fn output(name: &'static str, made: &Meta, given: &View) -> Result<()> {
     Ok(())
 }
 
-/// Whether the outputs cannot be written where they are: one has strides that the operation does
-/// not write, or overlaps another or an input in a way that the operation does not allow.
+/// Whether the outputs cannot be written directly: one has strides that the operation does not
+/// support, or overlaps another output or an input in a way that the operation does not allow.
 pub fn runs_apart(op: &Prepared, family: &dyn Family, inputs: &[View], given: &[View]) -> bool {
     let strides_fit = |o: usize| family.any_output_strides() || *given[o].meta == *op.outputs[o];
     let shares = |o: usize, i: usize| {
@@ -55,11 +55,11 @@ pub fn runs_apart(op: &Prepared, family: &dyn Family, inputs: &[View], given: &[
     })
 }
 
-/// The inputs that share memory with another one that the operation updates, so that they must
-/// be read from copies.
+/// The inputs that overlap another input that the operation updates, and so must be read from
+/// copies.
 ///
 /// # Errors
-/// [`Error::Value`] where both are updated.
+/// [`Error::Value`] if both are updated.
 pub fn shared_with_state(family: &dyn Family, inputs: &[View]) -> Result<Vec<usize>> {
     let state = family.effects().state;
     let is_state = |i: usize| state.iter().any(|pair| pair.0 == i);

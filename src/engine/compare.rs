@@ -1,4 +1,4 @@
-//! A run of a graph held against a run of the operations as they were recorded, to the bit.
+//! Bitwise comparison of a run of a graph with a run of the operations as recorded.
 
 use std::hash::Hasher;
 use std::ptr::NonNull;
@@ -13,19 +13,19 @@ use crate::error::{Error, Result};
 use crate::graph::{Bound, Graph, Role};
 use crate::ops::View;
 
-/// What a run leaves in the blocks that outlive it: number, and a hash of the bytes.
+/// The contents of the blocks that outlive a run: number, and a hash of the bytes.
 type Left = Vec<(u32, u64)>;
 
-/// What a run and the one that it is held against have come to.
+/// The outcome of a comparison.
 pub struct Compared {
-    /// The results, which are those of the operations as recorded.
+    /// The results of the operations as recorded.
     pub results: Vec<View>,
-    /// What the graph makes otherwise, if anything: a bug.
+    /// What the graph computes differently, if anything: a bug.
     pub difference: Option<String>,
 }
 
 impl Executable {
-    /// Why a run cannot be held against one of the operations as recorded; None where it can.
+    /// Why a run cannot be compared with one of the operations as recorded; None if it can.
     pub fn obstacle(&self, recorded: &Executable) -> Option<String> {
         if self.has_hosts() || recorded.has_hosts() {
             return Some("user code would run twice".into());
@@ -36,7 +36,7 @@ impl Executable {
         })
     }
 
-    /// Bytes that were there before a run and that it writes.
+    /// Bytes of existing blocks that a run updates.
     pub fn updated_bytes(&self) -> usize {
         let numbers = 0..self.graph.roles().len() as u32;
         let is_updated = |&n: &u32| {
@@ -46,13 +46,13 @@ impl Executable {
         numbers.filter(is_updated).map(|n| self.graph.block_bytes(n)).sum()
     }
 
-    /// Runs the graph on these arguments without a trace, and then the operations as `recorded`;
-    /// answers the latter's results. Both were made of one recording and fit the arguments, and
-    /// there is no [`Executable::obstacle`].
+    /// Runs the graph on these arguments and undoes its effects, then runs the operations as
+    /// `recorded`, whose results are returned. Both must come from one recording and fit the
+    /// arguments, and there must be no [`Executable::obstacle`].
     ///
     /// # Errors
-    /// As [`Executable::run`] of the operations as recorded; [`Error::OutOfMemory`], before anything
-    /// is written, where memory does not suffice for both.
+    /// As [`Executable::run`] of the operations as recorded; [`Error::OutOfMemory`], before
+    /// anything is written, if there is not enough memory for both.
     pub fn compare<'a>(
         &self,
         recorded: &Executable,
@@ -77,7 +77,7 @@ impl Executable {
         Ok(Compared { results, difference })
     }
 
-    /// What a run of this graph, or of one with the same numbers, has left.
+    /// What a run of this graph, or of one with the same block numbers, left.
     fn left(&self, bound: &Bound, arguments: &[View]) -> Left {
         let made = self.slots.iter().map(|slot| (slot.block, bound.start(slot.block), slot.bytes));
         let updated = self.updated(arguments).into_iter();
@@ -90,7 +90,7 @@ impl Executable {
             .collect()
     }
 
-    /// The first block that two runs have left otherwise, in words.
+    /// The first block in which two runs differ, in words.
     fn difference(&self, got: &Left, want: &Left) -> Option<String> {
         let is_same = |one: &&(u32, u64)| got.contains(one);
         let (block, _) = want.iter().find(|one| !is_same(one))?;
@@ -114,15 +114,15 @@ fn start(block: &Block) -> *mut u8 {
     block.address().map_or(std::ptr::null_mut(), NonNull::as_ptr)
 }
 
-/// The type of the numbers in a block: a float type, if some operation takes them to be floats.
+/// The element type of a block: a float type if some operation accesses it as floats.
 fn dtype(graph: &Graph, block: u32) -> DType {
     let places = graph.nodes().iter().flat_map(|n| graph.inputs(n).iter().chain(graph.outputs(n)));
     let dtypes = places.filter(|place| place.block == block).map(|place| place.meta.dtype);
     dtypes.max_by_key(|dtype| dtype.is_float()).unwrap_or(DType::UInt8)
 }
 
-/// A number that tells contents apart. Any two values that are not a number are the same: which of
-/// its operands' bits a processor keeps is not defined.
+/// A hash of a block's contents. All NaNs are equal: which operand's NaN bits a processor
+/// propagates is not defined.
 fn hash(bytes: &[u8], dtype: DType) -> u64 {
     let mut hasher = FxHasher::default();
     macro_rules! floats {

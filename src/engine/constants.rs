@@ -1,5 +1,5 @@
-//! What a graph computes from nothing but memory that changes seldom, such as parameters in
-//! evaluation: it is computed when a run finds that memory changed, and kept until then.
+//! Results that a graph computes only from memory that rarely changes, such as parameters during
+//! evaluation. They are cached, and recomputed when a run finds that this memory was written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,38 +17,37 @@ use crate::rewrite;
 /// See the module's documentation.
 pub(super) struct Constants {
     pub graph: Graph,
-    /// What it reads: places among what the recording captured, which holds the blocks.
+    /// The blocks that it reads, as indices into the captured blocks.
     read: Vec<usize>,
-    /// What runs read of it, by number.
+    /// The cached results that runs read, by number.
     kept: Vec<(u32, Arc<Block>)>,
-    /// How often it has run.
+    /// How often the graph has run.
     computed: AtomicU64,
 }
 
-/// How much of a graph does not run in every run.
+/// How much of a graph is cached from run to run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Kept {
-    /// The operations.
+    /// The number of operations.
     pub operations: usize,
-    /// Bytes of what they make.
+    /// Bytes of their cached results.
     pub bytes: usize,
-    /// How often they have run.
+    /// How often they were computed.
     pub computed: u64,
 }
 
-/// What a recording found there, by number.
+/// Captured blocks, by number.
 type Captured = [(u32, Arc<Block>)];
 
-/// What the constants were last computed from.
+/// The state of the cached results.
 pub(super) struct Memo {
     pub bound: Bound,
-    /// The versions of what they read, if they stand.
+    /// The versions of the blocks they were computed from; None if they are not valid.
     versions: Option<Vec<u64>>,
 }
 
 impl Constants {
-    /// The operations that were taken out of a recording, analysed and planned. Takes no memory
-    /// yet.
+    /// Analyses and plans the operations that were taken out of a recording. Allocates nothing.
     pub fn new(recording: &Recording, taken: rewrite::Constants) -> Result<Self> {
         let device = recording.device();
         let graph = Graph::new(taken.queue, taken.roles)?;
@@ -64,8 +63,8 @@ impl Constants {
         Ok(Constants { graph, read, kept, computed: AtomicU64::new(0) })
     }
 
-    /// Checks that they are there when runs of a graph read them, and nothing that they are made of
-    /// changes in one.
+    /// Checks that every constant is computed before runs of a graph read it, and that no run
+    /// changes what it is computed from.
     ///
     /// # Errors
     /// [`crate::Error::Internal`]: a bug.
@@ -74,17 +73,17 @@ impl Constants {
         run.verify_kept(&self.graph, &kept)
     }
 
-    /// Where they are computed, with temporary memory from `arena` on.
+    /// The initial state, with temporaries in the arena that starts at `arena`.
     pub fn memo(&self, arena: *mut u8) -> Memo {
         Memo { bound: Bound::new(&self.graph, arena), versions: None }
     }
 
-    /// Bytes that are kept.
+    /// Bytes of the cached results.
     pub fn bytes(&self) -> usize {
         self.kept.iter().map(|(_, block)| block.bytes()).sum()
     }
 
-    /// Gives what is kept memory, and binds it in both graphs.
+    /// Allocates the cached results, and binds them in both graphs.
     pub fn bind(&self, memo: &mut Memo, bound: &mut Bound, captured: &Captured) -> Result<()> {
         for (number, block) in &self.kept {
             let start = block.to_overwrite()?.as_ptr();
@@ -98,7 +97,8 @@ impl Constants {
         Ok(())
     }
 
-    /// Whether what was computed last still stands. What another library may write never does.
+    /// Whether the cached results are valid. They never are if another library may write their
+    /// inputs.
     fn stand(&self, memo: &Memo, captured: &Captured) -> bool {
         let is_same = |(&place, version): (&usize, &u64)| {
             let block = &captured[place].1;
@@ -114,7 +114,7 @@ impl Constants {
 }
 
 impl Executable {
-    /// Computes the constants, unless they stand. All that is captured is bound.
+    /// Recomputes the constants unless they are valid. All captured blocks must be bound.
     pub(super) fn refresh(&self, state: &mut State) -> Result<()> {
         let Some((constants, memo)) = self.constants.as_ref().zip(state.memo.as_mut()) else {
             return Ok(());
@@ -130,7 +130,7 @@ impl Executable {
         Ok(())
     }
 
-    /// What does not run in every run.
+    /// What is cached from run to run.
     pub fn constants(&self) -> Kept {
         let constants = self.constants.as_ref();
         let count = |constants: &Constants| Kept {
@@ -149,7 +149,7 @@ impl Executable {
         self.graph.summary() + &kept.unwrap_or_default()
     }
 
-    /// Bytes of the arena, for runs and for what is computed before them.
+    /// Bytes of the arena, for runs and for the constants computed before them.
     pub fn arena_bytes(&self) -> usize {
         let constants = self.constants.as_ref().map_or(0, |c| c.graph.arena_bytes());
         self.graph.arena_bytes().max(constants)

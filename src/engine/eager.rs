@@ -1,4 +1,4 @@
-//! Submitting an operation: an engine that is not recording runs it at once.
+//! Submitting operations, which run at once unless the thread is recording.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use crate::error::{self, Result};
 use crate::ops::{Kind, Meta, Prepared, View, copy, random};
 
 impl Engine {
-    /// Runs an operation into new tensors; inputs that it updates are not among them. While this
-    /// thread records, the operation is only appended to the recording.
+    /// Runs an operation into new tensors, which do not include the inputs that it updates. While
+    /// this thread is recording, the operation is only appended to the recording.
     ///
     /// # Errors
-    /// What [`crate::ops::Family::infer`] or the kernel says of the inputs, or
-    /// [`Error::OutOfMemory`]. Nothing is written unless the kernel itself fails.
+    /// Any error of [`crate::ops::Family::infer`] or of the kernel; [`Error::OutOfMemory`]. Nothing
+    /// is written unless the kernel itself fails.
     pub fn submit(&self, mut turn: Turn, kind: &Kind, mut inputs: Inputs) -> Result<Outputs> {
         if kind.family().effects().host {
             drop(turn); // user code may itself submit operations
             return guarded(kind, || self.on_host(kind, &inputs));
         }
         let made = guarded(kind, || self.fresh(&mut turn, kind, &mut inputs));
-        // Before the inputs: the last view of another library's memory lets go of it.
+        // Before the inputs: dropping the last view of another library's memory releases it.
         drop(turn);
         made
     }
 
-    /// [`Engine::submit`] if the operation is prepared and so small that to wait for another
-    /// thread would take longer than to run it; else nothing happens. Keeps Python's lock.
+    /// [`Engine::submit`] if the operation is prepared and so short that releasing and retaking the
+    /// GIL would take longer than running it; otherwise does nothing. Keeps the GIL.
     pub fn submit_if_short(
         &self,
         mut turn: Turn,
@@ -53,11 +53,11 @@ impl Engine {
         made
     }
 
-    /// Runs an operation into given tensors, which may overlap its inputs; where they overlap
-    /// each other, the later ones win. An input that is updated is its own output.
+    /// Runs an operation into given tensors, which may overlap its inputs; if they overlap each
+    /// other, the later ones win. An input that is updated is its own output.
     ///
     /// # Errors
-    /// As [`Engine::submit`]; [`Error::Shape`] or [`Error::DType`] where an output does not fit.
+    /// As [`Engine::submit`]; [`Error::Shape`] or [`Error::DType`] if an output does not fit.
     pub fn submit_into(
         &self,
         mut turn: Turn,
@@ -119,8 +119,8 @@ impl Engine {
         self.advance(turn, kind, inputs)
     }
 
-    /// Adds the generator's state where it was left out, and copies what is updated meanwhile.
-    /// Answers the operation, which in a recording draws beyond what was drawn before.
+    /// Adds the generator's state if it was omitted, and copies inputs that overlap an updated one.
+    /// Returns the operation, which in a recording starts after earlier draws.
     fn complete<'a>(
         &self,
         turn: &mut Turn,
@@ -155,7 +155,7 @@ impl Engine {
         outputs
     }
 
-    /// Memory that was never written still reads as zero after a kernel failed.
+    /// Runs an operation; memory that was never written still reads as zero if the kernel fails.
     fn execute_in_place(
         &self,
         op: &Prepared,
@@ -172,7 +172,7 @@ impl Engine {
         done
     }
 
-    /// Moves the generator past the numbers that the operation read.
+    /// Advances the generator past the numbers that the operation drew.
     fn advance(&self, turn: &mut Turn, kind: &Kind, inputs: &[View]) -> Result<()> {
         let Some(state) = kind.family().effects().generator else { return Ok(()) };
         let by = draws(kind, inputs);
@@ -192,7 +192,7 @@ impl Engine {
         from.iter().zip(to).try_for_each(one)
     }
 
-    /// User code runs without the turn, and is not kept among the prepared kernels.
+    /// Runs user code, without the turn and without caching its kernel.
     fn on_host(&self, kind: &Kind, inputs: &[View]) -> Result<Outputs> {
         checks::device(kind.family(), self.device(), inputs)?;
         let op = Prepared::new(kind, inputs, None, self.device().threads())?;
@@ -205,7 +205,7 @@ impl Engine {
         if record::mode() == Mode::Record {
             return self.put_off(&mut self.turn(), &Arc::new(op), inputs, outputs);
         }
-        record::settle(); // what it reads of state that is being made
+        record::settle(); // it may read state whose initialisers are still being collected
         execute(&op, inputs, outputs)
     }
 
@@ -220,7 +220,7 @@ impl Engine {
     }
 }
 
-/// How many blocks of numbers an operation draws.
+/// How many blocks of random numbers an operation draws.
 pub(super) fn draws(kind: &Kind, inputs: &[View]) -> u64 {
     let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|v| &*v.meta).collect();
     kind.family().draws(&metas)
@@ -231,7 +231,7 @@ fn without_state(op: &Prepared, outputs: &[View]) -> Outputs {
     outputs.iter().enumerate().filter(is_fresh).map(|(_, v)| v.clone()).collect()
 }
 
-/// Says of which operation an error or a panic is.
+/// Attributes an error or a panic to the operation.
 fn guarded<T>(kind: &Kind, run: impl FnOnce() -> Result<T>) -> Result<T> {
     let name = kind.family().name();
     error::guarded(name, run).map_err(|error| error.in_op(name))

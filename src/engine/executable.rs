@@ -1,4 +1,4 @@
-//! A graph that can be run: its arguments, parameters and results bound to memory.
+//! A graph that can be run, with its arguments, parameters and results bound to memory.
 
 mod replay;
 
@@ -23,30 +23,30 @@ use crate::ops::View;
 pub struct Executable {
     pub(super) device: Arc<Device>,
     pub(super) graph: Graph,
-    /// What runs find computed.
+    /// Results that are cached from run to run.
     pub(super) constants: Option<Constants>,
     lines: Vec<Arc<str>>,
     pub(super) arguments: Vec<Place>,
     pub(super) results: Vec<Place>,
     pub(super) captured: Vec<(u32, Arc<Block>)>,
     pub(super) slots: Vec<Slot>,
-    /// What the arena keeps to, in bytes.
+    /// The memory budget of the arena, in bytes.
     pub(super) budget: Option<usize>,
-    /// Why the graph is as recorded though another one was asked for: a bug.
+    /// Why the graph is as recorded although an optimised one was requested: a bug.
     fault: Option<Error>,
-    /// Runs nodes, and looks at what they make where that is asked for.
+    /// Runs nodes, and checks their outputs if that was requested.
     replay: Replay,
-    /// The operations that run user code, in order.
+    /// The nodes that run user code, in order.
     hosts: Vec<usize>,
-    /// The operations that the values of arguments can make fail.
+    /// The nodes that can fail because of the values of arguments.
     checked: Vec<usize>,
-    /// Whether to wait for another thread would take longer than to run it.
+    /// Whether a run is so short that releasing and retaking the GIL would take longer.
     is_short: bool,
     pub(super) arena: Arc<Reserved>,
     moves: AtomicU64,
     runs: AtomicU64,
-    /// How many operations may have run before the last run failed, until that is asked. Beside the
-    /// state, so that user code that a run calls may ask.
+    /// How many nodes may have run before the last run failed, until that is queried. Outside
+    /// `state`, so that user code called by a run may query it.
     reached: AtomicUsize,
     state: Mutex<State>,
 }
@@ -57,19 +57,19 @@ type Replay = fn(&Bound, Range<usize>) -> Result<(), Stopped>;
 pub(super) struct State {
     pub bound: Bound,
     pub memo: Option<Memo>,
-    /// Whether the graph is a user of the arena, and captured blocks are bound.
+    /// Whether the graph is registered with the arena, and captured blocks are bound.
     pub is_ready: bool,
 }
 
-/// What [`Executable::reached`] says where nothing has failed that is still to be told.
+/// The value of [`Executable::reached`] if there is no failure to report.
 const NOT_FAILED: usize = usize::MAX;
 
 impl Executable {
     /// Rewrites, analyses, plans and binds a sealed recording.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] where there are no addresses for an arena; what
-    /// [`Graph::new`] says.
+    /// [`Error::OutOfMemory`] if memory or addresses for an arena are lacking; [`Error::Budget`];
+    /// any error of [`Graph::new`].
     pub fn new(engine: &Engine, recording: &Recording, options: &Options) -> Result<Self> {
         heap::expect(recording.queue.nodes().len().saturating_mul(BYTES_A_NODE))?;
         let Made { graph, constants, budget, fault } = recording.graph(engine, options)?;
@@ -108,8 +108,7 @@ impl Executable {
         })
     }
 
-    /// What is wrong with the graph that was asked for, where this one is as recorded for that: a
-    /// bug.
+    /// The bug in the optimised graph, if this one fell back to the operations as recorded.
     pub fn fault(&self) -> Option<&Error> {
         self.fault.as_ref()
     }
@@ -124,22 +123,22 @@ impl Executable {
         &self.graph
     }
 
-    /// The lines of the user's program, by the numbers that nodes have as their origins.
+    /// The lines of the user's program, indexed by the nodes' origins.
     pub fn lines(&self) -> &[Arc<str>] {
         &self.lines
     }
 
-    /// Whether to wait for another thread would take longer than to run it.
+    /// Whether a run is so short that releasing and retaking the GIL would take longer.
     pub fn is_short(&self) -> bool {
         self.is_short
     }
 
-    /// Runs the graph once on these arguments, which [`Executable::fits`]; answers the results.
-    /// Whoever calls this does not hold Python's lock, unless it [`Executable::is_short`].
+    /// Runs the graph once on these arguments, for which [`Executable::fits`] holds; returns the
+    /// results. The caller must not hold the GIL, unless the graph [`Executable::is_short`].
     ///
     /// # Errors
-    /// Before anything is written: [`Error::OutOfMemory`], an argument's value out of range. In
-    /// the middle: what a kernel says; [`Executable::written`] then tells what has changed.
+    /// Before anything is written: [`Error::OutOfMemory`], or an argument's value out of range.
+    /// Midway: any error of a kernel; [`Executable::written`] then tells what has changed.
     pub fn run<'a>(
         &self,
         engine: &'a Engine,
@@ -149,7 +148,7 @@ impl Executable {
         self.run_and(engine, run, arguments, |_| ()).map(|(results, ())| results)
     }
 
-    /// The same; `look` is shown what the run has left.
+    /// The same; `look` inspects the memory that the run leaves.
     pub(super) fn run_and<'a, T>(
         &self,
         engine: &'a Engine,
@@ -162,24 +161,24 @@ impl Executable {
             self.replay(engine, &mut run, bound, self.nodes())?;
             Ok(look(bound))
         })?;
-        // Before another run may take the memory that nobody holds yet.
+        // Hold the results before another run may reuse their memory.
         let results = self.results.iter().map(|place| self.result(place, arguments)).collect();
         drop(run);
         Ok((results, seen))
     }
 
-    /// Whether some of the operations run user code.
+    /// Whether any node runs user code.
     pub(super) fn has_hosts(&self) -> bool {
         !self.hosts.is_empty()
     }
 
-    /// How often it has run to its end; all runs of one measurement count as one.
+    /// How many runs have completed; all runs of one measurement count as one.
     pub fn runs(&self) -> u64 {
         self.runs.load(Relaxed)
     }
 
-    /// How many of the changes that [`crate::block::changes`] counts were made by the graph's runs:
-    /// tensors that show its results were pointed to other memory.
+    /// How many of the changes counted by [`crate::block::changes`] are due to the graph's runs,
+    /// which redirected tensors that follow its results.
     pub fn moves(&self) -> u64 {
         self.moves.load(Relaxed)
     }
@@ -189,8 +188,8 @@ impl Executable {
         0..self.graph.nodes().len()
     }
 
-    /// Of the blocks that were there before the run, those that the run which just failed has
-    /// written, as far as they can be told apart: by [`Arc::as_ptr`]. Each failure is told once.
+    /// The captured blocks that the last, failed run may have written, identified by
+    /// [`Arc::as_ptr`]. Each failure is reported once.
     pub fn written(&self) -> Vec<usize> {
         let reached = self.reached.swap(NOT_FAILED, Relaxed);
         let Some(nodes) = self.graph.nodes().get(..reached) else { return Vec::new() };
@@ -205,14 +204,15 @@ impl Executable {
     }
 }
 
-/// What it takes at most to make a graph, an operation. It is asked for beforehand, since what is
-/// made bit by bit cannot be refused in the middle.
+/// The most memory that building a graph takes per node. It is checked beforehand, because many
+/// small allocations cannot be refused halfway.
 const BYTES_A_NODE: usize = 4 << 10;
 
-/// Graphs of more operations are never called short.
+/// Graphs with more nodes never count as short.
 const MOST_SHORT: usize = 64;
 
-/// Whether the values of arguments, as they are before the run, can make a node fail.
+/// Whether a node can fail because of its inputs' values, all of which are arguments, so that they
+/// can be checked before the run.
 fn is_checked(graph: &Graph, n: usize) -> bool {
     let node = &graph.nodes()[n];
     let is_given = |&i: &usize| {

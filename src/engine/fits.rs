@@ -25,8 +25,8 @@ impl Executable {
         Ok(())
     }
 
-    /// Whether the arguments share memory with each other as they did in the recording, and none
-    /// with what the graph knows otherwise, unless it writes neither.
+    /// Whether the arguments alias each other exactly as in the recording, and do not overlap
+    /// captured blocks, unless the graph writes neither.
     pub fn fits(&self, arguments: &[View]) -> bool {
         self.arguments.len() == arguments.len()
             && (0..arguments.len()).all(|i| self.fits_at(i, arguments))
@@ -47,8 +47,8 @@ impl Executable {
         (0..i).all(as_recorded) && !self.clashes(place.block, view)
     }
 
-    /// Whether an argument lies in memory that the graph uses anyway, and writes by either name:
-    /// which operations depend on each other was found without that.
+    /// Whether an argument overlaps a captured block and the graph writes one of them, which
+    /// dependency analysis did not account for.
     fn clashes(&self, number: u32, view: &View) -> bool {
         let is_written = self.graph.is_written(number);
         let meets = |block: &Arc<crate::block::Block>| {
@@ -60,7 +60,7 @@ impl Executable {
     }
 }
 
-/// Whether two tensors lie in one block, or in one that was lent twice.
+/// Whether two tensors are in the same block, or overlap in memory that was lent twice.
 fn is_one_memory(a: &View, b: &View) -> bool {
     Arc::ptr_eq(&a.block, &b.block) || a.overlaps(b)
 }

@@ -1,4 +1,4 @@
-//! From a recording to the graph that runs: rewriting, order, what is computed again.
+//! From a recording to the graph that runs: rewriting, ordering, recomputation.
 
 use super::constants::Constants;
 use super::recording::Recording;
@@ -11,17 +11,17 @@ use crate::graph::{Graph, Parallel, Queue, Role, order, remat};
 use crate::ops::{Kind, View};
 use crate::rewrite::{self, Allowed, rewrite};
 
-/// Operations with the roles of their blocks, and what was taken out.
+/// Operations with the roles of their blocks, and the constants taken out of them.
 type Rewritten = ((Queue, Vec<Role>), Option<rewrite::Constants>);
 
-/// What a recording has become.
+/// The graph made from a recording.
 pub(super) struct Made {
     pub graph: Graph,
-    /// What its runs find computed.
+    /// Results that are cached from run to run.
     pub constants: Option<Constants>,
-    /// What its arena has to keep to, in bytes.
+    /// The memory budget of its arena, in bytes.
     pub budget: Option<usize>,
-    /// Why it is as recorded though another one was asked for: a bug.
+    /// Why it is as recorded although an optimised one was requested: a bug.
     pub fault: Option<Error>,
 }
 
@@ -32,12 +32,12 @@ impl From<Graph> for Made {
 }
 
 impl Recording {
-    /// The analysed, planned graph, made as the options say; as recorded, if what was made of it
-    /// does not stand up to its check.
+    /// The analysed, planned graph according to the options; as recorded if the optimised one fails
+    /// verification.
     ///
     /// # Errors
-    /// [`Error::Budget`]; what new operations say of their inputs; what [`Graph::new`] says of the
-    /// operations as recorded.
+    /// [`Error::Budget`]; any error of preparing new operations; any error of [`Graph::new`] for
+    /// the operations as recorded.
     pub(super) fn graph(&self, engine: &Engine, options: &Options) -> Result<Made> {
         if !options.rewrite || options.check_finite {
             return Ok(self.planned(self.operations(), options)?.into());
@@ -45,7 +45,7 @@ impl Recording {
         self.made(options, || self.improved(engine, options))
     }
 
-    /// What becomes of the recording, if that can be made of it.
+    /// The result of `improve`, or the graph as recorded if that hits a bug.
     pub(super) fn made(
         &self,
         options: &Options,
@@ -65,7 +65,7 @@ impl Recording {
         Ok(Made { constants, ..made })
     }
 
-    /// The graph of the operations as they are, since there is a fault in what was made of them.
+    /// The graph of the operations as recorded, because optimising them failed with `fault`.
     fn as_recorded(&self, options: &Options, fault: Error) -> Result<Made> {
         let graph = self.planned(self.operations(), options)?;
         let budget = options.budget.map(|budget| match budget {
@@ -78,7 +78,7 @@ impl Recording {
         }
     }
 
-    /// The graph of rewritten operations in the best of the orders that are tried.
+    /// The graph of rewritten operations, in the best order tried.
     fn ordered(&self, (queue, roles): (Queue, Vec<Role>), options: &Options) -> Result<Made> {
         let Some(budget) = options.budget else {
             let limits = options.recompute.then_some(options.limits.recomputing);
@@ -91,7 +91,7 @@ impl Recording {
         self.bounded(budget, &orders, self.parallel(options))
     }
 
-    /// The graph of operations in their order.
+    /// The graph of operations in the given order.
     fn planned(&self, (queue, roles): (Queue, Vec<Role>), options: &Options) -> Result<Graph> {
         match self.parallel(options) {
             Some(parallel) => Graph::parallel(queue, roles, parallel),
@@ -99,18 +99,19 @@ impl Recording {
         }
     }
 
-    /// By how many threads graphs are run. They are told only by blocks what shares memory.
+    /// How many threads run the graph's operations. Serial if captured blocks may overlap, because
+    /// scheduling tells memory apart only by block.
     fn parallel(&self, options: &Options) -> Option<Parallel> {
         options.parallel.filter(|_| !self.has_aliases())
     }
 
-    /// The operations, rewritten, and the roles of their blocks; and those that need not run in
-    /// every run.
+    /// The rewritten operations and the roles of their blocks, and those that need not run in every
+    /// run.
     pub(super) fn rewritten(&self, turn: &mut Turn, options: &Options) -> Result<Rewritten> {
         let (queue, roles) = self.operations();
         let mut draft = Draft::new(self.device(), queue, roles);
         let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();
-        // What is kept lies outside of the arena, and a budget leaves no room for it.
+        // Cached results are outside the arena, and a budget leaves no room for them.
         let keeps = options.keep && options.budget.is_none();
         let limits = options.limits.rewriting;
         let allowed = Allowed { rounds: !options.exact, keeps, limits };
@@ -118,8 +119,8 @@ impl Recording {
         Ok((draft.finish(&[]), constants))
     }
 
-    /// The operations in the order that needs least memory with what is computed again in it, if
-    /// anything may be.
+    /// The operations in the order that needs least memory, including recomputation if `limits`
+    /// allow it.
     fn thriftiest(
         &self,
         queue: Queue,
@@ -134,14 +135,14 @@ impl Recording {
         best.expect("there is one at least")
     }
 
-    /// Operations, and what is cheap enough to compute again rather than keep, if anything may be.
+    /// Operations, and what to recompute rather than keep, if `limits` allow recomputation.
     fn thrifty(&self, queue: Queue, roles: &[Role], limits: Option<remat::Limits>) -> Order {
         let draft = Draft::new(self.device(), queue, roles.to_vec());
         let again = limits.map_or_else(Vec::new, |limits| remat::choose(&draft, limits));
         (draft, again)
     }
 
-    /// The fastest graph whose arena keeps to a budget.
+    /// The fastest graph whose arena stays within a budget.
     fn bounded(
         &self,
         budget: Budget,
@@ -159,7 +160,7 @@ impl Recording {
         }
     }
 
-    /// Says that a bound cannot be kept.
+    /// The error that a budget cannot be met.
     fn too_small(&self, budget: usize, smallest: &Graph) -> Error {
         let tensors = smallest.live_tensors(smallest.peak_node(), self.lines());
         let (bound, taken) = (smallest.lower_bound_bytes(), smallest.arena_bytes());

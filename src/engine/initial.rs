@@ -1,5 +1,5 @@
-//! State made while recording: its operations are kept as initialisers of its blocks, and run
-//! when one of them is needed.
+//! State created while recording: its operations are deferred as initialisers of its blocks, and
+//! run when one of the blocks is needed.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -10,14 +10,14 @@ use crate::error::Result;
 use crate::graph::{Place, Queue};
 use crate::ops::{Prepared, View};
 
-/// Operations that make state, still being collected.
+/// Operations that create state, still being collected.
 #[derive(Default)]
 pub(super) struct Initial {
     queue: Queue,
 }
 
 impl Initial {
-    /// Whether an operation computes state from nothing but state that is made here.
+    /// Whether an operation computes new state only from state collected here and a generator.
     pub fn takes(&self, inputs: &[View], outputs: &[View], generator: Option<usize>) -> bool {
         let is_new = |view: &View| {
             !view.block.is_lent() && (self.queue.find(&view.block).is_some() || is_blank(view))
@@ -28,12 +28,12 @@ impl Initial {
         inputs.iter().enumerate().all(known) && outputs.iter().all(is_new)
     }
 
-    /// Appends an operation that [`Initial::takes`].
+    /// Appends an operation that [`Initial::takes`] accepts.
     pub fn push(&mut self, op: &Arc<Prepared>, inputs: &[View], outputs: &[View]) {
         self.queue.push(op.clone(), inputs, outputs, 0);
     }
 
-    /// Ends the collection: from now on the blocks wait for their values.
+    /// Ends the collection and makes the blocks pending.
     pub fn settle(self) {
         if self.queue.nodes().is_empty() {
             return;
@@ -55,19 +55,19 @@ impl Initial {
     }
 }
 
-/// Whether a tensor's block has neither memory nor a value to come.
+/// Whether a tensor's block has neither memory nor a pending value.
 fn is_blank(view: &View) -> bool {
     !view.block.is_allocated() && !view.block.is_waiting()
 }
 
-/// A block of a program. Those that others hold are not kept alive by it, since they keep it.
+/// A block of a program. Blocks held elsewhere are weak references, because they own the program.
 enum Held {
     Here(Arc<Block>),
     Elsewhere(Weak<Block>, Arc<Device>, usize),
 }
 
 impl Held {
-    /// The block; another one where it is gone or got a value by other means.
+    /// The block, or a substitute if it is gone or has got a value by other means.
     fn block(&self) -> Arc<Block> {
         match self {
             Held::Here(block) => block.clone(),
@@ -84,7 +84,7 @@ struct Steps {
     blocks: Vec<Held>,
 }
 
-/// What a scope's state is made by; nothing is left once it has run.
+/// The initialiser of a scope's state; empty once it has run.
 struct Program(Mutex<Option<Steps>>);
 
 impl Steps {
@@ -112,7 +112,7 @@ impl Initialiser for Program {
         let blocks: Vec<Arc<Block>> = steps.blocks.iter().map(Held::block).collect();
         let done = steps.run(&blocks);
         if done.is_err() {
-            // What was being made is as it was before, and the next need tries again.
+            // Make the blocks pending again, so that the next use retries.
             let waits = |held: &&Held| matches!(held, Held::Elsewhere(..));
             for (_, block) in steps.blocks.iter().zip(&blocks).filter(|(held, _)| waits(held)) {
                 block.retract(self.clone());

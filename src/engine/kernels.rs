@@ -11,12 +11,12 @@ use crate::error::Result;
 use crate::ops::prepared::{Prepared, hash};
 use crate::ops::{Kind, Meta, View};
 
-/// How many operations are kept: the ones used last.
+/// The most operations in the cache; the least recently used are evicted.
 const CAPACITY: NonZero<usize> = NonZero::new(8192).unwrap();
-/// How many bytes their kernels may hold.
+/// The most bytes that they may hold.
 const CAPACITY_BYTES: usize = 256 << 20;
 
-/// A prepared operation in the cache, entered in the ledger.
+/// A prepared operation in the cache, charged to the ledger.
 struct Entry {
     op: Arc<Prepared>,
     device: Arc<Device>,
@@ -50,7 +50,7 @@ impl Kernels {
         Kernels { device: device.clone(), cache }
     }
 
-    /// An operation, prepared if it is new.
+    /// An operation from the cache, prepared if it is new.
     pub fn get(
         &mut self,
         kind: &Kind,
@@ -62,14 +62,14 @@ impl Kernels {
         let make = || Ok(Entry::new(Prepared::new(kind, inputs, given, threads)?, device));
         let key = hash(kind, inputs, given, threads);
         let entry = self.cache.try_get_or_insert_mut(key, make)?;
-        // An entry of another operation with the same hash is replaced.
+        // On a hash collision the entry is replaced.
         if !entry.op.fits(kind, inputs, given, threads) {
             *entry = make()?;
         }
         Ok(&entry.op)
     }
 
-    /// An operation into new tensors, if it is prepared and short.
+    /// An operation into new tensors from the cache, if it is prepared and short.
     pub fn find_short(&mut self, kind: &Kind, inputs: &[View]) -> Option<&Arc<Prepared>> {
         let threads = self.device.threads();
         let entry = self.cache.get(&hash(kind, inputs, None, threads))?;
@@ -81,7 +81,7 @@ impl Kernels {
         while held() > CAPACITY_BYTES && self.cache.pop_lru().is_some() {}
     }
 
-    /// Forgets all kernels.
+    /// Drops all kernels.
     pub fn clear(&mut self) {
         self.cache.clear();
     }

@@ -1,4 +1,4 @@
-//! Runs operations: prepares each one's kernel, gives its blocks memory, keeps versions.
+//! Runs operations: prepares kernels, allocates blocks, maintains versions.
 
 mod append;
 mod arena;
@@ -50,23 +50,23 @@ pub type Inputs = SmallVec<[View; 4]>;
 /// The outputs of an operation.
 pub type Outputs = SmallVec<[View; 2]>;
 
-/// What runs the operations of one device.
+/// Runs the operations of one device.
 pub struct Engine {
     device: Arc<Device>,
     rng: Rng,
     turn: Mutex<Kernels>,
-    /// The planned memory of all graphs, and the right to use it.
+    /// The arena: planned memory that all graphs share.
     arena: OnceLock<Arc<Range>>,
     runs: Runs,
-    /// Whether the arena is filled with what is not a number before each run.
+    /// Whether the arena is filled with NaNs before each run.
     poisons: bool,
 }
 
-/// The right to run on a device: one holder at a time. The prepared kernels come with it.
+/// A guard that grants exclusive access to a device and to the cache of prepared kernels.
 ///
-/// Whoever holds it never waits for Python's lock, and whoever waits for it does not hold that
-/// lock. So nothing that may run a user's code happens during a turn, and that includes letting
-/// go of memory of another library.
+/// A thread that holds it must not wait for the GIL, and a thread that waits for it must not hold
+/// the GIL. So nothing that may run user code happens during a turn, and that includes releasing
+/// memory of another library.
 pub struct Turn<'a>(MutexGuard<'a, Kernels>);
 
 /// The engine of the CPU.
@@ -75,10 +75,12 @@ pub fn cpu() -> &'static Engine {
     CPU.get_or_init(|| Engine::new(cpu::device().clone()))
 }
 
-/// The engine of a device. Whoever asks here first never waits for a lock in a forked child.
+/// The engine of a device. A caller that gets its engine here never waits for a lock in a forked
+/// child.
 ///
 /// # Errors
-/// [`Error::Device`] where the device has none, or in a child forked from a process that used it.
+/// [`Error::Device`] if the device has none, or in a child forked from a process that used it; the
+/// errors of [`process::check`].
 pub fn of(device: &Device) -> Result<&'static Engine> {
     process::check("engine")?;
     if device.id() == cpu::device().id() {
@@ -105,7 +107,8 @@ impl Engine {
         &self.rng
     }
 
-    /// Sets how many threads kernels may use, while none is prepared; whether that is new.
+    /// Sets how many threads kernels may use, under the turn so that none is being prepared;
+    /// returns whether the number changed.
     ///
     /// # Errors
     /// As [`Device::set_threads`].
@@ -116,12 +119,12 @@ impl Engine {
         Ok(before != threads)
     }
 
-    /// Waits for the right to run. Never call this while holding Python's lock.
+    /// Waits for the turn. Never call this while holding the GIL.
     pub fn turn(&self) -> Turn<'_> {
         Turn(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The right to run, if nobody else has it.
+    /// The turn, if no other thread holds it.
     pub fn try_turn(&self) -> Option<Turn<'_>> {
         match self.turn.try_lock() {
             Ok(guard) => Some(Turn(guard)),
@@ -132,8 +135,8 @@ impl Engine {
 }
 
 impl Turn<'_> {
-    /// Whether an operation is prepared and so small that to wait for another thread would take
-    /// longer than to run it.
+    /// Whether an operation is prepared and so short that releasing and retaking the GIL would take
+    /// longer than running it.
     pub fn is_short(&mut self, kind: &Kind, inputs: &[View]) -> bool {
         self.0.find_short(kind, inputs).is_some()
     }

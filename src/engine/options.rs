@@ -1,60 +1,60 @@
-//! How a graph is made of a recording.
+//! Options for making a graph from a recording.
 
 use crate::graph::{Parallel, remat};
 use crate::rewrite;
 
-/// A bound for the arena of a graph.
+/// A memory budget for the arena of a graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Budget {
-    /// So many bytes.
+    /// An absolute number of bytes.
     Bytes(usize),
-    /// This part of what the same step takes if nothing is computed again.
+    /// A fraction of what the same step takes without recomputation.
     Share(f64),
 }
 
-/// What may be done with the recorded operations.
+/// Which transformations of the recorded operations are allowed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Whether operations may be replaced and computed again; else they stay as recorded.
+    /// Whether operations may be rewritten and recomputed; otherwise they stay as recorded.
     pub rewrite: bool,
-    /// Whether what is cheap for its size may be computed again instead of kept.
+    /// Whether results that are cheap for their size may be recomputed instead of kept.
     pub recompute: bool,
-    /// Whether only what keeps every bit of the results may be done.
+    /// Whether only transformations that keep results bitwise equal are allowed.
     pub exact: bool,
-    /// Whether memory may be kept from run to run for what is the same in all of them.
+    /// Whether results that are the same in every run may be cached.
     pub keep: bool,
-    /// Whether every result is looked at, and a run stops at the first NaN or infinity. Then the
-    /// operations stay as recorded, so that the one that is named is one of the program.
+    /// Whether every result is checked, and a run stops at the first NaN or infinity. Then the
+    /// operations stay as recorded, so that the error names an operation of the program.
     pub check_finite: bool,
-    /// Whether several threads may run operations at the same time.
+    /// Whether several threads may run operations concurrently.
     pub parallel: Option<Parallel>,
-    /// What the arena has to keep to; what does not fit is computed again. It bounds only what is
-    /// rewritten.
+    /// The memory budget of the arena; what does not fit is recomputed. Applies only if `rewrite`
+    /// is set.
     pub budget: Option<Budget>,
-    /// From where on rewriting and computing again are worth it.
+    /// The thresholds from which transformations pay off.
     pub limits: Limits,
 }
 
-/// From where on what may be done with recorded operations is worth it.
+/// The thresholds from which transformations of recorded operations pay off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Of rewriting.
+    /// Thresholds of rewriting.
     pub rewriting: rewrite::Limits,
-    /// Of computing again what could be kept.
+    /// Thresholds of recomputation.
     pub recomputing: remat::Limits,
 }
 
 impl Limits {
-    /// What a graph is worth without being asked.
+    /// The default thresholds.
     pub const DEFAULT: Limits =
         Limits { rewriting: rewrite::Limits::DEFAULT, recomputing: remat::Limits::DEFAULT };
-    /// Wherever something can be done.
+    /// No thresholds: transform wherever possible.
     pub const NONE: Limits =
         Limits { rewriting: rewrite::Limits::NONE, recomputing: remat::Limits::NONE };
 }
 
 impl Options {
-    /// Nothing is replaced, moved or computed again.
+    /// No rewriting, reordering or recomputation.
     pub const AS_RECORDED: Options = Options { rewrite: false, ..Options::DEFAULT };
 
     const DEFAULT: Options = Options {

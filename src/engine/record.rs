@@ -1,4 +1,4 @@
-//! An engine that is recording: operations of the recording thread are only appended to a queue.
+//! Recording: the operations that the recording thread submits are only appended to a queue.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::ops::{Meta, View};
 
-/// What becomes of the operations that a thread submits.
+/// What happens to the operations that a thread submits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// They run at once.
     Eager,
     /// They are recorded.
     Record,
-    /// They make state during a recording: they are kept as its pending initialisers.
+    /// They create state during a recording: they are deferred as its initialisers.
     State,
 }
 
@@ -28,40 +28,40 @@ thread_local! {
     static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
 }
 
-/// What a thread is recording.
+/// The recorder of a thread.
 pub(super) struct Recorder {
     pub recording: Recording,
-    /// State that is being made, and how many scopes deep.
+    /// The operations of state scopes.
     pub state: Initial,
-    /// Where the generator of initial values stands, if the recording has started it anew.
+    /// The position of the generator of initial values, if the recording has reseeded it.
     pub seeded: Option<Seeded>,
     depth: usize,
     lines: Lines,
 }
 
 impl Recorder {
-    /// The line that operations now come from.
+    /// The number of the line that operations come from.
     pub fn line(&self) -> u32 {
         self.lines.current
     }
 }
 
-/// The lines of the user's program by number, and the one that operations now come from.
+/// The numbers of the lines of the user's program, and the one that operations come from.
 #[derive(Default)]
 struct Lines {
     numbers: FxHashMap<Arc<str>, u32>,
     current: u32,
 }
 
-/// What becomes of the operations that this thread submits.
+/// What happens to the operations that this thread submits.
 pub fn mode() -> Mode {
     MODE.get()
 }
 
-/// Begins to record on this thread.
+/// Starts recording on this thread.
 ///
 /// # Errors
-/// [`Error::Graph`] where it records already.
+/// [`Error::Graph`] if it is already recording.
 pub fn begin(recording: Recording) -> Result<()> {
     crate::ensure!(mode() == Mode::Eager, misuse("this thread records already"));
     let mut lines = Lines::default();
@@ -74,10 +74,10 @@ pub fn begin(recording: Recording) -> Result<()> {
     Ok(())
 }
 
-/// Ends what this thread records.
+/// Ends the recording on this thread.
 ///
 /// # Errors
-/// [`Error::Graph`] where it does not record.
+/// [`Error::Graph`] if it is not recording.
 pub fn end() -> Result<Recording> {
     let recorder = RECORDER.take().ok_or_else(|| misuse("this thread does not record"))?;
     MODE.set(Mode::Eager);
@@ -85,7 +85,7 @@ pub fn end() -> Result<Recording> {
     Ok(recorder.recording)
 }
 
-/// Within a recording, what is made from now on is state, until [`leave_state`].
+/// Enters a scope of a recording in which tensors are state, until [`leave_state`].
 pub fn enter_state() {
     with(|recorder| {
         recorder.depth += 1;
@@ -93,7 +93,7 @@ pub fn enter_state() {
     });
 }
 
-/// The end of what [`enter_state`] began.
+/// Leaves the scope that [`enter_state`] entered.
 pub fn leave_state() {
     with(|recorder| {
         recorder.depth = recorder.depth.saturating_sub(1);
@@ -104,7 +104,7 @@ pub fn leave_state() {
     });
 }
 
-/// The operations that follow come from this line of the user's program.
+/// Attributes the operations that follow to a line of the user's program.
 pub fn set_line(line: &str) {
     with(|recorder| {
         let next = recorder.lines.numbers.len() as u32;
@@ -118,12 +118,12 @@ pub fn set_line(line: &str) {
     });
 }
 
-/// The number of the line that operations come from now.
+/// The number of the line that operations are attributed to.
 pub fn line() -> Option<u32> {
     with(|recorder| recorder.lines.current)
 }
 
-/// The operations that follow come from a line that [`line`] told before.
+/// Attributes the operations that follow to a line number that [`line`] returned.
 pub fn set_line_number(number: u32) {
     with(|recorder| {
         if (number as usize) < recorder.recording.lines().len() {
@@ -132,10 +132,11 @@ pub fn set_line_number(number: u32) {
     });
 }
 
-/// Refuses to read a value while it is only recorded. In a state scope, what is read is made.
+/// Refuses to read values while recording. In a state scope, makes pending state readable instead.
 ///
 /// # Errors
-/// [`Error::Graph`] in a recording, naming the line where the value is made.
+/// [`Error::Graph`] while recording; it names the line that computes the value, if that is
+/// recorded.
 pub fn check_read(op: &'static str, view: &View) -> Result<()> {
     settle();
     if mode() != Mode::Record {
@@ -158,7 +159,7 @@ pub fn check_read(op: &'static str, view: &View) -> Result<()> {
     Err(Error::Graph { op: op.into(), message: what })
 }
 
-/// A new tensor, which while recording only stands for what a run will make.
+/// A new tensor, which while recording is a placeholder for what a run will compute.
 pub fn fresh(device: &Arc<crate::device::Device>, meta: &Arc<Meta>) -> View {
     if mode() != Mode::Record {
         return View::of(device, meta);
@@ -172,14 +173,14 @@ pub fn fresh(device: &Arc<crate::device::Device>, meta: &Arc<Meta>) -> View {
     made.unwrap_or_else(|| View::of(device, meta))
 }
 
-/// State that is being made may be read from now on.
+/// Makes state that is being collected readable.
 pub(super) fn settle() {
     if mode() == Mode::State {
         with(|recorder| std::mem::take(&mut recorder.state).settle());
     }
 }
 
-/// What this thread is recording.
+/// Calls `f` with this thread's recorder, if it is recording.
 pub(super) fn with<T>(f: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
     RECORDER.with_borrow_mut(|recorder| recorder.as_mut().map(f))
 }

@@ -1,4 +1,4 @@
-//! What a thread recorded: operations in order, and what is known of the blocks that they name.
+//! What a thread recorded: operations in order, and what is known about the blocks they use.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::ops::{Prepared, View};
 /// Where a block of a recording comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Source {
-    /// It was given as an argument.
+    /// It was passed as an argument.
     Argument,
-    /// It existed before.
+    /// It existed before the recording.
     Captured,
-    /// It holds an array that was read from the host meanwhile, whose hash this is.
+    /// It holds a host array that was read during the recording; this is the array's hash.
     Constant(u64),
-    /// It was made meanwhile.
+    /// It was created during the recording.
     Made {
         /// Whether an operation has written it, or zeros have been recorded for it.
         written: bool,
@@ -35,19 +35,20 @@ pub struct Recording {
     pub(super) sources: Vec<Source>,
     pub(super) arguments: Vec<Place>,
     pub(super) results: Vec<Place>,
-    /// What the generators whose states these blocks are have drawn since they last moved.
+    /// How much was drawn from each generator since it was last advanced.
     draws: Draws,
-    /// The generators that were drawn from, and whether state was drawn from one of them later.
+    /// The generators that recorded operations drew from; `state_is_late` is whether state was
+    /// drawn from one of them afterwards.
     drawn_from: SmallVec<[View; 1]>,
     state_is_late: bool,
     lines: Vec<Arc<str>>,
     pub(super) roles: Vec<Role>,
-    /// The blocks made meanwhile that somebody else still held when it was sealed.
+    /// The blocks created during the recording that were still held elsewhere when it was sealed.
     pub(super) kept: Vec<u32>,
 }
 
 impl Recording {
-    /// An empty one, of a function of these arguments.
+    /// An empty recording of a function of these arguments.
     pub fn new(device: &Arc<Device>, arguments: &[View]) -> Self {
         let mut recording = Recording {
             device: device.clone(),
@@ -75,7 +76,7 @@ impl Recording {
         &self.lines
     }
 
-    /// The line of that number.
+    /// The line with this number.
     pub fn line(&self, number: u32) -> Arc<str> {
         self.lines[number as usize].clone()
     }
@@ -84,14 +85,14 @@ impl Recording {
         self.lines.push(line);
     }
 
-    /// Notes a block that is made while this is recorded.
+    /// Registers a block created during the recording.
     pub(super) fn make(&mut self, block: &Arc<Block>) {
         let number = self.queue.number(block) as usize;
         debug_assert_eq!(number, self.sources.len());
         self.sources.push(Source::Made { written: false });
     }
 
-    /// Notes a block that holds an array of the host.
+    /// Registers a block that holds a host array.
     pub(super) fn bake(&mut self, block: &Arc<Block>, hash: u64) {
         self.queue.number(block);
         self.sources.push(Source::Constant(hash));
@@ -100,12 +101,12 @@ impl Recording {
     /// Appends an operation; `outputs` are those that are not state.
     pub(super) fn push(&mut self, op: &Arc<Prepared>, from: &[View], to: &[View], line: u32) {
         self.queue.push(op.clone(), from, to, line);
-        // What was not given and not made meanwhile has been there before.
+        // A block that is neither an argument nor created here existed before.
         self.sources.resize(self.queue.blocks().len(), Source::Captured);
     }
 
-    /// The blocks made meanwhile that an operation reads, or writes in part, before anything was
-    /// written into them: they must be set to zero first. From now on they are written.
+    /// The blocks created during the recording that an operation reads, or writes in part, before
+    /// anything was written to them: they must be zeroed first. They are then marked as written.
     pub(super) fn unwritten(&mut self, from: &[View], to: &[View]) -> Blocks {
         let mut found = Blocks::new();
         for view in from {
@@ -117,7 +118,7 @@ impl Recording {
         found
     }
 
-    /// The blocks made meanwhile that nothing has written and somebody may still read.
+    /// The blocks created during the recording that were never written and may still be read.
     pub(super) fn never_written(&mut self) -> Blocks {
         let blocks = self.queue.blocks().iter().zip(&mut self.sources);
         let unwritten = blocks.filter_map(|(block, source)| match source {
@@ -139,12 +140,12 @@ impl Recording {
         }
     }
 
-    /// How far beyond a generator's state what is drawn next lies.
+    /// The distance from a generator's state to the next draw.
     pub(super) fn drawn(&self, state: &View) -> u64 {
         self.draws.iter().find(|(s, _)| s.is_same(state)).map_or(0, |draw| draw.1)
     }
 
-    /// Notes that so many blocks of numbers were drawn.
+    /// Records that `count` blocks of numbers were drawn.
     pub(super) fn draw(&mut self, state: &View, count: u64) {
         if !self.has_drawn_from(state) {
             self.drawn_from.push(state.clone());
@@ -159,19 +160,19 @@ impl Recording {
         self.drawn_from.iter().any(|known| known.is_same(generator))
     }
 
-    /// Notes that state was drawn from a generator at once.
+    /// Records that state was drawn from a generator immediately.
     pub(super) fn draw_state(&mut self, generator: &View) {
         self.state_is_late |= self.has_drawn_from(generator);
     }
 
-    /// Whether state was drawn from a generator after recorded operations had been, which draw
-    /// only in a run: not the numbers that eager execution draws.
+    /// Whether state was drawn from a generator after recorded operations, which draw only in a
+    /// run: it then got other numbers than in eager execution.
     pub fn state_is_late(&self) -> bool {
         self.state_is_late
     }
 
-    /// The generators that have to move before these tensors are read or written, but for the
-    /// one that an operation only draws from.
+    /// The generators that must be advanced before these tensors are read or written, except the
+    /// one (input `generator`) that the operation only draws from.
     pub(super) fn moved(&mut self, views: &[View], generator: Option<usize>) -> Draws {
         let touches = |state: &View| {
             let drawn = |i: usize, view: &View| Some(i) == generator && view.is_same(state);
@@ -183,12 +184,12 @@ impl Recording {
         now
     }
 
-    /// The generators that have not moved yet.
+    /// The generators that have not been advanced yet.
     pub(super) fn all_moved(&mut self) -> Draws {
         std::mem::take(&mut self.draws)
     }
 
-    /// Notes the views that the recorded function answered.
+    /// Sets the views that the recorded function returned.
     pub(super) fn answer(&mut self, results: &[View]) {
         self.results.clear();
         for view in results {
@@ -198,11 +199,11 @@ impl Recording {
         }
     }
 
-    /// Decides the blocks' roles: what was made and is still held by somebody else, or was
-    /// answered, lies outside of the arena.
+    /// Decides the blocks' roles: blocks created here that are still held elsewhere, or were
+    /// returned, are placed outside the arena.
     pub fn seal(&mut self) {
         let blocks = self.queue.blocks().iter().zip(&self.sources).enumerate();
-        // Whoever holds a block besides the recording can still see it.
+        // A further reference means that the block is still visible elsewhere.
         let kept = blocks.filter(|(_, (block, source))| {
             matches!(source, Source::Made { .. }) && Arc::strong_count(block) > 1
         });
@@ -218,11 +219,11 @@ impl Recording {
         self.roles = self.sources.iter().enumerate().map(role).collect();
     }
 
-    /// Prepares the operations anew that were prepared for another number of threads than the
-    /// device has by now.
+    /// Prepares operations again if they were prepared for a number of threads other than the
+    /// device's.
     ///
     /// # Errors
-    /// What preparing one says.
+    /// Any error of preparing an operation.
     pub fn follow_threads(&mut self, engine: &Engine) -> Result<()> {
         let (mut turn, threads) = (engine.turn(), self.device.threads());
         let is_new = |op: &Prepared| op.threads != threads && !op.effects.host;
@@ -241,7 +242,8 @@ impl Recording {
         (self.queue.clone(), self.roles.clone())
     }
 
-    /// The same to be continued: tensors that show a graph's results name what was recorded.
+    /// The recording, reopened to be continued: tensors that follow a graph's results map to the
+    /// recorded blocks.
     pub fn reopened(mut self) -> Self {
         for &number in &self.kept {
             if let Some(now) = self.queue.blocks()[number as usize].current() {
@@ -252,7 +254,7 @@ impl Recording {
         self
     }
 
-    /// The device that it was recorded on.
+    /// The device of the recording.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
@@ -261,5 +263,5 @@ impl Recording {
 /// A few blocks.
 pub(super) type Blocks = SmallVec<[Arc<Block>; 2]>;
 
-/// Generators' states, and how many blocks of numbers were drawn.
+/// Generators' states, and how many blocks of numbers were drawn from them.
 pub(super) type Draws = SmallVec<[(View, u64); 1]>;

@@ -1,5 +1,5 @@
-//! Random number generators: counter-based, so that a number depends on the seed and its place
-//! in the sequence and not on who draws it when. Their state lives in blocks.
+//! Random number generators. They are counter-based, so that a number depends only on the seed and
+//! its position in the sequence, not on who draws it or when. Their state is stored in blocks.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::view::{Meta, View};
 
-/// Which sequence of numbers.
+/// A sequence of random numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stream {
-    /// Dropout masks and whatever else a step draws.
+    /// Dropout masks and other draws of a step.
     Step,
     /// Initial values of parameters.
     Init,
 }
 
-/// The generators of one device: state tensors of int64 seed and position.
+/// The generators of one device: state tensors that hold a key and a position as int64.
 pub struct Rng {
     step: View,
     init: View,
@@ -34,7 +34,7 @@ impl Rng {
         Rng { step: state(), init: state() }
     }
 
-    /// The state of a stream, from seed 0 if there was none.
+    /// The state of a stream; seeded with 0 if no seed was set.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -51,7 +51,7 @@ impl Rng {
     }
 }
 
-/// The keys of both streams. They never share numbers: their keys differ in one bit.
+/// The keys of both streams, which differ in one bit, so that the streams never share numbers.
 ///
 /// # Errors
 /// [`Error::Value`] for a seed of 2^63 or more.
@@ -61,11 +61,11 @@ pub(super) fn keys(seed: u64) -> Result<[u64; 2]> {
     Ok([seed << 1, seed << 1 | 1])
 }
 
-/// Puts a generator to a place in its sequence. The caller has the device's turn.
+/// Sets a generator's key and position. The caller must hold the device's turn.
 #[allow(unsafe_code)]
 pub(super) fn set(state: &View, key: u64, position: u64) -> Result<()> {
     let pointer = state.address(true)?.cast::<[i64; 2]>();
-    // SAFETY: the block holds two int64, and the caller has the device's turn.
+    // SAFETY: the block holds two int64, and the caller holds the device's turn.
     unsafe { pointer.write([key as i64, position as i64]) };
     state.block.touch();
     Ok(())

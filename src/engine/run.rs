@@ -1,4 +1,4 @@
-//! Runs prepared operations on memory: one, or those of a bound graph.
+//! Runs prepared operations on memory: a single one, or those of a bound graph.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -16,8 +16,8 @@ use crate::ops::{Io, Prepared, View};
 /// Addresses of the first elements.
 type Addresses<T> = SmallVec<[T; 8]>;
 
-/// Runs a kernel. `outputs` are those that are not state, in order. The caller has the device's
-/// turn, or is what a block waits for.
+/// Runs a kernel. `outputs` are those that are not state, in order. The caller must hold the
+/// device's turn, or be the initialiser that a block waits for.
 pub(super) fn execute(op: &Prepared, inputs: &[View], outputs: &[View]) -> Result<()> {
     ending::check()?;
     let device = outputs.iter().chain(inputs).next().map(|view| view.block.device());
@@ -39,13 +39,13 @@ pub(super) fn execute(op: &Prepared, inputs: &[View], outputs: &[View]) -> Resul
     }
     raise_versions(op, inputs, outputs);
     let place = scratch.as_ref().map_or(std::ptr::null_mut(), |s| s.pointer());
-    // SAFETY: the addresses are those of live views with the metas that the kernel was
-    // prepared for; `checks` keeps overlapping tensors away.
+    // SAFETY: the addresses are those of live views with the metas that the kernel was prepared
+    // for; `checks` rules out invalid overlap.
     let io = unsafe { Io::new(&from, &to, place) };
     if !CHECKS_FINITE.get() {
         return op.kernel.run(&io);
     }
-    // SAFETY: as above, before the kernel has run and after it.
+    // SAFETY: as above, both before and after the kernel has run.
     unsafe {
         let before = Before::of(op, &io);
         op.kernel.run(&io)?;
@@ -57,26 +57,27 @@ thread_local! {
     static CHECKS_FINITE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether operations that this thread runs from now on fail where they make a NaN or an
-/// infinity; what it was before.
+/// Sets whether operations on this thread fail if they produce a NaN or an infinity; returns the
+/// previous setting.
 pub fn check_finite(is_asked: bool) -> bool {
     CHECKS_FINITE.replace(is_asked)
 }
 
-/// Also where the kernel then fails, since it may have written some of its outputs.
+/// Raises the versions of everything written, even if the kernel then fails, because it may have
+/// written some of its outputs.
 pub(super) fn raise_versions(op: &Prepared, inputs: &[View], outputs: &[View]) {
     op.effects.state.iter().for_each(|&(i, _)| inputs[i].block.touch());
     outputs.iter().for_each(|v| v.block.touch());
 }
 
-/// Runs nodes of a graph whose every block an [`super::Executable`] has bound.
+/// Runs nodes of a graph, all of whose blocks an [`super::Executable`] has bound.
 pub(super) fn replay(bound: &Bound, nodes: Range<usize>) -> std::result::Result<(), Stopped> {
-    // SAFETY: the executable bound captured blocks, arguments of the recorded metas and results to
-    // memory that it holds, and has the right to run and the arena, which is backed.
+    // SAFETY: the executable bound captured blocks, arguments with the recorded metas and results
+    // to memory that it holds; it holds the run's guard, and the arena is backed.
     unsafe { bound.run_from(nodes.start, nodes.end) }
 }
 
-/// The same, up to the first node that makes a NaN or an infinity.
+/// The same, up to the first node that produces a NaN or an infinity.
 pub(super) fn replay_checked(
     bound: &Bound,
     nodes: Range<usize>,
@@ -87,17 +88,17 @@ pub(super) fn replay_checked(
 
 /// Checks the values of a node's arguments before a run.
 pub(super) fn check(bound: &Bound, node: usize) -> std::result::Result<(), Stopped> {
-    // SAFETY: as for `replay`; what is checked was there before the run.
+    // SAFETY: as for `replay`; the values to check existed before the run.
     unsafe { bound.check(node) }
 }
 
-/// Shows the bytes of a block that is at this address. The caller has the right to run.
+/// Calls `f` with the bytes of a block at this address. The caller must hold the device's turn.
 pub(super) fn look<T>(start: *const u8, bytes: usize, f: impl FnOnce(&[u8]) -> T) -> T {
-    // SAFETY: the block has memory of its size, which nobody writes meanwhile.
+    // SAFETY: the block has memory of this size, which nobody writes meanwhile.
     f(unsafe { std::slice::from_raw_parts(start, bytes) })
 }
 
-/// A block's bytes. The caller has the right to run.
+/// A copy of a block's bytes. The caller must hold the device's turn.
 pub(super) fn save(block: &Block) -> Result<Vec<u8>> {
     let start = block.to_touch()?;
     let refusal = |_| block.device().pool().out_of_memory("save", block.bytes());
@@ -107,7 +108,7 @@ pub(super) fn save(block: &Block) -> Result<Vec<u8>> {
     Ok(saved)
 }
 
-/// Writes what [`save`] answered. The caller has the right to run.
+/// Restores the bytes that [`save`] returned. The caller must hold the device's turn.
 pub(super) fn restore(block: &Block, bytes: &[u8]) {
     let Some(start) = block.address() else { return };
     // SAFETY: the block has memory of that many bytes, which nobody else uses meanwhile.

@@ -1,14 +1,14 @@
-//! Who may run a graph: one thread at a time, which may be in user code meanwhile.
+//! The lock under which graphs run: one thread at a time, which may be in user code meanwhile.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// For how long a thread waits for one that is in user code. Such code may itself wait for the
-/// thread, so that neither would ever go on.
+/// How long a thread waits for one that is in user code. Such code may itself wait for the waiting
+/// thread, which would be a deadlock.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How often a thread that waits looks whether it still should.
+/// How often a waiting thread checks whether it should give up.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// See the module's documentation.
@@ -22,7 +22,7 @@ pub(super) struct Runs {
 struct Holder {
     is_there: bool,
     in_user_code: Option<Instant>,
-    /// How many threads wait: to wake nobody costs as much as to wake one.
+    /// The number of waiting threads, to skip the wake-up, which costs the same if nobody waits.
     waiting: usize,
 }
 
@@ -33,14 +33,14 @@ impl Holder {
     }
 }
 
-/// The right itself.
+/// The guard of the lock.
 pub(super) struct Held<'a>(&'a Runs);
 
 impl Runs {
-    /// Waits for the right.
+    /// Waits for the lock.
     ///
     /// # Errors
-    /// [`Error::Graph`] where who has it has been in user code for long.
+    /// [`Error::Graph`] if the holder stays in user code for too long.
     pub fn wait(&self) -> Result<Held<'_>> {
         let began = Instant::now();
         let mut holder = self.holder();
@@ -55,7 +55,7 @@ impl Runs {
         Ok(holder.take(self))
     }
 
-    /// The right, if nobody has it.
+    /// The lock, if nobody holds it.
     pub fn try_hold(&self) -> Option<Held<'_>> {
         let mut holder = self.holder();
         (!holder.is_there).then(|| holder.take(self))
@@ -67,7 +67,7 @@ impl Runs {
 }
 
 impl Held<'_> {
-    /// Notes that user code begins, or that it has ended.
+    /// Records that user code begins, or that it has ended.
     pub fn set_in_user_code(&self, is_there: bool) {
         self.0.holder().in_user_code = is_there.then(Instant::now);
     }
@@ -113,7 +113,7 @@ mod tests {
         assert!(runs.try_hold().is_some());
     }
 
-    /// Who waits asks since when: user code may have begun long before.
+    /// Patience counts from when the wait began: user code may have begun long before.
     #[test]
     fn user_code_that_began_long_ago_is_waited_for() {
         let runs = Runs::default();

@@ -1,4 +1,4 @@
-//! Starting the random number generators anew, at once or in each run of a recording.
+//! Reseeding the random number generators, at once or in each run of a recording.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::{Kind, Meta, Scalar, View, copy};
 
-/// Where a generator stands that a recording has started anew, and no run yet: what initialises
-/// state, which does not wait for a run, draws from there.
+/// The position of a generator that a recording has reseeded but no run has: initialisers of state,
+/// which do not wait for a run, draw from there.
 pub(super) struct Seeded {
     generator: View,
     key: u64,
@@ -18,7 +18,7 @@ pub(super) struct Seeded {
 }
 
 impl Recorder {
-    /// Notes that so many blocks of numbers are drawn from a generator.
+    /// Records that `by` blocks of numbers are drawn from a generator.
     pub fn draw(&mut self, generator: &View, by: u64) {
         self.recording.draw(generator, by);
         if let Some(seeded) = self.seeded.as_mut().filter(|s| s.generator.is_same(generator)) {
@@ -26,7 +26,7 @@ impl Recorder {
         }
     }
 
-    /// The key of a generator that was started anew, and where it stands.
+    /// The key and position of a generator, if it was reseeded.
     fn seeded(&self, generator: &View) -> Option<(u64, u64)> {
         let seeded = self.seeded.as_ref().filter(|s| s.generator.is_same(generator));
         seeded.map(|seeded| (seeded.key, seeded.position))
@@ -34,8 +34,8 @@ impl Recorder {
 }
 
 impl Engine {
-    /// Starts both streams anew. They never share numbers: their keys differ in one bit. While
-    /// this thread records, each run of the recording does so where it comes by.
+    /// Reseeds both streams, with keys that differ in one bit, so that they never share numbers.
+    /// While this thread records, each run of the recording reseeds them at this point.
     ///
     /// # Errors
     /// [`crate::Error::Value`] for a seed of 2^63 or more, [`crate::Error::OutOfMemory`].
@@ -55,7 +55,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Records that a number of a generator's state is written.
+    /// Records a write of one number of a generator's state.
     fn record_number(&self, turn: &mut Turn, state: &View, at: usize, value: u64) -> Result<()> {
         let (value, shape, dtype) = (Scalar::Int(value as i64), [1].into(), DType::Int64);
         let fill = Kind::from(copy::Fill { value, shape, dtype });
@@ -65,15 +65,15 @@ impl Engine {
         self.append(turn, &op, &[], &[part])
     }
 
-    /// A copy of a generator that state is to be drawn from, which moves on by so many blocks;
-    /// None where that is one that no recording has started anew.
+    /// A copy of a generator to draw state from, after which the generator's recorded position
+    /// advances by `by` blocks; None if no recording has reseeded it.
     pub(super) fn draw_seeded(&self, generator: &View, by: u64) -> Result<Option<View>> {
         let Some((key, position)) = record::with(|r| r.seeded(generator)).flatten() else {
             return Ok(None);
         };
         let copied = View::of(self.device(), &generator.meta);
         rng::set(&copied, key, position)?;
-        // Runs leave the generator behind what was drawn here.
+        // Runs must leave the generator after the numbers drawn here.
         record::with(|recorder| recorder.draw(generator, by));
         Ok(Some(copied))
     }

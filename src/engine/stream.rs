@@ -1,4 +1,4 @@
-//! Whether two recordings are the same stream of operations.
+//! Comparing recordings as streams of operations.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::recording::{Recording, Source};
 use crate::graph::{Node, Place, Role};
 
 impl Recording {
-    /// What first differs from another recording, with the line of the user's program; `None`
-    /// where a graph of the one does what the other does. Both are sealed.
+    /// The first difference from another recording, with the line of the user's program; `None` if
+    /// a graph of one can replace a graph of the other. Both must be sealed.
     pub fn difference(&self, other: &Recording) -> Option<String> {
         self.different_operation(other)
             .or_else(|| self.different_ends(other))

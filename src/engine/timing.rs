@@ -1,4 +1,4 @@
-//! How long a graph's kernels take, without the call from Python.
+//! Timing a graph's kernels, without the overhead of calls from Python.
 
 use std::time::Instant;
 
@@ -12,7 +12,8 @@ use crate::graph::Place;
 use crate::ops::View;
 
 impl Executable {
-    /// Mean seconds of running the kernels alone, over `runs` runs in a row on these arguments.
+    /// The mean time of the kernels alone in seconds, over `runs` consecutive runs on these
+    /// arguments.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -30,8 +31,8 @@ impl Executable {
         })
     }
 
-    /// Mean seconds of each node, over `runs` runs in a row on these arguments, or on zeros. All
-    /// that the runs write is as it was afterwards.
+    /// The mean time of each node in seconds, over `runs` consecutive runs on these arguments, or
+    /// on zeros. Everything that the runs write is restored afterwards.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -57,7 +58,7 @@ impl Executable {
         })
     }
 
-    /// Arguments as the recorded ones, but of zeros.
+    /// Arguments like the recorded ones, filled with zeros.
     fn zeros(&self) -> Vec<View> {
         let mut blocks = FxHashMap::default();
         let mut zeros = |place: &Place| {

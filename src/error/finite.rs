@@ -1,4 +1,4 @@
-//! Numbers that are not finite, and what the operation that made them was given.
+//! Non-finite numbers: which operation produced them, and from which inputs.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use std::sync::Arc;
 use crate::dtype::DType;
 use crate::shape::Shape;
 
-/// What the numbers of a tensor are like.
+/// Statistics of a tensor's elements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statistics {
-    /// Their type.
+    /// The element type.
     pub dtype: DType,
     /// The tensor's shape.
     pub shape: Shape,
-    /// How many are not a number.
+    /// How many elements are NaN.
     pub nans: usize,
-    /// How many are infinite.
+    /// How many elements are infinite.
     pub infinities: usize,
-    /// The least of the finite ones; infinity where there are none.
+    /// The smallest finite element; infinity if there are none.
     pub least: f64,
-    /// The greatest of the finite ones; minus infinity where there are none.
+    /// The largest finite element; minus infinity if there are none.
     pub greatest: f64,
-    /// The mean of the finite ones; not a number where there are none.
+    /// The mean of the finite elements; NaN if there are none.
     pub mean: f64,
 }
 
@@ -46,16 +46,16 @@ impl Display for Statistics {
     }
 }
 
-/// An operation that made a NaN or an infinity.
+/// An operation that produced a NaN or an infinity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NotFinite {
     /// The operation's name.
     pub operation: &'static str,
-    /// Where the user's program asked for it, if that is known.
+    /// The line of the user's program that requested it, if known.
     pub line: Option<Arc<str>>,
-    /// Of its inputs as it found them.
+    /// Statistics of its inputs, taken before it ran.
     pub inputs: Vec<Statistics>,
-    /// Of its outputs.
+    /// Statistics of its outputs.
     pub outputs: Vec<Statistics>,
 }
 

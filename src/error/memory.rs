@@ -1,44 +1,45 @@
-//! What holds memory when no more can be had.
+//! What was holding memory when an allocation failed.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
-/// So many tensors an error about memory names.
+/// The most tensors that an out-of-memory error lists.
 pub const MOST_NAMED: usize = 10;
 
 /// A tensor that holds memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveTensor {
-    /// What it is: the operation that makes it, its dtype and shape; or what its memory is held
-    /// for.
+    /// A description: the operation that produces it, its dtype and shape; or the account that its
+    /// memory is charged to.
     pub name: String,
-    /// Bytes that it takes.
+    /// Its size in bytes.
     pub bytes: usize,
-    /// Where the user's program made it, if that is known.
+    /// The line of the user's program that created it, if known.
     pub line: Option<Arc<str>>,
 }
 
-/// How well memory was used when more was refused.
+/// How well memory was used when an allocation failed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Usage {
-    /// Bytes that what was alive could not do without, wherever it lay.
+    /// A lower bound in bytes on the memory needed for everything that was live, however it is
+    /// placed.
     pub bound: usize,
-    /// The share of the memory taken that is beyond that, from 0 to 1.
+    /// The fraction of the memory in use beyond that bound, from 0 to 1.
     pub fragmentation: f64,
-    /// The largest tensors that were alive, the largest first; at most [`MOST_NAMED`].
+    /// The largest live tensors, largest first; at most [`MOST_NAMED`].
     pub largest: Vec<LiveTensor>,
 }
 
 impl Usage {
-    /// Of `taken` bytes that hold what could not do with less than `bound`; of the tensors the
-    /// largest are kept.
+    /// The usage of `taken` bytes whose contents need at least `bound`; only the largest tensors
+    /// are kept.
     pub fn new(bound: usize, taken: usize, tensors: Vec<LiveTensor>) -> Self {
         let fragmentation = taken.saturating_sub(bound) as f64 / taken.max(1) as f64;
         Usage { bound, fragmentation, largest: largest(tensors) }
     }
 }
 
-/// The largest tensors that an error names, the largest first.
+/// The tensors that an error lists, largest first.
 pub fn largest(mut tensors: Vec<LiveTensor>) -> Vec<LiveTensor> {
     tensors.sort_by_key(|tensor| std::cmp::Reverse(tensor.bytes));
     tensors.truncate(MOST_NAMED);
@@ -60,7 +61,7 @@ impl Display for Usage {
     }
 }
 
-/// The largest of these tensors, a line each, under a heading; nothing where there are none.
+/// The first of these tensors, one per line, under a heading; empty if there are none.
 pub fn listed(tensors: &[LiveTensor]) -> String {
     let named = &tensors[..tensors.len().min(MOST_NAMED)];
     let heading = if named.is_empty() { "" } else { "\nthe largest live tensors:" };

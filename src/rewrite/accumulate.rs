@@ -1,7 +1,7 @@
-//! What is added to a product is what the product's sums begin with: a bias, or a gradient that
-//! gradients are collected in. That changes rounding, so it is done only where results need not be
-//! exact. Products that are made in blocks, and short ones, are left to the epilogue, which keeps
-//! every bit and finds them in the cache, too.
+//! Fuses an addition into a product, whose sums then start from the addend: a bias, or an
+//! accumulated gradient. This changes rounding, so it is done only if results need not be exact.
+//! Products that are computed in blocks, and short ones, are left to the epilogue, which keeps
+//! every bit and also finds them in the cache.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -17,7 +17,7 @@ use crate::ops::{Family, Kind, Meta};
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// What `prepare` says.
+/// Any error of `prepare`.
 pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
         let Some((product, inputs)) = found(draft, limits, n) else { continue };
@@ -27,8 +27,8 @@ pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Re
     Ok(())
 }
 
-/// Where step `n` adds something to a product that nobody else reads: the product's step, its
-/// factors, and what is added. Of two products the later one is added to the other.
+/// A match: step `n` adds something to a product that nothing else reads. Returns the product's
+/// step, and its factors with the addend. Of two products, the later one is fused.
 fn found(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, SmallVec<[Place; 4]>)> {
     let step = draft.step(n)?;
     let [a, b] = &step.inputs[..] else { return None };
@@ -44,7 +44,7 @@ fn found(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, SmallVec<[Pl
     [(a, b), (b, a)].into_iter().filter_map(product).max_by_key(|(maker, _)| *maker)
 }
 
-/// The step of a product that may as well be made at step `n`, which alone reads it.
+/// The step of a product that could be computed at step `n`, its only reader.
 fn product_of(draft: &Draft, limits: Limits, made: &Place, n: usize) -> Option<usize> {
     let maker = draft.maker(made)?;
     let step = draft.step(maker)?;
@@ -61,7 +61,7 @@ fn product_of(draft: &Draft, limits: Limits, made: &Place, n: usize) -> Option<u
     fits.then_some(maker)
 }
 
-/// Whether a product of the first two inputs that the third is added to lies like this output.
+/// Whether the product of the first two inputs plus the third has the layout of this output.
 fn infers(inputs: &[Place], output: &Place) -> bool {
     let inputs: SmallVec<[&Meta; 4]> = inputs.iter().map(|place| &*place.meta).collect();
     MatmulAdd.infer(&inputs).is_ok_and(|metas| metas[0] == *output.meta)

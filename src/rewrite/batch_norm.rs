@@ -1,7 +1,7 @@
-//! Batch normalisation becomes two operations, the statistics and one pass that applies them, and
-//! that pass takes an addition and a ReLU behind it along. So do the gradients of normalisation
-//! and ReLU: what the ReLU passed is computed again from what was normalised, so that what the
-//! ReLU made need not be kept for that. Normalisation by given statistics is that pass alone.
+//! Splits batch normalisation into statistics and one pass that applies them, which absorbs an
+//! addition and a ReLU after it. The gradients of ReLU and normalisation are fused, too: the mask
+//! of the ReLU is recomputed from the normalised input, so that the output of the ReLU need not be
+//! kept. Normalisation by given statistics is the pass alone.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -19,7 +19,7 @@ use crate::ops::{Kind, Meta};
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// What `prepare` says.
+/// Any error of `prepare`.
 pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
         match draft.step(n).map(|step| step.op.kind.clone()) {
@@ -44,8 +44,8 @@ fn by_batch(draft: &mut Draft, n: usize, norm: BatchNorm, prepare: &mut Prepare<
     Ok(())
 }
 
-/// Puts the pass in the place of a normalisation by given statistics, behind a step for what it
-/// multiplies by.
+/// Replaces a normalisation by given statistics with the pass, after a step that computes the
+/// factor that it multiplies by.
 fn apply_given(
     draft: &mut Draft,
     n: usize,
@@ -65,8 +65,8 @@ fn apply_given(
     Ok(())
 }
 
-/// Puts statistics, and behind them the pass that applies them, in the place of a normalisation;
-/// answers the statistics.
+/// Replaces a normalisation with statistics and, after them, the pass that applies them; returns
+/// the statistics.
 fn split(draft: &mut Draft, n: usize, norm: BatchNorm, prepare: &mut Prepare<'_>) -> Result<Step> {
     let mut step = draft.step(n).cloned().expect("the caller found it");
     let (x, y, origin) = (step.inputs[0].clone(), step.outputs.remove(0), step.origin);
@@ -81,8 +81,8 @@ fn split(draft: &mut Draft, n: usize, norm: BatchNorm, prepare: &mut Prepare<'_>
     Ok(step)
 }
 
-/// Lets the pass at `n` do what comes behind it, for as long as that alone reads its result;
-/// answers where the pass stands then.
+/// Lets the pass at `n` absorb the steps after it, as long as each is the only reader of its
+/// result; returns the step at which the pass ends up.
 fn take_along(draft: &mut Draft, mut n: usize, prepare: &mut Prepare<'_>) -> Result<usize> {
     while let Some((reader, kind, inputs)) = behind(draft, n) {
         remake(draft, reader, kind.into(), inputs, prepare)?;
@@ -92,7 +92,7 @@ fn take_along(draft: &mut Draft, mut n: usize, prepare: &mut Prepare<'_>) -> Res
     Ok(n)
 }
 
-/// What the pass at `n` may take along: the step, and the pass that then stands there.
+/// The step that the pass at `n` may absorb, and the pass that then replaces it.
 fn behind(draft: &Draft, n: usize) -> Option<(usize, Normalize, SmallVec<[Place; 4]>)> {
     let pass = draft.step(n)?;
     let (Kind::Normalize(kind), z) = (&pass.op.kind, &pass.outputs[0]) else { return None };
@@ -118,8 +118,8 @@ fn behind(draft: &Draft, n: usize) -> Option<(usize, Normalize, SmallVec<[Place;
     fits.then_some((reader, kind, inputs))
 }
 
-/// What is added to `z`, if it is another tensor like it. Narrower types would round the
-/// normalised values once more before the addition.
+/// The tensor added to `z`, if it is another one of the same shape and type. With narrower types
+/// the recorded operations round once more before the addition.
 fn other(step: &Step, z: &Place) -> Option<Place> {
     let [a, b] = &step.inputs[..] else { return None };
     let other = if a == z { b } else { a };
@@ -127,13 +127,13 @@ fn other(step: &Step, z: &Place) -> Option<Place> {
     (other.block != z.block && is_alike && is_wide(&z.meta)).then(|| other.clone())
 }
 
-/// Whether arithmetic is done in the type itself.
+/// Whether arithmetic is done in the type itself rather than in a wider one.
 fn is_wide(meta: &Meta) -> bool {
     matches!(meta.dtype, crate::dtype::DType::Float32 | crate::dtype::DType::Float64)
 }
 
-/// The gradients of a ReLU and of the normalisation before it, both of which the pass at
-/// `applied` computes with statistics made at `n`.
+/// The gradients of a ReLU and of the normalisation before it, both of which the pass at `applied`
+/// computes, with the statistics computed at `n`.
 fn gradients_of(
     draft: &Draft,
     statistics: &Step,
@@ -149,12 +149,12 @@ fn gradients_of(
     let pairs = draft.readers(y.block).iter();
     let mut pairs =
         pairs.filter_map(|&relu| Some((relu, behind_relu(draft, statistics, y, relu)?)));
-    // What the gradient reads must still be what the forward pass read and wrote.
+    // The gradient must read what the forward pass read and wrote.
     let kept = || statistics.inputs[..2].iter().chain(&statistics.outputs);
     pairs.find(|&(_, norm)| kept().all(|place| draft.holds(place, n, norm)))
 }
 
-/// Behind the gradient of the ReLU that of the normalisation, which alone reads it.
+/// The gradient of the normalisation, if it is the only reader of the ReLU's gradient.
 fn behind_relu(draft: &Draft, statistics: &Step, y: &Place, relu: usize) -> Option<usize> {
     let step = draft.step(relu)?;
     let is_relu = matches!(step.op.kind, Kind::UnaryGrad(UnaryGrad { f: UnaryFn::Relu }));
@@ -168,7 +168,7 @@ fn behind_relu(draft: &Draft, statistics: &Step, y: &Place, relu: usize) -> Opti
     fits.then_some(norm)
 }
 
-/// Whether a step is the gradient of the normalisation that has these statistics.
+/// Whether a step is the gradient of the normalisation with these statistics.
 fn is_gradient(step: &Step, statistics: &Step, dz: &Place) -> bool {
     let (Kind::BatchNormGrad(gradient), Kind::BatchNormStatistics(of)) =
         (&step.op.kind, &statistics.op.kind)
@@ -180,7 +180,7 @@ fn is_gradient(step: &Step, statistics: &Step, dz: &Place) -> bool {
     gradient.eps == of.norm.eps && step.inputs.iter().eq([dz, x, scale, mean, var])
 }
 
-/// Puts one operation in the place of both gradients.
+/// Replaces both gradients with one operation.
 fn fuse_gradients(
     draft: &mut Draft,
     statistics: &Step,

@@ -1,5 +1,5 @@
-//! Operations on elements, or on rows, become one pass over memory: what lies between two of them,
-//! and is read nowhere else, is never written.
+//! Fuses elementwise and row-wise operations into chains, each a single pass over memory:
+//! intermediate results that nothing else reads are never written.
 
 use smallvec::SmallVec;
 
@@ -13,33 +13,33 @@ use crate::ops::cpu::chain::Space;
 use crate::ops::epilogue::Producer;
 use crate::ops::{Effects, Kind, Meta, Reach};
 
-/// A chain has at most so many inputs and links: beyond, blocks of all of them leave the cache.
+/// The most inputs and links of a chain: with more, the blocks of all of them exceed the cache.
 pub(super) const MOST_INPUTS: usize = 8;
 const MOST_LINKS: usize = 16;
 
-/// For which results, in bytes, one pass over memory brings anything.
+/// The sizes of results, in bytes, for which fusing pays off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Up to so many the operations are so short that to call them counts.
+    /// Up to this size, operations are so short that the overhead of a call matters.
     pub short: usize,
-    /// From so many on a result leaves the cache between two operations.
+    /// From this size on, a result is evicted from the cache between two operations.
     pub large: usize,
-    /// `large` where rows are worked on, which takes longer than to fetch them from the second
-    /// cache.
+    /// `large` for operations on rows, which take longer than fetching the rows from the
+    /// second-level cache.
     pub large_rows: usize,
 }
 
 impl Limits {
-    /// What a graph is worth without being asked.
+    /// The default thresholds.
     pub const DEFAULT: Limits = Limits { short: 16 << 10, large: 256 << 10, large_rows: 4 << 20 };
-    /// Results of any size.
+    /// No thresholds: results of any size.
     pub const NONE: Limits = Limits { short: usize::MAX, large: 0, large_rows: 0 };
 }
 
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// What `prepare` says.
+/// Any error of `prepare`.
 pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
         while let Some((before, pair)) = longer(draft, limits, n) {
@@ -52,7 +52,7 @@ pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Re
     Ok(())
 }
 
-/// A step before `n` that it can be one chain with, and that chain.
+/// An earlier step that step `n` can be fused with, and the resulting chain.
 fn longer(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, Pair)> {
     let step = draft.step(n)?;
     let second = as_chain(draft, n)?;
@@ -64,14 +64,14 @@ fn longer(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, Pair)> {
     })
 }
 
-/// A step as a chain, if it makes its outputs anew.
+/// A step as a chain, if it creates its outputs.
 fn as_chain(draft: &Draft, n: usize) -> Option<Chain> {
     let step = draft.step(n)?;
     let makes = |output: &Place| draft.maker(output) == Some(n);
     if step.outputs.iter().all(makes) { links(step) } else { None }
 }
 
-/// A step as a chain: it is one, or works on elements, or on rows.
+/// A step as a chain, if it is one, or is elementwise or row-wise.
 pub(super) fn links(step: &Step) -> Option<Chain> {
     if let Kind::Chain(chain) = &step.op.kind {
         return Some(chain.clone());
@@ -90,8 +90,8 @@ pub(super) fn links(step: &Step) -> Option<Chain> {
     })
 }
 
-/// Whether the chain at step `before` takes no more memory as a part of step `n`, which reads what
-/// it makes: neither until then, nor there, where what is kept for it may become the result.
+/// Whether fusing the chain at step `before` into step `n`, which reads its outputs, takes no more
+/// memory: neither up to step `n`, nor there, where an input kept for it may become the result.
 fn takes_no_more(draft: &Draft, before: usize, n: usize) -> bool {
     let (Some(chain), Some(step)) = (draft.step(before), draft.step(n)) else { return false };
     let bytes = |place: &Place| draft.bytes(place.block);
@@ -102,11 +102,12 @@ fn takes_no_more(draft: &Draft, before: usize, n: usize) -> bool {
     let is_gained =
         becomes(draft, &chain.inputs, result, n) && !becomes(draft, &step.inputs, result, n);
     let gained = if is_gained { bytes(result) } else { 0 };
-    // A number or two do not count.
+    // Ignores a few scalars.
     kept_longer(draft, chain, n) <= made.min(between + gained) + ALIGNMENT
 }
 
-/// Whether a result of step `n` can lie where one of these inputs does, which nobody needs after.
+/// Whether a result of step `n` can share the memory of one of these inputs, which nothing needs
+/// later.
 fn becomes(draft: &Draft, inputs: &[Place], result: &Place, n: usize) -> bool {
     let lives_within = |place: &Place| draft.role(place.block) == Role::Temporary;
     let ends = |input: &Place| draft.readers(input.block).iter().all(|&reader| reader <= n);
@@ -116,7 +117,7 @@ fn becomes(draft: &Draft, inputs: &[Place], result: &Place, n: usize) -> bool {
             .any(|input| input.meta == result.meta && lives_within(input) && ends(input))
 }
 
-/// Two chains as one, in the place of the second.
+/// Two chains fused into one, which replaces the second.
 struct Pair {
     chain: Chain,
     inputs: SmallVec<[Place; 4]>,
@@ -124,7 +125,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// None where that does not fit, or would take more memory than it saves.
+    /// None if the chains cannot be fused, or that would take more memory than it saves.
     fn new(
         draft: &Draft,
         (before, first): (usize, &Chain),
@@ -148,7 +149,7 @@ impl Pair {
         fits.then_some(pair)
     }
 
-    /// The second's outputs made of the inputs of both.
+    /// Computes the second chain's outputs from the inputs of both.
     fn joined((from, first): (&Step, &Chain), (to, second): (&Step, &Chain)) -> Pair {
         let mut inputs = from.inputs.clone();
         add_new(&mut inputs, to.inputs.iter().filter(|place| !from.outputs.contains(place)));
@@ -169,7 +170,7 @@ impl Pair {
         Pair { chain, inputs, outputs: to.outputs.clone() }
     }
 
-    /// Whether it goes block by block, and memory, or calls of short operations, are saved.
+    /// Whether the chain can run block by block, and fusing saves memory traffic or call overhead.
     fn is_worth_it(&self, draft: &Draft, limits: Limits) -> bool {
         let inputs: Vec<&Meta> = self.inputs.iter().map(|place| &*place.meta).collect();
         let Ok(values) = self.chain.values(&inputs) else { return false };
@@ -183,7 +184,8 @@ impl Pair {
             && Space::of(&self.chain, &values).is_some()
     }
 
-    /// Whether something is made in blocks for it, which it then may be done with.
+    /// Whether an input is produced in blocks, so that the chain may become the producer's
+    /// epilogue.
     fn is_behind_blocks(&self, draft: &Draft) -> bool {
         let makes_blocks = |step: &Step| {
             let io: SmallVec<[&Meta; 4]> = step.places().map(|place| &*place.meta).collect();

@@ -1,4 +1,4 @@
-//! What was computed before, of the same values, is not computed once more.
+//! Common subexpression elimination: results computed earlier from the same values are reused.
 
 use rustc_hash::FxHashMap;
 
@@ -6,11 +6,11 @@ use crate::graph::draft::{Draft, Step};
 use crate::graph::{Place, Role};
 use crate::ops::{Effects, Kind};
 
-/// A result is kept for longer than it is needed anyway only where it takes at most so many bytes;
-/// to compute a larger one again may be better.
+/// The lifetime of a result is extended only if it has at most this many bytes; recomputing a
+/// larger one may be better.
 const SMALL: usize = 64 << 10;
 
-/// What is computed: the operation, and where its inputs lie.
+/// A computation: the operation, and the block and offset of each input.
 type Key = (Kind, Vec<(u32, usize)>);
 
 /// Applies the rule wherever it fits.
@@ -34,7 +34,7 @@ fn key(step: &Step) -> Key {
     (step.op.kind.clone(), step.inputs.iter().map(|place| (place.block, place.offset)).collect())
 }
 
-/// Whether two steps of one key compute the same, and the first one's results may stand for the
+/// Whether two steps with equal keys compute the same, and the first one's results can replace the
 /// second one's.
 fn is_same(draft: &Draft, before: usize, n: usize) -> bool {
     let (Some(first), Some(second)) = (draft.step(before), draft.step(n)) else { return false };
@@ -52,7 +52,7 @@ fn is_same(draft: &Draft, before: usize, n: usize) -> bool {
         })
 }
 
-/// Whether a result is needed at step `n` anyway, or is small.
+/// Whether a result is live at step `n` anyway, or is small.
 fn may_be_kept(draft: &Draft, kept: &Place, n: usize) -> bool {
     let is_needed = draft.readers(kept.block).iter().any(|&reader| reader >= n);
     is_needed || draft.role(kept.block) != Role::Temporary || draft.bytes(kept.block) <= SMALL

@@ -1,6 +1,6 @@
-//! What gives the same in every run, as long as nobody writes the parameters that it is computed
-//! from, is taken out of the run: it is computed once, and kept. What that needs of steps that stay
-//! in the run is computed on both sides.
+//! Moves operations out of the runs if their results are the same in every run, as long as the
+//! parameters that they depend on are not written: they are computed once, and cached. Steps that
+//! they depend on but that stay in the run are computed on both sides.
 
 use std::collections::BTreeSet;
 
@@ -9,34 +9,34 @@ use crate::graph::draft::{Draft, Step};
 use crate::graph::{Queue, Role};
 use crate::ops::Effects;
 
-/// What has to be gained.
+/// The minimum gains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// The nanoseconds of work that a kept byte saves. What is kept has to be fetched from memory,
-    /// which what was just made need not.
+    /// The nanoseconds of work that each cached byte saves. Unlike fresh results, cached ones have
+    /// to be fetched from memory.
     pub each: f64,
-    /// The part of a run's time that all of it saves.
+    /// The share of a run's time that all of it saves.
     pub all: f64,
 }
 
 impl Limits {
-    /// What a graph is worth without being asked.
+    /// The default thresholds.
     pub const DEFAULT: Limits = Limits { each: 1.0 / 16.0, all: 0.005 };
-    /// Whatever can be kept.
+    /// No thresholds: cache whatever is possible.
     pub const NONE: Limits = Limits { each: 0.0, all: 0.0 };
 }
 
-/// The steps that were taken out.
+/// The steps that were moved out of the runs.
 pub struct Constants {
-    /// They, and the steps of the run that they need, in order.
+    /// These steps and the steps of the run that they depend on, in order.
     pub queue: Queue,
-    /// The roles of their blocks; what is kept are slots.
+    /// The roles of their blocks; cached results are slots.
     pub roles: Vec<Role>,
-    /// The blocks that they make and that runs read.
+    /// The blocks that they produce and that runs read.
     pub kept: Vec<u32>,
 }
 
-/// Applies the rule, where it gains enough.
+/// Applies the rule if it gains enough.
 pub fn take(draft: &mut Draft, limits: Limits) -> Option<Constants> {
     let (steps, kept) = chosen(draft, limits.each);
     let saved: f64 = steps.iter().filter_map(|&n| draft.step(n)).map(|step| work(&step.op)).sum();
@@ -49,7 +49,7 @@ pub fn take(draft: &mut Draft, limits: Limits) -> Option<Constants> {
     Some(Constants { queue, roles, kept })
 }
 
-/// These steps and those that make what they read, and what those read, in order.
+/// These steps and all steps that they transitively depend on, in order.
 fn with_makers(draft: &Draft, steps: &[usize]) -> Vec<usize> {
     let mut needed: BTreeSet<usize> = steps.iter().copied().collect();
     let mut open = steps.to_vec();
@@ -59,13 +59,13 @@ fn with_makers(draft: &Draft, steps: &[usize]) -> Vec<usize> {
     needed.into_iter().collect()
 }
 
-/// The steps that make what a step reads, all of it or parts, which stays as it is then.
+/// The steps that write the inputs of a constant step, or parts of them.
 fn makers<'a>(draft: &'a Draft, step: &'a Step) -> impl Iterator<Item = usize> + 'a {
     step.inputs.iter().flat_map(|input| draft.writers(input.block).iter().copied())
 }
 
-/// Whether each block holds the same in every run. User code may write what it likes, so that
-/// nothing does beside it.
+/// Whether each block has the same contents in every run. User code may write anything, so if there
+/// is any, no block has.
 pub fn blocks(draft: &Draft) -> Vec<bool> {
     if draft.steps().any(|(_, step)| step.op.effects.host) {
         return vec![false; draft.blocks()];
@@ -80,7 +80,7 @@ pub fn blocks(draft: &Draft) -> Vec<bool> {
     found
 }
 
-/// Whether a step makes the same in every run, and no value can make it fail.
+/// Whether a step has the same results in every run, and cannot fail because of its inputs' values.
 fn is_constant(draft: &Draft, n: usize, step: &Step, blocks: &[bool]) -> bool {
     step.op.effects == Effects::PURE
         && step.op.kind.family().checked().is_empty()
@@ -90,8 +90,8 @@ fn is_constant(draft: &Draft, n: usize, step: &Step, blocks: &[bool]) -> bool {
         })
 }
 
-/// The steps to take out, in order, and what to keep of what they make: each at least worth its
-/// bytes.
+/// The steps to move out of the runs, in order, and which of their results to cache. Each step must
+/// be worth the bytes cached for it.
 fn chosen(draft: &Draft, worth: f64) -> (Vec<usize>, Vec<u32>) {
     let saved = saved(draft);
     let (mut taken, mut steps, mut kept) = (vec![false; saved.len()], Vec::new(), Vec::new());
@@ -111,7 +111,7 @@ fn chosen(draft: &Draft, worth: f64) -> (Vec<usize>, Vec<u32>) {
     (steps, kept)
 }
 
-/// Of each step that makes the same in every run, the work that goes into what it makes.
+/// For each constant step, the work that it and its dependencies take.
 fn saved(draft: &Draft) -> Vec<Option<f64>> {
     let (blocks, mut saved) = (blocks(draft), vec![None; draft.numbers().end]);
     for (n, step) in draft.steps().filter(|&(n, step)| is_constant(draft, n, step, &blocks)) {

@@ -1,4 +1,4 @@
-//! What nobody reads is not computed.
+//! Dead code elimination: results that nothing reads are not computed.
 
 use crate::graph::Role;
 use crate::graph::draft::Draft;
@@ -6,7 +6,7 @@ use crate::ops::Prepared;
 
 /// Applies the rule wherever it fits.
 pub fn apply(draft: &mut Draft) {
-    // From the end: what a removed step read may be read by nobody else.
+    // Backwards, because removing a step may leave its inputs without readers.
     for n in draft.numbers().rev() {
         if is_dead(draft, n) {
             draft.remove(n);
@@ -14,7 +14,7 @@ pub fn apply(draft: &mut Draft) {
     }
 }
 
-/// Whether a step does nothing but write what lives within the run and is read by nobody.
+/// Whether a step only writes temporaries that nothing reads.
 fn is_dead(draft: &Draft, n: usize) -> bool {
     let Some(step) = draft.step(n) else { return false };
     let is_read =
@@ -22,7 +22,7 @@ fn is_dead(draft: &Draft, n: usize) -> bool {
     may_be_left_out(&step.op) && !step.outputs.iter().any(|output| is_read(output.block))
 }
 
-/// Whether an operation only writes its outputs, and no value can make it fail.
+/// Whether an operation only writes its outputs, and cannot fail because of its inputs' values.
 fn may_be_left_out(op: &Prepared) -> bool {
     !op.effects.host && op.effects.state.is_empty() && op.kind.family().checked().is_empty()
 }

@@ -1,5 +1,6 @@
-//! What follows a product or a convolution, element by element, is done with each block of its
-//! result while that is in the cache; where nobody else reads the result it is never written.
+//! Fuses elementwise operations after a product or a convolution into its epilogue, which processes
+//! each block of the result while it is in the cache; if nothing else reads the result, it is never
+//! written.
 
 use smallvec::SmallVec;
 
@@ -15,7 +16,7 @@ use crate::ops::{Family, Meta};
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// What `prepare` says.
+/// Any error of `prepare`.
 pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
         let Some((at, fused)) = found(draft, limits, n) else { continue };
@@ -28,7 +29,7 @@ pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Re
     Ok(())
 }
 
-/// A producer, which stands at step `before`, with what follows it.
+/// The producer at step `before`, with its epilogue.
 struct Fused {
     before: usize,
     epilogue: Epilogue,
@@ -36,7 +37,7 @@ struct Fused {
     outputs: SmallVec<[Place; 2]>,
 }
 
-/// What step `n` can be one operation with, and where that then stands.
+/// The producer that step `n` can be fused with, and the step that then holds both.
 fn found(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, Fused)> {
     let step = draft.step(n)?;
     let chain = links(step)?;
@@ -49,14 +50,14 @@ fn found(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, Fused)> {
     })
 }
 
-/// Where step `before`, which makes something, and step `n`, which goes on with it, can be one: at
-/// the place of the first, unless what the second reads is not there yet, or of the second, unless
-/// what the first reads is gone by then.
+/// Where step `before`, which produces `made`, and step `n`, which reads it, can be fused: at the
+/// first, unless the second's inputs are not available there yet, or at the second, unless the
+/// first's inputs are gone by then.
 fn place_for(draft: &Draft, before: usize, n: usize, made: &Place) -> Option<usize> {
     let (first, second) = (draft.step(before)?, draft.step(n)?);
     let holds = |place: &Place| place.block == made.block || draft.holds(place, before, n);
     let is_part = |place: &Place| place.block == made.block && place != made;
-    // User code sees what is written when it is.
+    // User code may observe the order of writes.
     let has_host = draft.has_host_between(before, n);
     if has_host || second.inputs.iter().any(is_part) || !writes_apart(draft, n, &first.inputs) {
         return None;
@@ -75,7 +76,7 @@ fn place_for(draft: &Draft, before: usize, n: usize, made: &Place) -> Option<usi
     fits.then_some(n)
 }
 
-/// Whether somebody besides step `n` reads what was made.
+/// Whether anything besides step `n` reads `made`.
 fn is_kept(draft: &Draft, n: usize, made: &Place) -> bool {
     draft.only_reader(made.block) != Some(n)
 }
@@ -99,15 +100,16 @@ impl Fused {
         Some(Fused { before, epilogue: Epilogue { producer, chain, keeps }, inputs, outputs })
     }
 
-    /// Whether the results lie as they did, the first one like what the producer makes.
+    /// Whether the fused results keep their layouts, the first of them that of the producer's
+    /// result.
     fn infers_outputs(&self, made: &Place) -> bool {
         let outputs = self.outputs.iter().map(|place| &*place.meta);
         self.outputs[0].meta == made.meta
             && self.epilogue.infer(&self.metas()).is_ok_and(|metas| metas.iter().eq(outputs))
     }
 
-    /// Whether what is made stays in the cache for the chain, or the call of a short operation is
-    /// saved.
+    /// Whether the producer's result stays in the cache for the chain, or fusing saves the overhead
+    /// of a short operation.
     fn is_worth_it(&self, limits: Limits, made: &Place) -> bool {
         let is_blocked = || self.epilogue.is_blocked(&self.metas()).unwrap_or(false);
         self.epilogue.chain.inputs <= MOST_INPUTS
@@ -119,7 +121,7 @@ impl Fused {
     }
 }
 
-/// A chain of these inputs, with what is made as the first of them and `others` behind it.
+/// A chain of these inputs, renumbered so that the producer's result comes first and then `others`.
 fn behind(chain: &Chain, inputs: &[Place], others: &[Place]) -> Chain {
     let count = 1 + others.len();
     let renamed = |v: usize| match inputs.get(v) {

@@ -1,5 +1,6 @@
-//! Batch normalisation by running statistics behind a convolution or a product goes into its weights
-//! and bias, which are computed once where these stay as they are. Results differ by rounding.
+//! Folds batch normalisation by running statistics into the weights and bias of a preceding
+//! convolution or matrix product; these are computed once as long as they do not change. Changes
+//! rounding.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -10,20 +11,20 @@ use crate::graph::draft::{Draft, Prepare, Step};
 use crate::ops::fold::FoldBatchNorm;
 use crate::ops::{Kind, Meta};
 
-/// A convolution or a product, and a normalisation of what it makes.
+/// A convolution or matrix product, and the normalisation of its result.
 struct Found {
     maker: usize,
-    /// Adds a bias to a product.
+    /// The step that adds a bias to a product.
     sum: Option<usize>,
     norm: usize,
-    /// The bias, if there is one.
+    /// The bias, if any.
     bias: Option<Place>,
 }
 
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// What `prepare` says.
+/// Any error of `prepare`.
 pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     let constant = constant::blocks(draft);
     for n in draft.numbers() {
@@ -46,8 +47,8 @@ pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Where step `n` is a normalisation by constants of what a convolution or a product with constants
-/// makes for it alone.
+/// A match: step `n` normalises, by constants, the result of a convolution or product with constant
+/// weights that nothing else reads.
 fn found(draft: &Draft, n: usize, constant: &[bool]) -> Option<Found> {
     let norm = draft.step(n).filter(|step| matches!(step.op.kind, Kind::BatchNormInference(_)))?;
     let z = &norm.inputs[0];
@@ -66,7 +67,7 @@ fn found(draft: &Draft, n: usize, constant: &[bool]) -> Option<Found> {
     fits.then_some(found)
 }
 
-/// What makes `z` for step `norm` alone.
+/// What produces `z`, if only step `norm` reads it.
 fn maker(draft: &Draft, norm: usize, z: &Place) -> Option<Found> {
     let maker = made_for(draft, z, norm)?;
     let step = draft.step(maker)?;
@@ -85,12 +86,12 @@ fn maker(draft: &Draft, norm: usize, z: &Place) -> Option<Found> {
     fits.then(|| Found { maker: of, sum: Some(maker), norm, bias: Some(row(bias)) })
 }
 
-/// The step that makes what lies at a place, if nobody but step `reader` reads it.
+/// The step that produces a place, if only step `reader` reads it.
 fn made_for(draft: &Draft, place: &Place, reader: usize) -> Option<usize> {
     draft.maker(place).filter(|_| draft.only_reader(place.block) == Some(reader))
 }
 
-/// Whether a bias is one row of a matrix.
+/// Whether a bias is a single row of a matrix.
 fn is_row(bias: &Meta, matrix: &Meta) -> bool {
     bias.shape.last() == matrix.shape.last() && bias.numel() == matrix.shape[1]
 }
@@ -103,7 +104,7 @@ fn row(place: &Place) -> Place {
     Place { meta: meta.into(), ..place.clone() }
 }
 
-/// The step that makes scaled weights and a shifted bias.
+/// The step that computes the scaled weights and the shifted bias.
 fn fold(draft: &mut Draft, found: &Found, maker: &Step, prepare: &mut Prepare<'_>) -> Result<Step> {
     let norm = draft.step(found.norm).expect("it was found");
     let Kind::BatchNormInference(kind) = &norm.op.kind else { unreachable!("it was found") };

@@ -1,5 +1,5 @@
-//! The gradient of a weight is made where the weight is updated, a few rows at a time, and never
-//! lies in memory as a whole.
+//! Fuses the product that computes a weight's gradient into the weight's update: the gradient is
+//! computed a few rows at a time and never stored as a whole.
 
 use super::{kept_longer, remake};
 use crate::error::Result;
@@ -11,7 +11,7 @@ use crate::ops::{Kind, Meta};
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// What `prepare` says.
+/// Any error of `prepare`.
 pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
         let Some((product, update)) = found(draft, n) else { continue };
@@ -25,8 +25,8 @@ pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Where step `n` is an update whose gradient is a product that nobody else reads: the product's
-/// step, and the update.
+/// A match: step `n` is an update whose gradient is a product that nothing else reads. Returns the
+/// product's step, and the update.
 fn found(draft: &Draft, n: usize) -> Option<(usize, Update)> {
     let step = draft.step(n)?;
     let update = Update::of(&step.op.kind)?;
@@ -42,7 +42,7 @@ fn found(draft: &Draft, n: usize) -> Option<(usize, Update)> {
     fits.then_some((maker, update))
 }
 
-/// Whether a step is a product that is made in blocks of rows.
+/// Whether a step is a product that is computed in blocks of rows.
 fn is_split_product(step: &Step) -> bool {
     let io = || step.op.inputs.iter().chain(&step.op.outputs).map(|meta| &**meta);
     matches!(step.op.kind, Kind::Matmul(_))

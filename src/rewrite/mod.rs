@@ -1,6 +1,6 @@
-//! Replaces groups of recorded operations by equivalent ones that take less time and memory. One
-//! file a rule; each keeps every bit of what the recorded operations compute, but for those that
-//! have to be allowed to round otherwise.
+//! Replaces groups of recorded operations by equivalent ones that take less time and memory. There
+//! is one file per rule; each rule keeps results bitwise equal, except those that must be allowed
+//! to change rounding.
 
 mod accumulate;
 mod batch_norm;
@@ -26,20 +26,20 @@ use crate::ops::Kind;
 use crate::ops::binary::{Binary, BinaryFn};
 pub use constant::Constants;
 
-/// From where on rules are worth it.
+/// The thresholds from which rules pay off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Of what is computed once.
+    /// Thresholds for constants.
     pub constants: constant::Limits,
-    /// Of one pass over memory.
+    /// Thresholds for fusing operations into one pass over memory.
     pub chains: chain::Limits,
 }
 
 impl Limits {
-    /// What a graph is worth without being asked.
+    /// The default thresholds.
     pub const DEFAULT: Limits =
         Limits { constants: constant::Limits::DEFAULT, chains: chain::Limits::DEFAULT };
-    /// Wherever a rule fits.
+    /// No thresholds: apply a rule wherever it fits.
     pub const NONE: Limits =
         Limits { constants: constant::Limits::NONE, chains: chain::Limits::NONE };
 }
@@ -49,17 +49,17 @@ impl Limits {
 pub struct Allowed {
     /// Whether results may differ within rounding.
     pub rounds: bool,
-    /// Whether memory may be kept from run to run, for what is the same in all of them.
+    /// Whether results that are the same in every run may be cached.
     pub keeps: bool,
-    /// From where on.
+    /// The thresholds of the rules.
     pub limits: Limits,
 }
 
-/// Applies all rules; answers what has to be computed before the first run, and again when what it
-/// reads was written.
+/// Applies all rules. Returns the constants, which are computed before the first run and recomputed
+/// when their inputs have been written.
 ///
 /// # Errors
-/// What `prepare` says.
+/// Any error of `prepare`.
 pub fn rewrite(
     draft: &mut Draft,
     prepare: &mut Prepare<'_>,
@@ -86,7 +86,7 @@ pub fn rewrite(
     Ok(constants)
 }
 
-/// Takes what is the same in all runs out of them.
+/// Moves operations whose results are the same in every run out of the runs.
 fn constants(
     draft: &mut Draft,
     limits: constant::Limits,
@@ -100,7 +100,7 @@ fn constants(
 
 const ADD: Kind = Kind::Binary(Binary { f: BinaryFn::Add });
 
-/// Has step `n` make its outputs by another operation.
+/// Replaces the operation of step `n`, keeping its outputs.
 fn remake(
     draft: &mut Draft,
     n: usize,
@@ -115,8 +115,8 @@ fn remake(
     Ok(())
 }
 
-/// The bytes that a step reads and that would have to be kept until step `n` for its sake alone,
-/// while others run.
+/// The bytes of the step's inputs whose lifetimes would have to be extended to step `n` if it ran
+/// there.
 fn kept_longer(draft: &Draft, step: &Step, n: usize) -> usize {
     let is_idle = |from: usize| (from..n).all(|between| draft.step(between).is_none());
     let kept = step.inputs.iter().enumerate().filter(|&(i, place)| {
@@ -128,7 +128,7 @@ fn kept_longer(draft: &Draft, step: &Step, n: usize) -> usize {
     kept.map(|(_, place)| draft.bytes(place.block)).sum()
 }
 
-/// Whether nobody reads an output before step `n`, which reads all of it or nothing.
+/// Whether no step before `n` reads an output, and step `n` reads all of it or nothing.
 fn is_seen_whole(draft: &Draft, output: &Place, n: usize) -> bool {
     let Some(step) = draft.step(n) else { return false };
     let is_early = |&reader: &usize| reader < n;
@@ -137,7 +137,7 @@ fn is_seen_whole(draft: &Draft, output: &Place, n: usize) -> bool {
         && !step.inputs.iter().any(|input| is_part(&input))
 }
 
-/// Adds those places that are not among the inputs.
+/// Appends the places that are not yet among the inputs.
 fn add_new<'a>(inputs: &mut SmallVec<[Place; 4]>, places: impl Iterator<Item = &'a Place>) {
     for place in places {
         if !inputs.contains(place) {
@@ -146,8 +146,8 @@ fn add_new<'a>(inputs: &mut SmallVec<[Place; 4]>, places: impl Iterator<Item = &
     }
 }
 
-/// Whether a step, which is to read these factors too, writes nothing that it reads: it makes its
-/// outputs anew, or writes its one output in the very place of an input.
+/// Whether step `n`, if it also reads these factors, writes nothing that it reads: it creates its
+/// outputs, or writes its only output exactly in place of an input.
 fn writes_apart(draft: &Draft, n: usize, factors: &[Place]) -> bool {
     let Some(step) = draft.step(n) else { return false };
     let is_new = |output: &Place| draft.maker(output) == Some(n);

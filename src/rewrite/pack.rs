@@ -1,5 +1,5 @@
-//! Weights that stay as they are from run to run are brought into the layout that their kernel likes
-//! best by operations of their own, which need not run in every run.
+//! Packs weights that do not change from run to run into the layout that their kernel prefers, with
+//! separate operations that need not run in every run.
 
 use rustc_hash::FxHashMap;
 
@@ -10,13 +10,13 @@ use crate::graph::draft::{Draft, Prepare, Step};
 use crate::ops::packed::{Pack, Packed};
 use crate::ops::{Kind, Meta};
 
-/// What is packed where it lies, and for what.
+/// A weight's block and offset, and how it is packed.
 type Key = (u32, usize, Kind);
 
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// What `prepare` says.
+/// Any error of `prepare`.
 pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     let constant = constant::blocks(draft);
     let mut known: FxHashMap<Key, Place> = FxHashMap::default();
@@ -42,7 +42,7 @@ pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How an input of step `n` can be packed, if it stays as it is and there is room for one more step.
+/// How an input of step `n` can be packed, if it is constant and there is a gap for one more step.
 fn found(draft: &Draft, n: usize, constant: &[bool]) -> Result<Option<(Kind, usize)>> {
     let Some(step) = draft.step(n).filter(|_| draft.step(n + 1).is_none()) else { return Ok(None) };
     if !step.inputs.iter().any(|input| constant[input.block as usize]) {
@@ -63,7 +63,7 @@ fn found(draft: &Draft, n: usize, constant: &[bool]) -> Result<Option<(Kind, usi
     }))
 }
 
-/// Puts a step that packs into a gap; what it makes.
+/// Inserts a packing step into a gap; returns its result.
 fn insert(
     draft: &mut Draft,
     n: usize,
@@ -77,10 +77,10 @@ fn insert(
     Ok(packed)
 }
 
-/// Undoes what is left of the rule in a run, where the kernels pack as well.
+/// Reverts packing steps that remain in runs, because kernels can pack by themselves.
 ///
 /// # Errors
-/// What `prepare` says.
+/// Any error of `prepare`.
 pub fn undo(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
         let Some(pack) = draft.step(n).filter(|step| matches!(step.op.kind, Kind::Pack(_))) else {

@@ -1,6 +1,6 @@
-//! What is updated in place, as gradients are that others are added to, becomes a tensor of its own
-//! with each update, so that the other rules see what is made of what. The plan puts both in one
-//! place again.
+//! Gives every in-place update of a temporary (such as an accumulated gradient) a tensor of its
+//! own, so that the other rules see the data dependencies. The memory plan puts both in one place
+//! again.
 
 use crate::graph::draft::Draft;
 use crate::graph::{Place, Role};
@@ -15,7 +15,7 @@ pub fn apply(draft: &mut Draft) {
     }
 }
 
-/// The block that step `n` updates element by element, reading it once, if it lives within the run.
+/// The block that step `n` updates elementwise, reading it once, if it is a temporary.
 fn found(draft: &Draft, n: usize) -> Option<u32> {
     let step = draft.step(n)?;
     let [output] = &step.outputs[..] else { return None };

@@ -1,5 +1,5 @@
-//! The logarithm of softmax becomes log-softmax, and so its gradient: no probability is ever made,
-//! so that none is lost where it is too small for its type. Results differ by rounding.
+//! Replaces the logarithm of softmax with log-softmax, and likewise its gradient: probabilities are
+//! never computed, so none can underflow. Changes rounding.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -17,14 +17,14 @@ struct Found {
     axis: i64,
     softmax: usize,
     log: usize,
-    /// The gradients of the logarithm and of softmax behind it.
+    /// The gradients of the logarithm and then of softmax.
     gradients: SmallVec<[[usize; 2]; 1]>,
 }
 
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// What `prepare` says.
+/// Any error of `prepare`.
 pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     for n in draft.numbers() {
         let Some(found) = found(draft, n) else { continue };
@@ -33,8 +33,7 @@ pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What is to be replaced, where step `n` is the logarithm of a softmax that nobody else but their
-/// gradients reads.
+/// A match: step `n` is the logarithm of a softmax that is read only by it and by their gradients.
 fn found(draft: &Draft, n: usize) -> Option<Found> {
     let log = draft.step(n).filter(|step| step.op.kind == Unary { f: UnaryFn::Log }.into())?;
     let (p, l) = (&log.inputs[0], &log.outputs[0]);
@@ -55,8 +54,8 @@ fn found(draft: &Draft, n: usize) -> Option<Found> {
     fits.then_some(Found { axis, softmax, log: n, gradients })
 }
 
-/// Where a step is the gradient of the logarithm `l` of `p`, which `log` makes: it, and that of
-/// softmax behind it, which alone reads what it makes.
+/// If step `first` is the gradient of the logarithm `l` of `p`, which step `log` computes: that
+/// step and the gradient of softmax, if it is the only reader of its result.
 fn gradients(
     draft: &Draft,
     [p, l]: [&Place; 2],
@@ -77,7 +76,7 @@ fn gradients(
     fits.then_some([first, second])
 }
 
-/// Puts log-softmax and its gradients in the place of what was found.
+/// Replaces a match with log-softmax and its gradients.
 fn join(draft: &mut Draft, found: &Found, prepare: &mut Prepare<'_>) -> Result<()> {
     let axis = found.axis;
     let x = draft.step(found.softmax).expect("it was found").inputs[0].clone();

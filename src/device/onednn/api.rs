@@ -1,44 +1,44 @@
-//! The functions and constants of oneDNN's C API (version 3) that are used.
+//! The subset of oneDNN's C API (version 3) in use: functions and constants.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-/// An object of the library.
+/// A handle to an object of the library.
 pub type Raw = *mut c_void;
 /// Zero for success.
 pub type Status = c_int;
-/// Gives an object back.
+/// Destroys an object.
 pub type Destroy = unsafe extern "C" fn(Raw) -> Status;
 /// Extents or strides: at most [`MAX_RANK`] of them.
 pub type Dims = *const i64;
 
 /// The most dimensions of a memory descriptor.
 pub const MAX_RANK: usize = 12;
-/// The arguments make no sense, or are beyond what any implementation takes.
+/// The arguments are invalid, or beyond what any implementation accepts.
 pub const INVALID_ARGUMENTS: Status = 2;
-/// The function exists but not for these arguments.
+/// The function is not implemented for these arguments.
 pub const UNIMPLEMENTED: Status = 3;
 
 /// The engine kind of the CPU.
 pub const ENGINE_CPU: c_int = 1;
-/// A stream that runs one primitive after the other.
+/// A stream that runs primitives one after another.
 pub const STREAM_IN_ORDER: c_uint = 1;
 /// The CPU runtime of a library built for OpenMP.
 pub const RUNTIME_OMP: c_uint = 2;
 
 /// The format tag that lets a primitive choose a layout.
 pub const TAG_ANY: c_int = 1;
-/// Work space comes from the caller.
+/// The caller provides the workspace.
 pub const SCRATCHPAD_USER: c_int = 1;
-/// No arithmetic below the precision of the tensors' type.
+/// No arithmetic at lower precision than the tensors' type.
 pub const FPMATH_STRICT: c_int = 0;
-/// The type of a sum is that of the result.
+/// The sum has the type of the result.
 pub const SAME_TYPE: c_int = 0;
-/// Forward propagation without anything kept for the gradient (a convolution keeps nothing).
+/// Forward propagation that keeps nothing for the gradient (a convolution never does).
 pub const FORWARD_INFERENCE: c_int = 96;
-/// Convolution without a transform.
+/// Direct convolution, without a transform.
 pub const CONVOLUTION_DIRECT: c_int = 1;
 
-/// What can be asked of a primitive descriptor.
+/// Queries of a primitive descriptor.
 #[allow(missing_docs)]
 pub mod query {
     use std::ffi::c_int;
@@ -49,7 +49,7 @@ pub mod query {
     pub const SCRATCHPAD: c_int = 136;
 }
 
-/// What a memory object is to a primitive.
+/// The roles of a primitive's arguments.
 #[allow(missing_docs)]
 pub mod arg {
     use std::ffi::c_int;
@@ -64,7 +64,7 @@ pub mod arg {
     pub const DIFF_WEIGHTS: c_int = 161;
 }
 
-/// A memory object and what it is to a primitive.
+/// A memory object and its role as an argument of a primitive.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Argument {
@@ -74,7 +74,7 @@ pub struct Argument {
     pub memory: Raw,
 }
 
-/// What the library says of itself.
+/// The library's version information.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs)]
@@ -89,19 +89,19 @@ pub struct Version {
 
 macro_rules! functions {
     ($(fn $name:ident($($argument:ty),*) -> $result:ty;)*) => {
-        /// Addresses of the library's functions, named as in its headers without `dnnl_`.
+        /// The library's functions, named as in its headers without `dnnl_`.
         #[allow(missing_docs)]
         pub struct Functions {
             $(pub $name: unsafe extern "C" fn($($argument),*) -> $result),*
         }
 
         impl Functions {
-            /// Looks the functions up.
+            /// Looks up the functions.
             ///
             /// # Safety
             /// The library is oneDNN, and stays open while the functions are called.
             pub unsafe fn load(library: &libloading::Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the types are those of version 3's headers.
+                // SAFETY: the signatures are those of version 3's headers.
                 Ok(unsafe {
                     Functions { $($name: *library.get(concat!("dnnl_", stringify!($name)))?),* }
                 })

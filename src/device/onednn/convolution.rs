@@ -8,7 +8,7 @@ use super::library::Library;
 use super::primitive::{Plan, Primitive};
 use crate::error::Result;
 
-/// Which of the three is computed, and so the order of the arguments.
+/// Which of the three is computed, which also determines the order of the arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pass {
     /// x, w, the bias if there is one, then y.
@@ -19,24 +19,24 @@ pub enum Pass {
     GradWeight,
 }
 
-/// How the window slides, down and right.
+/// The geometry of the sliding window, vertical then horizontal.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// Steps.
+    /// Strides.
     pub stride: [i64; 2],
-    /// Places left out between two taps.
+    /// Elements skipped between two taps (dilation minus one).
     pub gap: [i64; 2],
-    /// Zeros added at the top and at the left.
+    /// Zero padding at the top and on the left.
     pub before: [i64; 2],
-    /// Zeros added at the bottom and at the right.
+    /// Zero padding at the bottom and on the right.
     pub after: [i64; 2],
 }
 
-/// Images, weights (or their gradient), bias and results of a convolution.
+/// Descriptors of a convolution's tensors or of their gradients.
 pub struct Tensors {
     /// x or dx.
     pub x: Descriptor,
-    /// w or dw, best of any layout.
+    /// w or dw, preferably of any layout ([`Descriptor::any`]).
     pub w: Descriptor,
     /// Only in [`Pass::Forward`].
     pub bias: Option<Descriptor>,
@@ -44,7 +44,7 @@ pub struct Tensors {
     pub y: Descriptor,
 }
 
-/// A convolution and the layout that it wants its weights in; `None` where oneDNN has no fast
+/// A convolution and the layout that it wants for its weights; `None` if oneDNN has no fast
 /// implementation for the given layouts.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ fn call(pass: Pass) -> &'static str {
 }
 
 /// # Safety
-/// The tensors are live, and `raw` is where the new object goes.
+/// The tensors are live, and `raw` is valid for writing the new object.
 unsafe fn create(
     library: &Library,
     pass: Pass,
@@ -91,7 +91,7 @@ unsafe fn create(
     let stride = window.stride.as_ptr();
     let gap = window.gap.as_ptr();
     let (before, after) = (window.before.as_ptr(), window.after.as_ptr());
-    // SAFETY: by the caller's promise; gradients do without a hint from the forward pass.
+    // SAFETY: guaranteed by the caller; gradients need no hint from the forward pass.
     unsafe {
         match pass {
             Pass::Forward => (f.convolution_forward_primitive_desc_create)(

@@ -1,4 +1,4 @@
-//! How a tensor lies in memory, in oneDNN's terms.
+//! Memory descriptors: the layout of a tensor in oneDNN's terms.
 
 use std::ffi::c_int;
 
@@ -7,7 +7,7 @@ use super::library::{Library, Owned};
 use crate::dtype::DType;
 use crate::error::Result;
 
-/// Whether the CPU engine computes with the type.
+/// Whether the CPU engine supports the type.
 pub fn is_supported(dtype: DType) -> bool {
     matches!(dtype, DType::Float32 | DType::Float16 | DType::BFloat16)
 }
@@ -29,7 +29,8 @@ impl Descriptor {
     /// overlaps are refused.
     ///
     /// # Errors
-    /// [`crate::Error::Library`] for strides or ranks that oneDNN does not take.
+    /// [`crate::Error::Library`] for strides that oneDNN does not accept; [`crate::Error::DType`]
+    /// for types other than those of [`is_supported`].
     pub fn strided(library: &Library, dtype: DType, dims: &[i64], strides: &[i64]) -> Result<Self> {
         assert_eq!(dims.len(), strides.len());
         let (f, rank, code) = (&library.functions, rank(dims), code(dtype)?);
@@ -43,7 +44,8 @@ impl Descriptor {
     /// A tensor whose layout the primitive chooses.
     ///
     /// # Errors
-    /// [`crate::Error::Library`] for ranks that oneDNN does not take.
+    /// [`crate::Error::Library`] for extents that oneDNN does not accept; [`crate::Error::DType`]
+    /// for types other than those of [`is_supported`].
     pub fn any(library: &Library, dtype: DType, dims: &[i64]) -> Result<Self> {
         let (f, rank, code) = (&library.functions, rank(dims), code(dtype)?);
         Self::new(library, "dnnl_memory_desc_create_with_tag", |raw| {
@@ -52,7 +54,7 @@ impl Descriptor {
         })
     }
 
-    /// Another descriptor of the same layout.
+    /// A copy of the descriptor.
     ///
     /// # Errors
     /// [`crate::Error::Library`].
@@ -76,7 +78,7 @@ impl Descriptor {
         Owned::new(call, library.functions.memory_desc_destroy, create).map(Descriptor)
     }
 
-    /// Bytes that the layout takes: whole strides, padding included.
+    /// The size of the layout in bytes, padding included.
     pub fn bytes(&self, library: &Library) -> usize {
         // SAFETY: the descriptor is live.
         unsafe { (library.functions.memory_desc_get_size)(self.raw()) }

@@ -1,25 +1,26 @@
-//! Where oneDNN may be: named by the environment or by the Python package, or in a usual place.
+//! Where to look for oneDNN: paths named by the environment or by the Python package, and the usual
+//! places.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Names the library's file.
+/// The variable that names the library's file.
 const PATH_VARIABLE: &str = "SINGA_RS_ONEDNN";
-/// `portable` keeps the library closed.
+/// The variable that disables the library if it is `portable`.
 const KERNELS_VARIABLE: &str = "SINGA_RS_KERNELS";
-/// What the file is called where the search goes by folder.
+/// The file's name in the folders that are searched.
 const FILE: &str = "libdnnl.so.3";
 
 static OFFERED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Tells a place of the library, such as the file that an installed package's metadata lists.
-/// Offers made after the library is first needed come too late and change nothing.
+/// Offers a path to the library, such as the file that an installed package's metadata lists.
+/// Offers made after the library is first needed have no effect.
 pub fn offer(path: PathBuf) {
     OFFERED.lock().unwrap_or_else(PoisonError::into_inner).push(path);
 }
 
-/// What the environment asks for.
+/// What the environment requests.
 pub(super) enum Choice {
     /// No library.
     Portable,
@@ -29,7 +30,7 @@ pub(super) enum Choice {
     Search(Vec<PathBuf>),
 }
 
-/// What the environment asks for.
+/// What the environment requests.
 pub(super) fn choice() -> Choice {
     if env::var_os(KERNELS_VARIABLE).is_some_and(|kernels| kernels == "portable") {
         return Choice::Portable;
@@ -40,14 +41,14 @@ pub(super) fn choice() -> Choice {
     }
 }
 
-/// What is wrong with the environment, in words.
+/// What is wrong with the environment, in words, if anything.
 pub(super) fn complaint() -> Option<String> {
     let kernels = env::var_os(KERNELS_VARIABLE)?;
     let is_known = kernels.is_empty() || kernels == "portable";
     (!is_known).then(|| format!("{KERNELS_VARIABLE} is {kernels:?}, want \"portable\" or nothing"))
 }
 
-/// Files that exist, as absolute paths, in the order in which they are tried.
+/// The existing files, as absolute paths, in the order in which they are tried.
 fn candidates() -> Vec<PathBuf> {
     let offered = OFFERED.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let environment = env::var_os("VIRTUAL_ENV").map(|root| Path::new(&root).join("lib"));

@@ -11,10 +11,10 @@ use crate::device::heap;
 use crate::device::team::OpenMp;
 use crate::error::{Error, Result};
 
-/// More than oneDNN takes of the heap while it makes code.
+/// More heap than oneDNN uses to generate code.
 const ROOM_BYTES: usize = 16 << 20;
 
-/// The library's functions and its CPU engine. It is never closed.
+/// The library's functions and its CPU engine. The library is never closed.
 pub struct Library {
     pub(super) functions: Functions,
     pub(super) major: c_int,
@@ -24,28 +24,28 @@ pub struct Library {
     shortage: Option<Shortage>,
 }
 
-// SAFETY: engines may be used from any thread; the rest is addresses of functions.
+// SAFETY: engines may be used from any thread; the rest are function pointers.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Opens the file, or says in words why that cannot be.
+    /// Opens the file; the error explains in words why that failed.
     pub(super) fn open(path: &Path) -> std::result::Result<Self, String> {
         let path = path.canonicalize().map_err(|e| e.to_string())?;
         // SAFETY: the user, or the package manager, vouches for the file.
         let file = unsafe { libloading::Library::new(&path) }.map_err(|e| e.to_string())?;
-        // Other threads may be in the library's threads when the process ends: never close it.
+        // Never closed: other threads may be running its code when the process exits.
         let file: &'static libloading::Library = Box::leak(Box::new(file));
         // SAFETY: the symbols' types are those of oneDNN 3 and OpenMP.
         unsafe { Self::load(file) }
     }
 
     /// # Safety
-    /// `file` is oneDNN.
+    /// `file` is oneDNN 3.
     unsafe fn load(file: &'static libloading::Library) -> std::result::Result<Self, String> {
-        // SAFETY: by the caller's promise. OpenMP is found among the library's own dependencies,
-        // so it is the runtime whose threads it uses.
+        // SAFETY: guaranteed by the caller. OpenMP is found among the library's own dependencies,
+        // so it is the runtime whose threads the library uses.
         unsafe {
             let functions = Functions::load(file).map_err(|e| e.to_string())?;
             let version = *(functions.version)();
@@ -73,22 +73,23 @@ impl Library {
         self.engine
     }
 
-    /// As many threads as OpenMP will really start: kernels wait for all that they were made for.
+    /// `width`, limited to what OpenMP will really start: kernels wait for all threads that they
+    /// were built for.
     pub(super) fn limit_threads(&self, width: usize) -> usize {
         self.openmp.limited(width)
     }
 
-    /// Has what the library makes from now on found in the heap even where that runs dry.
+    /// Lets the library use the heap's reserve from now on if the heap runs dry.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] where little is left.
+    /// [`Error::OutOfMemory`] if little memory is left.
     pub(super) fn expect_memory(&self) -> Result<()> {
         self.shortage.iter().for_each(Shortage::expect);
         heap::expect(ROOM_BYTES)
     }
 
-    /// Runs `body`, in which the library's regions have `width` threads: what was made for so many
-    /// computes only a part of its result with fewer.
+    /// Runs `body`, in which the library's regions get `width` threads: code built for that many
+    /// would compute only a part of its result with fewer.
     pub(super) fn with_threads<T>(
         &self,
         width: usize,
@@ -117,20 +118,20 @@ impl Library {
     }
 }
 
-/// An object of the library, given back when dropped.
+/// An object of the library, destroyed when dropped.
 pub(super) struct Owned {
     raw: NonNull<c_void>,
     destroy: Destroy,
 }
 
-// SAFETY: the library's objects are not bound to threads.
+// SAFETY: the library's objects are not tied to a thread.
 unsafe impl Send for Owned {}
-// SAFETY: shared objects are only read: memory objects are never shared (`Primitive` hands each
-// run its own).
+// SAFETY: shared objects are only read: memory objects are never shared (`Primitive` hands each run
+// its own).
 unsafe impl Sync for Owned {}
 
 impl Owned {
-    /// The object that `create` writes.
+    /// Takes ownership of the object that `create` writes.
     pub(super) fn new(
         call: &'static str,
         destroy: Destroy,
@@ -149,12 +150,12 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: the object is ours and this is its own destroyer.
+        // SAFETY: we own the object, and this is its destructor.
         unsafe { (self.destroy)(self.raw()) };
     }
 }
 
-/// A status as a result.
+/// Converts a status to a result.
 pub(super) fn check(call: &'static str, status: Status) -> Result<()> {
     if status == 0 { Ok(()) } else { Err(error(call, status)) }
 }

@@ -6,19 +6,19 @@ use super::library::Library;
 use super::primitive::{Plan, Primitive};
 use crate::error::Result;
 
-/// What a product is added to.
+/// What is added to a product.
 pub enum Addend {
     /// Nothing.
     Nothing,
-    /// A row, which is repeated: (1, ..., 1, N).
+    /// A row, which is broadcast: (1, ..., 1, N).
     Row(Descriptor),
-    /// What lies where the result goes.
+    /// The previous contents of the result.
     Result,
 }
 
-/// Matrix products over batch dimensions that are equal or 1: arguments a (..., M, K),
-/// b (..., K, N), a row if one is added, y (..., M, N), b best of any layout; and the layout that it
-/// wants b in. `None` where oneDNN has no fast implementation.
+/// Matrix products with batch dimensions that are equal or 1, and the layout wanted for b. The
+/// arguments are a (..., M, K), b (..., K, N), a row if one is added, and y (..., M, N); b
+/// preferably of any layout. `None` if oneDNN has no fast implementation.
 ///
 /// # Errors
 /// [`crate::Error::Library`].

@@ -1,8 +1,8 @@
 //! Finding, opening and calling oneDNN's C API (version 3, built for OpenMP).
 //!
-//! The library is looked for in this order: the file that `SINGA_RS_ONEDNN` names, files that
-//! [`offer`] named (pip's wheel `onednn-cpu-gomp`), the active virtual environment, the system's
-//! library folders. `SINGA_RS_KERNELS=portable` keeps it closed.
+//! The library is looked for in this order: the file that `SINGA_RS_ONEDNN` names, files passed to
+//! [`offer`] (from pip's wheel `onednn-cpu-gomp`), the active virtual environment, the system's
+//! library folders. `SINGA_RS_KERNELS=portable` disables it.
 #![allow(unsafe_code)]
 
 pub mod api;
@@ -27,14 +27,14 @@ pub use library::Library;
 pub use matmul::{Addend, matmul};
 pub use primitive::{Primitive, reorder};
 
-/// How to get what is missing. Only where there is a wheel to install.
+/// How to install the library and its OpenMP runtime.
 const ADVICE: &str = "the portable kernels are used, which are several times slower. Install it \
                       with `pip install onednn-cpu-gomp`, and the OpenMP runtime that it needs \
                       with `apt-get install libgomp1` (or your system's package of libgomp)";
 
 static WARNING: Mutex<Option<String>> = Mutex::new(None);
 
-/// The library, opened on first use; `None` where it is missing or not wanted.
+/// The library, opened on first use; `None` if it is missing or disabled.
 pub fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
     LIBRARY.get_or_init(open).as_ref()
@@ -45,13 +45,13 @@ pub fn is_available() -> bool {
     library().is_some()
 }
 
-/// `onednn X.Y`, or `portable` where the library is not used.
+/// `onednn X.Y`, or `portable` if the library is not used.
 pub fn name() -> String {
     library().map_or_else(|| "portable".into(), |l| format!("onednn {}.{}", l.major, l.minor))
 }
 
-/// What the user should be told of missing libraries (libgomp too), once in the process's life.
-/// Opens the library if that has not been done.
+/// A warning for the user about missing libraries (including libgomp), returned only once per
+/// process. Opens the library if it is not open.
 pub fn take_warning() -> Option<String> {
     library();
     let own = WARNING.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -67,7 +67,7 @@ fn warn(text: String) {
 }
 
 fn open() -> Option<Library> {
-    // Opening starts OpenMP, which may bind this thread: count the processors first.
+    // Opening starts OpenMP, which may bind this thread, so count the processors first.
     team::allowed_threads();
     find::complaint().into_iter().for_each(warn);
     match find::choice() {

@@ -1,4 +1,4 @@
-//! Primitives: code that oneDNN made for given descriptors, and its runs.
+//! Primitives: code that oneDNN generates for given descriptors, and its execution.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use super::library::{Library, Owned, check};
 use crate::device::team;
 use crate::error::Result;
 
-/// What an implementation is going to be, before its code is made.
+/// A primitive descriptor: the choice of an implementation, before code is generated.
 pub(super) struct Plan<'a> {
     library: &'a Library,
     descriptor: Owned,
@@ -19,9 +19,9 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// What `create` writes for the whole team, or for one thread where `width` is 1. `None`
-    /// where oneDNN has nothing, or nothing but the reference implementation, which is slower
-    /// than any loop of ours.
+    /// The descriptor that `create` writes, for the whole team or, if `width` is 1, for one thread.
+    /// `None` if oneDNN has no implementation, or only the reference one, which is slower than our
+    /// own loops.
     pub(super) fn new(
         library: &'a Library,
         width: usize,
@@ -31,7 +31,7 @@ impl<'a> Plan<'a> {
         Plan::with(library, &attributes(library)?, width, call, create)
     }
 
-    /// The same of a primitive that adds to what lies where its result goes.
+    /// The same for a primitive that adds to the previous contents of its result.
     pub(super) fn adding(
         library: &'a Library,
         width: usize,
@@ -51,7 +51,7 @@ impl<'a> Plan<'a> {
         create: impl FnOnce(*mut Raw, Raw) -> Status,
     ) -> Result<Option<Self>> {
         library.expect_memory()?;
-        // The team's size or one: libgomp ends the threads that a smaller region does not use.
+        // The team's size or 1: libgomp ends the threads that a smaller region does not use.
         let width = if width > 1 { library.limit_threads(team::size()) } else { 1 };
         let mut status = 0;
         let descriptor = library.with_threads(width, || {
@@ -74,7 +74,7 @@ impl<'a> Plan<'a> {
         let mut text: *const c_char = std::ptr::null();
         let place: *mut *const c_char = &mut text;
         let (f, raw) = (&self.library.functions, self.descriptor.raw());
-        // SAFETY: this query writes the address of a string that lives with the descriptor.
+        // SAFETY: this query writes the address of a string that lives as long as the descriptor.
         unsafe {
             (f.primitive_desc_query)(raw, query::IMPLEMENTATION, 0, place.cast());
             if text.is_null() {
@@ -85,17 +85,17 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The layout that the implementation wants or chose for a tensor.
+    /// The layout that the implementation wants for a tensor.
     pub(super) fn layout(&self, what: c_int) -> Result<Descriptor> {
         Descriptor::copy_raw(self.library, self.layout_raw(what))
     }
 
     fn layout_raw(&self, what: c_int) -> Raw {
-        // SAFETY: the descriptor is live; an answer of zero is an empty descriptor's.
+        // SAFETY: the descriptor is live; null means an empty descriptor.
         unsafe { (self.library.functions.primitive_desc_query_md)(self.descriptor.raw(), what, 0) }
     }
 
-    /// Makes the code. `tensors` are the arguments in the order in which runs pass them.
+    /// Generates the code. `tensors` are the arguments in the order in which runs pass them.
     pub(super) fn build(self, tensors: Vec<(c_int, Descriptor)>) -> Result<Primitive> {
         let f = &self.library.functions;
         let primitive = self.library.with_threads(self.width, || {
@@ -115,10 +115,10 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Strict arithmetic, and work space from the caller.
+/// Attributes: strict arithmetic, and workspace from the caller.
 fn attributes(library: &Library) -> Result<Owned> {
     let f = &library.functions;
-    // SAFETY: `raw` is where the object goes.
+    // SAFETY: `raw` is valid for writing the object.
     let make = |raw| unsafe { (f.primitive_attr_create)(raw) };
     let attributes = Owned::new("dnnl_primitive_attr_create", f.primitive_attr_destroy, make)?;
     // SAFETY: the object is live.
@@ -131,13 +131,13 @@ fn attributes(library: &Library) -> Result<Owned> {
     Ok(attributes)
 }
 
-/// Lets a primitive add its result to what lies there.
+/// Makes a primitive add to the previous contents of its result.
 fn add_to_result(library: &Library, attributes: &Owned) -> Result<()> {
     let f = &library.functions;
-    // SAFETY: `raw` is where the object goes.
+    // SAFETY: `raw` is valid for writing the object.
     let make = |raw| unsafe { (f.post_ops_create)(raw) };
     let sum = Owned::new("dnnl_post_ops_create", f.post_ops_destroy, make)?;
-    // SAFETY: both objects are live; the attributes keep a copy.
+    // SAFETY: both objects are live; the attributes copy the post-ops.
     unsafe {
         let status = (f.post_ops_append_sum)(sum.raw(), 1.0, 0, api::SAME_TYPE);
         check("dnnl_post_ops_append_sum", status)?;
@@ -146,22 +146,22 @@ fn add_to_result(library: &Library, attributes: &Owned) -> Result<()> {
     }
 }
 
-/// Memory objects, one a tensor; only their addresses change from run to run.
+/// Memory objects, one per tensor; only their addresses change from run to run.
 type Memories = SmallVec<[Owned; 5]>;
 
-/// Code for given descriptors and a given number of threads. Runs may overlap.
+/// Code for given descriptors and a given number of threads. Runs may be concurrent.
 pub struct Primitive {
     primitive: Owned,
     tensors: Vec<(c_int, Descriptor)>,
     scratch: usize,
     width: usize,
     implementation: String,
-    /// Making memory objects costs more than a small product: finished runs leave theirs here.
+    /// Memory objects of finished runs, kept because creating them costs more than a small product.
     idle: Mutex<Vec<Memories>>,
 }
 
 impl Primitive {
-    /// Bytes of work space that a run needs.
+    /// Bytes of workspace that a run needs.
     pub fn scratch(&self) -> usize {
         self.scratch
     }
@@ -174,11 +174,11 @@ impl Primitive {
     /// Runs the code on tensors at these addresses, in the order of its arguments.
     ///
     /// # Errors
-    /// [`crate::Error::Library`] where oneDNN refuses.
+    /// [`crate::Error::Library`] if oneDNN fails; the errors of starting threads.
     ///
     /// # Safety
-    /// Each address is valid for its descriptor, `scratch` for [`Primitive::scratch`] bytes
-    /// aligned to 64, and nobody else writes what is read, or touches what is written, meanwhile.
+    /// Each address is valid for its descriptor, `scratch` for [`Primitive::scratch`] bytes aligned
+    /// to 64, and meanwhile nobody else writes what is read or accesses what is written.
     pub unsafe fn run(&self, addresses: &[*mut u8], scratch: *mut u8) -> Result<()> {
         let library = super::library().expect("a primitive was made with it");
         let found = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -214,7 +214,7 @@ impl Primitive {
         let mut arguments: SmallVec<[Argument; 5]> = SmallVec::new();
         for (i, (memory, (index, _))) in memories.iter().zip(&self.tensors).enumerate() {
             let address = addresses.get(i).copied().unwrap_or(scratch);
-            // SAFETY: the memory object is this run's alone.
+            // SAFETY: this run has exclusive use of the memory object.
             let status =
                 unsafe { (library.functions.memory_set_data_handle)(memory.raw(), address.cast()) };
             check("dnnl_memory_set_data_handle", status)?;
@@ -231,8 +231,8 @@ impl Primitive {
     }
 }
 
-/// A copy from one layout (or type) to another: arguments from, to. `None` where oneDNN has no
-/// fast one.
+/// A copy from one layout (or type) to another; its arguments are from, to. `None` if oneDNN has no
+/// fast implementation.
 ///
 /// # Errors
 /// [`crate::Error::Library`].

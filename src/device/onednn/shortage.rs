@@ -1,5 +1,5 @@
-//! What C++ does where the heap gives nothing for a small thing. oneDNN does not bear to be refused
-//! in all places, so that it may have what our heap holds back.
+//! What C++ does if a small allocation fails. oneDNN does not handle failed allocations everywhere,
+//! so it may use the heap's reserve.
 #![allow(unsafe_code)]
 
 use std::ptr::null_mut;
@@ -17,18 +17,18 @@ pub(super) struct Shortage {
 
 static IS_SET: AtomicBool = AtomicBool::new(false);
 static SET: AtomicPtr<()> = AtomicPtr::new(null_mut());
-/// What somebody else wants to be done.
+/// The handler that was installed before.
 static BEFORE: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
 impl Shortage {
-    /// Looks it up in a library that depends on the runtime.
+    /// Looks up the function in a library that depends on the runtime.
     pub(super) fn load(library: &libloading::Library) -> Option<Self> {
-        // SAFETY: the name tells the type.
+        // SAFETY: the mangled name determines the signature.
         let set = unsafe { library.get::<Set>(c"_ZSt15set_new_handlerPFvvE") };
         Some(Shortage { set: *set.ok()? })
     }
 
-    /// Has the heap let go of what it holds back, as long as it holds something.
+    /// Installs a handler that releases the heap's reserve, as long as there is any.
     pub(super) fn expect(&self) {
         if !IS_SET.swap(true, AcqRel) {
             SET.store(self.set as *mut (), Release);
@@ -43,14 +43,14 @@ impl Shortage {
     }
 }
 
-/// Called as often as the heap gives nothing; then C++ asks again. With no handler, or another
-/// one, it is told by an exception, or by what that does.
+/// The handler, called whenever an allocation fails, after which C++ retries. When the reserve is
+/// used up it restores the previous handler, or none, in which case C++ throws an exception.
 unsafe extern "C" fn let_go() {
     if heap::let_go() {
         return;
     }
     IS_SET.store(false, Release);
-    // SAFETY: both are what `expect` has stored, and null stands for no handler.
+    // SAFETY: both are what `expect` stored; a null handler means none.
     unsafe {
         let set = std::mem::transmute::<*mut (), Set>(SET.load(Acquire));
         set(std::mem::transmute::<*mut (), Handler>(BEFORE.load(Acquire)));

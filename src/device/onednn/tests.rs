@@ -3,7 +3,7 @@
 use super::*;
 use crate::dtype::DType;
 
-/// The library, or a message that the test is skipped.
+/// The library; prints that the test is skipped if it is missing.
 fn opened() -> Option<&'static Library> {
     let found = library();
     if found.is_none() {

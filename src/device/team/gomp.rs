@@ -1,4 +1,4 @@
-//! Regions on the threads of GCC's OpenMP library, opened at run time.
+//! Parallel regions on the threads of GCC's OpenMP library, which is loaded at run time.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_uint, c_void};
@@ -18,14 +18,14 @@ pub struct Gomp {
     settings: OpenMp,
 }
 
-/// A region and the library that runs it, for the far side of the C call.
+/// A region and the library that runs it, passed through the C call.
 struct Call<'a> {
     gomp: &'a Gomp,
     region: &'a Region<'a>,
 }
 
 impl Gomp {
-    /// Opens the library; it stays open, since its threads live on.
+    /// Opens the library, which is never closed because its threads live on.
     pub fn open() -> Result<Gomp, Error> {
         // SAFETY: libgomp's initialisers only read the environment.
         let library = unsafe { Library::new("libgomp.so.1") }?;
@@ -42,8 +42,8 @@ impl Gomp {
         Ok(gomp)
     }
 
-    /// Runs a region on `threads` threads, or on fewer where not so many are to be had. The number
-    /// is always the team's: libgomp ends the threads that a smaller region does not use, and
+    /// Runs a region on `threads` threads, or on fewer if that many are not available. `threads` is
+    /// always the team's size: libgomp ends the threads that a smaller region does not use, and
     /// starting them again is slow.
     pub fn parallel(&self, region: &Region, threads: usize) {
         let threads = self.settings.limited(threads);
@@ -60,9 +60,9 @@ impl Gomp {
 }
 
 unsafe extern "C" fn run(data: *mut c_void) {
-    // SAFETY: `data` is the `Call` that `Gomp::parallel` passed; all threads only read it.
+    // SAFETY: `data` is the `Call` that `Gomp::parallel` passed; threads only read it.
     let call = unsafe { &*data.cast::<Call>() };
-    // SAFETY: both take nothing and answer about the calling thread.
+    // SAFETY: both take no argument and query the calling thread.
     let (thread, threads) = unsafe { ((call.gomp.thread_num)(), (call.gomp.num_threads)()) };
     call.region.run(thread as usize, threads as usize);
 }

@@ -1,5 +1,5 @@
-//! The one thread team of the process: the OpenMP team of the system's libgomp, which oneDNN uses
-//! too, so that never two pools spin on the same processors; without libgomp, rayon.
+//! The process's thread team: the OpenMP team of the system's libgomp, which oneDNN uses too, so
+//! that no two pools compete for the same processors; without libgomp, rayon.
 
 mod gomp;
 mod openmp;
@@ -16,10 +16,10 @@ use gomp::Gomp;
 pub use openmp::OpenMp;
 use region::Region;
 
-/// How many threads the team has; 0 stands for [`allowed_threads`].
+/// The team's size; 0 means [`allowed_threads`].
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 
-/// How many threads the process may use: processors allowed by affinity and control group, and
+/// How many threads the process may use: the processors that affinity and control group allow, but
 /// at most `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`.
 pub fn allowed_threads() -> usize {
     // Read once: OpenMP may bind the first thread to one processor later.
@@ -32,13 +32,13 @@ pub fn allowed_threads() -> usize {
     })
 }
 
-/// The outermost level of OpenMP's list of thread counts, where it is a positive integer.
+/// The outermost level of OpenMP's list of thread counts, if it is a positive integer.
 fn omp_threads(text: &str) -> Option<usize> {
     let first = text.split(',').next()?.trim();
     first.parse().ok().filter(|&n| n > 0)
 }
 
-/// How many threads a region has.
+/// How many threads a region gets.
 pub fn size() -> usize {
     match SIZE.load(Relaxed) {
         0 => allowed_threads(),
@@ -46,17 +46,17 @@ pub fn size() -> usize {
     }
 }
 
-/// Sets how many threads regions have from now on. Each change makes the team start or end
-/// threads, so this follows the device's setting and not the width of single kernels.
+/// Sets how many threads regions get. Each change makes the team start or end threads, so this
+/// follows the device's setting and not the width of single kernels.
 pub fn set_size(threads: usize) {
     SIZE.store(threads, Relaxed);
 }
 
-/// Runs `body(part)` for every part in `0..parts`, each once, at most one thread a part. One
-/// part, and a call from inside another region, run on the calling thread.
+/// Runs `body(part)` once for every part in `0..parts`, each part on one thread. A single part, and
+/// a call from inside another region, run on the calling thread.
 ///
 /// # Errors
-/// [`Error::Internal`] where a body panicked.
+/// [`Error::Internal`] if a body panicked; [`Error::Device`] if threads cannot be started.
 pub fn parallel(parts: usize, body: &(dyn Fn(usize) + Sync)) -> Result<()> {
     let region = Region::new(parts, body);
     if parts <= 1 || size() == 1 || region::is_inside() {
@@ -70,8 +70,8 @@ pub fn parallel(parts: usize, body: &(dyn Fn(usize) + Sync)) -> Result<()> {
     region.finish()
 }
 
-/// What `make(n)` answers for every `n` in `0..count`, in order. Each thread takes the next one when
-/// it is done with one, so they may take different times.
+/// The results of `make(n)` for every `n` in `0..count`, in order. Each thread takes the next `n`
+/// when it is done with one, so calls may take different times.
 ///
 /// # Errors
 /// As [`parallel`].
@@ -89,15 +89,15 @@ pub fn map<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Result<Ve
     Ok(made.into_iter().map(|(_, one)| one).collect())
 }
 
-/// Part `part` of `0..len` cut into `parts` nearly equal ranges whose bounds are multiples of
-/// `grain` (but for the last).
+/// Part `part` of `0..len`, split into `parts` nearly equal ranges whose bounds are multiples of
+/// `grain` (except the last).
 pub fn share(len: usize, grain: usize, parts: usize, part: usize) -> Range<usize> {
     let grains = len.div_ceil(grain);
     let bound = |p: usize| (grains * p / parts * grain).min(len);
     bound(part)..bound(part + 1)
 }
 
-/// What the team is made of: `libgomp` or `rayon`.
+/// The team's backend: `libgomp` or `rayon`.
 pub fn backend() -> &'static str {
     match team() {
         Team::Gomp(_) => "libgomp",
@@ -105,7 +105,7 @@ pub fn backend() -> &'static str {
     }
 }
 
-/// What the user should know about the team, said once.
+/// A warning about the team for the user, returned only once.
 pub fn take_warning() -> Option<String> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     match team() {

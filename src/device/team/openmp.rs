@@ -1,8 +1,8 @@
 //! The settings of an OpenMP runtime that decide how many threads a region gets.
 //!
-//! They belong to the calling thread, any other library may change them at any time, and the
-//! environment sets what they begin with. So they are looked at before each region, set to what it
-//! needs, and put back behind it.
+//! They belong to the calling thread, are initialised from the environment, and may be changed by
+//! any other library at any time. So they are read before each region, set to what it needs, and
+//! restored after it.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -28,23 +28,23 @@ pub struct OpenMp {
     set_levels: Set,
     level: Get,
     limit: Get,
-    /// How many threads will ever come at most.
+    /// The most threads that will ever be granted.
     most: usize,
 }
 
 thread_local! {
-    /// How many threads the team of this one had in its last region.
+    /// How many threads the calling thread's team had in its last region.
     static TEAM: Cell<usize> = const { Cell::new(1) };
 }
 
 impl OpenMp {
-    /// Looks the functions up in a library that is OpenMP's, or that depends on it.
+    /// Looks up the functions in an OpenMP runtime, or in a library that depends on one.
     ///
     /// # Errors
-    /// Where one is missing.
+    /// If a function is missing.
     ///
     /// # Safety
-    /// The library's functions of these names are OpenMP's, and it is never closed.
+    /// The library's functions of these names are OpenMP's, and the library is never closed.
     pub unsafe fn load(library: &Library) -> std::result::Result<Self, Missing> {
         // SAFETY: these are the signatures of OpenMP 3.0.
         unsafe {
@@ -63,15 +63,15 @@ impl OpenMp {
         }
     }
 
-    /// As many threads, but not more than will ever come (`OMP_THREAD_LIMIT`).
+    /// `width`, but no more threads than will ever be granted (`OMP_THREAD_LIMIT`).
     pub fn limited(&self, width: usize) -> usize {
         width.min(self.most)
     }
 
-    /// Runs `body`, whose regions have `width` threads, neither more nor fewer.
+    /// Runs `body`, in which regions get exactly `width` threads.
     ///
     /// # Errors
-    /// [`Error::Device`] or [`Error::OutOfMemory`] where threads cannot be started.
+    /// [`Error::Device`] or [`Error::OutOfMemory`] if threads cannot be started.
     pub fn with_threads<T>(&self, width: usize, body: impl FnOnce() -> T) -> Result<T> {
         if self.grants(width) {
             return self.with_settings(width, body);
@@ -87,10 +87,10 @@ impl OpenMp {
         answer.expect("the thread has ended without a panic")
     }
 
-    /// Whether the calling thread's regions can have so many threads. Those within a region of
-    /// another library have one thread, and limits may be narrower there.
+    /// Whether regions of the calling thread can get this many threads. Regions nested in another
+    /// library's get one thread, and limits may be lower there.
     pub fn grants(&self, width: usize) -> bool {
-        // SAFETY: both take nothing, and answer about the calling thread.
+        // SAFETY: both take no argument and query the calling thread.
         width <= 1 || unsafe { (self.level)() == 0 && (self.limit)() as usize >= width }
     }
 
@@ -109,7 +109,7 @@ impl OpenMp {
     }
 }
 
-/// A setting of the calling thread that is put back when dropped.
+/// A guard that restores a setting of the calling thread when dropped.
 struct Setting {
     before: c_int,
     now: c_int,
@@ -138,11 +138,11 @@ impl Drop for Setting {
     }
 }
 
-/// What another thread does while this one waits for it.
+/// Work that another thread runs while this one waits.
 struct OnAnother<F>(F);
 
-// SAFETY: the thread that made it waits until it is done, as if it had done it itself; what is
-// run this way (a region, calls of oneDNN) keeps nothing of the thread that it runs on.
+// SAFETY: the creating thread blocks until the work is done, as if it had run the work itself; what
+// runs this way (a region, calls of oneDNN) keeps no state of its thread.
 unsafe impl<F> Send for OnAnother<F> {}
 
 impl<F: FnOnce()> OnAnother<F> {
@@ -161,21 +161,21 @@ mod tests {
     type Body = unsafe extern "C" fn(*mut c_void);
     type Parallel = unsafe extern "C" fn(Body, *mut c_void, c_uint, c_uint);
 
-    /// GCC's runtime, if it is there.
+    /// GCC's runtime, if it is installed.
     fn opened() -> Option<(OpenMp, Parallel)> {
         // SAFETY: libgomp's initialisers only read the environment; it stays open.
         let library = unsafe { Library::new("libgomp.so.1") }.ok()?;
         let library: &'static Library = Box::leak(Box::new(library));
-        // SAFETY: these are OpenMP's functions, of their types.
+        // SAFETY: these are OpenMP's functions, with their signatures.
         unsafe { Some((OpenMp::load(library).ok()?, *library.get(c"GOMP_parallel").ok()?)) }
     }
 
     unsafe extern "C" fn count(threads: *mut c_void) {
-        // SAFETY: it is the counter that `threads` passes.
+        // SAFETY: `threads` points to the counter that the function `threads` passes.
         unsafe { &*threads.cast::<AtomicUsize>() }.fetch_add(1, SeqCst);
     }
 
-    /// How many threads come where three are asked for.
+    /// How many threads run a region that asks for three.
     fn threads(parallel: Parallel) -> usize {
         let count_of = AtomicUsize::new(0);
         // SAFETY: the counter outlives the region.
@@ -206,7 +206,7 @@ mod tests {
     fn all_come_within_a_region_of_somebody_else_too() {
         type Asked<'a> = (&'a OpenMp, Parallel, AtomicUsize);
         unsafe extern "C" fn ask(asked: *mut c_void) {
-            // SAFETY: it is what is passed below.
+            // SAFETY: this is the tuple passed below.
             let (openmp, parallel, sum) = unsafe { &*asked.cast::<Asked>() };
             assert!(!openmp.grants(3) && openmp.grants(1));
             let came = openmp.with_threads(3, || threads(*parallel)).unwrap();
@@ -214,7 +214,7 @@ mod tests {
         }
         let Some((openmp, parallel)) = opened() else { return };
         let asked: Asked = (&openmp, parallel, AtomicUsize::new(0));
-        // SAFETY: what is asked for outlives the region.
+        // SAFETY: `asked` outlives the region.
         unsafe { parallel(ask, (&raw const asked).cast_mut().cast(), 2, 0) };
         assert_eq!(asked.2.into_inner(), 6);
     }

@@ -1,4 +1,4 @@
-//! One parallel region: its parts, and the first panic in it.
+//! A parallel region: its parts, and the first panic in them.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -11,12 +11,12 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread runs a part of a region.
+/// Whether the calling thread is running a part of a region.
 pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Parts to run, each once.
+/// Parts to run, each exactly once.
 pub struct Region<'a> {
     pub parts: usize,
     body: &'a (dyn Fn(usize) + Sync),
@@ -28,7 +28,7 @@ impl<'a> Region<'a> {
         Region { parts, body, panic: Mutex::new(None) }
     }
 
-    /// Runs what falls to thread `thread` of the `threads` that were granted. Never unwinds.
+    /// Runs the share of thread `thread` out of the `threads` that were granted. Never unwinds.
     pub fn run(&self, thread: usize, threads: usize) {
         let outer = INSIDE.replace(true);
         (thread..self.parts).step_by(threads).for_each(|part| self.run_part(part));
@@ -41,7 +41,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// What became of the region.
+    /// The outcome of the region: the first panic, if any, as an error.
     pub fn finish(self) -> Result<()> {
         match self.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
             None => Ok(()),

@@ -1,5 +1,5 @@
-//! Whether the machine has threads to spare. An OpenMP runtime ends the process where it can start
-//! none, so that it is found out beforehand.
+//! Checks that more threads can be started. An OpenMP runtime aborts the process if it cannot start
+//! one, so this is tried beforehand.
 #![allow(unsafe_code)]
 
 use std::sync::Mutex;
@@ -9,10 +9,10 @@ use std::{env, thread};
 use crate::device::{cpu, heap};
 use crate::error::{Error, Result};
 
-/// Starts as many threads as a team of `have` needs to become one of `want`, and ends them.
+/// Starts as many threads as a team of `have` needs to grow to `want`, and ends them again.
 ///
 /// # Errors
-/// [`refusal`].
+/// See [`refusal`].
 pub fn for_threads(have: usize, want: usize) -> Result<()> {
     if want <= have {
         return Ok(());
@@ -20,7 +20,7 @@ pub fn for_threads(have: usize, want: usize) -> Result<()> {
     let (bytes, more) = (stack_bytes(), want - have);
     let (stay, end) = channel::<()>();
     let end = Mutex::new(end);
-    // All wait, so that they are there at the same time, until `stay` is dropped.
+    // All threads block until `stay` is dropped, so that they exist at the same time.
     let wait = || drop(end.lock().map(|end| end.recv()));
     thread::scope(|scope| {
         let one = |_| thread::Builder::new().stack_size(bytes).spawn_scoped(scope, wait).map(drop);
@@ -30,7 +30,7 @@ pub fn for_threads(have: usize, want: usize) -> Result<()> {
     })
 }
 
-/// The error where so many threads cannot be started: of memory where their stacks find none.
+/// The error if this many threads cannot be started: out of memory if their stacks do not fit.
 pub fn refusal(threads: usize) -> Error {
     let bytes = threads.saturating_mul(stack_bytes());
     if !heap::has(bytes) {
@@ -43,14 +43,14 @@ pub fn refusal(threads: usize) -> Error {
     Error::Device { op: "start threads".into(), message }
 }
 
-/// The size of the stacks of OpenMP's threads.
+/// The stack size of OpenMP's threads.
 fn stack_bytes() -> usize {
     let named =
         ["OMP_STACKSIZE", "GOMP_STACKSIZE"].into_iter().find_map(|name| env::var(name).ok());
     named.and_then(|text| size(&text)).unwrap_or_else(usual_stack)
 }
 
-/// A size as OpenMP writes it: KiB, or with a unit.
+/// Parses a size in OpenMP's notation: in KiB, or with a unit.
 fn size(text: &str) -> Option<usize> {
     let text = text.trim().to_ascii_uppercase();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -64,10 +64,10 @@ fn size(text: &str) -> Option<usize> {
     digits.trim().parse::<usize>().ok()?.checked_mul(unit)
 }
 
-/// What threads get where nothing is said.
+/// The system's default stack size.
 fn usual_stack() -> usize {
     let mut bytes = 0;
-    // SAFETY: the attributes are made, asked and destroyed here.
+    // SAFETY: the attributes are created, queried and destroyed here.
     unsafe {
         let mut attributes = std::mem::zeroed();
         if libc::pthread_attr_init(&mut attributes) == 0 {

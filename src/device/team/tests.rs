@@ -10,7 +10,7 @@ fn on_rayon(region: &Region) -> Result<()> {
 }
 
 fn on_gomp(region: &Region) -> Result<()> {
-    // Where the library is missing, the calling thread stands in for it.
+    // If the library is missing, the calling thread runs the region.
     match Gomp::open() {
         Ok(gomp) => gomp.parallel(region, 3),
         Err(_) => region.run(0, 1),

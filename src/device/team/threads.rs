@@ -18,7 +18,7 @@ pub fn parallel(region: &Region, threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// The pool, made anew where the team's size has changed.
+/// The pool, rebuilt if the team's size has changed.
 fn pool(threads: usize) -> Result<Arc<ThreadPool>> {
     static POOL: Mutex<Option<Arc<ThreadPool>>> = Mutex::new(None);
     let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);

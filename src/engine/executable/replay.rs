@@ -1,5 +1,4 @@
-//! What happens around the operations of a run: memory is bound, arguments are looked at, what a
-//! failure was is told.
+//! What surrounds the operations of a run: binding memory, checking arguments, describing failures.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use crate::graph::{Bound, Graph, Stopped};
 use crate::ops::View;
 
 impl Executable {
-    /// Does something with the graph bound to these arguments; results are shown afterwards.
+    /// Calls `f` with the graph bound to these arguments; tensors show the results afterwards.
     pub(in crate::engine) fn with_bound<T>(
         &self,
         arguments: &[View],
@@ -34,8 +33,8 @@ impl Executable {
         Ok(done)
     }
 
-    /// Does something with the graph bound to these arguments, and leaves no trace: what it writes
-    /// is put back, and tensors go on showing the run before.
+    /// Calls `f` with the graph bound to these arguments and undoes its effects: everything written
+    /// is restored, and tensors still show the previous run.
     pub(in crate::engine) fn aside<T>(
         &self,
         arguments: &[View],
@@ -55,7 +54,7 @@ impl Executable {
         done.map_err(|stopped| self.describe(&self.graph, stopped))
     }
 
-    /// Tensors that show the latest run show these blocks from now on.
+    /// Redirects the tensors that follow the graph's results to these blocks.
     fn show(&self, blocks: Vec<Arc<Block>>) {
         let pairs = self.slots.iter().zip(blocks);
         let moved = pairs.map(|(slot, block)| u64::from(slot.latest.set(block))).sum();
@@ -63,7 +62,7 @@ impl Executable {
         self.runs.fetch_add(1, Relaxed);
     }
 
-    /// Runs nodes in recorded order.
+    /// Runs nodes in recorded order, releasing the turn around user code.
     pub(in crate::engine) fn replay<'a>(
         &self,
         engine: &'a Engine,
@@ -80,7 +79,7 @@ impl Executable {
         (self.replay)(bound, first..nodes.end)
     }
 
-    /// The error with the operation's name and line.
+    /// The error, with the operation's name and line.
     pub(in crate::engine) fn describe(&self, graph: &Graph, stopped: Stopped) -> Error {
         let node = &graph.nodes()[stopped.node];
         let line = &self.lines[node.origin as usize];
@@ -91,7 +90,7 @@ impl Executable {
         error.in_op(format!("{} (recorded at {line})", node.op.name()))
     }
 
-    /// Refuses arguments whose values an operation would refuse, before anything is written.
+    /// Rejects arguments whose values an operation would reject, before anything is written.
     fn check(&self, bound: &Bound) -> Result<()> {
         let check = |&node: &usize| run::check(bound, node);
         self.checked

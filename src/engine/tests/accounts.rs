@@ -1,4 +1,4 @@
-//! What graphs and engines say of themselves, on which callers rely.
+//! What graphs and engines report about themselves and callers rely on.
 
 use super::*;
 use crate::graph::Role;
@@ -6,7 +6,7 @@ use crate::ops::unary::{Unary, UnaryFn};
 
 const NEG: Unary = Unary { f: UnaryFn::Neg };
 
-/// A step that doubles its argument, updates a parameter by it, and answers another tensor.
+/// A step that doubles its argument, updates a parameter with it, and returns another tensor.
 struct Step {
     engine: Engine,
     x: View,

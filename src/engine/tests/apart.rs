@@ -1,5 +1,5 @@
-//! What holds for a whole process: what its environment says, and its end. Each test has itself
-//! run in a process of its own.
+//! Process-wide behaviour: environment variables and process exit. Each test runs itself in a
+//! process of its own.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use crate::device::ending;
 use crate::error::Error;
 use crate::ops::copy::Copy;
 
-/// Set where a test is run alone.
+/// Set in a process that runs a single test.
 const ALONE: &str = "SINGA_RS_TEST_ALONE";
 const CHECK: &str = "SINGA_RS_CHECK";
 
-/// Whether the process runs the test of this name alone; where it does not, another one has done
-/// so, in which `CHECK` has that value.
+/// Whether this process runs the named test alone. If not, runs it in a child process in which
+/// `CHECK` has the given value, and returns false.
 fn is_alone(test: &str, check: Option<&str>) -> bool {
     if std::env::var_os(ALONE).is_some() {
         return true;

@@ -1,4 +1,4 @@
-//! Runs of graphs are held against the operations as they were recorded.
+//! Runs of graphs are compared with the operations as recorded.
 
 use super::*;
 use crate::engine::Compared;
@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::ops::norm::BatchNormInference;
 use crate::ops::{Prepared, Real};
 
-/// A recording of `y = f(x + w); w = w + x`, and what it reads and writes.
+/// A recording of `y = f(x + w); w = w + x`, and the tensors that it reads and writes.
 struct World {
     engine: Engine,
     x: View,
@@ -65,7 +65,7 @@ fn of_a_graph_that_does_something_else_nothing_is_left() {
     assert_eq!(values::<f32>(&world.w), [3.0; 3]);
 }
 
-/// Of several operations that write something, and of several results of one.
+/// Among several operations that write a block, and several results of one operation.
 #[test]
 fn what_makes_a_difference_is_named() {
     let world = World::new();
@@ -88,8 +88,7 @@ fn what_makes_a_difference_is_named() {
     assert_eq!(difference.as_deref(), Some("what sgd at net.py:9 makes differs"));
 }
 
-/// One graph turns the sign of what is no number, the other takes it away; some operation may
-/// look at the bits.
+/// One graph flips the sign of a NaN, the other clears it; another operation may access the bits.
 #[test]
 fn memory_holds_floats_where_an_operation_takes_it_to() {
     let world = World::new();
@@ -130,7 +129,7 @@ fn a_budget_that_the_operations_as_recorded_do_not_keep_is_an_obstacle() {
         let unary = |f: &str, x: &View| {
             run(&engine, kind(json!({"op": "unary", "f": f})), &[x]).unwrap()[0].clone()
         };
-        // Kept until the end, unless they are computed again.
+        // Live until the end, unless they are recomputed.
         let kept: Vec<View> = ["exp", "tanh", "abs", "neg"].map(|f| unary(f, &x)).into();
         let sum = |a: View, b: &View| run(&engine, binary("add"), &[&a, b]).unwrap()[0].clone();
         vec![kept.iter().fold(unary("square", &x), sum)]
@@ -146,7 +145,7 @@ fn a_budget_that_the_operations_as_recorded_do_not_keep_is_an_obstacle() {
     assert_eq!(graph.obstacle(&recorded), None);
 }
 
-/// What is made of a recording does not stand up to its check, or panics on the way.
+/// The optimised graph fails verification, or making it panics.
 #[test]
 fn a_fault_in_what_is_made_falls_back_to_the_operations_as_recorded() {
     let world = World::new();
@@ -167,7 +166,7 @@ fn a_fault_in_what_is_made_falls_back_to_the_operations_as_recorded() {
     assert!(matches!(recording.made(&Options::default(), refused), Err(Error::Shape { .. })));
 }
 
-/// Rules that look for an operation of this name count on inputs that this one does not have.
+/// Rules that match this operation's name rely on inputs that this one lacks.
 #[test]
 fn a_graph_that_is_as_recorded_for_a_fault_says_so_and_runs() {
     let world = World::new();

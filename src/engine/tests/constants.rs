@@ -1,4 +1,4 @@
-//! What does not run in every run: it is computed again when what it reads was written, and counted.
+//! Constants: recomputed when their inputs were written, and counted.
 
 use super::*;
 use crate::engine::constants::Constants;
@@ -23,7 +23,8 @@ impl World {
         World { engine, w, x, graph }
     }
 
-    /// Runs the graph and holds its result to eager execution; how often constants were computed.
+    /// Runs the graph and compares its result with eager execution; returns how often constants
+    /// were computed.
     fn step(&self) -> u64 {
         let got = replay(&self.engine, &self.graph, std::slice::from_ref(&self.x)).unwrap();
         let grown =
@@ -92,7 +93,7 @@ fn what_another_graph_writes_is_seen() {
     let x = tensor(&engine, &[MANY], &[1f32; MANY]);
     let exp = || kind(json!({"op": "unary", "f": "exp"}));
     let mut kept = None;
-    // Recordings hold the blocks that they name, so they go at once.
+    // Recordings keep their blocks alive, so they are dropped at once.
     let make =
         |recording: Recording| Executable::new(&engine, &recording, &Options::default()).unwrap();
     let first = make(recorded(&engine, std::slice::from_ref(&x), || {

@@ -1,4 +1,4 @@
-//! Running graphs: what is refused, what fails in the middle, user code, the arena.
+//! Running graphs: refusals, failures midway, user code, the arena.
 
 use serde_json::json;
 
@@ -238,7 +238,7 @@ fn a_trimmed_arena_comes_back_with_the_next_run() {
     let needed = arena();
     assert_eq!(needed, graph.graph().arena_bytes().next_multiple_of(4 << 10));
     assert!(engine.trim() >= needed && arena() == 0);
-    // What it did not have to be refused before, it has to be now.
+    // Leave too little memory to back the arena again.
     let pool = engine.device().pool();
     let taken = pool.lend(pool.backend().available(0) & !0xffff, Account::Results).unwrap();
     let taken = (taken, pool.lend(pool.backend().available(0) - 4096, Account::Results).unwrap());

@@ -1,4 +1,4 @@
-//! What is left after an operation failed.
+//! The state left after an operation failed.
 
 use super::*;
 use crate::error::Error;

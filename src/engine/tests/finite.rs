@@ -1,4 +1,4 @@
-//! Runs that look at every result, and what they say of the first one that is not finite.
+//! Runs that check every result, and how they report the first one that is not finite.
 
 use serde_json::json;
 

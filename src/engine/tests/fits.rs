@@ -1,4 +1,4 @@
-//! Which arguments a recorded graph may run on: what shares memory decides, and what they look like.
+//! Which arguments a recorded graph may run on, depending on their metas and on shared memory.
 
 use super::*;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! Generators: whose memory they are, what moves them, and what is drawn of them in a recording.
+//! Generators: who owns their memory, what advances them, and recorded draws.
 
 use super::state::uniform;
 use super::*;
@@ -12,7 +12,7 @@ fn drawn(engine: &Engine, generator: &View) -> View {
     run(engine, uniform(), &[generator]).unwrap()[0].clone()
 }
 
-/// The same within a scope of state.
+/// The same within a state scope.
 fn drawn_as_state(engine: &Engine, generator: &View) -> View {
     record::enter_state();
     let made = drawn(engine, generator);
@@ -41,7 +41,7 @@ fn the_engine_s_generators_are_states_that_a_seed_writes() {
     assert!(versions.all(|(now, before)| now > before));
 }
 
-/// Draws around whatever else is done with a generator: it is read, read in part, and set back.
+/// Draws interleaved with other uses of a generator: it is read, read in part, and reset.
 fn draws_and_reads(engine: &Engine, generator: &View) -> Vec<View> {
     let position = generator.slice(&[SliceRange { start: 1, count: 1, step: 1 }]).unwrap();
     let start = copied(engine, generator);
@@ -67,7 +67,7 @@ fn a_generator_has_moved_where_anything_else_reads_or_writes_it() {
     assert_eq!(values::<i64>(&captured), [9, 7]);
 }
 
-/// Who draws of which of two generators.
+/// A draw by a step or by state, and from which of two generators.
 #[derive(Clone, Copy)]
 enum Draw {
     Step(usize),

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
 use crate::ops::{Metas, unary};
 
-/// User code that makes a number of each number of float32.
+/// User code that maps each float32 element.
 struct Each<F>(F);
 
 impl<F: Fn(f32) -> f32 + Send + Sync + 'static> HostFn for Each<F> {

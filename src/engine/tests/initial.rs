@@ -1,4 +1,4 @@
-//! State that is made while recording.
+//! State created while recording.
 
 use serde_json::json;
 
@@ -31,7 +31,7 @@ pub(super) fn is_drawn(view: &View) -> bool {
     values::<f32>(view).iter().all(|v| (1.0..2.0).contains(v))
 }
 
-/// Two blocks of state: random numbers, and the same doubled.
+/// Two blocks of state: random numbers, and the same numbers doubled.
 fn state(engine: &Engine) -> [View; 2] {
     let (first, second) = (drawn(engine), blank(engine));
     let doubled = run(engine, binary("add"), &[&first, &first]).unwrap();
@@ -39,7 +39,7 @@ fn state(engine: &Engine) -> [View; 2] {
     [first, second]
 }
 
-/// Makes state in a recording of nothing else.
+/// Creates state in an otherwise empty recording.
 pub(super) fn as_state<T>(engine: &Engine, make: impl FnOnce() -> T) -> T {
     let mut made = None;
     recorded(engine, &[], || {

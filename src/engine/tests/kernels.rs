@@ -1,4 +1,4 @@
-//! Prepared kernels: which are kept, and that they run.
+//! Prepared kernels: which of them are cached, and that they run.
 
 use super::*;
 use crate::ops::Metas;
@@ -48,7 +48,7 @@ fn kernels_that_hold_too_much_are_let_go_those_used_longest_ago_first() {
     let held = || ledger.balance(Account::Kernels);
     [1, 2, 3].into_iter().for_each(&mut get);
     let one = held() / 3;
-    // As if a kernel held so much: with one of the three it is what there may be.
+    // Pretend that a kernel holds this much: together with one of the three, exactly the limit.
     ledger.charge(Account::Kernels, MOST - one);
     get(4);
     assert_eq!(held(), MOST + one);

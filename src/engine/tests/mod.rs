@@ -1,4 +1,4 @@
-//! The engine on a device of its own, whose memory is counted and limited.
+//! Tests of the engine on a device of its own, whose memory is counted and limited.
 #![allow(unsafe_code)]
 
 mod accounts;
@@ -34,7 +34,7 @@ use crate::device::{ALIGNMENT, Account, Backend};
 use crate::dtype::{DType, Element};
 use crate::view::Meta;
 
-/// Memory of the process, so many bytes at most; fresh memory is full of rubbish.
+/// A backend with a limited number of bytes; fresh memory is filled with garbage.
 struct Limited {
     left: AtomicUsize,
 }
@@ -48,19 +48,19 @@ impl Backend for Limited {
         self.left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(bytes)).ok()?;
         // SAFETY: the size is not zero.
         let pointer = NonNull::new(unsafe { std::alloc::alloc(layout(bytes)) })?;
-        // SAFETY: the memory was just made.
+        // SAFETY: the memory was just allocated.
         unsafe { pointer.write_bytes(0xa5, bytes) };
         Some(pointer)
     }
 
     unsafe fn free(&self, pointer: NonNull<u8>, bytes: usize) {
         self.left.fetch_add(bytes, SeqCst);
-        // SAFETY: made by `allocate` with this size.
+        // SAFETY: allocated by `allocate` with this size.
         unsafe { std::alloc::dealloc(pointer.as_ptr(), layout(bytes)) };
     }
 
     unsafe fn zero(&self, pointer: NonNull<u8>, bytes: usize) {
-        // SAFETY: by the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { pointer.write_bytes(0, bytes) };
     }
 
@@ -81,7 +81,7 @@ impl Backend for Limited {
     }
 }
 
-/// An engine with so much memory.
+/// An engine with this much memory.
 fn engine(bytes: usize) -> Engine {
     let backend = Limited { left: bytes.into() };
     let engine = Engine::new(Device::new(-1, "cpu", Box::new(backend), 1));
@@ -92,12 +92,12 @@ fn tensor<T: Element>(engine: &Engine, shape: &[usize], values: &[T]) -> View {
     let view = View::new(engine.device(), Meta::new(T::DTYPE, shape));
     assert_eq!(values.len(), view.meta.numel());
     let to = view.address(true).unwrap().cast::<T>();
-    // SAFETY: the block is new and has so many elements.
+    // SAFETY: the block is new and has this many elements.
     unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
     view
 }
 
-/// The places of a view's elements in its block, row-major.
+/// The positions of a view's elements in its block, row-major.
 fn places(view: &View) -> Vec<usize> {
     let mut found = vec![view.offset as isize];
     for (&extent, &stride) in view.meta.shape.iter().zip(&view.meta.strides) {
@@ -110,15 +110,15 @@ fn places(view: &View) -> Vec<usize> {
 /// The elements, row-major.
 fn values<T: Element>(view: &View) -> Vec<T> {
     let start = view.block.to_touch().unwrap().cast::<T>();
-    // SAFETY: the places lie in the block.
+    // SAFETY: the positions are in the block.
     places(view).into_iter().map(|place| unsafe { start.add(place).read() }).collect()
 }
 
-/// Writes the first element of a float32 tensor's block as another library does: the engine is not
-/// told.
+/// Writes the first element of a float32 tensor's block as another library would: without telling
+/// the engine.
 fn poke(view: &View, value: f32) {
     assert!(view.meta.dtype == DType::Float32 && view.meta.numel() > 0);
-    // SAFETY: the block has an element at least, and tests use it on one thread.
+    // SAFETY: the block has at least one element, and tests use it on one thread.
     unsafe { view.block.to_touch().unwrap().cast::<f32>().write(value) };
 }
 
@@ -158,7 +158,7 @@ fn sgd() -> Kind {
     kind(json!({"op": "sgd", "momentum": false, "nesterov": false, "weight_decay": false}))
 }
 
-/// Records `step`; what it answers is returned, what it leaves in `kept` is kept.
+/// Records `step`, whose return value becomes the recording's results.
 fn recorded(engine: &Engine, arguments: &[View], step: impl FnOnce() -> Vec<View>) -> Recording {
     record::begin(Recording::new(engine.device(), arguments)).unwrap();
     record::set_line("net.py:7");

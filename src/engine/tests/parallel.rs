@@ -3,7 +3,7 @@
 use super::*;
 use crate::graph::Parallel;
 
-/// Operations are told by their blocks to share nothing, which two blocks on the same bytes do.
+/// Two blocks on the same bytes look independent to the scheduler.
 #[test]
 fn a_graph_of_memory_that_goes_by_two_names_is_run_by_one_thread() {
     let engine = engine(1 << 20);

@@ -1,11 +1,11 @@
-//! Where that is asked for, the arena is full of what is no number before each run, so that no run can
-//! live on what lay there.
+//! On request, the arena is filled with NaNs before each run, so that no run can depend on its old
+//! contents.
 
 use super::*;
 use crate::ops::copy::Copy;
 use crate::ops::{Prepared, kernel};
 
-/// Records an operation that is to make a tensor like this, and does nothing.
+/// Records an operation that should produce a tensor like this, but does nothing.
 fn never_written(engine: &Engine, like: &View) -> View {
     let inputs = std::slice::from_ref(like);
     let mut op = Prepared::new(&Copy.into(), inputs, None, 1).unwrap();
@@ -19,7 +19,7 @@ fn never_written(engine: &Engine, like: &View) -> View {
     made
 }
 
-/// Graphs, as recorded, of the sum of `x` and what was never written; and `x`.
+/// Graphs, as recorded, of the sum of `x` and a tensor that is never written; and `x`.
 fn sums<const COUNT: usize>(engine: &Engine) -> ([Executable; COUNT], View) {
     let x = tensor(engine, &[2], &[1f32, 2.0]);
     let recording = recorded(engine, std::slice::from_ref(&x), || {

@@ -1,4 +1,4 @@
-//! Random programs that write views of one block over each other, against a plain vector.
+//! Random programs that write overlapping views of one block, compared with a plain vector.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::view::repeats;
 
 const SIZE: usize = 40;
 
-/// A way to lay three extents over the block.
+/// Strides and offset of a three-dimensional view of the block.
 type Layout = ([isize; 3], usize);
 
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ struct Step {
     shape: [usize; 3],
     inputs: [Layout; 2],
     output: Layout,
-    /// Which tensors are named through another block on the same memory.
+    /// Which tensors are accessed through another block on the same memory.
     lent: [bool; 3],
 }
 
@@ -39,7 +39,7 @@ fn steps() -> impl Strategy<Value = Step> {
     })
 }
 
-/// The view, moved to where all of it lies in the block.
+/// The view, shifted so that all of it is in the block.
 fn view(base: &View, shape: [usize; 3], (strides, offset): Layout) -> Option<View> {
     let meta = Meta { strides: strides[..].into(), ..Meta::new(DType::Int64, shape) };
     let span = meta.span();
@@ -49,7 +49,7 @@ fn view(base: &View, shape: [usize; 3], (strides, offset): Layout) -> Option<Vie
     Some(View { meta: meta.into(), offset, ..base.clone() })
 }
 
-/// What the step makes of the elements of its inputs.
+/// The result of a step for one element of each input.
 fn model(which: usize, a: i64, b: i64) -> i64 {
     match which {
         0 => a,

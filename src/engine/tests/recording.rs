@@ -1,4 +1,4 @@
-//! What is recorded: nothing runs, results are kept apart, streams are compared.
+//! Recording: nothing runs, results are kept apart, streams are compared.
 
 use super::*;
 use crate::error::Error;

@@ -1,4 +1,4 @@
-//! What tells two recordings apart, in words.
+//! How the difference between two recordings is described.
 
 use super::*;
 use crate::ops::Real;
@@ -48,8 +48,8 @@ fn other_results_are_a_difference() {
     assert_eq!(difference(&[0]), "the number of results");
 }
 
-/// A batch normalisation between two other operations, each on a line of this file; the mean is
-/// held where it `keeps` that.
+/// A batch normalisation between two other operations, each on a line of this file; the mean stays
+/// held if `keeps`.
 fn normalised(
     engine: &Engine,
     [x, scale]: [&View; 2],

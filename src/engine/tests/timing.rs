@@ -1,4 +1,4 @@
-//! How long graphs take is measured without a trace.
+//! Measuring how long graphs take leaves no trace.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
 /// How long [`Sleeps`] takes.
 const NAP: Duration = Duration::from_millis(10);
 
-/// How often what is measured runs: means of so many hardly depend on what else the machine does.
+/// Runs per measurement: enough that their mean hardly depends on other load on the machine.
 const RUNS: usize = 10;
 
-/// User code that answers its input after a nap.
+/// User code that returns its input after a nap.
 struct Sleeps;
 
 impl HostFn for Sleeps {
@@ -29,7 +29,7 @@ impl HostFn for Sleeps {
     }
 }
 
-/// `p -= x`, and what user code says of `2 x`.
+/// `p -= x`, and user code applied to `2 x`.
 fn step(engine: &Engine) -> (Executable, View, View) {
     let (x, p) = (tensor(engine, &[2], &[1f32, 2.0]), tensor(engine, &[2], &[10f32, 20.0]));
     let rate = tensor(engine, &[1], &[1f32]);

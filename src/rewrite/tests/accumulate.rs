@@ -3,10 +3,10 @@ use super::*;
 use crate::ops::gemm::Matmul;
 use crate::rewrite::accumulate as rule;
 
-/// Too large to be short, too small to be made in blocks.
+/// Too large to be short, too small to be computed in blocks.
 const MIDDLE: [usize; 2] = [512, 256];
 
-/// The rule from where on it ships.
+/// The rule with its default thresholds.
 fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     rule::apply(draft, Limits::DEFAULT.chains, prepare)
 }
@@ -36,7 +36,7 @@ fn of_two_products_the_later_is_added_to_the_other() {
     net.push(ADD, &[&sum, &products[2]], Role::Slot);
     let (names, graph) = net.rewritten(apply);
     assert_eq!(names, ["matmul", "matmul_add", "matmul_add"]);
-    // What is collected stays where it is.
+    // The sum is accumulated in place.
     assert!(graph.arena_bytes() < 2 * 512 * 256 * 4);
 }
 
@@ -66,7 +66,7 @@ fn additions_stay_apart_where_the_product_is_needed_or_the_sum_lies_elsewhere() 
     twice.push(ADD, &[&y, &y], Role::Slot);
     assert_eq!(names(twice), apart);
 
-    // A factor is written.
+    // The addition writes a factor.
     let mut onto = Net::new();
     let (a, b) = (onto.given(&[256, 256]), onto.given(&[256, 256]));
     let y = onto.push(Matmul, &[&a, &b], Role::Temporary);

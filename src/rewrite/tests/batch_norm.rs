@@ -4,7 +4,7 @@ use crate::ops::norm::{BatchNorm, BatchNormGrad, BatchNormInference};
 use crate::ops::unary::UnaryGrad;
 use crate::rewrite::batch_norm as rule;
 
-/// Batch normalisation, ReLU, and the gradients of both.
+/// A recording of batch normalisation, ReLU, and the gradients of both.
 struct Block {
     recorder: Recorder,
     x: View,

@@ -6,7 +6,7 @@ use crate::ops::reduce::{Reduce, ReduceFn};
 use crate::ops::softmax::{Softmax, SoftmaxGrad};
 use crate::rewrite::chain as rule;
 
-/// Elementwise operations of a few tensors of this shape.
+/// A recording of elementwise operations on a few tensors of this shape.
 struct Elementwise {
     recorder: Recorder,
     shape: Vec<usize>,
@@ -37,7 +37,7 @@ impl Elementwise {
     }
 }
 
-/// The rule from where on it ships.
+/// The rule with its default thresholds.
 fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     rule::apply(draft, Limits::DEFAULT.chains, prepare)
 }
@@ -75,7 +75,7 @@ fn what_is_read_elsewhere_is_written_by_the_pass() {
     assert_eq!(graph.outputs(&graph.nodes()[0]).len(), 2);
 }
 
-/// The cross entropy of probabilities, as it is written by hand, of logits that something makes.
+/// Hand-written cross entropy of probabilities, and its gradient, for logits computed by `tanh`.
 fn cross_entropy(shape: &[usize], axis: i64) -> Elementwise {
     let mut all = Elementwise::new(shape);
     let (x, t) = (all.given(shape), all.given(shape));
@@ -103,14 +103,14 @@ fn softmax_and_cross_entropy_become_one_pass_forward_and_one_backward() {
             assert_eq!(names, ["chain", "sum", "chain"], "{shape:?}");
         }
     }
-    // Along another axis, in rows that are too long, and what stays in the cache.
+    // Along another axis, with rows that are too long, and with results that stay in the cache.
     for (shape, axis) in [([1024, 1024], 0), ([512, 5000], -1), ([512, 1000], -1)] {
         let (names, _) = rewritten(cross_entropy(&shape, axis).recorder, apply);
         assert_eq!(names, ["tanh", "softmax", "chain", "sum", "chain", "softmax_grad"]);
     }
 }
 
-/// Rows of this size stay in the cache between two operations, but not in that of what makes them.
+/// Results of this size stay in the cache between two operations, but not in the producer's.
 #[test]
 fn what_works_on_rows_becomes_one_pass_behind_a_product_that_is_made_in_blocks() {
     for is_made in [true, false] {
@@ -127,7 +127,7 @@ fn what_works_on_rows_becomes_one_pass_behind_a_product_that_is_made_in_blocks()
     }
 }
 
-/// What lies between both may become the first result, and that the second one.
+/// The fused result can reuse the memory of an input that only the first operation reads.
 #[test]
 fn what_is_needed_by_the_first_only_is_kept_for_the_next_step() {
     let shape = [1024, 1024];
@@ -146,7 +146,7 @@ fn what_is_needed_by_the_first_only_is_kept_for_the_next_step() {
 
 #[test]
 fn operations_stay_apart_where_one_pass_would_be_wrong_or_take_more() {
-    // What lies between is read before the second operation.
+    // The intermediate is read before the second operation.
     let mut early = Elementwise::new(&[512, 256]);
     let x = early.given(&[512, 256]);
     let bent = early.push(TANH, &[&x], Role::Temporary);
@@ -168,14 +168,14 @@ fn operations_stay_apart_where_one_pass_would_be_wrong_or_take_more() {
     changed.push(ADD, &[&bent, &bent], Role::Slot);
     assert_eq!(rewritten(changed.recorder, apply).0, ["tanh", "tanh", "add"]);
 
-    // What lies between is read in part, too.
+    // The intermediate is also read in part.
     let mut part = Elementwise::new(&[512, 256]);
     let x = part.given(&[512, 256]);
     let bent = part.push(TANH, &[&x], Role::Temporary);
     part.push(ADD, &[&bent, &first_rows(&bent, 1)], Role::Slot);
     assert_eq!(rewritten(part.recorder, apply).0, ["tanh", "add"]);
 
-    // The first result lies otherwise than one pass would lay it.
+    // The first result has a layout other than the fused pass would give it.
     let mut turned = Elementwise::new(&[512, 512]);
     let x = turned.given(&[512, 512]);
     let bent = turned.made(Role::Slot).permute(&[1, 0]).unwrap();
@@ -183,7 +183,7 @@ fn operations_stay_apart_where_one_pass_would_be_wrong_or_take_more() {
     turned.push(ADD, &[&x, &bent], Role::Slot);
     assert_eq!(rewritten(turned.recorder, apply).0, ["tanh", "add"]);
 
-    // Planes that are repeated are neither rows nor columns of one matrix.
+    // Broadcast planes are neither rows nor columns of one matrix.
     let mut planes = Elementwise::new(&[8, 64, 256]);
     let (x, plane) = (planes.given(&[8, 64, 256]), planes.given(&[8, 1, 256]));
     let bent = planes.push(TANH, &[&x], Role::Temporary);

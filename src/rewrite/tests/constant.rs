@@ -8,7 +8,7 @@ use crate::view::SliceRange;
 
 const MANY: usize = 1 << 16;
 
-/// The operations that are left of a recording, those that were taken out, and what is kept.
+/// The operations left of a recording, those that were moved out, and the blocks that are cached.
 fn apart(recorder: Recorder, limits: Limits) -> (Vec<&'static str>, Vec<&'static str>, Vec<u32>) {
     let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
     let taken = rule::take(&mut draft, limits);
@@ -52,8 +52,8 @@ fn what_depends_on_nothing_that_is_written_is_taken_out() {
     assert_eq!(kept.len(), 1, "what lies between is not kept");
 }
 
-/// What makes an input is not worth its bytes, but is read in the run, too: it is computed on both
-/// sides, whether it is read whole or in part.
+/// The operation that produces an input is not worth its bytes, but is also read in the run: it is
+/// computed on both sides, whether read whole or in part.
 #[test]
 fn what_constants_need_of_the_run_is_computed_on_both_sides() {
     let backwards = SliceRange { start: MANY - 1, count: MANY, step: -1 };

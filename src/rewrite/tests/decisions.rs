@@ -1,6 +1,6 @@
-//! The same recording is always rewritten alike, on every machine. Programs are drawn in which what
-//! the rules look for is frequent, and as often is not quite what they look for. A number stands for
-//! all that a rule leaves of them: where one changes, decisions have, which has to be meant.
+//! The same recording is always rewritten alike, on every machine. Programs are generated in which
+//! patterns of the rules, and near misses of them, are frequent. Each number is a fingerprint of
+//! all that a rule leaves of them: if one changes, decisions have changed, which must be intended.
 
 use super::products::{ADD, Net};
 use super::*;
@@ -17,11 +17,11 @@ use crate::ops::unary::UnaryGrad;
 use crate::rewrite as rules;
 use crate::view::SliceRange;
 
-/// How many programs each number stands for.
+/// The seeds of the programs that each fingerprint covers.
 const SEEDS: std::ops::Range<u64> = 0..1500;
 const EPS: Real = Real(1e-5);
 
-/// Square matrices, and rows for each of them.
+/// Generates a program on square matrices, and rows that fit them.
 struct Draw {
     net: Net,
     random: Random,
@@ -69,12 +69,12 @@ impl Draw {
         self.rows[self.random.below(self.rows.len())].clone()
     }
 
-    /// What a rule looks for, or something else.
+    /// What a rule looks for, or rarely something else.
     fn or_other(&mut self, wanted: &View) -> View {
         if self.chance(14) { self.any() } else { wanted.clone() }
     }
 
-    /// Records an operation; its first result.
+    /// Records an operation; returns its first result.
     fn push(&mut self, kind: impl Into<Kind>, inputs: &[&View]) -> View {
         self.push_all(kind.into(), inputs).swap_remove(0)
     }
@@ -97,7 +97,7 @@ impl Draw {
     }
 
     fn motif(&mut self) {
-        let is_half = self.dtype == DType::Float16; // which some want rows of another type beside
+        let is_half = self.dtype == DType::Float16; // some motifs mix it with float32
         match self.random.below(10) {
             4 | 5 | 8 if is_half => self.chain(),
             0 | 1 => self.small(),
@@ -112,14 +112,14 @@ impl Draw {
         }
     }
 
-    /// Sometimes something else comes in between.
+    /// Sometimes inserts an unrelated operation.
     fn pause(&mut self) {
         if self.chance(4) {
             self.small();
         }
     }
 
-    /// An operation on whatever there is.
+    /// A single operation on random operands.
     fn small(&mut self) {
         let (a, b, row) = (self.any(), self.any(), self.row());
         match self.random.below(13) {
@@ -139,7 +139,7 @@ impl Draw {
         }
     }
 
-    /// A part of a matrix is read, or the whole of it the other way round.
+    /// Reads a part of a matrix, or its transpose.
     fn part(&mut self, a: &View) {
         let half = SliceRange { start: 0, count: self.side / 2, step: 1 };
         let whole = SliceRange { count: self.side, ..half };
@@ -164,7 +164,7 @@ impl Draw {
         self.net.recorder.push_empty(&empty, inputs, outputs);
     }
 
-    /// Operations on elements, one behind another.
+    /// A sequence of elementwise operations.
     fn chain(&mut self) {
         let mut x = self.any();
         for _ in 0..2 + self.random.below(4) {
@@ -180,7 +180,7 @@ impl Draw {
         }
     }
 
-    /// About as many tensors as one pass may read, added up, and operations as it may have.
+    /// A sum of about as many tensors, with about as many operations, as one pass may have.
     fn wide(&mut self) {
         let given: Vec<View> = (0..6).map(|_| self.given(&[self.side; 2])).collect();
         let mut x = self.any();
@@ -207,7 +207,7 @@ impl Draw {
         }
     }
 
-    /// A batch normalisation, with a ReLU behind it, and their gradients.
+    /// A batch normalisation followed by a ReLU, and their gradients.
     fn normalised(&mut self) {
         let (x, scale, bias, dy) =
             (self.any(), self.rows[0].clone(), self.rows[1].clone(), self.any());
@@ -229,7 +229,7 @@ impl Draw {
         self.push(BatchNormGrad { eps }, &[&dz, &x, &scale, &made[1], &made[2]]);
     }
 
-    /// A normalisation by given statistics of a product, with a bias or without.
+    /// A normalisation by given statistics of a product, with or without a bias.
     fn normalised_by_given(&mut self) {
         let (x, w) = (self.any(), self.matrices[0].clone());
         let mut z = self.multiplied(&x, &w);
@@ -254,7 +254,7 @@ impl Draw {
         }
     }
 
-    /// Products that are added up.
+    /// A sum of products.
     fn collected(&mut self) {
         let (a, b, c) = (self.any(), self.any(), self.any());
         let first = self.multiplied(&a, &b);
@@ -268,7 +268,7 @@ impl Draw {
         }
     }
 
-    /// A product, a bias, and what follows.
+    /// A product, a bias, and an epilogue.
     fn dense(&mut self) {
         let (x, w) = (self.any(), self.any());
         let z = self.multiplied(&x, &w);
@@ -280,7 +280,7 @@ impl Draw {
         self.push(Unary { f: UnaryFn::Tanh }, &[&y]);
     }
 
-    /// A gradient as a product, and the update of a weight by it.
+    /// A product that computes a gradient, and the update of a weight with it.
     fn updated(&mut self) {
         let (x, dy, w) = (self.any(), self.any(), self.matrices[1].clone());
         let transposed = x.permute(&[1, 0]).unwrap();
@@ -294,7 +294,7 @@ impl Draw {
     }
 }
 
-/// What is left of all programs, as a number.
+/// A fingerprint of what a rule leaves of all programs.
 fn left(rule: Rule) -> u64 {
     let mut prepare =
         |kind: &Kind, inputs: &[View]| Prepared::new(kind, inputs, None, 1).map(Arc::new);
@@ -311,7 +311,7 @@ fn left(rule: Rule) -> u64 {
     }))
 }
 
-/// Some are the bytes of the matrices.
+/// Thresholds, some of which equal the sizes of the matrices in bytes.
 const SOME: rules::chain::Limits =
     rules::chain::Limits { short: 40 * 40 * 4, large: 72 * 72 * 4, large_rows: 128 * 128 * 4 };
 const UNKEPT: Allowed = Allowed { rounds: true, keeps: false, limits: Limits::NONE };

@@ -10,7 +10,7 @@ const RELU: Unary = Unary { f: UnaryFn::Relu };
 const NEG: Unary = Unary { f: UnaryFn::Neg };
 const LARGE: [usize; 2] = [1024, 512];
 
-/// The rule from where on it ships.
+/// The rule with its default thresholds.
 fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     rule::apply(draft, Limits::DEFAULT.chains, prepare)
 }
@@ -63,7 +63,7 @@ fn a_result_that_is_read_elsewhere_is_written_too() {
     }
 }
 
-/// x^T dy, which is large, twice, and the sum of both: made anew, or in the place of the first.
+/// Two large products x^T dy, and their sum: in a new tensor, or in place of the first.
 fn collected(is_new: bool) -> (Vec<&'static str>, Graph) {
     let mut net = Net::new();
     let (x, dy) = (net.given(&[64, 640]), net.given(&[64, 512]));
@@ -117,13 +117,13 @@ fn a_sum_that_is_read_in_between_is_written_where_it_was() {
 
 #[test]
 fn operations_stay_apart_where_one_would_be_wrong_or_bring_nothing() {
-    // The product is neither short nor made in blocks.
+    // The product is neither short nor computed in blocks.
     let mut middle = Net::new();
     let y = middle.product([512, 256], Role::Temporary);
     middle.push(RELU, &[&y], Role::Slot);
     assert_eq!(middle.rewritten(apply).0, ["matmul", "relu"]);
 
-    // Somebody reads the product before what is added is there.
+    // The product is read before the addend is available.
     let mut early = Net::new();
     let y = early.product(LARGE, Role::Temporary);
     let part = y.permute(&[1, 0]).unwrap();
@@ -134,7 +134,7 @@ fn operations_stay_apart_where_one_would_be_wrong_or_bring_nothing() {
     early.push(ADD, &[&y, &negated], Role::Slot);
     assert_eq!(early.rewritten(apply).0, ["matmul", "matmul", "neg", "add"]);
 
-    // A factor changes before what follows, which reads something that is not there earlier.
+    // A factor changes before the epilogue, which reads something that is not available earlier.
     let mut changed = Net::new();
     let (a, b) = (changed.given(&[1024, 32]), changed.given(&[32, 512]));
     let y = changed.push(Matmul, &[&a, &b], Role::Temporary);
@@ -144,20 +144,20 @@ fn operations_stay_apart_where_one_would_be_wrong_or_bring_nothing() {
     changed.push(ADD, &[&y, &negated], Role::Slot);
     assert_eq!(changed.rewritten(apply).0, ["matmul", "neg", "neg", "add"]);
 
-    // The product is read in part, too.
+    // The product is also read in part.
     let mut part = Net::new();
     let y = part.product([8, 8], Role::Temporary);
     part.push(ADD, &[&y, &first_rows(&y, 1)], Role::Slot);
     assert_eq!(part.rewritten(apply).0, ["matmul", "add"]);
 
-    // What follows writes a factor.
+    // The epilogue writes a factor.
     let mut onto = Net::new();
     let (a, b) = (onto.given(&[768, 512]), onto.given(&[512, 512]));
     let y = onto.push(Matmul, &[&a, &b], Role::Temporary);
     onto.recorder.add(&y, &a, &a);
     assert_eq!(onto.rewritten(apply).0, ["matmul", "add"]);
 
-    // User code may look at what is written.
+    // User code may observe what is written.
     let mut host = Net::new();
     let y = host.product(LARGE, Role::Temporary);
     let like = Empty { kind: RELU.into(), updates: false, host: true, scratch: 0 };
@@ -172,7 +172,7 @@ fn operations_stay_apart_where_one_would_be_wrong_or_bring_nothing() {
     heads.push(RELU, &[&y], Role::Slot);
     assert_eq!(heads.rewritten(apply).0, ["matmul", "relu"]);
 
-    // What is added is no row, column or matrix of the product's.
+    // The addend is not a row, column or matrix of the product.
     let mut planes = Net::new();
     let (a, b) = (planes.given(&[4, 256, 32]), planes.given(&[32, 512]));
     let y = planes.push(Matmul, &[&a, &b], Role::Temporary);

@@ -7,13 +7,13 @@ use crate::ops::geometry::Geometry;
 use crate::ops::norm::BatchNormInference;
 use crate::rewrite::fold as rule;
 
-/// What the tensors of a convolution and a normalisation are.
+/// The roles of the tensors of a convolution and a normalisation.
 struct Roles {
     w: Role,
     statistics: Role,
     between: Role,
     has_bias: bool,
-    /// Of the convolution; statistics are float32.
+    /// The type of the convolution; statistics are float32.
     dtype: DType,
 }
 
@@ -25,7 +25,7 @@ const USUAL: Roles = Roles {
     dtype: DType::Float32,
 };
 
-/// The normalisation of a convolution, and what lies between.
+/// A recording of a convolution and its normalisation, and the weight and the intermediate.
 fn step(roles: &Roles) -> (Recorder, [View; 2]) {
     let mut recorder = Recorder::default();
     let mut tensor = |role, dtype, shape: &[usize]| {
@@ -82,7 +82,7 @@ fn not_where_weights_change_or_the_convolution_is_seen() {
     assert_eq!(rewritten(read, rule::apply).0, [&apart[..], &["neg"]].concat());
 }
 
-/// What is folded is computed once, for which memory has to be kept; and it rounds otherwise.
+/// Folded weights are computed once, which requires memory to be kept, and change rounding.
 #[test]
 fn weights_are_scaled_where_results_may_round_and_memory_may_be_kept() {
     for (rounds, keeps) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -93,12 +93,12 @@ fn weights_are_scaled_where_results_may_round_and_memory_may_be_kept() {
     }
 }
 
-/// The normalisation of a dense layer, whose bias has this role and shape.
+/// The normalisation of a dense layer whose bias has this role and shape.
 fn dense(role: Role, bias: &[usize]) -> Recorder {
     layer([Matmul.into(), ADD], [6, 3, 4], role, bias)
 }
 
-/// The same with these operations in place of the product and the sum, on so many rows, inputs and
+/// The same with these operations instead of the product and the sum, on this many rows, inputs and
 /// outputs.
 fn layer(kinds: [Kind; 2], [n, i, o]: [usize; 3], role: Role, bias: &[usize]) -> Recorder {
     let mut recorder = Recorder::default();

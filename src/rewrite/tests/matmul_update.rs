@@ -4,8 +4,8 @@ use crate::ops::gemm::Matmul;
 use crate::ops::optim::Sgd;
 use crate::rewrite::matmul_update as rule;
 
-/// A gradient of a weight as a product, and the update; with something in between. Sizes are
-/// those of the weight.
+/// A product that computes a weight's gradient, and the update, with something in between. Sizes
+/// are those of the weight.
 fn update(
     [rows, columns]: [usize; 2],
     role: Role,

@@ -27,7 +27,7 @@ use crate::view::SliceRange;
 /// A rule.
 type Rule = fn(&mut Draft, &mut Prepare<'_>) -> Result<()>;
 
-/// The names of the operations that a rule leaves of a recording.
+/// The names of the operations that a rule leaves of a recording, and the graph.
 fn rewritten(recorder: Recorder, rule: Rule) -> (Vec<&'static str>, Graph) {
     let mut prepare =
         |kind: &Kind, inputs: &[View]| Prepared::new(kind, inputs, None, 1).map(Arc::new);
@@ -38,8 +38,8 @@ fn rewritten(recorder: Recorder, rule: Rule) -> (Vec<&'static str>, Graph) {
     (graph.nodes().iter().map(|node| node.op.name()).collect(), graph)
 }
 
-/// The names of the operations that all rules together leave in runs of a recording, and of those
-/// that are computed once.
+/// The names of the operations that all rules together leave in the runs of a recording, and of
+/// those that are computed once.
 fn apart_by_all(recorder: Recorder, allowed: Allowed) -> [Vec<&'static str>; 2] {
     let mut prepare =
         |kind: &Kind, inputs: &[View]| Prepared::new(kind, inputs, None, 1).map(Arc::new);

@@ -7,7 +7,8 @@ use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
 use crate::rewrite::{constant, pack as rule};
 
-/// Products of arguments of so many rows with one matrix, which has this role; and the matrix.
+/// Products of arguments with these numbers of rows and one matrix, which has this role; and the
+/// matrix.
 fn products(role: Role, rows: &[usize]) -> (Recorder, View) {
     let mut recorder = Recorder::default();
     let mut tensor = |role, shape: [usize; 2]| {
@@ -26,8 +27,7 @@ fn products(role: Role, rows: &[usize]) -> (Recorder, View) {
     (recorder, w)
 }
 
-/// Whether the kernel of such a product likes its weights in a layout of their own, which depends
-/// on the processor.
+/// Whether the kernel of such a product prefers packed weights, which depends on the processor.
 fn wants_packed(rows: usize) -> bool {
     let io = [[rows, 256], [256, 128], [rows, 128]].map(|s| Meta::new(DType::Float32, s));
     let packing = Kind::from(Matmul).family().packing(&io.each_ref(), Width::ONE);
@@ -69,14 +69,14 @@ fn weights_that_change_are_packed_by_their_kernels() {
 const PADDED: Conv2d =
     Conv2d { geometry: Geometry { stride: [1; 2], padding: [1; 4], dilation: [1; 2], groups: 1 } };
 
-/// An image, a weight, and what a convolution makes of them.
+/// The metas of an image, a weight, and the result of their convolution.
 fn convolved() -> [Meta; 3] {
     let [x, w] = [[1, 16, 14, 14], [32, 16, 3, 3]].map(|s| Meta::new(DType::Float32, s));
     let y = Kind::from(PADDED).family().infer(&[&x, &w]).unwrap().remove(0);
     [x, w, y]
 }
 
-/// Convolutions of one weight each, which have these roles; the last one is used twice.
+/// Convolutions with one weight each, which have these roles; the last one is used twice.
 fn convolutions(roles: &[Role]) -> (Recorder, Vec<View>) {
     let mut recorder = Recorder::default();
     let mut tensor = |role, meta: &Meta| {
@@ -95,8 +95,7 @@ fn convolutions(roles: &[Role]) -> (Recorder, Vec<View>) {
     (recorder, weights)
 }
 
-/// Whether convolutions like their weights in a layout of their own, which they do on all processors
-/// that we know.
+/// Whether convolutions prefer packed weights, which they do on all known processors.
 fn packs_convolutions() -> bool {
     let io = convolved();
     let packing = Kind::from(PADDED).family().packing(&io.each_ref(), Width::ONE);

@@ -1,10 +1,10 @@
-//! Small programs of products and convolutions.
+//! Small recordings of products and convolutions.
 
 use super::*;
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::gemm::Matmul;
 
-/// A product, or a convolution, and what follows it.
+/// A recording of a product or a convolution, and its epilogue.
 pub struct Net {
     pub recorder: Recorder,
 }
@@ -26,7 +26,7 @@ impl Net {
         view
     }
 
-    /// Appends an operation; its result.
+    /// Appends an operation; returns its result.
     pub fn push(&mut self, kind: impl Into<Kind>, inputs: &[&View], role: Role) -> View {
         let kind = kind.into();
         let inputs: Vec<View> = inputs.iter().map(|&view| view.clone()).collect();

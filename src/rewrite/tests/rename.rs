@@ -11,7 +11,7 @@ fn both(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     chain::apply(draft, chain::Limits::DEFAULT, prepare)
 }
 
-/// A sum of `role` that two tensors are added to in place, and what is made of it.
+/// A sum with role `role`, to which two tensors are added in place, and an operation that reads it.
 fn collected(role: Role, also: impl FnOnce(&mut Recorder, &View, &View)) -> Recorder {
     let mut recorder = Recorder::default();
     let [x, y, z] = [(); 3].map(|()| recorder.tensor(Captured, MANY));
@@ -56,10 +56,10 @@ fn updates_that_stay_apart_take_one_place() {
 
 #[test]
 fn updates_stay_in_place_where_they_have_to() {
-    // Somebody holds the sum.
+    // The sum is held elsewhere.
     let (names, _) = rewritten(collected(Slot, |_, _, _| ()), both);
     assert_eq!(names, ["neg", "add", "add", "neg"]);
-    // It is read twice, and neither is it whole.
+    // It is read twice in one step, or is not whole.
     let (names, _) = rewritten(collected(Temporary, |r, sum, _| r.add(sum, sum, sum)), both);
     assert_eq!(names, ["neg", "add", "add", "chain"]);
     let half = |view: &View| view.slice(&[SliceRange { start: 0, count: 9, step: 1 }]).unwrap();

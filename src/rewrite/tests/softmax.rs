@@ -6,7 +6,7 @@ use crate::rewrite::softmax as rule;
 
 const LOG: UnaryFn = UnaryFn::Log;
 
-/// `log(softmax(x))` and its gradient along these axes, with something between both.
+/// `log(softmax(x))` and its gradient along these axes, with something in between.
 fn step(axes: [i64; 2], dtype: DType, between: impl FnOnce(&mut Recorder, [&View; 3])) -> Recorder {
     let mut recorder = Recorder::default();
     let mut tensor = |role| {
@@ -53,7 +53,7 @@ fn probabilities_that_are_needed_stay() {
     assert_eq!(rewritten(lost, rule::apply).0, with, "the logarithm is written over");
 }
 
-/// Another operation where the gradient of the logarithm would be, or that of another logarithm.
+/// Another operation in place of the logarithm's gradient, or the gradient of another logarithm.
 #[test]
 fn what_only_looks_like_the_gradient_keeps_all_apart() {
     let kinds = [Kind::from(Binary { f: BinaryFn::Mul }), UnaryGrad { f: LOG }.into()];

@@ -1,20 +1,20 @@
-//! The same recording always gives the same graph, on every machine. Numbers here stand for all that
-//! is decided: where one changes, decisions have, which has to be meant.
+//! The same recording always gives the same graph, on every machine. Each number here is a
+//! fingerprint of all decisions: if one changes, decisions have changed, which must be intended.
 
 use super::*;
 use crate::graph::Node;
 use crate::graph::testing::{fingerprint, shown};
 
-/// How many programs each number stands for, but for those left out; fewer where memory is bounded,
+/// How many programs each fingerprint covers, except those left out; fewer with a memory budget,
 /// which takes longer.
 const SEEDS: [u64; 2] = [120, 30];
 
-/// How the kernels of products and convolutions use memory differs from machine to machine; user
-/// code has numbers that differ from run to run.
+/// Operations left out: the memory use of products and convolutions differs from machine to
+/// machine, and user code has identifiers that differ from run to run.
 const ELSEWHERE: [&str; 4] = ["conv2d", "pack", "host", "matmul"];
 
-/// What `show` tells of the recording of a program, made with limits of its own, unless that has
-/// operations whose names begin like these.
+/// What `show` returns for the recording of a program, with random limits; None if the program has
+/// operations whose names start with one of `left_out`.
 fn told(
     seed: u64,
     options: &Options,
@@ -32,7 +32,7 @@ fn told(
     has_none.then(|| show(&world.engine, &recording, &options))
 }
 
-/// The graph that is made of a recording, and how much is kept.
+/// The graph made from a recording, and its constants, as text.
 fn made_of(engine: &Engine, recording: &Recording, options: &Options) -> String {
     match Executable::new(engine, recording, options) {
         Ok(made) => format!("{} {:?}", shown(made.graph()), made.constants()),
@@ -68,7 +68,7 @@ fn the_same_recording_always_gives_the_same_graph() {
     assert_eq!(got, want);
 }
 
-/// The operations that are left of a recording, and what they name.
+/// The rewritten operations of a recording, as text.
 fn rewritten(engine: &Engine, recording: &Recording, options: &Options) -> String {
     let ((queue, roles), constants) = recording.rewritten(&mut engine.turn(), options).unwrap();
     let node = |node: &Node| {

@@ -1,4 +1,4 @@
-//! Counting what programs and their graphs contain, so that a test knows what it put to the proof.
+//! Counts what programs and their graphs contain, so that a test knows what it covered.
 
 use std::collections::BTreeSet;
 use std::iter::Sum;
@@ -19,9 +19,9 @@ pub struct Features {
     pub unwritten: u64,
     pub moved_arguments: u64,
     pub one_argument_twice: u64,
-    /// Operations that a graph computes again.
+    /// Operations that a graph recomputes.
     recomputed: u64,
-    /// Operations that went into another one's pass.
+    /// Operations that were fused into another one.
     chains: u64,
     /// Operations that need not run in every run.
     constants: u64,
@@ -30,7 +30,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// All of them, the steps first.
+    /// All counters, the steps first.
     fn counts(&mut self) -> [&mut u64; 13] {
         [
             &mut self.steps,
@@ -49,7 +49,7 @@ impl Features {
         ]
     }
 
-    /// Panics unless there was enough of everything, where so many programs are enough to ask.
+    /// Panics unless there was enough of everything; with few programs only the steps are checked.
     pub fn check(mut self, programs: u64) {
         assert!(self.steps >= programs * STEPS[0] as u64, "{self:?}");
         if programs < FEWER {
@@ -62,7 +62,7 @@ impl Features {
         assert!(missing.is_empty(), "never drawn: {missing:?}");
     }
 
-    /// Counts what a graph has, in which so many operations run again.
+    /// Counts what a graph contains, of which `recomputed` operations are recomputed.
     pub fn note(&mut self, executable: &Executable, recomputed: usize) {
         self.recomputed += recomputed as u64;
         let nodes = executable.graph().nodes();

@@ -1,4 +1,4 @@
-//! Drawing programs: steps are tried one by one, and those that fit are kept.
+//! Generating random programs: steps are tried one by one, and valid ones are kept.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::play::{Look, Player, Step};
 use super::*;
 use crate::view::SliceRange;
 
-/// Fewest and most steps that a program has.
+/// The fewest and most steps that are drawn for a program.
 pub const STEPS: [usize; 2] = [20, 40];
 
 /// splitmix64 (Steele, Lea and Flood, 2014).
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// A step of training as data.
+/// A training step, as data.
 #[derive(Debug)]
 pub struct Program {
     pub seed: u64,
@@ -46,7 +46,7 @@ pub struct Program {
     pub steps: Vec<Step>,
     pub results: Vec<usize>,
     pub kept: Vec<usize>,
-    /// Whether the caller keeps the results of all runs.
+    /// Whether the caller holds on to the results of all runs.
     pub holds_results: bool,
     pub features: Features,
 }
@@ -75,7 +75,7 @@ impl Program {
         program
     }
 
-    /// Draws steps and tries them on an engine of their own.
+    /// Draws steps and tries them on a separate engine.
     fn fill(&mut self, random: &mut Random) {
         let engine = engine(1 << 22);
         let arguments = self.arguments(&engine, &mut Random(1));
@@ -101,7 +101,7 @@ impl Program {
         }
         let live: Vec<usize> =
             (0..player.tensors.len()).filter(|&i| player.tensors[i].is_some()).collect();
-        // What no result depends on is left out: many results keep much of the program.
+        // What no result depends on is eliminated, so more results keep more of the program.
         let results = random.pick(&[1, 2, live.len() / 4, live.len()]).max(1);
         self.results = (0..results).map(|_| random.pick(&live)).collect();
         let given = player.take(&(0..fixed).collect::<Vec<_>>());
@@ -201,8 +201,8 @@ impl Program {
         }
     }
 
-    /// Arguments of the program's shapes in memory of their own: at another place of a larger
-    /// block in each run, or the first one twice, as the program wants.
+    /// Arguments of the program's shapes, in new memory. As the program demands, they are at
+    /// varying offsets of a larger block, or the first one is passed twice.
     pub fn arguments(&self, engine: &Engine, random: &mut Random) -> Vec<View> {
         let mut made: Vec<View> = Vec::new();
         for shape in &self.arguments {

@@ -18,14 +18,14 @@ use features::Features;
 use generate::{Program, Random};
 use world::{Bits, Left, World, all_bits};
 
-/// How many programs a test run draws for the usual way to make graphs.
+/// How many programs a test run draws for the default options.
 const PROGRAMS: u64 = 10_000;
-/// How many for each other way, and for all of them together.
+/// How many for each other set of options, and for all of them together.
 const FEWER: u64 = 2_500;
-/// How often each one is run.
+/// How often each program is run.
 const RUNS: usize = 3;
 
-/// Says which program it was when a test fails.
+/// A guard that prints the program's seed if a test fails.
 struct Seed(u64);
 
 impl Drop for Seed {
@@ -36,7 +36,7 @@ impl Drop for Seed {
     }
 }
 
-/// The graph of a recording; how many operations are computed again in it.
+/// The graph of a recording, and how many operations it recomputes.
 fn made(
     engine: &Engine,
     recording: &Recording,
@@ -57,8 +57,8 @@ fn made(
     (executable, again)
 }
 
-/// A graph that keeps to some part of the memory that it takes without a bound, or to the least that
-/// can be reached.
+/// A graph with a random budget below the memory that it takes without one, or with the smallest
+/// budget that can be met.
 fn bounded(make: impl Fn(Option<Budget>) -> Result<Executable>, random: &mut Random) -> Executable {
     let budget = make(None).unwrap().graph().arena_bytes() * random.below(100) / 100;
     let (bytes, executable) = match make(Some(Budget::Bytes(budget))) {
@@ -73,12 +73,11 @@ fn bounded(make: impl Fn(Option<Budget>) -> Result<Executable>, random: &mut Ran
     executable
 }
 
-/// A run to come: what its arguments are drawn from, and whether the user writes all parameters
-/// behind it.
+/// A run: the seed of its arguments, and whether the user writes all parameters after it.
 type Next = (u64, bool);
 
-/// What each run leaves behind in eager execution, and what the results of all, where the caller
-/// keeps them, hold in the end.
+/// What each run leaves behind in eager execution, and the final contents of all results, if the
+/// caller holds on to them.
 fn eagerly(program: &Program, runs: &[Next]) -> (Vec<Left>, Vec<Bits>) {
     let world = World::new(program);
     let mut held = Vec::new();
@@ -104,7 +103,8 @@ fn eagerly(program: &Program, runs: &[Next]) -> (Vec<Left>, Vec<Bits>) {
     (left, held.iter().map(|results| all_bits(results)).collect())
 }
 
-/// Records a program, and replays it as often as it ran eagerly; what its graph contains.
+/// Records a program, replays it as often as it ran eagerly, and compares; returns what its graph
+/// contains.
 fn replay(
     program: &Program,
     runs: &[Next],
@@ -147,7 +147,7 @@ fn replay(
     features
 }
 
-/// Holds each of these ways to make graphs against eager execution.
+/// Compares graphs made with each of these options with eager execution.
 fn check(seed: u64, ways: &[Options]) -> Features {
     let _seed = Seed(seed);
     let program = Program::draw(seed);
@@ -161,7 +161,7 @@ fn check(seed: u64, ways: &[Options]) -> Features {
     std::iter::once(program.features.clone()).chain(replayed).sum()
 }
 
-/// From where on something is worth it: as it ships, wherever it can be done, or anything between.
+/// Random thresholds: the defaults, none, or anything in between.
 fn limits(random: &mut Random) -> Limits {
     let mut drawn = if random.below(4) == 0 { Limits::DEFAULT } else { Limits::NONE };
     let Limits { rewriting: rewrite::Limits { constants, chains }, recomputing } = &mut drawn;
@@ -175,8 +175,8 @@ fn limits(random: &mut Random) -> Limits {
     drawn
 }
 
-/// Checks that all nodes of a graph made for several threads may run on any of them, but for user
-/// code, which runs between what is before and behind it.
+/// Checks that all nodes of a graph made for several threads are scheduled in parallel segments,
+/// except user code, which runs between segments.
 fn check_schedule(graph: &Graph, options: &Options) {
     let segments = graph.schedule().map(|schedule| &schedule.segments[..]).unwrap_or_default();
     let is_host = |node: &u32| graph.nodes()[*node as usize].op.kind.family().effects().host;
@@ -186,13 +186,13 @@ fn check_schedule(graph: &Graph, options: &Options) {
     assert_eq!(segments, if options.parallel.is_some() { &want[..] } else { &[] });
 }
 
-/// A number that the environment may set.
+/// A number from an environment variable, if set.
 fn set(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|number| number.parse().unwrap())
 }
 
-/// Checks programs on two threads: so many, or as many as `SINGA_RS_PROGRAMS` says, from seed 0 on;
-/// or just the one of `SINGA_RS_SEED`.
+/// Checks programs with seeds from 0 on two threads: `programs` of them, or `SINGA_RS_PROGRAMS` if
+/// set; or only the one with the seed `SINGA_RS_SEED`.
 fn check_all(programs: u64, ways: &[Options]) {
     if let Some(seed) = set("SINGA_RS_SEED") {
         check(seed, ways);
@@ -211,7 +211,7 @@ fn check_all(programs: u64, ways: &[Options]) {
     total.check(programs);
 }
 
-/// For so many threads, whatever they gain.
+/// Options for this many threads, however little they gain.
 fn parallel(workers: usize) -> Options {
     let parallel = Some(Parallel { least_gain: 0, ..Parallel::new(workers) });
     Options { parallel, ..Options::default() }
@@ -228,8 +228,8 @@ fn replay_by_five_threads_equals_eager_to_the_bit() {
     check_all(FEWER, &[parallel(5)]);
 }
 
-/// As recorded and planned; rewritten and ordered; with what is computed again; by two threads;
-/// within random budgets; and both.
+/// As recorded and planned; rewritten and ordered; with recomputation; on two threads; within
+/// random budgets; and both.
 #[test]
 fn replay_in_every_way_equals_eager_to_the_bit() {
     team::set_size(2);

@@ -1,4 +1,5 @@
-//! Operations that belong together, such as one and its gradient: what a random step cannot guess.
+//! Motifs: operations that belong together, such as one and its gradient, which random steps are
+//! unlikely to hit.
 
 mod networks;
 
@@ -13,11 +14,11 @@ use crate::ops::unary::{Saves, UnaryFn};
 use crate::view::SliceRange;
 use networks::*;
 
-/// Steps that are tried one by one; those that fit are kept.
+/// Steps that are tried one by one; valid ones are kept.
 pub struct Sketch<'a, 'e> {
     pub random: &'a mut Random,
     pub player: &'a mut Player<'e>,
-    /// The tensors that are given, the learning rate last.
+    /// The number of given tensors, of which the learning rate is the last.
     pub fixed: usize,
     pub steps: Vec<Step>,
 }
@@ -57,7 +58,7 @@ impl Sketch<'_, '_> {
         MOTIFS[self.random.below(MOTIFS.len())](self);
     }
 
-    /// The number of the first tensor that a step made, if it fits.
+    /// Tries a step; returns the number of the first tensor that it made, if it is valid.
     fn step(&mut self, step: Step) -> Option<usize> {
         let made = self.player.tensors.len();
         self.player.step(&step).ok()?;
@@ -74,7 +75,7 @@ impl Sketch<'_, '_> {
         self.step(Step::View(of, look))
     }
 
-    /// One of the tensors that fit.
+    /// A random tensor among those that fit.
     fn any(&mut self, fits: impl Fn(&Meta) -> bool) -> Option<usize> {
         let live: Vec<usize> = (0..self.player.tensors.len())
             .filter(|&i| self.player.tensors[i].as_ref().is_some_and(|view| fits(&view.meta)))
@@ -94,7 +95,7 @@ impl Sketch<'_, '_> {
         self.op(json!({"op": "fill", "value": value, "shape": shape, "dtype": dtype}), &[])
     }
 
-    /// Numbers between -1 and 1 of this shape, made of a tensor of the program's.
+    /// Numbers between -1 and 1 of this shape, derived from a tensor of the program.
     fn numbers(&mut self, shape: &[usize]) -> Option<usize> {
         let (from, count) = (self.floats()?, shape.iter().product::<usize>());
         let size = self.player.get(from).meta.numel();
@@ -113,7 +114,7 @@ impl Sketch<'_, '_> {
         self.op(json!({"op": "binary_scalar", "f": "gt", "scalar": 0, "reverse": false}), &[x])
     }
 
-    /// Zeros and ones, which are places in any axis of two entries.
+    /// Zeros and ones, which are valid indices for any axis with two entries.
     fn places(&mut self, shape: &[usize]) -> Option<usize> {
         let dtype = self.random.pick(&["int32", "int64", "uint8", "float32"]);
         let truths = self.truths(shape)?;
@@ -125,9 +126,9 @@ impl Sketch<'_, '_> {
     }
 }
 
-// ---- elements ------------------------------------------------------------------------------------
+// ---- elements -----------------------------------------------------------------------------------
 
-/// A function of one variable, with parameters if it has any.
+/// A random unary function, with its parameters if it has any.
 fn function(random: &mut Random) -> Value {
     match random.pick(UnaryFn::NAMES) {
         name @ "leakyrelu" => json!({name: {"a": 0.1}}),
@@ -186,7 +187,7 @@ fn selected(s: &mut Sketch) -> Option<()> {
     s.op(json!({"op": "where"}), &[condition, a, b]).map(drop)
 }
 
-/// Elements as they are, or as another dtype, side by side, in order.
+/// Casts, conversions, copies, a range and a concatenation.
 fn moved(s: &mut Sketch) -> Option<()> {
     let (x, dtype) = (s.floats()?, s.random.pick(&["float16", "bfloat16", "float64", "int8"]));
     s.op(json!({"op": "cast", "dtype": dtype}), &[x])?;
@@ -219,7 +220,7 @@ fn host(s: &mut Sketch) -> Option<()> {
     s.step(Step::Op(reversed.into(), vec![x])).map(drop)
 }
 
-// ---- rows ----------------------------------------------------------------------------------------
+// ---- rows ---------------------------------------------------------------------------------------
 
 fn reduce(s: &mut Sketch) -> Option<()> {
     let f = s.random.pick(&["sum", "mean", "max", "min", "prod", "argmax", "argmin"]);
@@ -252,7 +253,7 @@ fn indexed(s: &mut Sketch) -> Option<()> {
     s.op(json!({"op": "places", "of": of, "size": 2}), &[places]).map(drop)
 }
 
-// ---- random numbers ------------------------------------------------------------------------------
+// ---- random numbers -----------------------------------------------------------------------------
 
 fn dropout(s: &mut Sketch) -> Option<()> {
     let x = s.floats()?;

@@ -5,31 +5,31 @@ use std::sync::Arc;
 use super::*;
 use crate::view::SliceRange;
 
-/// One step of a program; tensors are known by the order in which they were made.
+/// One step of a program; tensors are numbered in the order in which they were made.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// An operation into new tensors.
     Op(Kind, Vec<usize>),
     /// An operation into existing tensors.
     Into(Kind, Vec<usize>, Vec<usize>),
-    /// A tensor that is not written yet.
+    /// A new tensor that has not been written.
     New(Meta),
     /// A view of another tensor.
     View(usize, Look),
-    /// The tensor is not used any more.
+    /// The tensor is dropped.
     Drop(usize),
 }
 
-/// A way to look at a tensor.
+/// A kind of view.
 #[derive(Clone, Debug)]
 pub enum Look {
-    /// Some of the elements.
+    /// A subset of the elements.
     Slice(Vec<SliceRange>),
-    /// Other strides.
+    /// Permuted axes.
     Permute(Vec<i64>),
-    /// Another shape; a copy where that needs one.
+    /// Another shape; a copy if that needs one.
     Reshape(Vec<usize>),
-    /// Repeated.
+    /// A broadcast.
     Expand(Vec<usize>),
 }
 

@@ -1,4 +1,4 @@
-//! Running programs, and what their runs leave behind.
+//! Runs programs, and captures what their runs leave behind.
 
 use half::{bf16, f16};
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::engine::record;
 use crate::ops::unary::{Unary, UnaryFn};
 
-/// A tensor's elements, bit by bit, row-major; a NaN is like any other.
+/// The bits of a tensor's elements, row-major; all NaNs are equal.
 fn bits(view: &View) -> Vec<u8> {
     let mut view = view.clone();
     if let Some(block) = view.block.current() {
@@ -16,7 +16,7 @@ fn bits(view: &View) -> Vec<u8> {
     }
     let size = view.meta.dtype.size();
     let start = view.block.to_touch().unwrap();
-    // SAFETY: the places lie in the block.
+    // SAFETY: the positions are in the block.
     let element =
         |p: usize| unsafe { std::slice::from_raw_parts(start.add(p * size).as_ptr(), size) };
     let known =
@@ -39,7 +39,7 @@ pub fn all_bits(views: &[View]) -> Bits {
     views.iter().map(bits).collect()
 }
 
-/// Elements bit by bit of some tensors.
+/// The bits of some tensors' elements.
 pub type Bits = Vec<Vec<u8>>;
 
 /// What a run leaves behind.
@@ -48,12 +48,12 @@ pub struct Left {
     pub results: Bits,
     pub kept: Bits,
     pub arguments: Bits,
-    /// Parameters, and where random numbers go on.
+    /// The parameters, and the state of the random number generator.
     pub state: Bits,
 }
 
 impl Left {
-    /// What is not the same.
+    /// Names the part that differs.
     pub fn difference(&self, other: &Left) -> &'static str {
         let parts = |left: &Left| [&left.results, &left.kept, &left.arguments].map(Clone::clone);
         let names = ["results", "what is kept", "arguments"];
@@ -63,7 +63,7 @@ impl Left {
     }
 }
 
-/// One engine with the parameters of a program.
+/// An engine with the parameters of a program.
 pub struct World {
     pub engine: Engine,
     parameters: Vec<View>,

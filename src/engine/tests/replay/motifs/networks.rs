@@ -1,4 +1,4 @@
-//! What networks are made of: convolutions, pooling, normalisation, products, updates.
+//! Building blocks of networks: convolutions, pooling, normalisation, products, updates.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::Sketch;
 use crate::ops::packed::{Pack, Packed};
 use crate::ops::{Kind, Width};
 
-// ---- images --------------------------------------------------------------------------------------
+// ---- images -------------------------------------------------------------------------------------
 
 pub(super) fn convolution(s: &mut Sketch) -> Option<()> {
     let (groups, stride) = (1 + s.random.below(2), 1 + s.random.below(2));
@@ -25,7 +25,7 @@ pub(super) fn convolution(s: &mut Sketch) -> Option<()> {
     s.op(json!({"op": "unary", "f": "relu"}), &[y]).map(drop)
 }
 
-/// One object of several.
+/// Merges several JSON objects into one.
 fn joined<const N: usize>(parts: [Value; N]) -> Value {
     parts.iter().flat_map(|part| part.as_object().expect("an object").clone()).collect()
 }
@@ -51,7 +51,7 @@ pub(super) fn avg_pool(s: &mut Sketch) -> Option<()> {
     s.op(joined([gradient, window(), padding]), &[dy]).map(drop)
 }
 
-// ---- normalisation -------------------------------------------------------------------------------
+// ---- normalisation ------------------------------------------------------------------------------
 
 /// x, scale and bias, of two channels.
 fn normalised(s: &mut Sketch) -> Option<[usize; 3]> {
@@ -100,7 +100,7 @@ pub(super) fn folded(s: &mut Sketch) -> Option<()> {
     s.op(fold, &[w, scale, bias, mean, var]).map(drop)
 }
 
-// ---- updates -------------------------------------------------------------------------------------
+// ---- updates ------------------------------------------------------------------------------------
 
 /// A parameter, a gradient of its shape, and the learning rate.
 fn updated(s: &mut Sketch) -> Option<[usize; 3]> {
@@ -118,7 +118,7 @@ fn ones(s: &mut Sketch, value: f64) -> Option<usize> {
     s.fill(&[1], value, "float32")
 }
 
-/// The moments and hyperparameters of Adam (and whether they decay) behind its first three inputs.
+/// The inputs of Adam after the first three: moments and hyperparameters.
 fn moments(s: &mut Sketch) -> Option<Vec<usize>> {
     let mut all = vec![state(s)?, state(s)?];
     for value in [0.9, 0.99, 1e-8] {
@@ -155,7 +155,7 @@ pub(super) fn momentum(s: &mut Sketch) -> Option<()> {
     s.op(update, &[&first[..], &[decay, buffer, momentum, dampening]].concat()).map(drop)
 }
 
-// ---- products ------------------------------------------------------------------------------------
+// ---- products -----------------------------------------------------------------------------------
 
 /// Products with what may follow them, and an update whose gradient is a product.
 pub(super) fn product(s: &mut Sketch) -> Option<()> {
@@ -171,7 +171,7 @@ pub(super) fn product(s: &mut Sketch) -> Option<()> {
     s.op(update, &[weight, a, rate, history, eps, b]).map(drop)
 }
 
-/// An operation whose weight is brought into its kernel's layout apart.
+/// A convolution whose weight is packed by a separate operation.
 pub(super) fn packed(s: &mut Sketch) -> Option<()> {
     let (x, w) = (s.numbers(&[1, 16, 6, 6])?, s.numbers(&[16, 16, 3, 3])?);
     let convolution = json!({"op": "conv2d", "stride": [1, 1], "padding": [1, 1, 1, 1],
@@ -187,5 +187,5 @@ pub(super) fn packed(s: &mut Sketch) -> Option<()> {
     let pack = Pack { of: of.clone(), io, width: 1, input, bytes };
     let opaque = s.step(Step::Op(pack.into(), vec![w]))?;
     s.step(Step::Op(Packed { of, input, meta }.into(), vec![x, opaque]))?;
-    s.step(Step::Drop(opaque)).map(drop) // not all of its bytes need be written
+    s.step(Step::Drop(opaque)).map(drop) // padding bytes may be left unwritten
 }
