@@ -32,7 +32,7 @@ impl Range {
     /// Reserves as many addresses as the machine has memory, or as many as the system grants.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if the system grants none.
+    /// [`crate::Error::OutOfMemory`] if the system grants none.
     pub fn new(device: &Device) -> Result<Self> {
         let backend = device.pool().backend();
         // If address space is limited, leave half of it to the rest of the process.
@@ -55,7 +55,7 @@ impl Range {
     /// Backs the first `height` bytes with memory, unless they are already backed.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if the machine or the range does not have that many.
+    /// [`crate::Error::OutOfMemory`] if the machine or the range does not have that many.
     pub fn back(&self, device: &Device, height: usize) -> Result<()> {
         if height <= self.backed.load(Acquire) {
             return Ok(());

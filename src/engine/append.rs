@@ -86,7 +86,7 @@ impl Engine {
     /// Ends a recording on this thread: advances its generators, and zeroes tensors never written.
     ///
     /// # Errors
-    /// [`Error::Graph`] if this thread is not recording.
+    /// [`crate::Error::Graph`] if this thread is not recording.
     pub fn end_recording(&self, turn: &mut Turn, results: &[View]) -> Result<Recording> {
         let mut finish = || {
             let moved = record::with(|r| r.recording.all_moved()).unwrap_or_default();

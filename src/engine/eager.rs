@@ -16,8 +16,8 @@ impl Engine {
     /// this thread is recording, the operation is only appended to the recording.
     ///
     /// # Errors
-    /// Any error of [`crate::ops::Family::infer`] or of the kernel; [`Error::OutOfMemory`]. Nothing
-    /// is written unless the kernel itself fails.
+    /// Any error of [`crate::ops::Family::infer`] or of the kernel; [`crate::Error::OutOfMemory`].
+    /// Nothing is written unless the kernel itself fails.
     pub fn submit(&self, mut turn: Turn, kind: &Kind, mut inputs: Inputs) -> Result<Outputs> {
         if kind.family().effects().host {
             drop(turn); // user code may itself submit operations
@@ -57,7 +57,8 @@ impl Engine {
     /// other, the later ones win. An input that is updated is its own output.
     ///
     /// # Errors
-    /// As [`Engine::submit`]; [`Error::Shape`] or [`Error::DType`] if an output does not fit.
+    /// As [`Engine::submit`]; [`crate::Error::Shape`] or [`crate::Error::DType`] if an output does
+    /// not fit.
     pub fn submit_into(
         &self,
         mut turn: Turn,

@@ -123,7 +123,7 @@ pub fn line() -> Option<u32> {
     with(|recorder| recorder.lines.current)
 }
 
-/// Attributes the operations that follow to a line number that [`line`] returned.
+/// Attributes the operations that follow to a line number that [`line()`] returned.
 pub fn set_line_number(number: u32) {
     with(|recorder| {
         if (number as usize) < recorder.recording.lines().len() {

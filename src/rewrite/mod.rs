@@ -121,7 +121,7 @@ fn kept_longer(draft: &Draft, step: &Step, n: usize) -> usize {
     let is_idle = |from: usize| (from..n).all(|between| draft.step(between).is_none());
     let kept = step.inputs.iter().enumerate().filter(|&(i, place)| {
         let is_first = step.inputs[..i].iter().all(|other| other.block != place.block);
-        let last = draft.readers(place.block).iter().max();
+        let last = draft.readers(place.block).last();
         let is_needed_anyway = last.is_some_and(|&last| last >= n || is_idle(last + 1));
         is_first && draft.role(place.block) == Role::Temporary && !is_needed_anyway
     });

@@ -71,7 +71,7 @@ impl OpenMp {
     /// Runs `body`, in which regions get exactly `width` threads.
     ///
     /// # Errors
-    /// [`Error::Device`] or [`Error::OutOfMemory`] if threads cannot be started.
+    /// [`crate::Error::Device`] or [`crate::Error::OutOfMemory`] if threads cannot be started.
     pub fn with_threads<T>(&self, width: usize, body: impl FnOnce() -> T) -> Result<T> {
         if self.grants(width) {
             return self.with_settings(width, body);

@@ -30,9 +30,9 @@ pub enum Packing {
 pub enum Method {
     /// All of them.
     Any,
-    /// Only [`tiling`], which finds packings that leave hardly any free space.
+    /// Only `tiling`, which finds packings that leave hardly any free space.
     Tiling,
-    /// Only [`branch`], which can also prove that there is no packing.
+    /// Only `branch`, which can also prove that there is no packing.
     Branch,
 }
 

@@ -10,7 +10,7 @@ use crate::ops::cpu::update::Rule;
 use crate::ops::cpu::wide::Wide;
 use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width};
 
-/// (param, grad, lr, history, eps, [decay]): updates `param` and `history`.
+/// `(param, grad, lr, history, eps, [decay])`: updates `param` and `history`.
 ///
 /// `g = grad + decay*param; history += g*g; param -= lr*g / sqrt(history+eps)`
 /// (Duchi, Hazan, Singer 2011; epsilon inside the root as in SINGA's `opt.AdaGrad`).

@@ -10,7 +10,7 @@ use crate::ops::cpu::update::Rule;
 use crate::ops::cpu::wide::Wide;
 use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width, checked};
 
-/// (param, grad, lr, m, v, beta1, beta2, eps, step, [decay]): updates `param`, `m` and `v`.
+/// `(param, grad, lr, m, v, beta1, beta2, eps, step, [decay])`: updates `param`, `m` and `v`.
 ///
 /// `t = step + 1; g = grad + decay*param; m = beta1*m + (1-beta1)*g; v = beta2*v + (1-beta2)*g*g;`
 /// `param -= lr * m/(1-beta1^t) / (sqrt(v/(1-beta2^t)) + eps)` (Kingma, Ba 2015). Decoupled, the

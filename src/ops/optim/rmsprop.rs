@@ -10,7 +10,7 @@ use crate::ops::cpu::update::Rule;
 use crate::ops::cpu::wide::Wide;
 use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width};
 
-/// (param, grad, lr, avg, rho, eps, [decay]): updates `param` and `avg`.
+/// `(param, grad, lr, avg, rho, eps, [decay])`: updates `param` and `avg`.
 ///
 /// `g = grad + decay*param; avg = rho*avg + (1-rho)*g*g; param -= lr*g / sqrt(avg+eps)`
 /// (Hinton's lecture 6e; epsilon inside the root as in SINGA's `opt.RMSProp`).

@@ -10,7 +10,7 @@ use crate::ops::cpu::update::Rule;
 use crate::ops::cpu::wide::Wide;
 use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width};
 
-/// (param, grad, lr, [decay], [buf, momentum, dampening]): updates `param` and `buf`.
+/// `(param, grad, lr, [decay], [buf, momentum, dampening])`: updates `param` and `buf`.
 ///
 /// `g = grad + decay*param; buf = momentum*buf + (1-dampening)*g;`
 /// `g = nesterov ? g + momentum*buf : buf; param -= lr*g` (SINGA's `opt.SGD`).

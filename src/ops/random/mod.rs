@@ -73,7 +73,7 @@ impl Distribution {
     }
 }
 
-/// ([state]) -> a row-major tensor of independent random numbers. Any dtype for Bernoulli
+/// `([state])` -> a row-major tensor of independent random numbers. Any dtype for Bernoulli
 /// numbers, floats for the others.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Random {

@@ -16,7 +16,7 @@ use crate::ops::{Kernel, Meta, Width, kernel};
 /// The kernel for `io` = x, scale, bias, y, mean, var.
 ///
 /// # Errors
-/// [`Error::DType`] for types that are not floats.
+/// [`crate::Error::DType`] for types that are not floats.
 pub fn forward(eps: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new([io[0], io[0], io[3]], &io[..3], eps, width);
     crate::dispatch!(float io[0].dtype, T => Ok(prepare_forward(plan, Access::of::<T>())),
