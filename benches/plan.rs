@@ -7,9 +7,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use singa_rs::graph::plan::exact::{Effort, Method, Packing, pack};
-use singa_rs::graph::plan::plan;
-use singa_rs::graph::plan::traces::{self, PACKED, Trace};
+use singa_rs::packing::exact::{Effort, Method, Packing, pack};
+use singa_rs::packing::plan;
+use singa_rs::packing::traces::{self, PACKED, Trace};
 
 const TENSORS: usize = 100_000;
 

@@ -2,7 +2,7 @@
 //!
 //! A model is written imperatively; each operation is data ([`ops::Op`]) that the [`engine`]
 //! prepares and runs. Modules in dependency order, each of which may use only the earlier ones:
-//! `error, dtype, shape` → `device` → `block, view` → `ops` → `graph` → `rewrite` → `engine` →
+//! `error, dtype, shape, packing` → `device` → `block, view` → `ops` → `graph` → `rewrite` → `engine` →
 //! `python`.
 
 pub mod block;
@@ -12,6 +12,7 @@ pub mod engine;
 pub mod error;
 pub mod graph;
 pub mod ops;
+pub mod packing;
 #[cfg(feature = "python")]
 mod python;
 pub mod rewrite;

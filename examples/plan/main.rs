@@ -15,9 +15,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use options::{Command, Kind, Make, Options};
-use singa_rs::graph::liveness;
-use singa_rs::graph::plan::exact::{self, Effort, Method, Packing};
-use singa_rs::graph::plan::{self, traces};
+use singa_rs::packing::exact::{self, Effort, Method, Packing};
+use singa_rs::packing::{self, traces};
 use table::Table;
 
 const NO: u8 = 1;
@@ -47,7 +46,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     };
     println!(
         "bound {}",
-        liveness::bound(&table.trace.lifetimes, &table.trace.sizes, options.alignment)
+        packing::bound(&table.trace.lifetimes, &table.trace.sizes, options.alignment)
     );
     println!("milliseconds {:.3}", start.elapsed().as_secs_f64() * 1e3);
     if let (Some(file), Some(offsets)) = (&options.offsets, offsets) {
@@ -61,7 +60,7 @@ type Answer = (u8, Option<Vec<usize>>);
 
 /// The lowest height that the planner reaches.
 fn height(table: &Table, options: &Options) -> Answer {
-    let plan = plan::plan(&table.trace.lifetimes, &table.trace.sizes, options.alignment);
+    let plan = packing::plan(&table.trace.lifetimes, &table.trace.sizes, options.alignment);
     println!("height {}", plan.height);
     (0, Some(plan.offsets))
 }
@@ -72,7 +71,7 @@ fn fits(table: &Table, options: &Options, capacity: usize) -> Answer {
     let (lifetimes, sizes) = (&table.trace.lifetimes, &table.trace.sizes);
     let effort = Effort::until(Instant::now() + Duration::from_secs_f64(options.seconds));
     if options.method == Method::Any {
-        let plan = plan::plan(lifetimes, sizes, options.alignment);
+        let plan = packing::plan(lifetimes, sizes, options.alignment);
         if plan.height <= capacity {
             println!("fits yes");
             return (0, Some(plan.offsets));

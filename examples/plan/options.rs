@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use singa_rs::graph::plan::exact::Method;
+use singa_rs::packing::exact::Method;
 
 const USAGE: &str = "usage:
   plan FILE.csv [--alignment BYTES] [--offsets OUT.csv]

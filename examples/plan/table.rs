@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use singa_rs::graph::Lifetime;
-use singa_rs::graph::plan::traces::Trace;
+use singa_rs::packing::traces::Trace;
 
 /// The columns, optionally given in the first line.
 const HEADER: &str = "id,lower,upper,size";

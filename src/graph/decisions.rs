@@ -6,7 +6,6 @@ use std::ops::Range;
 
 use super::budget::{Order, Ways};
 use super::draft::Draft;
-use super::plan::{exact, plan, traces};
 use super::testing::{Empty, Recorder, fingerprint, shown};
 use super::{Graph, Parallel, Queue, Role, order, peak, remat};
 use crate::device::cpu;
@@ -15,6 +14,7 @@ use crate::ops::reduce::{Reduce, ReduceFn};
 use crate::ops::testing::Random;
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Meta, View};
+use crate::packing::{exact, plan, traces};
 
 /// The seeds of the training steps or workloads that a fingerprint covers: few where each involves
 /// many decisions.

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::liveness::Lifetime;
 use super::share::{self, Blocks};
-use super::{Role, plan, schedule};
+use super::{Role, schedule};
 use crate::device::ALIGNMENT;
+use crate::packing::{self, Lifetime};
 
 /// The offset of blocks outside the arena.
 pub(super) const OUTSIDE: usize = usize::MAX;
@@ -33,7 +33,7 @@ impl Layout {
         lifetimes.extend(scratch.iter().map(|&(n, _)| Lifetime { first: n, last: n }));
         sizes.extend(scratch.iter().map(|&(_, bytes)| bytes));
         let roundings = schedule::roundings(&lifetimes, &sizes, segments, most_bytes);
-        let mut plans = roundings.map(|lifetimes| plan::plan(&lifetimes, &sizes, ALIGNMENT));
+        let mut plans = roundings.map(|lifetimes| packing::plan(&lifetimes, &sizes, ALIGNMENT));
         let mut plan = plans.next().expect("there is one at least");
         while plan.height > most_bytes {
             let Some(lower) = plans.next() else { break };

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Graph, Lifetime, Place, liveness};
+use super::{Graph, Lifetime, Place};
 use crate::device::ALIGNMENT;
 use crate::error::LiveTensor;
+use crate::packing;
 
 /// A tensor in the arena, or an operation's scratch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl Graph {
     pub fn curve(&self) -> Vec<usize> {
         let residents = self.residents().into_iter();
         let pieces = residents.map(|live| (live.life, live.bytes.next_multiple_of(ALIGNMENT)));
-        liveness::curve(self.nodes.len(), pieces)
+        packing::curve(self.nodes.len(), pieces)
     }
 
     /// The first node at which the arena's live bytes reach their peak.

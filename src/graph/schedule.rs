@@ -10,10 +10,10 @@ use super::cost::nanoseconds;
 use super::csr::{Csr, Edges};
 use super::hazard;
 use super::layout::{Layout, OUTSIDE};
-use super::liveness::{self, Lifetime};
 use super::queue::{Node, Place};
 use crate::device::ALIGNMENT;
 use crate::ops::Width;
+use crate::packing::{self, Lifetime};
 
 /// How several threads may run a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub(super) fn roundings(
     segments: &[Range<u32>],
     most_bytes: usize,
 ) -> impl Iterator<Item = Vec<Lifetime>> {
-    let bound = |lifetimes: &[Lifetime]| liveness::bound(lifetimes, sizes, ALIGNMENT);
+    let bound = |lifetimes: &[Lifetime]| packing::bound(lifetimes, sizes, ALIGNMENT);
     let longest = segments.iter().map(|segment| segment.len() as u32).max().unwrap_or(0);
     let least = if longest > 1 { bound(lifetimes) } else { 0 };
     let most = least + MOST_GROWTH.1.max((MOST_GROWTH.0 * least as f64) as usize);

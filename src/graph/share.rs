@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use super::Role;
-use super::liveness::Lifetime;
 use super::queue::{Node, Place};
 use crate::ops::Prepared;
+use crate::packing::Lifetime;
 
 /// Nodes, places, and what is known of each block.
 pub struct Blocks<'a> {

@@ -10,6 +10,7 @@ use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::copy::Copy;
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Effects, Kind, Meta, Prepared, View, kernel};
+pub use crate::packing::testing::fingerprint;
 
 /// A queue, and the roles of its blocks.
 #[derive(Default)]
@@ -25,13 +26,6 @@ pub struct Empty {
     pub updates: bool,
     pub host: bool,
     pub scratch: usize,
-}
-
-/// A hash of some texts, the same on every machine.
-pub fn fingerprint(texts: impl IntoIterator<Item = String>) -> u64 {
-    // FNV-1a (Fowler, Noll, Vo).
-    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    texts.into_iter().flat_map(String::into_bytes).fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
 /// Everything that is decided about a graph, as text.

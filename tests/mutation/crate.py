@@ -12,7 +12,7 @@ import schemata
 from sites import Mutant, find, tests_only
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("graph", "rewrite", "engine")
+ROOMS = ("packing", "graph", "rewrite", "engine")
 ARGUMENTS = ["--lib", "--no-default-features", "--message-format=json"]
 COPIED = ["src", "benches", "examples", "Cargo.*"]
 ROUNDS = 40

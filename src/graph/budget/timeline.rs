@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::course::Course;
 use super::levels::Levels;
 use crate::graph::draft::Again;
-use crate::graph::liveness::{self, Lifetime};
+use crate::packing::{self, Lifetime};
 
 /// One execution of a step, the first or a repetition.
 pub(super) struct Turn {
@@ -103,7 +103,7 @@ impl<'a> Timeline<'a> {
             last: self.taken(version) as u32 - 1,
         };
         let pieces = (0..self.versions.len()).map(|version| (life(version), self.size(version)));
-        let live = liveness::curve(self.turns.len(), pieces).into_iter();
+        let live = packing::curve(self.turns.len(), pieces).into_iter();
         let scratch = self.turns.iter().map(|turn| self.course.steps[turn.step].scratch);
         Levels::new(live.zip(scratch).map(|(live, scratch)| live + scratch))
     }

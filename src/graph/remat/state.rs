@@ -3,9 +3,9 @@
 use crate::graph::Role;
 use crate::graph::cost::nanoseconds;
 use crate::graph::draft::Draft;
-use crate::graph::liveness::{self, Lifetime};
 use crate::graph::share;
 use crate::ops::Effects;
+use crate::packing::{self, Lifetime};
 
 /// The steps that use a block from when it is computed, or recomputed, until it is dropped.
 type Segment = Vec<usize>;
@@ -79,7 +79,7 @@ impl<'a> State<'a> {
             let life = Lifetime { first: uses[0] as u32, last: uses[uses.len() - 1] as u32 };
             Some((life, self.draft.size(block)))
         });
-        let mut live = liveness::curve(self.times.len(), pieces);
+        let mut live = packing::curve(self.times.len(), pieces);
         for (n, step) in self.draft.steps() {
             let uses = |block: u32| self.segments[block as usize].first();
             let pairs = share::pairs(&step.op, &step.inputs, &step.outputs, |from, to| {

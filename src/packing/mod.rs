@@ -6,14 +6,17 @@
 
 pub mod exact;
 mod first_fit;
+mod lifetime;
 mod online;
 mod orders;
 mod random;
 mod search;
 mod skyline;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod traces;
 
-use super::liveness::{self, Lifetime};
+pub use lifetime::{Lifetime, bound, curve};
 
 /// The placement of pieces of memory in an arena.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +61,7 @@ impl Piece {
 /// Offsets are multiples of `alignment`, and sizes are rounded up to it. The same pieces always get
 /// the same plan.
 pub fn plan(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Plan {
-    let bound = liveness::bound(lifetimes, sizes, alignment);
+    let bound = lifetime::bound(lifetimes, sizes, alignment);
     let pieces = pieces(lifetimes, sizes, alignment);
     let mut best = Best { offsets: vec![0; pieces.len()], height: usize::MAX, bound };
     best.keep(&pieces, online::outward(&pieces, crest(&pieces)));

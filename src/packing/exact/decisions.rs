@@ -5,8 +5,8 @@ use super::effort::Effort;
 use super::groups::{self, Group};
 use super::tiling::Tile;
 use super::{branch, fillers, tiling};
-use crate::graph::plan::random::Random;
-use crate::graph::testing::fingerprint;
+use crate::packing::random::Random;
+use crate::packing::testing::fingerprint;
 
 const SEEDS: std::ops::Range<u64> = 0..40;
 

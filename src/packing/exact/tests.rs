@@ -68,7 +68,7 @@ proptest! {
         more in 0usize..2000,
     ) {
         let trace = trace(&given);
-        let capacity = crate::graph::liveness::bound(&trace.lifetimes, &trace.sizes, 1) + more;
+        let capacity = crate::packing::bound(&trace.lifetimes, &trace.sizes, 1) + more;
         for method in [Method::Any, Method::Branch, Method::Tiling] {
             if let Packing::Fits(offsets) = packed(&trace, capacity, method, 1 << 12) {
                 prop_assert!(is_valid(&trace, &offsets, capacity));

@@ -1,7 +1,7 @@
 //! Synthetic workloads to compare planners with; the same for the same seed.
 
+use super::Lifetime;
 use super::random::Random;
-use crate::graph::Lifetime;
 
 /// Pieces of memory to plan.
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,7 @@
 use super::effort::Effort;
 use super::groups::{self, Group, Groups};
 use super::pq_tree::Tree;
-use crate::graph::plan::random::Random;
+use crate::packing::random::Random;
 
 /// A piece of a packing.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,7 +9,7 @@ mod solve;
 mod tiling;
 
 use super::Piece;
-use crate::graph::liveness::Lifetime;
+use crate::packing::Lifetime;
 use branch::Outcome;
 pub use effort::Effort;
 use tiling::Tile;
