@@ -41,7 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Imports the other modules of the package when they are first asked for."""
+    """Imports the other modules of the package on first use."""
     if name in _LAZY and importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

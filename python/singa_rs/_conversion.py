@@ -1,4 +1,4 @@
-"""What tensors are to Python and NumPy: arrays, numbers, sequences, text, pickles."""
+"""Tensors as Python and NumPy see them: arrays, numbers, sequences, text, pickles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _rebuild(
 class Conversions:
     """The protocols of Python and NumPy."""
 
-    #: NumPy leaves `array + tensor` and `np.float32(2) * tensor` to the tensor.
+    #: Makes NumPy leave `array + tensor` and `np.float32(2) * tensor` to the tensor.
     __array_priority__ = 1000
 
     def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

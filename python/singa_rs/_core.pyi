@@ -85,7 +85,7 @@ class OutOfMemoryError(MemoryError):
     largest: list[tuple[str, int, str | None]]
 
 class MemoryBudgetError(OutOfMemoryError):
-    # Bytes: what was asked for, what the smallest arena takes, and what lies outside of it.
+    # Bytes: the budget, the smallest arena that the planner reaches, and what is outside of it.
     budget: int
     smallest: int
     outside: int

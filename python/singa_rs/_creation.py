@@ -1,4 +1,4 @@
-"""Making tensors: from NumPy, from other libraries, filled with a value, random."""
+"""Creating tensors: from NumPy and other libraries, filled with a value, or random."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = Non
 
     Raises:
         TypeError: anything but a NumPy array.
-        DTypeError: a type that no tensor has, or a value that the dtype cannot hold.
+        DTypeError: a type that tensors do not support, or a value that the dtype cannot hold.
     """
     if not isinstance(np_array, np.ndarray):
         raise TypeError(f"from_numpy: got {type(np_array).__name__}, want a NumPy array")
@@ -45,9 +45,9 @@ def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = Non
 
 
 def as_tensor(value: Any, dev: Device | None = None, dtype: DType | None = None) -> Tensor:
-    """`value` itself if it is a tensor, else a new tensor of a number, list or array.
+    """`value` itself if it is a tensor, else a new tensor made from a number, list or array.
 
-    `dtype` is that of new tensors; without it the rules of `from_numpy` hold.
+    `dtype` applies to new tensors; without it the rules of `from_numpy` apply.
     """
     if isinstance(value, Handle):
         return value
@@ -55,8 +55,8 @@ def as_tensor(value: Any, dev: Device | None = None, dtype: DType | None = None)
 
 
 def as_operand(value: Any, others: Iterable[DType]) -> Tensor:
-    """`as_tensor` of what meets tensors of the `others`' dtypes: integers of more than int32 stay
-    int64 where the result is int64 or a float anyway."""
+    """`as_tensor` of an operand whose `others` have these dtypes: integers wider than int32 stay
+    int64 if the result is int64 or a float anyway."""
     if isinstance(value, Handle):
         return value
     array = as_array(value, "as_tensor")
@@ -71,7 +71,7 @@ def from_dlpack(obj: Any) -> Tensor:
 
 
 def from_raw_tensor(t: Tensor) -> Tensor:
-    """A tensor on the memory of `t` (SINGA wraps its C++ tensors so)."""
+    """A tensor that shares the memory of `t` (SINGA wraps its C++ tensors this way)."""
     return t.alias()
 
 
@@ -81,7 +81,7 @@ def from_raw_tensors(tt: Sequence[Tensor]) -> list[Tensor]:
 
 
 def to_numpy(t: Tensor) -> np.ndarray:
-    """A fresh, writable, row-major copy; bfloat16 comes as float32 (SINGA to_numpy)."""
+    """A fresh, writable, row-major copy; bfloat16 becomes float32 (SINGA to_numpy)."""
     return t.to_numpy()
 
 
@@ -91,23 +91,23 @@ def to_host(t: Tensor) -> Tensor:
 
 
 def constant(value: Any, device: Device | None = None, dtype: Any = None) -> Tensor:
-    """A tensor of host data (number, list or array) that requires no gradient."""
+    """A tensor made from host data (number, list or array) that requires no gradient."""
     made = from_numpy(as_array(value, "constant"), device, dtype)
     made.requires_grad = False
     return made
 
 
 def full(shape: Shape, value: float, device: Device | None = None, dtype: Any = float32) -> Tensor:
-    """A tensor of that shape with every element `value`, which the dtype must hold."""
+    """A tensor filled with `value`, which the dtype must be able to hold."""
     return filled("full", shape, value, dtype)
 
 
 def filled(op: str, shape: Shape, value: float, dtype: Any) -> Tensor:
-    """What `full` makes, for the function `op`.
+    """`full` for the function `op`, which errors name.
 
     Raises:
-        ShapeError: an extent that is negative, or that no machine counts.
-        ValueError: a value that the dtype does not hold.
+        ShapeError: an extent that is negative, or 2**63 or more.
+        ValueError: a value that the dtype cannot hold.
     """
     extents = as_shape(shape)
     if any(not 0 <= n < 2**63 for n in extents):
@@ -143,7 +143,7 @@ def arange(
     device: Device | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """Evenly spaced numbers as NumPy's arange; int32 of ints, else float32."""
+    """Evenly spaced numbers, as NumPy's arange; int32 for ints, else float32."""
     start, stop = (0, start) if stop is None else (start, stop)
     start, stop, step = (number(v, "arange") for v in (start, stop, step))
     is_whole = all(isinstance(v, int) for v in (start, stop, step))

@@ -1,4 +1,4 @@
-"""The methods that `autograd` gives tensors, told to type checkers."""
+"""Declarations, for type checkers, of the methods that `autograd` gives tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element types: promotion of mixed operands, and the rules by which NumPy data come in."""
+"""Element types: promotion of mixed operands, and conversion of incoming NumPy data."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ bool_ = _core.bool_
 _RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
 _RANGES["int64"] = (-(2**63), 2**63 - 1)
 _RANGES["bool"] = (0, 1)
-#: How many binary digits floats have.
+#: The precision of the float types in bits.
 _DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
-#: The smallest number that rounds to infinity.
+#: The smallest magnitude that rounds to infinity.
 _TOO_LARGE = {
     "float64": math.inf,
     "float32": (2 - 2**-24) * 2.0**127,
     "float16": 65520.0,
     "bfloat16": (2 - 2**-8) * 2.0**127,
 }
-#: The types that NumPy data become unless a dtype is asked for.
+#: What NumPy's dtypes become unless a dtype is requested.
 _INCOMING = {
     "float64": float32,
     "longdouble": float32,
@@ -49,8 +49,8 @@ def promote(a: DType, b: DType) -> DType:
     """The dtype that arithmetic on tensors of dtypes `a` and `b` computes in.
 
     A float with an integer or bool stays that float; of two floats the wider wins (float16 with
-    bfloat16 gives float32); integers as in NumPy, but int8 with uint8 gives int32; bool with
-    bool gives int32, so that masks can be counted and multiplied.
+    bfloat16 gives float32); integers promote as in NumPy, except that int8 with uint8 gives int32;
+    bool with bool gives int32, so that masks can be counted and multiplied.
     """
     if a == b:
         return int32 if a == bool_ else a
@@ -89,10 +89,11 @@ def fits(scalar: float, dtype: DType) -> bool:
 
 
 def incoming(array: np.ndarray) -> DType:
-    """The dtype that NumPy data get: float64 becomes float32, int64 int32, the rest is kept.
+    """The dtype for NumPy data: floats wider than 32 bits become float32, integers wider than 8
+    bits int32; other dtypes are kept.
 
     Raises:
-        DTypeError: complex numbers, strings, objects and other types that no tensor has.
+        DTypeError: complex numbers, strings, objects and other types that tensors do not support.
     """
     found = _INCOMING.get(array.dtype.name)
     return found if found is not None else _core.dtype(array.dtype)
@@ -101,15 +102,15 @@ def incoming(array: np.ndarray) -> DType:
 def to_storage(op: str, array: np.ndarray, dtype: DType) -> np.ndarray:
     """`array` with the NumPy type that stores `dtype` (float32 or float64 for bfloat16).
 
-    Floats round to floats; into integers and bool, and from integers, every value must survive.
+    Conversions between floats round; those to or from integers and bool must keep every value.
 
     Raises:
-        DTypeError: a value that does not survive, a finite one that would become infinite, or
-            values that are no numbers.
+        DTypeError: a value that would not be kept, a finite one that would become infinite, or
+            values that are not numbers.
     """
     array = as_array(array, op)
     want = _storage(array, dtype)
-    # NumPy also calls it safe to make float64 of int64.
+    # NumPy counts int64 to float64 as a safe cast, although it rounds.
     is_wide = array.dtype.kind in "iu" and array.dtype.itemsize == 8
     is_safe = dtype != bfloat16 and np.can_cast(array.dtype, want, "safe")
     if not (is_safe and not is_wide) and not _survive(array, dtype):

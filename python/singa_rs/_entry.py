@@ -1,4 +1,4 @@
-"""What happens around a call of a module's methods."""
+"""Wrappers around the methods of a module."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         return call(self, training, args, kwargs)
 
     def call(self: Module, training: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls it in a given mode."""
+        """Calls the method in a given mode."""
         if self._graphs is not None:
             graphed = graph_function(self, function, name, training)
             if graphed is not None:
@@ -71,12 +71,12 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`forward`."""
+    """Wraps `forward`."""
     return _wrap(function, "forward")
 
 
 def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`train_one_batch`: the layers called within it belong to the module."""
+    """Wraps `train_one_batch`; the layers called within it belong to the module."""
 
     @wraps(function)
     def step(self: Module, *args: Any, **kwargs: Any) -> Any:
@@ -91,7 +91,7 @@ def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrap_deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method `loss` or `optim` of old programs."""
+    """Wraps a method `loss` or `optim`, as old programs define them."""
     entry = _wrap(function, function.__name__)
 
     @wraps(function)

@@ -1,4 +1,4 @@
-"""Files: opened only where they are files, and replaced whole or not at all."""
+"""Files: opened only if they are regular, and replaced atomically."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Missing(CheckpointError, FileNotFoundError):
 
 
 class Unusable(CheckpointError, OSError):
-    """What cannot be opened, or is a folder, a pipe or a device."""
+    """The path cannot be opened, or is a folder, a pipe or a device."""
 
 
 def path_of(op: str, path: Any) -> str:
     """A path as text.
 
     Raises:
-        TypeError: what is no path.
+        TypeError: not a path.
         ValueError: a path that no file can have.
     """
     try:
@@ -48,7 +48,7 @@ def reading(op: str, path: str) -> Iterator[IO[bytes]]:
     """
     try:
         _check_regular(op, path, os.stat(path))
-        file = open(path, "rb")  # noqa: SIM115 - what is raised within is not of the opening
+        file = open(path, "rb")  # noqa: SIM115 - errors of the caller's block are not of opening
     except FileNotFoundError as error:
         raise Missing(f"{op}: {path}: no such file") from error
     except Unusable:
@@ -61,12 +61,12 @@ def reading(op: str, path: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing(op: str, path: str) -> Iterator[IO[bytes]]:
-    """A file that takes the place of the one at `path` once it is complete and on the disk. What
-    a symbolic link leads to is replaced, and the link stays.
+    """A file that replaces the one at `path` once it is complete and on disk. If the path is a
+    symbolic link, its target is replaced.
 
     Raises:
-        Unusable: what is there is no regular file.
-        OSError: the file cannot be written; what was there is untouched.
+        Unusable: the path exists and is not a regular file.
+        OSError: the file cannot be written; an existing one is untouched.
     """
     target, before = _target(op, path)
     folder = os.path.dirname(target)
@@ -90,7 +90,7 @@ def replacing(op: str, path: str) -> Iterator[IO[bytes]]:
 
 
 def _target(op: str, path: str) -> tuple[str, os.stat_result | None]:
-    """Where a path leads, and what is there."""
+    """The real path of a file, and its status if it exists."""
     try:
         before = os.stat(path)
     except FileNotFoundError:
@@ -124,7 +124,7 @@ def _temporary(folder: str, mode: int) -> tuple[str, int]:
 
 
 def _take_after(path: str, before: os.stat_result) -> None:
-    """Gives a file the permissions, and as far as that is allowed the owners, of another."""
+    """Gives a file the permissions and, where allowed, the ownership of another."""
     if hasattr(os, "chown"):
         with suppress(OSError):
             os.chown(path, before.st_uid, before.st_gid)
@@ -132,7 +132,7 @@ def _take_after(path: str, before: os.stat_result) -> None:
 
 
 def _flush(folder: str) -> None:
-    """Writes a folder's list of files to the disk, where the system can."""
+    """Flushes a folder's entries to disk, where the system supports that."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,7 +1,6 @@
-"""SINGA's functions on tensors, as methods and operators of their arguments.
+"""SINGA's functions on tensors, which call methods and operators of their arguments.
 
-What they compute and what they do with gradients stands with `autograd`, which gives tensors
-their methods.
+`autograd`, which gives tensors these methods, documents what they compute and their gradients.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def _into(made: Tensor, out: Tensor | None) -> Tensor:
 def sum(t: Tensor, axis: Any = None, out: Tensor | None = None) -> Tensor:
     """The sum over `axis` (int, tuple or None for all), written into `out` if given.
 
-    Integers and bool give int64, as NumPy's (whose uint8 gives uint64, which tensors do not have).
+    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors lack).
     """
     return _into(t.sum(axis), out)
 
@@ -164,7 +163,7 @@ def product(shape: Sequence[int]) -> int:
 
 
 def contiguous(tensor: Tensor) -> Tensor:
-    """The tensor itself if its elements lie row-major, else a copy for which they do."""
+    """The tensor itself if it is row-major, else a row-major copy."""
     return tensor.contiguous()
 
 
@@ -184,7 +183,7 @@ def repeat(t: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
 
 
 def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """The tensors one after another along an axis."""
+    """The tensors concatenated along an axis."""
     if not tensors:
         raise ShapeError("concatenate: got no tensors, want at least one")
     first, *rest = tensors
@@ -192,7 +191,7 @@ def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def einsum(ops: str, *args: Tensor) -> Tensor:
-    """Einstein summation as NumPy's einsum."""
+    """Einstein summation, as NumPy's einsum."""
     if not args:
         raise ShapeError("einsum: got no tensors, want at least one")
     return args[0]._einsum(ops, args)

@@ -1,4 +1,4 @@
-"""What `Module.compile` makes of a module's methods: graph functions."""
+"""Graph functions: what `Module.compile` turns a module's methods into."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Graphs:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        #: The short way of a call like the last one.
+        #: The fast path for calls like the last one.
         self.shortcut: Shortcut | None = None
         self._functions: dict[Any, GraphFunction] = {}
 
@@ -33,7 +33,7 @@ class Graphs:
         return found
 
     def call(self, function: Callable[..., Any], module: Any, args: tuple[Any, ...]) -> Any:
-        """Calls a method the short way; MISS where that cannot be."""
+        """Calls a method by the fast path; MISS if it does not apply."""
         shortcut = self.shortcut
         if shortcut is None or now.running or shortcut.training is not module.training:
             return MISS
@@ -46,7 +46,7 @@ class Graphs:
             raise
 
     def all(self) -> list[GraphFunction]:
-        """Those that were called."""
+        """The functions that have been called."""
         return list(self._functions.values())
 
     def __reduce__(self) -> Any:
@@ -55,7 +55,7 @@ class Graphs:
 
 
 class Graphed(Layer):
-    """A module's part that deals with graphs."""
+    """The part of a module that handles graphs."""
 
     _graphs: Graphs | None
 
@@ -73,56 +73,55 @@ class Graphed(Layer):
         check_finite: bool = False,
         verify: bool | int = True,
     ) -> None:
-        """Lets every layer find its shapes, and with `use_graph` makes `train_one_batch`, and
-        `forward` in evaluation, graph functions. Nothing is executed: parameters take no memory
-        before they are needed.
+        """Infers the shapes of every layer, and with `use_graph` turns `train_one_batch`, and
+        `forward` in evaluation, into graph functions. Nothing is executed: parameters take no
+        memory before they are needed.
 
-        A graph function records a call and runs what was recorded. Once two recordings in a row
-        are the same, calls like them are replayed without Python. What a recording depends on is
-        its key: the arguments' shapes, dtypes, strides and flags, other arguments, the mode, and
-        the numbers, strings and tensors in the attributes of the module, its layers and its
-        optimizers. A change of these is noticed. A condition on anything else (a global, the
-        clock, a random number of NumPy's) is noticed if it shows within the first recordings; one
-        that first shows later is noticed only with `check_every`. A function whose recordings keep
-        differing runs eagerly, with one RuntimeWarning. `explain()` tells all of this.
+        A graph function records a call and runs the recording. Once two recordings in a row are
+        the same, calls like them are replayed without Python. The key of a recording is what it
+        depends on: the arguments' shapes, dtypes, strides and flags, other arguments, the mode,
+        and the numbers, strings and tensors in the attributes of the module, its layers and its
+        optimizers. Changes of these are noticed. A condition on anything else (a global, the
+        clock, a random number from NumPy) is noticed if it takes effect within the first
+        recordings; later only with `check_every`. A function whose recordings keep differing runs
+        eagerly, with one RuntimeWarning. `explain()` reports all of this.
 
         Args:
             inputs: a tensor or Placeholder for each argument of `forward`.
             is_train: whether the module is put into training, or evaluation.
             use_graph: whether steps are recorded and replayed.
-            graph_alg: "sequence" runs operations one after another, each on as many threads as it
-                is worth. "parallel" also runs those that are worth one thread beside each other,
-                where no one needs what the other makes: it helps models with branches of small
-                operations, such as inception modules, ensembles and recurrent cells. Results are
-                the same to the bit. Operations that share nothing must not share memory either,
-                so the arena may be larger by a quarter, or by 16 MiB, within `memory_budget`. A
-                part of the step that would not gain is run in sequence. A bool is SINGA's
-                `sequential`, and means "sequence".
-            memory_budget: what the arena of a graph may take: bytes, a size such as "2GB" or
-                "512MiB", or, for steps of training, a fraction of what the same step takes if
-                nothing is computed again (`unconstrained_bytes` of `plan`). What does not fit is
-                computed again instead of kept, to the same bits. Parameters, states, arguments
-                and results lie outside of the arena; `plan` shows them. A call for which no plan
-                keeps to it raises MemoryBudgetError, whose `smallest` is what the planner reaches.
-            exact: False allows replacements that change results within rounding: a bias, or a
-                gradient that is added to others, becomes what a product's sums begin with; the
-                logarithm of softmax is one operation; in evaluation batch normalisation goes into
-                the weights of the convolution before it. docs/rewriting.md states by how much
-                results may differ. True keeps every bit of eager execution.
-            check_every: after so many calls one is recorded again and compared.
-            check_finite: every result is looked at, and a step that makes a NaN or an infinity
+            graph_alg: "sequence" runs operations one after another, each on as many threads as
+                pay off. "parallel" also runs single-threaded operations concurrently where they
+                do not depend on each other, which helps models with branches of small operations,
+                such as inception modules, ensembles and recurrent cells. Results are bit-identical.
+                Concurrent operations must not share memory, so the arena may be larger by a
+                quarter, or by 16 MiB, within `memory_budget`. A part of the step that would not
+                gain is run in sequence. A bool is SINGA's `sequential`, and means "sequence".
+            memory_budget: the limit on the arena of a graph: bytes, a size such as "2GB" or
+                "512MiB", or, for training steps, a fraction of what the same step takes without
+                recomputation (`unconstrained_bytes` of `plan`). Values that do not fit are
+                recomputed instead of kept, with the same bits. Parameters, states, arguments and
+                results are outside of the arena; `plan` shows them. A call for which no plan keeps
+                to the budget raises MemoryBudgetError, whose `smallest` is the planner's best.
+            exact: False allows rewrites that change results within rounding: a bias, or a
+                gradient that is added to others, becomes the initial value of a product's sums;
+                the logarithm of softmax is one operation; in evaluation batch normalisation is
+                folded into the weights of the convolution before it. docs/rewriting.md states by
+                how much results may differ. True keeps every bit of eager execution.
+            check_every: the number of replays after which a call is recorded again and compared.
+            check_finite: every result is checked, and a step that makes a NaN or an infinity
                 raises FloatingPointError, which names the first operation that did, its line,
-                and what its inputs and outputs were like. Operations run as they were recorded.
-            verify: True holds the first run of each new graph against a run of the operations as
-                they were recorded: results, parameters and states have to be equal to the bit, and
-                a graph that makes anything else, which is a fault of this package, is not used,
-                with a RuntimeWarning. That run takes as long as two, and more memory (`plan` says
-                how much); where there is not as much, where user code would run twice, and with
-                `exact=False` nothing is compared. N does so with every Nth run, False with none.
+                and describes its inputs and outputs. Operations run as they were recorded.
+            verify: True compares the first run of each new graph with a run of the operations as
+                they were recorded: results, parameters and states must be equal to the bit, and
+                a graph that differs, which is a fault of this package, is not used, with a
+                RuntimeWarning. That run takes as long as two, and more memory (`plan` shows how
+                much). Nothing is compared if memory is short, if user code would run twice, or
+                with `exact=False`. N compares every Nth run, False none.
 
         Raises:
-            GraphError: `forward` reads a value, which placeholders have not; an option that is
-                not there yet: `amp`.
+            GraphError: `forward` reads a value, which placeholders do not have; an option that is
+                not available yet: `amp`.
             ValueError: options that exclude each other: a memory budget and `check_finite`.
         """
         parallel = _is_parallel(graph_alg)
@@ -150,8 +149,9 @@ class Graphed(Layer):
         self._graphs = Graphs(options) if use_graph else None
 
     def graph(self, mode: bool = True, sequential: bool = False) -> None:
-        """Makes `train_one_batch`, and `forward` in evaluation, graph functions, or plain methods
-        again (SINGA Model.graph). `sequential` is accepted: operations run in recorded order."""
+        """Turns `train_one_batch`, and `forward` in evaluation, into graph functions, or back into
+        plain methods (SINGA Model.graph). `sequential` has no effect: operations run in recorded
+        order."""
         self._graphs = Graphs(Options()) if flag(mode, "graph: mode") else None
 
     @property
@@ -195,8 +195,8 @@ class Graphed(Layer):
         ]
 
     def explain(self) -> str:
-        """Which graphs there are, what is in their keys, why each recording happened and what came
-        of it, and why a function runs eagerly."""
+        """A report: the graphs and their keys, why each recording happened and with what outcome,
+        and why a function runs eagerly."""
         if self._graphs is None:
             return f"{type(self).__name__} runs eagerly: compile it with use_graph=True"
         functions = self._graphs.all()
@@ -246,8 +246,8 @@ def _finite(value: Any, use_graph: bool) -> bool:
 def graph_function(
     module: Any, function: Callable[..., Any], name: str, training: bool
 ) -> GraphFunction | None:
-    """The graph function that a call of a module's method goes to; None if it runs as it is:
-    uncompiled, within another module's call or a recording, `forward` in training."""
+    """The graph function that handles a call of a module's method; None if the method itself runs:
+    uncompiled, within another module's call or a recording, or `forward` in training."""
     graphs = module._graphs
     if graphs is None or now.running or (training and name == "forward"):
         return None

@@ -1,4 +1,4 @@
-"""What `t[key]` means: NumPy's rules, told apart into slices and one array of places."""
+"""The meaning of `t[key]` by NumPy's rules, split into slices and one array of positions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Range = tuple[int, int, int]
 
 
 class Selection(NamedTuple):
-    """Slices of each axis, then a shape. With `places`, then the axes in another order, `joined` of
-    them from `axis` on made one, and a gather along that."""
+    """A slice of each axis, then a reshape. With `places`, then a permutation of the axes, a merge
+    of `joined` of them from `axis` on, and a gather along the merged axis."""
 
     ranges: tuple[Range, ...]
     shape: tuple[int, ...]
@@ -25,10 +25,10 @@ class Selection(NamedTuple):
 
 
 def parse(key: Any, shape: tuple[int, ...]) -> Selection:
-    """The selection that `key` makes of a tensor of `shape`.
+    """The selection that `key` makes from a tensor of `shape`.
 
-    Ints, slices with steps of either sign, None, Ellipsis, and integer arrays, lists, tensors and
-    boolean masks, which broadcast together.
+    Keys are ints, slices with steps of either sign, None, Ellipsis, and integer arrays, lists,
+    tensors and boolean masks, which broadcast together.
 
     Raises:
         IndexError: too many indices, one out of range, arrays that do not broadcast, a mask that
@@ -43,14 +43,14 @@ def parse(key: Any, shape: tuple[int, ...]) -> Selection:
 
 
 class _Arrays:
-    """The arrays of a key, each with the axis of the selected part that it indexes."""
+    """The arrays of a key, each with the axis of the sliced tensor that it indexes."""
 
     def __init__(self) -> None:
         self.axes: list[int] = []
         self.indices: list[Any] = []
 
     def add(self, item: Any, axis: int, covered: tuple[int, ...]) -> tuple[int, ...]:
-        """Takes an array that covers these extents; the extents that it indexes of the part."""
+        """Adds an array that covers these extents; returns those that the sliced tensor gets."""
         if item.dtype != np.bool_:
             found = [item if isinstance(item, Handle) else _checked(item, *covered)]
         elif item.ndim == 0:  # indexes a new axis
@@ -64,7 +64,7 @@ class _Arrays:
         return covered
 
     def places(self, made: list[int]) -> Any:
-        """All of them as one array of places in the joined axes of a part of these extents."""
+        """The arrays as one array of positions in the merged axes, given the sliced extents."""
         if len(self.indices) == 1:
             return self.indices[0]
         extents = tuple(made[axis] for axis in self.axes)
@@ -86,7 +86,7 @@ class _Arrays:
 
 
 def _any(items: list[Any], shape: tuple[int, ...]) -> Selection:
-    """The selection by keys of all kinds, one for each axis."""
+    """The selection for expanded keys of any kind."""
     ranges: list[Range] = []
     made: list[int] = []
     arrays, first = _Arrays(), 0
@@ -107,7 +107,7 @@ def _any(items: list[Any], shape: tuple[int, ...]) -> Selection:
             made += arrays.add(item, len(made), covered)
     if not arrays.indices:
         return Selection(tuple(ranges), tuple(made))
-    # Arrays (and ints beside them) with a slice between them put their axes first.
+    # As in NumPy, arrays (and ints) with a slice between them put their axes first.
     is_apart = chosen[-1] - chosen[0] >= len(chosen)
     rest = [axis for axis in range(len(made)) if axis not in arrays.axes]
     order = (*arrays.axes, *rest) if is_apart else None
@@ -119,7 +119,7 @@ def span(item: slice, extent: int) -> Range:
     """(start, count, step) of a slice over `extent` elements."""
     start, stop, step = item.indices(extent)
     count = len(range(start, stop, step))
-    # Where no step is taken it may be larger than the engine's integers.
+    # A step that is never taken may exceed the engine's integers.
     return start if count else 0, count, step if count > 1 else 1
 
 
@@ -128,7 +128,7 @@ def _is_span(item: Any) -> bool:
 
 
 def _basic(keys: tuple[Any, ...], shape: tuple[int, ...]) -> Selection | None:
-    """The selection by ints and slices alone, which most keys are; else None."""
+    """The selection for a key of ints and slices only, as most are; else None."""
     if len(keys) > len(shape):
         return None
     ranges, made = [], []
@@ -150,8 +150,8 @@ def _is_int(item: Any) -> bool:
 
 
 def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
-    """The keys with arrays as arrays, Ellipsis with its slices behind it, and slices for what is
-    left out."""
+    """The keys with arrays converted, Ellipsis followed by the slices that it stands for, and full
+    slices for the remaining axes."""
     keys = tuple(map(_normal, keys))
     used = sum(_width(k) for k in keys)
     if sum(k is Ellipsis for k in keys) > 1:
@@ -196,7 +196,7 @@ def _place(i: int, extent: int, axis: int) -> int:
 
 
 def _checked(array: np.ndarray, extent: int) -> np.ndarray:
-    """Indices into an axis, counted from its front."""
+    """Indices into an axis, checked and made non-negative."""
     if array.size and not (-extent <= int(array.min()) and int(array.max()) < extent):
         bad = array.min() if -extent > int(array.min()) else array.max()
         raise IndexError(f"index: {bad} is out of range for an axis of size {extent}")

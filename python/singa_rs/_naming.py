@@ -1,9 +1,8 @@
-"""Public functions name themselves in what they raise of wrong arguments.
+"""Public functions name the operation in the errors that they raise for wrong arguments.
 
-What a function meets with when it is given a wrong thing, it says in its own words where it checks
-for that; anything else is Python's or NumPy's, and knows nothing of the operation. `named` puts
-the operation's name before it, and says which argument is not what the signature asks for. Only a
-call that fails pays for this.
+Functions raise errors of their own for what they check; other errors come from Python or NumPy and
+do not mention the operation. `named` prefixes these with the operation's name, and reports which
+argument does not match the signature. Only calls that fail pay for this.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 
 from .errors import CheckpointError, DTypeError, ShapeError
 
-#: What Python and NumPy raise of wrong things; warnings that are errors are not among them.
+#: What Python and NumPy raise for wrong arguments, excluding warnings turned into errors.
 FOREIGN = (
     AttributeError, LookupError, NameError, ZeroDivisionError, OverflowError, AssertionError,
     BufferError, TypeError, ValueError,
@@ -28,7 +27,7 @@ FOREIGN = (
 _ROOTS = (__name__.partition(".")[0], "numpy")
 _OWN = (ShapeError, DTypeError, CheckpointError)
 
-#: What the words of an annotation admit.
+#: The values that each word of an annotation admits.
 _ADMIT: dict[str, Callable[[Any], bool]] = {
     "Tensor": lambda value: _is_tensor(value),
     "int": lambda value: isinstance(value, Integral),
@@ -45,7 +44,7 @@ _ADMIT: dict[str, Callable[[Any], bool]] = {
         for name in ("ConvHandle", "PoolingHandle", "BatchNormHandle")
     },
 }
-#: What a few names in annotations stand for.
+#: Type aliases in annotations.
 _ALIASES = {name: "int | Sequence[int]" for name in ("Shape", "Ints", "Pair")}
 _ALIASES["Axes"] = "int | Sequence[int] | None"
 
@@ -59,7 +58,7 @@ def _all(value: Any, word: str) -> bool:
 
 
 def named(function: Callable[..., Any], home: str, op: str | None = None) -> Callable[..., Any]:
-    """A function that is called `op`, and found in the module `home`."""
+    """`function` as a member of the module `home`, whose errors name the operation `op`."""
     name = op or function.__name__
 
     @wraps(function)
@@ -75,8 +74,8 @@ def named(function: Callable[..., Any], home: str, op: str | None = None) -> Cal
 
 
 def name_functions(space: dict[str, Any], quiet: Collection[str] = ()) -> None:
-    """Puts `named` around the public functions in a module's namespace, but for those in `quiet`:
-    they speak for themselves."""
+    """Wraps the public functions in a module's namespace in `named`, except those in `quiet`,
+    whose errors are raised as they are."""
     for name, function in list(space.items()):
         is_public = inspect.isfunction(function) and not name.startswith("_")
         if is_public and name not in quiet and not hasattr(function, "names_itself"):
@@ -84,7 +83,7 @@ def name_functions(space: dict[str, Any], quiet: Collection[str] = ()) -> None:
 
 
 def name_methods(*classes: type) -> None:
-    """Puts `named` around the public methods of classes that take arguments."""
+    """Wraps the public methods of classes in `named`, where they take arguments."""
     for owner in classes:
         for name, method in list(vars(owner).items()):
             if inspect.isfunction(method) and not name.startswith("_") and _takes(method.__code__):
@@ -98,8 +97,8 @@ def _takes(code: CodeType) -> bool:
 def reraise(
     op: str, function: Callable[..., Any], args: Any, kwargs: Any, error: Exception
 ) -> NoReturn:
-    """Raises what a call of a function is to raise: `error` itself where that says all, or comes of
-    code that is neither this package's nor NumPy's; else one that says the rest."""
+    """Raises the error of a failed call: `error` itself if it is specific enough, or comes from
+    code outside of this package and NumPy; otherwise one that adds what is missing."""
     made = error if _is_users(error) else _explained(op, function, args, kwargs, error)
     if made is error:
         raise error
@@ -107,7 +106,7 @@ def reraise(
 
 
 def _is_users(error: Exception) -> bool:
-    """Whether an error was raised below what a user wrote and a function of ours called."""
+    """Whether an error was raised in user code that a function of this package called."""
     place = error.__traceback__
     place = place and place.tb_next
     while place is not None:
@@ -142,7 +141,7 @@ def _is_plain(error: Exception) -> bool:
 
 
 def _misfit(function: Callable[..., Any], given: dict[str, Any]) -> tuple[str, Any, str] | None:
-    """The first argument that is not what is asked for: its name, itself, and what is."""
+    """The first argument that does not match its annotation: name, value and annotation."""
     parameters = inspect.signature(function).parameters
     for name, value in given.items():
         want = parameters[name].annotation
@@ -167,7 +166,7 @@ def _spoken(want: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value in a few words."""
+    """A short description of a value."""
     if _is_tensor(value) or isinstance(value, np.ndarray):
         return f"{type(value).__name__} of shape {tuple(value.shape)}"
     text = repr(value)

@@ -1,7 +1,7 @@
-"""What counts as a number or an array of numbers, of all that Python and NumPy have.
+"""Which values of Python and NumPy count as numbers or arrays of numbers.
 
-Complex numbers, points in time, text and objects are refused, and so are arrays with masked
-elements: each of them would turn into a float that says something else.
+Complex numbers, dates and times, text, objects and arrays with masked elements are rejected: each
+would turn into a float with another meaning.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ._core import DTypeError, Handle
 
 
 def as_number(value: Any) -> float | int | None:
-    """`value` as a Python int or float if it is a number of Python or NumPy, else None."""
+    """`value` as a Python int or float if it is a Python or NumPy number, else None."""
     if isinstance(value, (bool, int, float)):
         return int(value) if isinstance(value, bool) else value
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
@@ -31,29 +31,29 @@ def as_number(value: Any) -> float | int | None:
 
 
 def _as_float(value: Any) -> float | None:
-    """A float of NumPy, unless it is one that Python's float does not hold."""
+    """A NumPy float as a Python float; None if it is masked or out of a Python float's range."""
     number = None if _is_masked(value) else float(value)
     return None if number is None or math.isinf(number) and np.isfinite(value) else number
 
 
 def _is_extension(dtype: np.dtype) -> bool:
-    """Whether it is a type of numbers that another library adds to NumPy, such as bfloat16."""
+    """Whether it is a number type that another library adds to NumPy, such as bfloat16."""
     return dtype.kind == "V" and not issubclass(dtype.type, np.void)
 
 
 def _is_masked(value: Any) -> bool:
-    """Whether an array has masked elements; nobody pays for the module that nobody uses."""
+    """Whether an array has masked elements. Does not import `numpy.ma`, which few programs use."""
     masked = sys.modules.get("numpy.ma")
     return masked is not None and masked.is_masked(value)
 
 
 def is_real(value: Any) -> bool:
-    """Whether it is a real number, and neither a bool nor a span of time, which NumPy counts in."""
+    """Whether it is a real number, and neither a bool nor a timedelta64, an integer to NumPy."""
     return isinstance(value, Real) and not isinstance(value, (bool, np.timedelta64))
 
 
 def is_integral(value: Any) -> bool:
-    """Whether it is an integer in the same sense."""
+    """Whether it is an integer, with the exceptions of `is_real`."""
     return isinstance(value, Integral) and is_real(value)
 
 
@@ -72,7 +72,7 @@ def as_array(value: Any, op: str) -> np.ndarray:
 
 
 def number(value: Any, what: str) -> float | int:
-    """A number of Python or NumPy (or a tensor of one element) as a Python int or float.
+    """A Python or NumPy number (or a one-element tensor) as a Python int or float.
 
     Raises:
         TypeError: anything else.
@@ -94,7 +94,7 @@ def _is_exact(value: int) -> bool:
 
 
 def real(value: Any, what: str) -> float:
-    """The same as a float.
+    """`number`, as a float.
 
     Raises:
         TypeError: anything but a number.
@@ -108,10 +108,10 @@ def real(value: Any, what: str) -> float:
 
 
 def whole(value: Any, what: str) -> int:
-    """An integer of Python or NumPy, or a float (or a tensor of one element) that is one.
+    """A Python or NumPy integer, or a float (or a one-element tensor) with an integral value.
 
     Raises:
-        TypeError: anything that is no number.
+        TypeError: anything that is not a number.
         ValueError: a number with a fraction, NaN or an infinity.
     """
     try:
@@ -124,7 +124,7 @@ def whole(value: Any, what: str) -> int:
 
 
 def wholes(values: Any, what: str) -> tuple[int, ...]:
-    """`whole` of each of several numbers, or of one.
+    """`whole` of each number of a sequence, or of a single number.
 
     Raises:
         TypeError, ValueError: as `whole`.

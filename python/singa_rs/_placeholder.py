@@ -29,7 +29,7 @@ class Placeholder(Tensor):
         creator: Any = None,
         name: str | None = None,
     ) -> None:
-        # Handle.__init__ is not called: the engine refuses a tensor that has no view.
+        # Handle.__init__ is not called: the engine rejects a tensor that has no view.
         device = _core.cpu() if device is None else device
         self._meta = (as_shape(shape), device, _core.dtype(dtype))
         if not requires_grad:
@@ -43,7 +43,7 @@ class Placeholder(Tensor):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Extents."""
+        """The extents."""
         return self._meta[0]
 
     @shape.setter
@@ -55,7 +55,7 @@ class Placeholder(Tensor):
 
     @property
     def device(self) -> _core.Device:
-        """Where it will be."""
+        """The device that it will be on."""
         return self._meta[1]
 
     @property
@@ -101,7 +101,7 @@ class Placeholder(Tensor):
         self.__class__ = Tensor
 
     def copy(self) -> Placeholder:
-        """A Placeholder of its own: there is no memory to share."""
+        """A separate Placeholder: there is no memory to share."""
         made = Placeholder(*self._meta)
         made.__dict__.update(self.__dict__)
         return made

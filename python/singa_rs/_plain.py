@@ -1,4 +1,4 @@
-"""What stands for a value in a key: equal where a program cannot tell two values apart."""
+"""Representations of values in keys: equal where a program cannot tell two values apart."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ EXACT = frozenset({int, bool, str, bytes, type(None), DType, range})
 
 
 class Settings:
-    """A few values under names, which stay as they are: two objects of one class with equal ones
-    are equal, and recordings take them for each other."""
+    """Immutable named values: two objects of one class with equal values are equal, and recordings
+    treat them as the same."""
 
-    #: What stands for it in a key.
+    #: Its representation in a key.
     key: Hashable
 
     def __init__(self, **values: Any) -> None:
@@ -36,8 +36,8 @@ class Settings:
 
 
 class Same:
-    """An object that equals only itself, as long as it lives; not kept alive where that is
-    possible."""
+    """An object that equals only itself, as long as it lives; held by a weak reference where that
+    is possible."""
 
     __slots__ = ("_get", "_hash", "kind")
 
@@ -50,7 +50,7 @@ class Same:
             self._get = lambda: value
 
     def get(self) -> Any:
-        """The object, or None where it is gone."""
+        """The object, or None if it is gone."""
         return self._get()
 
     def __hash__(self) -> int:
@@ -67,7 +67,7 @@ class Same:
 
 
 def plain(value: Any) -> Hashable:
-    """The key of a value: by identity for objects that are no numbers or text."""
+    """The key of a value: by identity for objects other than numbers, text and the like."""
     kind = type(value)
     if kind in EXACT:
         return kind, value

@@ -1,4 +1,4 @@
-"""What SINGA's programs know as the raw C++ tensor behind `Tensor.data`: here a tensor as well."""
+"""SINGA's raw C++ tensor, which programs get from `Tensor.data`: here an ordinary tensor."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .tensor import Tensor
 
 
 class CallableShape(tuple):
-    """Extents that may also be asked for by a call: `shape()`, `shape(0)`."""
+    """A shape that may also be called: `shape()`, `shape(0)`."""
 
     def __call__(self, axis: int | None = None) -> Any:
         return tuple(self) if axis is None else self[axis]
 
 
 class RawTensor(Tensor):
-    """A tensor with the methods of SINGA's C++ tensor besides its own.
+    """A tensor that also has the methods of SINGA's C++ tensor.
 
     `RawTensor(shape[, dtype])` or `RawTensor(shape, device[, dtype])`.
     """
@@ -29,7 +29,7 @@ class RawTensor(Tensor):
 
     @property
     def shape(self) -> CallableShape:
-        """Extents, a tuple that may be called."""
+        """The extents, as a tuple that may be called."""
         return CallableShape(_core.Handle.shape.__get__(self))
 
     @shape.setter
@@ -45,7 +45,7 @@ class RawTensor(Tensor):
         return self.numel
 
     def MemSize(self) -> int:
-        """Bytes of the elements."""
+        """The size of the elements in bytes."""
         return self.nbytes
 
     def nDim(self) -> int:
@@ -57,7 +57,7 @@ class RawTensor(Tensor):
         return self.to_numpy().ravel()[:n].astype(float).tolist()
 
     def GetIntValue(self, n: int) -> list[int]:
-        """The first `n` elements, which have to be integers, as ints."""
+        """The first `n` elements, which must be integers, as ints."""
         return list(wholes(self.to_numpy().ravel()[:n], "GetIntValue"))
 
     def SetFloatValue(self, x: float) -> None:
@@ -69,15 +69,15 @@ class RawTensor(Tensor):
         self.set_value(x)
 
     def CopyFloatDataFromHostPtr(self, values: Any, offset: int = 0) -> None:
-        """Writes an array of as many elements."""
+        """Writes an array, from element `offset` on."""
         self.copy_from_numpy(as_array(values, "copy_from_numpy"), offset)
 
     def CopyIntDataFromHostPtr(self, values: Any, offset: int = 0) -> None:
-        """Writes an array of as many elements."""
+        """Writes an array, from element `offset` on."""
         self.copy_from_numpy(as_array(values, "copy_from_numpy"), offset)
 
     def CopyData(self, other: Tensor) -> None:
-        """Writes a tensor of as many elements."""
+        """Writes a tensor with the same number of elements."""
         self.copy_from(other)
 
     def AsType(self, dtype: Any) -> Tensor:
@@ -93,12 +93,12 @@ class RawTensor(Tensor):
         self.to_host()
 
     def Clone(self) -> Tensor:
-        """A copy in memory of its own."""
+        """A copy with its own memory."""
         return raw(self.clone())
 
 
 def raw(tensor: Tensor) -> RawTensor:
-    """A RawTensor on the memory of `tensor`, which requires no gradient."""
+    """A RawTensor that shares the memory of `tensor` and requires no gradient."""
     made = tensor.alias()
     made.__class__ = RawTensor
     made.requires_grad = False

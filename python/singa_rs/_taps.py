@@ -13,7 +13,7 @@ from .tensor import Tensor
 
 
 class Tappable(Layer):
-    """A module's part that deals with taps."""
+    """The part of a module that handles taps."""
 
     _taps: Taps
 
@@ -31,22 +31,21 @@ class Tappable(Layer):
                 model(x, y)
                 tap.value, tap.grad
 
-        What is tapped outlives its step, as a result does; all else keeps its lifetime. A step
-        recorded with other taps is another graph, and without any it is as if there never were
-        one.
+        A tapped value outlives its step, as a result does; other values keep their lifetimes. Each
+        set of taps has graphs of its own, and a removed tap leaves no trace in later steps.
 
         Args:
-            what: the path of a layer below this module, or the layer: what its last call in a
-                step answers. A parameter, or its name: its gradient. Within a step, a tensor that
-                the step has made.
-            name: that of a tensor's tap; the tensor's own by default.
+            what: the path of a layer below this module, or the layer: taps the result of its last
+                call in a step. A parameter, or its name: taps its gradient. Within a step, a
+                tensor that the step has made.
+            name: the name of a tensor's tap; the tensor's own name by default.
             value: whether the value itself is kept.
-            grad: whether its gradient is kept. It is None where backward does not come by.
+            grad: whether its gradient is kept. It is None if backward does not reach the tensor.
 
         Raises:
-            ValueError: there is no such layer or parameter (before a first call, those that it
-                would make are not known), a tensor has no name, or nothing is to be kept.
-            TypeError: what is no name, layer or tensor.
+            ValueError: there is no such layer or parameter (those that the first call creates are
+                unknown before it), a tensor has no name, or nothing is to be kept.
+            TypeError: not a name, layer or tensor.
         """
         if name is not None and not isinstance(name, str):
             raise TypeError(f"tap: got {name!r} for the name, want a str")
@@ -69,7 +68,7 @@ class Tappable(Layer):
         return dict(self._taps.by_name)
 
     def _tapped(self, what: Any) -> tuple[str, Layer | Tensor]:
-        """The name and the layer or parameter that is meant."""
+        """The name of a layer or parameter, and the layer or parameter itself."""
         if not isinstance(what, (str, Layer, Tensor)):
             raise TypeError(f"tap: got {type(what).__name__}, want a name, a Layer or a Tensor")
         inside = join(self._node.path, "")

@@ -1,5 +1,5 @@
-"""The optimizers' update operations. They belong to the tensor room, and stand apart from it
-because only optimizers use them. Nothing here is ever recorded for gradients."""
+"""The optimizers' update operations, kept apart from the other tensor operations because only
+optimizers use them. None of them is ever recorded for gradients."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _copy = _core.Op("copy")
 
 
 def write_array(to: Tensor, array: np.ndarray, op: str = "copy_from_numpy") -> None:
-    """Writes an array of the same number of elements into a tensor, converting its dtype."""
+    """Writes an array with the same number of elements into a tensor, converting its dtype."""
     array = to_storage(op, as_array(array, op).reshape(to.shape), to.dtype)
     if to.dtype == bfloat16:
         staged = _core.from_numpy(array, to.device)
@@ -29,7 +29,7 @@ def write_array(to: Tensor, array: np.ndarray, op: str = "copy_from_numpy") -> N
 
 
 def write_tensor(to: Tensor, source: Tensor) -> None:
-    """Writes a tensor of the same shape into another, whose dtype has to hold its values."""
+    """Writes a tensor into another of the same shape, whose dtype must be able to hold it."""
     if source.dtype == to.dtype:
         _copy.into([source], [to])
     else:
@@ -48,7 +48,7 @@ def flat_range(t: Tensor, offset: int, count: int, op: str) -> Tensor:
 
 
 def _is_of(array: np.ndarray, others: Mapping[int, Sequence[Tensor]]) -> bool:
-    """Whether an array may lie in tensors' memory, as one that a tensor was exported to does."""
+    """Whether an array may share tensors' memory, as one exported from a tensor does."""
     base: Any = array
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
@@ -59,15 +59,15 @@ class Writes:
     """The methods that write into a tensor. None of them is recorded for a leaf."""
 
     def copy_from_numpy(self: Tensor, np_array: np.ndarray, offset: int = 0) -> None:
-        """Writes an array of as many elements, whatever its shape (SINGA copy_from_numpy).
+        """Writes an array with the same number of elements, of any shape (SINGA copy_from_numpy).
 
-        Floats round to floats; into integers, and from integers, every value must survive. With an
+        Conversions between floats round; those to or from integers must keep every value. With an
         `offset` (in elements) the array may be shorter.
 
         Raises:
             TypeError: anything but a NumPy array.
-            ShapeError: another number of elements.
-            DTypeError: a value that the tensor's dtype cannot hold, a masked one, no number.
+            ShapeError: a different number of elements.
+            DTypeError: a value that the tensor's dtype cannot hold, that is masked or not a number.
         """
         if not isinstance(np_array, np.ndarray):
             kind = type(np_array).__name__
@@ -77,9 +77,9 @@ class Writes:
         self._overwritten(to, None, offset)
 
     def copy_from(self: Tensor, t: Any, offset: int = 0) -> None:
-        """Writes a tensor or array of as many elements into this one's memory.
+        """Writes a tensor or array with the same number of elements into this tensor's memory.
 
-        The dtype is converted as `copy_from_numpy` does.
+        The dtype is converted as in `copy_from_numpy`.
         """
         if not isinstance(t, Handle):
             self.copy_from_numpy(as_array(t, "copy_from"), offset)
@@ -94,11 +94,12 @@ class Writes:
         self.copy_from(t)
 
     def set_value(self: Tensor, x: float, inplace: bool = True) -> Tensor:
-        """Writes the number `x` into every element; the tensor itself (SINGA set_value).
+        """Writes the number `x` into every element, in place or in a copy (SINGA set_value).
+        Returns the tensor that was written.
 
         Raises:
             TypeError: anything but a number (DTypeError: one with a fraction, for integers).
-            ValueError: a number that the dtype does not hold.
+            ValueError: a number that the dtype cannot hold.
         """
         to = self if inplace else _core.Handle.alias(self.clone())
         fill = _core.Op("fill", value=number(x, "set_value"), shape=to.shape, dtype=to.dtype.name)
@@ -107,35 +108,37 @@ class Writes:
         return to
 
     def gaussian(self: Tensor, mean: float, std: float, inplace: bool = True) -> Tensor:
-        """Writes normally distributed numbers; the tensor itself."""
+        """Writes normally distributed numbers, in place or into a new tensor; returns it."""
         return self._draw(
             {"normal": {"mean": real(mean, "gaussian: mean"), "std": real(std, "gaussian: std")}},
             inplace,
         )
 
     def uniform(self: Tensor, low: float, high: float, inplace: bool = True) -> Tensor:
-        """Writes numbers drawn uniformly from [low, high); the tensor itself."""
+        """Writes numbers drawn uniformly from [low, high), in place or into a new tensor; returns
+        it."""
         return self._draw(
             {"uniform": {"low": real(low, "uniform: low"), "high": real(high, "uniform: high")}},
             inplace,
         )
 
     def bernoulli(self: Tensor, p: float, inplace: bool = True) -> Tensor:
-        """Writes ones with probability `p`, else zeros; the tensor itself."""
+        """Writes ones with probability `p`, else zeros, in place or into a new tensor; returns
+        it."""
         return self._draw({"bernoulli": {"p": real(p, "bernoulli: p")}}, inplace)
 
     def fitting(
         self: Tensor, value: Tensor | np.ndarray, op: str, written: Mapping[int, Sequence[Tensor]]
     ) -> Tensor | np.ndarray:
-        """A value of this tensor's shape as `copy_from` can write it for certain: of its dtype,
-        and a copy where the tensors in `written`, by block, are to be overwritten before.
+        """A value of this tensor's shape, prepared so that `copy_from` cannot fail: in its dtype,
+        and copied if tensors that share its memory (`written`, by block) are overwritten first.
 
         Raises:
             DTypeError: a value that the dtype cannot hold.
         """
         if not isinstance(value, Handle):
             made = to_storage(op, value, self.dtype)
-            # A view of the array is one that NumPy made of a class of its own.
+            # Identity does not show sharing: NumPy makes a view of a subclass of ndarray.
             is_shared = np.may_share_memory(made, value)
             return made.copy() if is_shared and _is_of(value, written) else made
         if value.dtype != self.dtype and not _core.recording():
@@ -144,11 +147,11 @@ class Writes:
         return value if is_own else _copy(value)
 
     def make_room(self: Tensor) -> None:
-        """Gives the tensor the memory that it will be written into, with its value as it is.
+        """Allocates the memory that the tensor will be written into, keeping its value.
 
         Raises:
-            OutOfMemoryError: there is none.
-            ShapeError: several of its elements are one, so that it cannot be written.
+            OutOfMemoryError: there is not enough memory.
+            ShapeError: several of its elements share memory, so that it cannot be written.
         """
         if self.numel and any(
             s == 0 < n - 1 for s, n in zip(self.strides, self.shape, strict=True)
@@ -159,7 +162,7 @@ class Writes:
             self.view_slice(first).item()
 
     def _draw(self: Tensor, dist: dict[str, Any], inplace: bool) -> Tensor:
-        """Fills with numbers of the stream that initial values are drawn from."""
+        """Fills with numbers from the random stream of initial values."""
         to = self if inplace else type(self)(self.shape, self.device, self.dtype)
         op = _core.Op("random", dist=dist, shape=to.shape, dtype=to.dtype.name)
         op.into([_core.random_state(to.device, "init")], [to])
@@ -174,7 +177,7 @@ class Writes:
         return flat_range(self, offset, count, op)
 
     def _overwritten(self: Tensor, written: Tensor, source: Any = None, start: int = 0) -> None:
-        """Notes that a recorded tensor got a new value, which nothing made."""
+        """Notes that a recorded tensor got a new value, which no operation made."""
         if self._creator is None:
             return
         if written is not self:
@@ -190,7 +193,7 @@ def _reshaped(t: Tensor, shape: tuple[int, ...]) -> Tensor:
 def copy_data_to_from(
     dst: Tensor, src: Tensor, size: int, dst_offset: int = 0, src_offset: int = 0
 ) -> None:
-    """Copies `size` elements between row-major tensors; offsets in elements."""
+    """Copies `size` elements between row-major tensors; offsets are in elements."""
     to = flat_range(dst, dst_offset, size, "copy_data_to_from")
     write_tensor(to, flat_range(src, src_offset, size, "copy_data_to_from"))
     if dst._creator is not None:
@@ -205,38 +208,38 @@ def copy_from_numpy(data: Tensor, np_array: np.ndarray) -> None:
 
 
 def bernoulli(p: float, t: Tensor) -> Tensor:
-    """Fills `t` with ones with probability `p`, else zeros; `t` itself."""
+    """Fills `t` with ones with probability `p`, else zeros; returns `t`."""
     return t.bernoulli(p)
 
 
 def gaussian(mean: float, std: float, t: Tensor) -> Tensor:
-    """Fills `t` with normally distributed numbers; `t` itself."""
+    """Fills `t` with normally distributed numbers; returns `t`."""
     return t.gaussian(mean, std)
 
 
 def uniform(low: float, high: float, t: Tensor) -> Tensor:
-    """Fills `t` with numbers drawn uniformly from [low, high); `t` itself."""
+    """Fills `t` with numbers drawn uniformly from [low, high); returns `t`."""
     return t.uniform(low, high)
 
 
 def axpy(alpha: float, x: Tensor, y: Tensor) -> Tensor:
-    """`y += alpha * x`; `y` itself (BLAS axpy)."""
+    """`y += alpha * x`; returns `y` (BLAS axpy)."""
     y += x * alpha
     return y
 
 
 def add_column(alpha: float, v: Tensor, beta: float, M: Tensor) -> Tensor:
-    """`M = alpha * v + beta * M` with `v` of shape (rows,) added to each column; `M` itself."""
+    """`M = alpha * v + beta * M` with `v` of shape (rows,) added to each column; returns `M`."""
     return _blend("add_column", (v * alpha).reshape((v.numel, 1)), beta, M)
 
 
 def add_row(alpha: float, v: Tensor, beta: float, M: Tensor) -> Tensor:
-    """`M = alpha * v + beta * M` with `v` of shape (columns,) added to each row; `M` itself."""
+    """`M = alpha * v + beta * M` with `v` of shape (columns,) added to each row; returns `M`."""
     return _blend("add_row", (v * alpha).reshape((1, v.numel)), beta, M)
 
 
 def _blend(op: str, v: Tensor, beta: float, M: Tensor) -> Tensor:
-    """`M = v + beta * M` in place; what does not fit is refused before M is scaled."""
+    """`M = v + beta * M` in place; operands that do not fit are rejected before M is scaled."""
     if M.rank < 2 or any(n not in (1, m) for n, m in zip(v.shape, M.shape[-2:], strict=True)):
         raise ShapeError(f"{op}: got {v.numel} elements for a tensor of {M.shape}")
     if promote(v.dtype, M.dtype) != M.dtype and not (v.dtype.is_float and M.dtype.is_float):

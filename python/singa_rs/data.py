@@ -1,4 +1,4 @@
-"""Reading data sets from files, and going through them in batches. Plain NumPy."""
+"""Reading data sets from files, and iterating over them in batches. Plain NumPy."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from . import _files
 from .errors import CheckpointError
 
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-#: Bytes that deflate makes of one at most.
+#: The most bytes that deflate unpacks one byte to.
 _DEFLATE_RATIO = 1032
 _PIECE = 1 << 20
 _PARTS = ("train-images", "train-labels", "t10k-images", "t10k-labels")
 
 
 def read_idx(path: str | PathLike[str]) -> np.ndarray:
-    """The array in an IDX file (MNIST's format), compressed by gzip or not. Its head says how
-    large it is; that is compared with the file's size before anything of that size is read.
+    """The array in an IDX file (MNIST's format), compressed by gzip or not. The size that its
+    header declares is compared with the file's before anything of that size is read.
 
     Raises:
-        CheckpointError: no IDX file, a damaged one, or more or fewer bytes than its head says.
-        TypeError: no path.
-        OSError: the file cannot be read; a CheckpointError, too.
+        CheckpointError: the file is damaged, not an IDX file, or not of the size in its header.
+        TypeError: `path` is not a path.
+        OSError: the file cannot be read; the error is also a CheckpointError.
     """
     name = _files.path_of("read_idx", path)
     with _files.reading("read_idx", name) as file:
@@ -45,7 +45,7 @@ def read_idx(path: str | PathLike[str]) -> np.ndarray:
 
 
 def _array(stream: Any, room: int, is_exact: bool) -> np.ndarray:
-    """The array in a stream that holds at most `room` bytes, or just so many."""
+    """The array in a stream that holds at most `room` bytes; if `is_exact`, exactly so many."""
     start = stream.read(4)
     if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _TYPES:
         raise ValueError(f"starts with {start!r}, not an IDX file")
@@ -63,7 +63,7 @@ def _array(stream: Any, room: int, is_exact: bool) -> np.ndarray:
 
 
 def _fill(stream: Any, into: memoryview, want: int) -> None:
-    """Reads a stream, which has to end there, into memory."""
+    """Fills a buffer from a stream, which must end there."""
     at = 0
     while at < len(into):
         count = stream.readinto(into[at : at + _PIECE])
@@ -82,8 +82,8 @@ def load_mnist(
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged (CheckpointError), images are no bytes, labels no integers,
-            or both are not equally many.
+        ValueError: a file is damaged (CheckpointError), images are not bytes, labels are not
+            integers, or their numbers differ.
     """
     root = Path(_files.path_of("load_mnist", folder))
     arrays = [read_idx(_find(root, part)) for part in _PARTS]
@@ -120,11 +120,12 @@ def batches(
     *arrays: np.ndarray, size: int, rng: np.random.Generator | None = None, partial: bool = True
 ) -> Iterator[tuple[np.ndarray, ...]]:
     """The rows of equally long arrays in batches of `size`, shuffled by `rng` if it is given; a
-    last smaller batch comes only with `partial`.
+    smaller last batch is included only with `partial`.
 
     Raises:
-        TypeError: what is no array with rows, a size that is no int, another `rng`.
-        ValueError: no array, arrays of other lengths, or a size below 1.
+        TypeError: an argument that is not an array with rows, a size that is not an int, or an
+            `rng` that is not a Generator.
+        ValueError: no arrays, arrays of different lengths, or a size below 1.
     """
     for array in arrays:
         if not getattr(array, "shape", ()):

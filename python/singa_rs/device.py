@@ -24,13 +24,13 @@ __all__ = [
     "report_warnings",
 ]
 
-#: What the engine has said, and nobody was shown yet.
+#: Warnings of the engine that have not been shown yet.
 _waiting: list[str] = []
 _ONEDNN_WHEEL = "onednn-cpu-gomp"
 
 
 def get_default_device() -> Device:
-    """The device that tensors are made on where none is given: the CPU."""
+    """The device of tensors for which none is given: the CPU."""
     return _core.cpu()
 
 
@@ -107,13 +107,13 @@ def device_query(device_id: int, verbose: bool = False) -> str:
 
 
 def enable_lazy_alloc(enable: bool) -> None:
-    """Accepted for SINGA programs: memory is always given when it is first written."""
+    """Accepted for SINGA programs: memory is always allocated when it is first written."""
 
 
 def report_warnings() -> None:
-    """Shows, once each, what the engine has to say (for example: oneDNN was not found)."""
+    """Shows each pending warning of the engine once (for example: oneDNN was not found)."""
     _waiting.extend(_core.take_warnings())
-    while _waiting:  # the rest waits where one is an error
+    while _waiting:  # if one is raised as an error, the rest stay pending
         warnings.warn(_waiting.pop(0), RuntimeWarning, stacklevel=4)
 
 
@@ -121,7 +121,7 @@ _naming.name_functions(globals(), {"report_warnings"})
 
 
 def _offer_onednn() -> None:
-    """Tells the engine where pip's oneDNN lies; SINGA_RS_ONEDNN goes before it."""
+    """Passes the engine the path of pip's oneDNN; SINGA_RS_ONEDNN takes precedence."""
     try:
         files = importlib.metadata.distribution(_ONEDNN_WHEEL).files or ()
     except importlib.metadata.PackageNotFoundError:
@@ -132,12 +132,12 @@ def _offer_onednn() -> None:
 
 
 def _set_seed(device: Device, seed: int) -> None:
-    """Starts the device's random numbers anew: same seed, same numbers (SINGA SetRandSeed)."""
+    """Seeds the device's random numbers: same seed, same numbers (SINGA SetRandSeed)."""
     device.set_seed(seed)
 
 
 def _sync(device: Device) -> None:
-    """Waits until all submitted operations have run: eager operations have when they return."""
+    """Does nothing: eager operations have run when they return (SINGA Sync)."""
 
 
 def _itself(device: Device) -> Device:

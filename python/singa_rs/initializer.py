@@ -1,9 +1,10 @@
 """Initial values of parameters, written into a tensor in place.
 
-Fans as in SINGA: a matrix (in, out) has its rows as fan-in and its columns as fan-out, a
-convolution's weight (out, in, ...) counts its window too; any other shape takes the square root of
-its size for both. Numbers come from a stream of their own, so that they depend on the device's
-seed and not on what else was drawn. Every function answers the tensor it filled.
+Fans are as in SINGA: a matrix (in, out) has its rows as fan-in and its columns as fan-out; for a
+convolution's weight (out, in, ...) both are multiplied by the size of the window; for any other
+shape both are the square root of its size. Numbers come from a separate random stream, so that
+they depend on the device's seed and not on other draws. Every function returns the tensor that it
+filled.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ def constant(t: Tensor, value: float) -> Tensor:
 
 
 def uniform(t: Tensor, fan_in: int = 0, fan_out: int = 0) -> Tensor:
-    """Uniform with the variance 2 / (fan_in + fan_out), or 1 / fan where only one is given; fans
-    of the shape where none is."""
+    """Uniform with the variance 2 / (fan_in + fan_out), or 1 / fan if only one is given; the fans
+    default to those of the shape."""
     limit = math.sqrt(3.0 / _mean_fan("uniform", t, fan_in, fan_out))
     return _uniform(t, limit)
 
 
 def gaussian(t: Tensor, fan_in: int = 0, fan_out: int = 0) -> Tensor:
-    """Normal with the variance 4 / (fan_in + fan_out), or 2 / fan where only one is given; fans of
-    the shape where none is."""
+    """Normal with the variance 4 / (fan_in + fan_out), or 2 / fan if only one is given; the fans
+    default to those of the shape."""
     return _normal(t, math.sqrt(2.0 / _mean_fan("gaussian", t, fan_in, fan_out)))
 
 
@@ -116,11 +117,11 @@ def orthogonal(t: Tensor, gain: float = 1.0) -> Tensor:
 
 
 def get(name: str | Initializer, argument: str = "initializer") -> Initializer:
-    """The initialiser of a name, or the callable itself.
+    """The initialiser with a name, or the callable itself.
 
     Raises:
         ValueError: an unknown name; the message names `argument`.
-        TypeError: what is neither a name nor callable.
+        TypeError: neither a name nor a callable.
     """
     if callable(name):
         return name

@@ -18,7 +18,7 @@ class Loss:
         self._kept: tuple[Tensor, Tensor] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has no `forward` to go back from."""
+        """A copy does not keep the last `forward`."""
         return {**self.__dict__, "_kept": None}
 
     def _compute(self, x: Tensor, y: Tensor) -> Tensor:

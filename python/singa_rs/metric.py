@@ -1,4 +1,4 @@
-"""How good predictions are. Computed on the host, from tensors or arrays."""
+"""Metrics of predictions, computed on the host from tensors or arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Metric:
     """A number for each sample, and their mean."""
 
     def forward(self, x: Any, y: Any) -> np.ndarray:
-        """One number a row of predictions `x`, given the truth `y`."""
+        """One number for each row of predictions `x`, given the truth `y`."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def evaluate(self, x: Any, y: Any) -> float:
@@ -38,18 +38,18 @@ class Metric:
         return float(values.mean())
 
     def _best(self, x: np.ndarray, top_k: int) -> np.ndarray:
-        """The columns of the `top_k` largest values of each row, the first of equal ones first; NaN
-        counts as smallest."""
+        """The columns of the `top_k` largest values of each row. Equal values keep their order, and
+        NaN counts as smallest."""
         if x.ndim != 2 or x.shape[1] < top_k:
             raise ShapeError(f"{type(self).__name__}: got {x.shape}, want (N, {top_k} or more)")
         x = x if x.dtype.kind in "biu" else np.where(np.isnan(x), -np.inf, x)
-        # Not by negation, which wraps; from the back, so that the first of equal ones is first.
+        # Negation wraps, so the row is sorted reversed, which keeps the order of equal values.
         from_back = np.argsort(x[:, ::-1], axis=1, kind="stable")[:, ::-1]
         return (x.shape[1] - 1 - from_back)[:, :top_k]
 
 
 class Accuracy(Metric):
-    """1 where the class, of (N,) indices, is among the `top_k` largest of (N, C)."""
+    """1 where the class, an index from (N,), is among the `top_k` largest of (N, C), else 0."""
 
     def __init__(self, top_k: int = 1) -> None:
         self.top_k = _positive("Accuracy", top_k)
@@ -63,7 +63,7 @@ class Accuracy(Metric):
 
 
 class Precision(Metric):
-    """The share of true ones among the `top_k` largest of (N, C), the truth 0 or 1 in (N, C)."""
+    """The share of true classes among the `top_k` largest of (N, C), with the truth 0 or 1."""
 
     def __init__(self, top_k: int) -> None:
         self.top_k = _positive("Precision", top_k)
@@ -80,7 +80,7 @@ class Precision(Metric):
 
 
 class Recall(Precision):
-    """The share of the true ones that are among the `top_k` largest; 0 where none is true."""
+    """The share of the true classes that are among the `top_k` largest; 0 where none is true."""
 
     def forward(self, x: Any, y: Any) -> np.ndarray:
         """(N, C) and (N, C) -> (N,)."""

@@ -25,20 +25,20 @@ from .tensor import Tensor
 
 
 class Module(Graphed, Tappable):
-    """A model. A subclass makes its layers in `__init__`, computes in `forward` and, if it is to
+    """A model. A subclass creates its layers in `__init__`, computes in `forward` and, if it is to
     be trained by calling it, updates its parameters in `train_one_batch`.
 
-    Arguments may be tensors or NumPy arrays, which are copied to the model's device. Layers make
+    Arguments may be tensors or NumPy arrays, which are copied to the model's device. Layers create
     their parameters at the first call. Within a call `autograd.training` is the module's mode for
-    the calling thread: training, until `train` or `eval` says otherwise. `forward` called as a
-    plain method goes by `autograd.training` before any `train` or `eval`, and where the program
-    has assigned that since. A module called inside another one is in that one's mode unless it
-    was given its own; one in evaluation passes no gradient on.
+    the calling thread: training, until `train` or `eval` changes it. `forward` called as a plain
+    method follows `autograd.training` until the first `train` or `eval`, and later where the
+    program has assigned it since. A module called inside another one takes that one's mode unless
+    it was given its own; one in evaluation passes no gradient on.
     """
 
     _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device"}
     _own = Layer._own | {"_graphs", "_taps"}
-    #: The value that `train` or `eval` of any module last gave `autograd.training`.
+    #: The value that `train` or `eval` of any module last assigned to `autograd.training`.
     _told: ClassVar[bool | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -50,7 +50,7 @@ class Module(Graphed, Tappable):
                 setattr(cls, name, wrap_deprecated(cls.__dict__[name]))
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Module:
-        """As `Layer`; in training."""
+        """As `Layer`; a new module is in training."""
         module = super().__new__(cls, *args, **kwargs)
         module.__dict__.update(
             training=True, _has_mode=False, _device=None, _graphs=None, _taps=Taps()
@@ -67,7 +67,7 @@ class Module(Graphed, Tappable):
         if self._graphs is not None and not now.running:
             method = getattr(self, self._step())
             call = getattr(getattr(method, "__func__", None), "call", None)
-            if call is not None:  # not one that was put into this object
+            if call is not None:  # None for a method assigned to the instance
                 return call(self, mode, args, kwargs)
         if now.running and autograd.training and not mode:
             self._warn_of_cut(args)
@@ -90,8 +90,8 @@ class Module(Graphed, Tappable):
             warnings.warn(f"{name}: in evaluation, so no gradient passes through", stacklevel=3)
 
     def train(self, mode: bool = True) -> Module:
-        """Puts this module, those below it and `autograd.training` into training or evaluation;
-        answers the module."""
+        """Switches this module, those below it and `autograd.training` to training or evaluation;
+        returns the module."""
         mode = flag(mode, "train: mode")
         for layer in below(self):
             if isinstance(layer, Module):
@@ -105,7 +105,7 @@ class Module(Graphed, Tappable):
 
     @property
     def device(self) -> device.Device:
-        """Where the model is: what `to_device` said, else where its parameters are, else the
+        """Where the model is: the device that it was given, else that of its parameters, else the
         default device."""
         if self._device is None:
             for one in self.get_states().values():
@@ -120,7 +120,7 @@ class Module(Graphed, Tappable):
         """Moves every parameter and state, in place.
 
         Raises:
-            TypeError: what is no device.
+            TypeError: `to` is not a device.
         """
         to = _a_device("to_device", to)
         for one in self.get_states().values():
@@ -135,14 +135,15 @@ class Module(Graphed, Tappable):
     def save_states(
         self, fpath: str | PathLike[str], aux_states: Mapping[str, Tensor] | None = None
     ) -> None:
-        """Writes all parameters and states, and `aux_states` beside them, in SINGA's format. The
-        path is taken as it is; a file there is replaced, whole or not at all, and keeps its
-        permissions. Of a symbolic link the file that it leads to is replaced.
+        """Writes all parameters and states, along with `aux_states`, in SINGA's format. The path
+        is used as given; an existing file is replaced atomically, and its permissions are kept.
+        If the path is a symbolic link, the link's target is replaced.
 
         Raises:
-            CheckpointError: no layer has parameters yet, or a name is also the model's, or one
-                that the file cannot hold; what is there is a folder, a pipe or a device.
-            TypeError: no path; an auxiliary name that is no str, or state that is no Tensor.
+            CheckpointError: no layer has parameters yet; an auxiliary name is also the model's,
+                or the file cannot hold a name; the path is a folder, a pipe or a device.
+            TypeError: `fpath` is not a path; an auxiliary name is not a str, or its state is not
+                a Tensor.
             OSError: the file cannot be written.
         """
         from . import _archive
@@ -160,18 +161,18 @@ class Module(Graphed, Tappable):
         _archive.write(path, states, auxiliary)
 
     def load_states(self, fpath: str | PathLike[str]) -> dict[str, Tensor]:
-        """Copies a file's states into those of the same names, and answers its auxiliary states.
-        Layers that have no parameters yet take theirs when they make them. Names that only the
+        """Copies a file's states into those of the same names, and returns its auxiliary states.
+        Layers that have no parameters yet take theirs when they create them. Names that only the
         file or only the model has are listed in one warning.
 
-        The sizes that the file states are checked before they are unpacked: shapes against the
-        model's, and all of it against what so many bytes can hold (deflate's 1,032 bytes for each)
-        and against the memory that is available.
+        The sizes that the file declares are checked before anything is unpacked: shapes against
+        the model's, and the total against what the file can hold (deflate unpacks a byte to at
+        most 1,032) and against the available memory.
 
         Raises:
-            CheckpointError: the file is missing, truncated or damaged, or states more than it
+            CheckpointError: the file is missing, truncated or damaged, or declares more than it
                 holds or than fits into memory; none of its names is the model's, a shape differs,
-                or a value does not fit the state's dtype; nothing has been written.
+                or a value does not fit the state's dtype. Nothing has been written.
         """
         from . import _archive
 

@@ -1,4 +1,4 @@
-"""Names that programs take from SINGA's C++ bindings, on tensors of this package."""
+"""The names that programs use from SINGA's C++ bindings, for tensors of this package."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def SoftMax(x: tensor.Tensor, axis: int = -1) -> RawTensor:
 
 
 def ConcatOn(tensors: Sequence[tensor.Tensor], axis: int) -> RawTensor:
-    """The tensors one after another along an axis."""
+    """The tensors concatenated along an axis."""
     return _raw_of(tensor.concatenate(tensors, axis))
 
 

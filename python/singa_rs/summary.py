@@ -14,7 +14,7 @@ _HEAD = ("name", "type", "output shape", "parameters")
 
 
 def table(module: Layer) -> str:
-    """One row a layer; what its first call has not shown yet is a dash."""
+    """One row per layer; values that are unknown before its first call are shown as a dash."""
     rows, total, frozen, counted = [], 0, 0, set()
     for layer in below(module):
         own = {id(t): t for t in own_params(layer).values() if id(t) not in counted}

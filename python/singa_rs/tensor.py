@@ -100,8 +100,8 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
     """An n-dimensional array (SINGA Tensor).
 
     `Tensor(shape)` reads as zeros until it is written. With `data` (an array, a list, a number)
-    the shape is that of the data, float64 becomes float32 and int64 int32 unless a dtype is
-    given, which has to hold the data; a tensor given as `data` is shared.
+    the shape is that of the data, and float64 becomes float32 and int64 int32 unless a dtype is
+    given, which must be able to hold the data. If `data` is a tensor, its memory is shared.
 
     Args:
         shape: extents.
@@ -114,19 +114,19 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
         name: `Dummy#k` by default, `Operator#k:i` for the output of an operation.
     """
 
-    # A tensor that an operation made has these values, and pays nothing for them.
+    # Class attributes, so that results of operations get these values at no cost.
     requires_grad: bool = True
     grad: Tensor | None = None
     _stores_grad = False
     _creator: Any = None
-    #: Whether operations made it that a graph runs, through which no gradient goes back.
+    #: Whether operations made it that a graph runs, through which no gradient flows back.
     _is_cut: bool = False
     #: For a view of a recorded tensor: that tensor, and the operation that took the view.
     _base: Any = None
     #: The views taken of a recorded tensor.
     _views: Any = ()
     _name: str | None = None
-    #: What `name` answers where none was given.
+    #: What `name` returns if none was given.
     _default_name: str | None = None
 
     def __init__(
@@ -163,7 +163,7 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
 
     __hash__ = object.__hash__
 
-    # ---- what it is ----------------------------------------------------------------------------
+    # ---- properties ----------------------------------------------------------------------------
 
     @property
     def ndim(self) -> CallableInt:
@@ -176,11 +176,11 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
         return CallableInt(self.numel)
 
     def memsize(self) -> int:
-        """Bytes of the elements."""
+        """The size of the elements in bytes."""
         return self.nbytes
 
     def is_empty(self) -> bool:
-        """Whether there is no element."""
+        """Whether it has no elements."""
         return self.numel == 0
 
     def is_dummy(self) -> bool:
@@ -188,12 +188,12 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
         return self._creator is None
 
     def is_transpose(self) -> bool:
-        """Whether the elements do not lie row-major."""
+        """Whether the elements are not in row-major order."""
         return not self.is_contiguous()
 
     @property
     def name(self) -> str:
-        """The given name, else one made from the operation and a number."""
+        """The given name, else one derived from the operation and a number."""
         if self._name is not None:
             return self._name
         if self._default_name is None:
@@ -222,7 +222,7 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
 
     @property
     def data(self) -> Tensor:
-        """A tensor on the same memory that is not recorded; assigning shares another's memory.
+        """A tensor on the same memory that is not recorded; assigning a tensor shares its memory.
 
         It has the methods of SINGA's raw tensors, and its shape may be called.
         """
@@ -252,7 +252,7 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
         return self.clone()
 
     def reset_like(self, t: Tensor) -> None:
-        """Gives this tensor new memory, of zeros, with the shape, device and dtype of `t`."""
+        """Gives this tensor new, zeroed memory with the shape, device and dtype of `t`."""
         made = _core.Handle(t.shape, t.device, t.dtype)
         self._parted()
         self.rebind(made)
@@ -320,7 +320,7 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
         return float(square(self._as_float()).sum()) ** 0.5 / self._count("l2")
 
     def _as_float(self) -> Tensor:
-        """The values where sums of them neither wrap nor overflow, without a gradient."""
+        """The values as float64, so that sums neither wrap nor overflow, without a gradient."""
         same = self.dtype == float64
         return self.detach() if same else self.detach().as_type(float64)
 
@@ -340,6 +340,6 @@ from ._raw import raw as _raw  # noqa: E402
 #: SINGA's spelling.
 PlaceHolder = Placeholder
 
-# Not those that the package itself calls for every operation.
+# Except those that the package itself calls for every operation.
 _naming.name_functions(globals(), {"as_shape", "as_tensor"})
 _naming.name_methods(Writes, Conversions, Tensor, Placeholder, RawTensor)

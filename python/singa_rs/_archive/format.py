@@ -1,4 +1,4 @@
-"""What the file says of each state, and which names it can hold."""
+"""What the file declares about each state, and which names it can hold."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..tensor import Tensor
 ARRAYS = "tensor_dict.npz"
 ATTRIBUTES = "states_attr.json"
 MODEL, AUXILIARY = 0, 1
-#: Bytes that the attributes may take: those of about 100,000 states.
+#: The most bytes that the attributes may take: enough for about 100,000 states.
 ATTRIBUTES_LIMIT = 16 << 20
-#: Bytes of a name in a zip file.
+#: The most bytes of a name in a zip file.
 _NAME_LIMIT = 0xFFFF
 
 _NUMBERS = {"float32": 0, "float16": 1, "int32": 2}
@@ -34,7 +34,7 @@ _BY_KEY: dict[Any, Any] = {
 
 
 class Declared(NamedTuple):
-    """What the file says of a state."""
+    """What the file declares about a state."""
 
     kind: int
     shape: tuple[int, ...]
@@ -42,7 +42,7 @@ class Declared(NamedTuple):
 
     @property
     def stored(self) -> str:
-        """The NumPy type that the file holds it in."""
+        """The NumPy type in which the file stores it."""
         return "float32" if self.dtype == tensor.bfloat16 else self.dtype.name
 
     @property
@@ -53,7 +53,7 @@ class Declared(NamedTuple):
 
 
 def member(name: str) -> str:
-    """The array's name in the file of arrays."""
+    """The array's name in the archive of arrays."""
     return f"{name}.npy"
 
 
@@ -61,7 +61,7 @@ def declare(tensors: Mapping[str, Tensor], auxiliary: Iterable[str]) -> str:
     """The text of the attributes.
 
     Raises:
-        ValueError: there are more than can be read.
+        ValueError: they take more than the limit for reading.
     """
     attributes = {
         name: {
@@ -78,10 +78,10 @@ def declare(tensors: Mapping[str, Tensor], auxiliary: Iterable[str]) -> str:
 
 
 def parse(text: bytes) -> dict[str, Declared]:
-    """What the attributes say.
+    """The declarations in the text of the attributes.
 
     Raises:
-        ValueError: no JSON, or not what it has to be.
+        ValueError: not JSON, or not of the expected form.
     """
     found = json.loads(text, object_pairs_hook=_without_doubles)
     if not isinstance(found, dict):
@@ -110,7 +110,7 @@ def _declared(name: str, one: Any) -> Declared:
 
 
 def unusable(names: Iterable[Any]) -> str | None:
-    """Why a file cannot hold these names; None where it can."""
+    """Why a file cannot hold these names; None if it can."""
     known = set(names)
     for name in known:
         if not isinstance(name, str):

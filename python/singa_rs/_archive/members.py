@@ -1,4 +1,4 @@
-"""A zip file that holds what its directory says: one member a name, none over another."""
+"""A zip file that matches its directory: one member per name, and no overlaps."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import struct
 import zipfile
 from typing import IO
 
-#: Bytes that deflate makes of one at most.
+#: The most bytes that deflate unpacks one byte to.
 RATIO = 1032
-#: Bytes in the directory beside a member's name.
+#: Bytes that a member may take in the directory besides its name.
 _ENTRY = 512
 _END, _LOCATOR, _RECORD = 22, 20, 56
 _TAIL = _END + _LOCATOR + _RECORD
@@ -18,8 +18,8 @@ class Members:
     """The members of a zip file by their names."""
 
     def __init__(self, stream: IO[bytes], size: int, names: int) -> None:
-        """`size` is that of the whole file; `names` the bytes that its members' names may take,
-        with room for what stands beside each.
+        """`size` is that of the whole file; `names` the bytes that its directory may take, as
+        `names_room` computes them.
 
         Raises:
             BadZipFile, and whatever else `zipfile` raises on damaged bytes.
@@ -40,7 +40,7 @@ class Members:
             raise zipfile.BadZipFile("something stands before the first member")
 
     def open(self, name: str) -> IO[bytes]:
-        """A member, to be read."""
+        """Opens a member for reading."""
         return self._archive.open(self.infos[name])
 
 
@@ -50,8 +50,7 @@ def names_room(names: list[str]) -> int:
 
 
 def _directory(stream: IO[bytes], size: int, room: int) -> int:
-    """Where the directory begins, which has to be the file's end, and no larger than its names
-    need."""
+    """The offset of the directory, which must be at the file's end and no larger than `room`."""
     stream.seek(max(0, size - _TAIL))
     tail = stream.read(_TAIL + 1)
     end = tail[-_END:]
@@ -67,7 +66,8 @@ def _directory(stream: IO[bytes], size: int, room: int) -> int:
 
 
 def _check(info: zipfile.ZipInfo, end: int) -> None:
-    """Refuses a member that is encrypted, packed otherwise, or begins before `end`."""
+    """Rejects a member that is encrypted, packed in another way, begins before `end`, or declares
+    an impossible size."""
     name = info.filename
     if info.flag_bits & 0x1:
         raise zipfile.BadZipFile(f"{name!r} is encrypted")

@@ -1,4 +1,4 @@
-"""Reading a file of states."""
+"""Reading a state file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..tensor import Tensor
 from .format import ARRAYS, ATTRIBUTES, ATTRIBUTES_LIMIT, MODEL, Declared, member, parse
 from .members import RATIO, Members, names_room
 
-#: Bytes that an array takes in the file beside its elements and, thrice, its name.
+#: Bytes that an array may take in the file besides its elements and three times its name.
 _BESIDE = 1024
-#: Bytes that the directory of the file itself may take.
+#: Bytes that the directory of the outer file may take.
 _OUTER = 1 << 16
 _PIECE = 1 << 20
 
@@ -26,12 +26,12 @@ _PIECE = 1 << 20
 def read(
     path: str, admit: Callable[[Mapping[str, Declared]], None]
 ) -> tuple[dict[str, np.ndarray], dict[str, Tensor]]:
-    """The model's states as arrays, and the auxiliary ones as tensors. `admit` is shown what the
-    file says of the model's, and may raise, before anything of their size is unpacked.
+    """The model's states as arrays, and the auxiliary ones as tensors. `admit` gets what the file
+    declares about the model's, and may raise, before anything of their size is unpacked.
 
     Raises:
-        CheckpointError: the file is missing, truncated, damaged or no file of states, or holds
-            more than the memory that there is; the message names it and the entry.
+        CheckpointError: the file is missing, truncated, damaged or not a state file, or holds more
+            than the available memory; the message names the file and the entry.
     """
     with _files.reading("load_states", path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -57,7 +57,8 @@ def _error(path: str, reason: str) -> CheckpointError:
 
 @contextmanager
 def _damage(path: str, what: str) -> Iterator[None]:
-    """What `zipfile`, `zlib`, `json` and NumPy raise on damaged bytes is nearly everything."""
+    """Turns errors into CheckpointError. All are caught, since `zipfile`, `zlib`, `json` and NumPy
+    may raise nearly anything on damaged bytes."""
     try:
         yield
     except CheckpointError:
@@ -77,7 +78,7 @@ def _attributes(path: str, outer: Members) -> dict[str, Declared]:
 
 
 def _whole(stream: IO[bytes], into: Any) -> Any:
-    """Fills memory from a stream, which has to end there; that checks its sum, too."""
+    """Fills a buffer from a stream that must end there; reaching the end verifies the checksum."""
     view, at = memoryview(into).cast("B"), 0
     while at < len(view):
         piece = stream.read(min(_PIECE, len(view) - at))
@@ -91,7 +92,7 @@ def _whole(stream: IO[bytes], into: Any) -> Any:
 
 
 def _check_sizes(path: str, size: int, packed: int, declared: Mapping[str, Declared]) -> None:
-    """Refuses arrays that the file cannot hold, or the memory cannot."""
+    """Rejects arrays that exceed what the file can hold, or the available memory."""
     total = sum(one.nbytes for one in declared.values())
     if total > RATIO * size:
         raise _error(path, f"states {total} bytes of arrays, which {size} bytes cannot hold")
@@ -116,7 +117,7 @@ def _arrays(path: str, outer: Members, declared: Mapping[str, Declared]) -> dict
         inner = Members(stream, outer.infos[ARRAYS].file_size, names_room([*names, ""]))
         if lost := sorted(set(names) ^ set(inner.infos)):
             raise _error(path, f"{lost[0]!r} is in one of {ARRAYS} and {ATTRIBUTES} only")
-        for entry, info in inner.infos.items():  # in the order in which they lie
+        for entry, info in inner.infos.items():  # in file order
             name = names[entry]
             with _damage(path, repr(name)), inner.open(entry) as array:
                 found[name] = _array(path, name, array, info, declared[name])
@@ -126,7 +127,7 @@ def _arrays(path: str, outer: Members, declared: Mapping[str, Declared]) -> dict
 def _array(
     path: str, name: str, stream: IO[bytes], info: zipfile.ZipInfo, declared: Declared
 ) -> np.ndarray:
-    """One array: its head says what it takes, and the member has to be as long."""
+    """One array, whose header must agree with the declaration and with the member's length."""
     shape, is_fortran, dtype = _head(stream)
     if shape != declared.shape:
         raise _error(

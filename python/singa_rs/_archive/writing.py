@@ -1,4 +1,4 @@
-"""Writing a file of states."""
+"""Writing a state file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .format import ARRAYS, ATTRIBUTES, declare, member, unusable
 
 
 def write(path: str, model: Mapping[str, Tensor], auxiliary: Mapping[str, Any]) -> None:
-    """Writes a file of states, whole or not at all; one of that name is replaced.
+    """Writes a state file atomically, replacing an existing one.
 
     Raises:
-        CheckpointError: a name that is both a model's and auxiliary, or that the file cannot
-            hold; what is there is no regular file.
+        CheckpointError: a name that is both the model's and auxiliary, or that the file cannot
+            hold; the path exists and is not a regular file.
         GraphError: a tensor without a value.
-        TypeError: an auxiliary name that is no str, or a value that is no Tensor.
+        TypeError: an auxiliary name that is not a str, or a value that is not a Tensor.
         OSError: the file cannot be written.
     """
     _check(path, model, auxiliary)

@@ -1,5 +1,5 @@
 # ruff: noqa: F401 - the names of other files are public here
-"""Automatic differentiation: recorded operations, and gradients of what they made.
+"""Automatic differentiation: recorded operations, and gradients of their results.
 
 `autograd.training` is read and assigned like a plain global, False by default: while it is True
 operations are recorded, dropout drops and batch normalisation uses the batch. Within a module's
@@ -120,9 +120,9 @@ from .softmax import LogSoftMax, SoftMax, log_softmax, softmax
 from .tape import Dummy, Operator, Rule
 from .views import Expand, Flatten, Identity, Reshape, Select, Slice, Squeeze, Transpose, Unsqueeze
 
-#: SINGA's name of `tensor.to_numpy`.
+#: SINGA's name for `tensor.to_numpy`.
 ctensor2numpy = to_numpy
-#: SINGA's older name of Operator.
+#: SINGA's older name for Operator.
 Operation = Operator
 
 globals().update(unary.FUNCTIONS)
@@ -131,11 +131,11 @@ globals().update(unary.CLASSES)
 globals().update(math.CLASSES)
 
 
-# Those that go back call what users wrote; those of the tables are fast, and name themselves.
+# Backward functions call user code; functions of the tables are fast and name themselves in errors.
 _QUIET = {"backward", "gradients", "set_training", *unary.TABLE, *math.TABLE}
 _naming.name_functions(globals(), _QUIET)
 
-#: Layers that SINGA's programs also take from here.
+#: Layers that SINGA's programs also import from here.
 _LAYERS = (
     "AvgPool1d",
     "AvgPool2d",

@@ -28,11 +28,11 @@ class Binary(Rule):
     op: Any
     #: What the gradient needs of a, b and the output.
     saves: Callable[[Tensor, Tensor, Tensor], tuple[Any, ...]] | None = None
-    #: The shapes of the operands, where one was broadcast.
+    #: The shapes of the operands, if one was broadcast.
     shapes: tuple[Any, Any] | None = None
 
     def __call__(self, *xs: Any) -> tuple[Tensor, ...]:
-        """Runs the operation; the output in a tuple."""
+        """Runs the operation; returns the output in a tuple."""
         a, b = xs
         if not isinstance(a, Tensor) or not isinstance(b, Tensor):
             return (compute(type(self), a, b),)
@@ -43,7 +43,7 @@ class Binary(Rule):
         return self.op(a, b)
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        """Notes the shapes where one is broadcast, and what the gradient needs."""
+        """Notes the shapes if one is broadcast, and saves what the gradient needs."""
         self.shapes = ops.shapes_if_broadcast(xs, ys[0])
         if self.saves is not None:
             self.saved = type(self).saves(*xs, *ys)
@@ -245,7 +245,7 @@ class Xor(Comparison):
 
 
 def compute(cls: type[Binary], a: Any, b: Any) -> Tensor:
-    """`cls` of operands of which one may be a number or an array."""
+    """`cls` of two operands, one of which may be a number or an array."""
     try:
         if isinstance(a, Tensor):
             number = b if type(b) in (float, int) else as_number(b)
@@ -261,7 +261,7 @@ def compute(cls: type[Binary], a: Any, b: Any) -> Tensor:
 
 
 def _operand(cls: type[Binary], x: Any, other: Any) -> Tensor:
-    """`x` as a tensor; arrays of floats take the dtype of the tensor that they meet."""
+    """`x` as a tensor; an array of floats takes the dtype of the other operand, if of floats."""
     if isinstance(x, Tensor):
         return x
     if not isinstance(x, (np.ndarray, list, tuple)) and as_number(x) is None:

@@ -32,22 +32,22 @@ class Cast(Rule):
 
 
 def cast(x: Tensor, to: Any) -> Tensor:
-    """`x` in dtype `to` (ONNX Cast); `x` itself if it has it."""
+    """`x` in dtype `to` (ONNX Cast); `x` itself if it already has it."""
     to = _core.dtype(to)
     return x if x.dtype == to else Cast(to)(x)[0]
 
 
 class Convert(Cast):
-    """The same values in another dtype, which has to hold them: floats round to floats."""
+    """The same values in another dtype, which must be able to hold them; floats may round."""
 
     f = "convert"
 
 
 def convert(x: Tensor, to: Any) -> Tensor:
-    """`x` in dtype `to`; `x` itself if it has it.
+    """`x` in dtype `to`; `x` itself if it already has it.
 
     Raises:
-        DTypeError: a value that `to` does not hold.
+        DTypeError: a value that `to` cannot hold.
     """
     return x if x.dtype == to else Convert(to)(x)[0]
 

@@ -113,7 +113,7 @@ def _back(names: str, name: str, place: int) -> list[int]:
 def _pair(
     a: Tensor, in_a: list[str], b: Tensor, in_b: list[str], later: set[str]
 ) -> tuple[Tensor, list[str]]:
-    """The product of two tensors, summed over the letters that nobody needs later."""
+    """The product of two tensors, summed over the letters that are not needed later."""
     a, in_a = _summed(a, in_a, later.union(in_b))
     b, in_b = _summed(b, in_b, later.union(in_a))
     size = _sizes(a, in_a, b, in_b)
@@ -141,7 +141,7 @@ def _sizes(a: Tensor, in_a: list[str], b: Tensor, in_b: list[str]) -> dict[str, 
 
 
 def _grouped(x: Tensor, names: list[str], size: dict[str, int], *groups: list[str]) -> Tensor:
-    """`x` with its axes joined into three: those of each group."""
+    """`x` with its axes merged into one for each group."""
     order = [names.index(n) for group in groups for n in group]
     return plain_reshape(
         transpose(x, order), [math.prod(size[n] for n in group) for group in groups]

@@ -1,4 +1,4 @@
-"""The way back: gradients of a loss, parameter by parameter, in the order they become final."""
+"""Backward: gradients of a loss, parameter by parameter, in the order in which they are final."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Pairs = Iterator[tuple[Tensor, Tensor]]
 def backward(y: Tensor, dy: Any = None) -> Pairs:
     """The gradients of `y` with respect to every tensor with `stores_grad` (SINGA backward).
 
-    A generator of (tensor, gradient), each as soon as it is final and no operation that is yet to
-    come needs the tensor's old value, so that it may be updated at once. What an operation kept
-    is released when backward has been through it; a second backward raises.
+    A generator of (tensor, gradient) pairs, each as soon as the gradient is final and no operation
+    yet to come needs the tensor's old value, so that it may be updated at once. What an operation
+    saved is released when backward has been through it; a second backward raises.
 
     Args:
         y: the loss, of one element unless `dy` is given.
@@ -47,9 +47,9 @@ def backward(y: Tensor, dy: Any = None) -> Pairs:
 
 
 class Gradients(dict):
-    """Gradients by `id(tensor)`, which may be asked for by the tensor itself as well."""
+    """Gradients by `id(tensor)`, which may also be looked up by the tensor itself."""
 
-    #: What a graph answers has none.
+    #: Empty in results of a graph.
     _tensors: Sequence[Tensor] = ()
 
     def __init__(self, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
@@ -130,8 +130,8 @@ class _Walk:
         return self._pairs() if mode.nodes is None else self._recorded_pairs()
 
     def _recorded_pairs(self) -> Pairs:
-        """While a step is recorded, what is done for a node, also by who takes its pairs, stands
-        in the line of its forward."""
+        """While a step is recorded, attributes operations for a node, including those of the
+        consumer of its pairs, to the line of its forward."""
         try:
             yield from self._pairs(set_origin)
         finally:
@@ -150,12 +150,12 @@ class _Walk:
             if step.node.watched:
                 _tell(step)
             final = self._through(step)
-            del step  # nothing of what it kept may outlive it
+            del step  # nothing that it kept may outlive it
             for leaf in final:
                 yield leaf.tensor, _told(leaf) if watched_leaves else leaf.take()
 
     def _through(self, step: Step) -> list[Leaf]:
-        """Runs a node's gradient; the parameters that are final thereby."""
+        """Runs a node's gradient; returns the parameters whose gradients become final."""
         node, targets = step.node, step.targets
         grads = owned = [None] * len(targets)
         dys = _complete(step) if any(targets) else None
@@ -176,7 +176,7 @@ class _Walk:
         return self._unlocked(final, step.blocks)
 
     def _unlocked(self, final: list[Leaf], blocks: list[int]) -> list[Leaf]:
-        """Of the final parameters those whose old value nobody needs any more."""
+        """The final parameters whose old value no pending node needs."""
         if not final and not blocks:
             return final
         readers, now = self.plan.readers, []
@@ -200,7 +200,7 @@ def _retained(step: Step) -> Pairs:
 
 
 def _tell(step: Step) -> None:
-    """Tells gradients to who watches them; from now on nobody else may write their memory."""
+    """Passes gradients to their watchers; after that their memory must not be written."""
     for index, tell in step.node.watched:
         slot = step.slots.get(index)
         if slot is not None and slot.grad is not None:
@@ -209,7 +209,7 @@ def _tell(step: Step) -> None:
 
 
 def _told(leaf: Leaf) -> Tensor:
-    """A parameter's gradient, in memory of its own where somebody watches it."""
+    """A parameter's gradient, in separate memory if it is watched."""
     for method in tuple(watched_leaves.get(id(leaf.tensor), ())):
         tell = method()
         if tell is not None:
@@ -219,7 +219,7 @@ def _told(leaf: Leaf) -> Tensor:
 
 
 def _complete(step: Step) -> tuple[Tensor, ...] | None:
-    """The gradients of all outputs, zeros where nobody used one; None where nobody used any."""
+    """The gradients of all outputs, zeros for unused outputs; None if all are unused."""
     metas = step.node.metas
     if metas is None:
         slot = step.slots.get(0)
@@ -234,7 +234,7 @@ def _complete(step: Step) -> tuple[Tensor, ...] | None:
 
 
 def _owned(step: Step, grads: Any, dys: tuple[Tensor, ...]) -> list[bool]:
-    """Which gradients lie in memory that nothing else holds."""
+    """Which gradients are in memory that nothing else holds."""
     if not isinstance(step.node, Rule):
         return [False] * len(grads)
     slot = step.slots.get(0)

@@ -1,4 +1,4 @@
-"""Where the tape of a recording ends, and what tensors know of it that outlive it."""
+"""The end of a recording's tape, and how tensors that outlive it are marked."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from .tape import RELEASED, Edge, Operator, Port, made_by, release
 
 
 def cut(nodes: Nodes) -> None:
-    """Ends the tape of a recording: its nodes hold nothing any more, and no tensor has one of
-    them as its creator, so that nothing made in the recording is kept alive by the tape. Tensors
-    through which a gradient would have gone back to a parameter know it."""
+    """Ends the tape of a recording: its nodes are released, and no tensor has one of them as its
+    creator, so that the tape keeps nothing alive that was made in the recording. Tensors through
+    which a gradient would have flowed back to a parameter are marked."""
     leading: set[int] = set()
     for node, ys in nodes.made:
         leads = node.edges is RELEASED or any(_leads(edge, leading) for edge in node.edges or ())
@@ -28,23 +28,23 @@ def cut(nodes: Nodes) -> None:
 
 
 def _leads(edge: Edge, leading: set[int]) -> bool:
-    """Whether a gradient that takes an edge comes to a parameter; `leading` are nodes that do."""
+    """Whether a gradient along an edge reaches a parameter; `leading` nodes lead to one."""
     node = _node(edge)
     return _is_end(edge) if node is None else id(node) in leading
 
 
 def _node(edge: Edge) -> Operator | None:
-    """The node that an edge goes to, unless it goes to a tensor that none made."""
+    """The node that an edge leads to; None if it leads to a tensor that no node made."""
     return edge.node if type(edge) is Port else edge if isinstance(edge, Operator) else None
 
 
 def _is_end(x: Tensor) -> bool:
-    """Whether somebody wants the gradient of a tensor that no node made, or once did."""
+    """Whether a tensor that no node made ends a gradient: it stores its own, or was cut off."""
     return x.requires_grad and (x._stores_grad or x._is_cut)
 
 
 def has_history(x: Tensor) -> bool:
-    """Whether a gradient goes back through a tensor, to a parameter that something was made of."""
+    """Whether a gradient flows back through a tensor to a parameter that it was made from."""
     if not x.requires_grad or x._creator is None:
         return x._is_cut and x.requires_grad
     open_, seen = [made_by(x)[0]], set()

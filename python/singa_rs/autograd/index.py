@@ -1,4 +1,4 @@
-"""Selecting by place: indexing, gathering, embedding, conditions."""
+"""Selecting by position: indexing, gathering, embedding, conditions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .views import Select, Transpose, _PlainReshape
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
-    """`x[key]` by NumPy's rules: a view, or a copy where the key has an array.
+    """`x[key]` by NumPy's rules: a view, or a copy if the key has an array.
 
     Raises:
-        IndexError: as NumPy (ValueError where a tensor as index is out of range).
+        IndexError: as NumPy (ValueError if a tensor as index is out of range).
     """
     found = parse(key, x.shape)
     y = Select(found.ranges, found.shape)(x)[0]
@@ -44,8 +44,8 @@ def as_indices(indices: Any, op: str, device: Any = None) -> Tensor:
     they are used.
 
     Raises:
-        DTypeError: bools, and what is no number.
-        ValueError: an array's element that is no whole number.
+        DTypeError: bools, and values that are not numbers.
+        ValueError: an element of an array that is not a whole number.
     """
     if not isinstance(indices, Tensor):
         array = as_array(indices, f"{op}: indices")
@@ -88,7 +88,7 @@ def gather(x: Tensor, axis: int, indices: Any) -> Tensor:
 
     Shape `x.shape[:axis] + indices.shape + x.shape[axis + 1:]` (ONNX Gather).
 
-    They are integers, of an int or float dtype.
+    Indices are integers, of an int or float dtype.
 
     Raises:
         ValueError: an index out of range or with a fraction.
@@ -158,14 +158,14 @@ class Where(Rule):
 
 
 def _is_mask(value: Any) -> bool:
-    """Whether it is bool: a tensor, an array, a nested list or one value."""
+    """Whether a tensor, an array, a nested list or a single value is of bools."""
     if isinstance(value, Tensor):
         return value.dtype == bool_
     return as_array(value, "where").dtype.kind == "b"
 
 
 def _ordered(operands: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """x, y and the condition, whose name or dtype says which of the operands it is."""
+    """x, y and the condition, which is recognised by its name or dtype."""
     is_named = "condition" in named
     is_first = not is_named and operands and isinstance(operands[0], Tensor)
     is_first = is_first and _is_mask(operands[0])
@@ -197,8 +197,8 @@ def where(*operands: Any, **named: Any) -> Tensor:
     """`x` where `condition` holds, else `y`; broadcasts (ONNX Where).
 
     `where(condition, x, y)` with a bool tensor first, as in NumPy; `where(x, y, condition)`, as in
-    SINGA, with bools third: a tensor, an array, a nested list. By its name the condition may be of
-    any dtype; what is not zero holds then.
+    SINGA, with bools third: a tensor, an array, a nested list. Given by name, the condition may be
+    of any dtype; it holds where it is not zero.
 
     Raises:
         TypeError: an order that is neither.

@@ -1,9 +1,9 @@
 """Writing into tensors by operators and by index.
 
-A leaf (a parameter) and its views are written without a trace. A tensor that an operation made is
-written and the tape notes it, so that gradients are those of the new value, also through views
-that were taken before; what an operation had kept of the old value is found to be stale when
-backward needs it.
+Writes into a leaf (a parameter) and its views are not recorded. A write into a tensor that an
+operation made is noted on the tape, so that gradients are those of the new value, also through
+views that were taken before; what an operation had saved of the old value is found to be stale
+when backward needs it.
 """
 
 from __future__ import annotations
@@ -66,17 +66,17 @@ def _write(a: Tensor, made: Tensor, op: str) -> None:
     have, want = made.dtype, a.dtype
     if have != want and not (have.is_float and want.is_float):
         raise DTypeError(f"{op}: got a result of dtype {have.name} for a tensor of {want.name}")
-    # Overflows as all arithmetic does.
+    # The cast overflows as all arithmetic does.
     (ops.copy if have == want else ops.op("cast", dtype=want.name)).into([made], [a])
 
 
 def recorded(a: Tensor) -> bool:
-    """Whether a write into `a` has to be noted."""
+    """Whether a write into `a` must be noted on the tape."""
     return bool(mode.tape) and is_intermediate(a)
 
 
 def is_intermediate(a: Tensor) -> bool:
-    """Whether an operation made a tensor, and it is no view of one that none made."""
+    """Whether an operation made a tensor, other than as a view of a leaf."""
     node = a._creator
     if node is None:
         return False
@@ -97,7 +97,7 @@ class _Patch(Rule):
     def gradients(
         self, dys: tuple[Tensor, ...], wanted: Any
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Of the rest of the old value, None where nothing is left of it, and of the part."""
+        """Those of the rest of the old value, None if nothing is left of it, and of the part."""
         (dy,) = dys
         part = self.view.forward(dy)
         if not wanted[0] or part.numel == dy.numel:
@@ -109,7 +109,7 @@ class _Patch(Rule):
 
 
 class _Run:
-    """Elements that lie one after another in row-major order, as a view."""
+    """Consecutive elements in row-major order, as a view."""
 
     def __init__(self, start: int, count: int) -> None:
         self.start, self.count = start, count
@@ -120,16 +120,16 @@ class _Run:
 
 
 class _Constant(Rule):
-    """What made a value through which no gradient goes back, of a tensor that stays on the tape."""
+    """The creator of a value that passes no gradient on, in a tensor that stays on the tape."""
 
     differentiable = False
     edges = ()
 
 
 def _replace(a: Tensor, creator: Any, part: View | _Run | None = None) -> None:
-    """Notes that `a`, or a part of it, was written: `creator` made its value, None where nothing
-    did. What `a` is a view of is patched, and all of its views are derived from it again, also
-    `a`: so the gradient of a tensor is of what was made of it and of its views."""
+    """Notes that `a`, or a part of it, was written with a value that `creator` made, None if no
+    operation did. The tensor that `a` is a view of is patched, and all of its views, including
+    `a`, are derived from it again, so that its gradient covers what was made from any of them."""
     creator = _Constant() if creator is None else creator
     if part is not None:
         creator = _patched(a, part, creator)
@@ -164,8 +164,8 @@ def setitem(a: Tensor, key: Any, value: Any) -> None:
     """`a[key] = value` by NumPy's rules.
 
     Raises:
-        GraphError: an array as key while the write has to be recorded.
-        IndexError, ShapeError, DTypeError: what does not fit.
+        GraphError: an array as key while the write must be recorded.
+        IndexError, ShapeError, DTypeError: a key or a value that does not fit.
     """
     found = parse(key, a.shape)
     if found.places is not None:
@@ -194,7 +194,7 @@ def _is_same(part: Tensor, value: Any, a: Tensor) -> bool:
 
 
 def _passed(value: Tensor | None) -> Identity | None:
-    """A node that hands a gradient on to a value that was copied; None where none goes there."""
+    """A node that passes a gradient on to a value that was copied; None if it takes none."""
     if value is None or not value.requires_grad:
         return None
     node = Identity()
@@ -248,8 +248,8 @@ def _set_places(a: Tensor, key: Any, value: Any) -> None:
 
 
 def overwritten(a: Tensor, written: Tensor, source: Any = None, start: int = 0) -> None:
-    """Notes that `a`, or the elements of it from `start` on that `written` shows, got the values of
-    `source`, or values that nothing made."""
+    """Notes that `a`, or those of its elements from `start` on that `written` shows, got the values
+    of `source`, or values that no operation made."""
     if not recorded(a) or written.numel == 0:
         return
     if isinstance(source, Tensor):
@@ -260,8 +260,8 @@ def overwritten(a: Tensor, written: Tensor, source: Any = None, start: int = 0) 
 
 
 def shared(a: Tensor, made: Tensor) -> None:
-    """Notes that `made` is another object for what an operation made, so that a write through one
-    of them is noted for both."""
+    """Notes that `made` is another object for the same recorded tensor, so that a write through
+    either of them is noted for both."""
     made._base, made._views = None, ()
     node = Identity()
     node.shape, node.edges = a.shape, (edge(a),)
@@ -274,8 +274,8 @@ def shared(a: Tensor, made: Tensor) -> None:
 
 
 def parted(a: Tensor, creator: Any = None) -> None:
-    """Notes that `a` is about to get other memory, with what `creator` made. Views of its memory
-    stay on the tape, as those of a tensor that nobody else holds."""
+    """Notes that `a` is about to get other memory, with a value that `creator` made. Views of its
+    old memory stay on the tape, as those of a tensor that only they hold."""
     if a._creator is None:
         return
     left = a.alias()

@@ -16,7 +16,7 @@ _TINY = 1e-4
 
 
 class Loss(Rule):
-    """A number for how far outputs are from targets; by hand, `backward()` needs no gradient."""
+    """A measure of how far outputs are from targets. Called by hand, `backward` needs no `dy`."""
 
     def backward(self, *dys: Any) -> Any:
         """The gradient of the outputs; `dy` is 1 unless given."""
@@ -35,7 +35,7 @@ class _WithTarget(Loss):
         """The target in the dtype of `x`.
 
         Raises:
-            ShapeError: another shape, or no elements.
+            ShapeError: a different shape, or no elements.
         """
         t = ops.convert(as_tensor(self.t), x.dtype)
         if t.shape != x.shape or x.numel == 0:
@@ -48,7 +48,7 @@ class _WithTarget(Loss):
         self.save(xs[0], self.__dict__.pop("converted"))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The loss. Sums of halves are of float32: float16 has no numbers beyond 65504."""
+        """The loss. 16-bit floats are summed in float32: float16 ends at 65504."""
         t = self.target(x)
         wide = x.dtype if x.dtype.itemsize > 2 else float32
         terms, factor = self.terms(ops.cast(x, wide), ops.cast(t, wide))
@@ -56,12 +56,12 @@ class _WithTarget(Loss):
         return ops.cast(ops.reshape(ops.scale(whole, factor), (1,)), x.dtype)
 
     def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
-        """What the loss adds up, and the factor of the sum."""
+        """The terms that the loss adds up, and the factor of the sum."""
         raise NotImplementedError
 
 
 def _rows(x: Tensor, name: str) -> int:
-    """What a loss is divided by."""
+    """The number of rows, by which a loss is divided."""
     if not x.rank:
         raise ShapeError(f"{name}: got shape (), want at least one axis")
     return x.shape[0]
@@ -206,7 +206,7 @@ def softmax_cross_entropy(x: Tensor, t: Any) -> Tensor:
 
     Raises:
         ValueError: a class index out of range or not whole.
-        DTypeError: a weight that the dtype of `x` does not hold.
+        DTypeError: a weight that the dtype of `x` cannot hold.
         ShapeError: shapes that do not fit.
     """
     return SoftMaxCrossEntropy(t)(_floating(x))[0]

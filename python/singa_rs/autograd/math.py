@@ -16,7 +16,7 @@ from .mode import mode
 from .reduce import Axes
 from .tape import Rule, edge
 
-# Our class, SINGA's function, and the sentence that says what it computes.
+# This package's class, SINGA's function, and the docstring's first sentence.
 _TABLE = """
 Add           add           `a + b` (ONNX Add).
 Sub           sub           `a - b` (ONNX Sub).
@@ -43,9 +43,9 @@ Function = Callable[[Any, Any], Tensor]
 
 
 def _make_function(cls: type[Binary]) -> Function:
-    """The fast way through `cls()(a, b)[0]` where both are tensors of one float dtype."""
+    """The fast path of `cls()(a, b)[0]` for two tensors that the engine takes as they are."""
     op, new, saves = cls.op, object.__new__, cls.saves
-    counts = cls.f in ("add", "mul")  # of bools, where the engine would answer bools
+    counts = cls.f in ("add", "mul")  # of bools, for which the engine would return bools
 
     def function(a: Any, b: Any) -> Tensor:
         if type(a) is not Tensor or type(b) is not Tensor:
@@ -77,7 +77,7 @@ def _make_function(cls: type[Binary]) -> Function:
 
 
 def _make_flat(cls: type[Binary]) -> Function:
-    """The same for a function that has no gradient."""
+    """The fast path of a function that has no gradient."""
     op = cls.op
 
     def function(a: Any, b: Any) -> Tensor:
@@ -108,7 +108,7 @@ for _row in _TABLE.strip().splitlines():
     _cls.op = ops.op("binary", f=_cls.f)
     _make = _make_function if _cls.differentiable else _make_flat
     FUNCTIONS[_name] = _documented(_make(_cls), _name, _doc)
-#: Those of the table.
+#: The names of the functions in the table.
 TABLE = frozenset(FUNCTIONS)
 
 
@@ -142,7 +142,7 @@ class Mean(Sum):
 def _reduced(
     op: str, reduction: Callable[..., Tensor], xs: tuple[Any, ...], axis: Axes, keepdims: bool
 ) -> Tensor | None:
-    """The reduction of one tensor; None where there are several, or none."""
+    """The reduction of one tensor; None if there are several, or none."""
     second = xs[1] if len(xs) > 1 else None
     if isinstance(second, tuple) or (is_integral(second) and (len(xs) > 2 or axis is not None)):
         raise TypeError(f"{op}: got {second!r} among {len(xs)} operands, want tensors or one axis")
@@ -173,7 +173,7 @@ def sum(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: 
 def mean(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
     """The mean of one tensor's elements, or the element-wise mean of several (ONNX Mean).
 
-    Which of them, and what is raised, as in `sum`. Integers become float32.
+    Arguments and errors are as in `sum`. Integers become float32.
     """
     one = _reduced("mean", reduce.reduce_mean, l, axis, keepdims)
     if one is not None:
@@ -222,7 +222,7 @@ class Min(Max):
 def max(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
     """The largest of one tensor's elements, or the element-wise largest of several (ONNX Max).
 
-    Which of them, and what is raised, as in `sum`.
+    Arguments and errors are as in `sum`.
     """
     one = _reduced("max", reduce.reduce_max, l, axis, keepdims)
     return Max()(*promoted(l))[0] if one is None else one
@@ -231,14 +231,14 @@ def max(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: 
 def min(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
     """The smallest of one tensor's elements, or the element-wise smallest of several (ONNX Min).
 
-    Which of them, and what is raised, as in `sum`.
+    Arguments and errors are as in `sum`.
     """
     one = _reduced("min", reduce.reduce_min, l, axis, keepdims)
     return Min()(*promoted(l))[0] if one is None else one
 
 
 def add_all(*xs: Tensor) -> Tensor:
-    """The element-wise sum of tensors that broadcast, of one a copy."""
+    """The element-wise sum of tensors that broadcast; a copy of a single one."""
     return Sum()(*promoted(xs))[0]
 
 

@@ -70,7 +70,7 @@ def matmul(x: Tensor, w: Tensor) -> Tensor:
 
 
 def _unusual(x: Any, w: Any) -> Tensor:
-    """Operands that the engine does not multiply as they are."""
+    """The slow path, for operands that the engine does not multiply as they are."""
     dtypes = [t.dtype for t in (x, w) if isinstance(t, Tensor)]
     x, w = as_operand(x, dtypes), as_operand(w, dtypes)
     if x.dtype != w.dtype or x.dtype.name == "bool":
@@ -93,7 +93,7 @@ def _unusual(x: Any, w: Any) -> Tensor:
 
 
 class Gemm(Rule):
-    """`alpha * A' @ B' + beta * C`, A' and B' transposed where asked (ONNX Gemm)."""
+    """`alpha * A' @ B' + beta * C`, with A' and B' optionally transposed (ONNX Gemm)."""
 
     def __init__(
         self, alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0
@@ -123,7 +123,7 @@ class Gemm(Rule):
         self.bias_shape = xs[2].shape if len(xs) == 3 else None
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor | None, ...]:
-        """Those of A and B, and of C where it was given."""
+        """The gradients of A and B, and of C if it was given."""
         dy = ops.scale(dys[0], self.alpha)
         dA = ops.matmul(dy, ops.swap(self._b(self.load(1)))) if wanted[0] else None
         dB = ops.matmul(ops.swap(self._a(self.load(0))), dy) if wanted[1] else None

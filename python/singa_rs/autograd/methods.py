@@ -1,4 +1,4 @@
-"""What `Tensor` gets from here: operators, and functions as methods."""
+"""The methods that `Tensor` gets from this package: operators, and functions as methods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _binary = math.FUNCTIONS
 
 
 def _comparison(function: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Any]:
-    """`t == other` of things that are no numbers is Python's, not an error."""
+    """A comparison that leaves None and text to Python instead of raising an error."""
 
     def compare(a: Tensor, b: Any) -> Any:
         if b is None or isinstance(b, (str, bytes)):
@@ -116,7 +116,7 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 
 
 def _contiguous(self: Tensor) -> Tensor:
-    """The tensor itself if its elements lie row-major, else a copy for which they do."""
+    """The tensor itself if it is row-major, else a row-major copy."""
     return self if self.is_contiguous() else shape.clone(self)
 
 
@@ -202,7 +202,7 @@ _METHODS = {
     "creator": property(_creator, _set_creator),
 }
 
-#: Those that name themselves.
+#: Functions whose errors already name them.
 _QUIET = {*_operators(), *unary.TABLE}
 for _name, _method in {**_operators(), **_METHODS}.items():
     is_public = isfunction(_method) and (_name not in _QUIET and _name[0] != "_")

@@ -1,5 +1,5 @@
-"""What a thread notes for the way back: `training`, `no_grad`, the scope of a module's call, and
-the nodes that are made while a step is recorded."""
+"""What a thread notes for backward: `training`, `no_grad`, the scope of a module's call, and the
+nodes that are made while a step is recorded."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from .. import _core
 
 
 class _Mode(threading.local):
-    """What a thread does. Class attributes hold for every thread that is in no scope."""
+    """The mode of a thread. Class attributes apply to every thread outside of scopes."""
 
     training = False
     paused = 0
-    #: The nodes made since this thread began to record a step; None where it does not.
+    #: The nodes made since this thread began to record a step; None if it is not recording.
     nodes: Nodes | None = None
-    #: Whether operations are noted for backward, and all that a function looks at: False (not
-    #: `training`, or paused), True, or the `nodes` of the step that is being recorded.
+    #: Whether operations are noted for backward, the only attribute that functions check: False
+    #: (not `training`, or paused), True, or the `nodes` of the step that is being recorded.
     tape: Nodes | bool = False
 
 
 class Nodes:
-    """The nodes that were made while a step was recorded, with what each of them made, and how
-    others were that backward went through meanwhile."""
+    """The nodes that were made while a step was recorded, with what each of them made, and the
+    prior attributes of older nodes that backward went through meanwhile."""
 
     __slots__ = ("made", "_before", "_cut")
 
@@ -34,12 +34,13 @@ class Nodes:
         self._before: list[tuple[Any, dict[str, Any]]] = []
 
     def note(self, node: Any, ys: tuple[Any, ...]) -> None:
-        """Notes a node and the line of the user's program that its operation stands in."""
+        """Notes a node and the line of the user's program that its operation comes from."""
         node.origin = _core.origin()
         self.made.append((node, ys))
 
     def keep(self, node: Any) -> None:
-        """Notes how a node is that backward is about to go through, if it was there before."""
+        """Saves the attributes of a node before backward goes through it, if it is older than the
+        recording."""
         if not node.origin and all(made is not node for made, _ in self.made):
             self._before.append((node, dict(node.__dict__)))
 
@@ -50,7 +51,7 @@ class Nodes:
             self._cut.append(weakref.ref(tensor))
 
     def undo(self) -> None:
-        """Puts nodes that were there before back to what they were."""
+        """Restores older nodes, and unmarks the tensors that `cut_off` marked."""
         for one in self._cut:
             if (tensor := one()) is not None:
                 tensor._is_cut = False
@@ -60,7 +61,7 @@ class Nodes:
         self.forget()
 
     def forget(self) -> None:
-        """What backward has done stays."""
+        """Keeps what backward has done: it cannot be undone afterwards."""
         self._before.clear()
         self._cut.clear()
 
@@ -78,7 +79,7 @@ def _refresh() -> None:
 
 
 def set_nodes(nodes: Nodes | None) -> None:
-    """The calling thread begins to note the nodes that it makes, or ends."""
+    """Starts noting the nodes that the calling thread makes; None stops it."""
     mode.nodes = nodes
     _refresh()
 
@@ -95,7 +96,7 @@ def set_training(value: bool) -> None:
 
 
 class training_scope:  # noqa: N801 - used like a function
-    """Within it, `training` is `value` for the calling thread, whatever the global says."""
+    """A context in which `training` is `value` for the calling thread, whatever the global is."""
 
     def __init__(self, value: bool) -> None:
         self._value = bool(value)

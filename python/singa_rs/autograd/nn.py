@@ -1,6 +1,6 @@
-"""Convolution, pooling, batch normalisation, dropout.
+"""Convolution, pooling, dropout.
 
-A handle holds the geometry that does not depend on the input: SINGA's layers make one each.
+A handle holds the geometry that does not depend on the input: each of SINGA's layers makes one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Pair = int | Sequence[int]
 
 
 def as_pair(value: Pair, what: str) -> tuple[int, int]:
-    """(height, width) of one int or of two."""
+    """(height, width) from one int or from two."""
     pair = wholes(value, what)
     if len(pair) > 2 or not pair:
         raise ValueError(f"{what}: got {value}, want an int or a pair")
@@ -35,7 +35,7 @@ def as_pair(value: Pair, what: str) -> tuple[int, int]:
 
 
 def as_padding(value: Pair, what: str) -> tuple[int, int, int, int]:
-    """(top, left, bottom, right) of one int, (vertical, horizontal), or all four."""
+    """(top, left, bottom, right) from one int, (vertical, horizontal), or all four."""
     given = wholes(value, what)
     return given if len(given) == 4 else as_pair(given, what) * 2
 
@@ -54,7 +54,7 @@ class ConvHandle(Settings):
         stride: (height, width).
         padding: one int, (vertical, horizontal) or (top, left, bottom, right).
         dilation: (height, width).
-        group: into how many groups the channels are divided.
+        group: the number of groups that the channels are divided into.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ConvHandle(Settings):
 class PoolingHandle(Settings):
     """The geometry of a pooling: window, stride (the window's by default), padding.
 
-    `is_max` tells maxima from means; means leave padding out unless `count_include_pad`.
+    `is_max` selects maxima, otherwise means; means exclude padding unless `count_include_pad`.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class PoolingHandle(Settings):
 
 @functools.cache
 def _report_once() -> None:
-    """Shows what the engine found of its libraries after the first convolution."""
+    """Shows the engine's warnings about its libraries, after the first convolution."""
     report_warnings()
 
 
@@ -128,7 +128,7 @@ class _Conv2d(Rule):
     def gradients(
         self, dys: tuple[Tensor, ...], wanted: Sequence[bool]
     ) -> tuple[Tensor | None, ...]:
-        """Those of x and W, and of b where it was given."""
+        """The gradients of x and W, and of b if it was given."""
         (dy,), (x, W) = dys, (self.load(0), self.load(1))
         size, kernel = x.shape[2:], W.shape[2:]
         to_x = ops.op("conv2d_grad_input", **self.attrs, size=size)
@@ -154,7 +154,7 @@ def conv2d(
         x: (N, C, H, W).
         W: (O, C / group, kh, kw).
         b: (O,) or None.
-        odd_padding: rows and columns padded besides: top, bottom, left, right (as in SINGA).
+        odd_padding: additional padding: top, bottom, left, right (as in SINGA).
 
     Raises:
         ShapeError: shapes that do not fit each other.
@@ -189,7 +189,7 @@ class _Pooling2d(KeepsShape):
         if not self.handle.is_max:
             return (ops.op("avg_pool2d_grad", **self.attrs, size=size)(*dys),)
         places = self.load(0)
-        # What reads the gradient next reads the image, too, so one order for both is fastest.
+        # The next reader of the gradient also reads the image: the same memory order is fastest.
         dy = ops.ordered_like(dys[0], places)
         return (ops.op("max_pool2d_grad", **self.attrs, size=size)(dy, places),)
 
@@ -217,7 +217,7 @@ class GlobalAveragePool(KeepsShape):
         return ops.op("reduce", f="mean", axes=self._axes(x.rank), keepdims=True)(x)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
-        """`dy / n` at every place."""
+        """`dy / n` at every position."""
         count = math.prod(self.shape[a] for a in self._axes(len(self.shape)))
         return (ops.scale(dys[0], 1 / count if count else 0).view_expand(self.shape),)
 
@@ -252,7 +252,7 @@ class Dropout(Rule):
 
 
 def _state(seed: int, like: Tensor) -> Tensor:
-    """A generator's state of its own: key and position."""
+    """The state of a separate generator: key and position."""
     key = whole(seed, "dropout: seed")
     if not -(2**62) <= key < 2**62:
         raise ValueError(f"dropout: got seed {key}, want one from -2**62 to 2**62 - 1")
@@ -262,6 +262,6 @@ def _state(seed: int, like: Tensor) -> Tensor:
 def dropout(x: Tensor, ratio: float = 0.5, seed: int | None = None) -> Tensor:
     """In training, elements set to zero with probability `ratio` and the others scaled up.
 
-    Outside of training `x` itself (ONNX Dropout). With a `seed` the same elements each time.
+    Outside of training, `x` itself (ONNX Dropout). With a `seed`, the same elements each time.
     """
     return Dropout(ratio, seed)(x)[0] if mode.training and ratio else x

@@ -26,7 +26,7 @@ class BatchNormHandle(Settings):
         eps: added to the variance; at least 0.
 
     Raises:
-        TypeError, ValueError: no number, or one out of its range.
+        TypeError, ValueError: not a number, or out of its range.
     """
 
     def __init__(self, momentum: float = 0.1, x: Any = None, eps: float = 1e-5) -> None:
@@ -43,7 +43,7 @@ def _within(value: Any, what: str, high: float) -> float:
 
 
 def _check_average(name: str, average: Tensor, batch: Tensor) -> None:
-    """Refuses a running average into which that of the batch cannot go."""
+    """Rejects a running average that cannot take in that of the batch."""
     if average.shape != batch.shape:
         shapes = f"{name} of shape {average.shape}, want {batch.shape}"
         raise ShapeError(f"batchnorm_2d: got {shapes}")
@@ -55,7 +55,7 @@ def _check_average(name: str, average: Tensor, batch: Tensor) -> None:
 
 
 class _BatchNorm2d(Rule):
-    """Each channel shifted and scaled to the mean and variance that are wanted (ONNX
+    """Each channel shifted and scaled from one mean and variance to another (ONNX
     BatchNormalization): in training from those of the batch, else from the running ones."""
 
     def __init__(
@@ -86,7 +86,7 @@ class _BatchNorm2d(Rule):
         return y
 
     def _update(self, stats: Sequence[Tensor], count: int) -> None:
-        """Moves the running averages, both or none; the variance by the unbiased estimate."""
+        """Updates the running averages, both or neither; the variance by the unbiased estimate."""
         factors = (1.0, count / (count - 1) if count else 1.0)
         running = (self.running_mean, self.running_var)
         for name, average, batch in zip(_RUNNING, running, stats, strict=True):
@@ -99,7 +99,7 @@ class _BatchNorm2d(Rule):
         self.save(xs[0], xs[1], *self.__dict__.pop("stats"))
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
-        """Those of x, scale and bias."""
+        """The gradients of x, scale and bias."""
         name = "batch_norm_grad" if self.batch else "batch_norm_inference_grad"
         saved = (self.load(i) for i in range(4))
         return ops.op(name, eps=self.handle.eps)(dys[0], *saved)
@@ -115,7 +115,7 @@ def batchnorm_2d(
 ) -> Tensor:
     """Batch normalisation over axis 1 (ONNX BatchNormalization).
 
-    In training by the mean and variance of the batch, which move the running ones in place
+    In training by the mean and variance of the batch, which update the running ones in place
     (`running = (1 - momentum) * running + momentum * batch`, the variance unbiased); else by the
     running ones.
 
@@ -125,7 +125,7 @@ def batchnorm_2d(
         scale, bias, running_mean, running_var: (C,).
 
     Raises:
-        ValueError: one value a channel in training.
-        ShapeError, DTypeError: tensors that do not fit; neither running average has moved then.
+        ValueError: one value per channel in training.
+        ShapeError, DTypeError: tensors that do not fit; neither running average has changed then.
     """
     return _BatchNorm2d(handle, running_mean, running_var)(x, scale, bias)[0]

@@ -1,4 +1,4 @@
-"""Prepared operations by their attributes, and the few that many gradient rules share."""
+"""Operations, cached by their attributes, and the few that many gradient rules share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..tensor import Tensor
 
 @functools.lru_cache(maxsize=4096, typed=True)
 def op(name: str, **attrs: Any) -> Op:
-    """The operation of that name and attributes; equal ones are one object."""
+    """The operation with a name and attributes; equal ones are one object."""
     return _core.Op(name, **attrs)
 
 
@@ -31,7 +31,7 @@ def _scalar_op(f: str, scalar: float, reverse: bool) -> Op:
 
 def scalar_op(f: str, scalar: float, reverse: bool = False) -> Op:
     """`tensor f scalar`, or `scalar f tensor` where `reverse`."""
-    if scalar == 0 and math.copysign(1, scalar) < 0:  # equals 0.0, but is another number
+    if scalar == 0 and math.copysign(1, scalar) < 0:  # -0.0 equals 0.0 as a key of the cache
         return _core.Op("binary_scalar", f=f, scalar=scalar, reverse=reverse)
     return _scalar_op(f, scalar, reverse)
 
@@ -53,7 +53,7 @@ _matmul = op("matmul")
 
 
 def _first_product(a: Tensor, b: Tensor) -> Tensor:
-    """The first matrix product also shows what the engine found of its libraries."""
+    """The first matrix product also shows the engine's warnings about its libraries."""
     global matmul
     matmul = _matmul
     made = _matmul(a, b)
@@ -70,12 +70,12 @@ def scale(x: Tensor, factor: float) -> Tensor:
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:
-    """`x` in another dtype; itself where it has it already."""
+    """`x` in another dtype; `x` itself if it already has it."""
     return x if x.dtype == dtype else op("cast", dtype=dtype.name)(x)
 
 
 def convert(x: Tensor, dtype: DType) -> Tensor:
-    """`x` in another dtype, which has to hold its values; itself where it has it already."""
+    """`x` in another dtype, which must be able to hold it; `x` itself if it already has it."""
     return x if x.dtype == dtype else op("convert", dtype=dtype.name)(x)
 
 
@@ -85,13 +85,13 @@ def full(shape: tuple[int, ...], value: float, like: Tensor) -> Tensor:
 
 
 def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """`x` in another shape: a view where there is one, else of a copy."""
+    """`x` in another shape: a view if strides allow one, else a view of a copy."""
     view = x.view_reshape(shape)
     return copy(x).view_reshape(shape) if view is None else view
 
 
 def ordered_like(x: Tensor, other: Tensor) -> Tensor:
-    """`x`, copied into the memory order of another tensor of its shape unless it has that."""
+    """`x` in the memory order of another tensor of its shape, copied if its own differs."""
     strides = other.strides
     if x.strides == strides:
         return x

@@ -20,7 +20,7 @@ class Part:
         self.values, self.ranges, self.shape = values, ranges, shape
 
     def whole(self) -> Tensor:
-        """The gradient of all elements, in memory of its own."""
+        """The gradient of all elements, in separate memory."""
         made = ops.full(self.shape, 0, self.values)
         part = made.view_slice(self.ranges)
         ops.copy.into([ops.reshape(self.values, part.shape)], [part])

@@ -1,4 +1,4 @@
-"""Tensors of places and shapes, and writing at places."""
+"""Tensors of positions and shapes, and writing at positions."""
 
 from __future__ import annotations
 
@@ -68,21 +68,21 @@ def onehot(axis: int, indices: Any, depth: Any, values: Any = (0.0, 1.0)) -> Ten
     """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot).
 
     Args:
-        axis: where the new axis stands in the result, which has one axis more than the indices.
-        indices: integers, of an int or float dtype; negative ones count from the end, others give
-            no one.
+        axis: the new axis in the result, which has one axis more than the indices.
+        indices: integers, of an int or float dtype; negative ones count from the end, and those
+            out of range give only off values.
         depth: the extent of the new axis.
-        values: what stands off and on; bool or int32 if both are, else float32.
+        values: the off and the on value; bool or int32 if both are, else float32.
 
     Raises:
         ValueError: an index with a fraction, an axis that the result does not have, a negative
-            depth, other than two values.
+            depth, or any number of values but two.
     """
     return OneHot(axis, depth, values)(as_indices(indices, "onehot"))[0]
 
 
 class NonZero(_Flat):
-    """The places of the non-zero elements (ONNX NonZero)."""
+    """The positions of the non-zero elements (ONNX NonZero)."""
 
     def forward(self, x: Tensor) -> Tensor:
         found = np.stack(np.nonzero(x.to_numpy())) if x.rank else np.zeros((0, int(bool(x))))
@@ -90,7 +90,7 @@ class NonZero(_Flat):
 
 
 def nonzero(x: Tensor) -> Tensor:
-    """The places of the non-zero elements, (rank, count), int32 (ONNX NonZero). Reads values."""
+    """The positions of the non-zero elements, (rank, count), int32 (ONNX NonZero). Reads values."""
     return NonZero()(x)[0]
 
 
@@ -121,12 +121,12 @@ class ConstantOfShape(_Flat):
 def constant_of_shape(x: Tensor, value: float = 0.0) -> Tensor:
     """A tensor of `value` whose extents are the elements of `x` (ONNX ConstantOfShape).
 
-    bool or int32 as the value is, else float32.
+    The dtype is that of the value if it is bool or int32, else float32.
 
     Raises:
         ShapeError: a negative extent.
         ValueError: an extent with a fraction; a value that is not one element, or that the dtype
-            does not hold.
+            cannot hold.
     """
     return ConstantOfShape(value)(x)[0]
 
@@ -163,7 +163,7 @@ class ScatterElements(Rule):
             raise ShapeError(f"scatter_elements: got {shapes}, want equal shapes")
 
     def _written(self, x: Tensor, *rest: Tensor) -> Tensor:
-        """User code in NumPy: the engine has no such operation of its own."""
+        """A host operation in NumPy: the engine has no such operation of its own."""
 
         def write(to: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
             ends = list(places.shape)
@@ -195,11 +195,11 @@ def scatter_elements(x: Tensor, indices: Any, updates: Any, axis: int = 0) -> Te
         indices: as many axes as `x`; along `axis` any extent, along the others at most that of
             `x`. Nothing broadcasts.
         updates: the shape of `indices`.
-        axis: what the indices are places of.
+        axis: the axis that the indices refer to.
 
     Raises:
-        ShapeError: indices or updates of another shape.
+        ShapeError: indices or updates of a shape that does not fit.
         ValueError: an index out of range or with a fraction.
-        DTypeError: an update that the dtype of `x` does not hold.
+        DTypeError: an update that the dtype of `x` cannot hold.
     """
     return ScatterElements(indices, updates, axis)(x)[0]

@@ -1,4 +1,4 @@
-"""What backward has to do, decided before it does anything."""
+"""What backward has to do, planned before it runs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .tape import Operator, Port, Rule, alive
 
 
 class Slot:
-    """A gradient that is being summed up."""
+    """A gradient that is being accumulated."""
 
     __slots__ = ("grad", "owned")
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
-        #: Whether nobody else holds the gradient's memory.
+        #: Whether nothing else holds the gradient's memory.
         self.owned = False
 
     def put(self, grad: Tensor | Part, owned: bool) -> None:
-        """Adds to the sum; in place only into a sum that nobody else holds."""
+        """Adds to the sum, in place only if nothing else holds its memory."""
         if type(grad) is Part:
             self._put_part(grad)
         elif self.grad is None:
@@ -34,7 +34,7 @@ class Slot:
             self.grad, self.owned = ops.add(self.grad, grad), True
 
     def _put_part(self, part: Part) -> None:
-        """Adds a part where it lies, so that many of them cost as much as the whole does once."""
+        """Adds a part at its place, so that many parts cost no more than the whole once."""
         if self.grad is None:
             self.grad = part.whole()
         else:
@@ -69,15 +69,15 @@ class Step:
 
     def __init__(self, node: Operator, targets: list[Slot | None]) -> None:
         self.node = node
-        #: Where the gradient of each input goes; None where nobody wants it.
+        #: Where the gradient of each input goes; None if it is not wanted.
         self.targets = targets
-        #: The gradients of its outputs, by index, as far as somebody uses them.
+        #: The gradients of its outputs, by index, for those that are used.
         self.slots: dict[int, Slot] = {}
         #: The parameters' blocks that it keeps views of.
         self.blocks: list[int] = []
 
     def slot(self, index: int) -> Slot:
-        """Where the gradient of output `index` is summed up."""
+        """Where the gradient of output `index` is accumulated."""
         slot = self.slots.get(index)
         if slot is None:
             slot = self.slots[index] = Slot()
@@ -85,7 +85,7 @@ class Step:
 
 
 class Plan:
-    """Which nodes lead to a gradient that somebody wants, in an order that goes back."""
+    """The nodes that lead to a wanted gradient, in an order for backward."""
 
     def __init__(self, root: Operator) -> None:
         #: The steps to run, the last one first: each after all that use its outputs.
@@ -100,7 +100,7 @@ class Plan:
                 self.order.append(step)
         #: The step of the root, if a gradient leads through it.
         self.root = steps.get(id(root))
-        #: How many nodes have yet to read what they kept of a parameter's block.
+        #: For each parameter's block, how many nodes have yet to read what they kept of it.
         self.readers = {leaf.block: 0 for leaf in self.leaves.values()}
         for step in self.order if self.readers else ():
             self._count_readers(step)
@@ -154,7 +154,7 @@ def postorder(root: Operator) -> list[Operator]:
         GraphError: backward has been through one of them.
     """
     order: list[Operator] = []
-    #: Nodes that are looked at, each of which ends where `stack` has a None for it.
+    #: Nodes in progress; a None on `stack` ends the latest of them.
     open_: list[Operator] = []
     stack: list[Operator | None] = [root]
     seen: set[int] = set()

@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, means, extremes, products, and their places."""
+"""Reductions over axes: sums, means, extremes and their positions, products."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def as_axes(axes: Axes, rank: int, op: str) -> tuple[int, ...]:
 
 
 class Reduction(Rule):
-    """One value for all elements along some axes. `f` is the engine's name of it."""
+    """One value for all elements along some axes. `f` is the engine's name for it."""
 
     f: str
 
@@ -42,12 +42,12 @@ class Reduction(Rule):
     def forward(self, x: Tensor) -> Tensor:
         self.shape = x.shape
         self.over = as_axes(self.axes, len(self.shape), f"reduce_{self.f}")
-        if not self.over:  # the engine takes no axes for all axes
+        if not self.over:  # to the engine, no axes means all of them
             return ops.cast(x, int64) if self.widens(x) else ops.copy(x)
         return ops.reduce_op(self.f, self.over, self.keepdims)(x)
 
     def widens(self, x: Tensor) -> bool:
-        """Whether the results are int64, which holds more than the elements' dtype."""
+        """Whether the results are int64, wider than the elements' dtype."""
         return self.f in ("sum", "prod") and not x.dtype.is_float and x.dtype != int64
 
     def kept_shape(self) -> tuple[int, ...]:
@@ -55,7 +55,7 @@ class Reduction(Rule):
         return tuple(1 if i in self.over else n for i, n in enumerate(self.shape))
 
     def spread(self, t: Tensor) -> Tensor:
-        """An output's worth of values as a view of the input's shape."""
+        """Values of the output's shape, broadcast as a view to the input's shape."""
         return ops.reshape(t, self.kept_shape()).view_expand(self.shape)
 
 
@@ -113,7 +113,7 @@ class ReduceProd(Reduction):
         self.save(xs[0])
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
-        """`dy` times the product of all the other elements, zeros among them or not."""
+        """`dy` times the product of all the other elements, even if some are zero."""
         x = self.load(0)
         zero = ops.scalar_op("eq", 0)(x)
         rest = ops.where(zero, ops.full((), 1, x), x)
@@ -130,7 +130,7 @@ class ReduceProd(Reduction):
 def reduce_sum(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
     """The sum over `axes`, all by default (ONNX ReduceSum).
 
-    Integers and bool give int64, as NumPy's (whose uint8 gives uint64, which tensors do not have).
+    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors lack).
     """
     return ReduceSum(axes, keepdims)(x)[0]
 
@@ -153,7 +153,7 @@ def reduce_min(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
 def reduce_prod(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
     """The product over `axes`, all by default (ONNX ReduceProd).
 
-    Integers and bool give int64, as NumPy's (whose uint8 gives uint64, which tensors do not have).
+    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors lack).
     """
     return ReduceProd(axes, keepdims)(x)[0]
 
@@ -168,17 +168,17 @@ def _plain(f: str, x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
 
 
 def argmax(x: Tensor, axis: int | None = None, keepdims: int = 0) -> Tensor:
-    """The place of the first largest element along an axis, of all by default; int64."""
+    """The index of the first largest element along an axis, of all by default; int64."""
     return _plain("argmax", x, axis, keepdims)
 
 
 def argmin(x: Tensor, axis: int | None = None, keepdims: int = 0) -> Tensor:
-    """The place of the first smallest element along an axis, of all by default; int64."""
+    """The index of the first smallest element along an axis, of all by default; int64."""
     return _plain("argmin", x, axis, keepdims)
 
 
 def any(x: Tensor, axes: Axes = None, keepdims: int = 0) -> Tensor:
-    """Whether one element is non-zero; bool."""
+    """Whether any element is non-zero; bool."""
     return _plain("any", x, axes, keepdims)
 
 

@@ -19,18 +19,18 @@ from .views import KeepsShape
 
 
 def fresh(y: Tensor, x: Tensor) -> Tensor:
-    """`y`, copied where it lies in the memory of `x`, which writes into it must not reach."""
+    """`y`, copied if it shares the memory of `x`, which writes into `y` must not reach."""
     return ops.copy(y) if y.shares_block(x) else y
 
 
 class _Repetition(KeepsShape):
-    """Each axis becomes two, of which one is repeated and both are joined again."""
+    """Each axis becomes two, one of which is repeated before both are merged again."""
 
     def counts(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """How often each axis is repeated."""
         raise NotImplementedError
 
-    #: Whether the repetitions stand before the axis (whole copies) or after (each element).
+    #: Whether the repetitions come before the axis (whole copies) or after it (each element).
     outer: bool
 
     def forward(self, x: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ class _Repetition(KeepsShape):
 
 
 class Tile(_Repetition):
-    """The whole tensor again and again along each axis (ONNX Tile, NumPy tile)."""
+    """The whole tensor repeated along each axis (ONNX Tile, NumPy tile)."""
 
     outer = True
 
@@ -100,7 +100,7 @@ def tile(x: Tensor, repeats: int | Sequence[int]) -> Tensor:
 
 
 def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
-    """Each element `repeats` times (one number, or one an element) as NumPy's repeat."""
+    """Each element `repeats` times (one number, or one per element), as NumPy's repeat."""
     if axis is None:
         x, axis = x.reshape((-1,) if x.numel else (0,)), 0
     counts = wholes(as_array(repeats, "repeat: repeats").ravel(), "repeat: repeats")
@@ -115,7 +115,7 @@ def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
 
 
 def upsample(x: Tensor, mode: str, scales: Any) -> Tensor:
-    """Enlarged by whole factors, one an axis, by repeating elements (ONNX Upsample)."""
+    """Enlarged by whole factors, one per axis, by repeating elements (ONNX Upsample)."""
     return UpSample(mode, scales)(x)[0]
 
 
@@ -155,7 +155,7 @@ class Pad(KeepsShape):
         return x if self.places else ops.copy(x)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
-        """`dy` of the inside, and of all places that repeat an element."""
+        """`dy` of the interior, and of all positions that repeat an element."""
         (dy,) = dys
         if self.mode == "constant":
             return (dy.view_slice(self.ranges),)

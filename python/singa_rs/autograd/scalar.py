@@ -98,7 +98,7 @@ def _computed_in(f: str, dtype: Any, number: float) -> Any:
 
 
 def _comparable(number: float) -> float:
-    """A number that stands to every integer as `number` does, and that the engine holds."""
+    """A number that compares with every integer as `number` does, and that the engine can hold."""
     if isinstance(number, float) or fits(number, int64):
         return number
     return math.inf if number > 0 else -math.inf

@@ -1,4 +1,4 @@
-"""Functions of shape: another shape, another order, parts, repetitions, joining."""
+"""Functions of shape: reshaping, permuting, slicing, splitting, expanding, joining."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .views import (
 
 
 def reshape(x: Tensor, shape: Ints) -> Tensor:
-    """Another shape: -1 is what is left, 0 keeps the extent at its place (ONNX Reshape)."""
+    """Another shape: -1 takes what is left, 0 keeps the extent at its place (ONNX Reshape)."""
     return Reshape(shape)(x)[0]
 
 
@@ -55,7 +55,7 @@ def squeeze(x: Tensor, axis: Ints = ()) -> Tensor:
 
 
 def unsqueeze(x: Tensor, axis: Ints = -1) -> Tensor:
-    """With axes of extent 1 at these places of the result (ONNX Unsqueeze)."""
+    """With axes of extent 1 at these positions of the result (ONNX Unsqueeze)."""
     return Unsqueeze(axis)(x)[0]
 
 
@@ -86,7 +86,7 @@ def identity(x: Tensor) -> Tensor:
 
 
 def clone(x: Tensor) -> Tensor:
-    """A copy in memory of its own."""
+    """A copy with its own memory."""
     return Clone()(x)[0]
 
 
@@ -144,12 +144,12 @@ class Split(Rule):
 def split(
     x: Tensor, axis: int, parts: Sequence[int] | None = None, num_output: int | None = None
 ) -> tuple[Tensor, ...]:
-    """Views of parts of these sizes along an axis, `num_output` equal ones without (ONNX Split)."""
+    """Views of parts of these sizes along an axis, else of `num_output` equal ones (ONNX Split)."""
     return Split(axis, parts, num_output)(x)
 
 
 class Concat(Rule):
-    """Tensors one after another along an axis (ONNX Concat)."""
+    """Tensors concatenated along an axis (ONNX Concat)."""
 
     def __init__(self, axis: int = 0) -> None:
         self.axis = axis
@@ -177,7 +177,7 @@ class Concat(Rule):
 
 
 def cat(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """The tensors one after another along an axis (ONNX Concat); dtypes are promoted."""
+    """The tensors concatenated along an axis (ONNX Concat); dtypes are promoted."""
     xs = tuple(xs)
     if not all(isinstance(x, Tensor) and x.dtype == xs[0].dtype for x in xs):
         xs = promoted(xs)
@@ -194,10 +194,10 @@ def stack(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
 def set_shape(x: Tensor, shape: Ints) -> None:
     """Reshapes a tensor in place, in its own memory; one extent may be -1 (`t.shape = ...`).
 
-    What made the tensor goes on getting its gradient.
+    The creator of the tensor still gets its gradient.
 
     Raises:
-        ShapeError: another number of elements, or elements that do not lie in that order.
+        ShapeError: a different number of elements, or strides that would require a copy.
         GraphError: a recorded tensor that is a view of another, or that has views.
     """
     to = resolve(as_shape(shape), x.numel, "shape")
@@ -215,5 +215,5 @@ def set_shape(x: Tensor, shape: Ints) -> None:
     x.rebind(view)
 
 
-#: What the engine's property calls.
+#: Called by the engine's `shape` property.
 Tensor._set_shape = named(set_shape, Tensor.__module__, "shape")

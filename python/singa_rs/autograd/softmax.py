@@ -27,7 +27,7 @@ class SoftMax(Rule):
         self.save(*ys)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
-        """From `dy` and the output."""
+        """Computed from `dy` and the output."""
         grad = ops.op("softmax_grad", axis=self.axis, log=self.log)
         return (grad(dys[0], self.load(0)),)
 

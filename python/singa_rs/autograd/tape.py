@@ -1,4 +1,4 @@
-"""The tape: which operation made a tensor, of what, and what it kept for the way back."""
+"""The tape: which operation made a tensor, from what, and what it kept for backward."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .parts import Part
 
 
 class Port:
-    """Output `index` of a node, where that is not the first one."""
+    """Output `index` of a node, if it is not the first one."""
 
     __slots__ = ("node", "index")
 
@@ -28,7 +28,7 @@ class Port:
         self.node, self.index = node, index
 
 
-#: What takes a gradient that is final.
+#: A callback that gets a final gradient.
 Tell = Callable[[Tensor], None]
 
 #: Where a gradient goes: a leaf, a node's first output, or another of its outputs.
@@ -46,15 +46,15 @@ class Operator:
     returns a tuple. A class with `host = True` and `infer(*metas)` gets NumPy arrays instead.
     """
 
-    #: One a differentiable input; None until the operation ran.
+    #: One for each input; None until the operation is recorded.
     edges: tuple[Edge, ...] | None = None
-    #: What the gradient needs.
+    #: The tensors that the gradient needs.
     saved: tuple[_core.Saved | None, ...] = ()
-    #: Shape, device and dtype of each output where there are several.
+    #: Shape, device and dtype of each output, if there are several.
     metas: tuple[Any, ...] | None = None
-    #: Outputs that the user wants the gradients of, by their index.
+    #: Outputs whose gradients the user wants, by their index.
     retained: dict[int, Tensor] | None = None
-    #: Indices of outputs, and who is told their gradients.
+    #: Indices of outputs, and the callbacks that get their gradients.
     watched: list[tuple[int, Tell]] | None = None
     differentiable = True
     host = False
@@ -91,7 +91,7 @@ class Operator:
         return [leaf for leaf in leaves if leaf.stores_grad]
 
     def __call__(self, *xs: Tensor) -> tuple[Tensor, ...]:
-        """Runs `forward`, unrecorded inside; the outputs, always as a tuple."""
+        """Runs `forward` without recording inside it; returns the outputs, always as a tuple."""
         node = self if self.edges is None else self._again()
         for x in xs:
             if not isinstance(x, Tensor):
@@ -106,10 +106,10 @@ class Operator:
         return ys
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        """A user's operation keeps what its `forward` puts into attributes."""
+        """Does nothing: a user's operation keeps what its `forward` puts into attributes."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy is of the operation, not of a node of the tape."""
+        """A copy is an operation, not a node of the tape."""
         return {k: v for k, v in vars(self).items() if k == "_name" or k not in _OF_THE_TAPE}
 
     def _again(self) -> Operator:
@@ -119,7 +119,7 @@ class Operator:
         return node
 
     def _held(self) -> list[Tensor]:
-        """The tensors in the attributes, also those in tuples and lists."""
+        """The tensors in the attributes, including those in tuples and lists."""
         own = (v for k, v in vars(self).items() if k not in _NOT_HELD)
         flat = (v if isinstance(v, (tuple, list)) else (v,) for v in own)
         return [t for items in flat for t in items if isinstance(t, Tensor)]
@@ -127,7 +127,7 @@ class Operator:
     def gradients(
         self, dys: tuple[Tensor, ...], wanted: Sequence[bool]
     ) -> tuple[Tensor | None, ...]:
-        """The gradient of each input, of those of the outputs, checked; None where none is."""
+        """The gradient of each input, from those of the outputs, checked; None if there is none."""
         for held, version in self._versions:
             if held.version != version:
                 raise stale(self, held.shape)
@@ -165,20 +165,20 @@ class Operator:
         return _core.HostOp(name, infer, backward, self._key("backward"))(*dys)
 
     def _key(self, method: str) -> Any:
-        """Equal for operations that two recordings may take for each other: of one class, with
-        the same attributes."""
+        """Equal for operations that recordings treat as the same: of one class, with equal
+        attributes."""
         return (type(self), method, *((name, plain(value)) for name, value in self.settings()))
 
     def settings(self) -> list[tuple[str, Any]]:
-        """The attributes, but for what the tape keeps in them."""
+        """The attributes, except those of the tape."""
         return [pair for pair in vars(self).items() if pair[0] not in _OF_THE_TAPE]
 
 
-#: What the tape keeps in an operation's attributes.
+#: The attributes of an operation that belong to the tape.
 _OF_THE_TAPE = frozenset(
     {"edges", "saved", "metas", "retained", "watched", "origin", "_name", "_inputs", "_versions"}
 )
-#: What of an operation's attributes holds tensors that it does not need for its gradient.
+#: The attributes of an operation with tensors that its gradient does not need.
 _NOT_HELD = frozenset({"edges", "retained", "watched", "_versions"})
 
 
@@ -187,8 +187,8 @@ def _tuple(made: Any) -> tuple[Any, ...]:
 
 
 def _own(made: tuple[Tensor, ...], xs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The outputs of a user's `forward`, each in memory that no input and no other output lies in:
-    the tape does not know which of their elements would be the same."""
+    """The outputs of a user's `forward`, each in memory that no input and no other output shares:
+    the tape could not tell which of their elements are the same."""
     held, ys = {x.block_id for x in xs}, []
     for y in made:
         ys.append(ops.copy(y) if y.block_id in held else y.alias())
@@ -215,8 +215,8 @@ class Dummy(Operator):
 
 
 class Rule(Operator):
-    """An operation of this package: `forward` computes, `keep` says what the way back needs,
-    `gradients` goes it. All three call the engine directly, which records nothing."""
+    """An operation of this package: `forward` computes, `keep` saves what backward needs, and
+    `gradients` computes the gradients. All three call the engine directly, bypassing the tape."""
 
     def forward(self, *xs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """The outputs."""
@@ -226,7 +226,7 @@ class Rule(Operator):
         """Saves what `gradients` needs."""
 
     def __call__(self, *xs: Tensor) -> tuple[Tensor, ...]:
-        """Runs the operation; the outputs, always as a tuple."""
+        """Runs the operation; returns the outputs, always as a tuple."""
         node = self if self.edges is None else self.again()
         made = node.forward(*xs)
         ys = made if type(made) is tuple else (made,)
@@ -235,14 +235,14 @@ class Rule(Operator):
         return ys
 
     def again(self) -> Rule:
-        """A node of the same attributes for another call."""
+        """A node with the same attributes for another call."""
         node = object.__new__(type(self))
         skip = ("edges", "saved", "metas", "retained", "watched", "_name")
         node.__dict__.update((k, v) for k, v in self.__dict__.items() if k not in skip)
         return node
 
     def backward(self, *dys: Tensor) -> Any:
-        """The gradients of all inputs, by hand: one, or a tuple in the order of the inputs."""
+        """The gradients of all inputs, when called by hand: one, or a tuple in their order."""
         alive(self)
         made = self.gradients(dys, (True,) * len(self.edges))
         made = tuple(grad.whole() if isinstance(grad, Part) else grad for grad in made)
@@ -281,7 +281,7 @@ def retain(tensor: Tensor) -> None:
 
 
 def forget(tensor: Tensor) -> None:
-    """Ends what `retain` began."""
+    """Undoes `retain`."""
     node, index = made_by(tensor)
     if node.retained is None or node.retained.get(index) is not tensor:
         return
@@ -291,8 +291,8 @@ def forget(tensor: Tensor) -> None:
 
 
 def remake(tensor: Tensor, creator: Any) -> None:
-    """Makes `creator` (a node, a Port, or None for nothing) what made the value that a tensor has
-    now. Who wants the tensor's gradient gets that of this value, not of the one before."""
+    """Makes `creator` (a node, a Port, or None) the creator of a tensor's present value. If the
+    tensor's gradient is wanted, it is that of this value, not of the one before."""
     if tensor._creator is not None:
         forget(tensor)
     tensor._creator = creator
@@ -304,8 +304,8 @@ def remake(tensor: Tensor, creator: Any) -> None:
 
 
 def watch(tensor: Tensor, tell: Tell) -> None:
-    """Has backward tell the gradient of a tensor that an operation made, once it is final. Of one
-    that none can come of, nothing is told."""
+    """Has backward call `tell` with the gradient of a tensor that an operation made, once it is
+    final. It is never called for a tensor without a creator."""
     if tensor._creator is None:
         return
     node, index = made_by(tensor)
@@ -314,17 +314,17 @@ def watch(tensor: Tensor, tell: Tell) -> None:
     node.watched.append((index, tell))
 
 
-#: By `id` of parameters, the methods that are told their gradients.
+#: By `id` of parameters, the methods that get their gradients.
 watched_leaves: dict[int, list[WeakMethod[Tell]]] = {}
 
 
 def watch_leaf(parameter: Tensor, tell: Tell) -> Callable[[], None]:
-    """Has every backward tell a method the gradient of a parameter, for as long as the method's
-    object lives, which is to hold the parameter; what is answered ends it."""
+    """Has every backward call a method with the gradient of a parameter, as long as the method's
+    object lives, which must hold the parameter. Returns a function that ends this."""
     key = id(parameter)
 
     def end(told: Any = None) -> None:
-        # Two taps of one method are equal while it lives, and each may be ended twice.
+        # By identity, as references to one method are equal; `end` may be called twice.
         left = [one for one in watched_leaves.pop(key, []) if one is not method]
         if left:
             watched_leaves[key] = left
@@ -335,13 +335,13 @@ def watch_leaf(parameter: Tensor, tell: Tell) -> Callable[[], None]:
 
 
 def made_by(tensor: Tensor) -> tuple[Operator, int]:
-    """The node that made a tensor, and as which of its outputs."""
+    """The node that made a tensor, and the index of the output."""
     creator = tensor._creator
     return (creator.node, creator.index) if type(creator) is Port else (creator, 0)
 
 
 def record(node: Operator, xs: Sequence[Tensor], ys: tuple[Tensor, ...]) -> None:
-    """Makes `node` the creator of `ys`, unless no gradient can come of it."""
+    """Makes `node` the creator of `ys`, unless no gradient can flow through it."""
     if not node.differentiable or not _wanted(xs):
         for y in ys:
             y.requires_grad = False
@@ -357,7 +357,7 @@ def record(node: Operator, xs: Sequence[Tensor], ys: tuple[Tensor, ...]) -> None
 
 
 def note(node: Operator, ys: tuple[Tensor, ...]) -> None:
-    """Keeps a node that made `ys` until the recording ends, if the thread records."""
+    """Keeps a node that made `ys` until the recording ends, if the thread is recording."""
     tape = mode.tape
     if tape is not True and tape:
         tape.note(node, ys)
@@ -381,7 +381,7 @@ RELEASED: tuple[Edge, ...] = ("released",)
 
 
 def alive(node: Operator) -> None:
-    """Raises GraphError if a node was never recorded, or backward has been through it."""
+    """Raises GraphError if a node was never recorded, or backward has already been through it."""
     if node.edges is None:
         raise GraphError(
             f"{node.name}: backward: it was not recorded; autograd.training must be True when "

@@ -14,10 +14,10 @@ from .mode import mode
 from .tape import Rule
 
 Function = Callable[[Tensor], Tensor]
-#: Where what the table makes is found.
+#: The module in which the table's classes and functions are found.
 PACKAGE = __package__
 
-# SINGA's class, its function, ours in the engine, and the sentence that says what it computes.
+# SINGA's class, its function, the engine's name, and the docstring.
 _TABLE = """
 Abs         abs         abs         Absolute values (ONNX Abs); the gradient at 0 is 0.
 Acos        acos        acos        Inverse cosines (ONNX Acos).
@@ -55,15 +55,15 @@ Tanh        tanh        tanh        Hyperbolic tangents (ONNX Tanh).
 
 
 class Unary(Rule):
-    """A function of one tensor. `op`, `grad_op` and `saves` stand with each class."""
+    """A function of one tensor. Each class defines `op`, `grad_op` and `saves`."""
 
     op: Any
     grad_op: Any
-    #: What the gradient needs besides that of the output: "x", "y" or nothing.
+    #: What the gradient needs besides that of the output: "x", "y" or None.
     saves: str | None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The function of every element; integers become float32 where it is no integer."""
+        """The function of every element; integers become float32 if its values are not integers."""
         try:
             return self.op(x)
         except DTypeError:
@@ -88,7 +88,7 @@ def _make_class(name: str, f: Any, doc: str, params: dict[str, Any] | None = Non
 
 
 def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
-    """The fast way through `cls()(x)[0]`: one call of the engine and one light node."""
+    """The fast path of `cls()(x)[0]`: one call of the engine and one light node."""
     op, saves, new = cls.op, cls.saves, object.__new__
 
     def function(x: Tensor) -> Tensor:
@@ -118,11 +118,11 @@ def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
 
 
 def _unusual(cls: type[Unary], name: str, x: Any) -> Tensor:
-    """An input that is no float tensor."""
+    """The slow path, for an input that the engine does not take as it is."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
     if x.dtype.is_float:
-        cls.op(x)  # raises again what it raised before
+        cls.op(x)  # raises the same error again
     return cls()(_as_float(x))[0]
 
 
@@ -138,12 +138,12 @@ for _row in _TABLE.strip().splitlines():
     _class, _name, _f, _doc = _row.split(maxsplit=3)
     CLASSES[_class] = _make_class(_class, _f, _doc)
     FUNCTIONS[_name] = _make_function(CLASSES[_class], _name, _doc)
-#: Those of the table.
+#: The names of the functions in the table.
 TABLE = frozenset(FUNCTIONS)
 
 
 class _Parametrised(Unary):
-    """A function with attributes, which stand in the instance."""
+    """A function with parameters, which are attributes of the instance."""
 
     tag: str
 
@@ -163,7 +163,7 @@ class _Parametrised(Unary):
 
 
 def _parameter(tag: str, name: str, value: Any) -> float | None:
-    """A parameter as a float, which has to be the number that was given."""
+    """A parameter as a float, which must be exactly the number that was given."""
     made = None if value is None else real(value, f"{tag}: {name}")
     if isinstance(value, int) and made != value:
         raise ValueError(f"{tag}: {name}: got {value}, want a number that float64 holds")

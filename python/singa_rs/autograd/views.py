@@ -32,7 +32,7 @@ class KeepsShape(Rule):
 
 
 class View(KeepsShape):
-    """An operation whose output lies in its input's memory, where strides can express it."""
+    """An operation whose output shares its input's memory, if strides can express it."""
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         (x,) = xs
@@ -42,7 +42,7 @@ class View(KeepsShape):
 
 
 def note_view(x: Tensor, y: Tensor, node: Rule) -> None:
-    """Lets writes through `y` reach `x` on the tape, and the other way round."""
+    """Links a view `y` to `x`, so that the tape notes writes through either for both."""
     y._base = (x, node)
     if not x._views:
         x._views = []
@@ -50,7 +50,7 @@ def note_view(x: Tensor, y: Tensor, node: Rule) -> None:
 
 
 def live_views(x: Tensor) -> list[Tensor]:
-    """The views of `x` that somebody still holds; the others are forgotten."""
+    """The views of `x` that are still alive; the others are dropped from its list."""
     views = [view for r in x._views if (view := r()) is not None and _is_view(view, x)]
     if len(views) < len(x._views):
         x._views = [weakref.ref(view) for view in views]
@@ -87,7 +87,7 @@ def resolve(shape: Sequence[int], numel: int, op: str = "reshape") -> tuple[int,
 
 
 class Reshape(_Reshaping):
-    """Another shape; -1 is what is left, 0 keeps the extent at its place (ONNX Reshape)."""
+    """Another shape; -1 takes what is left, 0 keeps the extent at its place (ONNX Reshape)."""
 
     def __init__(self, shape: Ints) -> None:
         self.to = as_shape(shape)
@@ -139,7 +139,7 @@ class Squeeze(_Reshaping):
 
 
 class Unsqueeze(_Reshaping):
-    """With axes of extent 1 at these places of the result (ONNX Unsqueeze)."""
+    """With axes of extent 1 at these positions of the result (ONNX Unsqueeze)."""
 
     def __init__(self, axis: Ints) -> None:
         self.axis = as_shape(axis)
@@ -254,7 +254,7 @@ class Identity(View):
 
 
 class Clone(Identity):
-    """A copy in memory of its own, row-major."""
+    """A row-major copy with its own memory."""
 
     def forward(self, x: Tensor) -> Tensor:
         return ops.copy(x)

@@ -132,7 +132,7 @@ class SoftMax(Layer):
 
 
 class _Named:
-    """The activation of a name, as which it is copied and pickled."""
+    """An activation that is copied and pickled by name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -157,11 +157,11 @@ _BY_NAME: dict[str, Activation] = {
 
 
 def get(name: Any, argument: str) -> Activation | None:
-    """The activation of a name (any case), a callable itself, None for "NOTSET" or None.
+    """The activation with a name (in any case), a callable itself, None for "NOTSET" or None.
 
     Raises:
-        ValueError: an unknown name, naming `argument`.
-        TypeError: what is neither a name nor callable.
+        ValueError: an unknown name; the message names `argument`.
+        TypeError: neither a name nor a callable.
     """
     if name is None or name == "NOTSET":
         return None

@@ -1,4 +1,4 @@
-"""Layer: lazily made parameters and states, kept by name."""
+"""Layer: lazily created parameters and states, found by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tree import join, members, rename
 
 
 class _LayerType(type):
-    """Notes which layer's constructor makes a layer, and changes of attributes of the class."""
+    """Notes which layer's constructor makes a layer, and changes to attributes of the class."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         layer = cls.__new__(cls, *args, **kwargs)
@@ -46,14 +46,14 @@ class _LayerType(type):
 class Layer(metaclass=_LayerType):
     """A part of a model with parameters and states of its own, or other layers.
 
-    `forward` computes; `initialize`, which gets the same arguments, makes tensors when their
+    `forward` computes; `initialize`, which gets the same arguments, creates tensors when their
     shapes are first seen: once, before the first forward, without recording gradients. It may
-    also be called by hand, again if need be.
+    also be called by hand, repeatedly if needed.
 
     Parameters are the tensor attributes with `stores_grad`; states are these and the tensor
     attributes assigned outside `forward`. Layers below this one are found in attributes, in lists,
-    tuples and dictionaries held by attributes, and, where only a closure holds them, by having
-    been made in the constructor or called in `forward`. Names are paths in the outermost layer
+    tuples and dictionaries held by attributes, and, if only a closure holds them, by having been
+    created in the constructor or called in `forward`. Names are paths in the outermost layer
     (`blk1.conv.W`, `blocks.0.W`, `Conv2d_0.W`); a lone layer's are bare (`W`).
     """
 
@@ -75,10 +75,10 @@ class Layer(metaclass=_LayerType):
         return layer
 
     def __init__(self) -> None:
-        """Takes nothing."""
+        """Does nothing: `__new__` prepares the layer."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """`forward`."""
+        """Calls `forward`."""
         return self.forward(*args, **kwargs)
 
     def initialize(self, *args: Any, **kwargs: Any) -> None:
@@ -93,7 +93,7 @@ class Layer(metaclass=_LayerType):
         mapping, by its keys.
 
         Raises:
-            TypeError: what is no layer.
+            TypeError: a value that is not a layer.
             ValueError: a name that another layer has.
         """
         if len(layers) == 1 and isinstance(layers[0], Mapping):
@@ -120,7 +120,7 @@ class Layer(metaclass=_LayerType):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self.__dict__.get(name, self) is not value:  # `+=` sets what is there already
+        if self.__dict__.get(name, self) is not value:  # `+=` assigns the same object again
             note_change()
         node = self._node
         self._let_go(name)
@@ -153,11 +153,11 @@ class Layer(metaclass=_LayerType):
                 if isinstance(member, Layer):
                     tree.let_go(member, self)
 
-    #: Attributes that say nothing that others do not say.
+    #: Attributes that recordings do not inspect, as others imply them.
     _unwatched = frozenset({"_node"})
 
     def _watched(self) -> Iterator[tuple[str, Any]]:
-        """What a recorded step may look at: attributes, and the layers that none of them holds."""
+        """What a recorded step may read: attributes, and the layers that none of them holds."""
         unwatched = self._unwatched
         for name, value in self.__dict__.items():
             if name not in unwatched:
@@ -175,8 +175,8 @@ class Layer(metaclass=_LayerType):
         return [(name, value) for name, value in found if value is not NOTHING]
 
     def _remember(self) -> Callable[[bool], None]:
-        """A function that puts the attributes back. Given True, it leaves a layer that was
-        initialised meanwhile as it then was."""
+        """Returns a function that restores the attributes. Given True, it leaves a layer that was
+        initialised meanwhile as its `initialize` left it."""
         attributes, kept, node = dict(self.__dict__), self._in_slots(), self._node
         remembered = node.remembered()
         node.made = None
@@ -226,7 +226,7 @@ class Layer(metaclass=_LayerType):
         return made
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """What was pickled."""
+        """Restores a pickled layer."""
         self.__dict__.update(state)
         tree.hold_members(self)
 
@@ -234,20 +234,20 @@ class Layer(metaclass=_LayerType):
     _own = frozenset({"_node"})
 
     def _makes_tensors(self) -> bool:
-        """Whether `initialize` is still to come, and not just Layer's own."""
+        """Whether `initialize` has yet to run, and is not just Layer's own."""
         return not self._initialized and type(self).initialize is not Layer.initialize
 
     def get_params(self) -> dict[str, Tensor]:
-        """The parameters of this layer and those below, by name: the very tensors."""
+        """The parameters of this layer and those below, by name: the tensors themselves."""
         return collect.get(self, "get_params")
 
     def get_states(self) -> dict[str, Tensor]:
-        """Parameters and states (running averages), by name: the very tensors."""
+        """Parameters and states (running averages), by name: the tensors themselves."""
         return collect.get(self, "get_states")
 
     def set_params(self, parameters: Mapping[str, Any]) -> None:
         """Copies tensors or arrays into the parameters with exactly these names, full or
-        relative to this layer; further names are ignored.
+        relative to this layer; other names are ignored.
 
         Raises:
             ShapeError, TypeError: naming the parameter, before anything is written.

@@ -1,4 +1,4 @@
-"""What happens around a call of a layer's methods."""
+"""Wrappers around the methods of a layer."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .tree import Tree
 if TYPE_CHECKING:
     from .base import Layer
 
-#: One thread at a time makes a layer's tensors.
+#: Lets one thread at a time make a layer's tensors.
 _initialising = PatientLock("initialize")
 
 
 def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`initialize`: unrecorded, what it makes is state; names what it makes. One that fails has
-    made nothing, so that nothing is loaded into what the next one makes anew."""
+    """Wraps `initialize`: it runs unrecorded, and what it makes is named state. If it fails, what
+    it made is dropped, so that nothing is loaded into tensors that the next one replaces."""
 
     @wraps(function)
     def initialize(self: Layer, *args: Any, **kwargs: Any) -> None:
@@ -33,7 +33,7 @@ def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             with autograd.no_grad(), making_state():
                 function(self, *args, **kwargs)
-                if node.initializing == 1:  # not called by a subclass's
+                if node.initializing == 1:  # not called by a subclass's `initialize`
                     collect.settle(self)
                     self._initialized = True
         except BaseException as error:
@@ -50,7 +50,8 @@ def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`forward`: `initialize` before the first one; the layer has its place in the model."""
+    """Wraps `forward`: gives the layer its place in the model, and runs `initialize` before the
+    first call."""
 
     @wraps(function)
     def forward(self: Layer, *args: Any, **kwargs: Any) -> Any:
@@ -82,8 +83,8 @@ def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
 def reraise(
     layer: Layer, function: Callable[..., Any], args: Any, kwargs: Any, error: BaseException
 ) -> NoReturn:
-    """Raises an error again; of a layer of this package, one that names it."""
-    home = function.__module__ or ""  # None where the program's text is run by exec
+    """Raises an error again; for a layer of this package, one that names the layer."""
+    home = function.__module__ or ""  # None for code that exec runs
     if not home.startswith(__package__) or not isinstance(error, FOREIGN):
         raise error
     name_it(type(layer).__name__, function, (layer, *args), kwargs, error)
@@ -92,7 +93,7 @@ def reraise(
 def wrap(
     cls: type[Layer], name: str, wrapper: Callable[..., Any], plain: Callable[..., Any] | None
 ) -> None:
-    """Wraps a method that a class defines, or inherits unwrapped from a class that is no layer."""
+    """Wraps a method that a class defines, or inherits unwrapped from one that is not a layer."""
     method = getattr(cls, name, None)
     done = getattr(method, "_wrappers", ())
     if method is plain or (wrapper in done and name not in cls.__dict__):
@@ -103,7 +104,7 @@ def wrap(
 
 
 def with_place(layer: Layer) -> None:
-    """Gives a layer that is called its place in the model that calls it, or else its names."""
+    """Gives a layer its place in the model that calls it; outside of models, just its names."""
     running = now.running
     if running:
         if running[0]._node.token not in layer._node.roots:

@@ -41,7 +41,7 @@ def pair(value: Any, argument: str, least: int = 1) -> tuple[int, int]:
 
 
 def padding(value: Any, argument: str) -> tuple[int, int, int, int]:
-    """(top, left, bottom, right) of one int, of (height, width), or of all four."""
+    """(top, left, bottom, right) from one int, from (height, width), or from all four."""
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 4:
         top, left, bottom, right = (count(one, argument, 0) for one in value)
         return top, left, bottom, right
@@ -50,7 +50,7 @@ def padding(value: Any, argument: str) -> tuple[int, int, int, int]:
 
 
 def flag(value: Any, argument: str) -> bool:
-    """The truth of a value that has one."""
+    """The truth value of an object that has one."""
     try:
         return bool(value)
     except (TypeError, ValueError):
@@ -58,14 +58,14 @@ def flag(value: Any, argument: str) -> bool:
 
 
 def tensors(values: Sequence[Any], op: str) -> None:
-    """Refuses what is no tensor."""
+    """Rejects values that are not tensors."""
     for value in values:
         if not isinstance(value, Tensor):
             raise TypeError(f"{op}: got {type(value).__name__}, want a Tensor")
 
 
 def mapping(value: Any, argument: str) -> dict[Any, Any]:
-    """A mapping, as a dictionary of its own."""
+    """A mapping, copied to a dictionary."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{argument}: got {type(value).__name__}, want a mapping")
     return dict(value)
@@ -79,7 +79,7 @@ def one_of(value: Any, argument: str, allowed: Sequence[str]) -> str:
 
 
 def float_input(x: Tensor, layer: str) -> None:
-    """Refuses an input that is no tensor of floats, which a layer's weights would take after."""
+    """Rejects an input that is not a tensor of floats, as a layer's weights take its dtype."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{layer}: got {type(x).__name__}, want a Tensor")
     if not x.dtype.is_float:
@@ -87,7 +87,7 @@ def float_input(x: Tensor, layer: str) -> None:
 
 
 def axes(x: Tensor, layer: str, *allowed: int) -> None:
-    """Refuses an input whose number of axes is not among those allowed."""
+    """Rejects an input whose number of axes is not among those allowed."""
     if x.rank not in allowed:
         want = " or ".join(map(str, allowed))
         raise ShapeError(f"{layer}: got shape {x.shape}, want {want} axes")

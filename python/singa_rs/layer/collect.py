@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _collection(layer: Layer) -> Iterator[tuple[Collection, bool]]:
-    """The call that is under way on the whole model, or a new one; whether it is new."""
+    """The call in progress on the whole model, or a new one; and whether it is new."""
     outer = now.collection
     new = outer is None or id(layer) not in outer.tree.paths
     now.collection = Collection(layer) if new else outer
@@ -43,7 +43,7 @@ def _own(layer: Layer, parameters_only: bool, names: dict[int, str]) -> dict[str
 
 
 def get(layer: Layer, method: str) -> dict[str, Tensor]:
-    """What `get_params` or `get_states` (the method named) answers."""
+    """The result of `get_params` or `get_states` (the method named)."""
     with _collection(layer) as (call, _):
         found = _own(layer, method == "get_params", call.tree.names)
         for child in call.children(layer):
@@ -54,7 +54,7 @@ def get(layer: Layer, method: str) -> dict[str, Tensor]:
 
 
 def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> None:
-    """What `set_params` or `set_states` does; `reader` is the method that reads the same. All
+    """Implements `set_params` or `set_states`; `reader` is the getter of the same tensors. All
     values are checked and converted before the first is written."""
     with _collection(layer) as (call, new):
         if new:
@@ -78,9 +78,9 @@ def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> No
 def staged(
     method: str, values: Mapping[str, tuple[Tensor, Any]], others: Iterable[Tensor] = ()
 ) -> dict[str, Any]:
-    """What is to be written into tensors, given with them by name, as it can be written for
-    certain: checked, converted, apart from what is written over meanwhile: these tensors, and
-    the `others`. The tensors have memory then.
+    """Prepares values, given with their tensors by name, so that writing them cannot fail:
+    checked, converted, and copied if these tensors, or the `others`, overwrite them meanwhile.
+    Also allocates the tensors.
 
     Raises:
         ShapeError, TypeError: naming the tensor.
@@ -107,7 +107,7 @@ def match(given: Iterable[str], targets: Mapping[str, Tensor], path: str) -> dic
     """For each given name that is a target's, in full or relative to `path`, the full name.
 
     Raises:
-        ValueError: two names are of the same target.
+        ValueError: two names refer to the same target.
     """
     full = {name: name if name in targets else join(path, str(name)) for name in given}
     found = {name: target for name, target in full.items() if target in targets}
@@ -133,17 +133,17 @@ def below(layer: Layer) -> list[Layer]:
 
 
 def uninitialised(layer: Layer) -> list[Layer]:
-    """The layers, this one or below, whose tensors are still to be made."""
+    """The layers, this one or below, whose tensors have yet to be made."""
     return [one for one in below(layer) if one._makes_tensors()]
 
 
 def settle(layer: Layer) -> None:
-    """Names the tensors that a layer has made, enters them into their accounts of memory, and
-    gives them the values that were loaded before.
+    """Names the tensors that a layer has made, assigns them to memory accounts, and writes the
+    values that were loaded before.
 
     Raises:
-        CheckpointError: one of these values does not fit. None is written then, and all of them
-            wait on.
+        CheckpointError: one of these values does not fit. Then none is written, and all of them
+            stay pending.
     """
     claimed: dict[str, tuple[Tensor, Any]] = {}
     claims: list[tuple[dict[str, Any], str]] = []
@@ -166,7 +166,7 @@ def settle(layer: Layer) -> None:
 
 
 def _claims(full: str, holders: list[Layer]) -> Iterator[tuple[dict[str, Any], str]]:
-    """Where values wait for a tensor, and under which name; the outermost holder's last."""
+    """Where values are pending for a tensor, and under which name; the outermost holder's last."""
     for owner in holders:
         pending = owner._node.pending
         relative = full.removeprefix(join(owner._node.path, ""))

@@ -9,7 +9,7 @@ from .base import Layer
 
 
 class Sequential(Layer):
-    """One layer, or other callable, after the other; each gets the result of the one before."""
+    """Layers, or other callables, in sequence; each gets the result of the one before."""
 
     def __init__(self, *steps: Callable[..., Any] | Mapping[str, Callable[..., Any]]) -> None:
         """Names are indices (`0.W`), or the keys of a single mapping.

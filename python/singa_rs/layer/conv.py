@@ -92,7 +92,7 @@ class Conv2d(Layer):
         """(N, in, H, W) -> (N, nb_kernels, H', W').
 
         Raises:
-            ShapeError: another number of axes or channels, or an image smaller than the window.
+            ShapeError: a different number of axes or channels, or an image smaller than the window.
         """
         axes(x, "Conv2d", 4)
         features(x, "Conv2d", 1, self.in_channels)
@@ -103,8 +103,8 @@ class Conv2d(Layer):
 
 
 class SeparableConv2d(Layer):
-    """A convolution of each channel by itself, `depthwise_conv`, and one of windows of 1x1 across
-    them, `point_conv` (Chollet, Xception, 2017)."""
+    """A convolution of each channel by itself, `depthwise_conv`, and a 1x1 convolution across
+    channels, `point_conv` (Chollet, Xception, 2017)."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class SeparableConv2d(Layer):
         padding: Any = 0,
         bias: bool = False,
     ) -> None:
-        """As `Conv2d`, old form included.
+        """As `Conv2d`, including its second form.
 
         Raises:
             TypeError, ValueError: an argument of another type or out of its range.

@@ -36,10 +36,10 @@ class Embedding(Layer):
         self.W = parameter(shape, floats, self.initializer, "Embedding: initializer")
 
     def from_pretrained(self, W: Any, freeze: bool = True) -> None:  # noqa: N803 - SINGA's name
-        """Copies W, a tensor or array (input_dim, output_dim); `freeze` keeps it as it is.
+        """Copies W, a tensor or array (input_dim, output_dim); `freeze` keeps it from training.
 
         Raises:
-            ShapeError: another shape.
+            ShapeError: a different shape.
         """
         if not isinstance(W, (np.ndarray, Tensor)):
             raise TypeError(f"Embedding: got {type(W).__name__} for W, want a Tensor or an array")

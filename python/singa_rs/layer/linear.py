@@ -62,7 +62,7 @@ class Linear(Layer):
         """(..., in) -> (..., out).
 
         Raises:
-            ShapeError: fewer than 2 axes, or another last axis.
+            ShapeError: fewer than 2 axes, or a last axis of a different size.
         """
         features(x, "Linear", -1, self.in_features)
         y = autograd.matmul(x, self.W)

@@ -1,4 +1,4 @@
-"""What a layer knows of its place in a model, and what each thread is in the middle of."""
+"""A layer's place in its model, and what each thread is in the middle of."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ now = Threads()
 
 
 class Node:
-    """What a layer knows of its place in a model. Holds no layer but those given to
-    `register_layers`; all other layers are found where the user keeps them."""
+    """A layer's place in its model. Keeps only layers alive that were given to `register_layers`;
+    all other layers are found where the user keeps them."""
 
     tokens = itertools.count()
 
@@ -45,13 +45,13 @@ class Node:
         #: Values that were loaded before their tensors were made, by name.
         self.pending: dict[str, Any] = {}
         self.output_shape: Any = None
-        #: They take what each call of the layer answers.
+        #: The probes that see the result of each call of the layer.
         self.taps: list[Probe] = []
         #: The layer's attributes as the last `initialize` left them.
         self.made: dict[str, Any] | None = None
 
     def remembered(self) -> dict[str, Any]:
-        """What `initialize` changes of this."""
+        """A copy of what `initialize` changes in the node."""
         return {
             "registered": dict(self.registered),
             "unnamed": list(self.unnamed),

@@ -18,9 +18,9 @@ class BatchNorm2d(Layer):
 
         running = (1 - momentum) * running + momentum * batch
 
-    with the variance n / (n - 1); in evaluation by the running averages. So `momentum` is the
-    weight of the new batch, as in SINGA and PyTorch; ONNX's is that of the old average. The
-    default is 0.1: SINGA's 0.9 keeps hardly more than the last batch.
+    with the variance times n / (n - 1); in evaluation by the running averages. So `momentum` is
+    the weight of the new batch, as in SINGA and PyTorch; in ONNX it is that of the old average.
+    The default is 0.1: SINGA's 0.9 keeps little more than the last batch.
 
     Parameters `scale` and `bias`, states `running_mean` and `running_var`, all (C,).
     """
@@ -55,7 +55,7 @@ class BatchNorm2d(Layer):
         """(N, C) or (N, C, H, W).
 
         Raises:
-            ShapeError: another number of axes or channels.
+            ShapeError: a different number of axes or channels.
         """
         axes(x, "BatchNorm2d", 2, 4)
         features(x, "BatchNorm2d", 1, self.channels)

@@ -21,7 +21,7 @@ def parameter(shape: tuple[int, ...], like: Tensor, fill: Any, argument: str) ->
 
 
 def state(shape: tuple[int, ...], like: Tensor, value: float) -> Tensor:
-    """A tensor without gradient, with the device and dtype of `like`."""
+    """A tensor without a gradient, with the device and dtype of `like`."""
     with making_state():
         made = Tensor(shape, like.device, like.dtype, requires_grad=False)
         made.set_account("states")

@@ -12,8 +12,8 @@ from .window import Window
 
 
 class Pooling2d(Layer):
-    """The maximum or average of windows (ONNX MaxPool, AveragePool). Padding is left out of both;
-    places that the last window does not reach are dropped."""
+    """The maximum or average of windows (ONNX MaxPool, AveragePool). Both exclude padding; elements
+    beyond the last window are dropped."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Pooling2d(Layer):
         """(N, C, H, W) -> (N, C, H', W').
 
         Raises:
-            ShapeError: another number of axes, or an image smaller than the window.
+            ShapeError: a different number of axes, or an image smaller than the window.
         """
         axes(x, type(self).__name__, 4)
         if self.window.pad_mode != "NOTSET":
@@ -68,7 +68,7 @@ class MaxPool2d(Pooling2d):
 
 
 class AvgPool2d(Pooling2d):
-    """The average of windows, over what lies inside the image."""
+    """The average of windows, over the elements inside the image."""
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, pad_mode: str = "NOTSET"
@@ -119,7 +119,7 @@ class MaxPool1d(_Pooling1d):
 
 
 class AvgPool1d(_Pooling1d):
-    """The average of windows along the last axis, over what lies inside."""
+    """The average of windows along the last axis, over the elements inside."""
 
     def __init__(
         self,

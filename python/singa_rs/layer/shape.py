@@ -23,10 +23,10 @@ class Flatten(Layer):
 
 
 class Reshape(Layer):
-    """Another shape, with -1 for what remains and 0 for what stays, as in ONNX."""
+    """Another shape, with -1 for a remaining extent and 0 for an unchanged one, as in ONNX."""
 
     def __init__(self, shape: Sequence[int] | None = None) -> None:
-        """`shape`: for calls without one."""
+        """`shape`: the default for calls without one."""
         super().__init__()
         if shape is not None:
             shape = tuple(count(n, "Reshape: shape", -1) for n in shape)
@@ -53,14 +53,14 @@ class Add(Layer):
 
 
 class Cat(Layer):
-    """Tensors one after the other along an axis."""
+    """Tensors concatenated along an axis."""
 
     def __init__(self, axis: int = 0) -> None:
         super().__init__()
         self.axis = count(axis, "Cat: axis", -64)
 
     def forward(self, xs: Sequence[Tensor]) -> Tensor:
-        """A list or tuple of tensors that differ at most in the axis."""
+        """A list or tuple of tensors whose shapes differ at most in the axis."""
         return autograd.cat(xs, self.axis)
 
 
@@ -72,7 +72,7 @@ class Dropout(Layer):
         """`ratio`: the share, from 0 to below 1.
 
         Raises:
-            TypeError, ValueError: no number, or one outside.
+            TypeError, ValueError: not a number, or out of this range.
         """
         super().__init__()
         self.ratio = number(ratio, "Dropout: ratio", 0.0, 1.0)

@@ -161,13 +161,13 @@ def join_model(layer: Layer, running: list[Layer]) -> None:
 
 
 def hold(layer: Layer, holder: Layer) -> None:
-    """Notes that `holder` holds a layer, unless that holds it in turn."""
+    """Notes that `holder` holds a layer, unless the layer holds `holder`."""
     if not any(layer is owner for owner in owners(holder)):
         layer._node.owner = weakref.ref(holder)
 
 
 def hold_members(holder: Layer) -> None:
-    """Notes that a layer that was copied holds those below it."""
+    """Notes that a copied layer holds those below it."""
     for _, member in list(named_members(holder)):
         if not isinstance(member, Tensor):
             hold(member, holder)

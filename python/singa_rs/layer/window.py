@@ -14,7 +14,7 @@ Padding = tuple[int, int, int, int]
 
 class Window(Settings):
     """A checked window over the last two axes. `pad_mode` SAME_UPPER and SAME_LOWER pad so that
-    the result has ceil(size / stride) places, with what is odd after or before."""
+    the result has ceil(size / stride) elements, with odd padding after or before."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Window(Settings):
 
     @property
     def extent(self) -> tuple[int, int]:
-        """How far the window reaches."""
+        """The size of the dilated window."""
         height, width = ((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
         return height, width
 

@@ -39,8 +39,8 @@ class Optimizer:
     moment_kinds: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, lr: float | DecayScheduler, dtype: Any = tensor.float32) -> None:
-        """`lr`: a number from 0 or a schedule. `dtype` is kept for SINGA's programs and changes
-        nothing: hyperparameters are float32, moments are as precise as their update needs.
+        """`lr`: a number from 0 or a schedule. `dtype` is accepted for SINGA's programs and has no
+        effect: hyperparameters are float32, moments are as precise as their update needs.
 
         Raises:
             TypeError: a learning rate that is neither.
@@ -59,19 +59,19 @@ class Optimizer:
             if before is not None and before == self._structure(name):
                 return  # the new value is in a tensor
         elif self.__dict__.get(name, self) is value:
-            return  # `+=` sets what is there already
+            return  # `+=` assigns the same object again
         else:
             object.__setattr__(self, name, value)
         note_change()
 
     def _structure(self, name: str) -> bool | DecayScheduler | None:
-        """What of a hyperparameter decides which operations an update has: whether a constant is
+        """What decides which operations an update has for a hyperparameter: whether a constant is
         used at all, or the schedule."""
         schedule = self.__dict__.get(name)
         return self._uses(name) if type(schedule) is Constant else schedule
 
     def _watched(self) -> Iterator[tuple[str, Any]]:
-        """What a recorded step may look at."""
+        """What a recorded step may read."""
         for name, value in self.__dict__.items():
             if name in self.hyperparameters:
                 yield name, self._structure(name)
@@ -79,7 +79,7 @@ class Optimizer:
                 yield name, value
 
     def _remember(self) -> Callable[[bool], None]:
-        """A function that puts the attributes back; given True, moments made since stay."""
+        """Returns a function that restores the attributes; given True, it keeps later moments."""
         attributes, forget = dict(self.__dict__), self._moments.remember()
 
         def restore(keep_state: bool) -> None:
@@ -144,7 +144,7 @@ class Optimizer:
                 self._evaluate(f"{type(self).__name__}: {name}", schedule, getattr(self, holder))
 
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
-        """Updates one parameter in place; the gradient stays as it is. Moments belong to the
+        """Updates one parameter in place; the gradient is not changed. Moments belong to the
         parameter, the name is for `get_states`."""
         raise NotImplementedError(f"{type(self).__name__} has no apply")
 
@@ -179,8 +179,8 @@ class Optimizer:
         return self._own(self)
 
     def get_states(self) -> dict[str, Any]:
-        """`step_counter`, an int, and the moments that exist: kind -> {parameter's name: the very
-        tensor}."""
+        """`step_counter`, an int, and the moments that exist: kind -> {parameter's name: the tensor
+        itself}."""
         states: dict[str, Any] = {"step_counter": int(self.step_counter.item())}
         for kind in self.moment_kinds:
             if named := {**self._moments.waiting(kind), **self._moments.named(kind)}:
@@ -188,8 +188,8 @@ class Optimizer:
         return states
 
     def set_states(self, states: Mapping[str, Any]) -> None:
-        """Copies what `get_states` gave into the tensors in place; moments of parameters not yet
-        seen are kept for them, other keys are ignored.
+        """Copies what `get_states` returned into the tensors in place; moments of parameters not
+        yet seen are kept for them, other keys are ignored.
 
         Raises:
             TypeError, ValueError, ShapeError: before anything is written.
@@ -211,7 +211,7 @@ class Optimizer:
 
     def _staged_step(self, argument: str, value: Any) -> list[tuple[Tensor, Tensor]]:
         """The step counter and the tensors of the hyperparameters that depend on it, each with
-        what it is to hold at a step."""
+        its value at a step."""
         array = value.to_numpy() if isinstance(value, Tensor) else np.asarray(value)
         if array.size != 1 or array.dtype.kind not in "iuf":
             raise TypeError(f"{argument}: got {value!r}, want a number")
@@ -229,7 +229,7 @@ class Optimizer:
 
 
 def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
-    """A schedule's value at a step, which has to fit a hyperparameter's tensor."""
+    """A schedule's value at a step, which must fit a hyperparameter's tensor."""
     value = schedule(step)
     if not isinstance(value, Tensor):
         raise TypeError(f"{argument}: the schedule gave {value!r}, want a Tensor")
@@ -239,7 +239,7 @@ def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
 
 
 def _held(value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
-    """A number in [low, below) that is there in float32, too, which holds it."""
+    """A number in [low, below) that stays in this range in float32, in which it is stored."""
     made = number(value, argument, low, below)
     with np.errstate(over="ignore"):
         held = float(np.float32(made))

@@ -1,4 +1,4 @@
-"""What an optimizer remembers of each parameter: moments, by the parameter's identity."""
+"""An optimizer's state for each parameter: moments, by the parameter's identity."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class _Slot:
         self.given = given
         self.name = name
         self.tensors: dict[str, Tensor] = {}
-        #: Whether it was copied and nobody has used it since, so that nobody knows yet whether the
-        #: parameter was copied with it.
+        #: Whether it was copied and has not been used since, so that it is still unknown whether
+        #: the parameter was copied with it.
         self.is_copy = False
 
     def fits(self, param: Tensor, name: str) -> bool:
-        """Whether this is what an optimizer remembers of such a parameter."""
+        """Whether this slot may be that of a parameter: of its name, shape and dtype."""
         own = self.param
         return self.given == name and (own.shape, own.dtype) == (param.shape, param.dtype)
 
@@ -40,9 +40,9 @@ def _is_same(a: Tensor, b: Tensor) -> bool:
 class Moments:
     """The moments of all parameters. A parameter is the tensor object that was passed, so two of
     the same name never share moments (the second is reported as `name#2`); another object is the
-    same parameter only with the same name and the same elements of one block, or where the
-    optimizer was copied and the parameter was not: then the first one of that name, shape and
-    dtype. Values that were set before their parameter was first seen wait for it."""
+    same parameter only with the same name and the same elements of one block, or if the optimizer
+    was copied and the parameter was not: then the only unused copy of that name, shape and dtype.
+    Values that were set before their parameter was first seen wait for it."""
 
     def __init__(self, *kinds: str) -> None:
         self.kinds = kinds
@@ -57,7 +57,7 @@ class Moments:
             slot.is_copy = True
 
     def of(self, param: Tensor, name: str, kind: str) -> Tensor:
-        """The moment of a parameter: zeros where there was none."""
+        """The moment of a parameter: zeros if there was none."""
         slot = self._slots.get(id(param)) or self._find(param, name)
         slot.is_copy = False
         if kind not in slot.tensors:
@@ -83,7 +83,7 @@ class Moments:
         return self._slots.setdefault(id(param), slot)
 
     def _pass_on(self, slot: _Slot, param: Tensor) -> _Slot:
-        """Another object is a slot's parameter from now on."""
+        """Makes another object a slot's parameter."""
         del self._slots[id(slot.param)]
         slot.param = param
         return self._slots.setdefault(id(param), slot)
@@ -107,12 +107,13 @@ class Moments:
         made.set_account("states")
         waiting = self._waiting[kind]
         if name in waiting:
-            staged(kind, {name: (made, waiting[name])})  # else it waits on
+            staged(kind, {name: (made, waiting[name])})  # a value that does not fit keeps waiting
             made.copy_from(waiting.pop(name))
         return made
 
     def remember(self) -> Callable[[], None]:
-        """A function that forgets the moments made since, and gives back what they took."""
+        """Returns a function that drops the moments made since, and restores the waiting values
+        that they took."""
         slots = {key: (slot, slot.param, dict(slot.tensors)) for key, slot in self._slots.items()}
         waiting = {kind: dict(values) for kind, values in self._waiting.items()}
 
@@ -136,11 +137,11 @@ class Moments:
         }
 
     def staged(self, op: str, kind: str, values: Mapping[str, Any]) -> Callable[[], None]:
-        """A function that copies values into the moments; those of parameters not yet seen are
-        kept for them. They have been checked then.
+        """Checks values, and returns a function that copies them into the moments; those of
+        parameters not yet seen are kept for them.
 
         Raises:
-            ShapeError, TypeError: a value that does not fit, or no name.
+            ShapeError, TypeError: a value that does not fit, or a name that is not a str.
         """
         known = self.named(kind)
         what = f"{op}: {kind}"

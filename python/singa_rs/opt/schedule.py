@@ -30,13 +30,13 @@ def _check_step(step: Any, schedule: DecayScheduler) -> None:
 
 class DecayScheduler:
     """A hyperparameter over time. Subclasses override `call`, which gets the step (a tensor of
-    shape (1,), counted from 0) and answers a tensor of shape (1,)."""
+    shape (1,), counted from 0) and returns a tensor of shape (1,)."""
 
     def __init__(self, init_value: float) -> None:
         """`init_value`: a finite number.
 
         Raises:
-            TypeError, ValueError: what is no finite number.
+            TypeError, ValueError: not a finite number.
         """
         self.init_value = number(init_value, f"{type(self).__name__}: init_value", -math.inf)
 
@@ -45,7 +45,7 @@ class DecayScheduler:
         raise NotImplementedError(f"{type(self).__name__} has no call")
 
     def __call__(self, step: Tensor) -> Tensor:
-        """`call`."""
+        """Calls `call`."""
         _check_step(step, self)
         return self.call(step)
 
@@ -54,11 +54,11 @@ class DecayScheduler:
         object.__setattr__(self, name, value)
 
     def _watched(self) -> Iterable[tuple[str, Any]]:
-        """What a recorded step may look at."""
+        """What a recorded step may read."""
         return self.__dict__.items()
 
     def _remember(self) -> Callable[[bool], None]:
-        """A function that puts the attributes back."""
+        """Returns a function that restores the attributes."""
         attributes = dict(self.__dict__)
         return lambda _: self.__dict__.update(attributes)
 
@@ -100,7 +100,7 @@ class ExponentialDecay(DecayScheduler):
         """`decay_steps` and `decay_rate` are above 0.
 
         Raises:
-            TypeError, ValueError: an argument that is no number, or out of its range.
+            TypeError, ValueError: an argument that is not a number, or out of its range.
         """
         super().__init__(init_value)
         least = math.ulp(0.0)

@@ -1,8 +1,8 @@
 """Recording steps and replaying them: graph functions, plans, recording by hand.
 
-Objects whose attributes a recorded step may look at (layers, optimizers, schedules) yield them by
-`_watched()`, put them back by what `_remember()` answers, and call `note_change()` when one of
-them is set.
+Objects whose attributes a recorded step may read (layers, optimizers, schedules) yield them from
+`_watched()`, return a function that restores them from `_remember()`, and call `note_change()`
+when one of them is set.
 """
 
 from .function import GraphFunction, name_written

@@ -27,7 +27,7 @@ from .verification import Verifier, fault_of
 
 
 class Call:
-    """One call: what it was given, and what of that tells it apart from other calls."""
+    """One call: its arguments, and the key that distinguishes it from other calls."""
 
     def __init__(
         self,
@@ -42,53 +42,52 @@ class Call:
         self.paused = bool(mode.paused)
         self.tensors: list[Tensor] = []
         self.tree = flatten((self.args, self.kwargs), self.tensors)
-        #: The arguments that are known only as the objects that they are, and tensors with
-        #: attributes of the program's.
+        #: The arguments that are known only by identity, and tensors with attributes that the
+        #: program gave them.
         self.objects = [one for one in leaves((self.args, self.kwargs)) if is_object(one)]
         self.objects += [x for x in self.tensors if is_marked(x)]
         self.objects += attributes((self.args, self.kwargs))
         self.requires_grad = [x.requires_grad for x in self.tensors]
         self.device = self.tensors[0].device if self.tensors else get_default_device()
-        #: Operations are prepared for so many threads, and may have other bits on more or fewer.
+        #: In the key: operations are prepared for it, and their bits may depend on it.
         self.threads = self.device.num_threads
 
     def look(self, watched: bool = False) -> Snapshot:
-        """What the call may look at besides tensors that it is given."""
+        """What the call may read besides the tensors that it is given."""
         return Snapshot(self.root, self.objects, watched)
 
     def run(self, given: tuple[Any, Any] | None = None) -> Any:
-        """Calls the function itself; `given` in place of its arguments."""
+        """Calls the function itself, with `given` in place of its arguments."""
         args, kwargs = given or (self.args, self.kwargs)
         with training_scope(self.training):
             return self.function(self.root, *args, **kwargs)
 
     def has_history(self) -> bool:
-        """Whether gradients of the step would go on, through an argument, to what made it."""
+        """Whether gradients of the step would flow on, through an argument, to what made it."""
         return self.training and not self.paused and any(map(has_history, self.tensors))
 
     def check(self, name: str) -> None:
-        """Refuses arguments that have no value.
+        """Rejects arguments that have no value.
 
         Raises:
-            GraphError: there is one.
+            GraphError: an argument has no value.
         """
         for x in self.tensors:
             if isinstance(x, Placeholder):
                 raise GraphError(f"{name}: got an unfilled {x!r}; fill it with copy_from first")
 
     def identify(self, known: frozenset[int] | None) -> None:
-        """Finds the key; `known` are tensors that the program reaches in another way, too, if it
-        may tell them from others."""
+        """Computes the key; `known` are tensors that the program also reaches in another way, if
+        it may compare tensors by identity."""
         self.signature = signature(self.tensors)
-        #: Which of the tensors are one and the same, if the program may ask.
+        #: Which of the tensors are identical, if the program may compare them.
         self.same = None if known is None else first_ones(self.tensors)
         self.known = known = known or frozenset()
         self.parameters = [
             (Same(x), x.block_id, x.offset) if is_itself(x, known) else None for x in self.tensors
         ]
-        # An optimizer knows parameters by their names, and no stand-ins tell what else reaches
-        # their memory, so each of them has graphs of its own. What operations have made is written
-        # in place as part of the tape, other tensors are not.
+        # Parameters have no stand-ins, so each has graphs of its own. Writes into what operations
+        # have made are part of the tape, writes into other tensors are not.
         self.made = tuple(map(is_intermediate, self.tensors))
         of_tensors = (tuple(self.requires_grad), self.made, tuple(self.parameters))
         flags = (self.training, self.paused, self.same, *of_tensors)
@@ -99,7 +98,7 @@ class Call:
         self.args, self.kwargs, self.tensors, self.objects = (), {}, [], []
 
     def shown(self) -> list[str]:
-        """The key in words."""
+        """The key as text."""
         tensors = [
             f"argument {i}: {t.dtype.name} {t.shape}" + ("" if t.requires_grad else ", no gradient")
             for i, t in enumerate(self.tensors)
@@ -118,12 +117,12 @@ class Call:
 
 
 def is_object(leaf: Any) -> bool:
-    """Whether a part of an argument may change and still be what it was."""
+    """Whether a part of an argument is an object, which may change and still be the same one."""
     return not isinstance(leaf, (Tensor, np.ndarray, float, complex)) and type(leaf) not in EXACT
 
 
 def staged(array: np.ndarray, device: _core.Device) -> Tensor:
-    """A copy of an array that the caller may go on using."""
+    """A copy of an array, which the caller may go on using."""
     made = from_numpy(array, device)
     made.set_account("staging")
     return made
@@ -145,30 +144,30 @@ class Attempt:
 
     def __init__(self, call: Call, before: Snapshot, undo: Undo) -> None:
         self.call, self.before = call, before
-        #: The attributes in the memory of an argument, each with its number and their distance.
+        #: The attributes in the memory of an argument, with its index and their distance from it.
         self.held = _held(call.tensors, before)
         stand_ins = StandIns((call.args, call.kwargs), call.known)
         self.tapping = undo.tapping
         run = self.tapping.around(partial(call.run, stand_ins.given))
         with stand_ins:
             self.taken: Taken = take(call.device, stand_ins.tensors, run, undo, before.tensors)
-        #: What the step sets in the attributes of its arguments, by their numbers.
+        #: The attributes that the step sets on its arguments, by index of the argument.
         self.marks = stand_ins.marks(call.tensors)
         self.after = stand_ins.restore(call.look, call.root)
         self.changes = changes(before, self.after)
         late = LATE_STATE if self.taken.recording.state_is_late else None
         self._obstacle = late or stand_ins.difference() or self.taken.results.obstacle
-        #: What is run; see `plan` and `take_graph_of`.
+        #: The graph to run; see `plan` and `take_graph_of`.
         self.graph: _core.Graph
-        #: What is to hold its runs against the operations as recorded, if anything is; and what
-        #: came of that, in words.
+        #: What compares its runs with the operations as recorded, if anything does; and the
+        #: outcome, as text.
         self.verifier: Verifier | None = None
         self.verified = "no run was compared"
-        #: What a warning says of the graph, if there is a fault of ours in it.
+        #: The warning about the graph, if this package made a faulty one.
         self.fault: str | None = None
 
     def plan(self, options: Options) -> None:
-        """Makes a graph of the recording, which its tensors show from now on."""
+        """Makes a graph of the recording, whose runs its tensors show from then on."""
         recording = self.taken.recording
         try:
             self.graph = options.graph_of(recording, self.call.training)
@@ -179,16 +178,16 @@ class Attempt:
         self.fault = fault_of(self.graph)
 
     def obstacle(self) -> str | None:
-        """Why no graph can do what the call does, in words; None where the graph can."""
+        """Why no graph can do what the call does, as text; None if the graph can."""
         if self._obstacle is None and not self.graph.fits(self.call.tensors):
             return "the step reaches the memory of an argument in another way, too, and writes it"
         return self._obstacle
 
     def is_followed_by(self, before: Snapshot) -> str | None:
-        """None if the attributes are as the call before left them, or as it found them; else one
-        that was changed since, in words."""
+        """None if the attributes before the next call are as this one left them, apart from those
+        that it changed itself; else one that was changed since, as text."""
         captured = frozenset(self.graph.captured())
-        loose = before.loose | self.after.loose  # what these decide shows in the recordings
+        loose = before.loose | self.after.loose  # their influence shows in the recordings
         for path, item in before.items.items():
             known = self.after.items.get(path)
             if path in loose:
@@ -202,7 +201,7 @@ class Attempt:
         return f"attribute {min(gone)} is gone" if gone else None
 
     def undecided(self, later: Attempt) -> frozenset[str]:
-        """Loose items that differ before two recordings that are the same all the same."""
+        """Loose items that differ before two recordings that are equal nevertheless."""
         ours, theirs = self.before.items, later.before.items
         differ = (
             path
@@ -212,7 +211,7 @@ class Attempt:
         return frozenset(differ)
 
     def take_graph_of(self, equal: Attempt) -> None:
-        """Uses the graph of an equal recording, which shows this one's tensors from now on."""
+        """Uses the graph of an equal recording, whose runs this one's tensors show from then on."""
         equal.graph.adopt(self.taken.recording)
         self.graph, self.verifier, self.verified = equal.graph, equal.verifier, equal.verified
 
@@ -227,18 +226,18 @@ class Attempt:
         return made
 
     def graphs(self) -> list[_core.Graph]:
-        """Those that a run may have begun."""
+        """The graphs of which a run may have started."""
         found = [getattr(self, "graph", None), self.verifier and self.verifier.recorded]
         return [graph for graph in found if graph is not None]
 
     def build(self, made: Sequence[Tensor]) -> Any:
-        """What the call answers, of what a run of its graph made."""
+        """The result of the call, from what a run of its graph made."""
         held = self.before.tensors
         return self.tapping.deliver(self.taken.results.build(self.call.tensors, made, held))
 
     def compare(self, later: Attempt) -> Effects | str:
-        """What both do to the attributes, if they are the same recording; else what differs
-        first, in words."""
+        """What both do to the attributes, if the recordings are the same; else the first
+        difference, as text."""
         difference = self.taken.recording.difference(later.taken.recording)
         if difference is None:
             difference = self.taken.results.difference(later.taken.results)

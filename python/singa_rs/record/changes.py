@@ -1,4 +1,4 @@
-"""What a step changes in the attributes of its model, and how to put it back."""
+"""What a step changes in the attributes of its model, and how to restore them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Change = tuple[Item | None, Item | None]
 
 
 def changes(before: Snapshot, after: Snapshot) -> dict[str, Change]:
-    """The attributes whose values differ, with both of them; none of what is outside."""
+    """The attributes whose values differ, with their items before and after, except those
+    outside."""
     old, new, outside = before.items, after.items, before.outside | after.outside
     found: dict[str, Change] = {}
     for path, item in old.items():
@@ -34,12 +35,12 @@ def changes(before: Snapshot, after: Snapshot) -> dict[str, Change]:
 
 
 class Kept(NamedTuple):
-    """An attribute that each step sets to a tensor that it makes. The tensor object stays, and
-    shows the latest run."""
+    """An attribute that each step sets to a tensor that it makes. The tensor object stays the same
+    and shows the latest run."""
 
     place: Place
     tensor: Tensor
-    #: What it may have been before the step: what the recordings found there.
+    #: The kinds of what it may hold before the step, as the recordings found it.
     before: frozenset[str]
 
     @property
@@ -48,7 +49,7 @@ class Kept(NamedTuple):
         return kind(Item(None, None, memory(self.tensor))) in self.before
 
     def admits(self, item: Item, now: Tensor | None, root: Any) -> bool:
-        """Whether a step that finds this there does what was recorded."""
+        """Whether a step that finds this in the attribute does what was recorded."""
         if now is self.tensor:
             return kind(item) in self.before
         can_set = not self.place.is_item and self.place.is_at(item.owner, item.key, root)
@@ -61,18 +62,18 @@ class Effects(NamedTuple):
     #: Numbers, and by how much each step raises them.
     counters: dict[str, tuple[Place, int]]
     kept: dict[str, Kept]
-    #: The counters that both recordings found at one value, on which the step may depend.
+    #: The counters that both recordings found at the same value, on which the step may depend.
     fixed: set[str]
 
     def are_counted(self, found: dict[str, Change]) -> bool:
-        """Whether a step that changed this raised all counters as these steps do."""
+        """Whether a step with these changes raised all counters by the recorded amounts."""
         raised = (
             (_raised(*found.get(path, (None, None))), by) for path, (_, by) in self.counters.items()
         )
         return all(got == by for got, by in raised)
 
     def shown(self) -> list[str]:
-        """The same in words."""
+        """The effects as text."""
         lines = [self._raises(path) for path in self.counters]
         return lines + [f"sets attribute {path}, which shows the latest run" for path in self.kept]
 
@@ -82,17 +83,17 @@ class Effects(NamedTuple):
 
 
 def kind(item: Item | None) -> str:
-    """What an attribute was before a step, as far as a program tells tensors apart."""
+    """The kind of value that an attribute had before a step, as far as a program can tell."""
     if item is None:
         return "nothing"
     return str(item.value.meta) if type(item.value) is Memory else text(item.value)
 
 
 def effects(first: dict[str, Change], second: dict[str, Change], after: Snapshot) -> Effects | str:
-    """What two recordings changed alike; or what they did not, in words.
+    """What two recordings changed alike; or, as text, an attribute that they did not.
 
     Args:
-        first, second: the changes of either.
+        first, second: the changes of each.
         after: the attributes after the second.
     """
     found = Effects({}, {}, set())
@@ -128,18 +129,18 @@ def _say(item: Item | None) -> str:
 
 
 def _put_back(array: np.ndarray, elements: bytes) -> None:
-    """Writes what was in an array, unless it was given another size meanwhile."""
+    """Restores the elements of an array, unless its size has changed."""
     if array.nbytes == len(elements):
         array[...] = np.frombuffer(elements, array.dtype).reshape(array.shape)
 
 
 class Undo:
-    """Puts what a recorded call may change back to what it was when this was made: the attributes
-    of the model and of what it holds, those of tensors, the tape, the taps' values, and the
-    generator that initial values are drawn from."""
+    """Restores what a recorded call may change to what it was when this object was made: the
+    attributes of the model and of what it holds, those of tensors, the tape, the taps' values, and
+    the generator of initial values."""
 
     def __init__(self, call: Call, before: Snapshot) -> None:
-        #: What is noted while it is recorded: of tensors that were there before, nodes, taps.
+        #: What the recording notes: changes to existing tensors, nodes of the tape, taps.
         self.journal, self.nodes = _core.Journal(), Nodes()
         self.tapping = Tapping()
         self._restore = [one._remember() for one in (call.root, *before.objects)]
@@ -150,7 +151,7 @@ class Undo:
         self._drawn = self._generator.to_numpy()
 
     def __call__(self, keep_state: bool = False) -> None:
-        """Undoes everything; with `keep_state` all but the making of parameters and moments."""
+        """Undoes everything; with `keep_state`, all but the creation of parameters and moments."""
         for restore in self._restore:
             restore(keep_state)
         for container, copy in self._contents:
@@ -172,13 +173,13 @@ class Undo:
                 _put_back(array, elements)
 
     def _draw_again(self) -> None:
-        """Initial values that are made again are the same."""
+        """Rewinds the generator, so that initial values that are made again are the same."""
         key, position = self._generator.to_numpy()
         if key == self._drawn[0] and position != self._drawn[1]:
             self._generator.copy_from_numpy(self._drawn)
 
     def forget(self) -> None:
-        """What was done stays."""
+        """Keeps all changes: nothing can be undone afterwards."""
         self.tapping.forget()
         self.journal.forget()
         self.nodes.forget()

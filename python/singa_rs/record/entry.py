@@ -1,4 +1,4 @@
-"""A recorded step that two recordings agree on, and its replay."""
+"""A step that two recordings agree on, and its replay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .verification import Verifier
 
 
 class Entry:
-    """A graph, and all that a call must agree with for it to be replayed."""
+    """A graph, and everything that a call must match for the graph to be replayed."""
 
     def __init__(
         self, attempt: Attempt, effects: Effects, undecided: frozenset[str] = frozenset()
@@ -29,13 +29,13 @@ class Entry:
         self.signature, self.requires_grad = call.signature, call.requires_grad
         self.device, self.results = call.device, attempt.taken.results
         self.tapping, self.marks = attempt.tapping, attempt.marks
-        #: What is to hold later runs against the operations as recorded, if anything is; and what
-        #: came of it last, in words.
+        #: What compares later runs with the operations as recorded, if anything does; and the
+        #: outcome of the last comparison, as text.
         self._verifier, self.verified = attempt.verifier, attempt.verified
-        #: What a warning says of the graph, if there is a fault of ours in it.
+        #: The warning about the graph, if this package made a faulty one.
         self.fault = attempt.fault
         left_out = effects.counters.keys() - effects.fixed | effects.kept.keys()
-        #: Items that the step was seen not to depend on.
+        #: Items that the step was found not to depend on.
         self.undecided = undecided - left_out
         items = attempt.before.items.items()
         captured = frozenset(self.graph.captured())
@@ -43,11 +43,11 @@ class Entry:
         left_out |= undecided
         #: Of these, containers, which may hold more items.
         self._open = [p for p in undecided if is_container(attempt.before.items.get(p))]
-        #: What the counters were when recorded: all have been raised as often since.
+        #: The counters as recorded: in a call that matches, all have been raised as often since.
         self._counts = {p: attempt.before.items[p].value[1] for p in effects.counters}
         self.wanted = {p: pattern(i.value, captured) for p, i in items if p not in left_out}
         self.held = {p: where for p, where in attempt.held.items() if p not in left_out}
-        #: Whether the arguments are tensors in order, of which `accept` sees all that counts.
+        #: Whether the arguments are just tensors in order, all that `accept` can check.
         is_other = any(call.made) or any(call.parameters) or any(map(has_attributes, call.tensors))
         self._is_row = is_row(call.tree, len(call.tensors)) and not is_other
         self._same, self._are_free = call.same, False
@@ -55,13 +55,13 @@ class Entry:
         self.shown = call.shown()
         self._runs_before = self.graph.runs
         self._has_effects = bool(effects.counters or effects.kept)
-        #: Whether a replay leaves all attributes as another one may find them.
+        #: Whether a replay leaves all attributes as another replay may find them.
         self.repeats = not effects.fixed and all(kept.repeats for kept in effects.kept.values())
         self._picture: viz.Graph | None = None
 
     def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
-        """The graph to be looked at: always the same object. `names` are those of the model's
-        tensors by `block_id`."""
+        """The graph for inspection by users: always the same object. `names` are those of the
+        model's tensors by `block_id`."""
         if self._picture is None:
             self._picture = viz.Graph(self.graph)
         self._picture.title, self._picture.names = title, names
@@ -74,17 +74,17 @@ class Entry:
 
     @property
     def is_simple(self) -> bool:
-        """Whether a replay changes no attribute and serves no tap, and no argument is known in
-        another way, too."""
+        """Whether a replay only runs the graph on distinct tensors in order: it changes no
+        attribute, serves no tap and is not verified."""
         has_more = self._has_effects or self.held or self.marks or self.tapping.probes
         is_otherwise = has_more or self.paused or self._verifier is not None
         are_distinct = self._same in (None, tuple(range(len(self.requires_grad))))
         return self._is_row and are_distinct and not is_otherwise
 
-    # ---- does it fit? ---------------------------------------------------------------------------
+    # ---- matching -------------------------------------------------------------------------------
 
     def accept(self, args: tuple[Any, ...], attributes: Snapshot) -> list[Tensor] | None:
-        """The tensors of the arguments, if all are tensors or arrays and may be run on."""
+        """The tensors to run the graph on, if the arguments are tensors or arrays that fit it."""
         tensors, requires_grad = [], self.requires_grad
         if len(args) != len(requires_grad) or not self._is_row:
             return None
@@ -109,7 +109,7 @@ class Entry:
         return tensors if self.misfit(tensors, attributes.tensors) is None else None
 
     def mismatch(self, now: Snapshot, root: Any) -> str | None:
-        """What of a model differs from the recorded one, in words."""
+        """How the attributes of a model differ from those recorded, as text; None if they match."""
         items, effects = now.items, self.effects
         if self.graph.departures != self.departures:
             return "a tensor that the step may use was pointed to other memory"
@@ -138,14 +138,14 @@ class Entry:
         return path in self.undecided or any(below)
 
     def learn(self, later: Attempt) -> None:
-        """Learns from another recording of the same key that the counters need not be raised
-        equally often: they were not, and the step raised them as always."""
+        """Learns from another recording with the same key that the counters need not have been
+        raised equally often: they had not been, and the step raised them by the same amounts."""
         items = later.before.items
         if self.effects.counters.keys() <= items.keys() and self._reset(items) is not None:
             self._are_free |= self.effects.are_counted(later.changes)
 
     def _reset(self, items: Mapping[str, Item]) -> str | None:
-        """A counter that was not raised as often as the others since they were recorded."""
+        """Reports a counter that was not raised as often as the others since the recording."""
         first: tuple[int, int] | None = None
         counters, fixed = self.effects.counters, self.effects.fixed
         for path, by in ((p, by) for p, (_, by) in counters.items() if p not in fixed):
@@ -156,7 +156,7 @@ class Entry:
         return None
 
     def misfit(self, tensors: Sequence[Tensor], attributes: Mapping[str, Tensor]) -> str | None:
-        """What of the arguments' memory differs, in words."""
+        """How the arguments' memory differs from that recorded, as text; None if it matches."""
         for path, (i, distance) in self.held.items():
             held, given = attributes[path], tensors[i]
             if held.block_id != given.block_id or held.offset - given.offset != distance:
@@ -168,7 +168,7 @@ class Entry:
     # ---- replay ---------------------------------------------------------------------------------
 
     def replay(self, tensors: Sequence[Tensor], root: Any, snapshot: Snapshot) -> Any:
-        """Runs the graph once; what the function answers."""
+        """Runs the graph once; returns what the function would."""
         graph = self.graph
         self.tapping.let_go()
         if self._verifier is not None:

@@ -21,18 +21,18 @@ from .shortcut import Shortcut
 from .snapshot import Snapshot
 from .taking import uncollected
 
-#: A function stays eager after so many unequal recordings in a row.
+#: The number of unequal recordings in a row after which a function stays eager.
 MOST_UNEQUAL = 4
-#: The same after so many recordings in a row of which none could be used again.
+#: The same for recordings in a row none of which could be replayed.
 MOST_FRUITLESS = 32
-#: How many graphs a function keeps, and of what size their results and constants may be together.
+#: How many graphs a function keeps, and how many bytes their results and constants may take.
 MOST_GRAPHS, MOST_BYTES = 16, 1 << 30
 
 _Ready = tuple[Entry, Snapshot, int]
 
 
 class _Made(NamedTuple):
-    """What a call has answered that was recorded."""
+    """The result of a call that was recorded."""
 
     result: Any
 
@@ -41,7 +41,7 @@ _NESTED = "called by user code that a graph runs; call a model with use_graph=Fa
 
 
 def _held(graph: _core.Graph) -> int:
-    """Bytes that a graph holds from run to run."""
+    """Bytes that a graph keeps from run to run."""
     memory = graph.memory()
     return memory["results"] + memory["constants"]
 
@@ -52,9 +52,9 @@ class GraphFunction:
     Each call is exactly one step. A call for which there is no graph yet is recorded, and its own
     recording is run. Once two recordings in a row are the same stream of operations, the graph
     replays calls that have the same key: the arguments' structure, shapes, strides, dtypes,
-    requires_grad and shared memory, arguments that are no tensors, the mode, and the scalars and
-    tensors in the attributes of the model. With `check_every`, every so many replays a call is
-    recorded again and compared.
+    requires_grad and shared memory, arguments that are not tensors, the mode, and the scalars and
+    tensors in the attributes of the model. With `check_every`, a call is recorded again and
+    compared after every so many replays.
     """
 
     def __init__(self, name: str, options: Options) -> None:
@@ -66,14 +66,14 @@ class GraphFunction:
         self._attempts: OrderedDict[Hashable, Attempt] = OrderedDict()
         self._unequal = self._fruitless = 0
         self._lock = PatientLock(name)
-        #: Whether a call is being recorded, by the thread that has the lock.
+        #: Whether a call is being recorded, by the thread that holds the lock.
         self._is_recording = False
-        #: What the last call replayed, the attributes as it found them, and their changes' count.
+        #: What the last call replayed, the attributes that it found, and the count of changes.
         self._ready: _Ready | None = None
 
     @property
     def entries(self) -> list[Entry]:
-        """The graphs that are replayed, with their keys; the last used one last."""
+        """The graphs that are replayed, with their keys; the most recently used last."""
         return [entry for entries in self._entries.values() for entry in entries]
 
     def __call__(
@@ -102,14 +102,14 @@ class GraphFunction:
         return self._call(Call(function, root, training, args, kwargs))
 
     def shortcut(self) -> Shortcut | None:
-        """The short way for calls like the last one, where a replay has nothing else to do."""
+        """The fast path for calls like the last one, if a replay only has to run the graph."""
         ready = self._ready
         if ready is None or profile.level or self.check_every is not None or not ready[0].is_simple:
             return None
         return Shortcut(*ready)
 
     def explain(self) -> str:
-        """What is known of the function, in words."""
+        """The function's graphs, keys and recordings, as text."""
         lines = [f"{self.name}: " + (f"runs eagerly: {self.eager}" if self.eager else "recorded")]
         for index, entry in enumerate(self.entries):
             graph = entry.graph
@@ -128,7 +128,7 @@ class GraphFunction:
         if self.eager is not None or call.has_history():
             return self._run(call)
         call.check(self.name)
-        if running():  # to wait for the lock might be to wait for ourselves
+        if running():  # the holder of the lock may be waiting for this thread
             raise GraphError(f"{self.name}: {_NESTED}")
         with self._lock:
             ready = self._ready_or_made(call)
@@ -144,9 +144,9 @@ class GraphFunction:
             return call.run()
 
     def _ready_or_made(self, call: Call) -> _Ready | _Made | None:
-        """What is to be replayed, or what recording the call has answered; None where it is to run
-        eagerly. The caller has the lock."""
-        if self._is_recording:  # and this thread has come by here again, by a signal or so
+        """What is to be replayed, or the result if the call was recorded; None if it is to run
+        eagerly. The caller holds the lock."""
+        if self._is_recording:  # re-entered by this thread, from a signal handler or the like
             return None
         count, snapshot = count_changes(), call.look(watched=True)
         call.identify(snapshot.known)
@@ -158,7 +158,7 @@ class GraphFunction:
         return ready
 
     def _find(self, call: Call, now: Snapshot) -> tuple[Entry | None, str]:
-        """The graph to replay; if there is none, why."""
+        """The graph to replay, or None; and why a call like this is recorded."""
         reason = ""
         for entry in reversed(self._entries.get(call.key, ())):
             found = entry.mismatch(now, call.root) or entry.misfit(call.tensors, now.tensors)
@@ -184,7 +184,7 @@ class GraphFunction:
         if not entry.repeats:
             self._ready = None
         elif entry.effects.kept:
-            # What only the run itself changed is no reason to look at all attributes again.
+            # Changes made by the run itself do not require inspecting all attributes again.
             count += entry.graph.moves - moves
             if count_changes() == count:
                 self._ready = (entry, snapshot, count)
@@ -196,8 +196,8 @@ class GraphFunction:
 
     @uncollected()
     def _record(self, call: Call, before: Snapshot, due: Entry | None, reason: str) -> _Made | None:
-        """Records the call and runs its own recording, or the equal one before it; None where no
-        graph can do what it does, and nothing has happened."""
+        """Records the call and runs its own recording, or the equal one before it; None if no
+        graph can do what the call does, which then has had no effect."""
         undo = Undo(call, before)
         previous = self._attempts.get(call.key)
         self._is_recording = True
@@ -226,7 +226,7 @@ class GraphFunction:
         reason: str,
         undo: Undo,
     ) -> _Made | None:
-        """Runs a recording, unless it is not to be used."""
+        """Runs a recording, unless it cannot be used."""
         call, obstacle = attempt.call, attempt.obstacle()
         try:
             self._count(verdict, obstacle, reason)
@@ -245,14 +245,14 @@ class GraphFunction:
         if due is not None and due in self._entries.get(call.key, ()):
             self._entries[call.key].remove(due)
         self._settle(attempt, verdict, previous, reason)
-        call.root = None  # the model keeps the attempt, which must not keep the model
+        call.root = None  # the model keeps the attempt, which must not keep the model alive
         if attempt.fault is not None:
             warn_user(f"{self.name}: {attempt.fault}")
         return _Made(result)
 
     def _count(self, verdict: Effects | str | None, obstacle: str | None, reason: str) -> None:
-        """Counts recordings that are of no use; after too many the function stays eager. Where its
-        warning is an error, nothing of the call has happened."""
+        """Counts recordings that are of no use; after too many the function stays eager. If its
+        warning is raised as an error, the call has had no effect."""
         if isinstance(verdict, Effects):
             self._unequal = self._fruitless = 0
         elif verdict is not None:
@@ -273,7 +273,8 @@ class GraphFunction:
         previous: Attempt | None,
         reason: str,
     ) -> None:
-        """What becomes of a recording that has run."""
+        """Notes the outcome of a recording that has run, and keeps its graph if it is equal to the
+        one before."""
         self._ready = None
         if isinstance(verdict, Effects):
             outcome = "the same as the one before: calls like it replay its graph"
@@ -299,7 +300,7 @@ class GraphFunction:
             del self._attempts[key]
 
     def _limit(self) -> None:
-        """Drops what was not used for longest."""
+        """Drops the least recently used attempts and graphs."""
         while len(self._attempts) > MOST_GRAPHS:
             self._attempts.popitem(last=False)
         while len(found := self.entries) > 1 and (
@@ -318,7 +319,7 @@ class GraphFunction:
 
 
 def name_written(error: BaseException, graph: _core.Graph, root: Any) -> None:
-    """Adds to an error which tensors of a model the run that failed has written already."""
+    """Adds to an error the names of the model's tensors that the failed run has already written."""
     blocks = set(graph.written())
     if not blocks or len(error.args) != 1 or not isinstance(error.args[0], str):
         return

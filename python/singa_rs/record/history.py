@@ -1,4 +1,4 @@
-"""Why a function was recorded, and what came of it."""
+"""Why a function was recorded, and with what outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .patience import PACKAGE
 
 
 class Event(NamedTuple):
-    """A recording."""
+    """A recording, the reason for it, and its outcome."""
 
     number: int
     reason: str

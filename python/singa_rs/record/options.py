@@ -1,4 +1,4 @@
-"""What `Module.compile` says of recordings and graphs."""
+"""The options of `Module.compile` for recordings and graphs."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _UNITS = {
 class Options(NamedTuple):
     """How calls are recorded, and how graphs are made of recordings."""
 
-    #: After so many replays a call is recorded again and compared.
+    #: The number of replays after which a call is recorded again and compared.
     check_every: int | None = None
-    #: Whether only what keeps every bit of the results may be done with the operations.
+    #: Whether rewrites must keep every bit of the results.
     exact: bool = True
     #: Whether a run stops at the first operation that makes a NaN or an infinity.
     check_finite: bool = False
-    #: Whether operations that leave threads idle run beside each other.
+    #: Whether operations that leave threads idle run concurrently.
     parallel: bool = False
-    #: Bytes that the arena of a graph may take, or the part of what it takes if nothing is
-    #: computed again.
+    #: The limit on the arena of a graph: bytes, or a fraction of what it takes without
+    #: recomputation.
     memory_budget: int | float | None = None
-    #: Whether a new graph's first run is held against the operations as recorded, and after how
-    #: many runs the next one, if later ones are.
+    #: Whether a new graph's first run is compared with the operations as recorded, and the
+    #: interval in runs at which later ones are, if they are.
     verify: bool = True
     verify_every: int | None = None
 
@@ -46,7 +46,7 @@ class Options(NamedTuple):
         return recording.graph(rewrite=False)
 
     def unverified(self, graph: _core.Graph) -> str | None:
-        """Why no run of a graph is held against the operations as recorded; None where they are."""
+        """Why no run of a graph is compared with the operations as recorded; None if runs are."""
         if not self.verify:
             return "verify=False"
         if not self.exact:
@@ -56,20 +56,20 @@ class Options(NamedTuple):
         return None
 
     def verifier(self, recording: _core.Recording, graph: _core.Graph) -> Verifier | None:
-        """What holds the runs of a graph of a sealed recording against the operations as recorded;
-        None where nothing does."""
+        """What compares runs of the graph of a sealed recording with the operations as recorded;
+        None if nothing does."""
         if self.unverified(graph) is not None:
             return None
         return Verifier(self.recorded(recording), self.verify_every)
 
     def unconstrained(self, recording: _core.Recording) -> int:
-        """Bytes of the arena if nothing is computed again, and one thread runs all."""
+        """Bytes of the arena without recomputation, for operations that run one after another."""
         return self._replace(parallel=False)._graph(recording, recompute=False).arena_bytes
 
     def budget(self, training: bool) -> int | float | None:
-        """The budget of a graph of training, or of evaluation."""
+        """The memory budget of a graph for training, or for evaluation."""
         if isinstance(self.memory_budget, float) and not training:
-            return None  # there is nothing to compute again: what is made is used at once
+            return None  # there is nothing to recompute: values are used at once
         return self.memory_budget
 
     def _graph(self, recording: _core.Recording, **how: Any) -> _core.Graph:
@@ -83,7 +83,7 @@ class Options(NamedTuple):
 
     @contextmanager
     def eagerly(self) -> Iterator[None]:
-        """Within it, operations that run without a graph are looked at as those of a graph."""
+        """A context in which `check_finite` also applies to operations that run without a graph."""
         before = _core.check_finite(self.check_finite)
         try:
             yield
@@ -96,7 +96,7 @@ def memory_budget(value: Any) -> int | float | None:
 
     Raises:
         TypeError: a value of another type.
-        ValueError: text that is no size; a size or fraction out of range.
+        ValueError: text that is not a size; a size or fraction out of range.
     """
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""A lock around the program's own code, for which nobody waits for ever."""
+"""A lock held around the program's own code, with a bounded wait."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 from .._core import GraphError
 
-#: For how many seconds a thread waits for one that is in the program's own code, which may itself
-#: wait for the thread, so that neither would ever go on. Threads wait so long for graphs, too.
+#: How many seconds a thread waits for one that is in the program's own code, which may itself be
+#: waiting for this thread: a deadlock. Waits for graphs have the same limit.
 PATIENCE = 3.0
-#: How often a thread that waits looks where the other one is.
+#: The interval in seconds at which a waiting thread checks where the other one is.
 _LOOK = 0.1
-#: What lies in this folder is not the program's own code.
+#: Code in this folder is not the program's own.
 PACKAGE = str(Path(__file__).parents[1])
 
 
 class PatientLock:
-    """A lock that a thread may take several times. Who waits for it gets a GraphError where the
-    thread that has it stays in the program's own code for long: a step that is recorded, a host
-    operation, an initialiser, but also a signal's handler, a finaliser or the hook of a warning."""
+    """A re-entrant lock. A waiting thread gets a GraphError if the holder stays in the program's
+    own code for too long: a step being recorded, a host operation, an initialiser, but also a
+    signal handler, a finaliser or a warnings hook."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -51,7 +51,7 @@ class PatientLock:
 
 
 def _is_in_program(thread: int) -> bool:
-    """Whether a thread is in the program's own code, or waits for another thread as this one."""
+    """Whether a thread is in the program's own code, or waits here for yet another thread."""
     frame = sys._current_frames().get(thread)
     file = frame.f_code.co_filename if frame is not None else ""
     return file == _is_in_program.__code__.co_filename or not file.startswith(PACKAGE)

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from types import CellType
 from typing import Any
 
-#: What stands for nothing being there.
+#: Stands for the value of an empty place.
 NOTHING = object()
 
 _MUTABLE = (list, dict, deque)
 
 
 def read(owner: Any, key: Any) -> Any:
-    """What is there, or NOTHING."""
+    """The value at a place, or NOTHING."""
     if isinstance(owner, dict):
         return owner.get(key, NOTHING)
     if isinstance(owner, (*_MUTABLE, tuple)):
@@ -26,7 +26,7 @@ def read(owner: Any, key: Any) -> Any:
 
 
 def write(owner: Any, key: Any, value: Any) -> None:
-    """Puts a value there without a note of it; NOTHING, and nothing is there."""
+    """Writes a value to a place without noting a change; NOTHING empties the place."""
     if value is NOTHING:
         _clear(owner, key)
     elif isinstance(owner, _MUTABLE):
@@ -47,13 +47,13 @@ def _clear(owner: Any, key: Any) -> None:
 
 
 def own_attributes(value: Any) -> dict[str, Any]:
-    """The attributes of an object that lie in a dictionary."""
+    """The attributes of an object that are kept in a dictionary."""
     found = attributes_of(value)
     return found if isinstance(found, dict) else {}
 
 
 def attributes_of(value: Any) -> Any:
-    """What an object has as its `__dict__`, or None; its class may refuse to say."""
+    """The `__dict__` of an object, or None, also if its class raises an error instead."""
     try:
         return getattr(value, "__dict__", None)
     except Exception:
@@ -61,7 +61,7 @@ def attributes_of(value: Any) -> Any:
 
 
 def slots(kind: type) -> list[str]:
-    """The names of attributes that classes of the program keep in slots."""
+    """The names of the attributes that a class and its bases keep in slots."""
     found: list[str] = []
     for cls in kind.__mro__:
         names = cls.__dict__.get("__slots__", ())
@@ -74,7 +74,7 @@ def slots(kind: type) -> list[str]:
 
 
 def in_slots(value: Any) -> list[tuple[str, Any]]:
-    """What an object keeps in slots, NOTHING in those that are empty."""
+    """The slots of an object with their values, NOTHING for those that are empty."""
     return [(name, getattr(value, name, NOTHING)) for name in slots(type(value))]
 
 
@@ -86,8 +86,8 @@ def _is_full(cell: CellType) -> bool:
 
 
 class Place:
-    """One of them. Objects are not kept alive where that is possible; the owner None is the model
-    itself."""
+    """The place of a value: an owner and a key. The owner is held by a weak reference where that
+    is possible; the owner None is the model itself."""
 
     __slots__ = ("_get", "key", "is_item")
 
@@ -102,7 +102,7 @@ class Place:
                 self._get = lambda: owner
 
     def owner(self, root: Any) -> Any:
-        """The object, or None where it is gone."""
+        """The object, or None if it is gone."""
         return root if self._get is None else self._get()
 
     def is_at(self, owner: Any, key: Any, root: Any) -> bool:
@@ -110,9 +110,9 @@ class Place:
         return key == self.key and self.owner(root) is (root if owner is None else owner)
 
     def read(self, root: Any) -> Any:
-        """What is there."""
+        """The value at the place, or NOTHING."""
         return read(self.owner(root), self.key)
 
     def write(self, root: Any, value: Any) -> None:
-        """Puts a value there without a note of it."""
+        """Writes a value to the place without noting a change."""
         write(self.owner(root), self.key, value)

@@ -1,4 +1,4 @@
-"""What a step needs, known before it runs."""
+"""What a step needs, computed before it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .taking import Taken, take, uncollected
 from .trees import replace
 from .verification import fault_of
 
-#: Accounts that are no memory of the step.
+#: Accounts that are not memory of the step.
 _NOT_COUNTED = ("pool", "kernels")
 
 
@@ -29,7 +29,7 @@ class Plan:
         self.name, self._options, self._recording = name, options, taken.recording
         self._budget = options.budget(training)
         self._graph = graph = options.graph_of(taken.recording, training)
-        #: What a warning says of the graph, if there is a fault of ours in it.
+        #: The warning about the graph, if this package made a faulty one.
         self.fault = fault_of(graph)
         accounts = graph.memory()
         # The caller still holds the last results while the next ones are made.
@@ -38,7 +38,7 @@ class Plan:
         self.accounts = {k: v for k, v in accounts.items() if k not in _NOT_COUNTED}
         #: How many operations, and how many blocks of memory they name.
         self.nodes, self.blocks = graph.nodes, graph.blocks
-        #: Bytes of the arena, in which all lies that lives and dies within the step, and the least
+        #: Bytes of the arena, which holds all values that live only within the step, and the least
         #: that any arena for this order of operations needs.
         self.arena_bytes, self.lower_bound_bytes = graph.arena_bytes, graph.lower_bound_bytes
 
@@ -49,8 +49,8 @@ class Plan:
 
     @cached_property
     def verification(self) -> tuple[int, str]:
-        """Of the first run: how many bytes more it takes than others because it is held against the
-        operations as recorded, where memory allows; and this, or why it is not, in words."""
+        """For the first run: how many more bytes it takes than others because it is compared with
+        the operations as recorded, memory permitting; and a text that says so, or why it is not."""
         obstacle = self._options.unverified(self._graph)
         if obstacle is None:
             recorded = self._options.recorded(self._recording)
@@ -63,19 +63,20 @@ class Plan:
 
     @cached_property
     def unconstrained_bytes(self) -> int:
-        """Bytes that the arena would take if nothing were computed again: what a memory budget that
-        is a fraction is a part of. Planned when it is first asked for."""
+        """Bytes that the arena would take without recomputation, which a memory budget given as a
+        fraction refers to. Planned on first use."""
         return self._options.unconstrained(self._recording)
 
     @property
     def budget_bytes(self) -> int | None:
-        """The memory budget, to which the arena keeps; None without one."""
+        """The memory budget, which the arena does not exceed; None without one."""
         if isinstance(self._budget, float):
             return int(self._budget * self.unconstrained_bytes)
         return self._budget
 
     def summary(self) -> str:
-        """A table: bytes by account, and their sum; and how the arena became as large as it is."""
+        """A table of bytes by account and their sum, then the arena, its budget and the first
+        run."""
         rows = [(name, size) for name, size in self.accounts.items() if size]
         width = max(len(name) for name, _ in [*rows, ("peak", 0)])
         lines = [f"{self.name}: {self.nodes} operations on {self.blocks} blocks"]
@@ -93,7 +94,7 @@ class Plan:
 
 
 def stand_in(leaf: Any) -> Any:
-    """For a Placeholder a tensor of its shape and dtype, which takes no memory."""
+    """For a Placeholder, a tensor of its shape and dtype that takes no memory."""
     if not isinstance(leaf, Placeholder):
         return leaf
     made = _core.stand_in(leaf.shape, leaf.device, leaf.dtype)
@@ -101,12 +102,12 @@ def stand_in(leaf: Any) -> Any:
     return made
 
 
-#: What the last plan of a model saw of its attributes, and the count of changes then.
+#: For each model, the count of changes at its last plan, and its attributes as that found them.
 _seen: WeakKeyDictionary[Any, tuple[int, Snapshot]] = WeakKeyDictionary()
 
 
 def _attributes(call: Call) -> Snapshot:
-    """The attributes of a model; looked up again only where something may have changed."""
+    """The attributes of a model; inspected again only if something may have changed."""
     if call.objects:
         return call.look()
     count = _core.changes()
@@ -126,7 +127,7 @@ def plan(
     *given: Any,
 ) -> Plan:
     """Records and plans `function(root, *args, **kwargs)`; `given` are args and kwargs, in which
-    Placeholders may be unfilled. Leaves the model as it was, but that it has its parameters."""
+    Placeholders may be unfilled. Leaves the model as it was, except that it has its parameters."""
     args, kwargs = replace(given, stand_in)
     call = Call(function, root, training, args, kwargs)
     undo = Undo(call, _attributes(call))
@@ -144,7 +145,7 @@ def plan(
 
 @uncollected()
 def infer(function: Callable[..., Any], root: Any, training: bool, *given: Any) -> None:
-    """Lets the layers of a model find their shapes, without running anything: they make their
+    """Lets the layers of a model infer their shapes, without running anything: they make their
     parameters and states, which take no memory until they are needed. Arguments as in `plan`."""
     args, kwargs = replace(given, stand_in)
     call = Call(function, root, training, args, kwargs)

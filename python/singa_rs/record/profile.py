@@ -24,7 +24,7 @@ class Profile:
         self.runs, self.seconds = 0, 0.0
 
     def run(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        """Calls what runs a graph once, timed if asked for."""
+        """Calls a function that runs a graph once, timed unless the level is 0."""
         if not self.level:
             return function(*arguments)
         start = time.perf_counter()
@@ -35,7 +35,7 @@ class Profile:
         return made
 
     def text(self) -> str:
-        """What is known."""
+        """The mean time of the counted runs, as text."""
         if not self.level:
             return "runs of graphs are not timed: SetVerbosity(1) before they run"
         counted = max(0, self.runs - self.skip)
@@ -48,5 +48,5 @@ class Profile:
         )
 
 
-#: Of all devices of this process.
+#: Shared by all devices of this process.
 profile = Profile()

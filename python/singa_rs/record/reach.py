@@ -18,9 +18,10 @@ from ..autograd.tape import Operator
 from .places import NOTHING, in_slots, own_attributes, read
 from .taps import Probe, Tap
 
-#: Modules whose functions are not looked into, nor objects, but for those of `_PLAIN` and ours.
+#: Modules whose functions and objects are not inspected, except this package's and `_PLAIN`'s
+#: objects.
 _LIBRARIES = frozenset({"singa_rs", "numpy", *sys.stdlib_module_names}) - {"__main__"}
-#: Classes of Python's library whose objects are nothing but what a program puts into them.
+#: Classes of the standard library whose objects hold only what a program puts into them.
 _PLAIN = frozenset(
     {
         ("argparse", "Namespace"),
@@ -41,18 +42,18 @@ class Read(NamedTuple):
     owner: Any
     key: Any
     value: Any
-    #: Whether it changes without a note, and is in no container that is looked at.
+    #: Whether it changes without being noted, and is in no container that is compared.
     is_silent: bool = False
 
 
 @cache
 def is_program(module: Any) -> bool:
-    """Whether a module is the user's program, and no library that this package knows."""
+    """Whether a module is the user's program, rather than a library that this package knows."""
     return isinstance(module, str) and module.partition(".")[0] not in _LIBRARIES
 
 
 def is_open(value: Any) -> bool:
-    """Whether what an object holds is looked at, too."""
+    """Whether what an object holds is inspected, too."""
     kind = type(value)
     if kind in (FunctionType, MethodType, partial):
         return True
@@ -73,7 +74,7 @@ def inside(value: Any) -> Iterator[Read]:
             yield Read(name, value, name, getattr(value, name))
     for name, one in in_slots(value):
         yield Read(name, value, name, one, is_silent=True)
-    if isinstance(value, Operator):  # the tape keeps notes in it
+    if isinstance(value, Operator):  # its other attributes are the tape's
         for name, one in value.settings():
             yield Read(name, value, name, one, is_silent=True)
         return
@@ -98,7 +99,7 @@ def outside(value: Any) -> Iterator[Read]:
 
 
 def _globals(function: FunctionType) -> Iterator[Read]:
-    """The globals that a function reads, also those of modules and classes of the program."""
+    """The globals that a function reads, including those of the program's modules and classes."""
     known, names, seen = function.__globals__, _names(function.__code__), set[int]()
     for name in names.of_globals:
         value = known.get(name, NOTHING)
@@ -115,7 +116,7 @@ def _globals(function: FunctionType) -> Iterator[Read]:
 
 
 def _absolute(package: Any, name: str) -> str:
-    """The name of a module, of which one that begins with dots is within a package."""
+    """The absolute name of a module; leading dots are relative to the package."""
     if not name.startswith(".") or not isinstance(package, str):
         return name
     dots = len(name) - len(name.lstrip("."))
@@ -126,8 +127,8 @@ def _absolute(package: Any, name: str) -> str:
 def _in_space(
     path: str, space: ModuleType | type, names: frozenset[str], seen: set[int]
 ) -> Iterator[Read]:
-    """What code reads of a module or class of the program, by these names; not of spaces that were
-    seen."""
+    """What code reads from a module or class of the program by these names, skipping spaces that
+    were seen."""
     if id(space) in seen:
         return
     seen.add(id(space))
@@ -149,7 +150,7 @@ def _in_space(
 
 
 def _is_found(value: Any, owner: Any) -> bool:
-    """Whether who asks the owner for it gets the very value."""
+    """Whether a lookup in the owner returns the value itself."""
     is_made = isinstance(owner, type) and hasattr(type(value), "__get__")
     return isinstance(value, FunctionType) or not is_made
 
@@ -165,7 +166,7 @@ def _is_special(name: str) -> bool:
 
 
 def _is_data(value: Any) -> bool:
-    """Whether a value is to be looked at: nothing of a library, and not what only makes one."""
+    """Whether a value is to be inspected: neither a library's function nor a descriptor."""
     if value is NOTHING or isinstance(value, (property, staticmethod, classmethod)):
         return False
     while isinstance(value, FunctionType) and "__wrapped__" in value.__dict__:
@@ -183,7 +184,7 @@ class Names(NamedTuple):
     of_attributes: frozenset[str]
     #: Modules that it imports.
     of_modules: frozenset[str]
-    #: What it asks `is` of; `id`, where it asks that.
+    #: What it compares by `is`; "id" if it reads the builtin.
     compared: frozenset[str]
 
 
@@ -208,17 +209,17 @@ _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
 def _imported(steps: list[dis.Instruction]) -> set[str]:
-    """The modules that code imports, with as many dots in front as it writes."""
+    """The modules that code imports, with their leading dots."""
     found = set()
     for n, step in enumerate(steps):
         if step.opname == "IMPORT_NAME":
-            level = steps[n - 2].argval  # how many dots, then the names, then the module
+            level = steps[n - 2].argval  # pushed before the names to import
             found.add("." * (level if type(level) is int else 0) + step.argval)
     return found
 
 
 def _compared(steps: list[dis.Instruction]) -> set[str]:
-    """What code asks `is` of, but for constants: a global, an attribute of one, or "?"."""
+    """What code compares by `is`, except with constants: a global, its attribute, or "?"."""
     found = set()
     for before, last, step in zip([None, *steps], steps, steps[1:], strict=False):
         if step.opname != "IS_OP" or last.opname == "LOAD_CONST" or last.argval == "__class__":
@@ -232,7 +233,7 @@ def _compared(steps: list[dis.Instruction]) -> set[str]:
 
 
 def asks_identity(function: Any) -> bool:
-    """Whether a function may ask whether two tensors are one object."""
+    """Whether a function may compare tensors by identity."""
     if not isinstance(function, FunctionType) or _is_generated(function):
         return False
     known = function.__globals__
@@ -244,7 +245,7 @@ def asks_identity(function: Any) -> bool:
 
 
 def _is_generated(function: FunctionType) -> bool:
-    """Whether a function is one that Python's library writes, as for data classes."""
+    """Whether the standard library generated a function, as it does for data classes."""
     return _is_special(function.__name__) and function.__code__.co_filename == "<string>"
 
 
@@ -260,7 +261,7 @@ def _is_space(value: Any) -> bool:
 
 
 def classes(kind: type) -> Iterator[type]:
-    """The classes of the program among those of an object."""
+    """The classes of the program among a class and its bases."""
     return (cls for cls in kind.__mro__ if is_program(cls.__module__))
 
 
@@ -287,11 +288,11 @@ def in_class(cls: type) -> Iterator[Read]:
 
 
 def _is_own_data(name: str, value: Any) -> bool:
-    """Whether an attribute of a class is the program's, and the same for all its objects."""
+    """Whether a class attribute is the program's data, shared by all objects of the class."""
     return not (_is_special(name) or isinstance(value, type) or hasattr(type(value), "__set__"))
 
 
-#: What layers note in classes, and what no step calls.
+#: What no step calls, and what layers note in classes.
 _NO_DATA = frozenset({"__init__", "_slots"})
 
 

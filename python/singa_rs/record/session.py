@@ -18,29 +18,29 @@ from .verification import Verifier, fault_of
 
 
 class Recorded:
-    """What a device recorded, to be run as often as wanted.
+    """A recording of a device's operations, to be run any number of times.
 
         with device.record() as graph:
             y = x @ w
         graph.run()
 
-    Within the block operations are only buffered. Tensors made in it that are still held when the
-    graph first runs, or is asked for its figures, show the latest run from then on; before, reading
-    them raises GraphError. All else that was made is memory that the graph plans. Each run works on
-    the tensors that were there before: write into them, by `copy_from`, to run on other values.
-    Entered again, the recording is continued.
+    Within the block operations are only buffered. Tensors made in it that are still referenced when
+    the graph first runs, or its figures are first read, show the latest run from then on; reading
+    them earlier raises GraphError. The memory of all others is planned by the graph. Each run works
+    on the tensors that existed before: write into them with `copy_from` to run on other values.
+    Entering the block again continues the recording.
     """
 
     def __init__(self, device: _core.Device) -> None:
         self._device = device
         self._recording: _core.Recording | None = None
         self._nodes: Nodes | None = None
-        #: What was changed by what has not run.
+        #: Changes to tensors by operations that have not run.
         self._journal = _core.Journal()
         self._graph: _core.Graph | None = None
-        #: How many threads that was made for.
+        #: How many threads the graph was made for.
         self._threads = 0
-        #: Whether the graph is to be made for several threads.
+        #: Whether the graph may run operations concurrently.
         self.parallel = False
         self._verifier: Verifier | None = None
         self._picture: viz.Graph | None = None
@@ -51,7 +51,7 @@ class Recorded:
         return self._nodes is not None
 
     def begin(self) -> None:
-        """Begins to buffer the operations of the calling thread, or goes on with it."""
+        """Starts or continues buffering the operations of the calling thread."""
         if self._recording is None:
             self._recording = _core.Recording(self._device, [], self._journal)
         else:
@@ -61,7 +61,7 @@ class Recorded:
         set_nodes(self._nodes)
 
     def end(self) -> None:
-        """Ends what `begin` began."""
+        """Ends the buffering."""
         try:
             self._recording.end([])
             if self._recording.state_is_late:
@@ -72,7 +72,7 @@ class Recorded:
         self._cut()
 
     def abort(self) -> None:
-        """Ends it, and forgets what was recorded: tensors are what they were before."""
+        """Ends the buffering and discards the recording: tensors are as they were before."""
         self._recording.abort()
         nodes = self._nodes
         self._cut()
@@ -81,7 +81,7 @@ class Recorded:
         self.forget()
 
     def forget(self) -> None:
-        """Forgets what was recorded, and what that changed in tensors, if it has never run."""
+        """Discards the recording, and its changes to tensors if it has never run."""
         self._recording = None
         self._journal.undo()
 
@@ -117,7 +117,7 @@ class Recorded:
             self._recording.seal()
             self._graph = self._picture = None
             self._threads = self._device.num_threads
-            # Its inputs are tensors that are written before each run, as parameters may be.
+            # Caches nothing: the tensors that it reads, even parameters, may change between runs.
             self._graph = self._recording.graph(parallel=self.parallel, keep=False)
             self._journal.forget()
             self._verifier = Options().verifier(self._recording, self._graph)
@@ -153,7 +153,7 @@ class Recorded:
         known = hasattr(_core.Graph, name) or hasattr(viz.Graph, name)
         if name.startswith("_") or not known:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        graph = self.graph  # which may be made anew
+        graph = self.graph  # may be rebuilt here
         if self._picture is None:
             self._picture = viz.Graph(graph, "recorded by hand")
         return getattr(self._picture, name)
@@ -179,7 +179,7 @@ def record(device: _core.Device) -> Recorded:
 
 
 def enable_graph(device: _core.Device, flag: bool = True) -> None:
-    """Begins or ends to buffer the calling thread's operations instead of running them (SINGA
+    """Starts or stops buffering the calling thread's operations instead of running them (SINGA
     EnableGraph, SetBufferFlag). A second `EnableGraph(True)` appends, until `ResetGraph`."""
     session = _sessions.of.setdefault(device, Recorded(device))
     if bool(flag) != session.is_recording:
@@ -193,7 +193,7 @@ def graph_enabled(device: _core.Device) -> bool:
 
 def run_graph(device: _core.Device, sequential: bool = True) -> None:
     """Runs what was buffered, once (SINGA RunGraph, ExecBuffOps). The first run decides whether
-    operations run one after another, or beside each other where that helps (`graph_alg` of
+    operations run one after another, or concurrently where that helps (`graph_alg` of
     `Module.compile`).
 
     Raises:
@@ -205,7 +205,7 @@ def run_graph(device: _core.Device, sequential: bool = True) -> None:
 
 
 def reset_graph(device: _core.Device) -> None:
-    """Forgets what was buffered; a recording that is in force begins anew (SINGA ResetGraph)."""
+    """Discards what was buffered; an active recording starts anew (SINGA ResetGraph)."""
     session = _sessions.of.pop(device, None)
     if session is None:
         return
@@ -221,7 +221,7 @@ def set_verbosity(device: _core.Device, verbosity: int) -> None:
     SetVerbosity). Single operations are not timed at any level yet."""
     profile.level = _natural("SetVerbosity", verbosity)
     profile.reset()
-    note_change()  # so that no call goes the short way, which is not timed
+    note_change()  # so that no call takes the fast path, which is not timed
 
 
 def set_skip_iteration(device: _core.Device, skip_iteration: int) -> None:

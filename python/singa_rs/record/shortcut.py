@@ -1,4 +1,4 @@
-"""The short way of a call that is like the one before: a few checks, and the replay."""
+"""The fast path for a call like the one before: a few checks, then the replay."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from .entry import Entry
     from .snapshot import Snapshot
 
-#: What a shortcut answers to a call that has to go the long way.
+#: What a shortcut returns for a call that must take the slow path.
 MISS = object()
 
 
 class Shortcut:
-    """Replays a graph for calls with tensors only, in order, while nothing has changed that the
-    long way would look at: what `changes` counts, the mode, the arguments."""
+    """Replays a graph for calls whose arguments are just tensors in order, as long as nothing has
+    changed that the slow path would check: what `changes` counts, the mode, the arguments."""
 
     def __init__(self, entry: Entry, snapshot: Snapshot, count: int) -> None:
         self.function, self.training = entry.function, entry.training
@@ -31,7 +31,7 @@ class Shortcut:
         self._is_row = _is_row(entry.results)
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
-        """The results; MISS where the call is not like the one before."""
+        """The results; MISS if the call is not like the one before."""
         made = None if mode.paused else self._call(args)
         if made is None:
             return MISS
@@ -42,6 +42,6 @@ class Shortcut:
 
 
 def _is_row(results: Any) -> bool:
-    """Whether a function answers a tuple of new tensors, each once, and nothing else."""
+    """Whether a function returns a tuple of new tensors, each once, and nothing else."""
     row = tuple(("made", index) for index in range(len(results.flags)))
     return results.is_plain and results.spec == (tuple, row)

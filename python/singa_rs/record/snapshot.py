@@ -1,8 +1,8 @@
-"""What a program may look at besides its arguments, at one moment: the attributes of a model, and
-of what these hold, and what the program's code reads otherwise.
+"""What a program may read besides its arguments, at one moment: the attributes of a model and of
+the objects in them, and what the program's code reads in other ways.
 
-Objects that take part have `_watched()`, which yields the names and values of their attributes,
-and `_remember()`, which answers a function that puts them back: layers, optimizers, schedules.
+Layers, optimizers and schedules have `_watched()`, which yields the names and values of their
+attributes, and `_remember()`, which returns a function that restores them.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .places import NOTHING, attributes_of
 from .reach import Read, asks_identity, classes, in_class, in_module, inside, is_open, outside
 from .trees import OF_TENSORS, given_name
 
-#: Of a longer list, tuple or dictionary only the length is looked at, of an array with more
-#: elements only that it is the same, and no more objects of the program's own classes than these.
+#: Of a longer list, tuple or dictionary only the length is compared, of a larger array only its
+#: identity and layout; and no more objects of the program's own classes are inspected.
 LONGEST = 1000
 
-#: How paths of what the program was called with begin.
+#: The prefix of the paths of arguments.
 _GIVEN = "argument "
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque, bytearray)
 
 
 class Flags(NamedTuple):
-    """What of a tensor decides what is done with it, besides its value."""
+    """The properties of a tensor, besides its value, that decide how it is treated."""
 
     requires_grad: bool
     stores_grad: bool
@@ -43,7 +43,7 @@ class Flags(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """Where a tensor lies, and its flags."""
+    """The memory of a tensor's elements, and its flags."""
 
     block: int
     offset: int
@@ -61,7 +61,7 @@ class Memory(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """What was looked at before, at this path."""
+    """An object that was inspected before, at this path."""
 
     path: str
 
@@ -79,8 +79,8 @@ class Kind(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An attribute, or an item of a container. The owner is None for the model itself, so that no
-    snapshot that a model keeps refers to it."""
+    """An attribute, or an item of a container. The owner is None for the model itself, so that a
+    snapshot that a model keeps does not refer to it."""
 
     owner: Any
     key: Any
@@ -90,30 +90,30 @@ class Item(NamedTuple):
 class Snapshot:
     """The scalars and tensors in the attributes of `root` and of what is below it, by path; those
     in `given`, other objects that the program was called with; and those outside, which the code
-    of the program reads otherwise.
+    of the program reads in other ways.
 
-    Where it is `watched`, changes that it does not see itself are noted from now on.
+    If it is `watched`, later changes to the attributes of its tensors are noted.
     """
 
     def __init__(self, root: Any, given: Sequence[Any] = (), watched: bool = False) -> None:
         self.items: dict[str, Item] = {}
         #: The tensors of the items that are tensors.
         self.tensors: dict[str, Tensor] = {}
-        #: The objects that were looked at, but for the root.
+        #: The inspected objects that have `_watched()`, except the root.
         self.objects: list[Any] = []
-        #: The items that are no attributes of layers, modules and optimizers, nor below these.
+        #: The items that are neither attributes of layers, modules and optimizers nor below these.
         self.loose: set[str] = set()
         #: Of these, the ones outside.
         self.outside: set[str] = set()
-        #: Mutable containers with copies of what they held, and owners, keys and values of what is
-        #: in none.
+        #: Mutable containers with copies of what they held; and owners, keys and values of places
+        #: that are in no container.
         self.contents: list[tuple[Any, Any]] = []
         self.places: list[tuple[Any, Any, Any]] = []
-        #: Places that nobody puts anything back into.
+        #: Places that are compared but never restored.
         self.fixtures: list[tuple[Any, Any, Any]] = []
         self._arrays: list[tuple[Any, Any]] = []
         self._lengths: list[tuple[Any, int]] = []
-        #: Where what was looked at was found first.
+        #: The path at which each inspected object was found first.
         self._seen = {id(root): ""}
         self._reads: set[tuple[int, Any, int]] = set()
         self._known: frozenset[int] | None = None
@@ -124,7 +124,7 @@ class Snapshot:
         self._is_loose = True
         for index, value in enumerate(given):
             self._value(f"{_GIVEN}{index}", given, index, value)
-        #: Arrays that can be put back, with what was in them.
+        #: Arrays that can be restored, with their elements.
         self.elements = [(array, looks[-1]) for array, looks in self._arrays if is_plain(array)]
         self._look_outside()
         del self._root
@@ -134,7 +134,7 @@ class Snapshot:
         self._is_outside, self.contents, self.places = True, [], []
         while self._later:
             self._read(*self._later.popleft())
-        #: Tells whether anything has changed that changes without a note.
+        #: Detects changes that are made without being noted.
         self.watch = Watch(
             contents + self.contents,
             places + self.places + self.fixtures,
@@ -147,20 +147,20 @@ class Snapshot:
 
     @property
     def known(self) -> frozenset[int] | None:
-        """By `id`, the tensors that the program may know an argument to be by `is`; None where it
-        never asks. Not those that graphs make."""
+        """By `id`, the tensors that the program may compare an argument with by `is`; None if it
+        never does. Excludes those that graphs make."""
         if self._known is None and self._asks:
             found = (x for path, x in self.tensors.items() if not path.startswith(_GIVEN))
             self._known = frozenset(id(x) for x in found if _is_steady(x))
         return self._known
 
     def spots(self) -> dict[str, Spot]:
-        """Where the tensors lie, by path."""
+        """The spots of the tensors, by path."""
         found = ((path, item.value) for path, item in self.items.items())
         return {path: value.spot for path, value in found if type(value) is Memory}
 
     def follow(self, owner: Any, key: Any, value: Any) -> None:
-        """Takes over a value that was changed knowingly."""
+        """Adopts a value that a replay has written."""
         attributes = getattr(owner, "__dict__", owner)
         for known, copy in self.contents:
             if known is owner or known is attributes:
@@ -205,7 +205,7 @@ class Snapshot:
         self._value(name, read.owner, read.key, read.value)
 
     def _object(self, path: str, value: Any) -> None:
-        """An object of the program's own, and what it holds."""
+        """Inspects an object of the program, and what it holds."""
         if isinstance(value, ModuleType):
             self._later.extend((path, read) for read in in_module(value))
         if self._left == 0 or not is_open(value):
@@ -257,7 +257,7 @@ class Snapshot:
                 self._object(path, value)
 
     def _is_first(self, path: str, owner: Any, key: Any, value: Any) -> bool:
-        """Whether an object was not looked at before; if it was, notes where."""
+        """Whether an object was not inspected before; if it was, notes where."""
         known = self._seen.setdefault(id(value), path)
         if known is not path:
             self._put(path, Item(owner, key, Alias(known)))
@@ -278,7 +278,7 @@ class Snapshot:
             if watchers := watched_leaves.get(id(value)):
                 told = tuple(plain(getattr(tell(), "__self__", None)) for tell in watchers)
                 self._put(f"{path}.(taps)", Item(None, None, told))
-        # Parameters are known to optimizers by the names that their places give them, too.
+        # Optimizers also know parameters by the names that come from their places.
         name = value._name if value._stores_grad else given_name(value)
         if name is not None:
             self._put(f"{path}.name", Item(value, "name", plain(name)))
@@ -293,7 +293,7 @@ class Snapshot:
         self._put(f"{path}.elements", Item(None, None, looks))
 
     def _container(self, path: str, owner: Any, key: Any, value: Any) -> None:
-        # Equal constants may be one object, or not.
+        # Equal constants may or may not be one object.
         is_constant = isinstance(value, (tuple, frozenset)) and EXACT.issuperset(map(type, value))
         if not is_constant and not self._is_first(path, owner, key, value):
             return
@@ -331,7 +331,7 @@ def is_container(item: Item | None) -> bool:
 
 
 def is_plain(array: np.ndarray) -> bool:
-    """Whether an array is nothing but its elements, of which `_looks` has a copy."""
+    """Whether an array has no state but its elements, which `_looks` copies."""
     return type(array) is np.ndarray and _is_small(array)
 
 
@@ -341,13 +341,13 @@ def _is_small(array: np.ndarray) -> bool:
 
 
 def _looks(array: np.ndarray) -> tuple[Any, ...]:
-    """What of an array is compared."""
+    """What is compared of an array."""
     elements = array.tobytes() if _is_small(array) else None
     return array.shape, array.dtype.str, array.strides, elements
 
 
 def memory(tensor: Tensor) -> Hashable:
-    """What a key says of a tensor."""
+    """A tensor's representation in a key."""
     if isinstance(tensor, Placeholder):
         return plain(tensor)
     made = is_intermediate(tensor)
@@ -357,22 +357,22 @@ def memory(tensor: Tensor) -> Hashable:
 
 
 def pattern(value: Any, captured: Collection[int]) -> Any:
-    """What another snapshot's value must match: a tensor that the graph uses is to lie in the
-    very place, another one to look alike."""
+    """What another snapshot's value must match: a tensor that the graph uses must be in the same
+    memory, another one only of the same shape, dtype and flags."""
     if type(value) is Memory:
         return value.spot if value.spot.block in captured else value.meta
     return value
 
 
 def matches(want: Any, value: Any) -> bool:
-    """Whether a value is what `pattern` made of another one asks for."""
+    """Whether a value matches a pattern."""
     if type(value) is Memory:
         return want == (value.spot if type(want) is Spot else value.meta)
     return want == value
 
 
 def text(value: Any) -> str:
-    """A value, or a pattern, in words."""
+    """A value, or a pattern, as text."""
     if type(value) is Memory:
         return "a tensor of shape " + str(value.meta[0])
     if type(value) is Spot:

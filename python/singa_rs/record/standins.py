@@ -1,7 +1,7 @@
 """Stand-ins: what a recorded function gets in place of the tensors that it was called with.
 
-So what it reaches through its arguments, which are others in the next call, is told from what it
-reaches in another way, by a global or a closure, even where both are one tensor.
+They distinguish what it reaches through its arguments, which differ from call to call, from what it
+reaches in another way, such as a global or a closure, even if both are one tensor.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _TAPE = ("_creator", *_VIEWS)
 
 
 class StandIns:
-    """The arguments of a call, a tree, with other tensors in place of its own. Within the context
-    the function may be called.
+    """The arguments of a call, a tree, with other tensors in place of the given ones. Within the
+    context the function may be called.
 
-    Parameters, which `backward` and optimizers know by their identity, stay what they are, and so
-    do `known` tensors, which the program may tell by theirs, and tensors in the memory of either.
+    Parameters, which `backward` and optimizers know by identity, are not replaced; nor are `known`
+    tensors, which the program may know likewise, and tensors that share memory with either.
     """
 
     def __init__(self, given: Any, known: frozenset[int]) -> None:
@@ -50,12 +50,12 @@ class StandIns:
         pass
 
     def __exit__(self, *_: object) -> None:
-        """From now on stand-ins that somebody kept, and views of them, show the real tensors."""
+        """Points stand-ins that were kept, and views of them, to the real tensors."""
         _core.show(self._views, self._real)
 
     def restore(self, look: Callable[[], Snapshot], root: Any) -> Snapshot:
         """Gives the real tensors the flags and names that their stand-ins got, and puts them where
-        the program keeps their stand-ins; what `look` then sees."""
+        the program keeps their stand-ins; returns what `look` sees afterwards."""
         real = {}
         for made, one in zip(self._made, self._real, strict=True):
             one.__dict__.update(_attributes(made, but=_TAPE))
@@ -70,14 +70,14 @@ class StandIns:
         return look() if found else after
 
     def marks(self, arguments: Sequence[Tensor]) -> list[tuple[int, dict[str, Any]]]:
-        """What the function has set in the attributes of the arguments, by their numbers."""
+        """The attributes that the function has set on the arguments, by index of the argument."""
         numbers = {id(x): i for i, x in enumerate(arguments)}
         looks = zip(self._real, self._made, self._before, strict=True)
         found = ((numbers[id(x)], _set(made.__dict__, before)) for x, made, before in looks)
         return [(number, marks) for number, marks in found if marks]
 
     def difference(self) -> str | None:
-        """What the function did to its arguments that no graph can do again, in words."""
+        """What the function did to its arguments that no graph can repeat, as text, or None."""
         tensors: list[Tensor] = []
         tree = flatten(self.given, tensors)
         if tree != self._tree or list(map(id, tensors)) != list(map(id, self.tensors)):
@@ -93,8 +93,8 @@ class StandIns:
 
 
 def is_itself(tensor: Tensor, known: frozenset[int]) -> bool:
-    """Whether nothing stands in for it: it is trained, or the user asks for its gradient otherwise,
-    or it is known."""
+    """Whether a tensor has no stand-in: its gradient is stored, as a parameter's is, or it is
+    known."""
     is_named = tensor._stores_grad or id(tensor) in known
     return is_named and not isinstance(tensor, Placeholder)
 
@@ -103,7 +103,7 @@ _GONE = object()
 
 
 def _set(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """What was set, or is gone, of a tensor's attributes but for the tape."""
+    """The attributes of a tensor that were set or deleted, except those of the tape."""
     names = (after.keys() | before.keys()) - {*_TAPE, "_default_name"}
     known = ((name, after.get(name, _GONE), before.get(name, _GONE)) for name in names)
     return {name: now for name, now, old in known if now is not old}

@@ -1,4 +1,4 @@
-"""State: tensors that outlive the step that makes them, and attributes that later steps look at."""
+"""State: tensors that outlive the step that makes them, and attributes that later steps read."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from .. import _core
 #: Tells graph functions that an attribute of a layer, a module or an optimizer may have changed.
 note_change = _core.note_change
 
-#: Why no graph gives state the numbers that it would have had.
+#: Why no graph can give state the values that it has in eager execution.
 LATE_STATE = "state is drawn at random after the step has drawn from the same generator"
 
 
 class making_state:  # noqa: N801 - used like a function
-    """Within it, what a recording thread makes is state: a parameter, a moment, a running average.
+    """A context in which what a recording thread makes is state: parameters, moments, averages.
 
-    Its operations are not recorded, but kept to be run once, when the state is first needed.
-    Elsewhere it changes nothing.
+    The operations in it are not recorded, but kept and run once, when the state is first needed.
+    In a thread that does not record, the context has no effect.
     """
 
     def __enter__(self) -> None:

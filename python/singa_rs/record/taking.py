@@ -21,12 +21,12 @@ def is_recording() -> bool:
         return False
     if _core.recording():
         return True
-    set_nodes(None)  # an interrupt struck before the end of a recording was noted
+    set_nodes(None)  # an interrupt arrived before the end of a recording was noted
     return False
 
 
 class Taken(NamedTuple):
-    """A recording that has ended, and what the recorded function answered."""
+    """A recording that has ended, and what the recorded function returned."""
 
     recording: _core.Recording
     results: Results
@@ -34,8 +34,8 @@ class Taken(NamedTuple):
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Within it Python's collector of cycles rests. A recording makes thousands of objects, and
-    would set it off to look through every object of the process; nearly all are gone at the end."""
+    """Pauses Python's cyclic garbage collector. A recording makes thousands of objects, which would
+    trigger scans of the whole heap, although nearly all of them are freed at the end."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -47,7 +47,7 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def noting(nodes: Nodes) -> Iterator[None]:
-    """Within it, the nodes of the tape are noted; at its end none of them holds anything."""
+    """A context that collects the nodes of the tape, and cuts them at its end."""
     set_nodes(nodes)
     try:
         yield
@@ -63,17 +63,18 @@ def take(
     undo: Undo | None = None,
     held: Mapping[str, Tensor] | None = None,
 ) -> Taken:
-    """Records a call, which runs nothing.
+    """Records a call without running its operations.
 
     Args:
         device: where its operations will run.
-        arguments: the tensors that each run will get anew.
+        arguments: the tensors that each run gets as inputs.
         call: the function, without arguments.
-        undo: notes what the call changes, if that may be undone.
-        held: attributes that are to be answered as they then are, if the function answers them.
+        undo: where the call's changes are noted, if they may be undone.
+        held: tensors in attributes of the model. A result that is one of them stands for the
+            attribute, as a run finds it.
 
     Raises:
-        GraphError: this thread records already, or the call reads a value.
+        GraphError: this thread is already recording, or the call reads a value.
     """
     journal, nodes = (undo.journal, undo.nodes) if undo else (_core.Journal(), Nodes())
     recording = _core.Recording(device, arguments, journal)

@@ -14,23 +14,23 @@ from .state import note_change
 
 
 class Tap:
-    """What a step made at one place, as of the last step that came by.
+    """The value at one place in a step, as of the last step that reached it.
 
-    After each step `value` is a tensor of its own, as a result is, or None where the value was not
-    asked for or never made; `grad` the same for the gradient with respect to it.
+    After each step `value` is a tensor of its own, as a result is, or None if the value was not
+    requested or never made; likewise `grad` for the gradient with respect to it.
     """
 
     def __init__(self, probe: Probe, close: Callable[[], None]) -> None:
         self.name, self.wants = probe.name, probe.wants
         self.value: Tensor | None = None
         self.grad: Tensor | None = None
-        #: The parameter whose gradient it is, if it is one's.
+        #: The parameter whose gradient is tapped, if any.
         self.parameter: Tensor | None = None
         self.probe, self._close = probe, close
         probe.tap = self
 
     def remove(self) -> None:
-        """Ends the tap: steps from now on are as they were without it."""
+        """Removes the tap: later steps are as they were without it."""
         if self.probe.tap is self:
             self.probe.tap = None
             self._close()
@@ -52,18 +52,18 @@ class Tap:
 
 
 class Probe:
-    """Where steps come by a tap. Graphs know it, and so serve each of the taps that are set under
-    its name one after another."""
+    """The place of a tap in steps. Graphs refer to the probe, and so serve all the taps that are
+    set under its name in the course of time."""
 
     def __init__(self, name: str, value: bool, grad: bool, taps: Taps) -> None:
         self.name, self.wants = name, (value, grad)
         self.tap: Tap | None = None
-        #: Makes the tap of a tensor inside a step anew, where it was removed.
+        #: Reopens the tap of a tensor inside a step if it was removed.
         self._taps = weakref.ref(taps)
         self.is_inside = False
 
     def see(self, tensor: Any) -> None:
-        """Takes what lies at the place."""
+        """Takes the tensor at the place."""
         if not isinstance(tensor, Tensor):
             raise TypeError(
                 f"tap {self.name!r}: got {type(tensor).__name__}, want a Tensor; tap one of its "
@@ -82,7 +82,7 @@ class Probe:
             self.tap.grad = grad.detach()
 
     def take(self, value: Tensor | None, grad: Tensor | None) -> None:
-        """Takes what a step made."""
+        """Takes the value and the gradient that a step made."""
         taps = self._taps()
         if self.is_inside and taps is not None and not taps.has(self):
             taps.open_inside(self)
@@ -90,11 +90,11 @@ class Probe:
             self.tap.value, self.tap.grad = value, grad
 
     def seen(self) -> tuple[Tensor | None, Tensor | None]:
-        """What the last step made."""
+        """The value and the gradient that the last step made."""
         return (None, None) if self.tap is None else (self.tap.value, self.tap.grad)
 
     def let_go(self) -> None:
-        """Forgets what the last step made."""
+        """Drops what the last step made."""
         if self.tap is not None:
             self.tap.value = self.tap.grad = None
 
@@ -106,7 +106,7 @@ def _removed(name: str, value: bool, grad: bool) -> Tap:
 
 
 class _Now(threading.local):
-    """The probes that the step which this thread records has come by, each with what the tap had
+    """The probes that this thread's recorded step has reached, each with what its tap held
     before."""
 
     probes: dict[Probe, tuple[Tensor | None, Tensor | None]] | None = None
@@ -121,7 +121,7 @@ def _come_by(probe: Probe) -> None:
 
 
 class Tapped(NamedTuple):
-    """What a step answers, and what its taps saw: for each the value and the gradient."""
+    """What a step returns, and what its taps saw: for each the value and the gradient."""
 
     result: Any
     seen: tuple[tuple[Tensor | None, Tensor | None], ...]
@@ -135,7 +135,7 @@ class Tapping:
         self._before: dict[Probe, tuple[Tensor | None, Tensor | None]] = {}
 
     def around(self, run: Callable[[], Any]) -> Callable[[], Any]:
-        """A step that also answers what taps saw in it, if any did."""
+        """A step that also returns what its taps saw, if there are any."""
 
         def step() -> Any:
             outer, _now.probes = _now.probes, self._before
@@ -146,29 +146,29 @@ class Tapping:
             finally:
                 _now.probes = outer
                 for probe in self._before:
-                    probe.let_go()  # nothing of a recording has a value
+                    probe.let_go()  # tensors of a recording have no values
             return Tapped(result, seen) if seen else result
 
         return step
 
     def let_go(self) -> None:
-        """Forgets what the last step made, so that the next one may use its memory."""
+        """Drops what the last step made, so that the next one may use its memory."""
         for probe in self.probes:
             probe.let_go()
 
     def restore(self) -> None:
-        """Gives the taps back what they had before the recording."""
+        """Restores what the taps held before the recording."""
         for probe, (value, grad) in self._before.items():
             if probe.tap is not None:
                 probe.tap.value, probe.tap.grad = value, grad
         self._before.clear()
 
     def forget(self) -> None:
-        """Forgets what the taps had before the recording."""
+        """Drops what the taps held before the recording."""
         self._before.clear()
 
     def deliver(self, made: Any) -> Any:
-        """Hands the taps what a run made for them; what the step itself answers."""
+        """Hands the taps what a run made for them; returns the step's own result."""
         if not self.probes:
             return made
         for probe, seen in zip(self.probes, made.seen, strict=True):
@@ -188,7 +188,7 @@ class Taps:
         return Taps, ()
 
     def at(self, tensor: Tensor, name: str, value: bool, grad: bool) -> Tap:
-        """The tap of a tensor that the step makes just now."""
+        """The tap of a tensor that the running step has made."""
         probe = self._probe(name, value, grad)
         if not self.has(probe):
             probe.is_inside = True
@@ -197,7 +197,7 @@ class Taps:
         return self.by_name[name]
 
     def has(self, probe: Probe) -> bool:
-        """Whether the tap of that name is one of the probe's."""
+        """Whether the tap with the probe's name belongs to the probe."""
         tap = self.by_name.get(probe.name)
         return tap is not None and tap.probe is probe
 
@@ -211,7 +211,7 @@ class Taps:
         return tap
 
     def of_layer(self, node: Any, name: str, value: bool, grad: bool) -> Tap:
-        """The tap of what a layer answers; `node` is the layer's."""
+        """The tap of a layer's result; `node` is the layer's."""
 
         def close() -> None:
             node.taps.remove(probe)
@@ -236,7 +236,7 @@ class Taps:
         return tap
 
     def _opened(self, name: str, value: bool, grad: bool) -> Probe:
-        """The probe of a tap that is set from outside of a step, in place of another one."""
+        """The probe of a tap that is set outside of a step, replacing one of that name."""
         if name in self.by_name:
             self.by_name[name].remove()
         note_change()

@@ -1,4 +1,4 @@
-"""Trees of arguments and results: which tensors they hold, and what else they say."""
+"""Trees of arguments and results: the tensors in them, and their structure."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ..tensor import Placeholder, Tensor
 from .places import slots
 from .taps import Tapped
 
-#: The attributes that a tensor has without the program.
+#: The attributes that this package, not the program, gives tensors.
 OF_TENSORS = frozenset(
     "requires_grad grad _stores_grad _creator _base _views _name _default_name _path_name".split()
 )
 _KNOWN = OF_TENSORS | {"_is_cut"}
-#: Those that an argument may have for which the shortest way of a call is open.
+#: The attributes that an argument may have on the fast path of a call.
 ORDINARY = _KNOWN - {"grad", "_name"}
 
 
@@ -50,7 +50,7 @@ def is_marked(tensor: Tensor) -> bool:
 
 
 def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
-    """Appends the tensors of an argument; what the rest of it says."""
+    """Appends the tensors of an argument to `tensors`; returns a key for the rest of it."""
     kind = type(value)
     if isinstance(value, Tensor):
         tensors.append(value)
@@ -68,14 +68,14 @@ def _is_named(value: Any) -> bool:
 
 
 def first_ones(objects: Sequence[Any]) -> tuple[int, ...]:
-    """For each of some objects the number of the first one that is the very same."""
+    """For each object, the index of the first one that is identical to it."""
     numbers: dict[int, int] = {}
     return tuple([numbers.setdefault(id(one), n) for n, one in enumerate(objects)])
 
 
 def is_row(tree: Hashable, count: int) -> bool:
-    """Whether `flatten` said this of the arguments of a call that gives so many ordinary tensors in
-    order, and nothing else."""
+    """Whether `flatten` returned this tree for a call with `count` ordinary tensors in order, and
+    nothing else."""
     return tree == (tuple, (tuple, *[Tensor] * count), (dict, ()))
 
 
@@ -93,7 +93,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def attributes(value: Any) -> Iterator[dict[str, Any]]:
-    """The attributes of the containers of an argument, those of the program's classes."""
+    """The attributes of an argument's containers, which those of the program's classes have."""
     if isinstance(value, (list, tuple, dict)):
         if type(held := getattr(value, "__dict__", None)) is dict:
             yield held
@@ -117,9 +117,9 @@ def replace(value: Any, swap: Callable[[Any], Any]) -> Any:
 
 
 class Results:
-    """The tree that a recorded function answered, to be built again from what each run makes.
+    """The tree that a recorded function returned, to be rebuilt from what each run makes.
 
-    A result that is an argument, or a tensor that the model held before, is that very tensor.
+    A result that is an argument, or a tensor that the model held before, is that tensor itself.
     """
 
     def __init__(self, value: Any, arguments: Sequence[Tensor], held: Mapping[str, Tensor]) -> None:
@@ -128,21 +128,21 @@ class Results:
         self._index: dict[int, int] = {}
         self._given = {id(t): i for i, t in enumerate(arguments)}
         self._held = {id(t): path for path, t in reversed(held.items())}
-        #: Where the model holds tensors that are answered as they are.
+        #: The paths at which the model holds tensors that are results.
         self.paths: set[str] = set()
-        #: Why no graph can answer it, in words, if none can.
+        #: Why no graph can return it, as text, if none can.
         self.obstacle: str | None = None
         self.spec = self._flatten(value)
-        #: Those of them that no gradient goes back through; see `note_cut`.
+        #: Indices of the tensors through which no gradient flows back; see `note_cut`.
         self.cut: list[int] = []
-        #: For each of them: requires_grad, the given name, the class.
+        #: For each tensor: requires_grad, the given name, the class.
         self.flags = [(t.requires_grad, t._name, type(t)) for t in self.tensors]
-        #: Bytes of what is answered anew each time.
-        # But for what only taps see: they let go of the last step's before the next one.
+        #: Bytes of the results that each run makes.
+        # Excludes what only taps see: they drop the last step's values before the next step.
         own = leaves(value.result if type(value) is Tapped else value)
         answered = [t for t in own if isinstance(t, Tensor) and id(t) in self._index]
         self.nbytes = sum({t.block_id: t.nbytes for t in answered}.values())
-        #: Whether all are ordinary tensors.
+        #: Whether all tensors are ordinary.
         self.is_plain = all(flags == (True, None, Tensor) for flags in self.flags)
 
     def _flatten(self, value: Any) -> Any:
@@ -161,11 +161,11 @@ class Results:
         return ("=", Constant(value))
 
     def note_cut(self) -> None:
-        """Notes which tensors the end of the recording has cut off from what made them."""
+        """Notes which tensors the end of the recording has cut off from their history."""
         self.cut = [i for i, tensor in enumerate(self.tensors) if tensor._is_cut]
 
     def cut_off(self, made: Sequence[Tensor]) -> None:
-        """Marks them in what a run made."""
+        """Marks these tensors among those that a run made."""
         for i in self.cut:
             made[i]._is_cut = True
 
@@ -185,7 +185,7 @@ class Results:
         return ("made", index)
 
     def let_go(self) -> None:
-        """Forgets the tensors, so that only who else holds them does."""
+        """Drops the references to the tensors, so as not to keep them alive."""
         self.tensors.clear()
         self._index.clear()
         self._given.clear()
@@ -205,7 +205,7 @@ class Results:
         return _build(self.spec, arguments, made, held)
 
     def difference(self, other: Results) -> str | None:
-        """What differs but for the tensors' values; None where nothing does."""
+        """What differs, apart from the tensors' values; None if nothing does."""
         if self.spec != other.spec:
             return f"the results: {_text(self.spec)}, then {_text(other.spec)}"
         if self.flags != other.flags:
@@ -219,7 +219,7 @@ def _is_plain_dict(kind: type) -> bool:
 
 
 def _holds_tensor(value: Any, depth: int = 3) -> bool:
-    """Whether an object that is none of those which are built again has tensors in it."""
+    """Whether an object of a kind that is not rebuilt holds tensors."""
     if isinstance(value, Tensor):
         return True
     if isinstance(value, np.ndarray) and value.dtype.hasobject:
@@ -241,7 +241,7 @@ def _holds_tensor(value: Any, depth: int = 3) -> bool:
 
 
 class Constant:
-    """A part of a result that is no tensor. Equal as the program sees it."""
+    """A part of a result that is not a tensor. Equal if the program sees no difference."""
 
     __slots__ = ("value",)
 
@@ -249,7 +249,7 @@ class Constant:
         self.value = value.copy() if isinstance(value, np.ndarray) else value
 
     def get(self) -> Any:
-        """The value; of an array a copy."""
+        """The value; if it is an array, a copy."""
         return self.value.copy() if isinstance(self.value, np.ndarray) else self.value
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""Holding runs of graphs against runs of the operations as they were recorded."""
+"""Comparing runs of graphs with runs of the operations as they were recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .. import _core
 from .._core import OutOfMemoryError
 from ..tensor import Tensor
 
-#: What a warning says of a graph that is wrong.
+#: What warnings say about a wrong graph.
 _REPORT = (
     "the operations run as they were recorded, which is right, if slower. This is a fault of "
     "singa_rs, not of the program: please report it, with this message and the step's code"
@@ -16,25 +16,25 @@ _REPORT = (
 
 
 def fault_of(graph: _core.Graph) -> str | None:
-    """What a warning says of a graph that is as recorded because another one did not stand up to
-    its check; None of others."""
+    """The warning for a graph that runs the operations as recorded because the optimised one failed
+    a check; None for other graphs."""
     if graph.fault is None:
         return None
     return f"the graph that was made of the recording is not used: {graph.fault}; {_REPORT}"
 
 
 class Verifier:
-    """Holds runs of one graph against runs of the operations as recorded, to the bit: the first
-    one, and with `every` the first of each so many. What a step changes is saved before, and put
-    back after the graph's run, so that results and parameters are those of the operations as
-    recorded, whatever the graph has made."""
+    """Compares runs of one graph with runs of the operations as recorded, to the bit: the first
+    run, and with `every` the first of every so many. What a step changes is saved before the
+    graph's run and restored after it, so that results and parameters are those of the operations
+    as recorded, whatever the graph computes."""
 
     def __init__(self, recorded: _core.Graph, every: int | None) -> None:
         self.recorded, self.every = recorded, every
         self._runs = 0
-        #: What came of the last comparison, in words.
+        #: The outcome of the last comparison, as text.
         self.said = "not compared yet"
-        #: What a warning says of the graph, if it was found to be wrong.
+        #: The warning about the graph, if it was found to be wrong.
         self.fault: str | None = None
 
     @property
@@ -45,8 +45,8 @@ class Verifier:
     def run(
         self, graph: _core.Graph, tensors: Sequence[Tensor]
     ) -> tuple[list[Tensor], _core.Graph]:
-        """Runs a graph once. The results, and the graph for later runs: the operations as recorded
-        where the other one differs."""
+        """Runs a graph once. Returns the results, and the graph for later runs: the operations as
+        recorded if the given graph differs."""
         is_due = self._runs == 0 or (self.every is not None and self._runs % self.every == 0)
         self._runs += 1
         if not is_due:

@@ -1,4 +1,4 @@
-"""Looking at recorded graphs: their figures, a profile, and pictures of them."""
+"""Inspecting recorded graphs: their figures, profiles and pictures."""
 
 from .graph import Graph
 from .profile import Profile

@@ -8,8 +8,8 @@ from typing import Any
 
 
 def text(data: Mapping[str, Any], title: str) -> str:
-    """An oval for each operation, a box for each tensor that was there before or is handed in or
-    out; arrows are labelled with what is handed on."""
+    """An oval for each operation, a box for each tensor that is an argument, a result or older than
+    the graph; arrows are labelled with the tensors that are passed on."""
     lines = [f"digraph {_quoted(title)} {{", "  node [fontname=sans-serif, fontsize=10];"]
     lines += ["  edge [fontname=sans-serif, fontsize=8, color=gray40];"]
     for number, node in enumerate(data["nodes"]):

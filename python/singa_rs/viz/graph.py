@@ -30,11 +30,11 @@ class Graph:
         return getattr(self._graph, name)
 
     def summary(self) -> str:
-        """What there is and what memory it takes, in a few lines."""
+        """The operations and the memory that they take, in a few lines."""
         return self._graph.summary()
 
     def to_json(self) -> str:
-        """All that is known, as JSON.
+        """All data of the graph, as JSON.
 
         `nodes`: name, attributes, inputs and outputs (block, offset, dtype, shape, strides),
         scratch, `flops`, `bytes` moved, `line` of the program. `blocks`: bytes, role, lifetime
@@ -57,8 +57,8 @@ class Graph:
     def profile(self, n: int = 10, arguments: Sequence[Any] | None = None) -> Profile:
         """Runs the step `n` times and times each operation.
 
-        Nothing is measured unless this is called, and nothing of it remains: parameters, states
-        and kept tensors are afterwards as they were. User code on the host runs, too.
+        Nothing is measured unless this is called, and it has no lasting effect: parameters, states
+        and kept tensors are restored afterwards. User code on the host runs, too.
 
         Args:
             n: how many runs to take the mean of.
@@ -71,7 +71,7 @@ class Graph:
         return self.last_profile
 
     def to_dot(self) -> str:
-        """The operations and what they hand to each other, in Graphviz's language."""
+        """The operations and the tensors that they pass to each other, in Graphviz's language."""
         return dot.text(self.data(), self.title)
 
     def to_trace(self, path: str | PathLike[str]) -> None:
@@ -81,8 +81,8 @@ class Graph:
         _write("to_trace", path, trace.text(measured, self.data(), self.title))
 
     def to_html(self, path: str | PathLike[str]) -> None:
-        """Writes one page that needs nothing else: the graph, the arena over time, the memory
-        curve, and the timeline of the last profile."""
+        """Writes one self-contained page: the graph, the arena over time, the memory curve, and
+        the timeline of the last profile."""
         _write("to_html", path, html.text(self.data(), self.title, self.last_profile))
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ class Graph:
 
 
 def _write(op: str, path: str | PathLike[str], text: str) -> None:
-    """Writes a file, whole or not at all."""
+    """Writes a file atomically."""
     with replacing(op, path_of(op, path)) as file:
         file.write(text.encode("utf-8"))
 
@@ -98,7 +98,7 @@ def _write(op: str, path: str | PathLike[str], text: str) -> None:
 def _name_blocks(
     data: dict[str, Any], captured: Mapping[int, int], names: Mapping[int, str]
 ) -> None:
-    """Gives blocks names and lines, as far as they have some."""
+    """Gives blocks names and lines, where these are known."""
     blocks = data["blocks"]
     for number, block in enumerate(blocks):
         block["name"], block["line"] = names.get(captured.get(number, -1)), None

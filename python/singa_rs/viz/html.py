@@ -1,4 +1,4 @@
-"""A graph as one page, which opens from disk and asks nobody for anything."""
+"""A graph as one self-contained page, which opens from disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from .profile import Profile
 
-#: In the order in which they know each other.
+#: In order of dependency.
 SCRIPTS = (
     "format.js",
     "model.js",
@@ -44,13 +44,13 @@ def text(data: Mapping[str, Any], title: str, profile: Profile | None) -> str:
 
 
 def embedded(value: Any) -> str:
-    """JSON that no text in it can end the element of, or be taken for markup in."""
+    """JSON in which no text can end the enclosing element, or be taken for markup."""
     made = json.dumps(value, separators=(",", ":"))
     return made.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:
-    """The template with each `{{NAME}}` replaced; what was put in is not looked at again."""
+    """The template with each `{{NAME}}` replaced; inserted text is not expanded again."""
     first, *rest = template.split("{{")
     filled = [first]
     for piece in rest:

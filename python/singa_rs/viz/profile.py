@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Timed(NamedTuple):
-    """One operation."""
+    """One operation with its time."""
 
     name: str
     #: Mean seconds.
@@ -15,7 +15,7 @@ class Timed(NamedTuple):
     #: Floating-point operations, and bytes read and written.
     flops: int
     bytes: int
-    #: Where the program asks for it.
+    #: The line of the program that it comes from.
     line: str
 
 
@@ -27,7 +27,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Those of all operations together."""
+        """The total time of all operations."""
         return sum(one.seconds for one in self.operations)
 
     def __iter__(self) -> Iterator[Timed]:
@@ -40,7 +40,7 @@ class Profile:
         return self.operations[index]
 
     def summary(self, most: int = 20) -> str:
-        """A table: the operations of one name and line together, those that take longest first."""
+        """A table of the operations, grouped by name and line, the slowest first."""
         rows: dict[tuple[str, str], list[float]] = {}
         for one in self.operations:
             row = rows.setdefault((one.name, one.line), [0, 0.0, 0, 0])
@@ -65,7 +65,7 @@ class Profile:
 
 
 def profile(data: Mapping[str, Any], seconds: Sequence[float], runs: int) -> Profile:
-    """What was measured of a graph's operations."""
+    """The profile of a graph's operations, from their measured times."""
     timed = [
         Timed(node["name"], time, node["flops"], node["bytes"], node["line"])
         for node, time in zip(data["nodes"], seconds, strict=True)

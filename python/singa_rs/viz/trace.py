@@ -10,7 +10,7 @@ from .profile import Profile
 
 
 def text(profile: Profile, data: Mapping[str, Any], title: str) -> str:
-    """The operations one behind another, and the memory that is alive meanwhile."""
+    """The operations in sequence, and the memory that is live during each."""
     events: list[dict[str, Any]] = [_name("process_name", f"singa_rs {title}")]
     events.append(_name("thread_name", "operations"))
     now = 0.0
