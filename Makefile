@@ -68,11 +68,15 @@ demo-seeds: build
 
 test: test-rust test-python
 
-# The Rust tests find oneDNN through VIRTUAL_ENV.
+RUST_TESTS = if cargo nextest --version > /dev/null 2>&1; \
+	then cargo nextest run --no-default-features $(1); \
+	else cargo test --no-default-features --lib --tests $(1); fi
+
+# The Rust tests find oneDNN through VIRTUAL_ENV. The operations run again as on a processor that
+# has AVX2 at most.
 test-rust: build
-	@if cargo nextest --version > /dev/null 2>&1; \
-	then cargo nextest run --no-default-features; \
-	else cargo test --no-default-features --lib --tests; fi
+	@$(call RUST_TESTS)
+	@export ONEDNN_MAX_CPU_ISA=AVX2 SINGA_RS_ISA=avx2; $(call RUST_TESTS,ops::)
 	cargo test --quiet --no-default-features --doc
 
 test-python: build
@@ -93,7 +97,7 @@ fuzz: build
 test-loom:
 	RUSTFLAGS="--cfg loom" cargo test --target-dir target/loom --no-default-features --lib models
 
-# ARGS="--sample 300" tries some of them, ARGS="src/graph/plan" those of a part, ARGS=--again what
+# ARGS="--sample 300" tries some of them, ARGS="src/packing" those of a part, ARGS=--again what
 # survived.
 mutants: build
 	@$(BIN)/maturin develop --quiet --release --extras mutation
