@@ -33,7 +33,7 @@ help:
 
 # ---- set-up -----------------------------------------------------------------------------------
 
-# Some systems ship Python without ensurepip: then pip itself installs pip there.
+# Some systems ship Python without ensurepip: there, pip installs itself into the environment.
 define make_venv
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
 	    || { echo "Python 3.10 or later is needed ($(PYTHON) is older or missing)"; exit 1; }
@@ -48,7 +48,7 @@ $(VENV)/.ready: pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
 	@touch $@
 
-# Cargo knows what changed, so this always runs and costs little where nothing did.
+# Cargo knows what changed, so this always runs, and costs little if nothing did.
 build: $(VENV)/.ready
 	@command -v cargo > /dev/null || { echo "Rust is needed: https://rustup.rs"; exit 1; }
 	@$(BIN)/python -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2> /dev/null \
@@ -62,7 +62,7 @@ build: $(VENV)/.ready
 demo: build
 	$(BIN)/python $(DEMO) $(ARGS)
 
-# The accuracy promised: on average over five seeds.
+# The promised accuracy is the mean over five seeds.
 demo-seeds: build
 	$(BIN)/python $(DEMO) --seeds 0 1 2 3 4 $(ARGS)
 
@@ -72,8 +72,8 @@ RUST_TESTS = if cargo nextest --version > /dev/null 2>&1; \
 	then cargo nextest run --no-default-features $(1); \
 	else cargo test --no-default-features --lib --tests $(1); fi
 
-# The Rust tests find oneDNN through VIRTUAL_ENV. The operations run again as on a processor that
-# has AVX2 at most.
+# The Rust tests find oneDNN through VIRTUAL_ENV. Those of operations run a second time,
+# limited to AVX2.
 test-rust: build
 	@$(call RUST_TESTS)
 	@export ONEDNN_MAX_CPU_ISA=AVX2 SINGA_RS_ISA=avx2; $(call RUST_TESTS,ops::)
@@ -88,17 +88,17 @@ test-python: build
 test-browser: build
 	$(BIN)/python -m pytest tests/browser -rs $(ARGS)
 
-# PROGRAMS=200000 JOBS=2 is the long job. What differs is shrunk and written to FINDINGS.
+# PROGRAMS=200000 JOBS=2 is a long run. Programs that differ are shrunk and written to FINDINGS.
 fuzz: build
 	cd tests && $(BIN)/python -m fuzz --programs $(PROGRAMS) --jobs $(JOBS) --seed $(SEED) \
 	    --findings $(FINDINGS) $(ARGS)
 
-# Everything is built anew for this: minutes, of which the checks themselves take few.
+# This builds everything from scratch, which takes most of its few minutes.
 test-loom:
 	RUSTFLAGS="--cfg loom" cargo test --target-dir target/loom --no-default-features --lib models
 
-# ARGS="--sample 300" tries some of them, ARGS="src/packing" those of a part, ARGS=--again what
-# survived.
+# ARGS="--sample 300" tests a sample, ARGS="src/packing" the mutants of one module, ARGS=--again
+# the survivors without a reason.
 mutants: build
 	@$(BIN)/maturin develop --quiet --release --extras mutation
 	$(BIN)/python tests/mutation/run.py $(ARGS)
@@ -125,7 +125,7 @@ wheel: $(VENV)/.ready
 	$(BIN)/maturin build --release --out dist
 	$(BIN)/python benches/python/wheel_size.py dist
 
-# The peers that we are measured against live in an environment of their own.
+# The libraries that benchmarks compare with have an environment of their own.
 $(BENCH_VENV)/.ready: pyproject.toml Makefile
 	$(call make_venv,$(BENCH_VENV))
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check numpy torch jax

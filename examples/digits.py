@@ -4,11 +4,11 @@
     python examples/digits.py --seeds 0 1 2 3 4        # the mean accuracy over five seeds
     python examples/digits.py --data DIR --epochs 5    # MNIST or Fashion-MNIST from IDX files
 
-Ends with a table of what recording the step saved: eager execution against replay, each in a
-process of its own, and the peak memory that the recorded plan stated beforehand.
+Ends with a table of what recording the step saved: eager execution against replay, each in its own
+process, and the peak memory that the plan predicted.
 
-Answers with exit status 1 if the mean accuracy on the held-out digits is below `--target`: 98.5%,
-or 97% for a single seed, as one run's accuracy varies by half a percent.
+The exit status is 1 if the mean accuracy on the held-out digits is below `--target`: 98.5%, or 97%
+for a single seed, as one run's accuracy varies by half a percent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Digits(NamedTuple):
 
 
 class Net(module.Module):
-    """Two convolutions, pooling, a third, pooling, two dense layers."""
+    """Two convolutions, pooling, a third convolution, pooling, two dense layers."""
 
     def __init__(self, classes: int, width: int, optimizer: opt.Optimizer) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Net(module.Module):
     def train_one_batch(
         self, x: tensor.Tensor, y: tensor.Tensor
     ) -> tuple[tensor.Tensor, tensor.Tensor]:
-        """One step; the outputs and the loss before it."""
+        """Makes one step; returns the outputs and the loss before it."""
         out = self.forward(x)
         loss = self.loss(out, y)
         self.optimizer(loss)
@@ -77,7 +77,7 @@ class Net(module.Module):
 
 
 def load_digits() -> Digits:
-    """scikit-learn's bundled digits; the same 360 are held out whatever the seed."""
+    """scikit-learn's bundled digits; the same 360 are held out for every seed."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
@@ -89,7 +89,7 @@ def load_digits() -> Digits:
 
 
 def shifted(images: np.ndarray, rng: np.random.Generator, most: float) -> np.ndarray:
-    """Each image moved by up to `most` <= 1 pixels in both directions, by interpolation."""
+    """Moves each image by up to `most` <= 1 pixels in both directions, by interpolation."""
     for axis in (2, 3):
         by = rng.uniform(-most, most, (len(images), 1, 1, 1)).astype(np.float32)
         pad = [(1, 1) if a == axis else (0, 0) for a in range(4)]
@@ -100,19 +100,19 @@ def shifted(images: np.ndarray, rng: np.random.Generator, most: float) -> np.nda
 
 
 def evaluate(model: Net, x: np.ndarray, y: np.ndarray) -> float:
-    """The share of images that the model gets right."""
+    """The share of images that the model classifies correctly."""
     model.eval()
     hits = [metric.Accuracy().forward(model(bx), by) for bx, by in data.batches(x, y, size=512)]
     return float(np.concatenate(hits).mean())
 
 
 def network(digits: Digits, args: argparse.Namespace, optimizer: opt.Optimizer) -> Net:
-    """A new model for as many classes as there are."""
+    """A new model with as many outputs as there are classes."""
     return Net(int(digits.y.max()) + 1, args.width, optimizer)
 
 
 def train(digits: Digits, seed: int, args: argparse.Namespace) -> float:
-    """Trains a new model and answers its accuracy on the held-out images after the last epoch."""
+    """Trains a new model; returns its accuracy on the held-out images after the last epoch."""
     device.get_default_device().set_seed(seed)
     rng = np.random.default_rng(seed)
     steps = args.epochs * (len(digits.x) // args.batch)
@@ -161,7 +161,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Trains for every seed; the exit status."""
+    """Trains for every seed; returns the exit status."""
     args = arguments()
     digits = Digits(*data.load_mnist(args.data)) if args.data else load_digits()
     if args.measure:

@@ -1,4 +1,4 @@
-"""Images with their classes: patterns made up for the purpose, or a folder of pictures."""
+"""Images with their classes: synthetic patterns, or a folder of pictures."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import NamedTuple
 import numpy as np
 from singa_rs import data
 
-#: What pictures are normalised by: ImageNet's mean and standard deviation of red, green and blue.
+#: Pictures are normalised by ImageNet's mean and standard deviation of red, green and blue.
 MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-#: Of so many images one is held out.
+#: One in so many images is held out.
 HELD_OUT = 5
 
 
 class Images(NamedTuple):
     """Images with labels (N,) in 0 ... classes - 1: arrays (N, 3, size, size), or paths of
-    pictures, which are read when their batch comes."""
+    pictures, which are read when their batch is needed."""
 
     x: np.ndarray
     y: np.ndarray
@@ -29,13 +29,13 @@ class Images(NamedTuple):
     def batches(
         self, batch: int, rng: np.random.Generator | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The images (N, 3, size, size) in batches; with `rng` for training: shuffled, randomly
-        cropped and mirrored pictures, no smaller last batch."""
+        """The images in batches (N, 3, size, size); with `rng` for training: shuffled, randomly
+        cropped and mirrored, without a smaller last batch."""
         for x, y in data.batches(self.x, self.y, size=batch, rng=rng, partial=rng is None):
             yield x if self.x.ndim == 4 else np.stack([read(p, self.size, rng) for p in x]), y
 
     def split(self) -> tuple[Images, Images]:
-        """The images to train on and those held out, the same ones every time."""
+        """The images to train on and those held out, always the same ones."""
         order = np.random.default_rng(0).permutation(len(self.x))
         count = len(order) // HELD_OUT
         return tuple(
@@ -44,7 +44,7 @@ class Images(NamedTuple):
 
 
 def synthetic(count: int, size: int, classes: int) -> Images:
-    """Images whose class is a coarse random pattern, faint under noise and at a random place."""
+    """Images whose class is a coarse random pattern, faint under noise, at a random position."""
     rng = np.random.default_rng(0)
     coarse = rng.normal(size=(classes, 3, 8, 8)).astype(np.float32)
     scale = -(-size // 8)
@@ -57,7 +57,7 @@ def synthetic(count: int, size: int, classes: int) -> Images:
 
 
 def folder(root: str, size: int) -> Images:
-    """The pictures in a folder that has a folder for each class, numbered in the order of names.
+    """The pictures in a folder with one subfolder per class, numbered in alphabetical order.
 
     Raises:
         ModuleNotFoundError: Pillow is missing.
@@ -84,8 +84,8 @@ def folder(root: str, size: int) -> Images:
 
 
 def read(path: str, size: int, rng: np.random.Generator | None = None) -> np.ndarray:
-    """A picture as a normalised array (3, size, size): its middle, or with `rng` a random part of
-    it (at least three quarters of each side), by chance mirrored.
+    """A picture as a normalised array (3, size, size): its centre, or with `rng` a random part of
+    it (at least three quarters of each side), mirrored at random.
 
     Raises:
         OSError: the file cannot be read, or is no picture.

@@ -1,4 +1,4 @@
-"""How far a training is."""
+"""Progress of a training run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Progress:
             self.bar = tqdm(total=epochs * images, unit="image", unit_scale=True)
 
     def batch(self, images: int) -> None:
-        """So many more images were seen."""
+        """Counts further images as seen."""
         if self.bar:
             self.bar.update(images)
 
     def epoch(self, number: int, loss: float, accuracy: float, speed: float) -> None:
-        """An epoch is over."""
+        """Ends an epoch."""
         if self.bar:
             self.bar.set_postfix(loss=f"{loss:.4f}", accuracy=f"{accuracy:.2%}")
         else:

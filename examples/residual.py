@@ -5,12 +5,12 @@ from __future__ import annotations
 from singa_rs import layer, module, opt
 from singa_rs.tensor import Tensor
 
-#: Depth -> blocks a stage, and whether they are bottlenecks.
+#: Depth -> blocks per stage, and whether they are bottlenecks.
 DEPTHS = {18: ((2, 2, 2, 2), False), 34: ((3, 4, 6, 3), False), 50: ((3, 4, 6, 3), True)}
 
 
 class Unit(layer.Layer):
-    """A convolution without bias, batch normalisation and, if asked, ReLU."""
+    """A convolution without bias, batch normalisation and optionally ReLU."""
 
     def __init__(self, channels: int, kernel: int, stride: int = 1, relu: bool = True) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Unit(layer.Layer):
 
 
 class Block(layer.Layer):
-    """Two 3x3 convolutions, or a bottleneck of 1x1, 3x3 and 1x1, beside a shortcut."""
+    """Two 3x3 convolutions, or a bottleneck of 1x1, 3x3 and 1x1, next to a shortcut."""
 
     def __init__(self, width: int, stride: int, is_bottleneck: bool, projects: bool) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class ResNet(module.Module):
         return self.classifier(x.mean((2, 3)))
 
     def train_one_batch(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """One step; the outputs and the loss before it."""
+        """Makes one step; returns the outputs and the loss before it."""
         out = self.forward(x)
         loss = self.loss(out, y)
         self.optimizer.backward_and_update(loss)

@@ -6,7 +6,7 @@
     python examples/resnet.py --load net.zip --epochs 0        # only evaluate it
 
 A fifth of the images is held out. Ends with a table of what recording the step saved: eager
-execution against replay, each in a process of its own.
+execution against replay, each in its own process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def network(images: Images, args: argparse.Namespace) -> ResNet:
 
 
 def save(model: ResNet, path: str) -> None:
-    """Writes the model's parameters and states, and its optimizer's beside them."""
+    """Writes the model's parameters and states, along with its optimizer's."""
     states = model.optimizer.get_states()
     steps = np.array([states.pop("step_counter")], np.int32)
     auxiliary = {"step_counter": tensor.from_numpy(steps)}
@@ -56,7 +56,7 @@ def load(model: ResNet, path: str) -> None:
 
 
 def evaluate(model: ResNet, images: Images, batch: int) -> tuple[float, float]:
-    """The mean cross entropy, and the share of images that the model gets right."""
+    """The mean cross entropy, and the share of images that the model classifies correctly."""
     model.eval()
     losses, hits = [], []
     for x, y in images.batches(batch):
@@ -79,7 +79,7 @@ def train_epoch(
 
 
 def train(model: ResNet, kept: Images, held: Images, args: argparse.Namespace) -> None:
-    """Trains for all epochs, and evaluates after each."""
+    """Trains for all epochs, with an evaluation after each."""
     rng = np.random.default_rng(args.seed)
     steps = min(args.steps or len(kept.x), len(kept.x) // args.batch)
     progress = Progress(args.epochs, steps * args.batch)
@@ -134,7 +134,7 @@ def prepare(args: argparse.Namespace) -> Images:
 
 
 def compiled(images: Images, args: argparse.Namespace) -> ResNet:
-    """The model, ready; ends the program if what is to be loaded does not fit."""
+    """The model, ready to use; ends the program if what is to be loaded does not fit."""
     model = network(images, args)
     inputs = tensor.Placeholder((args.batch, 3, args.size, args.size))
     model.compile([inputs], use_graph=not args.eager)
@@ -147,7 +147,7 @@ def compiled(images: Images, args: argparse.Namespace) -> ResNet:
 
 
 def main() -> None:
-    """Everything that the command line asks for."""
+    """Does all that the command line asks for."""
     args = arguments()
     device.get_default_device().set_seed(args.seed)
     images = prepare(args)

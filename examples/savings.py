@@ -1,4 +1,4 @@
-"""What recording a step saves: eager execution against replay, each in a process of its own.
+"""What recording a step saves: eager execution against replay, each in its own process.
 
 An example calls `print_savings` at its end. That runs the same command again, with
 `--measure eager` and `--measure replay`, where the example calls `print_cost`.
@@ -26,9 +26,9 @@ def memory(field: str) -> int:
 
 
 def _begin(x: tensor.Tensor) -> tuple[int, int]:
-    """Begins a measurement of memory: bytes of the process and of tensors before the model."""
+    """Begins a measurement: the bytes of the process and of tensors before the model is created."""
     few = x[:1]
-    layer.Conv2d(8, 3)(few), layer.Linear(8)(few.reshape((1, -1)))  # opens the libraries
+    layer.Conv2d(8, 3)(few), layer.Linear(8)(few.reshape((1, -1)))  # loads the libraries
     dev = device.get_default_device()
     dev.trim()
     dev.reset_peak()
@@ -39,9 +39,9 @@ def _begin(x: tensor.Tensor) -> tuple[int, int]:
 def print_cost(
     make: Callable[[], module.Module], x: np.ndarray, y: np.ndarray, how: str, steps: int
 ) -> None:
-    """Prints as JSON the milliseconds of a step, "eager" or "replay", and the peak memory over that
-    before the model: of tensors by the engine's ledger, of the process in ten steps by the kernel's
-    count, and, of a graph, what its plan stated."""
+    """Prints as JSON the milliseconds of a step, "eager" or "replay", and the peak memory beyond
+    that before the model: of tensors by the engine's ledger, of the process over ten steps by the
+    kernel's count, and, for a graph, what its plan stated."""
     x, y = tensor.from_numpy(x), tensor.from_numpy(y)
     before, held = _begin(x)
     model = make()
@@ -58,7 +58,7 @@ def print_cost(
         "time": statistics.median(times[10:]) * 1e3,
         "tensors": device.get_default_device().memory()["peak"] - held,
         "process": peak,
-        # The batch was there before.
+        # The batch was already allocated.
         "stated": plan.peak_bytes - plan.accounts["staging"] if plan else None,
     }
     print(json.dumps(cost))
@@ -72,7 +72,7 @@ def _cost(how: str) -> dict[str, Any]:
 
 
 def print_savings() -> None:
-    """Prints the table: time and memory of a step."""
+    """Prints the table: the time and memory of a step."""
     if not Path("/proc/self/clear_refs").exists():
         print("what the graph saves is measured on Linux only")
         return

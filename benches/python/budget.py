@@ -1,12 +1,12 @@
-"""What a memory budget costs: the time of training steps within half of the arena that they take
-if nothing is computed again, or other parts of it, to that of the steps that keep all.
+"""What a memory budget costs: the time of training steps with half, or another part, of the arena
+that they take without recomputation, relative to steps that keep everything.
 
     python benches/python/budget.py                                   # all models, half
     python benches/python/budget.py --models lstm --parts 0.7 0.5     # some of it
     python benches/python/budget.py --default                         # see below
 
-With `--default` parts are of the arena that a step takes without a budget, in which what is cheap
-is computed again, too, and times are to those of such steps. Both steps run in one process and take
+With `--default`, parts are of the arena that a step takes without a budget, when cheap values are
+recomputed as well, and times are relative to such steps. Both steps run in one process and take
 turns; the ratio is that of the medians of their times.
 """
 
@@ -25,7 +25,7 @@ from singa_rs.module import Module
 
 MIB = 1 << 20
 
-#: Name -> (the model for an optimizer, the shape of its inputs, the axis of its batch).
+#: Name -> (model factory, input shape, batch axis).
 MODELS = {
     "resnet50": (lambda by: ResNet(50, 10, by), (8, 3, 224, 224), 0),
     "lstm": (lambda by: Lstm(256, 10, by), (100, 64, 128), 1),
@@ -34,7 +34,7 @@ MODELS = {
 
 
 def fresh(name: str, models: dict = MODELS) -> tuple[Module, tensor.Tensor, tensor.Tensor]:
-    """The model, and a batch."""
+    """The model and a batch."""
     make, shape, axis = models[name]
     rng = np.random.default_rng(0)
     x = tensor.from_numpy(rng.normal(size=shape).astype(np.float32))
@@ -43,7 +43,7 @@ def fresh(name: str, models: dict = MODELS) -> tuple[Module, tensor.Tensor, tens
 
 
 def compiled(name: str, budget: float | int | None) -> tuple[Module, list[tensor.Tensor], float]:
-    """The model, a batch, and the seconds that it took to record and plan a step."""
+    """The model, a batch, and the seconds it took to record and plan a step."""
     model, x, y = fresh(name)
     model.compile([x], is_train=True, use_graph=True, memory_budget=budget)
     start = time.perf_counter()
@@ -59,7 +59,7 @@ def seconds(model: Module, batch: list[tensor.Tensor]) -> float:
 
 
 def compare(name: str, part: float, steps: int, default: bool) -> float | None:
-    """Prints a row; the ratio."""
+    """Prints a row; returns the ratio."""
     free, batch, _ = compiled(name, None if default else 1.0)
     plan = free.plan(*batch)
     whole = plan.arena_bytes if default else plan.unconstrained_bytes

@@ -1,4 +1,4 @@
-"""Costs that a user feels at once, beside PyTorch's in the same run.
+"""Costs that a user feels immediately, next to PyTorch's in the same run.
 
     python benches/python/eager.py        # in an environment with singa_rs and torch: make bench
 
@@ -17,7 +17,7 @@ import numpy as np
 
 
 def rate(call, repeats: int) -> float:
-    """Seconds a call."""
+    """Seconds per call."""
     start = time.perf_counter()
     for _ in range(repeats):
         call()
@@ -25,7 +25,7 @@ def rate(call, repeats: int) -> float:
 
 
 def interleaved(ours, theirs, repeats: int, rounds: int) -> tuple[float, float]:
-    """Medians of both over rounds that alternate, so that the machine's moods hit both."""
+    """Medians of both over alternating rounds, so that fluctuations of the machine hit both."""
     rate(ours, repeats), rate(theirs, repeats)
     pairs = [(rate(ours, repeats), rate(theirs, repeats)) for _ in range(rounds)]
     a, b = zip(*pairs, strict=True)
@@ -37,7 +37,7 @@ def report(name: str, ours: float, theirs: float) -> None:
 
 
 def import_time(module: str) -> float:
-    """Median seconds of a fresh process's import."""
+    """Median seconds that the import takes in a fresh process."""
     code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
     command = [sys.executable, "-c", code]
     runs = [
@@ -47,7 +47,7 @@ def import_time(module: str) -> float:
 
 
 def operations():
-    """(name, ours, theirs, repeats) of each comparison."""
+    """(name, singa_rs's call, PyTorch's, repeats) of each comparison."""
     import torch
     from singa_rs import autograd, tensor
 

@@ -1,11 +1,11 @@
-"""Forward passes in evaluation: as recorded, rewritten with and without memory kept from run to
-run, with batch normalisation folded (`exact=False`), and PyTorch's where it is installed.
+"""Forward passes in evaluation mode: as recorded, rewritten with and without memory kept from run
+to run, with batch normalisation folded (`exact=False`), and PyTorch's if it is installed.
 
     python benches/python/evaluate.py
     python benches/python/evaluate.py --cases resnet18 --rounds 20
 
 All take turns in one process, and rest between turns until the threads of the last one sleep; times
-are medians, ratios medians over the rounds.
+are medians, ratios are medians over the rounds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WORK = {
     "MLP 784-256-256-10, batch 1": ("mlp", 1),
     "MLP 784-256-256-10, batch 64": ("mlp", 64),
 }
-#: Title -> how a graph is made of the recording.
+#: Title -> arguments with which the recording's graph is made.
 WAYS: dict[str, dict[str, bool]] = {
     "as recorded": {"rewrite": False},
     "nothing kept": {"keep": False},
@@ -78,7 +78,7 @@ def theirs(case: Case, x: np.ndarray) -> Callable[[], object]:
 
 def seconds(call: Callable[[], object], count: int) -> float:
     time.sleep(REST)
-    call()  # the caches are another's
+    call()  # the last turn left its own data in the caches
     start = time.perf_counter()
     for _ in range(count):
         call()
@@ -86,7 +86,7 @@ def seconds(call: Callable[[], object], count: int) -> float:
 
 
 def turns(calls: dict[str, Callable[[], object]], count: int) -> dict[str, float]:
-    """A turn of each, in any order, so that what else the machine does in turns meets all alike."""
+    """A turn of each, in random order, so that periodic disturbances hit all alike."""
     order = random.sample(list(calls), len(calls))
     return {way: seconds(calls[way], count) for way in order}
 

@@ -3,9 +3,9 @@
     python benches/python/losses.py                       # every model
     python benches/python/losses.py --models tiny lenet   # some of them
 
-Prints the largest relative difference to PyTorch (eager), and whether our eager execution and
-replay give the very same bits. Answers with exit status 1 if a limit is passed. float64 for the
-small models only.
+Prints the largest relative difference from PyTorch (eager), and whether eager execution and replay
+give the very same bits. The exit status is 1 if a limit is exceeded. float64 is for the small
+models only.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ REPLAY = Contender("replay", "ours", "replay")
 EAGER = Contender("eager", "ours", "eager")
 PYTORCH = Contender("PyTorch", "peers_torch", "eager")
 
-#: The largest relative difference that may be.
+#: The largest relative difference that is allowed.
 LIMITS = {"float32": 1e-4, "float64": 1e-9}
 
 
 def losses(who: Contender, model: str, dtype: str, threads: int) -> list[float]:
-    """Of the first five steps, in a process of its own."""
+    """The losses of the first five steps, in a process of its own."""
     worker = Worker(who, model, threads, dtype)
     worker.stop()
     return worker.losses
@@ -42,7 +42,7 @@ def check(model: str, dtype: str, threads: int) -> bool:
 
 
 def dtypes(case: Case) -> list[str]:
-    """What a model is checked in."""
+    """The dtypes in which a model is checked."""
     return ["float32"] if case.depth else list(LIMITS)
 
 

@@ -1,4 +1,4 @@
-"""The machine and the versions that figures were measured with, in words."""
+"""A description of the machine and the versions that figures were measured with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-#: Distributions whose versions matter, and how they are called.
+#: Distributions whose versions matter, and their names in print.
 LIBRARIES = {
     "singa-rs": "singa_rs",
     "onednn-cpu-gomp": "oneDNN",
@@ -18,7 +18,7 @@ LIBRARIES = {
 
 
 def _field(path: str, name: str) -> str:
-    """What stands after a name and a colon in a file of /proc."""
+    """The value that follows a name and a colon in a file of /proc."""
     for line in Path(path).read_text().splitlines():
         if line.split(":")[0].strip() == name:
             return line.split(":", 1)[1].strip()
@@ -36,7 +36,7 @@ def _versions() -> list[str]:
 
 
 def processor() -> str:
-    """The processor's name and which of the larger vector units it has."""
+    """The processor's name, and which of the wider vector units it has."""
     flags = set(_field("/proc/cpuinfo", "flags").split())
     units = {"avx2": "AVX2", "avx512f": "AVX-512", "amx_tile": "AMX"}
     name = _field("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()

@@ -1,16 +1,16 @@
-"""What a process takes for ten steps of training: beside PyTorch's, and beside the peak that
-`Module.plan` states.
+"""The memory that a process takes for ten steps of training: next to PyTorch's, and next to the
+peak that `Module.plan` states.
 
     python benches/python/memory.py                              # all of it, a process each
     python benches/python/memory.py --models lenet resnet18      # some of the models
     python benches/python/memory.py --one singa_rs lenet Adam    # one figure, in this process
 
-A process is measured from before the model is made until after ten steps: VmHWM less its level
-before. By then each side has run a small convolution and trained a small perceptron with the same
-optimizer, so that the libraries are loaded (PyTorch's first update alone imports 140 MiB) and the
-threads started; free memory was given back to the system, so that it does not hide what is taken.
-Beside PyTorch, which is eager, the median of five processes counts. Two batches lie in NumPy
-arrays, from which each step copies one into the same tensors.
+A process is measured from before the model is created until after ten steps: VmHWM minus its
+initial value. By then each side has run a small convolution and trained a small perceptron with the
+same optimizer, so that the libraries are loaded (PyTorch's first update alone imports 140 MiB) and
+the threads started; free memory was returned to the system, so that it does not hide what is taken.
+For the comparison with PyTorch, which is eager, the median of five processes counts. Two batches
+are held in NumPy arrays, from which each step copies one into the same tensors.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from workloads import CASES, Case
 
 MIB = 1 << 20
 STEPS = 10
-#: How many processes of each side are compared: a small one's takes 0.2 MiB more or less.
+#: The number of processes compared per side: a small model's memory varies by 0.2 MiB.
 PROCESSES = 5
-#: What is compared with PyTorch, and the most that was aimed at.
+#: The models compared with PyTorch, and the largest ratio aimed at.
 COMPARED = {"mlp": 0.6, "lenet": 0.6, "resnet18": 0.5, "resnet50": 0.5}
-#: What is compared with the plan.
+#: The models compared with the plan.
 STATED = ["digits", "perceptron", "lenet", "resnet18", "resnet50"]
-#: What is trained beforehand: large enough that each kind of product runs the library's code.
+#: A model trained beforehand: large enough for each kind of product to run the library's code.
 SMALL = CASES["tiny"]._replace(shape=(64, 64), classes=10, widths=(64, 128, 128, 10))
 OPTIMIZERS = ["SGD", "Adam"]
 
 
 def batches(shape: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Two of them."""
+    """Two batches."""
     rng = np.random.default_rng(0)
     return [
         (
@@ -54,14 +54,14 @@ def batches(shape: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def start() -> int:
-    """Begins a measurement; the bytes that the process has now."""
+    """Begins a measurement; the bytes that the process has at this point."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     return process.start()
 
 
 def singa_rs(name: str, optimizer: str) -> tuple[int, int]:
-    """Bytes taken and stated."""
+    """The bytes taken and those stated."""
     import models
     import ours
     from singa_rs import device, layer, tensor
@@ -93,7 +93,7 @@ def singa_rs(name: str, optimizer: str) -> tuple[int, int]:
 
 
 def pytorch(name: str, optimizer: str) -> tuple[int, int]:
-    """Bytes taken; PyTorch states none."""
+    """The bytes taken; PyTorch states none."""
     import peers_torch
     import torch
 
@@ -140,7 +140,7 @@ def row(*cells: str) -> None:
 
 
 def compare(models: list[str]) -> None:
-    """The table beside PyTorch."""
+    """Prints the comparison with PyTorch."""
     row("ten steps with momentum", "singa_rs", "PyTorch", "ratio", "at most")
     row(*["---"] * 5)
     for model in [model for model in COMPARED if model in models]:
@@ -151,7 +151,7 @@ def compare(models: list[str]) -> None:
 
 
 def check(models: list[str]) -> None:
-    """The table beside what is stated."""
+    """Prints the comparison with what plans state."""
     row("model", "optimizer", "stated", "taken", "difference")
     row(*["---"] * 5)
     for model in [model for model in STATED if model in models]:

@@ -1,4 +1,4 @@
-"""The models of the benchmarks; of the smaller ones, the shape of their batches."""
+"""The models of the benchmarks; for the smaller ones, their input shapes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def digits(optimizer: opt.Optimizer) -> module.Module:
     return Net(10, 32, optimizer)
 
 
-#: Name -> (the model for an optimizer, the shape of its inputs).
+#: Name -> (model factory, input shape).
 MODELS = {
     "digits": (digits, (32, 1, 8, 8)),
     "perceptron": (lambda optimizer: Perceptron([1024] * 19 + [10], optimizer), (64, 784)),

@@ -11,14 +11,14 @@ from workloads import Case, batches, weights
 
 
 def network(case: Case, optimizer: opt.Optimizer) -> module.Module:
-    """The model, without parameters yet."""
+    """The model, before its parameters are created."""
     if case.depth:
         return ResNet(case.depth, case.classes, optimizer)
     return Perceptron(list(case.widths[1:]), optimizer) if case.widths else LeNet(optimizer)
 
 
 def model(case: Case, how: str, dtype: str = "float32") -> module.Module:
-    """The compiled model with its first weights; `how` is "eager" or, by default, replay."""
+    """The compiled model with its initial weights; `how` is "eager" or, by default, replay."""
     optimizer = opt.SGD(lr=case.lr, momentum=case.momentum, dtype=dtype)
     net = network(case, optimizer)
     net.compile([tensor.Placeholder(case.shape, dtype=dtype)], use_graph=how != "eager")
@@ -28,7 +28,7 @@ def model(case: Case, how: str, dtype: str = "float32") -> module.Module:
 
 
 def make(case: Case, how: str, threads: int, dtype: str = "float32") -> Callable[[], float]:
-    """A call that makes one step and answers the loss before it."""
+    """A call that makes one step and returns the loss before it."""
     device.get_default_device().set_num_threads(threads)
     net = model(case, how, dtype)
     data = cycle(

@@ -1,4 +1,4 @@
-"""Training steps with `graph_alg="parallel"` beside `"sequence"`, in turns.
+"""Training steps with `graph_alg="parallel"` next to `"sequence"`, in turns.
 
 python benches/python/parallel.py
 """
@@ -16,7 +16,7 @@ from singa_rs.tensor import Placeholder, Tensor, from_numpy
 
 
 class Branches(Trained):
-    """Many small networks beside each other, whose outputs are added."""
+    """Many small networks side by side, whose outputs are added."""
 
     def __init__(self, optimizer: opt.Optimizer, branches: int = 16, width: int = 48) -> None:
         super().__init__(optimizer)
@@ -29,7 +29,7 @@ class Branches(Trained):
         return autograd.add_all(*[third(second(first(x))) for first, second, third in chains])
 
 
-#: Name -> (the model for an optimizer, the shape of its inputs, rounds, steps a round).
+#: Name -> (model factory, input shape, rounds, steps per round).
 CASES: dict[str, tuple[Callable[[opt.Optimizer], Trained], tuple[int, ...], int, int]] = {
     "LeNet, batch 64": (LeNet, (64, 1, 28, 28), 25, 10),
     "ResNet-18, 64 x 64, batch 8": (lambda o: ResNet(18, 10, o), (8, 3, 64, 64), 15, 1),
@@ -38,7 +38,7 @@ CASES: dict[str, tuple[Callable[[opt.Optimizer], Trained], tuple[int, ...], int,
 
 
 def compiled(name: str, graph_alg: str) -> Callable[[], object]:
-    """A training step that is replayed."""
+    """A call that replays a training step."""
     make, shape, _, _ = CASES[name]
     model, rng = make(opt.SGD(lr=0.01, momentum=0.9)), np.random.default_rng(0)
     model.compile([Placeholder(shape)], graph_alg=graph_alg)

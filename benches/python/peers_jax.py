@@ -30,7 +30,7 @@ def max_pool(x: jax.Array, size: int, stride: int, pad: int) -> jax.Array:
 
 
 class Running:
-    """Batch normalisation with running averages, new ones of which are collected."""
+    """Batch normalisation with running averages, whose new values are collected."""
 
     def __init__(self, old: list) -> None:
         self.old, self.new = iter(old), []
@@ -95,7 +95,7 @@ def update(case: Case, state: tuple, x: jax.Array, y: jax.Array) -> tuple:
 
 
 def start(case: Case, dtype: str) -> tuple:
-    """The first state."""
+    """The initial state."""
     arrays = weights(case, dtype)
     params = [jnp.asarray(a.transpose(2, 3, 1, 0) if a.ndim == 4 else a) for a in arrays]
     momentum = [jnp.zeros_like(p) for p in params] if case.momentum else []
@@ -105,8 +105,8 @@ def start(case: Case, dtype: str) -> tuple:
 
 
 def make(case: Case, how: str, threads: int, dtype: str = "float32") -> Callable[[], jax.Array]:
-    """A call that makes one step and answers the loss before it. The number of threads is that of
-    the cores which the process may use."""
+    """A call that makes one step and returns the loss before it. The number of threads is that of
+    the cores that the process may use."""
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_enable_x64", dtype == "float64")
 

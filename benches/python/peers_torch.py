@@ -1,8 +1,8 @@
 """The steps of `workloads.py` in PyTorch: eager, channels-last, compiled.
 
-Each is as fast as it can be had: the compiled convolutional models are channels-last as well, and
-the fused optimizer runs where it is the faster one (with it a convolutional model's update takes
-half as long, a perceptron's longer).
+Each is as fast as possible: the compiled convolutional models are channels-last as well, and the
+fused optimizer runs where it is the faster one (with it a convolutional model's update takes half
+as long, a perceptron's longer).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workloads import Case, batches, weights
 
 
 def network(case: Case) -> nn.Module:
-    """The model with weights of PyTorch's."""
+    """The model with PyTorch's initial weights."""
     if case.depth:
         return resnet(case.depth, case.classes)
     if case.widths:
@@ -33,15 +33,15 @@ def network(case: Case) -> nn.Module:
 
 
 def fill(net: nn.Module, arrays: list[np.ndarray]) -> None:
-    """Copies the weights in; a dense layer's stand transposed in PyTorch."""
+    """Copies the weights in; a dense layer's weight is transposed in PyTorch."""
     with torch.no_grad():
         for parameter, array in zip(net.parameters(), arrays, strict=True):
             parameter.copy_(torch.from_numpy(array.T if array.ndim == 2 else array))
 
 
 def make(case: Case, how: str, threads: int, dtype: str = "float32") -> Callable[[], torch.Tensor]:
-    """A call that makes one step and answers the loss before it; `how` is "eager",
-    "channels-last" or "compiled"."""
+    """A call that makes one step and returns the loss before it; `how` is "eager", "channels-last"
+    or "compiled"."""
     torch.set_num_threads(threads)
     net = network(case).to(getattr(torch, dtype))
     fill(net, weights(case, dtype))

@@ -1,4 +1,4 @@
-"""What the kernel knows of this process's memory."""
+"""The kernel's account of this process's memory."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ def _status(field: str) -> int:
 
 
 def resident() -> int:
-    """Bytes of memory that the process has now."""
+    """Bytes of memory that the process has."""
     return _status("VmRSS")
 
 
 def peak() -> int:
-    """The most bytes that it had since `start`."""
+    """The most bytes that it has had since `start`."""
     return _status("VmHWM")
 
 
 def start() -> int:
-    """Begins a new measurement of the peak; the bytes that the process has now."""
+    """Begins a new measurement of the peak; the bytes that the process has at this point."""
     Path("/proc/self/clear_refs").write_text("5")
     return resident()

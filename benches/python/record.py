@@ -1,10 +1,10 @@
-"""Recording, analysing and planning a ResNet-18 step, beside the same step of PyTorch on its
-`meta` device, which computes shapes only.
+"""Recording, analysing and planning a ResNet-18 step, next to the same step of PyTorch on its
+`meta` device, which only computes shapes.
 
     python benches/python/record.py       # in an environment with singa_rs and torch: make bench
 
-Rounds of ten calls of each in turn, medians. Prepared kernels are not counted: the first recording
-prepares them.
+Rounds of ten calls of each in turn; medians. Preparing kernels is not counted: the first recording
+does that.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def theirs() -> Callable[[], object]:
     return step
 
 
-#: Calls a round.
+#: Calls per round.
 REPEATS = 10
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """Seconds a call, over a round of them."""
+    """Seconds per call, over a round."""
     start = time.perf_counter()
     for _ in range(REPEATS):
         call()

@@ -2,7 +2,7 @@
 
     python benches/python/replay.py
 
-The whole call from Python, and the kernels alone within a run of the same graph, in turn: so that
+The whole call from Python, and the kernels alone within a run of the same graph, in turn, so that
 both find the processor's caches as Python's interpreter leaves them.
 """
 

@@ -1,4 +1,4 @@
-"""The outcome of steps.py as a table in Markdown and as a picture."""
+"""The results of steps.py as a table in Markdown and as a picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OTHER = "#94a3b8"
 
 
 def duration(seconds: float) -> str:
-    """In the unit that suits."""
+    """The time in a suitable unit."""
     for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)):
         if seconds * scale >= 1 or unit == "us":
             return f"{seconds * scale:.3g} {unit}"
@@ -26,7 +26,7 @@ def duration(seconds: float) -> str:
 
 
 def ratio(values: list[float]) -> str:
-    """The median, and the middle half."""
+    """The median and the middle half."""
     if len(values) < 2:
         return f"{values[0]:.2f}"
     low, _, high = statistics.quantiles(values, n=4)
@@ -55,7 +55,7 @@ def _row(outcome: Outcome, titles: Sequence[str], is_loaded: bool) -> str:
 
 
 def table(outcomes: list[Outcome], titles: Sequence[str], is_loaded: bool) -> str:
-    """A row a model: medians, our ratio to the best peer, the most that was aimed at."""
+    """A row per model: medians, singa_rs's ratio to the best peer, the largest ratio aimed at."""
     heads = ["one step", *titles, "ratio to the best peer"]
     heads += ["portable's ratio"] if "portable" in titles else []
     heads += ["best peer", "at most", "rounds"]
@@ -80,7 +80,7 @@ def _bar(y: int, title: str, share: float, longest: float, label: str) -> str:
 
 
 def _group(outcome: Outcome, titles: Sequence[str], top: int) -> tuple[list[str], int]:
-    """The bars of one model, and where the next begins: times over the best peer's."""
+    """The bars of one model, scaled by the best peer's time, and where the next model begins."""
     best = outcome.best() or "singa_rs"
     shown = [title for title in titles if outcome.shared(title)]
     shares = {title: statistics.median(outcome.ratios(title, best)) for title in shown}

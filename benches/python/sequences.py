@@ -1,4 +1,4 @@
-"""Models of sequences, written from plain operations: an LSTM that is unrolled step by step, and a
+"""Models of sequences, written with plain operations: an LSTM that is unrolled step by step, and a
 Transformer."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class LayerNorm(layer.Layer):
     """Normalisation over the last axis (Ba et al., 2016)."""
 
     def initialize(self, x: Tensor) -> None:
-        """Makes the scale and the bias."""
+        """Creates the scale and the bias."""
         self.scale, self.bias = (
             Tensor((x.shape[-1],), x.device, x.dtype, stores_grad=True) for _ in range(2)
         )
@@ -40,7 +40,7 @@ class LayerNorm(layer.Layer):
         self.bias.set_value(0.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of the same shape."""
+        """The result has the input's shape."""
         centred = autograd.sub(x, autograd.reduce_mean(x, axes=[-1], keepdims=1))
         variance = autograd.reduce_mean(autograd.mul(centred, centred), axes=[-1], keepdims=1)
         normal = autograd.div(centred, autograd.sqrt(variance + 1e-5))
@@ -48,7 +48,7 @@ class LayerNorm(layer.Layer):
 
 
 class Encoder(layer.Layer):
-    """Attention and a perceptron, each behind a normalisation and beside a shortcut (Xiong et al.,
+    """Attention and a perceptron, each after a normalisation and next to a shortcut (Xiong et al.,
     2020)."""
 
     def __init__(self, width: int, heads: int) -> None:
@@ -59,7 +59,7 @@ class Encoder(layer.Layer):
         self.wide, self.narrow = layer.Linear(4 * width), layer.Linear(width)
 
     def attend(self, x: Tensor) -> Tensor:
-        """Scaled dot-product attention of several heads (Vaswani et al., 2017)."""
+        """Scaled dot-product attention with several heads (Vaswani et al., 2017)."""
         batch, steps, _ = x.shape
         each = (batch, steps, self.heads, self.width // self.heads)
         parts = autograd.split(self.joint(x), 2, num_output=3)
@@ -70,13 +70,13 @@ class Encoder(layer.Layer):
         return self.project(autograd.reshape(heads, x.shape))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, steps, width), as before."""
+        """The result has the input's shape, (batch, steps, width)."""
         x = autograd.add(x, self.attend(self.norm1(x)))
         return autograd.add(x, self.narrow(autograd.gelu(self.wide(self.norm2(x)))))
 
 
 class Transformer(Trained):
-    """Encoders over (batch, steps, features), the mean of whose results is classified."""
+    """Encoders over (batch, steps, features); the mean of their outputs is classified."""
 
     def __init__(
         self, width: int, heads: int, depth: int, classes: int, optimizer: opt.Optimizer

@@ -2,14 +2,14 @@
 
     python benches/python/steps.py                        # every model: make bench-steps
     python benches/python/steps.py --models tiny mlp      # some of them
-    python benches/python/steps.py --portable             # our kernels without oneDNN, besides
+    python benches/python/steps.py --portable             # also without oneDNN
     python benches/python/steps.py --load                 # while another process keeps a core busy
 
 Prints a table in Markdown, and draws the same to `--picture`. Every contender has a process of its
-own, and they take turns: A B C A B C ... (`turns.py` says why and how). What is compared is the
-quotient of two turns of the same round; the table shows the median over all rounds, and the middle
-half of them in brackets. A round in which others took more than `--disturbed` of the machine is
-measured again; if that happens too often, the least disturbed rounds count.
+own, and they take turns: A B C A B C ... (`turns.py` says why and how). Ratios are of two turns in
+the same round; the table shows the median over all rounds, and the middle half of them in brackets.
+A round in which others took more than `--disturbed` of the machine is measured again; if that
+happens too often, the least disturbed rounds count.
 
 A step is forward, backward and update, on a batch that is already in the library's own tensors. It
 is over when the loss is computed. A peer that takes over twice as long as the fastest peer in each
@@ -39,15 +39,15 @@ PEERS = [
     Contender("JAX", "peers_jax"),
 ]
 
-#: The seconds that a turn takes if a step is shorter.
+#: Seconds per turn, unless a step takes longer.
 TURN = 0.25
-#: Rounds after which a peer that is far behind stops.
+#: Rounds after which a peer that is far behind drops out.
 EARLY = 5
 
 
 class Outcome(NamedTuple):
-    """What was measured of one model: the rounds that count, each a turn by contender's title; the
-    first rounds, which alone have the peers that are far behind; and why others failed."""
+    """The measurements of one model: the rounds that count, each with a turn per contender's title;
+    the first rounds, which alone include peers that are far behind; and why others failed."""
 
     model: str
     rounds: list[dict[str, Turn]]
@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
     failures: dict[str, str]
 
     def shared(self, *titles: str) -> list[dict[str, Turn]]:
-        """The rounds that have all of these contenders."""
+        """The rounds that include all of these contenders."""
 
         def having(rounds: list[dict[str, Turn]]) -> list[dict[str, Turn]]:
             return [one for one in rounds if all(title in one for title in titles)]
@@ -63,11 +63,11 @@ class Outcome(NamedTuple):
         return having(self.rounds) or having(self.early)
 
     def seconds(self, title: str) -> float:
-        """A contender's median of a step."""
+        """A contender's median time of a step."""
         return statistics.median(one[title].seconds for one in self.shared(title))
 
     def ratios(self, a: str, b: str) -> list[float]:
-        """The quotients of a's and b's turns, round by round."""
+        """The ratios of a's to b's turns, round by round."""
         return [one[a].seconds / one[b].seconds for one in self.shared(a, b)]
 
     def best(self) -> str | None:
@@ -77,7 +77,7 @@ class Outcome(NamedTuple):
 
 
 def contenders(model: str, args: argparse.Namespace) -> list[Contender]:
-    """Who competes: layouts matter to convolutions only, and under load PyTorch is the measure."""
+    """Who competes: layouts matter to convolutions only, and under load only PyTorch counts."""
     peers = [
         peer
         for peer in PEERS
@@ -88,7 +88,7 @@ def contenders(model: str, args: argparse.Namespace) -> list[Contender]:
 
 
 def start(model: str, args: argparse.Namespace) -> tuple[list[Worker], dict[str, str]]:
-    """The workers, one after another so that they get ready undisturbed; why others failed."""
+    """The workers, started one by one so that they get ready undisturbed; why others failed."""
     workers, failures = [], {}
     for who in contenders(model, args):
         try:
@@ -114,7 +114,7 @@ def slow(rounds: list[dict[str, Turn]]) -> set[str]:
 
 
 def disturbed(one: dict[str, Turn]) -> float:
-    """How much others took in the worst turn of a round."""
+    """The share that others took in the worst turn of a round."""
     return max(turn.others for turn in one.values())
 
 
@@ -134,7 +134,7 @@ def compete(workers: list[Worker], args: argparse.Namespace) -> tuple[list, list
 
 
 def measure(model: str, args: argparse.Namespace) -> Outcome:
-    """Has a model's contenders take turns."""
+    """Measures a model's contenders in turns."""
     workers, failures = start(model, args)
     try:
         with Load() if args.load else contextlib.nullcontext():

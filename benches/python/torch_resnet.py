@@ -1,4 +1,4 @@
-"""PyTorch's ResNets of 18, 34 and 50 layers, as torchvision builds them (which is not needed)."""
+"""PyTorch's ResNets of 18, 34 and 50 layers, built like torchvision's, which is not needed."""
 
 from __future__ import annotations
 

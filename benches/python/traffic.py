@@ -1,14 +1,14 @@
-"""What rewriting saves: bytes that the operations of a step read and write, as the graph counts
-them, and the step's time, before and after.
+"""What rewriting saves: the bytes that the operations of a step read and write, as counted by the
+graph, and the step's time, before and after.
 
     python benches/python/traffic.py                          # all models
     python benches/python/traffic.py --models transformer
     python benches/python/traffic.py --processor              # one thread's processor time
 
-Rewritten graphs keep every bit (exact), or may change rounding (`exact=False`); they also compute
-again what is cheap, unless it says that nothing is. All are made of one recording, run in one
-process and take turns in an order that changes from round to round; ratios are those of the medians
-of their times, to the graph as it was recorded.
+Rewritten graphs keep every bit (exact), or may change rounding (`exact=False`); unless a row says
+otherwise, they also recompute cheap values. All are made from one recording, run in one process and
+take turns in an order that changes from round to round; ratios are those of the medians of their
+times, relative to the graph as recorded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODELS = {
     "lenet": (LeNet, (64, 1, 28, 28), 0),
 }
 
-#: What a graph may be made like, the first one as it was recorded.
+#: Title -> options of a graph; the first one is the graph as recorded.
 WAYS = {
     "as recorded": {"rewrite": False},
     "exact, nothing again": {"recompute": False},
@@ -44,7 +44,7 @@ WAYS = {
 
 
 def graphs(name: str) -> tuple[list, list]:
-    """The graphs of a step in all ways; its arguments."""
+    """The graphs of a step in all ways, and its arguments."""
     model, x, y = budget.fresh(name, MODELS)
     model.compile([x], is_train=True, use_graph=False)
     taken = take(device.get_default_device(), [x, y], lambda: model(x, y))

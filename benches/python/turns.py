@@ -1,14 +1,14 @@
 """Contenders that take turns, each in a process of its own.
 
-Thread pools disturb each other where they share a process: OpenMP's threads wait actively for
-milliseconds after their last work, and libraries bring OpenMP in several copies. So every contender
-lives in a worker process that waits for its turn in a read from a pipe, and a turn begins when the
-one before has been over for `REST` seconds, by which time its threads are asleep; a worker says how
-much time of the processor it took while it was not its turn, and the parent warns if that is much.
-All workers are confined to the same cores, one for each thread.
+Thread pools disturb each other within one process: OpenMP's threads spin for milliseconds after
+their last work, and libraries bring several copies of OpenMP. So every contender lives in a worker
+process that waits for its turn by reading from a pipe, and a turn begins `REST` seconds after the
+previous one, when its threads are asleep; a worker reports how much processor time it took outside
+its turns, and the parent warns if that is much. All workers are confined to the same cores, one for
+each thread.
 
-A turn on a machine with other work may be disturbed: its `others` is the share of all cores that
-anyone but the worker took meanwhile.
+A turn may be disturbed by other work on the machine: its `others` is the share of all cores that
+other processes took meanwhile.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from workloads import CASES
 
 #: Seconds between turns.
 REST = 0.05
-#: Seconds a worker may take to get ready: compilers take their time.
+#: Seconds that a worker may take to get ready: compilers are slow.
 PATIENCE = 900
 
 
 class Contender(NamedTuple):
-    """Who competes: a title, a module with `make`, what it is told, and environment variables."""
+    """A contender: a title, a module with `make`, its argument `how`, and environment variables."""
 
     title: str
     module: str
@@ -41,7 +41,7 @@ class Contender(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """Seconds a step, the share of the cores that others took, and the share of one core that the
+    """Seconds per step, the share of the cores that others took, and the share of one core that the
     worker took since its last turn."""
 
     seconds: float
@@ -50,7 +50,7 @@ class Turn(NamedTuple):
 
 
 def cores(threads: int) -> set[int]:
-    """As many cores as threads, no two of them one core's hyperthreads if that can be."""
+    """As many cores as threads, preferably no two of them hyperthreads of one core."""
     allowed = sorted(os.sched_getaffinity(0))
     firsts: dict[str, int] = {}
     for cpu in allowed:
@@ -61,16 +61,16 @@ def cores(threads: int) -> set[int]:
 
 
 def busy() -> float:
-    """Seconds that the machine's cores have worked, or were taken from a virtual machine."""
+    """Seconds that the machine's cores were busy, or were taken away from a virtual machine."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     user, nice, system, _idle, _wait, irq, softirq, steal = map(int, fields)
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def _measure(step: Any, count: int, left: float) -> Turn:
-    """One turn of a worker that was at `left` seconds of processor time after its last."""
+    """One turn of a worker that had used `left` seconds of processor time after its last one."""
     idle = time.process_time() - left
-    for _ in range(min(count // 10, 20)):  # the caches are another's
+    for _ in range(min(count // 10, 20)):  # other workers have evicted its data from the caches
         step()
     machine, own, start = busy(), time.process_time(), time.perf_counter()
     for _ in range(count):
@@ -85,7 +85,7 @@ def _losses(step: Any, count: int) -> list[float]:
 
 
 def _serve(pipe: Connection, who: Contender, case: str, threads: int, dtype: str) -> None:
-    """A worker's life: makes the step, then takes a turn for each count, until told None."""
+    """A worker's main loop: prepares the step, then takes a turn per count, until it gets None."""
     os.sched_setaffinity(0, cores(threads))
     os.environ.update({"OMP_NUM_THREADS": str(threads), **who.environment})
     try:
@@ -105,7 +105,7 @@ class Worker:
     """A contender's process, ready for turns, with the losses of its first five steps."""
 
     def __init__(self, who: Contender, case: str, threads: int = 2, dtype: str = "float32") -> None:
-        """Raises RuntimeError with the worker's words if it fails."""
+        """Raises RuntimeError with the worker's message if it fails."""
         context = multiprocessing.get_context("spawn")
         self.who = who
         self.pipe, other = context.Pipe()
@@ -116,7 +116,7 @@ class Worker:
         other.close()
         self.ended = time.perf_counter()
         self.losses: list[float] = self._answer()
-        #: Steps a turn.
+        #: Steps per turn.
         self.count = 1
 
     def _answer(self) -> Any:
@@ -142,7 +142,7 @@ class Worker:
         return turn._replace(idle=max(0.0, turn.idle - REST) / waited)
 
     def settle(self, seconds: float) -> None:
-        """Chooses the steps a turn so that one takes about so long."""
+        """Chooses the number of steps per turn so that a turn takes about `seconds`."""
         self.turn()
         self.count = max(1, round(seconds / self.turn().seconds))
 
@@ -156,7 +156,7 @@ class Worker:
 
 
 class Load:
-    """A process that keeps one core busy as long as the context lasts."""
+    """Keeps one core busy in another process within the context."""
 
     def __enter__(self) -> Load:
         self.process = multiprocessing.get_context("spawn").Process(target=_spin, daemon=True)

@@ -1,4 +1,4 @@
-"""Fails where a wheel in the given folder is larger than is promised."""
+"""Fails if a wheel in the given folder is larger than promised."""
 
 import sys
 from pathlib import Path

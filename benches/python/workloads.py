@@ -1,8 +1,8 @@
-"""The training steps that are compared, free of any library: shapes, weights and batches as NumPy
+"""The training steps to compare, independent of any library: shapes, weights and batches as NumPy
 arrays, so that every contender starts from the same numbers.
 
-Parameters are listed in the order in which the layers run, a block's shortcut last: a layer's
-weights (dense (in, out), convolutions (out, in, k, k)), then its bias; of batch normalisation the
+Parameters are listed in the order in which the layers run, with a block's shortcut last: a layer's
+weights (dense (in, out), convolutions (out, in, k, k)), then its bias; for batch normalisation the
 scale, then the bias.
 """
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Depth -> blocks a stage, and whether they are bottlenecks (He et al., 2015).
+#: Depth -> blocks per stage, and whether they are bottlenecks (He et al., 2015).
 DEPTHS = {18: ((2, 2, 2, 2), False), 34: ((3, 4, 6, 3), False), 50: ((3, 4, 6, 3), True)}
 
 
@@ -26,11 +26,11 @@ class Case(NamedTuple):
     classes: int
     lr: float
     momentum: float
-    #: The most that a step may take, over the best peer's.
+    #: The largest ratio aimed at between a step's time and the best peer's.
     target: float
     #: The widths of a perceptron.
     widths: tuple[int, ...] = ()
-    #: The layers of a residual network.
+    #: The number of layers of a residual network.
     depth: int = 0
 
     @property
@@ -39,8 +39,8 @@ class Case(NamedTuple):
 
 
 def exact(number: float) -> float:
-    """The nearest float32: in singa_rs hyperparameters are float32 whatever the parameters are. So
-    all contenders use the same ones in float64, too."""
+    """The nearest float32: singa_rs has float32 hyperparameters whatever the dtype of parameters,
+    so all contenders use the same values in float64, too."""
     return float(np.float32(number))
 
 
@@ -89,14 +89,14 @@ class Unit(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Units one after another, beside a shortcut, which may be the identity."""
+    """Units in sequence, next to a shortcut, which may be the identity."""
 
     units: list[Unit]
     shortcut: Unit | None
 
 
 def blocks(depth: int) -> Iterator[Block]:
-    """The blocks of a residual network between its first pooling and its last."""
+    """The blocks of a residual network between its first and its last pooling."""
     counts, is_bottleneck = DEPTHS[depth]
     inputs = 64
     for stage, count in enumerate(counts):
@@ -113,14 +113,14 @@ def blocks(depth: int) -> Iterator[Block]:
             inputs = outputs
 
 
-#: What the last scale of a residual block starts as. From 1, ResNet-50's activations grow from
-#: block to block, and rounding errors with them: PyTorch's own two layouts then differ by a percent
-#: after five steps. From 0.2 they differ by 1e-6.
+#: The initial value of the last scale in a residual block. From 1, ResNet-50's activations grow
+#: from block to block, and rounding errors with them: PyTorch's own two layouts then differ by a
+#: percent after five steps. From 0.2 they differ by 1e-6.
 LAST_SCALE = 0.2
 
 
 def _starts(case: Case) -> Iterator[tuple[tuple[int, ...], int, float]]:
-    """Each parameter's shape; over how many inputs it sums, or 0 and the number it starts as."""
+    """For each parameter: its shape, and its fan-in, or 0 and its initial constant."""
 
     def dense(inputs: int, outputs: int):
         yield (inputs, outputs), inputs, 0
@@ -156,7 +156,7 @@ def _starts(case: Case) -> Iterator[tuple[tuple[int, ...], int, float]]:
 
 
 def weights(case: Case, dtype: str = "float32") -> list[np.ndarray]:
-    """The parameters to start with (He et al., 2015, normal)."""
+    """The initial parameters (He et al., 2015, normal)."""
     rng = np.random.default_rng(1)
 
     def make(shape: tuple[int, ...], inputs: int, start: float) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""Headless Chromium: what a page makes of itself, and pictures of it.
+"""Headless Chromium: the document that a page's scripts make, and screenshots.
 
-`python tests/browser/browser.py PAGE.html#memory PICTURE.png` takes a picture by hand.
+`python tests/browser/browser.py PAGE.html#memory PICTURE.png` takes a screenshot by hand.
 """
 
 import shutil
@@ -14,7 +14,7 @@ SIZE = (1400, 900)
 
 
 def run(page, *options, size=SIZE, fragment=""):
-    """Opens a page of the disk, cut off from every network; what Chromium prints."""
+    """Opens a local page without access to a network; what Chromium prints."""
     with tempfile.TemporaryDirectory() as profile:
         command = [
             CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
@@ -32,7 +32,7 @@ def dom(page, fragment="", size=SIZE):
 
 
 def picture(page, path, fragment="", size=SIZE, dark=False):
-    """Takes a picture."""
+    """Takes a screenshot."""
     more = ["--force-dark-mode", "--enable-features=WebUIDarkMode"] if dark else []
     run(page, f"--screenshot={path}", *more, size=size, fragment=fragment)
 

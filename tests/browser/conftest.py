@@ -1,4 +1,4 @@
-"""Makes what the other tests share importable."""
+"""Makes the modules that tests share importable."""
 
 import sys
 from pathlib import Path

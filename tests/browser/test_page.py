@@ -1,4 +1,4 @@
-"""The page of a graph in a browser: it tries itself out, and stays fluent when it is large."""
+"""The page of a graph in a browser: it passes its self-test, and a large one stays responsive."""
 
 import html
 import json
@@ -52,7 +52,7 @@ def page_of(graph, tmp_path, title="a graph"):
 
 
 def tried(page, size=browser.SIZE):
-    """What the page says of itself."""
+    """The outcome of the page's self-test."""
     found = re.search(r'<pre id="selftest"[^>]*>(.*?)</pre>', browser.dom(page, "#selftest", size))
     assert found, "the page did not try itself out"
     return json.loads(html.unescape(found[1]))

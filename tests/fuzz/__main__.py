@@ -13,7 +13,7 @@ from .worker import one
 
 
 def main() -> int:
-    """0 where nothing differs and everything was drawn."""
+    """The exit status: 0 if nothing differs and everything was drawn."""
     given = _arguments()
     if given.show is not None:
         return _show(given.show, given.way)

@@ -13,7 +13,7 @@ from singa_rs.tensor import Tensor
 
 
 class Entry(NamedTuple):
-    """One thing that may be drawn."""
+    """A callable that may be drawn."""
 
     #: "autograd.relu", "Tensor.sum", "layer.Linear", "autograd.Abs()", "Tensor.__add__".
     name: str
@@ -113,13 +113,13 @@ LEFT_OUT: dict[str, str] = {
     **{f"Tensor.{name}": _MOVES for name in ("reset_like", "to_type", "to_device", "to_host")},
 }
 
-#: Operators of Python that tensors have; what is left of `__...__` is Python's protocol.
+#: Python's operators that tensors have; the other `__...__` names belong to protocols.
 OPERATORS = (
     "abs add and div eq floordiv ge getitem gt iadd ifloordiv imod imul invert ipow isub itruediv "
     "le lt matmul mod mul ne neg or pos pow radd rand rdiv rfloordiv rmatmul rmod rmul ror rpow "
     "rsub rtruediv rxor setitem sub truediv xor"
 ).split()
-#: The same for which no text can be written, or which are not computed.
+#: Those of them for which no text can be written, or which compute nothing.
 PROTOCOL = frozenset(
     "annotations array array_priority bool class copy deepcopy delattr dict dir dlpack "
     "dlpack_device doc float format getattribute getstate hash index init init_subclass int iter "
@@ -128,7 +128,7 @@ PROTOCOL = frozenset(
 
 
 def public(module: Any) -> list[str]:
-    """The public names of a module that are no modules."""
+    """The public names of a module that are not modules."""
     found = [n for n in dir(module) if not n.startswith("_")]
     return [n for n in found if not inspect.ismodule(getattr(module, n))]
 
@@ -166,7 +166,7 @@ def _methods() -> Iterator[Entry]:
 
 @cache
 def entries() -> dict[str, Entry]:
-    """All that is drawn, by name."""
+    """All entries, by name."""
     modules = {"autograd": autograd, "tensor": tensor, "layer": layer}
     found = [entry for name, module in modules.items() for entry in _of_module(name, module)]
     return {entry.name: entry for entry in [*found, *_methods()]}

@@ -1,4 +1,4 @@
-"""What happens to a model between two steps."""
+"""Changes to a model between two steps."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def file(s: Session) -> None:
 
 
 def tap(s: Session) -> None:
-    """Values inside steps are looked at."""
+    """Values inside steps are tapped."""
     layers = [
         line.split(" = ")[0][5:]
         for line in s.d.program.init
@@ -130,7 +130,7 @@ def tap(s: Session) -> None:
 
 
 def freeze(s: Session) -> None:
-    """A parameter is trained no more, or again."""
+    """A parameter is frozen, or trained again."""
     p = some(s)
     if p is not None:
         name = s.rng.choice(["requires_grad", "stores_grad"])
@@ -139,22 +139,22 @@ def freeze(s: Session) -> None:
 
 
 def seed(s: Session) -> None:
-    """Random numbers begin anew."""
+    """The random generators are seeded again."""
     s.add("seed", f"dev.set_seed({s.rng.randint(0, 9)})")
 
 
 def mode(s: Session) -> None:
-    """The mode is said again."""
+    """The mode is set again."""
     s.add("mode", s.rng.choice(["m.train()", "autograd.training = True", "m.train(True)"]))
 
 
 def look(s: Session) -> None:
-    """All is looked at."""
+    """All state is compared."""
     s.add("look", "seen.look(m)")
 
 
 def kept(s: Session) -> None:
-    """What the model keeps is looked at or dropped."""
+    """What the model keeps is compared or dropped."""
     s.add("kept", s.rng.choice(["see(m.kept, keep=False)", "m.kept = None", "m.log.clear()"]))
 
 
@@ -181,7 +181,7 @@ def block(s: Session) -> None:
 
 
 def optimizer(s: Session) -> None:
-    """An optimizer or its schedule is another one."""
+    """An optimizer or its schedule is replaced."""
     if any(line.startswith("self.opt0") for line in s.d.program.init):
         new = s.rng.choice(["opt.Adam(0.01)", "opt.SGD(0.05, momentum=0.5)"])
         rate = "opt.ExponentialDecay(0.1, 2, 0.5, True)"
@@ -208,7 +208,7 @@ def second(s: Session) -> None:
 
 
 def layer_attribute(s: Session) -> None:
-    """A setting of a layer changes, or its layer is another one."""
+    """A setting of a layer changes, or the layer is replaced."""
     for line in s.d.program.init:
         name, _, made = line.partition(" = layer.")
         attribute = _SETTINGS.get(made.partition("(")[0])
@@ -217,7 +217,7 @@ def layer_attribute(s: Session) -> None:
             return
 
 
-#: By layer: what of it may be set.
+#: By layer: the attributes that may be set.
 _SETTINGS = {
     "Dropout": "ratio = 0.8",
     "BatchNorm2d": "momentum = 0.3",
@@ -244,7 +244,7 @@ def schedule(s: Session) -> None:
 
 
 def container(s: Session) -> None:
-    """What a container of the model holds, which the step reads, changes."""
+    """The contents of one of the model's containers, which the step reads, change."""
     s.add(
         "container",
         s.rng.choice(
@@ -272,7 +272,7 @@ def result(s: Session) -> None:
 
 
 def later_loss(s: Session) -> None:
-    """What a step answers takes part in a loss outside of it."""
+    """A result of a step takes part in a loss outside the step."""
     if s.d.program.update:
         return
     given = ", ".join([*(f"{name}0" for name in s.names), "y0"])
@@ -298,19 +298,19 @@ def parameter_given(s: Session) -> None:
 
 
 def requires(s: Session) -> None:
-    """An argument requires a gradient, or none."""
+    """An argument starts or stops requiring a gradient."""
     s.add("argument's gradient", f"x0.requires_grad = {s.rng.random() < 0.5}")
 
 
 def marked(s: Session) -> None:
-    """An argument gets an attribute that the step may read, or a name, or loses it."""
+    """An argument gains or loses a name, or an attribute that the step may read."""
     x = f"x{s.rng.randrange(s.batches)}"
     mark = s.rng.choice(["tag = 2.0", "tag = 0.5", "name = 'given'", "__dict__.pop('tag', None)"])
     s.add("argument marked", f"{x}.{mark}")
 
 
 def graph(s: Session) -> None:
-    """The model runs without graphs, or is compiled anew."""
+    """The model runs without graphs, or is compiled again."""
     inputs = ", ".join(name + "0" for name in s.names)
     s.add("compiled again", f"m.compile([{inputs}], **how)")
 

@@ -12,12 +12,12 @@ from .generate import generate
 from .program import Program
 from .run import Seen, code_of, run
 
-#: In how many ways beside plain replaying a program is run.
+#: The number of ways besides plain replay in which a program is run.
 WAYS = (1, 1, 2)
 
 
 class Finding(NamedTuple):
-    """A program that differs in a way."""
+    """A program that differs when run in a way."""
 
     program: Program
     way: ways.Way
@@ -27,7 +27,7 @@ class Finding(NamedTuple):
 def check(
     seed: int, also: tuple[ways.Way, ...] = ()
 ) -> tuple[Program, list[Finding], dict[str, Seen]]:
-    """The program of a seed, what differs, and what was seen in each way."""
+    """The program of a seed, its findings, and what was seen in each way."""
     program, seen = tried(seed)
     rng = Random(~seed)
     chosen = [ways.REPLAYED, *ways.drawn(rng, program, rng.choice(WAYS)), *also]
@@ -41,8 +41,8 @@ def check(
 
 
 def tried(seed: int) -> tuple[Program, dict[str, Seen]]:
-    """The program of a seed, and what eager execution shows. Mostly, one whose first step is
-    refused goes without its writes, after which nothing is left to refuse."""
+    """The program of a seed, and what eager execution shows. Most programs whose first step is
+    refused lose their writes, so that nothing is left to refuse."""
     program = generate(seed)
     eager = run(program, code_of(program), ways.EAGER)
     if eager.error is not None and len(eager.items) == 1 and seed % 10:
@@ -56,7 +56,7 @@ def _is_write(line: str) -> bool:
 
 
 def still(finding: Finding) -> Callable[[Program], bool]:
-    """Whether a smaller program differs like this one: with the same errors, if any."""
+    """A predicate: whether a smaller program differs like this one, with the same errors."""
 
     def errors(program: Program) -> tuple[str | None, str, str]:
         seen: dict[str, Seen] = {}
@@ -76,7 +76,7 @@ def still(finding: Finding) -> Callable[[Program], bool]:
 def judge(
     program: Program, way: ways.Way, seen: dict[str, Seen], code: object = None
 ) -> str | None:
-    """What differs if a program is run in a way; `seen` has what was run before."""
+    """How a program differs when run in a way; `seen` caches its runs."""
     code = code_of(program) if code is None else code
     reference = ways.reference(way, program)
     for one in {reference.name: reference, way.name: way, **_one_thread(reference)}.values():
@@ -93,5 +93,5 @@ def judge(
 
 
 def _one_thread(reference: ways.Way) -> dict[str, ways.Way]:
-    """What execution by two threads is held against."""
+    """Two threads are compared with one, too."""
     return {ways.EAGER.name: ways.EAGER} if reference is ways.EAGER_2 else {}

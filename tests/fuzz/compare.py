@@ -1,4 +1,4 @@
-"""Holds what a run showed against what eager execution did."""
+"""Compares what a run showed with what eager execution did."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from .program import Program
 from .run import Seen
 
-#: How far results that need not be exact may be apart, relative to the largest of a tensor.
+#: Tolerances of results that need not be exact, relative to the largest element of a tensor.
 ROUNDING = {"float64": 1e-6, "float32": 5e-3, "float16": 0.2}
 
 
 def difference(want: Seen, got: Seen, way: Any) -> str | None:
-    """What differs first; None where nothing does that may not."""
+    """The first difference that is not allowed, or None."""
     if _is_refused(got) or _is_sooner(want, got) or type(got.error).__name__ in way.may_raise:
         return _first(want.items, got.items[:-1], same)
     found = _first(want.items, got.items, same)
@@ -27,7 +27,7 @@ def difference(want: Seen, got: Seen, way: Any) -> str | None:
 
 
 def apart(want: Seen, got: Seen, program: Program) -> str | None:
-    """What differs by more than rounding: of the first step where later ones make more of it."""
+    """The first difference beyond rounding; only of the first step if later ones amplify it."""
     if program.is_rough() or want.error is not None or got.error is not None:
         is_like = type(want.error) is type(got.error) or _is_refused(got)
         return None if is_like else f"raises {got.error!r}"
@@ -39,13 +39,13 @@ def apart(want: Seen, got: Seen, program: Program) -> str | None:
 
 
 def _is_refused(got: Seen) -> bool:
-    """Whether a gradient would have gone back through a step that ran as a graph."""
+    """Whether the run was refused: a gradient would go back through a step that ran as a graph."""
     return "ran as a graph" in str(got.error)
 
 
 def _is_sooner(want: Seen, got: Seen) -> bool:
-    """Whether a step of two faults raises the one that its recording finds, where eager execution
-    comes to a fault of values before it."""
+    """Whether a step with two faults raised the one that recording finds, where eager execution
+    first reaches a fault in values."""
     both = want.error is not None and got.error is not None
     return both and len(want.items) == len(got.items) and "divided by zero" in str(want.error)
 
@@ -60,7 +60,7 @@ def _first(want: list, got: list, equal: Callable[[Any, Any], bool]) -> str | No
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are equal to the bit, a NaN like any other."""
+    """Whether two values are bitwise equal, any NaN being like any other."""
     if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
         return type(a) is type(b) and (a == b or (a != a and b != b))
     if a.shape != b.shape or a.dtype != b.dtype:
@@ -81,7 +81,7 @@ def close(a: Any, b: Any) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.kind != "f" or not a.size:
-        return True  # a rounding may decide otherwise
+        return True  # rounding may decide otherwise
     known = np.isfinite(a) & np.isfinite(b)
     if not known.all():
         return True

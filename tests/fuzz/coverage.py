@@ -1,4 +1,4 @@
-"""How often each thing was drawn, and each rule of rewriting fired."""
+"""How often each entry was drawn, and each rewriting rule fired."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from . import catalogue, motifs, training, values, ways
 from .program import Program
 from .run import Seen
 
-#: Roles that blocks of a graph have.
+#: Roles of a graph's blocks.
 ROLES = ("argument", "captured", "slot", "temporary")
 RULES = (
     "rename common dead batch_norm matmul_update chain epilogue pack constant fold softmax "
     "accumulate"
 ).split()
-#: Rows that programs of a few hundred seeds are too few for.
+#: Rows for which a few hundred seeds do not suffice.
 RARE = {"rule matmul_update", "rule pack", "rule fold", "rule accumulate", "rule softmax"}
 _SESSIONS = (
     "step,evaluation,parameter written,hyperparameter,attribute,argument written,plan,states,file,"
@@ -32,7 +32,7 @@ _KINDS = (
 
 
 def rows() -> list[str]:
-    """All that has to be hit."""
+    """All rows that must be hit."""
     made = list(catalogue.entries())
     made += [f"opt.{name}" for name in (*catalogue.optimizers(), *catalogue.schedules())]
     made += [f"motif {name}" for name in motifs.MOTIFS]
@@ -63,7 +63,7 @@ RULE_WAYS = tuple(map(ways.named, ("as recorded", "within rounding")))
 
 
 def rules(seen: dict[str, Seen], into: Counter) -> None:
-    """Adds the rules that made the graphs of a program what they are."""
+    """Adds the rules that fired on the graphs of a program."""
     recorded, rounded = (_graphs(seen[way.name]) for way in RULE_WAYS)
     for rewritten in (_graphs(seen[ways.REPLAYED.name]), rounded):
         for before, after in zip(recorded, rewritten, strict=False):
@@ -104,7 +104,7 @@ def _fired(old: dict[str, Any], new: dict[str, Any], constants: int) -> set[str]
 
 
 def _gone(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
-    """The rules that leave nothing to be seen: what was there before, and is not any more."""
+    """The rules that only remove operations, detected by what is missing afterwards."""
     fired, seen, read = set(), set(), set()
     written: set[int] = set()
     for node in old["nodes"]:

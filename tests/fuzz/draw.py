@@ -15,9 +15,9 @@ from .catalogue import Entry
 from .program import Program
 from .run import fresh, is_finite
 
-#: Elements that a result of a small program may have, and of a large one.
+#: Limits on the elements of a result: of a small program, of a large one.
 SMALL, LARGE, HUGE = 600, 1 << 18, 1 << 21
-#: Elements that a weight may have.
+#: The limit on the elements of a weight.
 WEIGHT = 1 << 17
 
 
@@ -27,41 +27,41 @@ def code_of(line: str) -> Any:
 
 
 class _Self(module.Module):
-    """What stands for the model while its statements are tried."""
+    """A stand-in for the model while its statements are tried."""
 
 
 class Draw:
-    """A program in the making, and the values that its statements have."""
+    """A program under construction, and the values of its statements."""
 
     def __init__(self, rng: Random, program: Program, most: int) -> None:
         self.rng, self.program, self.most = rng, program, most
-        #: The names' values, for one size of batches and maybe for a second one.
+        #: Values by name: for one batch size, and possibly for a second one.
         self.worlds: list[dict[str, Any]] = []
         self.count = 0
         self.seeds = 0
         #: Names of tensors that statements may use, the latest last.
         self.pool: list[str] = []
-        #: How often a statement is executed in some steps only.
+        #: The probability that a statement is executed in some steps only.
         self.guards = 0.0
         self.me = _Self()
         self.me.n = 1
 
     def world(self) -> dict[str, Any]:
-        """A place where statements are tried."""
+        """A new namespace in which statements are tried."""
         names = fresh(self.program)
         names["self"] = self.me
         self.worlds.append(names)
         return names
 
-    # ---- what recipes ask for --------------------------------------------------------------------
+    # ---- helpers for recipes ---------------------------------------------------------------------
 
     def seed(self) -> int:
-        """A number for an array of its own."""
+        """A new seed for an array."""
         self.seeds += 1
         return self.seeds
 
     def value(self, text: str) -> Any:
-        """What an expression is in the first world."""
+        """The value of an expression in the first world."""
         names = self.worlds[0]
         return names[text] if text in names else eval(text, names)
 
@@ -76,7 +76,7 @@ class Draw:
         return None
 
     def parameter(self, shape: tuple[int, ...], low: float = -1, high: float = 1) -> str:
-        """A new parameter, or one of that shape that is there already."""
+        """A new parameter, or an existing one of that shape."""
         if math.prod(shape) > WEIGHT:
             raise ValueError("a weight that costs too much")
         fits = [n for n in self.pool if n.startswith("self.p") and self.value(n).shape == shape]
@@ -97,18 +97,18 @@ class Draw:
         return name
 
     def define(self, line: str) -> None:
-        """A statement of the constructor."""
+        """Adds a statement to the constructor."""
         exec(code_of(line), self.worlds[0])
         self.program.init.append(line)
 
     def try_all(self, entries: list[Entry]) -> list[Entry]:
-        """Those of which no statement could be drawn."""
+        """Draws a statement for each entry; those for which that failed."""
         return [one for one in entries if not self.attempt(one, self.program.forward)]
 
     # ---- statements ------------------------------------------------------------------------------
 
     def attempt(self, entry: Entry, into: list[str], most: int = 5) -> bool:
-        """Draws arguments for an entry until its statement can be executed."""
+        """Draws arguments for an entry until its statement runs."""
         for _ in range(most):
             before = len(self.program.init), len(self.pool), list(self.pool)
             try:
@@ -123,7 +123,7 @@ class Draw:
         return False
 
     def _take(self, line: str, made: str | None, into: list[str]) -> bool:
-        """Whether a statement was executed and made what may be used."""
+        """Whether a statement ran and its result, if any, is usable."""
         code = code_of(line)
         for names in self.worlds:
             exec(code, names)
@@ -142,7 +142,7 @@ class Draw:
         return True
 
     def _guarded(self, line: str, made: str) -> str:
-        """A statement that is executed in some steps only, where a tensor can take its place."""
+        """Makes a statement conditional on the step, if a tensor can take its result's place."""
         value, text = self.value(made), line.partition(" = ")[2]
         if not isinstance(value, Tensor):
             return line
@@ -159,7 +159,7 @@ class Draw:
         return other.shape == value.shape and other.dtype == value.dtype
 
     def _spread(self, made: str, into: list[str]) -> list[str]:
-        """The tensors of a result that is a tuple get names of their own."""
+        """Gives each tensor of a result that is a tuple a name of its own."""
         if isinstance(self.value(made), Tensor):
             return [made]
         names = [f"{made}_{i}" for i in range(len(self.value(made)))]
@@ -188,7 +188,7 @@ class Draw:
         return self.rng.random() < 0.03
 
     def width(self) -> int:
-        """How many columns a new weight has."""
+        """The number of columns of a new weight."""
         if self.program.is_large:
             return self.rng.choice([4, 64, 256])
         return self.rng.randint(1, 8)
@@ -199,7 +199,7 @@ class Draw:
         return f"v{self.count}"
 
     def write(self, line: str, into: list[str]) -> bool:
-        """Tries a statement that makes nothing new."""
+        """Tries a statement without a new result."""
         try:
             return self._take(line, None, into)
         except Exception:

@@ -13,9 +13,9 @@ from .motifs import CLASSES, MOTIFS
 from .program import Program
 from .run import reset
 
-#: How often what is drawn of each kind.
+#: How often each kind of entry is drawn.
 WEIGHTS = {"function": 10, "method": 7, "operator": 10, "layer": 5, "operation": 1}
-#: What people write more often than the rest.
+#: Entries that people use more often than the rest.
 FAVOURITES = (
     "autograd.relu autograd.matmul autograd.softmax autograd.reshape autograd.transpose "
     "Tensor.__add__ Tensor.__mul__ Tensor.__sub__ Tensor.__getitem__ Tensor.__rmul__ Tensor.sum "
@@ -53,7 +53,7 @@ _SHAPES = {
 _RARE = 0.985
 
 
-#: What every program may use, and has if it does.
+#: Attributes that every program may use, and has if it does.
 _ATTRIBUTES = {
     "flag": "False",
     "kept": "None",
@@ -77,11 +77,11 @@ def _without_unused(program: Program) -> Program:
 
 
 class Unfit(Exception):
-    """Nothing that was drawn can be trained."""
+    """Nothing that was drawn is trainable."""
 
 
 def generate(seed: int) -> Program:
-    """The program of a seed: the first of a few attempts that runs through once."""
+    """The program of a seed: the first of a few attempts that runs to its end."""
     rng = Random(seed)
     for _ in range(4):
         try:
@@ -121,7 +121,7 @@ def _attempt(rng: Random, seed: int) -> Program:
 
 
 def sandbox(seed: int) -> Draw:
-    """A program of its inputs alone, to which statements may be drawn."""
+    """A program with inputs alone, to which statements may be added."""
     rng = Random(seed)
     d = Draw(rng, Program(seed=seed, classes=CLASSES), SMALL)
     shapes = [s for s in _SHAPES if not s.startswith(("large", "long"))]
@@ -130,7 +130,7 @@ def sandbox(seed: int) -> Draw:
 
 
 def _inputs(d: Draw, shape: tuple[int, ...]) -> int:
-    """Draws the batches and the worlds; how many batches there are."""
+    """Draws the batches and the worlds; the number of batches."""
     rng, program = d.rng, d.program
     program.inputs = "x, z" if rng.random() < 0.12 else "x"
     changes = rng.random() < 0.12
@@ -146,7 +146,7 @@ def _inputs(d: Draw, shape: tuple[int, ...]) -> int:
             exec(line, world)
         for name in [*program.inputs.split(", "), "y"]:
             world[name] = world[f"{name}{i}"]
-            world[name].requires_grad = False  # so that what is recorded depends on parameters
+            world[name].requires_grad = False  # only parameters cause recording
     d.pool += program.inputs.split(", ")
     for name, value in _ATTRIBUTES.items():
         d.define(f"self.{name} = {value}")
@@ -154,7 +154,7 @@ def _inputs(d: Draw, shape: tuple[int, ...]) -> int:
 
 
 def _forward(d: Draw) -> None:
-    """Draws the statements of `forward`, and what it answers."""
+    """Draws the statements of `forward`, and its result."""
     rng, program = d.rng, d.program
     if not _TABLES:
         _TABLES.update(_tables())
@@ -162,7 +162,7 @@ def _forward(d: Draw) -> None:
     if program.is_large:
         count = min(count, 10)
     kinds, weights = zip(*{**WEIGHTS, "motif": 5, "favourite": 14}.items(), strict=True)
-    if program.is_large:  # what rules that want large tensors want
+    if program.is_large:  # rules for large tensors match motifs
         weights = (4, 3, 4, 2, 1, 20, 10)
     for _ in range(count):
         entry = rng.choice(_TABLES[rng.choices(kinds, weights)[0]])
@@ -171,7 +171,7 @@ def _forward(d: Draw) -> None:
 
 
 def _answer(d: Draw) -> None:
-    """What `forward` answers: the last float tensor that depends on parameters."""
+    """Chooses the result of `forward`: the last float tensor that depends on parameters."""
     candidates = [n for n in d.pool if n.startswith("v") and d.value(n).dtype.is_float]
     candidates = [n for n in candidates if d.value(n).numel and d.value(n).creator is not None]
     trained = [n for n in candidates if _is_trained(d.value(n))]
@@ -195,7 +195,7 @@ def _answer(d: Draw) -> None:
 
 
 def _answers(d: Draw) -> list[str]:
-    """What a step may answer besides its result and its loss."""
+    """What a step may return besides its result and its loss."""
     made = [
         "{'loss': loss, 'out': out}",
         "[out, (loss, None)], self.n",

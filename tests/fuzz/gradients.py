@@ -1,4 +1,4 @@
-"""Holds gradients of a step against differences of its loss, in float64."""
+"""Compares gradients of a step with finite differences of its loss, in float64."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from singa_rs import autograd
 from .program import Program
 from .run import CPU, code_of, fresh, reset
 
-#: Steps of the differences; a loss whose differences depend on them is not smooth there.
+#: Steps of the differences; where differences depend on the step, the loss is not smooth.
 STEPS = (1e-4, 5e-5)
-#: Where gradients stop on purpose, or steps are not all the same.
+#: Lines that stop gradients on purpose, or make steps differ.
 _CUTS = re.compile(
     r"self\.n %|no_grad|detach|\.data\b|\braw\b|from_raw|ret=|out=|copy_|set_value|gaussian|"
     r"uniform|bernoulli|as_?type|[cC]ast|random|average|Cube|back_broadcast|self\.q"
 )
-#: Functions with slopes that are infinite at the ends of where they are defined, of which the chain
-#: rule makes no number times zero, and powers, whose exponents have none where bases are negative.
+#: Functions whose slopes are infinite at the ends of their domains, so that the chain rule
+#: multiplies infinity by zero, and powers, whose exponents have no slope where bases are negative.
 _STEEP = re.compile(r"\*\*|[pP]ow|[sS]qrt|[lL]og|[aA]cos|[aA]sin|[aA]tanh")
-#: Elements of each parameter that are tried.
+#: The number of elements tried per parameter.
 ELEMENTS = 2
 
 
@@ -59,7 +59,7 @@ def difference(program: Program) -> str | None:
 
 
 def _writes_parameters(program: Program) -> bool:
-    """Whether values are written where a difference would be lost."""
+    """Whether a write may overwrite the shift of a parameter that a difference needs."""
     return any(" = " not in line or "self.p" in line.split(" = ")[0] for line in program.forward)
 
 

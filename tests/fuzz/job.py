@@ -1,4 +1,4 @@
-"""Many programs in processes of their own, which are watched: a crash or a hang is a finding."""
+"""Many programs in processes that are watched: a crash or a hang is a finding."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: Programs that a process runs before another takes its place.
+#: The number of programs that a process runs before it is replaced.
 CHUNK = 250
-#: Seconds that a program may take, in all ways; shrinking one that differs.
+#: Time limits in seconds: for a program in all ways, and for shrinking one that differs.
 LIMIT, SHRINKING = 60.0, 40.0
 #: Environments of processes, in turn: graphs verified and memory poisoned, as shipped, portable.
 ENVIRONMENTS: tuple[dict[str, str], ...] = (
@@ -62,7 +62,7 @@ class Worker:
         )
 
     def stop(self) -> str:
-        """Ends the process; what it said last."""
+        """Ends the process; its last output."""
         self.process.kill()
         self.process.wait()
         self.errors.seek(0)
@@ -86,7 +86,7 @@ class Job:
         self.running: list[Worker] = []
 
     def run(self, tell: Any = None) -> Report:
-        """Runs all; `tell` is given a line now and then."""
+        """Runs all programs; `tell` gets a line of progress now and then."""
         began = told = time.monotonic()
         self.folder.mkdir(parents=True, exist_ok=True)
         while self.waiting or self.running:
@@ -140,7 +140,7 @@ class Job:
         return text
 
     def _fail(self, worker: Worker, says: str) -> None:
-        """A crash or a hang: the seed is a finding, the next one goes on."""
+        """A crash or a hang: the seed is a finding, and the job goes on with the next one."""
         text = self._drop(worker)
         found = {"seed": worker.at, "way": "?", "says": f"{says}\n{text}", "file": None}
         self.report.findings.append({**found, "environment": worker.environment})

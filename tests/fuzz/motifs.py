@@ -1,4 +1,4 @@
-"""What people write in one breath: several operations or layers that belong together."""
+"""Idioms: several operations or layers that people write together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .recipes.registry import floating, image, matrix
 if TYPE_CHECKING:
     from .draw import Draw
 
-#: Columns of a square weight; channels are an eighth at most.
+#: The most columns of a square weight; channels are an eighth at most.
 WIDEST = 300
 #: Classes that programs may use besides layers: a module in a module, operations of users.
 CLASSES = '''
@@ -61,7 +61,7 @@ def _layers(d: Draw, *texts: str) -> list[str]:
 
 
 def _again(d: Draw) -> str | None:
-    """A layer that is there already, called again."""
+    """A layer that exists already, called again."""
     layers = [line.split(" = ")[0] for line in d.program.init if " = layer." in line]
     layers = [name for name in layers if name.startswith("self.l")]
     return f"{d.rng.choice(layers)}({d.any()})" if layers else None
@@ -158,7 +158,7 @@ def _updated(d: Draw) -> str | None:
 
 
 def _memory(d: Draw) -> str | None:
-    """What the step before made, kept in an attribute, with or without its history."""
+    """A result of the previous step, kept in an attribute, with or without its history."""
     x = d.any(lambda x: floating(x) and x.dtype == d.value("x").dtype and x.numel)
     if x is None or len(d.worlds) > 1:
         return None
@@ -171,7 +171,7 @@ def _memory(d: Draw) -> str | None:
 
 
 def _container(d: Draw) -> str | None:
-    """What stands in a container of the model."""
+    """A factor or term from a container of the model."""
     x = d.any(floating)
     if x is None:
         return None
@@ -186,7 +186,7 @@ def _container(d: Draw) -> str | None:
 
 
 def _marked(d: Draw) -> str | None:
-    """What the program has written on an argument, or a default."""
+    """An attribute that the program sets on an argument, or a default."""
     a = d.any(floating)
     return None if a is None else f"{a} * getattr(x, 'tag', 1.5)"
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 
-#: What the lines of every program may use.
+#: Imports and helpers of every program.
 PREAMBLE = '''\
 import numpy as np
 from singa_rs import autograd, device, layer, module, opt, tensor
@@ -39,7 +39,7 @@ def parameter(array, dtype=None):
     return made
 '''
 
-#: Makes a file of a program one that shows by itself what differs.
+#: The end of a program's file, which runs it in both ways and prints what differs.
 TRAILER = '''
 
 def run(**how):
@@ -78,7 +78,7 @@ if __name__ == "__main__":
 '''
 
 
-#: What jumps.
+#: Functions that jump, and those of integers or bools.
 _ROUGH = re.compile(
     r"ceil|floor|round|sign\b|Sign\b|arg|[<>]|==|!=|//|%|where|int|bool|Not|And|Or\(|Xor|"
     r"[Ee]qual|[Ll]ess|[Gg]reater|[lg][te]\(|_or|_xor|Remainder|remainder|random|onehot",
@@ -88,15 +88,15 @@ _ROUGH = re.compile(
 
 @dataclass
 class Program:
-    """The parts of a program; lines are Python, without indentation but for blocks."""
+    """The parts of a program; lines are Python, indented only within blocks."""
 
     seed: int = 0
     dtype: str = "float32"
-    #: Statements before the class: the arrays and tensors that calls are given.
+    #: Statements before the class: arrays and tensors that are passed to calls.
     data: list[str] = field(default_factory=list)
     init: list[str] = field(default_factory=list)
     forward: list[str] = field(default_factory=list)
-    #: What `forward` answers.
+    #: The result of `forward`.
     result: str = "x"
     #: Of `train_one_batch`: up to the loss, and from the gradients on.
     losses: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Program:
     inputs: str = "x"
     #: What was drawn, for coverage.
     tags: Counter = field(default_factory=Counter)
-    #: Classes beside the model, if it uses any.
+    #: Classes besides the model, if it uses any.
     classes: str = ""
     #: Whether a step does the same each time, so that it may be recorded by hand.
     is_plain: bool = True
@@ -118,18 +118,18 @@ class Program:
     PARTS = ("data", "init", "forward", "losses", "update", "session")
 
     def copy(self) -> Program:
-        """One whose lists are its own."""
+        """A copy with lists of its own."""
         return replace(
             self,
             **{f.name: list(getattr(self, f.name)) for f in fields(self) if f.name in self.PARTS},
         )
 
     def lines(self) -> int:
-        """How long it is."""
+        """The number of lines."""
         return sum(len(getattr(self, part)) for part in self.PARTS)
 
     def source(self) -> str:
-        """What is executed."""
+        """The source text that is executed."""
         indented = {part: _block(getattr(self, part), 8) for part in ("init", "forward")}
         train = _block(self.losses + self.update, 8)
         session = _block(self.session, 4)
@@ -158,11 +158,11 @@ def session(see, **how):
 {session}"""
 
     def is_rough(self) -> bool:
-        """Whether a rounding may decide between results that are far apart."""
+        """Whether rounding may decide between results that are far apart."""
         return any(_ROUGH.search(line) for line in self.forward + self.losses)
 
     def amplifies(self) -> bool:
-        """Whether training makes much of a rounding: gradients are divided by their size, or are
+        """Whether training amplifies rounding: gradients are divided by their magnitude, or are
         sums of so many elements that steps of the usual size are too long."""
         text = "\n".join(self.init + self.update + self.session)
         divides = "norm = " in text or any(f"opt.{n}" in text for n in ("Ada", "RMS"))

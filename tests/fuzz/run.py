@@ -1,4 +1,4 @@
-"""Runs a program in one way, and notes all that can be seen of it."""
+"""Runs a program in one way, and records all that can be observed of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from singa_rs.tensor import Tensor
 from .program import Program
 
 CPU = device.get_default_device()
-#: How the engine's warning of a fault of its own begins to be told from others.
+#: What distinguishes the engine's warning of its own fault from other warnings.
 OWN_FAULT = ("report", "fault of")
 
 
@@ -27,15 +27,15 @@ class Seen:
         self.models: list[Any] = []
         self.error: BaseException | None = None
         self.replays = 0
-        #: Whether Python runs in every step, so that what it counts is to be looked at.
+        #: Whether Python code runs in every step, so that attributes it counts in are compared.
         self.counts = True
 
     def see(self, *values: Any, keep: bool = True) -> None:
-        """Notes what a session shows; tensors are looked at again in the end."""
+        """Records what a session shows; tensors are read again at the end."""
         self.note(f"see {len(self.items)}", values, keep)
 
     def note(self, label: str, value: Any, keep: bool = False) -> None:
-        """Notes a tree of values."""
+        """Records a tree of values."""
         if isinstance(value, Tensor):
             self.items.append((label, value.to_numpy()))
             if keep:
@@ -50,7 +50,7 @@ class Seen:
             self.items.append((label, value))
 
     def look(self, model: Any, numbers: bool = True) -> None:
-        """Notes parameters, states, gradients, those of optimizers, and what attributes hold."""
+        """Records parameters, states, gradients, states of optimizers, and values of attributes."""
         for name, state in model.get_states().items():
             self.note(name, state)
             if state.grad is not None:
@@ -65,7 +65,7 @@ class Seen:
                 self.note(name, value)
 
     def end(self) -> None:
-        """Notes what models and results are like after all."""
+        """Records the final state of models and results."""
         for i, model in enumerate(self.models):
             self.items.append((f"model {i}", None))
             self.look(model, self.counts)

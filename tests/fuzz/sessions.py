@@ -1,4 +1,4 @@
-"""What is done with a model: steps, evaluation, changes between them."""
+"""A session with a model: steps, evaluation, changes between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """The lines of a session in the making."""
+    """The lines of a session under construction."""
 
     def __init__(self, d: Draw, batches: int) -> None:
         self.d, self.rng, self.batches = d, d.rng, batches
@@ -19,7 +19,7 @@ class Session:
         self.names = d.program.inputs.split(", ")
         self.models = ["m"]
         self.is_frozen = False
-        #: What depends on the number of the step is noticed between steps that are called alike.
+        #: Control flow by step number is only noticed if consecutive calls have the same form.
         lines = d.program.forward + d.program.update
         self.is_by_step = any("self.n %" in line for line in lines)
 
@@ -40,7 +40,7 @@ class Session:
         elif what < 0.15:
             made[0] = f"from_numpy(np.concatenate([{made[0]}.to_numpy()] * 2))[::2].detach()"
         elif what < 0.16:
-            made[0] = f"autograd.tanh({made[0]})"  # recorded, where the mode is training
+            made[0] = f"autograd.tanh({made[0]})"  # recorded on the tape in training mode
             d.program.tags["arguments with a history"] += 1
         if len(made) > 1 and self.rng.random() < 0.2 and not self.is_by_step:
             made[1] = f"x{i}"

@@ -1,4 +1,4 @@
-"""Makes a program that differs small: lines go, their values become others, sizes shrink."""
+"""Shrinks a program that differs: drops lines, substitutes their values, reduces sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN: dict[str, list[list[str]]] = {
     "losses": [_PLAIN_LOSS],
     "update": [[], ["loss.backward()"], ["self.opt0(loss)"]],
 }
-#: What of a line may be left out.
+#: Parts of a line that may be left out.
 _LESS = (
     (r", \w+=[^,()]+(?=[,)])", ""),
     (r" if [^\[]* else \w+$", ""),
@@ -31,7 +31,7 @@ _LESS = (
 
 
 class Shrinker:
-    """The smallest program so far for which `fails` holds, and how long it may still take."""
+    """The smallest program so far for which `fails` holds, and the time left."""
 
     def __init__(self, program: Program, fails: Callable[[Program], bool], patience: float) -> None:
         self.best, self.fails = program, fails
@@ -42,7 +42,7 @@ class Shrinker:
         return time.monotonic() > self.end
 
     def takes(self, smaller: Program) -> bool:
-        """Whether another program fails as well, and so is the best."""
+        """Whether a smaller program fails as well, and so becomes the best."""
         if self.is_over():
             return False
         try:
@@ -54,7 +54,7 @@ class Shrinker:
         return fails
 
     def run(self) -> Program:
-        """Goes on for as long as anything gets smaller."""
+        """Continues for as long as anything gets smaller."""
         before = None
         while before != self._weight() and not self.is_over():
             before = self._weight()
@@ -75,7 +75,7 @@ class Shrinker:
         return made
 
     def _plain(self) -> None:
-        """The plainest parts of all."""
+        """Tries the plainest version of each part."""
         for part, versions in _PLAIN.items():
             for lines in versions:
                 have = getattr(self.best, part)
@@ -84,7 +84,7 @@ class Shrinker:
                         break
 
     def _pieces(self, part: str) -> None:
-        """Without pieces of a part, large ones first."""
+        """Drops pieces of a part, large ones first."""
         size = max(len(getattr(self.best, part)) // 2, 1)
         while size:
             i = len(getattr(self.best, part))
@@ -99,7 +99,7 @@ class Shrinker:
             size //= 2
 
     def _replaced(self, i: int) -> bool:
-        """Without a statement, whose value becomes one that it was made of."""
+        """Drops a statement, and uses one of its operands instead of its result."""
         lines = self.best.forward
         left, _, right = lines[i].partition(" = ")
         if not right or not _NAME.fullmatch(left):
@@ -114,7 +114,7 @@ class Shrinker:
         return False
 
     def _results(self) -> None:
-        """With an earlier value as the result, and less of an answer."""
+        """Tries earlier values as the result, and fewer values to return."""
         made = self.best.copy()
         made.classes = ""
         if self.best.classes:
@@ -132,7 +132,7 @@ class Shrinker:
                 break
 
     def _lines(self) -> None:
-        """With arguments left out, and calls with less around them."""
+        """Drops arguments, and simplifies calls."""
         for part in ("forward", "losses", "init", "session"):
             for i, line in enumerate(getattr(self.best, part)):
                 for shorter in _shorter(line):
@@ -142,7 +142,7 @@ class Shrinker:
                         break
 
     def _sizes(self) -> None:
-        """With smaller numbers for those of shapes, everywhere at once."""
+        """Tries smaller numbers in shapes, everywhere at once."""
         text = "\n".join(line for part in Program.PARTS for line in getattr(self.best, part))
         sizes = sorted({int(n) for n in re.findall(r"(?<![\w.])\d+(?![\w.])", text)}, reverse=True)
         for size in sizes:

@@ -114,7 +114,7 @@ def schedule(rng: Random) -> str:
 
 
 def optimizer(d: Draw) -> str:
-    """The text of one."""
+    """The text of an optimizer."""
     rng = d.rng
     name = rng.choice(catalogue.optimizers())
     d.program.tags[f"opt.{name}"] += 1
@@ -150,7 +150,7 @@ def _keywords(name: str) -> list[str]:
 # ---- updates -------------------------------------------------------------------------------------
 
 _EACH = "for p in self.get_params().values():"
-#: Ways from a loss to updated parameters: lines, and how many optimizers they want.
+#: Ways from a loss to updated parameters: the number of optimizers they need, and lines.
 UPDATES: dict[str, tuple[int, list[str]]] = {
     "called": (1, ["self.opt0(loss)"]),
     "backward_and_update": (1, ["self.opt0.backward_and_update(loss)"]),
@@ -273,12 +273,12 @@ UPDATES: dict[str, tuple[int, list[str]]] = {
     ),
     "none": (0, []),
 }
-#: Which do something else in other steps.
+#: Those that do not do the same in each step.
 _BY_STEP = {"accumulated", "grad", "accumulated within"}
 
 
 def update(d: Draw) -> list[str]:
-    """Lines from the gradients on."""
+    """Lines from the computation of gradients on."""
     what = d.rng.choices(list(UPDATES), [8, 2, 1] + [2] * (len(UPDATES) - 4) + [1])[0]
     count, lines = UPDATES[what]
     d.program.tags["update " + what] += 1
@@ -293,7 +293,7 @@ def update(d: Draw) -> list[str]:
 
 
 def kept(d: Draw) -> list[str]:
-    """Lines that keep something of the step in the model."""
+    """Lines that keep values of the step in the model."""
     lines = []
     for form in (
         "self.kept = out",

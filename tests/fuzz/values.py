@@ -6,7 +6,7 @@ from random import Random
 
 DTYPES = ("float32", "float16", "bfloat16", "float64", "int32", "int64", "int8", "uint8", "bool")
 FLOATS = DTYPES[:4]
-#: Scalars as people write them beside an operator.
+#: Scalars as people write them next to an operator.
 SCALARS = (
     "2",
     "0.5",

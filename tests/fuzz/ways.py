@@ -1,4 +1,4 @@
-"""The ways to run a program. `EAGER` is what all others are held against."""
+"""The ways to run a program. All others are compared with `EAGER`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Way(NamedTuple):
     """How a program is run."""
 
     name: str
-    #: What `compile` is given.
+    #: Arguments of `compile`.
     how: dict[str, Any]
-    #: What `Recording.graph` is given besides: switches that no user has.
+    #: Further arguments of `Recording.graph`: switches that users do not have.
     graph: dict[str, Any] = {}
     threads: int = 1
-    #: Whether results are those of eager execution to the bit.
+    #: Whether results are bitwise equal to those of eager execution.
     exact: bool = True
     #: Errors that eager execution need not raise.
     may_raise: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Way(NamedTuple):
     by_hand: str = ""
 
     def prepare(self, names: dict[str, Any], seen: Seen) -> None:
-        """Has each model of the program compiled in this way, and known to `seen`."""
+        """Makes each model of the program compile in this way, and adds it to `seen`."""
         compile_ = names["Net"].compile
         way = self
 
@@ -50,7 +50,7 @@ class Way(NamedTuple):
 
 
 def more(options: Options, given: dict[str, Any]) -> Options:
-    """The same options, whose graphs are made with further arguments."""
+    """The same options, with further arguments for their graphs."""
 
     class More(Options):
         def _graph(self, recording: Any, **how: Any) -> Any:
@@ -90,7 +90,7 @@ def _shown(model: Any, made: Any, seen: Seen) -> None:
 
 
 def _tensors(made: Any) -> Any:
-    """What of a result a run by hand makes anew."""
+    """The part of a result that each run by hand makes again."""
     if isinstance(made, dict):
         made = tuple(made.values())
     if isinstance(made, (tuple, list)):
@@ -99,7 +99,7 @@ def _tensors(made: Any) -> Any:
 
 
 def _eagerly(names: dict[str, Any], seen: Seen) -> None:
-    """What a recording by hand is held against."""
+    """The eager reference of a recording by hand."""
     model, arguments = _start(names, seen)
     for _ in range(STEPS):
         _shown(model, model(*arguments), seen)
@@ -138,7 +138,7 @@ _BY_HAND: dict[str, Callable[[dict[str, Any], Seen], None]] = {
 }
 
 _EAGERLY = {"use_graph": False}
-#: Where graphs are held against recordings by `compile` itself, that is left to one way.
+#: Where `compile` itself can verify graphs against recordings, only one way does so.
 _CHECKS = "verify" in signature(Module.compile).parameters
 _GRAPH = {"use_graph": True, "verify": False} if _CHECKS else {"use_graph": True}
 _VERIFIED = (Way("verified", {**_GRAPH, "verify": 2}),) if _CHECKS else ()
@@ -150,7 +150,7 @@ EAGER_2 = Way("eager, 2 threads", _EAGERLY, threads=2)
 EAGER_BY_HAND = Way("eager, without a session", _EAGERLY, by_hand="eager")
 REPLAYED = Way("replayed", _GRAPH)
 
-#: Each with eager execution of as many threads.
+#: Compared with eager execution with as many threads.
 OTHERS = (
     Way("as recorded", _GRAPH, {"rewrite": False}),
     Way("as recorded, nothing again", _GRAPH, {"rewrite": False, "recompute": False}),
@@ -187,13 +187,13 @@ ALL = (EAGER, REPLAYED, *OTHERS, *THREADED, *BY_HAND)
 
 
 def drawn(rng: Any, program: Any, count: int) -> list[Way]:
-    """The ways beside replaying in which a program is run."""
+    """The ways besides replay in which a program is run."""
     pool = list(OTHERS + THREADED + (BY_HAND if program.is_plain else ()))
     return rng.sample(pool, min(count, len(pool)))
 
 
 def reference(way: Way, program: Any) -> Way:
-    """The eager way that one is held against. Small operations run on one thread in any case."""
+    """The eager reference of a way. Small operations run on one thread in any case."""
     if way.by_hand:
         return EAGER_BY_HAND
     return EAGER_2 if way.threads == 2 and program.is_large else EAGER

@@ -1,5 +1,5 @@
-"""The process of some seeds: `python -m fuzz.worker START END FOLDER [--no-shrink]`. Says on
-standard output at which seed it is, what differs, and in the end what was drawn."""
+"""The process that runs some seeds: `python -m fuzz.worker START END FOLDER [--no-shrink]`. Prints
+the current seed, what differs, and in the end what was drawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .check import Finding, check, judge, still
 from .program import Program
 from .shrink import shrink
 
-#: Every so many programs are looked at for rules, and for gradients.
+#: One in so many programs is checked for rules, and for gradients.
 RULES, GRADIENTS = 7, 6
 
 
@@ -35,7 +35,7 @@ def _say(kind: str, text: str) -> None:
 
 
 def one(seed: int, counts: Counter, folder: Path, shrinks: bool) -> None:
-    """One seed."""
+    """Checks the program of one seed."""
     program, findings, seen = check(seed)
     if seed % RULES == 0 or program.is_large:
         for way in coverage.RULE_WAYS:

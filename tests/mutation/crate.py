@@ -1,4 +1,4 @@
-"""A copy of the crate that has all mutants at once, less those that do not compile."""
+"""A copy of the crate that contains all mutants at once, except those that do not compile."""
 
 import json
 import os
@@ -24,7 +24,7 @@ BUILDING = {
 
 
 def shipped(paths: list[str]) -> list[str]:
-    """The files below those paths that are no test's."""
+    """The files below these paths that do not belong to tests."""
     files = sorted(p for path in paths for p in [ROOT / path, *(ROOT / path).rglob("*.rs")])
     files = sorted({p for p in files if p.is_file() and p.suffix == ".rs"})
     hidden = {"tests"}
@@ -39,7 +39,7 @@ def shipped(paths: list[str]) -> list[str]:
 
 
 class Crate:
-    """The copy, in a folder of its own; what is built goes where all that cargo builds goes."""
+    """The copy, in a folder of its own; build products go where cargo puts all others."""
 
     def __init__(self, files: list[str], folder: Path):
         self.folder, self.sources, self.sites, self.spans = folder, {}, {}, {}
@@ -48,7 +48,7 @@ class Crate:
             self.sites[file] = find(file, self.sources[file])
         sites = [site for file in files for site in self.sites[file]]
         self.mutants: list[Mutant] = [m for site in sites for m in site.mutants]
-        # Numbers are for this build; keys are for all that have the same functions.
+        # Numbers are valid for this build; keys for every build with the same functions.
         self.numbers = {m.key: n for n, m in enumerate(self.mutants, 1)}
         self.left_out: set[str] = set()
 
@@ -65,7 +65,7 @@ class Crate:
         raise SystemExit("the mutants that do not compile were not found")
 
     def copy(self) -> None:
-        """Copies what git knows, without the lints, which mutants break."""
+        """Copies the files that git lists, without the lints, which mutants violate."""
         listed = subprocess.run(
             ["git", "ls-files", "-z", "-c", "-o", "--exclude-standard", "--", *COPIED],
             cwd=ROOT, check=True, capture_output=True, text=True,
@@ -75,8 +75,8 @@ class Crate:
             text = (ROOT / file).read_bytes()
             if file == "Cargo.toml":
                 text = re.sub(rb"\n\[lints\.\w+\]\n(?:[^\[\n].*\n|\n)*", b"\n", text)
-                # A name of its own, so that cargo tells what it builds from what we build; all
-                # that both depend on is built once.
+                # A name of its own keeps cargo's products of the copy and of the crate apart; the
+                # dependencies of both are built once.
                 text = text.replace(b'name = "singa_rs"', b'name = "mutants"', 1)
                 text = text.replace(b"[lib]\n", b'[lib]\nname = "singa_rs"\n', 1)
                 text += b"\n[workspace]\n"
@@ -97,14 +97,14 @@ class Crate:
             self.put(file, text)
 
     def put(self, file: str, text: bytes) -> None:
-        """Writes a file if it changed, so that cargo builds no more than it must."""
+        """Writes a file if it changed, so that cargo rebuilds no more than it must."""
         path = self.folder / file
         if not path.exists() or path.read_bytes() != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text)
 
     def cargo(self, *command: str) -> list[dict]:
-        """What cargo says, one record a line."""
+        """The records that cargo prints, one per line."""
         environment = {**os.environ, **BUILDING}
         done = subprocess.run(
             ["cargo", *command, *ARGUMENTS],
@@ -116,7 +116,7 @@ class Crate:
         return records
 
     def errors(self, records: list[dict]) -> set[str]:
-        """The mutants that the compiler's errors are about."""
+        """The mutants that the compiler's errors blame."""
         wrong, keys = set(), [m.key for m in self.mutants]
         for record in records:
             message = record.get("message", {})
@@ -129,7 +129,7 @@ class Crate:
         return wrong
 
     def blamed(self, message: dict) -> list[int]:
-        """The mutants of the smallest span around a place of an error, its main place first."""
+        """The mutants in the smallest span around an error, preferably its primary location."""
         for place in sorted(message["spans"], key=lambda s: not s["is_primary"]):
             spans = self.spans.get(place["file_name"], [])
             around = [
@@ -140,12 +140,12 @@ class Crate:
         return []
 
     def program(self) -> Path:
-        """Builds the tests; the program that runs them."""
+        """Builds the tests; the path of the program that runs them."""
         made = self.artifacts(self.cargo("test", "--no-run"))
         return self.kept([r["executable"] for r in made if r["executable"]], "tests")
 
     def library(self) -> Path:
-        """Builds the package's library."""
+        """Builds the package's library; its path."""
         command = ("rustc", "--crate-type", "cdylib", "--features", "python")
         names = [name for r in self.artifacts(self.cargo(*command)) for name in r["filenames"]]
         return self.kept([name for name in names if name.endswith(".so")], "library.so")
@@ -154,7 +154,7 @@ class Crate:
         return [r for r in records if r["reason"] == "compiler-artifact"]
 
     def kept(self, built: list[str], name: str) -> Path:
-        """A copy, as other builds may go on while this one runs."""
+        """The path of a copy, as other builds may replace the original during this run."""
         if not built:
             raise SystemExit(f"{name} were not built")
         return Path(shutil.copy(built[-1], self.folder.parent / name))

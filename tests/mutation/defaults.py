@@ -1,4 +1,4 @@
-"""Values that a function of a known return type may answer whatever it is asked."""
+"""Values that a function of a known return type may return, whatever its arguments."""
 
 import itertools
 
@@ -25,7 +25,7 @@ def name(kind: str) -> str:
 
 
 def defaults(kind: str) -> list[str]:
-    """Values of a type that is known by its text; the compiler decides whether they are."""
+    """Values of a type that is known only by its text; the compiler decides whether they fit."""
     kind = " ".join(kind.split())
     if kind == "()":
         return [""]

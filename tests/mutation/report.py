@@ -1,4 +1,4 @@
-"""What a run of mutants found: a table by room, and the survivors with their reasons."""
+"""The results of a run: a table by room, and the survivors with their reasons."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ def read(results: Path) -> dict[str, dict]:
 
 @cache
 def reasons() -> list[dict]:
-    """Why mutants may survive: each names a file, and may name functions and parts of changes."""
+    """Why mutants may survive: each names a file, and optionally functions and parts of changes."""
     return json.loads(REASONS.read_text()) if REASONS.exists() else []
 
 
@@ -47,7 +47,7 @@ def table(records: list[dict]) -> str:
 
 
 def survivors(records: list[dict]) -> list[str]:
-    """One line of each mutant that no test caught, with its reason where one is known."""
+    """One line per mutant that no test caught, with the reason if one is known."""
     known, lines = reasons(), []
     for record in sorted(records, key=lambda r: (r["file"], r["line"])):
         if record["outcome"] not in CAUGHT:

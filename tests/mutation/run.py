@@ -3,11 +3,11 @@ notice.
 
     python tests/mutation/run.py [PATH ...] [--sample N] [--seed N] [--again] [--fresh]
 
-All mutants are built at once, and each is turned on by a variable of the environment; a mutant
-meets only those tests that reach it, first those in Rust, and those in Python where it survives
-them. The results stand in target/mutation/results.jsonl, so that a
-run that was cut short goes on where it was; mutants of functions that have not changed since are
-not tried again. `--again` tries those anew that survived without a reason, `--fresh` all.
+All mutants are built at once, and an environment variable enables one of them. A mutant is tested
+only with the tests that reach it, first those in Rust, then, if it survives, those in Python. The
+results are kept in target/mutation/results.jsonl, so an interrupted run continues where it stopped;
+mutants of functions that have not changed since are not tested again. `--again` tests those again
+that survived without a reason, `--fresh` all.
 """
 
 import argparse
@@ -44,15 +44,14 @@ def arguments() -> argparse.Namespace:
 
 
 def drawn(crate: Crate, options: argparse.Namespace) -> list[str]:
-    """The mutants that are to be tried, in random order: what is known of a run that was cut short
-    is then known of a sample."""
+    """The mutants to test, in random order, so that an interrupted run tests a random sample."""
     compiled = [m.key for m in crate.mutants if m.key not in crate.left_out]
     random.Random(options.seed).shuffle(compiled)
     return compiled[: options.sample]
 
 
 def is_open(record: dict | None, suite: str, options: argparse.Namespace) -> bool:
-    """Whether a mutant, of which this is known, is to meet the tests of a suite."""
+    """Whether a mutant with this record is yet to be tested with a suite."""
     if record is None or options.fresh and suite == "Rust":
         return suite == "Rust"
     if record["outcome"] in report.CAUGHT or report.reason(record, report.reasons()):
@@ -61,7 +60,7 @@ def is_open(record: dict | None, suite: str, options: argparse.Namespace) -> boo
 
 
 def stage(crate: Crate, suite: Rust | Python, options: argparse.Namespace) -> None:
-    """Tries the mutants that are open with the tests of a suite."""
+    """Tests the open mutants with a suite."""
     known = report.read(RESULTS)
     keys = [key for key in drawn(crate, options) if is_open(known.get(key), suite.name, options)]
     trials = Trials(crate, suite, options.jobs)

@@ -1,15 +1,15 @@
-"""All mutants in one source: each site asks whether one of its mutants is on.
+"""All mutants in one source: each site checks whether one of its mutants is on.
 
-Only one mutant is on at a time, so what stands within a mutant's text needs no mutants of its own,
-and the source grows with the depth of its expressions, not with the number of their combinations.
+Only one mutant is on at a time, so the text of a mutant needs no mutants of its own, and the source
+grows with the depth of its expressions, not with the number of their combinations.
 """
 
 from dataclasses import dataclass
 
 from sites import Mutant, Site
 
-# `on` asks one relaxed load of an atomic. The environment names the mutant, or a file of one byte
-# a mutant in which each says that it was reached, however the process ends.
+# `on` costs one relaxed load of an atomic. The environment names the mutant, or a file with one
+# byte per mutant in which each records that it was reached, however the process ends.
 MODULE = """
 //! Which mutant is on.
 #![allow(missing_docs, unsafe_code, clippy::all)]
@@ -61,7 +61,7 @@ fn begin() {
 
 @dataclass
 class Span:
-    """Bytes of a file that was written: of one mutant's text, or of a whole site."""
+    """A byte range of a written file: the text of one mutant, or a whole site."""
 
     start: int
     end: int
@@ -80,7 +80,7 @@ class Writer:
         return bytes(self.out), self.spans
 
     def copy(self, start: int, end: int, first: int) -> int:
-        """Bytes of the source with the sites from the first on; the first site behind them."""
+        """Copies a range of the source with its sites, from `first` on; the first site after it."""
         at, sites = start, self.sites
         while first < len(sites) and sites[first].end <= end:
             site = sites[first]
@@ -91,7 +91,7 @@ class Writer:
         return first
 
     def site(self, site: Site, inner: int) -> int:
-        """A site; the first site behind it."""
+        """Writes a site; the first site after it."""
         begin = len(self.out)
         mutants = [m for m in site.mutants if m.key in self.numbers]
         if not mutants:
@@ -136,15 +136,15 @@ class Writer:
 
 
 def write(source: bytes, sites: list[Site], numbers: dict[str, int]) -> tuple[bytes, list[Span]]:
-    """The source with those mutants that have a number; where each stands in it."""
+    """The source with all mutants that have a number, and the span of each in it."""
     return Writer(source, sites, numbers).write()
 
 
 def module(mutants: int) -> str:
-    """The source of the module that says which mutant is on, of so many."""
+    """The source of the module that knows which of so many mutants is on."""
     return MODULE.replace("@SIZE@", str(size(mutants)))
 
 
 def size(mutants: int) -> int:
-    """The size of the file that says which mutants were reached: whole pages."""
+    """The size of the file that records which mutants were reached: whole pages."""
     return (mutants + 1 + 4095) // 4096 * 4096

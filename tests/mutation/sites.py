@@ -50,7 +50,7 @@ METHODS = {
 }
 METHODS |= {b: a for a, b in METHODS.items()}
 
-# What holds no code that runs in the shipped program, or code that only the compiler runs.
+# Items without code that runs in the shipped program, or with code that only the compiler runs.
 SKIPPED = {
     "attribute_item",
     "inner_attribute_item",
@@ -71,14 +71,14 @@ SKIPPED = {
     "where_clause",
     "array_type",
 }
-# Calls that only say how much memory may be needed.
+# Calls that only hint at how much memory may be needed.
 CAPACITY = {"with_capacity", "reserve", "try_reserve", "try_reserve_exact"}
 TESTS_ONLY = re.compile(rb"#\[cfg\((?:test|loom|all\(test[^\n]*\)|feature[^\n]*)\)\]")
 
 
 @dataclass
 class Mutant:
-    """One change. `text` stands in the place of its site while the mutant is on."""
+    """One change: `text` replaces its site while the mutant is on."""
 
     text: str
     name: str
@@ -90,7 +90,7 @@ class Mutant:
 
 @dataclass
 class Site:
-    """Bytes of a file that have mutants. `form` says how they are written."""
+    """A byte range of a file that has mutants. `form` is how they are written."""
 
     start: int
     end: int
@@ -99,12 +99,12 @@ class Site:
 
 
 def called(node) -> str:
-    """The last name of what a call calls."""
+    """The last name in the path of a call's function."""
     return re.split(r"\W+", node.child_by_field_name("function").text.decode())[-1]
 
 
 def skips(node) -> bool:
-    """Whether an item is a test's, or is evaluated by the compiler."""
+    """Whether an item belongs to tests, or is evaluated at compile time."""
     before = node.prev_named_sibling
     while before is not None and before.type in ("attribute_item", "line_comment"):
         if TESTS_ONLY.match(before.text):
@@ -186,7 +186,7 @@ class Finder:
             self.owners.pop()
 
     def owner(self, node) -> list[str]:
-        """The type or trait whose functions stand in an item."""
+        """The type or trait whose functions an item contains."""
         if node.type == "impl_item":
             name = node.child_by_field_name("type").text.decode()
             return [re.sub(r"<.*", "", name, flags=re.S)]
@@ -217,7 +217,7 @@ class Finder:
         if b"let " in node.text and sign.text in (b"&&", b"||"):
             return
         for other in OPERATORS.get(sign.text.decode(), []):
-            # A product by one and a quotient by one are the number alone.
+            # Multiplying or dividing by one leaves the number alone.
             if right.text == b"1" and sign.text in (b"+", b"-") and other in "*/":
                 self.replace(node, left.text.decode())
             else:
@@ -250,7 +250,7 @@ class Finder:
         sign = next(c for c in node.children if c.type in ("..", "..="))
         if last == sign:
             return
-        # An integer more or less keeps the type of the range.
+        # Adding or subtracting an integer keeps the type of the range.
         step = "+ 1" if sign.type == ".." else "- 1"
         self.replace(node, self.spliced(node, last, f"({last.text.decode()}) {step}"))
 
@@ -294,7 +294,7 @@ class Finder:
                 )
 
     def spliced(self, node, part, text: str) -> str:
-        """The source of a node with another text in the place of a part."""
+        """The source of a node with one part replaced by `text`."""
         before = self.text(node.start_byte, part.start_byte)
         return before + text + self.text(part.end_byte, node.end_byte)
 
@@ -305,6 +305,6 @@ def find(file: str, source: bytes) -> list[Site]:
 
 
 def tests_only(source: bytes) -> list[str]:
-    """The modules of a file that only tests have."""
+    """The modules of a file that are compiled for tests only."""
     pattern = TESTS_ONLY.pattern + rb"\s*(?:pub(?:\([a-z]+\))? )?mod (\w+);"
     return [m.decode() for m in re.findall(pattern, source)]

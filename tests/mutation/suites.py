@@ -1,4 +1,4 @@
-"""The tests that a mutant may meet: those in Rust, one by one, and those in Python, by file."""
+"""The tests for mutants: those in Rust, one by one, and those in Python, by file."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ class Rust:
     """The tests of the crate's library, each in a process of its own."""
 
     name = "Rust"
-    #: Seconds that one test may take without a mutant, and the tests of a mutant together.
+    #: Limits in seconds: of one test without a mutant, and of all tests of a mutant together.
     longest, altogether = 1800.0, 1800.0
 
     def __init__(self, crate: Crate, programs: int):
@@ -38,12 +38,12 @@ class Rust:
         return [line[: -len(": test")] for line in lines if line.endswith(": test")]
 
     def command(self, test: str) -> list[str | Path]:
-        """What runs one."""
+        """The command that runs one."""
         return [self.program, "--exact", test]
 
 
 class Python:
-    """The tests of the package, each file in a process of its own, up to the first that fails."""
+    """The tests of the package, each file in a process of its own, up to the first failure."""
 
     name = "Python"
     #: As of `Rust`.
@@ -64,5 +64,5 @@ class Python:
         return [str(file.relative_to(ROOT)) for file in files]
 
     def command(self, test: str) -> list[str | Path]:
-        """What runs one."""
+        """The command that runs one."""
         return [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]

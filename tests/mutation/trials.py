@@ -16,14 +16,14 @@ import schemata
 from crate import Crate
 from suites import Python, Rust
 
-# A mutant may run on forever or ask for all memory: both are found out.
+# A mutant may run on forever or allocate all memory: limits catch both.
 TIMES, LEAST_SECONDS = 10, 10.0
 MEMORY = 8 << 30
 
 
 @dataclass
 class Test:
-    """A test, how long it takes in seconds, and the mutants that it reaches."""
+    """A test, its time in seconds, and the mutants that it reaches."""
 
     name: str
     seconds: float
@@ -35,7 +35,7 @@ class Trials:
 
     def __init__(self, crate: Crate, suite: Rust | Python, jobs: int):
         self.crate, self.suite, self.jobs = crate, suite, jobs
-        #: What became of mutants that no test of the suite reaches.
+        #: The outcomes of mutants that no test of the suite reaches.
         self.otherwise: dict[str, str] = {}
         self.killers: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
 
@@ -79,8 +79,8 @@ class Trials:
         return Test(name, seconds, reached)
 
     def ordered(self, function: str, tests: list[Test]) -> list[Test]:
-        """The quickest first, but before them those that caught other mutants of the function; not
-        those for which there is no time."""
+        """The tests in order of their time, after those that caught other mutants of the function;
+        without those for which no time is left."""
         killers, left, chosen = self.killers[function], self.suite.altogether, []
         for test in sorted(tests, key=lambda test: (-killers[test.name], test.seconds)):
             left -= test.seconds
@@ -89,7 +89,7 @@ class Trials:
         return chosen
 
     def try_one(self, number: int, tests: list[Test]) -> dict:
-        """Turns one mutant on; the record of it."""
+        """Tests one mutant; its record."""
         mutant = self.crate.mutants[number - 1]
         function = f"{mutant.file} {mutant.function}"
         outcome = "survived" if tests else self.otherwise.get(mutant.key, "not reached")
@@ -110,8 +110,8 @@ class Trials:
     def try_all(
         self, numbers: list[int], tests: list[Test], results: Path, known: dict[str, dict]
     ) -> None:
-        """Tries mutants, and writes a line of each as soon as it is known; `known` is what became
-        of them before."""
+        """Tests mutants, and writes a line for each as soon as its outcome is known; `known` are
+        their earlier records."""
         self.otherwise = {key: record["outcome"] for key, record in known.items()}
         reaching = defaultdict(list)
         for test in tests:
@@ -129,7 +129,7 @@ class Trials:
             pool.shutdown(cancel_futures=True)
 
     def note(self, record: dict, file: TextIO) -> None:
-        """Writes what became of a mutant, at once, so that no end of the run loses it."""
+        """Writes the record of a mutant at once, so that it survives however the run ends."""
         file.write(json.dumps(record) + "\n")
         file.flush()
         if record["outcome"] in ("survived", "not reached"):

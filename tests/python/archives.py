@@ -52,7 +52,7 @@ def described(arrays, auxiliary=()):
 
 
 def zipped(members, method=zipfile.ZIP_DEFLATED):
-    """A zip file of (name, bytes)."""
+    """The bytes of a zip file with these (name, bytes) members."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", method) as archive:
         for name, data in members:
@@ -67,7 +67,7 @@ def npy(array, **kwargs):
 
 
 def states(path, arrays, attributes=None, members=None, auxiliary=()):
-    """Writes a file of states; `attributes` and `members` replace what the arrays say."""
+    """Writes a file of states; `attributes` and `members` replace those derived from the arrays."""
     attributes = described(arrays, auxiliary) if attributes is None else attributes
     if not isinstance(attributes, (str, bytes)):
         attributes = json.dumps(attributes)

@@ -1,4 +1,4 @@
-"""Small modules whose names can be looked at."""
+"""Small modules for tests of names."""
 
 import numpy as np
 from singa_rs import layer, module
@@ -22,7 +22,7 @@ class Block(layer.Layer):
 
 
 def chain(build, x=IMAGE):
-    """A module that `build(self)` gives a way of computing; called once."""
+    """A module that computes with what `build(self)` returns; called once, in evaluation mode."""
 
     class Chain(module.Module):
         def __init__(self):

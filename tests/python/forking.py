@@ -1,4 +1,4 @@
-"""What a forked child answers."""
+"""Runs code in a forked child."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 def in_child(job) -> str:
-    """What `job` answers in a forked child that then ends as scripts do; kills one that hangs."""
+    """The result of `job` in a forked child that then exits as scripts do; kills one that hangs."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:

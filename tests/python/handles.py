@@ -1,4 +1,4 @@
-"""Tensors of the engine as only Python shows it."""
+"""Tensors and operations of the engine itself, below the public package."""
 
 import numpy as np
 from singa_rs import _core

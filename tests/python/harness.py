@@ -8,14 +8,14 @@ from singa_rs import _core
 
 CPU = _core.cpu()
 
-# Relative error, and absolute error for results near 1, that a dtype may have.
+# Tolerances by dtype: the relative error, and the absolute error of results near 1.
 TOLERANCE = {"float64": 1e-11, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
-# Gradient references are differences: good to some 1e-9.
+# Gradient references are finite differences, accurate to about 1e-9.
 DIFFERENCE = 2e-8
 
 
 def to_handle(array: np.ndarray, dtype: str) -> _core.Handle:
-    """A row-major tensor; NumPy has no bfloat16, so that comes by a cast."""
+    """A row-major tensor; NumPy has no bfloat16, so that dtype is made by a cast."""
     if dtype == "bfloat16":
         return _core.Op("cast", dtype=dtype)(_core.from_numpy(np.asarray(array, np.float32), CPU))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -29,15 +29,15 @@ def to_array(handle: _core.Handle) -> np.ndarray:
 
 
 def rounded(array: np.ndarray, dtype: str) -> np.ndarray:
-    """The values that are left of an array in `dtype`."""
+    """The array's values, rounded to `dtype`."""
     return to_array(to_handle(array, dtype))
 
 
-# ---- layouts: each makes a view with the array's values that is laid out in its own way ----------
+# ---- layouts: each makes a view with the array's values and a memory layout of its own -----------
 
 
 def junk(shape: Shape, dtype: str) -> np.ndarray:
-    """What lies between the elements of a view; a kernel that reads it is found out."""
+    """Filler between the elements of a view, which exposes a kernel that reads it."""
     return np.full(shape, np.nan if "float" in dtype else 1)
 
 
@@ -68,7 +68,7 @@ def inner(array: np.ndarray, dtype: str) -> _core.Handle:
 
 
 def channels_last(array: np.ndarray, dtype: str) -> _core.Handle:
-    """The second axis lies innermost in memory."""
+    """The second axis is innermost in memory."""
     if array.ndim < 3:
         return transposed(array, dtype)
     back = (0, array.ndim - 1, *range(1, array.ndim - 1))
@@ -76,7 +76,7 @@ def channels_last(array: np.ndarray, dtype: str) -> _core.Handle:
 
 
 def expanded(array: np.ndarray, dtype: str) -> _core.Handle:
-    """Axes along which nothing changes are held once, with stride 0."""
+    """Axes along which values repeat are stored once, with stride 0."""
     once = array
     for axis in range(array.ndim):
         first = once.take([0], axis) if once.shape[axis] else once
@@ -93,7 +93,7 @@ LAYOUTS: tuple[Layout, ...] = (transposed, stepped, negative, inner, channels_la
 
 
 class Run:
-    """A case on one dtype: its inputs, what came out, what should have."""
+    """A case on one dtype: its inputs, outputs and expected outputs."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Run:
             self.outputs = outputs if isinstance(outputs, tuple) else (outputs,)
 
     def check(self) -> None:
-        """Shapes, dtypes and values are right, and the inputs as they were."""
+        """Checks shapes, dtypes and values, and that the inputs are unchanged."""
         got = [to_array(y) for y in self.outputs]
         self.check_inputs_unchanged()
         names = [y.dtype.name for y in self.outputs]
@@ -140,14 +140,14 @@ class Run:
             compare(g, np.asarray(w), name, self)
 
     def check_inputs_unchanged(self) -> None:
-        """An operation changes no input but those that it says it updates."""
+        """An operation changes no input but those that it declares to update."""
         for i, (x, before) in enumerate(zip(self.inputs, self.before, strict=True)):
             if i not in self.case.updates:
                 np.testing.assert_array_equal(to_array(x), before, f"input {i} was changed")
 
 
 def compare(got: np.ndarray, want: np.ndarray, dtype: str, run: Run) -> None:
-    """Equal within what the dtype can tell; exactly for integers and bool.
+    """Equal within the dtype's precision; exactly for integers and bool.
 
     A result may be of a wider dtype than the inputs, but is not more exact than they are.
     """
@@ -166,7 +166,7 @@ def compare(got: np.ndarray, want: np.ndarray, dtype: str, run: Run) -> None:
 
 
 def overflow(want: np.ndarray, dtype: str) -> np.ndarray:
-    """float16 cannot hold what is larger than 65504."""
+    """Results beyond 65504 overflow in float16."""
     with np.errstate(over="ignore"):
         return want.astype(np.float16).astype(np.float64) if dtype == "float16" else want
 

@@ -1,4 +1,4 @@
-"""Derivatives by differences in float64, to hold gradients against."""
+"""Derivatives by finite differences in float64, as references for gradients."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,10 +6,10 @@ import numpy as np
 
 
 def vjp(f: Callable, inputs: Sequence[np.ndarray], which: int, dys: Sequence, step=2e-3):
-    """The gradient of sum(dy * f(inputs)) by input `which`.
+    """The gradient of sum(dy * f(inputs)) with respect to input `which`.
 
-    Central differences at two steps, extrapolated (Richardson): the error is of fourth order in
-    the step, some 1e-10 for the functions here.
+    Central differences at two steps, extrapolated (Richardson): the error is of fourth order in the
+    step, about 1e-10 for the functions here.
     """
 
     def total(x: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Elementary functions to some 40 digits, to hold float64 against."""
+"""Elementary functions to about 40 digits, as references for float64."""
 
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation, localcontext
@@ -157,7 +157,7 @@ def exact(function: Function, xs: np.ndarray) -> list[Number]:
 
 
 def ulps(got: np.ndarray, want: list[Number], scales: list[Number] | None = None) -> np.ndarray:
-    """Errors in units in the last place of what is wanted, or of a larger scale."""
+    """Errors in units in the last place of the expected value, or of a larger scale."""
     kind = got.dtype
     with localcontext(CONTEXT):
         made = []
@@ -167,7 +167,7 @@ def ulps(got: np.ndarray, want: list[Number], scales: list[Number] | None = None
             if np.isinf(near):
                 made.append(0.0 if np.isinf(y) and (y > 0) == (w > 0) else np.inf)
                 continue
-            below = np.nextafter(np.finfo(kind).max, kind.type(0))  # the last number that has one
+            below = np.nextafter(np.finfo(kind).max, kind.type(0))  # the last number with a spacing
             near = min(max(near, np.finfo(kind).tiny), below)
             unit = Decimal(float(np.spacing(near)))
             made.append(float(abs(Decimal(float(y)) - w) / unit) if np.isfinite(y) else np.inf)

@@ -1,4 +1,4 @@
-"""Objects and functions that steps read numbers of."""
+"""Objects and functions that steps read numbers from."""
 
 from singa_rs import layer
 

@@ -1,4 +1,4 @@
-"""Two models of the same parameters, one compiled and one eager, held to each other to the bit."""
+"""Two models with the same parameters, one compiled and one eager, compared bit for bit."""
 
 import numpy as np
 from singa_rs import device, layer, module, opt
@@ -50,7 +50,7 @@ def inputs(rows=4, columns=6):
 
 
 def pair(cls, *args, **options):
-    """A compiled and an eager model of the same parameters."""
+    """A compiled and an eager model with the same parameters."""
     made = []
     for use_graph in (True, False):
         CPU.set_seed(3)
@@ -63,7 +63,7 @@ def pair(cls, *args, **options):
 
 
 def evaluated(cls, *args):
-    """A model in evaluation that is recorded, and one that is not."""
+    """A recorded model and an eager one, in evaluation mode."""
     made = [cls(*args) for _ in range(2)]
     for model in made:
         model.eval()
@@ -72,7 +72,7 @@ def evaluated(cls, *args):
 
 
 def same(a, b):
-    """Whether two trees of results are equal to the bit."""
+    """Asserts that two trees of results are bitwise equal."""
     if isinstance(a, Tensor):
         assert a.shape == b.shape and a.to_numpy().tobytes() == b.to_numpy().tobytes()
     elif isinstance(a, (tuple, list)):
@@ -90,7 +90,7 @@ def same_states(recorded, eager):
 
 
 def step(recorded, eager, *args, draws=False):
-    """One call of each; the compiled one's result."""
+    """Calls each model once, and compares them; returns the compiled one's result."""
     results = []
     for model in (recorded, eager):
         if draws:
@@ -111,7 +111,7 @@ def replays(model, name="train_one_batch"):
 
 
 class Counting(Net):
-    """Counts its steps, and does something else now and then."""
+    """Counts its steps, and computes something else in every `every`-th or while `flag` is set."""
 
     def __init__(self, every=None):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Short sessions that are held against eager execution."""
+"""Short sessions that are compared with eager execution."""
 
 import numpy as np
 from recorded import CPU, same
@@ -25,7 +25,7 @@ def leaf(*values, dtype="float64"):
 
 
 class Step(module.Module):
-    """Trains by nothing but its forward pass."""
+    """Its training step is its forward pass alone."""
 
     def train_one_batch(self, *args):
         return self.forward(*args)
@@ -56,7 +56,7 @@ def _plain(value):
 
 
 def hold(make, session):
-    """Runs a session of a model with a graph and without; what it shows must be the same."""
+    """Runs a session of a model with a graph and without; both must return the same."""
     seen = []
     for use_graph in (True, False):
         CPU.set_seed(1)

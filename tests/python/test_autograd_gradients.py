@@ -128,7 +128,7 @@ def run(function, arrays, weights):
 
 
 def difference(function, arrays, weights, i, step=1e-5):
-    """The gradient of input `i` by differences."""
+    """The gradient with respect to input `i`, by finite differences."""
     made = np.zeros_like(arrays[i])
     for place in np.ndindex(arrays[i].shape):
         sides = []
@@ -143,7 +143,7 @@ def difference(function, arrays, weights, i, step=1e-5):
 @pytest.mark.parametrize("name", CASES)
 def test_against_differences(name):
     function, shapes, bounds = CASES[name]
-    # Eighths survive the way through float32.
+    # Eighths survive the round trip through float32.
     draw = (lambda s: RNG.integers(-16, 16, s) / 8.0) if bounds is None else None
     arrays = [draw(s) if draw else RNG.uniform(*bounds, s) for s in shapes]
     weights = RNG.uniform(0.5, 1.5, run(function, arrays, None))

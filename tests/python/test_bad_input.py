@@ -1,4 +1,4 @@
-"""What must not go wrong in silence, and never by an abort or a hang.
+"""Bad input raises an error: nothing fails silently, aborts or hangs.
 
 Wrong shapes and dtypes of every operation are in test_operations.py, from the table.
 """
@@ -11,7 +11,7 @@ from singa_rs import _core
 ADD = _core.Op("binary", f="add")
 
 
-# ---- data that only a kernel can judge ----------------------------------------------------------
+# ---- data that only a kernel can check ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("labels", [[0, 5, 1], [0, -1, 1], [0, 2**31 - 1, 1]])
@@ -48,7 +48,7 @@ def test_max_pool_index_out_of_its_window(index):
 
 
 def test_a_refused_call_changes_nothing():
-    """An update whose gradient does not fit leaves parameter and version as they were."""
+    """An update with a mismatched gradient leaves the parameter and its version unchanged."""
     param = to_handle(np.ones((2, 3)), "float32")
     version = param.version
     lr = to_handle(np.ones(1), "float32")
@@ -299,7 +299,7 @@ def test_thread_counts_out_of_range(threads):
 
 def test_memory_that_was_never_written_reads_as_zero():
     full = to_handle(np.ones(1000), "float32")
-    del full  # its memory is what the next tensor of that size gets
+    del full  # the next tensor of that size reuses its memory
     fresh = _core.Handle((1000,), CPU, "float32")
     assert not fresh.is_allocated and (fresh.to_numpy() == 0).all()
     part = _core.Handle((1000,), CPU, "float32")

@@ -1,5 +1,5 @@
-"""The models of the benchmarks: the same parameters as their description says, eager execution and
-replay equal to the bit."""
+"""The benchmark models: their parameters are those in their description, and eager execution and
+replay are bitwise equal."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Memory budgets: the arena keeps to them, and what is computed again has the same bits."""
+"""Memory budgets: the arena stays within them, and recomputed values have the same bits."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benches" / "python"))
 from models import Perceptron, ResNet  # noqa: E402
 from sequences import Lstm, Transformer  # noqa: E402
 
-#: Name -> (the model for an optimizer, the shape of its inputs, the axis of its batch).
+#: Name -> (model factory, input shape, batch axis).
 MODELS = {
     "perceptron": (lambda by: Perceptron([64] * 16 + [10], by), (512, 64), 0),
     "resnet18": (lambda by: ResNet(18, 10, by), (32, 3, 64, 64), 0),
@@ -50,14 +50,14 @@ def compiled(name, use_graph=True, **options):
 @pytest.mark.parametrize("graph_alg", ["sequence", "parallel"])
 @pytest.mark.parametrize(
     ("name", "part"),
-    # Of so small a ResNet's arena three activations of the first layer are three quarters.
+    # Three activations of the first layer fill three quarters of so small a ResNet's arena.
     [("perceptron", 0.5), ("lstm", 0.5), ("transformer", 0.5), ("resnet18", 0.85)],
 )
 def test_a_part_of_the_arena_gives_the_same_bits(name, part, graph_alg):
     free, x, y = compiled(name)
     with pytest.raises(MemoryBudgetError) as refused:
         compiled(name, memory_budget=1)[0].plan(x, y)
-    # Work space of convolutions, which depends on the processor, may be more than that.
+    # The workspace of convolutions, which depends on the processor, may exceed that part.
     least = refused.value.smallest / free.plan(x, y).unconstrained_bytes
     part = min(max(part, least * (1 + 1e-9)), 1.0)
     bound, _, _ = compiled(name, memory_budget=part, graph_alg=graph_alg)
@@ -118,7 +118,7 @@ def test_a_fraction_is_of_what_is_kept_if_nothing_is_computed_again():
     whole, x, y = compiled("perceptron", memory_budget=1.0)
     whole = whole.plan(x, y)
     assert whole.arena_bytes == whole.budget_bytes == whole.unconstrained_bytes
-    assert whole.nodes == compiled("perceptron")[0].plan(x, y).nodes  # too small to compute again
+    assert whole.nodes == compiled("perceptron")[0].plan(x, y).nodes  # too small for recomputation
 
 
 @pytest.mark.parametrize("wrong", ["2 gigabytes", "", "-1GB", "1", 0.0, 1.5, -1, float("nan")])

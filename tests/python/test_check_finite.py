@@ -7,7 +7,7 @@ from singa_rs import autograd, module, opt
 from singa_rs.tensor import Tensor
 
 FILE = "injected.py"
-#: What leaves finite numbers finite.
+#: Lines that keep finite numbers finite.
 HARMLESS = (
     "x = autograd.tanh(x)",
     "x = autograd.relu(x) + 0.5",
@@ -17,7 +17,7 @@ HARMLESS = (
     "x = autograd.softmax(x)",
     "x = autograd.sigmoid(autograd.transpose(x, (1, 0)) @ x)",
 )
-#: Each with the operation of it that makes the first NaN or infinity.
+#: Lines, each with the operation in it that produces the first NaN or infinity.
 FORWARD = (
     ("x = autograd.log(x * 0 - 1)", "log"),
     ("x = x / (x - x)", "div"),
@@ -28,7 +28,7 @@ FORWARD = (
     ("x = x + (x * 0 + 3e38).sum()", "sum"),
     ("x = x * 1; x[0] = float('nan')", "copy"),
 )
-#: The same on the way back.
+#: The same for the backward pass.
 BACKWARD = (
     ("x = autograd.sqrt(x * 0)", "sqrt_grad"),
     ("x = Backward(lambda x: x * 1, lambda dy: dy / (dy - dy))(x)[0]", "div"),
@@ -39,7 +39,7 @@ BACKWARD = (
 
 
 class Backward(autograd.Operator):
-    """An operation of these two functions."""
+    """An operator with these two functions as its forward and backward pass."""
 
     def __init__(self, forward, backward):
         super().__init__()
@@ -47,7 +47,7 @@ class Backward(autograd.Operator):
 
 
 def program(lines):
-    """A model whose forward consists of these lines, numbered from 2 on in a file of its own."""
+    """A model whose `forward` consists of these lines, numbered from 2 in a file of its own."""
     text = "\n".join(["def forward(self, x):", *(f"    {line}" for line in lines), "    return x"])
     names = {"autograd": autograd, "Backward": Backward}
     exec(compile(text, FILE, "exec"), names)
@@ -70,7 +70,7 @@ def program(lines):
 
 
 def injected(seed, ways):
-    """A model with one bad line among harmless ones; its number, and the operation to blame."""
+    """A model with one bad line among harmless ones, its number, and the operation to blame."""
     rng = np.random.default_rng(seed)
     bad, name = ways[seed % len(ways)]
     lines = ["x = x @ self.w", *rng.choice(HARMLESS, rng.integers(0, 7))]
@@ -105,7 +105,7 @@ def test_without_a_bad_line_nothing_is_raised():
 
 
 def test_inputs_are_described_as_they_were_found():
-    """Also the one that the operation writes its result over."""
+    """Including the input that the operation overwrites with its result."""
     model = program(["x = x @ self.w * 0 + 2", "x *= float('inf')"])(np.random.default_rng(0))
     x = tensor(5, 5)
     model.compile([x], check_finite=True)
@@ -138,7 +138,7 @@ def test_bits_are_those_of_eager_execution():
 
 
 class Unequal(Net):
-    """Each recording differs, so that it stays eager."""
+    """Each recording differs, so the model stays eager."""
 
     n = 0
 

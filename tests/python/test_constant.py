@@ -1,4 +1,4 @@
-"""What an evaluation computes from parameters alone: once for each version of them, and kept."""
+"""Values that an evaluation computes from parameters alone: once per version, and cached."""
 
 import json
 
@@ -41,7 +41,7 @@ Y = tensor.from_numpy(RNG.integers(0, 4, 16).astype(np.int32))
 
 
 def pair():
-    """A compiled model and an eager one of the same parameters, in evaluation."""
+    """A compiled model and an eager one with the same parameters, in evaluation mode."""
     made = [Net(), Net()]
     for model, use_graph in zip(made, (True, False), strict=True):
         model.compile([X], is_train=False, use_graph=use_graph)

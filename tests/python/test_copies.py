@@ -1,4 +1,4 @@
-"""What a user can hold is pickled and copied, and works afterwards as the original does."""
+"""Whatever a user can hold can be pickled and copied, and the copy works like the original."""
 
 import copy
 import pickle
@@ -98,7 +98,7 @@ def test_layers(name, way):
     original, arrays = LAYERS[name]
     original = copy.deepcopy(original)
     fresh = way(original)
-    call(fresh, arrays)  # before the first call: it makes tensors of its own
+    call(fresh, arrays)  # before the original's first call, so it creates its own tensors
     assert way is copy.copy or not original.get_states()
     want = call(original, arrays)
     made = way(original)
@@ -164,7 +164,7 @@ def test_models_go_on_training_as_they_would_have(name, way):
 @each_deep_way
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers_alone_remember_their_parameters(name, way):
-    """A copy that is used with the parameters of the original goes on where that was."""
+    """A copy that is used with the original's parameters continues where the original was."""
     one, other = Net(OPTIMIZERS[name]()), Net(OPTIMIZERS[name]())
     one(IMAGES, LABELS)
     other.load = other(IMAGES, LABELS)

@@ -1,4 +1,4 @@
-"""The engine as only Python shows it: cycles, threads, forks, the interpreter's end."""
+"""Engine behaviour visible only from Python: cycles, threads, forks, interpreter shutdown."""
 
 import gc
 import os
@@ -60,7 +60,7 @@ def test_a_garbage_collector_that_asks_handles():
 
 
 def test_other_threads_run_while_a_long_operation_does():
-    """A fill has no inputs, and random numbers none that are large; both take a while."""
+    """A fill has no inputs, and random generation no large ones; both take a while."""
     fill = _core.Op("fill", value=1.0, shape=(1 << 25,), dtype="float32")
     ticks, stop = [], threading.Event()
 

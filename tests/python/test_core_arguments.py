@@ -1,4 +1,4 @@
-"""The engine as only Python shows it: the ledger, and arguments out of range."""
+"""Engine behaviour visible only from Python: the ledger, and arguments out of range."""
 
 import gc
 

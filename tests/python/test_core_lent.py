@@ -1,4 +1,4 @@
-"""Memory that is lent to the engine, as only Python shows it."""
+"""Memory lent to the engine, as visible only from Python."""
 
 import ctypes
 import gc
@@ -12,7 +12,7 @@ from singa_rs import _core
 
 
 def test_lent_memory_overlaps_itself():
-    """Two imports of one array are two blocks on one memory."""
+    """Two imports of one array are two blocks over the same memory."""
     array = np.arange(8, dtype=np.float32)
     x, y = _core.from_dlpack(array), _core.from_dlpack(array[::-1])
     assert not x.shares_block(y)
@@ -71,7 +71,7 @@ def test_overlapping_windows_are_read_but_not_written():
 
 
 def test_truth_values_of_any_byte():
-    """Another library may store a truth value as any byte but zero."""
+    """Another library may store True as any non-zero byte."""
     bits = np.array([0, 1, 2, 255], np.uint8).view(bool)
     logic = _core.Op("binary", f="and")
     for x in (_core.from_dlpack(bits), _core.from_numpy(bits, CPU)):
@@ -103,7 +103,7 @@ def test_arrays_that_cannot_be_lent():
 
 
 class Producer:
-    """Lends memory by the old protocol, and says anything of it."""
+    """Lends memory through the old protocol, with an arbitrary description of it."""
 
     class Managed(ctypes.Structure):
         _fields_ = [
@@ -161,7 +161,7 @@ def test_lenders_that_make_no_sense(lie):
 
 
 def test_an_owner_is_let_go_of_when_nothing_is_locked():
-    """The owner's deleter may run operations, and ask the very handle that lets go of it."""
+    """The owner's deleter may run operations and use the very handle that releases the owner."""
     answers = []
 
     def deleted():

@@ -114,7 +114,7 @@ def test_losses_without_a_tape():
 
 
 def attempt(path, raw, array):
-    """Reads a file that may be damaged: it has the very values, or is refused."""
+    """Reads a file that may be damaged: it yields exactly these values, or is refused."""
     path.write_bytes(raw)
     try:
         read = data.read_idx(path)
@@ -148,7 +148,7 @@ def test_idx_heads_that_say_too_much(tmp_path, rank):
 
 
 def test_idx_sizes_are_checked_before_unpacking(tmp_path):
-    """Twice packed, 64 MiB of zeros; and one that unpacks to more than its head says."""
+    """64 MiB of zeros compressed twice, and a file that unpacks to more than its header states."""
     count = 1 << 26
     packed = gzip.compress(struct.pack(">HBBI", 0, 8, 1, count) + bytes(count), 1)
     head = struct.pack(">HBBI", 0, 8, 1, 10)

@@ -1,4 +1,4 @@
-"""The main job, shortened: the demo learns digits, and says by its exit status if it did not."""
+"""A shortened run of the demo: it learns digits, and its exit status is non-zero if it did not."""
 
 import gzip
 import os

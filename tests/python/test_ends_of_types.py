@@ -1,4 +1,4 @@
-"""Numbers at the ends of what their types hold: rounded once, right, or refused."""
+"""Numbers at the limits of their dtypes: rounded once and correctly, or refused."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from singa_rs import autograd, opt, tensor
 from singa_rs.tensor import Tensor, from_numpy
 
-TIE = 1 + 2**-11  # between two float16 numbers
+TIE = 1 + 2**-11  # halfway between two float16 numbers
 ABOVE = [TIE + 2**-40, -(TIE + 2**-40), TIE - 2**-40, 2**-25 + 2**-60, 65520.0 - 2**-30]
 
 

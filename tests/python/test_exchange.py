@@ -117,7 +117,7 @@ def test_bfloat16_arrays_of_ml_dtypes():
 
 
 def same(*metas):
-    """One result like the first input."""
+    """Declares one result like the first input."""
     return metas[0]
 
 
@@ -173,7 +173,7 @@ def test_host_operation_that_answers_wrongly(forward):
 
 
 def test_host_operation_gets_copies():
-    """Writing its arguments changes no tensor."""
+    """Writing to its arguments changes no tensor."""
 
     def forward(x):
         x[:] = 7

@@ -1,4 +1,4 @@
-"""Files are replaced whole or not at all, and only what is a file is read or replaced."""
+"""Files are replaced whole or not at all, and only regular files are read or replaced."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ from singa_rs.tensor import Tensor
 
 
 def kinds(tmp_path):
-    """Paths at which there is something that is no regular file."""
+    """Paths of things other than regular files."""
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     server = socket.socket(socket.AF_UNIX)
@@ -55,7 +55,7 @@ def test_what_a_link_leads_to_is_replaced(tmp_path):
     (tmp_path / "in").mkdir()
     real, link, net = tmp_path / "in" / "real", tmp_path / "link", small()
     link.symlink_to("in/real")
-    for _ in range(2):  # first it leads nowhere
+    for _ in range(2):  # at first the link is dangling
         net.save_states(link)
         assert link.is_symlink() and zipfile.is_zipfile(real) and not real.is_symlink()
         net.load_states(link)

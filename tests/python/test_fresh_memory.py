@@ -1,5 +1,5 @@
-"""What functions that are no views answer lies in memory of its own, also where nothing had to be
-repeated, padded, moved or converted."""
+"""Functions other than views return memory of their own, even where nothing had to be repeated,
+padded, moved or converted."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def leaf(array):
 @each_call
 @pytest.mark.parametrize("training", [False, True])
 def test_writes_reach_nothing_else(name, training):
-    """Neither from the result to the input or within the result, nor the other way round."""
+    """No write to the result reaches the input or another element of the result, nor vice versa."""
     autograd.training = training
     x = from_numpy(XN, dtype="float64")
     y = CALLS[name](x)
@@ -97,7 +97,7 @@ def test_norms_do_not_write():
 
 
 class Repeating(module.Module):
-    """Writes into what repeats, pads and converts nothing."""
+    """Writes to the results of functions that have nothing to repeat, pad or convert."""
 
     def __init__(self, name):
         super().__init__()

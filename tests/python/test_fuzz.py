@@ -1,4 +1,4 @@
-"""The differential tester: its catalogue is whole, it finds what is wrong, and finds nothing."""
+"""The differential tester: its catalogue is complete, it detects a fault, and reports no others."""
 
 import subprocess
 import sys
@@ -14,13 +14,13 @@ from fuzz.run import Seen
 from fuzz.shrink import shrink
 from singa_rs import autograd
 
-#: How many programs every test run has, and from which seed on.
+#: The number of programs in every test run, and the first seed.
 PROGRAMS, START = 500, 0
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A job in a process of its own, as a program may crash."""
+    """A job in its own process, since a program may crash."""
     folder = tmp_path_factory.mktemp("findings")
     return job.Job(START, PROGRAMS, 1, folder, ["--no-shrink"]).run()
 
@@ -94,7 +94,7 @@ def test_a_program_is_a_file_that_runs_by_itself(tmp_path):
     assert "equal" in made.stdout and "DIFFERENT" not in made.stdout
 
 
-#: A step that tells whether a thread records.
+#: A program whose step behaves differently while its thread records.
 WRONG = Program(
     data=["from singa_rs import _core", "x0 = held(draw(1, (4, 3)))", "y0 = x0"],
     init=["self.p0 = parameter(draw(2, (3,)))", "self.l0 = layer.Linear(4)"],

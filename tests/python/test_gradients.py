@@ -1,4 +1,4 @@
-"""Every differentiable case: gradients by autograd against differences, in float64 and float32."""
+"""Every differentiable case: autograd against finite differences, in float64 and float32."""
 
 import numpy as np
 import pytest
@@ -14,14 +14,14 @@ each = pytest.mark.parametrize("case", DIFFERENTIABLE, ids=str)
 
 @pytest.fixture(autouse=True)
 def training():
-    """Gradients are taken while training."""
+    """Gradients are only recorded in training mode."""
     autograd.training = True
     yield
     autograd.training = False
 
 
 def tensors(case: Case, dtype: str, layout=None) -> list[tensor.Tensor]:
-    """The case's inputs as tensors, those that have a gradient as parameters."""
+    """The case's inputs as tensors; those that have a gradient are parameters."""
     made = []
     kinds = case.sample_dtypes(dtype)
     for i, (array, kind) in enumerate(zip(case.sample(dtype), kinds, strict=True)):
@@ -36,12 +36,12 @@ def tensors(case: Case, dtype: str, layout=None) -> list[tensor.Tensor]:
 
 
 def weights(shape) -> np.ndarray:
-    """The gradient from above: no two elements alike, none zero."""
+    """The upstream gradient: all elements are distinct and non-zero."""
     return np.linspace(0.5, 1.5, int(np.prod(shape)), dtype=np.float64).reshape(shape)
 
 
 def gradients(case: Case, inputs: list[tensor.Tensor]) -> list[np.ndarray]:
-    """The gradient of sum(weights * case) by each differentiable input."""
+    """The gradient of sum(weights * case) with respect to each differentiable input."""
     y = case.gradient(*inputs)
     scale = tensor.from_numpy(weights(y.shape), dtype=y.dtype)
     scale.requires_grad = False
@@ -51,7 +51,7 @@ def gradients(case: Case, inputs: list[tensor.Tensor]) -> list[np.ndarray]:
 
 
 def differences(case: Case) -> list[np.ndarray]:
-    """What they should be."""
+    """The expected gradients, by finite differences."""
     pairs = zip(case.sample("float64"), case.sample_dtypes("float64"), strict=True)
     samples = [rounded(array, dtype) for array, dtype in pairs]
 

@@ -1,4 +1,4 @@
-"""Gradients of parts of a tensor: each is added where it lies, whatever else is."""
+"""Gradients of parts of a tensor: each is accumulated in its own place, whatever the others."""
 
 import json
 
@@ -9,7 +9,7 @@ from singa_rs import autograd, module, opt, tensor
 SHAPE = (4, 6, 3)
 VALUES = np.random.default_rng(0).standard_normal(SHAPE)
 
-#: What is read of a tensor, by any name that NumPy understands, too.
+#: Which parts of a tensor are read, in every form of index that NumPy understands.
 PARTS = {
     "rows": [np.s_[t] for t in range(4)],
     "columns": [np.s_[:, t] for t in range(6)],
@@ -36,7 +36,7 @@ def given(values, dtype="float64"):
 
 
 def loss_of_parts(x, parts):
-    """The sum of all parts' squares, each times its number."""
+    """The sum of the squares of all parts, each weighted by its number."""
     terms = [autograd.reduce_sum(x[part] * x[part]) * (n + 1.0) for n, part in enumerate(parts)]
     return sum(terms[1:], terms[0])
 

@@ -1,4 +1,4 @@
-"""The house rules that a program can check: who knows whom, where `unsafe` stands, sizes."""
+"""The house rules that a program can check: dependencies, where `unsafe` is allowed, file sizes."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ PYTHON = sorted(p for p in PACKAGE.rglob("*.py"))
 
 # ---- Rust ----------------------------------------------------------------------------------------
 
-# A file imports only from what stands at its own place or left of it.
+# A module imports only from modules in its own row or an earlier one.
 ROOMS = [
     {"error", "dtype", "shape", "packing"},
     {"device"},
@@ -48,7 +48,7 @@ def code(path: Path) -> str:
 
 
 def imports(path: Path) -> set[str]:
-    """The rooms that a file names."""
+    """The modules of the crate that a file names."""
     text = re.sub(r"\s+", "", code(path))
     found = set(re.findall(r"(?:\$?crate)::(\w+)", text))
     for group in re.findall(r"use(?:\$?crate)::\{(.*?)\};", text):
@@ -85,14 +85,14 @@ def test_python_stays_in_its_room(path):
 
 @each_shipped
 def test_the_lock_of_python_changes_hands_in_one_place(path):
-    """Where the interpreter ends meanwhile is thought of there."""
+    """exit.rs handles an interpreter that exits meanwhile."""
     if room(path) == "python" and path.name != "exit.rs":
         assert not re.search(r"\.detach\(|Python::(try_)?attach\(", code(path))
 
 
 @each_rust
 def test_unsafe_is_explained(path):
-    """`unsafe` stands only where it may, and each block says why it is sound."""
+    """`unsafe` appears only where it is allowed, and each block states why it is sound."""
     inside = str(path.relative_to(SRC))
     if not re.search(r"\bunsafe\b", code(path)):
         return
@@ -122,7 +122,7 @@ def test_files_are_short(path):
 # ---- Python --------------------------------------------------------------------------------------
 
 ORDER = ["_core", "device", "tensor", "autograd", "record", "layer", "module"]
-# Where modules that are not in the chain stand in it.
+# The positions in the chain of modules that are not part of it.
 BESIDE = {
     "errors": "_core",
     "_conversion": "tensor",

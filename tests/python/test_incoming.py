@@ -1,4 +1,4 @@
-"""Values that come in: each keeps its value, floats rounded to floats, or is refused."""
+"""Values from outside: each is preserved, up to rounding from float to float, or refused."""
 
 import warnings
 from decimal import Decimal
@@ -101,7 +101,7 @@ NUMBERS = [
 
 
 def into(write):
-    """A way to write into a tensor of two elements."""
+    """A function that creates a tensor of two elements and writes a value to it."""
 
     def way(value, dtype):
         t = Tensor((2,), dtype=dtype)
@@ -160,7 +160,7 @@ WAYS = {
 
 
 def is_kept(got, value):
-    """Whether a tensor holds a value, as exactly as its dtype can."""
+    """Whether a tensor holds a value as exactly as its dtype allows."""
     value = np.asarray(value.tolist() if isinstance(value, np.ma.MaskedArray) else value)
     if value.dtype.kind == "V":
         value = value.astype(np.float64)
@@ -299,7 +299,7 @@ def test_finite_numbers_stay_finite_in_arithmetic():
 
 
 def test_conversions_in_a_recorded_step_are_checked_before_it():
-    """What a step copies into a narrower tensor is looked at in each replay."""
+    """Values that a step copies to a narrower tensor are checked in each replay."""
 
     class Keep(module.Module):
         def __init__(self):
@@ -331,7 +331,7 @@ def test_targets_keep_their_values():
 
 
 def test_host_operations_answer_what_they_said():
-    """A result that the dtype does not hold is an error, not another number."""
+    """A result that the dtype cannot hold is an error, not a different number."""
 
     class Answer(autograd.Operator):
         host = True

@@ -1,4 +1,4 @@
-"""Integers and bools: sums and products as wide as NumPy's, and what has no result."""
+"""Integers and bools: sums and products as wide as NumPy's, and undefined results."""
 
 import numpy as np
 import pytest
@@ -10,14 +10,14 @@ KINDS = (*INTS, "bool")
 
 
 def large(dtype, shape=(3, 40)):
-    """Numbers of which a few are more than the dtype holds."""
+    """Numbers so large that the sum of a few overflows the dtype."""
     if dtype == "bool":
         return np.random.default_rng(1).integers(0, 2, shape).astype(bool)
     most = min(np.iinfo(dtype).max, 2**40)
     return np.random.default_rng(1).integers(most // 2, most, shape).astype(dtype)
 
 
-#: What NumPy makes of it, and ours.
+#: Name -> (NumPy's function, singa_rs's).
 REDUCE = {
     "sum": (np.sum, lambda t, axis: t.sum(axis)),
     "tensor.sum": (np.sum, tensor.sum),
@@ -142,7 +142,7 @@ WIDE = np.array([2**40, -(2**35) - 1, 3])
 
 @pytest.mark.parametrize("array", [WIDE, WIDE.tolist(), np.array([2**31, 2**32 - 1, 3], np.uint32)])
 def test_arrays_beside_int64_hold_int64(array):
-    """As `from_numpy` they would be int32."""
+    """`from_numpy` would convert them to int32."""
     own = np.array([5, 6, 2**33])
     t, wide = from_numpy(own, dtype="int64"), np.asarray(array).astype(np.int64)
     same = {

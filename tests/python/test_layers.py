@@ -1,4 +1,4 @@
-"""Layers: dense, normalisation, activations, losses: values against NumPy."""
+"""Layers (dense, normalisation, activations, losses): values against NumPy."""
 
 import math
 
@@ -174,7 +174,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("which", [0, 1])
 def test_batch_norm_that_is_refused_moves_no_average(which, name):
-    """Neither the other running average nor, in part, the refused one."""
+    """Neither the other running average, nor part of the refused one."""
     running = [Tensor(data=np.full(3, 2.0), dtype="float64") for _ in range(2)]
     running[which] = REFUSED[name]()
     before = [t.to_numpy() for t in running]
@@ -211,7 +211,7 @@ LOSSES = {
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_of_many_rows(name, dtype):
-    """Their terms add up to more than float16 holds, and than bfloat16 can count."""
+    """Their terms add up to more than float16 can hold, or bfloat16 can count."""
     rng, scale = np.random.default_rng(3), 300.0 if name == "mse_loss" else 1.0
     x, t = (scale * rng.uniform(0.05, 0.95, (2000, 100)).astype(np.float16) for _ in range(2))
     x[0, 0] = scale

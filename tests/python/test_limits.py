@@ -17,7 +17,7 @@ GIB = 1 << 30
 
 
 def available() -> int:
-    """Bytes that the machine would still give."""
+    """Bytes of memory that the machine has left."""
     try:
         with open("/proc/meminfo") as info:
             line = next(line for line in info if line.startswith("MemAvailable"))
@@ -44,10 +44,10 @@ def test_memory_beyond_the_machine(size):
 
 @pytest.mark.skipif(available() == 0, reason="the machine does not tell its free memory")
 def test_memory_just_above_what_is_free():
-    """Refused before it is taken: touching it would have the process killed.
+    """Refused before it is allocated: touching it would get the process killed.
 
-    The margin is what other processes may give back meanwhile: with less of one, a block that
-    fits after all would take all of the machine's memory from them.
+    The margin covers memory that other processes may release meanwhile: with a smaller one, a block
+    that fits after all would take all of the machine's memory from them.
     """
     size = available() + 2 * GIB
     with pytest.raises(_core.OutOfMemoryError) as caught:
@@ -86,7 +86,7 @@ assert _core.cpu().trim() > 0
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's limit of the address space")
 def test_memory_that_runs_out_bit_by_bit():
-    """A process with a limit of its own takes blocks until none is left, and goes on."""
+    """A process with its own limit allocates blocks until memory runs out, and carries on."""
     command = [sys.executable, "-c", EXHAUST]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -106,7 +106,7 @@ def test_memory_is_accounted_for():
 
 
 def add_twice(x, w):
-    """A recording whose sum lies in the arena: it adds twice `x` to `w`."""
+    """A recording with a sum in the arena: it adds twice `x` to `w`."""
     with CPU.record() as graph:
         double = x + x
         w += double
@@ -176,7 +176,7 @@ assert cpu.memory()["arena"] >= 32 << 20 and (w.to_numpy() == 4).all()
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's limit of private memory")
 def test_a_trimmed_arena_may_be_refused():
-    """Before anything is written; with more memory the graph runs again."""
+    """The refusal comes before anything is written; with more memory the graph runs again."""
     command = [sys.executable, "-c", REENTER]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -204,7 +204,7 @@ def test_a_block_over_four_gibibytes():
 
 
 def test_a_large_block_after_small_ones():
-    """Free memory is read again where the last reading is not enough."""
+    """Free memory is queried again if the last reading does not suffice."""
     small = to_handle(np.ones(1000), "float32")
     large = _core.Handle((300 << 20,), CPU, "uint8")
     assert large.view_slice([(0, 1, 1)]).to_numpy()[0] == 0 and small.numel == 1000
@@ -245,7 +245,7 @@ def test_threads_at_once():
 
 
 def test_threads_update_one_tensor_in_turn():
-    """Each operation is whole: no addition is lost."""
+    """Each operation is atomic: no addition is lost."""
     total = to_handle(np.zeros(100_000), "float32")
     one = to_handle(np.ones(100_000), "float32")
 
@@ -288,7 +288,7 @@ def test_a_forked_child_is_told_to_spawn():
 @needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_may_exit_and_let_go():
-    """Leaving without using the engine again is what most forked children do."""
+    """Most forked children exit without using the engine again."""
     x = to_handle(np.ones((300, 300)), "float32")
     _core.Op("matmul")(x, x)
 

@@ -1,4 +1,4 @@
-"""A process whose own limits leave it little memory: refusals are exceptions, whatever asks."""
+"""A process whose limits leave it little memory: failed allocations are exceptions everywhere."""
 
 import subprocess
 import sys

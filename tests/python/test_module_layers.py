@@ -21,7 +21,7 @@ class Scale(layer.Layer):
         self.factor = Tensor((1,), x.device, x.dtype, stores_grad=True)
         self.factor.set_value(2)
         self.seen = Tensor((1,), x.device, x.dtype)
-        self.product = self.factor * x  # would be recorded outside
+        self.product = self.factor * x  # outside of a layer, this would be recorded
 
     def forward(self, x):
         self.result = autograd.mul(x, self.factor)

@@ -9,7 +9,7 @@ from singa_rs import _core
 
 
 def each(expand):
-    """One test a case and whatever `expand(case)` lists."""
+    """One test per case and item of `expand(case)`."""
     rows = [(case, item) for case in CASES for item in expand(case)]
     names = [f"{case}-{getattr(item, '__name__', item)}" for case, item in rows]
     return pytest.mark.parametrize("case, item", rows, ids=names)
@@ -114,7 +114,7 @@ def test_wrong_number_of_inputs(case, item):
 
 @each(lambda case: [""] if not case.updates and case.reference else ())
 def test_into(case, item):
-    """Outputs may be given tensors: strided ones, and ones that overlap the inputs."""
+    """Outputs may be existing tensors: strided ones, or ones that overlap the inputs."""
     run = Run(case, wide(case)[0])
     given = [inner(np.zeros(y.shape), y.dtype.name) for y in run.outputs]
     case.op.into(run.inputs, given)
@@ -128,6 +128,6 @@ def test_into(case, item):
 
 
 def test_every_operation_has_a_case():
-    # User code, and bytes that only kernels know: test_exchange.py, src/ops/packed/tests.rs.
+    # User code, and bytes in a kernel's private layout: test_exchange.py, src/ops/packed/tests.rs.
     elsewhere = {"host", "pack", "packed"}
     assert set(_core.operations()) - elsewhere == {case.name for case in CASES}

@@ -1,4 +1,4 @@
-"""The order of operations: an update comes where its gradient is made."""
+"""The order of operations: an update runs as soon as its gradient is computed."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ from models import LeNet, Perceptron, ResNet  # noqa: E402
 
 
 def collecting(model):
-    """The same class of model, but that it updates nothing before all gradients are there."""
+    """The same model, but with no update before all gradients are computed."""
 
     class Collecting(type(model)):
         def train_one_batch(self, x, y):

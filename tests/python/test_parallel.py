@@ -1,4 +1,4 @@
-"""`graph_alg="parallel"`: the bits of eager execution, whoever runs what when."""
+"""`graph_alg="parallel"`: the bits of eager execution, whichever thread runs what and when."""
 
 import json
 import warnings
@@ -22,7 +22,7 @@ def threads(request):
 
 @pytest.fixture
 def always(monkeypatch):
-    """Threads share what they can, however little they gain."""
+    """Threads share all the work they can, however small the gain."""
 
     def graph_of(self, recording, training):
         return recording.graph(exact=self.exact, parallel=True, least_gain=0)
@@ -56,7 +56,7 @@ class Inception(module.Module):
 
 
 def models(graph_alg):
-    """A compiled and an eager model of the same parameters."""
+    """A compiled and an eager model with the same parameters."""
     made = []
     for use_graph in (True, False):
         CPU.set_seed(5)
@@ -74,7 +74,7 @@ def images():
 
 
 def shared(model):
-    """How many operations of a model's graph several threads share."""
+    """The number of operations in a model's graph that several threads share."""
     (graph,) = model.graphs
     return sum(end - first for first, end in json.loads(graph.to_json())["segments"])
 

@@ -19,7 +19,7 @@ class Parts(module.Module):
         self.q.stores_grad = self.k.stores_grad = True
 
 
-#: Two tensors that lie in one block, of one shape.
+#: Pairs of tensors of one shape in the same block.
 PAIRS = {
     "halves": lambda: (lambda b: (b[:3], b[3:]))(block()),
     "every second": lambda: (lambda b: (b[::2], b[1::2]))(block()),
@@ -31,7 +31,7 @@ PAIRS = {
 @pytest.mark.parametrize("make", [lambda: opt.SGD(0.1, 0.9), lambda: opt.Adam(0.1)])
 @pytest.mark.parametrize("pair", PAIRS)
 def test_each_part_has_moments_of_its_own(pair, make):
-    """Of one name: what tells them apart is which elements they are."""
+    """The parts have one name, and are told apart by their elements."""
     parts, optimizer, alone = PAIRS[pair](), make(), [make(), make()]
     copies = [part.clone() for part in parts]
     for i in range(3):

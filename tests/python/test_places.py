@@ -1,4 +1,4 @@
-"""Indices, labels, counts, shapes and axes: whole numbers of any dtype, nothing that is rounded."""
+"""Indices, labels, counts, shapes and axes: whole numbers of any dtype, never rounded."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_broken_indices_in_lists(indices):
 
 
 def test_large_indices_are_not_rounded():
-    """2**24 + 1 is no float32: neither an array nor a list goes through one."""
+    """2**24 + 1 is not a float32: neither an array nor a list may be converted to one."""
     far = 2**24 + 1
     for indices in ([far], np.array([far]), np.array([float(far)]), [2**40], np.array([2**40])):
         with pytest.raises(ValueError, match=f"{int(np.asarray(indices)[0])} is out of range"):
@@ -81,7 +81,7 @@ def test_bools_are_no_indices():
 
 
 class Step(module.Module):
-    """Looks an argument up, and trains on what it found."""
+    """Uses an argument as indices, and trains on what it looks up."""
 
     def __init__(self, name):
         super().__init__()
@@ -126,7 +126,7 @@ def test_a_replay_looks_at_indices_before_it_starts(name, dtype):
 
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-#: Calls that take an integer, and one that fits.
+#: Calls that take an integer, each with a valid one.
 COUNTS = {
     "reshape": (lambda x, n: x.reshape((n, 12)), 2),
     "reshape of ONNX": (lambda x, n: autograd.reshape(x, [n, -1]), 2),
@@ -185,7 +185,7 @@ COUNTS = {
 }
 
 
-#: Where None means something.
+#: Calls in which None is a valid argument.
 NONE_TOO = ("sum", "argmax", "repeat along", "split into outputs", "element")
 
 

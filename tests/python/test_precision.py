@@ -1,4 +1,4 @@
-"""How exact every function of one tensor is, and its gradient: in units in the last place, from the
+"""The accuracy of every unary function and of its gradient, in units in the last place: from the
 smallest denormal number to the largest, and in the tails."""
 
 from decimal import Decimal
@@ -11,7 +11,7 @@ from harness import CPU
 from singa_rs import _core
 
 D = Decimal
-#: Where something happens besides: tails that underflow, and where terms cancel.
+#: Further points of interest: where tails underflow, and where terms cancel.
 SPOTS = (0.5, 1.0, 1.25, 2.0, 3.0, 5.0, 8.0, 12.0, 13.5, 14.2, 17.0, 26.0, 37.5, 38.4, 85.0, 88.5)
 SPOTS += (95.0, 103.0, 104.5, 108.0, 300.0, 700.0, 705.0, 709.0, 725.0, 744.0, 750.0)
 
@@ -39,7 +39,7 @@ def points(dtype, low, high):
 INF = np.inf
 ALL = (-INF, INF)
 NEAR = (-1e6, 1e6)
-#: f: its value; the numbers that it takes; the largest error in float32 and in float64.
+#: f: its value; its domain; the largest error in float32 and in float64.
 VALUES = {
     "neg": (lambda x: x.copy_negate(), ALL, 0, 0),
     "abs": (lambda x: x.copy_abs(), ALL, 0, 0),
@@ -80,7 +80,7 @@ def gelu_slope(x):
     return p.normal_cdf(x) + x * p.density(x)
 
 
-#: The same of gradients, as functions of what the operation is given besides dy = 1.
+#: The same for gradients, as functions of the operation's input other than dy, which is 1.
 SLOPES = {
     "exp": (lambda y: y, (0, INF), 0, 0),
     "log": (lambda x: 1 / x, ALL, 0.5, 0.5),
@@ -106,18 +106,18 @@ SLOPES = {
     "gelu": (gelu_slope, ALL, 2, 4),
     "silu": (silu_slope, ALL, 3, 3),
 }
-#: Where terms cancel: how large they are, by which the error is measured there.
+#: The magnitude of terms that cancel: errors are measured relative to it.
 TERMS = {
     "gelu": lambda x: D("0.1") if D("-1.5") < x < 0 else D(0),
     "silu": lambda x: D("0.1") if D(-2) < x < 0 else D(0),
 }
-#: Made of products and sums alone, or without a slope: test_operations.py holds their values.
+#: Functions of sums and products alone, or without a slope: test_operations.py checks them.
 PLAIN = {"ceil", "floor", "round", "rounde", "relu", "not", "leakyrelu", "hardsigmoid", "clip"}
 FLOATS = ("float32", "float64")
 
 
 def measure(got, function, xs, limit, terms=None):
-    """Fails where a result is off by more than the limit, and says where."""
+    """Fails if a result is off by more than the limit, and reports where."""
     want = p.exact(function, xs)
     scales = (
         [max(abs(w), t) for w, t in zip(want, p.exact(terms, xs), strict=True)] if terms else None

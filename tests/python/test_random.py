@@ -1,4 +1,4 @@
-"""Random numbers: their distribution, their seeds, and that they never depend on threads."""
+"""Random numbers: their distribution, seeds, and independence of the number of threads."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_kolmogorov_smirnov(cpu):
     """The largest distance between the sample's distribution and the true one."""
     x = np.sort(draw(UNIFORM, dtype="float64"))
     distance = np.abs(x - np.arange(N) / N).max()
-    assert distance < 1.95 / np.sqrt(N)  # exceeded once in a thousand seeds; ours is fixed
+    assert distance < 1.95 / np.sqrt(N)  # exceeded for one seed in a thousand; this one is fixed
 
 
 def test_a_seed_gives_the_same_numbers_again(cpu):
@@ -60,7 +60,7 @@ def test_each_draw_is_new(cpu):
 
 
 def test_streams_are_apart(cpu):
-    """Initial values come from a stream of their own, so that drawing them moves no other."""
+    """Initial values come from a stream of their own, so drawing them advances no other."""
     step = draw(UNIFORM, (100,))
     cpu.set_seed(0)
     init = draw(UNIFORM, (100,), state=_core.random_state(cpu, "init"))

@@ -1,4 +1,4 @@
-"""The examples of the README run as they stand."""
+"""The examples of the README run as written."""
 
 import re
 import subprocess

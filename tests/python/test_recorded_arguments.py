@@ -85,7 +85,7 @@ def test_same_tensor_as_two_arguments():
             b = a[:] if round_ % 3 == 1 else b
             results.append(model(a, b))
         same(*results)
-    assert len(recorded.graphs) == 2  # a view of the whole argument is the same to a graph
+    assert len(recorded.graphs) == 2  # to a graph, a view of the whole argument is the argument
 
 
 def test_parameter_as_an_argument():

@@ -1,4 +1,4 @@
-"""What the code of a step reads besides attributes, and what decides nothing."""
+"""What the code of a step reads besides attributes, and what its outcome does not depend on."""
 
 import types
 
@@ -12,7 +12,7 @@ from singa_rs.tensor import from_numpy
 X = B[0]
 
 
-# ---- what code reads besides ---------------------------------------------------------------------
+# ---- other values that code reads ----------------------------------------------------------------
 
 FACTOR, TABLE, MASK, OPTIONS = 2.0, [2.0], from_numpy(np.full(6, 2, np.float32)), Plain()
 CONFIG = types.ModuleType("config")
@@ -154,7 +154,7 @@ def test_a_method_that_is_replaced(monkeypatch):
         assert np.array_equal(model(x).to_numpy(), X * np.float32(5))
 
 
-# ---- what does not decide anything ---------------------------------------------------------------
+# ---- values on which nothing depends -------------------------------------------------------------
 
 
 class Meter:
@@ -167,7 +167,7 @@ class Meter:
 
 
 def test_objects_that_change_and_decide_nothing():
-    """What two recordings find different, and are the same all the same, does not matter."""
+    """A value that differs between two recordings of the same operations does not matter."""
     recorded, eager = pair(Net)
     recorded.meter, eager.meter = Meter(), Meter()
     for _ in range(8):

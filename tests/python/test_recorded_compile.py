@@ -15,7 +15,7 @@ from singa_rs.tensor import Placeholder, Tensor, from_numpy
 LABELS = Placeholder((4,), device=CPU, dtype=tensor.int32)
 
 
-CPU.set_seed(0)  # the generators' states have memory from now on
+CPU.set_seed(0)  # allocates the generators' states
 
 
 def held():
@@ -215,7 +215,7 @@ def test_plan_states_memory_without_running():
     parameters = sum(p.nbytes for p in model.get_params().values())
     assert plan.accounts["parameters"] == parameters
     assert plan.accounts["staging"] == 4 * 6 * 4 + 4 * 4
-    assert plan.accounts["results"] >= 2 * (4 * 3 * 4 + 4)  # twice: the caller holds the last ones
+    assert plan.accounts["results"] >= 2 * (4 * 3 * 4 + 4)  # the caller holds the last ones, too
     assert plan.arena_bytes >= plan.lower_bound_bytes > 0
     assert plan.peak_bytes == sum(plan.accounts.values())
     assert "peak" in plan.summary() and "train_one_batch" in plan.summary()

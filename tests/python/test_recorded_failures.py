@@ -12,7 +12,7 @@ from singa_rs.errors import GraphError
 
 
 class Failing(Counting):
-    """Fails after its update in the calls of these numbers; stops before it in others."""
+    """Raises after its forward pass if `FAIL` says so."""
 
     def __init__(self, fails=()):
         super().__init__()

@@ -1,5 +1,5 @@
-"""Flags of the tensors that a model holds, changed between calls: whoever freezes a parameter
-means it, wherever it is held and however it is trained."""
+"""Flags of a model's tensors, changed between calls: freezing a parameter takes effect wherever it
+is held and however it is trained."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3) / 6
 
 
 class Holder:
-    """An object of the program's."""
+    """An object of a user's class."""
 
 
 def by_call(model, loss):
@@ -25,7 +25,7 @@ def by_pairs(model, loss):
 
 
 def by_gradients(model, loss):
-    """Gradients are set to zero and not to None, so that a frozen parameter keeps one."""
+    """Gradients are set to zero instead of None, so a frozen parameter keeps one."""
     loss.backward()
     for p in model.get_params().values():
         if p.grad is not None:
@@ -142,7 +142,7 @@ def test_a_state_that_becomes_a_parameter():
 
 
 class Louder(Tensor):
-    """A tensor of the program's own class."""
+    """A user's subclass of Tensor."""
 
     def relu(self):
         return autograd.relu(self) * 2.0
@@ -183,7 +183,7 @@ def test_whether_an_operation_made_an_attribute():
 
 
 class Drawing(module.Module):
-    """Draws numbers, and then makes a layer in every second step."""
+    """Draws numbers, and then calls a layer in every second step."""
 
     def __init__(self, noisy=True):
         super().__init__()
@@ -203,7 +203,7 @@ class Drawing(module.Module):
 @pytest.mark.filterwarnings("ignore:.*without a graph")
 @pytest.mark.parametrize("noisy", [True, False])
 def test_numbers_drawn_before_a_layer_is_made(noisy):
-    """In the order of the program, so that parameters begin as they do eagerly."""
+    """Numbers are drawn in program order, so parameters start as they do eagerly."""
     made = []
     for use_graph in (True, False):
         device.get_default_device().set_seed(5)

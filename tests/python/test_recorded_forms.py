@@ -1,4 +1,4 @@
-"""Calls of other forms: what is given, how often, in which containers, by which names."""
+"""Calls of different forms: which arguments, how many, in which containers, by which names."""
 
 import zlib
 
@@ -14,7 +14,7 @@ class Mine(Tensor):
 
 
 class Anyhow(module.Module):
-    """Answers another number for each form of a call."""
+    """Returns a different number for each form of a call."""
 
     def forward(self, x, y=None, *more, k=1.0, **rest):
         parts = list(leaves((x, y, more, k, rest)))
@@ -59,7 +59,7 @@ FORMS = {
 
 @pytest.mark.parametrize("first", FORMS)
 def test_calls_of_another_form(first):
-    """One form until it goes the shortest way, then another one, and again the first."""
+    """One form until it takes the fast path, then another, then the first again."""
     for then in FORMS:
         recorded, eager = evaluated(Anyhow)
         for form in [first] * 4 + [then] * 4 + [first] * 2:

@@ -1,4 +1,4 @@
-"""What made arguments, and what is made of results, outside of a recorded step."""
+"""Arguments made by operations outside a recorded step, and operations on its results."""
 
 from dataclasses import dataclass
 
@@ -37,14 +37,14 @@ class Net(module.Module):
 
 
 class Unfinished(Net):
-    """Answers a loss that nobody has gone back through."""
+    """Returns a loss without running its backward pass."""
 
     def train_one_batch(self, x):
         return autograd.reduce_mean(self.forward(x) ** 2).reshape((1,))
 
 
 class Carrying(Net):
-    """Keeps what a step made, with what made it."""
+    """Keeps a result of the step together with its history."""
 
     def __init__(self):
         super().__init__()

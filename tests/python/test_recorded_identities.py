@@ -1,4 +1,4 @@
-"""Which of several objects a model holds, and what a step does with it, is noticed by a graph."""
+"""A graph notices which of several objects a model holds, and what a step does with it."""
 
 import collections
 import functools
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*without a graph")
 
 
 def made(forward, **attributes):
-    """A model with this forward pass; attributes are made by functions."""
+    """A class of models with this forward pass; attributes are made by functions."""
 
     class Made(Step):
         def __init__(self):
@@ -27,7 +27,7 @@ def made(forward, **attributes):
 
 
 def switched(change, count=3):
-    """A session in which something changes after some calls."""
+    """A session in which something changes after `count` calls."""
 
     def session(model):
         for _ in range(count):
@@ -134,7 +134,7 @@ def test_two_attributes_are_one_tensor():
     hold(Asking, switched(lambda m: setattr(m, "now", m.b)))
 
 
-# ---- which object is given -----------------------------------------------------------------------
+# ---- which object is passed ----------------------------------------------------------------------
 
 
 def test_an_argument_that_the_model_holds():
@@ -181,7 +181,7 @@ def test_one_tensor_given_twice():
 
 
 class Batch(dict):
-    """Has attributes beside its items."""
+    """Has attributes besides its items."""
 
 
 def test_attributes_of_containers_that_are_given():
@@ -306,7 +306,7 @@ def test_a_parameter_gets_another_path():
 
 
 class Answer(dict):
-    """Made of more than its items."""
+    """Has state besides its items."""
 
     def __init__(self, mode, **items):
         super().__init__(**items)
@@ -347,11 +347,11 @@ def test_a_result_that_keeps_its_gradient():
     hold(Keeping, session)
 
 
-# ---- what cannot be a graph happens once ---------------------------------------------------------
+# ---- steps that cannot be a graph run once -------------------------------------------------------
 
 
 def answering(forward, **attributes):
-    """A model whose answer no graph can give."""
+    """A model whose result no graph can return."""
     return made(lambda self, x: types.SimpleNamespace(out=forward(self, x)), **attributes)
 
 
@@ -374,7 +374,7 @@ def test_arrays_are_put_back():
 
 
 class Slots:
-    """Has no dictionary."""
+    """Has no `__dict__`."""
 
     __slots__ = ("n",)
 

@@ -1,4 +1,4 @@
-"""What a program has written on tensors besides their values: attributes, names, the tape."""
+"""What a program attaches to tensors besides their values: attributes, names, the tape."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def marked(value, name="tag"):
 
 
 class Scaled(module.Module):
-    """Multiplies by what its argument says."""
+    """Multiplies by a number that its argument carries."""
 
     def forward(self, x):
         return x * float(self.read(x))
@@ -188,7 +188,7 @@ MADE = {
 @pytest.mark.parametrize("first", MADE)
 @pytest.mark.parametrize("then", MADE)
 def test_tensors_that_are_written_in_place(first, then):
-    """What operations have made is written as part of the tape, other tensors are not."""
+    """Writes to results of operations are part of the tape, writes to other tensors are not."""
     recorded, eager = pair(Writing)
     for i in range(8):
         values = np.full((4, 6), i, np.float32) / 8
@@ -201,7 +201,7 @@ def test_tensors_that_are_written_in_place(first, then):
 
 @pytest.mark.filterwarnings("ignore:.*without a graph")
 def test_a_later_loss_of_what_a_step_has_written():
-    """The tape goes from it to the parameter, which a graph would not show."""
+    """The tape leads from the loss to the parameter, which a graph would hide."""
 
     class Only(Writing):
         def train_one_batch(self, x, y):

@@ -1,4 +1,4 @@
-"""Modes, generators and parts of layers that calls go by: each change between calls is noticed."""
+"""Modes, generators and settings of layers: each change between calls is noticed."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def drawn(call):
 
 
 def both(cls, calls=4):
-    """A recorded and an eager model in evaluation, called a few times."""
+    """A recorded and an eager model in evaluation mode, called a few times."""
     models = [cls() for _ in range(2)]
     for model, use_graph in zip(models, (True, False), strict=True):
         model.compile([from_numpy(X)], is_train=False, use_graph=use_graph)

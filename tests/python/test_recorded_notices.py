@@ -1,4 +1,4 @@
-"""What attributes and arguments hold: each change between calls is noticed."""
+"""The contents of attributes and arguments: each change between calls is noticed."""
 
 import argparse
 import collections
@@ -83,7 +83,7 @@ def set_attribute(name, value=3.0):
     return lambda held: setattr(held, name, value)
 
 
-#: What an attribute holds, how a step reads a number of it, and how that is changed in place.
+#: Name -> (an attribute's value, how a step reads a number of it, how it is changed in place).
 HELD = {
     "list": (lambda: [2.0], lambda h: h[0], set_item(0, 3.0)),
     "dictionary": (lambda: {"a": 2.0}, lambda h: h["a"], set_item("a", 3.0)),
@@ -205,7 +205,7 @@ def test_a_change_of_what_an_argument_holds(name):
 
     model, held, x = Given(), make(), from_numpy(X)
     if isinstance(held, Tensor | np.ndarray):
-        return  # given as a tensor, of which all is noticed anyway
+        return  # passed as a tensor, every change of which is noticed anyway
     model.eval()
     model.graph(True)
     for _ in range(4):
@@ -228,7 +228,7 @@ def test_an_enumeration_and_numbers_of_numpy():
 
 
 def test_a_large_container_is_known_by_its_length():
-    """The page of limits says so."""
+    """As the page on limits documents."""
     model = Reads([2.0] * 1001, lambda held: held[0])
     model.eval()
     model.graph(True)

@@ -1,4 +1,4 @@
-"""Programs that look odd from within, and are ordinary all the same: they go on replaying."""
+"""Ordinary programs that look unusual to a recording: they keep being replayed."""
 
 import dataclasses
 import sys
@@ -8,7 +8,7 @@ from stories import Step, hold, x
 
 
 def replayed(make, calls=8):
-    """How many of some calls are replays."""
+    """How many of `calls` calls are replays."""
     model = make()
     model.graph(True)
     for _ in range(calls):

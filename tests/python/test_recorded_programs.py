@@ -1,4 +1,4 @@
-"""Random sessions with a compiled model, held to the same session with an eager one, to the bit."""
+"""Random sessions with a compiled model, compared bit for bit with the same on an eager one."""
 
 import warnings
 
@@ -13,7 +13,7 @@ SEEN = {"replays": 0, "graphs": 0, "eager": 0, "calls": 0}
 
 
 class Holder:
-    """An object that no recording looks into."""
+    """An object that no recording inspects."""
 
 
 class Wild(Net):
@@ -69,7 +69,7 @@ class Wild(Net):
 
 
 FAIL = {}
-#: What a step may do, and how often one does.
+#: What a step may do, and how likely it is to do so.
 TRAITS = {"extra": 0.5, "drop": 0.5, "hidden": 0.5, "kept": 0.5, "pair": 0.5, "both": 0.5}
 TRAITS |= {"bank": 0.5, "writes": 0.2, "moves": 0.1, "drawn": 0.15}
 
@@ -79,7 +79,7 @@ def noise(rng, shape):
 
 
 def changes(rng):
-    """What a user may do to a model between two calls: a function of the model."""
+    """A change that a user may make to a model between two calls, as a function of the model."""
     value, shape = float(rng.integers(1, 4)) / 2, (1, 6)
     array, label = noise(rng, shape), str(rng.choice(["a", "b"]))
     weights = noise(rng, (6, 5))
@@ -111,7 +111,7 @@ def changes(rng):
 
 
 class Session:
-    """The same calls of two models."""
+    """Makes the same calls to two models."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
@@ -148,7 +148,7 @@ class Session:
         return lambda m: (from_numpy(x), from_numpy(y))
 
     def both(self, call):
-        """A call of each model, from the same random numbers."""
+        """Calls each model, with the same random numbers."""
         seed, results = int(self.rng.integers(1000)), []
         for model in self.models:
             CPU.set_seed(seed)

@@ -1,4 +1,4 @@
-"""What the code of a step reads of classes, modules, globals and other objects is noticed."""
+"""Changes to classes, modules, globals and other objects that a step's code reads are noticed."""
 
 import functools
 import sys
@@ -120,7 +120,7 @@ def test_what_a_decorator_reads_is_noticed():
     hold(Decorated, session)
 
 
-# ---- what was not there before -------------------------------------------------------------------
+# ---- names that did not exist before -------------------------------------------------------------
 
 
 class Base:
@@ -196,7 +196,7 @@ def test_a_global_that_is_made_later():
 
 
 class Node:
-    """An object of the program's."""
+    """An object of a user's class."""
 
 
 def test_new_attributes_of_an_object_that_was_exchanged():
@@ -221,11 +221,11 @@ def test_new_attributes_of_an_object_that_was_exchanged():
     hold(Nested, session)
 
 
-# ---- many of one name ----------------------------------------------------------------------------
+# ---- several objects of one name -----------------------------------------------------------------
 
 
 def spaces():
-    """Two modules with globals of the same names, and what reads both."""
+    """Two modules with the same global names, each with a function that reads them."""
     made = []
     for name in ("twin_a", "twin_b"):
         one = types.ModuleType(name)

@@ -1,4 +1,4 @@
-"""Results of recorded steps: what is held is never overwritten."""
+"""Results of recorded steps: those still held are never overwritten."""
 
 import warnings
 

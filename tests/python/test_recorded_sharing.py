@@ -1,4 +1,4 @@
-"""What a recorded step reaches through its arguments is told from what it reaches otherwise."""
+"""What a step reaches through its arguments is told apart from what it reaches otherwise."""
 
 import numpy as np
 import pytest
@@ -36,13 +36,13 @@ def test_argument_that_a_closure_holds_too():
 
 
 class Holder:
-    """An object that no recording looks into."""
+    """An object that no recording inspects."""
 
 
 @pytest.mark.parametrize("writes", ["argument", "other", "neither"])
 @pytest.mark.filterwarnings("ignore:.*runs without a graph")
 def test_argument_that_an_object_holds_too(writes):
-    """The same bits for x, another tensor, and x again, whichever way writes its memory."""
+    """The same bits for x, another tensor and x again, through whichever reference x is written."""
 
     class Step(module.Module):
         def __init__(self, holder):
@@ -137,7 +137,7 @@ def test_parameter_that_the_step_trains():
 
 
 class Prompted(Net):
-    """Trains a parameter that it is given."""
+    """Trains a parameter that is passed to it."""
 
     def train_one_batch(self, x, y, prompt):
         out = self.forward(x + prompt)
@@ -200,7 +200,7 @@ def test_state_of_the_model(writes):
 @pytest.mark.parametrize("reads", [True, False])
 @pytest.mark.filterwarnings("ignore:.*runs without a graph")
 def test_state_that_each_step_replaces(reads):
-    """The step gets the state that it left in an attribute, and may read it there as well."""
+    """The step is passed the state that it left in an attribute, and may read that, too."""
 
     class Recurrent(module.Module):
         def __init__(self):
@@ -215,7 +215,7 @@ def test_state_that_each_step_replaces(reads):
     recorded, eager = evaluated(Recurrent)
     xs, others = ([tensor(2, 3) for _ in range(14)] for _ in range(2))
     results = []
-    for model in (recorded, eager):  # one after the other: each counts the other's changes
+    for model in (recorded, eager):  # one after the other, as each would notice the other's changes
         made = []
         for i, (x, h) in enumerate(zip(xs, others, strict=True)):
             given = h if i in (7, 10) else model.h
@@ -250,7 +250,7 @@ def test_view_in_an_attribute_that_is_moved():
 
 
 def test_attribute_that_is_the_argument_and_moves():
-    """To the memory of a smaller tensor than the one that the step also reaches by a closure."""
+    """It moves to a smaller tensor than the one that the step also reaches through a closure."""
     bank = tensor(8, 2)
 
     class Reaching(Windowed):

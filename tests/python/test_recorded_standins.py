@@ -1,4 +1,4 @@
-"""What becomes of the arguments of a recorded step, for which others stand while it is recorded."""
+"""Arguments of a recorded step, in whose place stand-ins are passed while it is recorded."""
 
 from collections import OrderedDict, namedtuple
 
@@ -186,7 +186,7 @@ def test_gradient_of_an_argument():
     assert replays(recorded) == 3
 
 
-# ---- what no graph can do again ------------------------------------------------------------------
+# ---- effects that no graph can repeat ------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore:.*runs without a graph")

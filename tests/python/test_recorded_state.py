@@ -1,4 +1,4 @@
-"""State in attributes of a recorded model: it goes on, or its change is noticed."""
+"""State in attributes of a recorded model: it is carried on, or its change is noticed."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def test_flag_between_steps():
 
 @pytest.mark.filterwarnings("ignore:.*runs without a graph")
 def test_state_that_is_reset_between_steps():
-    """To the same tensor twice, then to another one."""
+    """It is reset to the same tensor twice, then to another one."""
 
     class Recurrent(module.Module):
         def forward(self, x):
@@ -124,7 +124,7 @@ def test_flag_set_within_the_step():
 @pytest.mark.filterwarnings("ignore:.*runs without a graph")
 @pytest.mark.parametrize("resets", [(1,), (2,), (1, 2), (0, 1, 2, 3, 6)])
 def test_counter_that_is_reset_between_steps(resets):
-    """What recordings found at one value only may decide all that the step does."""
+    """A value that recordings saw only once may decide everything that the step does."""
 
     class Answering(Net):
         n = 0

@@ -1,4 +1,4 @@
-"""Recorded models beside others: evaluation, models within models, threads."""
+"""Recorded models next to others: evaluation, models within models, threads."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""A recording that is undone leaves everything as it was: plans, errors, steps that turn eager."""
+"""Undoing a recording restores everything: after plans, after errors, in steps that turn eager."""
 
 import contextlib
 import signal
@@ -15,7 +15,7 @@ X = np.ones((2, 4), np.float32)
 
 
 class Leaving(module.Module):
-    """Leaves gradients in its parameters, as PyTorch's programs do, and does what it is told."""
+    """Leaves gradients in its parameters, as PyTorch programs do, and then calls `then`."""
 
     def __init__(self, then=None):
         super().__init__()
@@ -265,7 +265,7 @@ def test_what_taps_saw_in_the_last_step():
 
 
 def test_initial_values_that_are_made_again_are_those_of_eager_execution():
-    """Layers that a failing first step makes are made once more by the next one."""
+    """Layers that a failing first step makes are made again by the next one."""
     answers = []
     for use_graph in (True, False):
         CPU.set_seed(5)

@@ -1,4 +1,4 @@
-"""Nobody waits for ever: user code inside of a step that calls models, in its thread or another."""
+"""No deadlocks: user code within a step that calls models, on the step's thread or another."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ X = np.ones((4, 6), np.float32)
 
 
 class Twice(autograd.Operator):
-    """Doubles on the host, where `act` is called."""
+    """Doubles on the host, after calling `act` once."""
 
     host = True
     act = None
@@ -57,7 +57,7 @@ class Net(module.Module):
 
 @pytest.fixture(autouse=True)
 def limit():
-    """Each test ends, or is ended."""
+    """A time limit on each test."""
 
     def late(*_):
         raise TimeoutError("still waiting")
@@ -106,7 +106,7 @@ OPERATIONS = {
 
 
 def run(act):
-    """What a call that may be refused answers."""
+    """The result of a call that may be refused, or its GraphError."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -133,7 +133,7 @@ def test_a_refusal_says_what_to_do():
 
 
 def apart(act):
-    """Does something in a thread that is waited for."""
+    """A function that calls `act` on another thread and joins it."""
 
     def call():
         answers = []
@@ -271,7 +271,7 @@ def test_a_slow_host_operation_keeps_nobody_from_waiting_a_while():
     assert not isinstance(answers[0], GraphError)
 
 
-# ---- code that runs where Python likes -----------------------------------------------------------
+# ---- code that Python runs at arbitrary points ---------------------------------------------------
 
 
 def test_a_signal_handler_that_calls_the_model():
@@ -294,7 +294,7 @@ def test_a_signal_handler_that_calls_the_model():
 
 
 class Last:
-    """Does something when it goes."""
+    """Calls `act` when it is finalised."""
 
     def __init__(self, act):
         self.act = act

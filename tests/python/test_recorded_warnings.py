@@ -1,4 +1,4 @@
-"""Warnings as errors: a call whose warning is raised has done nothing, or failed as steps do."""
+"""Warnings as errors: a call whose warning is raised has done nothing, or fails like any step."""
 
 import warnings
 
@@ -39,7 +39,7 @@ class Logging(Differing):
 
 
 class Deciding(Differing):
-    """Each call is another one."""
+    """Each call has another argument."""
 
     def train_one_batch(self, x, n):
         return super().train_one_batch(x * float(n))
@@ -66,8 +66,7 @@ def made(cls, use_graph):
 
 @pytest.mark.parametrize("cls", CASES)
 def test_giving_up_recording(cls):
-    """The warning comes before the call has done anything, and only once: called again, the step
-    runs eagerly."""
+    """The warning comes before the call has done anything, and only once: the next runs eagerly."""
     recorded, eager = made(cls, True), made(cls, False)
     raised = 0
     with warnings.catch_warnings():
@@ -107,7 +106,7 @@ class Inner(module.Module):
 
 
 class Outer(module.Module):
-    """Trains through a module that is in evaluation, of which it is warned."""
+    """Trains through a module in evaluation mode, which triggers a warning."""
 
     def __init__(self):
         super().__init__()

@@ -9,7 +9,7 @@ from singa_rs import autograd, layer, module, opt, tensor
 
 
 class Net(module.Module):
-    """A convolution, batch normalisation and ReLU; what lies between may be answered."""
+    """A convolution, batch normalisation and ReLU; intermediate results may be returned."""
 
     def __init__(self, shows):
         super().__init__()
@@ -31,7 +31,7 @@ class Net(module.Module):
 
 
 def models(make, x):
-    """A compiled model and an eager one of the same parameters."""
+    """A compiled model and an eager one with the same parameters."""
     made = []
     for use_graph in (True, False):
         CPU.set_seed(5)
@@ -110,7 +110,7 @@ def batch(shape, dtype, classes=4):
 
 
 class Tail(module.Module):
-    """A convolution and dense layers, each with an activation behind it."""
+    """A convolution and dense layers, each followed by an activation."""
 
     def __init__(self, activation):
         super().__init__()
@@ -154,7 +154,7 @@ def test_infinities_and_what_is_not_a_number_come_through():
 
 
 class Repeated(module.Module):
-    """A layer that is used again and again, so that its gradients are collected."""
+    """A layer that is used repeatedly, so its gradients are accumulated."""
 
     def __init__(self, width, times):
         super().__init__()
@@ -184,7 +184,7 @@ def test_gradients_are_collected_where_they_are_made():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_what_is_not_exact_stays_within_rounding(dtype):
-    # Too large to be short and too small to be made in blocks, and deeper than what blocks are for.
+    # Neither short nor large enough to be computed in blocks, and deeper than blocks are meant for.
     x, labels = batch((600, 160), dtype)
     losses = {}
     for exact in (True, False):
@@ -214,7 +214,7 @@ class Classifier(module.Module):
         return p, loss
 
 
-# Short, and wide enough for one pass over memory to count.
+# Short, and wide enough for a single pass over memory to pay off.
 @pytest.mark.parametrize("shape", [(32, 10), (1100, 1000)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_softmax_and_cross_entropy_are_one_pass_in_each_direction(shape, dtype):

@@ -1,4 +1,4 @@
-"""`compile(exact=False)`: what is replaced, and how near the results stay."""
+"""`compile(exact=False)`: what is replaced, and how close the results stay."""
 
 import json
 
@@ -15,7 +15,7 @@ def names(graph):
 
 
 class Residual(module.Module):
-    """Two normalised convolutions beside a shortcut."""
+    """Two normalised convolutions next to a shortcut."""
 
     def __init__(self):
         super().__init__()
@@ -36,7 +36,7 @@ class Residual(module.Module):
 
 
 def models(make, given, is_train, *options):
-    """Models of the same parameters, each compiled with other options."""
+    """Models with the same parameters, each compiled with other options."""
     made = []
     for option in options:
         CPU.set_seed(9)
@@ -52,7 +52,7 @@ def test_batch_normalisation_is_folded_into_convolutions():
     y = tensor.from_numpy(RNG.integers(0, 5, 8).astype(np.int32))
     exact, folded = models(Residual, [x], True, {}, {"exact": False})
     for _ in range(3):
-        for _ in range(3):  # the averages and weights move
+        for _ in range(3):  # the averages and weights change
             [model(x, y) for model in (exact, folded)]
         folded.set_states({k: v.to_numpy() for k, v in exact.get_states().items()})
         [model.eval() for model in (exact, folded)]
@@ -89,7 +89,7 @@ def test_batch_normalisation_is_folded_into_dense_layers():
     assert "normalize" in names(exact.graphs[-1]) and "normalize" not in names(folded.graphs[-1])
 
 
-#: So many that results are too large for softmax to go along with others for being short.
+#: So many that results are too large for softmax to be fused with others for being short.
 CLASSES = 400
 
 

@@ -1,4 +1,4 @@
-"""Writing at places (ONNX ScatterElements) against a loop over the indices."""
+"""Writing at indices (ONNX ScatterElements) against a loop over them."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from singa_rs import ShapeError, autograd, module, opt
 from singa_rs.tensor import Placeholder, from_numpy
 
 RNG = np.random.default_rng(5)
-#: The data's shape, the indices' and the axis.
+#: Shape of the data, shape of the indices, axis.
 CASES = [
     ((3, 4), (1, 1), 1),
     ((3, 4), (1, 1), 0),
@@ -36,7 +36,7 @@ def scattered(x, indices, updates, axis):
 
 
 def drawn(shape, places, axis):
-    """Each element is named once, or always with one value: no order matters."""
+    """Each element is written once, or always with one value, so the order does not matter."""
     order = RNG.permuted(np.broadcast_to(np.arange(shape[axis]), (*places, shape[axis])), axis=-1)
     along = np.arange(places[axis]) % shape[axis]
     along = along.reshape([-1 if a == axis % len(places) else 1 for a in range(len(places))])
@@ -48,7 +48,7 @@ def drawn(shape, places, axis):
 @pytest.mark.parametrize("shape, places, axis", CASES)
 def test_only_what_the_indices_name_is_written(shape, places, axis):
     x, indices = RNG.normal(size=shape), drawn(shape, places, axis)
-    # Elements that are named twice get one value.
+    # Elements that are written twice get one value.
     updates = np.asarray(indices * 2.5, np.float64)
     indices = np.where(RNG.random(indices.shape) < 0.3, indices - shape[axis], indices)
     got = autograd.scatter_elements(from_numpy(x, dtype="float64"), indices, updates, axis)

@@ -1,4 +1,4 @@
-"""The gradient that backward begins with: converted to the loss's dtype whatever it is given as."""
+"""The gradient that backward starts from: converted to the loss's dtype, whatever its own."""
 
 import numpy as np
 import pytest

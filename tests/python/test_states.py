@@ -33,7 +33,7 @@ NAMES += ["blocks.1.W", "blocks.1.b"]
 
 def trained():
     net = Net()
-    net(X)  # in training: moves the running averages
+    net(X)  # in training mode: updates the running averages
     return net
 
 

@@ -1,5 +1,5 @@
-"""Damaged and crafted files of states: loaded with their very values, or refused by
-CheckpointError with the model as it was."""
+"""Damaged and crafted files of states: loaded exactly, or refused by CheckpointError with the model
+unchanged."""
 
 import io
 import json
@@ -16,7 +16,7 @@ from singa_rs.tensor import Tensor
 
 @pytest.fixture
 def saved(tmp_path):
-    """A model with other values than a file's, the file, what it holds and its bytes."""
+    """A model whose values differ from those in a file, the file, and its values."""
     path, net = tmp_path / "states.zip", small()
     net.save_states(path, {"epoch": Tensor(data=np.int32([3])), "mask": Tensor(data=[True])})
     held = values(net)
@@ -26,7 +26,7 @@ def saved(tmp_path):
 
 
 def attempt(net, path, held):
-    """Loads a file that may be damaged: it has its own values, or changes nothing."""
+    """Loads a file that may be damaged: the model gets the file's values, or stays unchanged."""
     before = values(net)
     try:
         auxiliary = net.load_states(path)
@@ -260,7 +260,7 @@ def test_encrypted_members(tmp_path):
 
 
 def test_what_unpacks_to_more_than_the_file_can_hold(tmp_path):
-    """Packed twice, a few kilobytes unpack to 64 MiB of zeros."""
+    """Compressed twice, 64 MiB of zeros take a few kilobytes."""
     path, count = tmp_path / "states.zip", 1 << 24
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as inner:

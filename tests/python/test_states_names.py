@@ -1,4 +1,4 @@
-"""What is saved beside a model comes back as it was, or is refused before anything is written."""
+"""What is saved alongside a model is restored unchanged, or refused before anything is written."""
 
 import os
 

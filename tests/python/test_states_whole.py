@@ -1,4 +1,4 @@
-"""A load or a set that fails has written nothing."""
+"""A load or assignment of states that fails has written nothing."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""The memory that lives and dies within a step: planned, and eager, against what it must take."""
+"""Memory with a lifetime within a step, planned and eager, against its lower bound."""
 
 import json
 import sys
@@ -37,8 +37,8 @@ def test_the_arena_is_as_small_as_the_order_of_operations_allows(make, shape):
 
 
 def own_bound(graph):
-    """The most bytes that live at once if every result is made beside its inputs, from the first
-    operation that names them to the last, each rounded up to 64."""
+    """The peak of live bytes if no result shares memory with its inputs: blocks live from the first
+    operation that names them to the last, and are rounded up to 64 bytes."""
     steps = np.zeros(len(graph["nodes"]) + 1, np.int64)
     for block in graph["blocks"]:
         if block["role"] in ("temporary", "slot") and block["first"] is not None:

@@ -1,4 +1,4 @@
-"""`Module.tap`: values and gradients inside a step, read after it, replayed as eager to the bit."""
+"""`Module.tap`: values and gradients inside a step, read after it, bitwise equal to eager."""
 
 import pytest
 from recorded import B, Net, batch, inputs, pair, replays, same_states, step
@@ -6,7 +6,7 @@ from singa_rs import layer, module, opt
 from singa_rs.tensor import from_numpy
 from tapping import Inside, equal, tapped
 
-#: Of `Net`, in training: what can be tapped by name.
+#: Names that can be tapped in `Net`, in training mode.
 LAYERS = ("fc1", "norm", "fc2")
 
 
@@ -65,7 +65,7 @@ def test_what_is_read_is_never_overwritten():
 
 
 def test_it_comes_and_goes():
-    """A tap is another graph; without it the graph from before is replayed again."""
+    """A tap makes another graph; without it the previous graph is replayed again."""
     models, tap = tapped()
     for _ in range(3):
         step(*models, *B)
@@ -115,7 +115,7 @@ class Deep(module.Module):
 
 
 def lifetimes(model):
-    """Of what the step makes within it: who makes it, and how many operations it lasts."""
+    """The lifetimes of a step's intermediates: name and first operation -> role and last one."""
     data = model.graphs[0].data()
     blocks = data["blocks"]
     return {

@@ -152,7 +152,7 @@ def test_a_layer_that_was_replaced_under_its_name():
 
 
 class Answers(Net):
-    """Answers a tensor that it holds, and keeps one that it makes."""
+    """Returns a tensor that it holds, and keeps one that it makes."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""`Module.tap`: in evaluation, with other batches, by other ways, nested; and its edges."""
+"""`Module.tap`: in evaluation, with other batches, in other ways, nested; and edge cases."""
 
 import copy as copies
 import gc
@@ -131,7 +131,7 @@ def test_a_tapped_result_and_argument():
 
 
 def test_a_tapped_gradient_that_goes_on_in_place():
-    """Sums of gradients are written in place only where nobody watches them."""
+    """Gradients are accumulated in place only where nothing taps them."""
 
     class Sums(module.Module):
         def __init__(self):

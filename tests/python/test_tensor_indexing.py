@@ -69,7 +69,7 @@ ANY_SHAPE = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 
 
 def example(data):
-    """An array, and a key that NumPy may take or not."""
+    """An array, and a key that NumPy may or may not accept."""
     shape = data.draw(ANY_SHAPE)
     array = np.arange(np.prod(shape, dtype=int), dtype=np.float64).reshape(shape)
     return array, data.draw(keys(shape))
@@ -78,7 +78,7 @@ def example(data):
 @settings(deadline=None, max_examples=600)
 @given(st.data())
 def test_any_keys(data):
-    """NumPy's values and shape, or an error where NumPy has one, too."""
+    """NumPy's values and shape, or an error where NumPy raises one."""
     array, key = example(data)
     x = from_numpy(array, dtype="float64")
     try:
@@ -90,7 +90,7 @@ def test_any_keys(data):
     try:
         got = x[key]
     except IndexError:
-        assert want.size == 0  # where NumPy does not look at every index
+        assert want.size == 0  # where NumPy does not check every index
         return
     assert got.shape == want.shape
     np.testing.assert_array_equal(got.to_numpy(), want)
@@ -122,7 +122,7 @@ def test_assignment_to_any_keys(data):
 @settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_gradients_of_any_keys(data):
-    """An element has as much gradient as the weights of all places that show it."""
+    """An element's gradient is the sum of the weights at all places that show it."""
     array, key = example(data)
     try:
         part = array[key]

@@ -1,4 +1,4 @@
-"""How many threads compute never changes what is computed, whatever OpenMP is told, and by whom."""
+"""The number of threads never changes a result, whatever OpenMP's settings and who sets them."""
 
 import os
 import subprocess
@@ -12,8 +12,8 @@ from singa_rs.tensor import Tensor, from_numpy
 
 CPU = device.get_default_device()
 
-#: Computes with all kinds of kernels that share their work, again and again while what is told to
-#: OpenMP changes; prints a digest of the bits each time.
+#: Runs every kind of kernel that shares work among threads, again and again while OpenMP's settings
+#: change; prints a digest of the bits each time.
 PROGRAM = """
 import ctypes, hashlib, sys, threading
 import numpy as np

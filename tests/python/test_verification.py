@@ -1,4 +1,4 @@
-"""Runs of graphs are held against the operations as recorded; what differs is not used."""
+"""Runs of graphs are compared with the operations as recorded; a graph that differs is not used."""
 
 import warnings
 
@@ -39,7 +39,7 @@ def compiled(**options):
 
 
 def steps(net, n=4):
-    """Of each step the result, and then all parameters."""
+    """The result of each step, followed by all parameters."""
     made = [net(from_numpy(X))[0].to_numpy() for _ in range(n)]
     return made + [state.to_numpy() for state in net.get_states().values()]
 
@@ -70,7 +70,7 @@ def test_what_is_no_number_of_runs_is_refused(wrong):
 
 
 def spoil(net, monkeypatch):
-    """Lets the next recording of a model have the graph of a step that does something else."""
+    """Makes the next recording of a model get the graph of a different step."""
     make, recordings = Options.graph_of, []
 
     def note(options, recording, training):
@@ -126,7 +126,7 @@ def test_a_warning_that_is_an_error_leaves_a_whole_step(monkeypatch):
 
 
 def recorded(function, x, y):
-    """The graph of a function that writes what it makes of x into y, as recorded."""
+    """The unrewritten graph of a function whose result for x is written to y."""
     with CPU.record() as session:
         y.copy_from(function(x))
     session._recording.seal()
@@ -142,7 +142,7 @@ def test_every_so_many_runs_are_compared():
         x.set_value(value)
         _, graph = verifier.run(graph, [])
         made.append(y.to_numpy()[0])
-    assert made == [4, 9, 8, 10, 12]  # the second run was not compared, the third one was
+    assert made == [4, 9, 8, 10, 12]  # the second run was not compared, the third was
     assert verifier.is_done and "fault of singa_rs" in verifier.fault
 
 
@@ -187,7 +187,7 @@ def test_user_code_never_runs_twice():
 
 
 class Scarce:
-    """A graph for whose comparison memory does not suffice."""
+    """A graph for whose comparison there is not enough memory."""
 
     def obstacle(self, recorded):
         return None

@@ -30,7 +30,7 @@ def sliced(array, ranges):
 
 @st.composite
 def programs(draw):
-    """An array, and the same after several views, as NumPy and as we make them."""
+    """An array and a handle, both after the same random views."""
     shape = draw(SHAPES)
     array = np.arange(np.prod(shape, dtype=int)).reshape(shape) % 127
     handle = to_handle(array, draw(DTYPES))

@@ -1,5 +1,5 @@
-"""Writes into what operations made: through views and other objects, of any dtype, of parts; the
-gradients of the tensors that ask for theirs."""
+"""Writes to results of operations, through views and other objects, of any dtype, in part; and the
+gradients of tensors that request theirs."""
 
 import copy
 
@@ -94,7 +94,7 @@ def test_a_tensor_asks_for_its_gradient_late_or_no_more():
 
 
 def test_a_whole_view_leaves_nothing_of_the_old_value():
-    """So that no time goes into zeros for it."""
+    """So no backward pass runs with a zero gradient for it."""
     calls = []
 
     class Watched(autograd.Operator):
@@ -322,7 +322,7 @@ def test_views_that_are_gone_are_forgotten():
 
 
 class Writing(module.Module):
-    """Trains two parameters by gradients through written tensors; answers one of those as well."""
+    """Trains two parameters by gradients through written tensors; returns one of those as well."""
 
     def __init__(self, write):
         super().__init__()

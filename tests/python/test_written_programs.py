@@ -1,4 +1,4 @@
-"""Random programs that write into what operations made, against differences."""
+"""Random programs that write to results of operations, against finite differences."""
 
 import copy
 
@@ -67,8 +67,8 @@ WRITES = [
 
 
 def run(seed, a, b, added=None, at=None):
-    """The loss of a random program, the first tensor that it writes into, and the step after which
-    that was written last. After step `at` zeros are added to the tensor."""
+    """The loss of a random program, the first tensor that it writes to, and the number of the last
+    write to it. After step `at`, `added` is added to that tensor."""
     rng = np.random.default_rng(seed)
     h = a * 1.5
     h.stores_grad = True
@@ -94,8 +94,8 @@ def run(seed, a, b, added=None, at=None):
 
 
 def differences(seed, arrays):
-    """The gradients by differences of what memory holds where nothing is noted; exact but for
-    rounding, as the programs are of second degree."""
+    """The gradients by finite differences of runs without a tape; exact up to rounding, as the
+    programs are quadratic."""
     found = []
     with autograd.no_grad():
         for which, array in enumerate(arrays):
@@ -122,7 +122,7 @@ def test_random_programs_against_differences(seed):
         got = found.get(x)
         got = np.zeros(x.shape) if got is None else got.to_numpy()
         np.testing.assert_allclose(got, want, atol=1e-9)
-    # The gradient of a tensor is that of zeros that were added to its last value.
+    # A tensor's gradient equals that of zeros added to its final value.
     zeros = leaf(*np.zeros((2, 3)))
     loss, twin, _ = run(seed, *(leaf(*array) for array in arrays), zeros, last)
     other = autograd.gradients(loss)

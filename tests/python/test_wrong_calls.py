@@ -1,4 +1,4 @@
-"""Whatever a public function or method is given, what it raises names it."""
+"""Whatever arguments a public function or method gets, the error it raises names it."""
 
 import inspect
 
@@ -32,7 +32,7 @@ def just(value):
 
 T, INTS = of(2, 3), of(3, dtype="int32")
 IMAGE = of(1, 4, 4, 4)
-#: Arguments with which a function works, where tensors of shape (2, 3) are none.
+#: Valid arguments of functions for which tensors of shape (2, 3) are not.
 GOOD = {
     "conv2d": [lambda: autograd.ConvHandle(3), IMAGE, of(2, 4, 3, 3)],
     "pooling_2d": [lambda: autograd.PoolingHandle(2), IMAGE],
@@ -79,7 +79,7 @@ GOOD = {
     "constant": [T, just(1.0)],
     "batches": [lambda: np.zeros(3)],
 }
-#: What nobody calls by itself.
+#: Functions that are not called on their own.
 NOT_HELD = {"as_shape", "as_tensor", "report_warnings", "set_training", "load_mnist"}
 NOT_HELD |= {"raw", "get"}
 
@@ -261,7 +261,7 @@ def test_metrics(cls):
         hold(getattr(cls(1), method), [cls.__name__, "Metric", "Precision"], [T, truth])
 
 
-# ---- what is not the package's fault stays as it is ----------------------------------------------
+# ---- errors that are not the package's fault stay as they are ------------------------------------
 
 
 def test_errors_of_users_code_are_theirs():

@@ -22,13 +22,13 @@ OWN = (ShapeError, DTypeError, DeviceError, GraphError, CheckpointError, OutOfMe
 
 
 class Thing:
-    """What no function wants."""
+    """An object that no function accepts."""
 
     def __repr__(self):
         return "a thing"
 
 
-#: Each is made anew for each call.
+#: Factories, as each call gets a new value.
 WRONG = [
     lambda value=value: value
     for value in (
@@ -49,7 +49,7 @@ WRONG += [lambda: [Tensor((2, 3))], lambda: [Tensor((2, 3)), Tensor((0,))]]
 
 
 def check(names, call, args, kwargs):
-    """Calls a function; an exception is of the package or names the operation, one of `names`."""
+    """Calls a function; any exception must be the package's own or name the operation (`names`)."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -66,7 +66,7 @@ def check(names, call, args, kwargs):
 
 
 def cases(function, good):
-    """Arguments and keywords: a wrong thing in each place, the others as in `good`."""
+    """Arguments and keywords: a wrong value in each position, the others as in `good`."""
     parameters = list(inspect.signature(function).parameters.values())
     plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     needed = [p for p in plain if p.default is p.empty]
@@ -85,6 +85,6 @@ def cases(function, good):
 
 
 def hold(function, names, good=(), fresh=None):
-    """Checks a function with wrong things in each place; `fresh` makes what is called."""
+    """Checks a function with wrong values in each position; `fresh` makes one for each call."""
     for args, kwargs in cases(function, good):
         check(names, function if fresh is None else fresh(), args, kwargs)

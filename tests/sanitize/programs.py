@@ -1,4 +1,4 @@
-"""Runs random programs in one process, so that what watches the process sees all of them."""
+"""Runs random programs in one process, so that a tool that watches the process sees all of them."""
 
 import sys
 

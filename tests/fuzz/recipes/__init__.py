@@ -1,4 +1,4 @@
-"""Arguments: what fits a parameter by its name, and what a function wants besides."""
+"""Arguments: what fits a parameter by its name, and what some functions need in addition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _axes(d: Draw, x: str) -> str:
 
 
 def _shape(d: Draw, x: str) -> str:
-    """Another shape of as many elements, sometimes with an extent left open."""
+    """Another shape with as many elements, sometimes with one extent left to be inferred."""
     made = list(values.factorings(d.rng, d.value(x).numel))
     if len(d.worlds) > 1 or d.rng.random() < 0.3:
         made[0 if len(d.worlds) > 1 else d.rng.randrange(len(made))] = -1
@@ -48,7 +48,7 @@ def _permutation(d: Draw, x: str) -> str:
 
 
 def _beside(d: Draw, x: str) -> str:
-    """What may stand beside a tensor: a tensor that broadcasts, a scalar, an array."""
+    """A second operand for a tensor: a tensor that broadcasts, a scalar, an array."""
     what, shape = d.rng.random(), d.value(x).shape
     if what < 0.35:
         fits = [n for n in d.pool if _broadcasts(d.value(n).shape, shape)]
@@ -68,7 +68,7 @@ def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 
 def _tensor(d: Draw, x: str) -> str:
-    """A tensor, also where an array or a number might stand."""
+    """A tensor, even where an array or a number would do."""
     return d.any() or "x"
 
 
@@ -95,7 +95,7 @@ def _dtype(d: Draw, x: str) -> str:
 
 
 def _reduced_or_joined(d: Draw, name: str) -> str:
-    """What reduces one tensor, and joins several element by element."""
+    """Arguments of functions that either reduce one tensor or combine several elementwise."""
     x, what = _tensor(d, ""), d.rng.random()
     if what < 0.6 or not d.value(x).rank:
         joined = _several(d, x)[1:-1] if what < 0.6 else x
@@ -109,7 +109,7 @@ for _name in ("sum", "mean", "max", "min"):
 
 _NUMBER = _choice("0.5", "0.1", "1.5", "-0.5", "1", "0.25")
 
-#: By the parameter's name. The first one is the text of the first tensor.
+#: By the parameter's name. The second argument is the text of the first tensor.
 PARAMETERS: dict[str, Recipe] = {
     **dict.fromkeys(("x", "t", "self", "tensor", "M", "A", "pos"), _tensor),
     **dict.fromkeys(("a", "b", "lhs", "rhs", "y"), _beside),
@@ -161,7 +161,7 @@ PARAMETERS: dict[str, Recipe] = {
     "output_dim": _choice("3", "4"),
     "initializer": _choice("'gaussian'", "'uniform'"),
 }
-#: Parameters that mean something else somewhere.
+#: Parameters that mean something else in some functions.
 BY_OWNER: dict[tuple[str, str], Recipe] = {
     ("autograd.add_all", "xs"): lambda d, x: _several(d, _tensor(d, ""))[1:-1],
     ("autograd.transpose", "shape"): _permutation,
@@ -183,12 +183,12 @@ BY_OWNER: dict[tuple[str, str], Recipe] = {
     ("Tensor.set_value", "x"): _NUMBER,
     ("autograd.Embedding()", "name"): _choice("None"),
 }
-#: Parameters that are better left alone.
+#: Parameters that are left at their defaults.
 _LEFT = frozenset({"name", "device", "dev", "in_features", "in_channels"})
 
 
 def arguments(d: Draw, entry: Entry, first: str | None) -> str:
-    """Texts of arguments; the first parameter is `first` where that is given."""
+    """The texts of a call's arguments; the first is `first` if that is given."""
     made: list[str] = []
     x = first
     for name in entry.required:
@@ -216,7 +216,7 @@ _MANY = (autograd.Sum, autograd.Mean, autograd.Max, autograd.Min, autograd.Conca
 
 
 def statement(d: Draw, entry: Entry) -> tuple[str, str | None] | None:
-    """A statement of an entry, and the name of what it makes."""
+    """A statement for an entry, and the name of its result."""
     known = RECIPES.get(entry.name)
     name = d.name()
     if known is not None:
@@ -235,7 +235,7 @@ def statement(d: Draw, entry: Entry) -> tuple[str, str | None] | None:
         text = f"{entry.name}({arguments(d, entry, None)})"
     if text is None:
         return None
-    if text.startswith("!"):  # a statement that makes nothing new
+    if text.startswith("!"):  # a statement without a new result
         return text[1:], None
     return f"{name} = {text}", name
 

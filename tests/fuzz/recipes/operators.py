@@ -1,4 +1,4 @@
-"""Operators, in place as well, and writes by methods."""
+"""Operators, including those in place, and methods that write."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RECIPES["Tensor.__invert__"] = lambda d: f"~{bools(d)}"
 
 
 def target(d: Draw) -> str:
-    """What is written in place: mostly what the step made, sometimes what it was given or keeps."""
+    """A tensor to write in place: mostly a result of the step, sometimes a state or an argument."""
     d.program.tags["writes"] += 1
     made = [n for n in d.pool if n.startswith("v")]
     if made and d.rng.random() < 0.75:

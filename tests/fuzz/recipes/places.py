@@ -1,4 +1,4 @@
-"""Selecting by place, and tensors that are made."""
+"""Selection by index, and creation of tensors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The table of recipes of functions whose arguments have to fit each other in ways that their names
-do not tell, and what several of these use."""
+"""The table of recipes for functions whose arguments must fit each other in ways that their names
+do not tell, and helpers that several recipes share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..draw import Draw
 
 Text = str | None
-#: The function's text; "!" before a statement that makes nothing new. None where nothing fits.
+#: The text of a call; "!" marks a statement without a new result. None if nothing fits.
 RECIPES: dict[str, Callable[[Draw], Text]] = {}
 
 
@@ -25,7 +25,7 @@ def recipe_for(*names: str) -> Callable[[Callable[[Draw], Text]], Callable[[Draw
 
 
 def register(names: tuple[str, ...], form: str, text: Callable[..., Text], **more: Any) -> None:
-    """Notes a recipe that fills in a form."""
+    """Registers a recipe that fills in a form."""
     RECIPES.update({name: lambda d: text(d, form, **more) for name in names})
 
 

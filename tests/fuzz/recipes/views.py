@@ -1,4 +1,4 @@
-"""Views, and what widens or interleaves."""
+"""Views, and functions that widen or interleave."""
 
 from __future__ import annotations
 

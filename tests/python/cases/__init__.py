@@ -1,4 +1,4 @@
-"""The one table of operation cases, and what is declared absent from it."""
+"""The one table of operation cases, and the reasons for gaps in it."""
 
 from singa_rs import _core
 

@@ -1,4 +1,4 @@
-"""What a case of the operation table says: how inputs are made, and what must come out."""
+"""A case of the operation table: how inputs are made, and which outputs are expected."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Arg:
     low: float = -2.0
     high: float = 2.0
     away: tuple[float, ...] = ()  # kinks and poles, from which values keep a distance
-    dtype: str | None = None  # "wide": float32, but float64 beside float64
+    dtype: str | None = None  # "wide": float32, but float64 next to float64
     integral: bool = False  # whole numbers, whatever the dtype
-    fixed: tuple | None = None  # these very values
+    fixed: tuple | None = None  # exactly these values
 
     def sample(self, rng: np.random.Generator, shape: Shape, dtype: str) -> np.ndarray:
         """Draws float64 or int64 values that `dtype` can hold.
@@ -66,10 +66,10 @@ class Bad:
 class Case:
     """One operation with its attributes, on inputs, against a NumPy reference.
 
-    `args` are sampled; `reference` takes the samples (float64 for every float dtype, else the
-    dtype itself) and returns one array or a tuple of them. The operation takes the samples, too,
-    or what `derive` makes of them: the gradient of a function is given what forward saved. Of an
-    operation that updates inputs (`updates`), `reference` returns what these become.
+    `args` are sampled; `reference` takes the samples (float64 for every float dtype, else the dtype
+    itself) and returns one array or a tuple of them. The operation takes the samples, too, or what
+    `derive` makes of them: a gradient operation takes what forward saved. For an operation that
+    updates inputs (`updates`), `reference` returns their new values.
     """
 
     family: str
@@ -90,7 +90,7 @@ class Case:
     large: tuple[Shape, ...] | None = None  # sample shapes big enough for threads
     bad: tuple[Bad, ...] = ()
     views: bool = True  # inputs may be any strided view
-    check: Callable | None = None  # instead of `reference`: judges (inputs, outputs) itself
+    check: Callable | None = None  # instead of `reference`: checks (inputs, outputs) itself
 
     @cached_property
     def op(self) -> _core.Op:
@@ -109,7 +109,7 @@ class Case:
         return "-".join(part for part in (self.family, inner, self.label) if part)
 
     def sample(self, dtype: str, shapes: tuple[Shape, ...] | None = None) -> list[np.ndarray]:
-        """One array an argument; always the same ones for one case."""
+        """One array per argument, always the same for one case."""
         rng = np.random.default_rng(zlib.crc32(str(self).encode()))
         shapes = shapes or tuple(arg.shape for arg in self.args)
         parts = zip(self.args, shapes, self.sample_dtypes(dtype), strict=True)
@@ -135,7 +135,7 @@ class Case:
 
     @staticmethod
     def resolved(name: str | None, dtype: str) -> str:
-        """The dtype that is meant by what an argument or a result says."""
+        """The actual dtype for one that an argument or a result declares."""
         wide = "float64" if dtype == "float64" else "float32"
         return {None: dtype, "wide": wide}.get(name, name)
 
@@ -146,7 +146,7 @@ class Case:
 
 
 class Table(list[Case]):
-    """Cases, with a few words for making them."""
+    """Cases, with shorthands for making them."""
 
     def case(self, family: str, reference, *args: Arg | Shape, attrs=None, **options) -> None:
         """Appends a case; a bare shape is an ordinary input."""

@@ -42,7 +42,7 @@ def hardsigmoid(x, alpha, gamma):
     return np.clip(alpha * x + gamma, 0, 1)
 
 
-# f: (reference, input, the function that differentiates, what else the case says)
+# f: (reference, input, the function that differentiates, further options of the case)
 ZERO = (0.0,)
 HALVES = (-1.5, -0.5, 0.5, 1.5)
 WHOLE = (-1.0, 0.0, 1.0)
@@ -255,7 +255,7 @@ for name, reference in COMPARE.items():
 
 
 def scalar_case(f, reference, a, scalar, reverse, **options):
-    """A function of a tensor and a number; the dtype stays."""
+    """A function of a tensor and a number; the dtype is kept."""
 
     def value(x):
         number = x.dtype.type(scalar)

@@ -151,7 +151,7 @@ for label, addend in {"": (4, 5), "row": (5,), "rows": (1, 5)}.items():
         ),
     )
 
-#: The sum of a product and something else, and its positive part.
+#: A product plus another tensor, and ReLU of the sum.
 TAIL = {
     "inputs": 2,
     "links": (

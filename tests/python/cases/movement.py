@@ -18,7 +18,7 @@ table.case(
 )
 for to in ALL:
     kind = "bool" if to == "bool" else "float32" if to == "bfloat16" else to
-    # Differences through a narrower type would only measure its rounding.
+    # Finite differences through a narrower type would only measure its rounding.
     exact = (lambda x: autograd.cast(x, tensor.float64)) if to == "float64" else None
     table.case(
         "cast",
@@ -34,7 +34,7 @@ for to in ALL:
         large=(BIG,),
     )
 
-    # Of numbers that every dtype holds.
+    # Numbers that every dtype holds.
     table.case(
         "convert",
         lambda x, kind=kind: x.astype(kind),
@@ -210,7 +210,7 @@ for f, (function, arg, dtypes, empty) in REDUCE.items():
             large=(BIG,) if label in ("all",) and f != "prod" else None,
             bad=refused,
         )
-# Of numbers whose sums and products their own dtype does not hold.
+# Numbers whose sums and products overflow their own dtype.
 for f, function, most in (("sum", np.sum, 100), ("prod", np.prod, 2)):
     for label, (axes, keepdims) in AXES.items():
         table.case(

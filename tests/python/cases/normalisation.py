@@ -13,7 +13,7 @@ table = Table()
 
 
 def gradients_by(function, which):
-    """The reference of a gradient operation, given (dy, *inputs): all of them, by differences."""
+    """The reference of a gradient operation, given (dy, *inputs): all gradients, by differences."""
 
     def reference(dy, *inputs):
         found = tuple(vjp(function, inputs, i, [dy]) for i in which)
@@ -23,7 +23,7 @@ def gradients_by(function, which):
 
 
 EPS = 1e-3
-# Statistics and parameters are float32 beside half-precision images.
+# Statistics and parameters of half-precision images are float32.
 SCALE, POSITIVE = Arg((3,), 0.5, 2, dtype="wide"), Arg((3,), 0.4, 3, dtype="wide")
 VECTOR = Arg((3,), dtype="wide")
 
@@ -34,12 +34,12 @@ def normalise(x, scale, bias):
 
 
 def inference(x, scale, bias, mean, var):
-    """Evaluation's."""
+    """Evaluation's batch normalisation."""
     return ref.batch_norm(x, scale, bias, eps=EPS, mean=mean, var=var)
 
 
 def rectified(x, scale, bias):
-    """Training's, and the ReLU behind it."""
+    """Training's batch normalisation, followed by ReLU."""
     return np.where(normalise(x, scale, bias) <= 0, 0.0, normalise(x, scale, bias))
 
 
@@ -51,25 +51,25 @@ def applied(x, mean, factor, term):
 
 
 def rectified_sum(x, mean, factor, term, other):
-    """The same, another tensor added, and the ReLU behind both."""
+    """The same plus another tensor, followed by ReLU."""
     y = applied(x, mean, factor, term) + other
     return np.where(y <= 0, 0.0, y)
 
 
 def affine(x, scale):
-    """Factor, and term for a bias of 0.4, by which training's batch normalisation maps x."""
+    """Factor, and term for a bias of 0.4, with which training's batch normalisation maps x."""
     return scale / np.sqrt(ref.statistics(x)[1] + EPS), np.full(3, 0.4)
 
 
 def training_function(x, scale, bias):
-    """The public function in training; the running averages are not looked at."""
+    """The public function in training; the running averages are ignored."""
     running = (tensor.zeros(scale.shape), tensor.ones(scale.shape))
     running = (autograd.cast(t, x.dtype) for t in running)
     return autograd.batchnorm_2d(autograd.BatchNormHandle(0.1, eps=EPS), x, scale, bias, *running)
 
 
 def inference_function(x, scale, bias, mean, var):
-    """The operator as evaluation makes it, recorded all the same."""
+    """The operator of evaluation, but recorded for gradients."""
     autograd.training = False
     operator = autograd._BatchNorm2d(autograd.BatchNormHandle(0.1, eps=EPS), mean, var)
     autograd.training = True
@@ -189,7 +189,7 @@ for label, shape in {"": (4, 3, 3, 2), "matrix": (7, 3), "volume": (2, 3, 2, 2, 
 
 
 def folded(axis):
-    """Weights and bias that do what w, b and batch normalisation behind them do."""
+    """Weights and bias equivalent to w, b and the batch normalisation that follows."""
 
     def reference(w, scale, bias, mean, var, b=0.0):
         factor = scale / np.sqrt(var + EPS)

@@ -1,4 +1,4 @@
-"""NumPy references of what networks are made of, written for clearness."""
+"""NumPy references of the building blocks of networks, written for clarity."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -12,7 +12,7 @@ def softmax(x, axis, log=False):
 
 
 def cross_entropy(x, target):
-    """Mean over rows of -sum(weight * log_softmax); each row's maximum, log-sum-exp less it."""
+    """Mean over rows of -sum(weight * log_softmax); each row's maximum; log-sum-exp minus it."""
     highest = np.max(x, axis=1)
     rest = np.log(np.sum(np.exp(x - highest[:, None]), axis=1))
     if target.size == x.shape[0]:
@@ -47,7 +47,7 @@ def conv2d(x, w, b=None, *, stride, padding, dilation, groups):
 
 
 def max_pool2d(x, *, kernel, stride, padding):
-    """The maxima, and their places within the windows (the first NaN or maximum)."""
+    """The maxima, and their positions within the windows (the first NaN or maximum)."""
     view = windows(padded(x, padding, -np.inf), kernel, stride, (1, 1))
     flat = view.reshape(*view.shape[:4], kernel[0] * kernel[1])
     index = np.argmax(flat, axis=-1)

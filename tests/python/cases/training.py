@@ -88,7 +88,7 @@ UNFIT = Bad(SHAPE, shapes=(P, (5, 4)))
 
 
 def optimizer(family, reference, *args, updates, label, **attrs):
-    """A case of an update; hyperparameters are float32, so float64 agrees to that."""
+    """A case of an update; float64 only agrees to float32, the dtype of hyperparameters."""
     shapes = tuple(arg.shape if isinstance(arg, Arg) else arg for arg in args)
     table.case(
         family,
@@ -209,7 +209,7 @@ for wd in (False, True):
 
 
 def within(low, high):
-    """Judges a fill: its range, and that its values differ."""
+    """Checks a fill: its range, and that its values differ."""
 
     def check(_inputs, outputs):
         (y,) = outputs
@@ -236,7 +236,7 @@ for label, (dist, low, high) in {
 
 
 def dropped(ratio):
-    """Judges dropout: kept values are scaled, the others zero, and the mask says which."""
+    """Checks dropout: kept values are scaled, the others zero, and the mask says which."""
 
     def check(inputs, outputs):
         (x,), (y, mask) = inputs, outputs
