@@ -94,6 +94,23 @@ def test_a_rule_gives_the_whole_gradient_by_hand():
     np.testing.assert_array_equal(dx.to_numpy(), want)
 
 
+class Twice(autograd.Slice):
+    """Has twice the gradient of a slice."""
+
+    def gradients(self, dys, wanted):
+        (dx,) = super().gradients(dys, wanted)
+        return (dx * 2.0,)
+
+
+def test_a_derived_slice_gets_the_whole_gradient_of_its_base():
+    x = given(VALUES)
+    (y,) = Twice([1], [3])(x)
+    want = np.zeros(SHAPE)
+    want[1:3] = 2
+    found = autograd.gradients(autograd.reduce_sum(y))
+    np.testing.assert_array_equal(found[x].to_numpy(), want)
+
+
 class Net(module.Module):
     """Reads its input step by step, as a recurrent net does."""
 

@@ -160,7 +160,7 @@ class _Walk:
         grads = owned = [None] * len(targets)
         dys = _complete(step) if any(targets) else None
         if dys is not None:
-            grads = node.gradients(dys, [target is not None for target in targets])
+            grads = node.summands(dys, [target is not None for target in targets])
             owned = _owned(step, grads, dys)
         release(node)
         final = []

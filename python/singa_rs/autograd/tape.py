@@ -16,7 +16,6 @@ from .._plain import plain
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .mode import mode, no_grad
-from .parts import Part
 
 
 class Port:
@@ -124,6 +123,10 @@ class Operator:
         flat = (v if isinstance(v, (tuple, list)) else (v,) for v in own)
         return [t for items in flat for t in items if isinstance(t, Tensor)]
 
+    def summands(self, dys: tuple[Tensor, ...], wanted: Sequence[bool]) -> Any:
+        """As `gradients`, of which parts may be given as `Part`."""
+        return self.gradients(dys, wanted)
+
     def gradients(
         self, dys: tuple[Tensor, ...], wanted: Sequence[bool]
     ) -> tuple[Tensor | None, ...]:
@@ -165,8 +168,7 @@ class Operator:
         return _core.HostOp(name, infer, backward, self._key("backward"))(*dys)
 
     def _key(self, method: str) -> Any:
-        """Equal for operations that recordings treat as the same: of one class, with equal
-        attributes."""
+        """Equal for operations that recordings equate: of one class, with equal attributes."""
         return (type(self), method, *((name, plain(value)) for name, value in self.settings()))
 
     def settings(self) -> list[tuple[str, Any]]:
@@ -245,7 +247,6 @@ class Rule(Operator):
         """The gradients of all inputs, when called by hand: one, or a tuple in their order."""
         alive(self)
         made = self.gradients(dys, (True,) * len(self.edges))
-        made = tuple(grad.whole() if isinstance(grad, Part) else grad for grad in made)
         return made[0] if len(made) == 1 else made
 
     def save(self, *tensors: Tensor | None) -> None:

@@ -178,9 +178,17 @@ class Select(View):
         part = x.view_slice(self.ranges)
         return part if part.shape == self.to else ops.reshape(part, self.to)
 
-    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Part]:
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` at the selected elements, zero at the others."""
-        return (Part(dys[0], self.ranges, self.shape),)
+        return (self._part(dys).whole(),)
+
+    def summands(self, dys: tuple[Tensor, ...], wanted: Any) -> Any:
+        """The selected elements' gradient alone, unless a derived class has another one."""
+        is_own = type(self).gradients is Select.gradients
+        return (self._part(dys),) if is_own else self.gradients(dys, wanted)
+
+    def _part(self, dys: tuple[Tensor, ...]) -> Part:
+        return Part(dys[0], self.ranges, self.shape)
 
 
 class Slice(Select):

@@ -67,9 +67,11 @@ impl Rule for Step {
     fn step<A: Wide>(&self, p: &mut [A], g: &[A], [average, _]: [&mut [A]; 2]) {
         let [lr, rho, fresh, eps] = [self.lr, self.rho, 1.0 - self.rho, self.eps].map(A::of);
         let decay = self.decay.map(A::of);
+        // Without an eps, not even a denormal denominator may become zero.
+        let kept = |average: A| if self.eps == 0.0 { average } else { average.flushed() };
         for ((p, &g), average) in p.iter_mut().zip(g).zip(average) {
             let g = decay.map_or(g, |d| g + d * *p);
-            *average = (rho * *average + fresh * (g * g)).flushed();
+            *average = kept(rho * *average + fresh * (g * g));
             *p = *p - lr * g / (*average + eps).sqrt();
         }
     }

@@ -155,6 +155,21 @@ fn moments_that_would_be_denormal_are_zero() {
     }
 }
 
+/// Without an eps, small second moments are all that keeps updates finite.
+#[test]
+fn second_moments_stay_denormal_where_nothing_is_added_to_them() {
+    let one = |v: f64| Tensor::one(DType::Float32, v);
+    let (p, g, zero, half) = (one(1.0), one(1e-20), one(0.0), one(0.5));
+    let step = Tensor::one(DType::Int32, 0.0);
+    let adam = Adam { decoupled: false, weight_decay: false };
+    let inputs = [&p, &g, &half, &zero, &zero, &half, &half, &zero, &step];
+    let got = apply_any_width(&adam, &inputs).unwrap();
+    assert!((got[0].values()[0] - 0.5).abs() < 1e-4 && got[2].values()[0] > 0.0, "{got:?}");
+    let rmsprop = Rmsprop { weight_decay: false };
+    let got = apply_any_width(&rmsprop, &[&p, &g, &half, &zero, &half, &zero]).unwrap();
+    assert!(got[0].values()[0].is_finite() && got[1].values()[0] > 0.0, "{got:?}");
+}
+
 #[test]
 fn bad_inputs_are_named() {
     let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
