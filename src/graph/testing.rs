@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Graph, Parallel, Queue, Role};
+use super::{Edges, Graph, Parallel, Queue, Role, Schedule};
 use crate::device::cpu;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -26,6 +26,28 @@ pub struct Empty {
     pub updates: bool,
     pub host: bool,
     pub scratch: usize,
+}
+
+/// Edges from the predecessors of each task.
+pub fn edges<R: AsRef<[u32]>>(rows: &[R]) -> Edges {
+    let mut edges = Edges::with_capacity(rows.len(), 0);
+    for row in rows {
+        row.as_ref().iter().for_each(|&earlier| edges.push(earlier));
+        edges.end_row();
+    }
+    edges
+}
+
+/// A schedule of one segment of tasks with these predecessors, parts and times.
+pub fn one_segment(rows: &[&[u32]], parts: &[u32], times: &[u64]) -> Schedule {
+    let all = 0..rows.len() as u32;
+    Schedule {
+        segments: Vec::from([all]),
+        edges: edges(rows),
+        parts: parts.to_vec(),
+        times: times.to_vec(),
+        workers: parts.iter().max().map_or(1, |&part| part as usize + 1),
+    }
 }
 
 /// Everything that is decided about a graph, as text.

@@ -21,8 +21,9 @@ def reasons() -> list[dict]:
     return json.loads(REASONS.read_text()) if REASONS.exists() else []
 
 
-def reason(record: dict, known: list[dict]) -> str | None:
-    for one in known:
+def reason(record: dict) -> str | None:
+    """Why a mutant may survive, if that is known."""
+    for one in reasons():
         mutants = one.get("mutants", [""])
         functions = one.get("functions", [record["function"]])
         is_same = record["file"] == one["file"] and record["function"] in functions
@@ -48,10 +49,10 @@ def table(records: list[dict]) -> str:
 
 def survivors(records: list[dict]) -> list[str]:
     """One line per mutant that no test caught, with the reason if one is known."""
-    known, lines = reasons(), []
+    lines = []
     for record in sorted(records, key=lambda r: (r["file"], r["line"])):
         if record["outcome"] not in CAUGHT:
-            why = reason(record, known) or "NO REASON KNOWN"
+            why = reason(record) or "NO REASON KNOWN"
             note = " (not reached)" if record["outcome"] == "not reached" else ""
             place = f"{record['file']}:{record['line']}"
             lines.append(f"{place} {record['function']}: {record['mutant']}{note} -- {why}")

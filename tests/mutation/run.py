@@ -54,7 +54,7 @@ def is_open(record: dict | None, suite: str, options: argparse.Namespace) -> boo
     """Whether a mutant with this record is yet to be tested with a suite."""
     if record is None or options.fresh and suite == "Rust":
         return suite == "Rust"
-    if record["outcome"] in report.CAUGHT or report.reason(record, report.reasons()):
+    if record["outcome"] in report.CAUGHT or report.reason(record):
         return False
     return options.again or suite == "Python" and record.get("suite") != "Python"
 

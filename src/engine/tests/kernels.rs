@@ -1,33 +1,19 @@
 //! Prepared kernels: which of them are cached, and that they run.
 
 use super::*;
-use crate::ops::Metas;
-use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
 use crate::ops::prepared::hash;
 use crate::ops::random::Advance;
+use crate::ops::testing::user_code;
 use crate::ops::unary::{Unary, UnaryFn};
 
 /// How many bytes prepared kernels may hold.
 const MOST: usize = 256 << 20;
 
-/// User code that does nothing.
-struct Nothing;
-
-impl HostFn for Nothing {
-    fn infer(&self, _: &[&Meta]) -> Result<Metas> {
-        Ok(Metas::new())
-    }
-
-    fn call(&self, _: &[HostInput], _: &mut [HostOutput]) -> Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
 fn equal_operations_share_a_kernel_and_others_of_the_same_hash_do_not() {
     let engine = engine(1 << 20);
     let mut kernels = Kernels::new(engine.device());
-    let [one, other] = [(); 2].map(|()| Kind::from(Host::new("mine", Arc::new(Nothing))));
+    let [one, other] = [(); 2].map(|()| user_code());
     assert_eq!(hash(&one, &[], None, 1), hash(&other, &[], None, 1), "both have one name");
     let mut get = |kind: &Kind| kernels.get(kind, &[], None).unwrap().clone();
     let first = get(&one);

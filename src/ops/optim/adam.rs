@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Signature, prepare, scalar};
+use super::{Signature, prepare, scalar, second_moment};
 use crate::error::{Error, Result};
 use crate::ops::cpu::update::Rule;
 use crate::ops::cpu::wide::Wide;
@@ -115,12 +115,10 @@ impl Rule for Step {
         let [fresh1, fresh2] = self.beta.map(|beta| A::of(1.0 - beta));
         let [rate, root, eps] = [self.rate, self.root, self.eps].map(A::of);
         let (shrink, decay) = (self.shrink.map(A::of), self.decay.map(A::of));
-        // Without an eps, not even a denormal denominator may become zero.
-        let kept = |v: A| if self.eps == 0.0 { v } else { v.flushed() };
         for (((p, &g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
             let g = decay.map_or(g, |d| g + d * *p);
             *m = (beta1 * *m + fresh1 * g).flushed();
-            *v = kept(beta2 * *v + fresh2 * (g * g));
+            *v = second_moment(beta2 * *v + fresh2 * (g * g), self.eps);
             let start = shrink.map_or(*p, |s| *p * s);
             *p = start - rate * *m / (v.sqrt() * root + eps);
         }

@@ -22,6 +22,7 @@ pub use sgd::Sgd;
 use super::{Io, Meta, Metas};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::ops::cpu::wide::Wide;
 use crate::view;
 
 /// The requirements on an optimizer's inputs; inputs 0 and 1 are the parameter and its gradient.
@@ -103,6 +104,13 @@ impl Signature<'_> {
 /// The dtype of a parameter's moments.
 fn moment_dtype(param: DType) -> DType {
     if param == DType::Float64 { DType::Float64 } else { DType::Float32 }
+}
+
+/// A second moment, flushed unless nothing is added to it before the division by its root: then
+/// not even a denormal one may become zero.
+#[inline(always)]
+fn second_moment<A: Wide>(value: A, eps: f64) -> A {
+    if eps == 0.0 { value } else { value.flushed() }
 }
 
 /// The value of hyperparameter `i`.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Signature, prepare, scalar};
+use super::{Signature, prepare, scalar, second_moment};
 use crate::error::Result;
 use crate::ops::cpu::update::Rule;
 use crate::ops::cpu::wide::Wide;
@@ -67,11 +67,9 @@ impl Rule for Step {
     fn step<A: Wide>(&self, p: &mut [A], g: &[A], [average, _]: [&mut [A]; 2]) {
         let [lr, rho, fresh, eps] = [self.lr, self.rho, 1.0 - self.rho, self.eps].map(A::of);
         let decay = self.decay.map(A::of);
-        // Without an eps, not even a denormal denominator may become zero.
-        let kept = |average: A| if self.eps == 0.0 { average } else { average.flushed() };
         for ((p, &g), average) in p.iter_mut().zip(g).zip(average) {
             let g = decay.map_or(g, |d| g + d * *p);
-            *average = kept(rho * *average + fresh * (g * g));
+            *average = second_moment(rho * *average + fresh * (g * g), self.eps);
             *p = *p - lr * g / (*average + eps).sqrt();
         }
     }

@@ -1,6 +1,7 @@
 //! Runs kernels in tests: on tensors of any layout, on any number of threads, in place.
 #![allow(unsafe_code)]
 
+mod host;
 mod random;
 mod tensor;
 
@@ -9,6 +10,7 @@ use std::borrow::Borrow;
 use super::{Family, Io, Kernel, Meta, Width};
 use crate::dtype::DType;
 use crate::error::Result;
+pub use host::user_code;
 pub use random::{Random, noise};
 use tensor::Memory;
 pub use tensor::{Tensor, layouts};

@@ -62,6 +62,12 @@ const UNIT: usize = 4096;
 /// No box is lower.
 const TIGHT: usize = usize::MAX;
 
+/// The result of a search with so many steps, and the steps that are left.
+fn told<T: std::fmt::Debug>(steps: u64, search: impl FnOnce(&mut Effort) -> T) -> String {
+    let mut effort = Effort::steps(steps);
+    format!("{:?} {effort:?}", search(&mut effort))
+}
+
 #[test]
 fn ways_to_tell_groups() {
     let got = fingerprint(SEEDS.map(|seed| {
@@ -77,11 +83,7 @@ fn ways_to_tell_groups() {
 fn sweeps() {
     let got = fingerprint((0..120).map(|seed| {
         let boxes = boxes(seed, TIGHT);
-        let swept = |steps| {
-            let mut effort = Effort::steps(steps);
-            let found = tiling::tile(&boxes, seed, &mut effort);
-            format!("{found:?} {effort:?}")
-        };
+        let swept = |steps| told(steps, |effort| tiling::tile(&boxes, seed, effort));
         [0, 300, 3_000, 30_000].map(swept).concat()
     }));
     assert_eq!(got, 7_699_789_140_941_894_936);
@@ -91,11 +93,8 @@ fn sweeps() {
 fn branches() {
     let got = fingerprint(SEEDS.map(|seed| {
         let boxes = boxes(seed, if seed % 2 == 0 { TIGHT } else { 8 });
-        let searched = |turn| {
-            let mut effort = Effort::steps(2_000);
-            let found = branch::search(&boxes, UNITS * UNIT, turn, &mut effort);
-            format!("{found:?} {effort:?}")
-        };
+        let searched =
+            |turn| told(2_000, |effort| branch::search(&boxes, UNITS * UNIT, turn, effort));
         [0, 1, 2, 3].map(searched).concat()
     }));
     assert_eq!(got, 13_988_090_979_632_219_677);

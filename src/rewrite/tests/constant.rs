@@ -1,8 +1,8 @@
 use super::*;
 use crate::graph::Role::{Argument, Captured, Slot, Temporary};
-use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
+use crate::ops::testing::user_code;
 use crate::ops::unary::UnaryFn::Exp;
-use crate::ops::{Metas, Scalar, copy};
+use crate::ops::{Scalar, copy};
 use crate::rewrite::constant::{self as rule, Limits};
 use crate::view::SliceRange;
 
@@ -88,24 +88,10 @@ fn what_may_change_stays() {
     lent.expect("it was lent").take_back();
 }
 
-/// User code that does nothing.
-struct Nothing;
-
-impl HostFn for Nothing {
-    fn infer(&self, _: &[&Meta]) -> Result<Metas> {
-        Ok(Metas::new())
-    }
-
-    fn call(&self, _: &[HostInput], _: &mut [HostOutput]) -> Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
 fn nothing_is_taken_out_beside_user_code() {
     let host = step(Captured, |recorder, w| {
-        let kind = Kind::from(Host::new("nothing", Arc::new(Nothing)));
-        let op = Prepared::new(&kind, std::slice::from_ref(w), None, 1).unwrap();
+        let op = Prepared::new(&user_code(), std::slice::from_ref(w), None, 1).unwrap();
         recorder.push_prepared(Arc::new(op), std::slice::from_ref(w), &[]);
     });
     assert_eq!(apart(host, Limits::NONE).0, ["neg", "exp", "nothing", "add"]);

@@ -10,7 +10,7 @@ use loom::model::Builder;
 use loom::thread;
 
 use super::*;
-use crate::graph::Csr;
+use crate::graph::testing::one_segment;
 
 type Rows = &'static [&'static [u32]];
 
@@ -22,17 +22,9 @@ struct World {
 
 impl World {
     fn new(rows: Rows, parts: &[u32], time: u64) -> World {
-        let mut edges = Csr::with_capacity(rows.len(), 0);
-        for row in rows {
-            row.iter().for_each(|&earlier| edges.push(earlier));
-            edges.end_row();
-        }
-        let all = 0..rows.len() as u32;
-        let segments = Vec::from([all.clone()]);
-        let workers = 2.max(parts.iter().max().map_or(0, |&part| part as usize + 1));
-        let (parts, times) = (parts.to_vec(), vec![time; rows.len()]);
-        let mut crew = Crew::new(&Schedule { segments, edges, parts, times, workers });
-        crew.begin(0, &all);
+        let schedule = one_segment(rows, parts, &vec![time; rows.len()]);
+        let mut crew = Crew::new(&Schedule { workers: schedule.workers.max(2), ..schedule });
+        crew.begin(0, &(0..rows.len() as u32));
         World { crew, rows, cells: rows.iter().map(|_| UnsafeCell::new(0)).collect() }
     }
 

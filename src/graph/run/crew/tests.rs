@@ -2,16 +2,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::*;
-use crate::graph::Csr;
+use crate::graph::testing::edges;
 
 /// Tasks that each wait for some earlier ones, assigned to parts at random.
 fn crew(rows: &[Vec<u32>], segments: &[Range<u32>], workers: usize, seed: u32) -> Crew {
-    let mut edges = Csr::with_capacity(rows.len(), 0);
-    for row in rows {
-        row.iter().for_each(|&earlier| edges.push(earlier));
-        edges.end_row();
-    }
-    let mut next = numbers(seed);
+    let (edges, mut next) = (edges(rows), numbers(seed));
     // Often the part of the task before, so that there are chains.
     let mut parts = vec![0; rows.len()];
     for task in 1..rows.len() {

@@ -30,24 +30,25 @@ fn what_the_analysis_makes_is_accepted() {
     assert!(shared > 5000, "only {shared} nodes may run beside others");
 }
 
-#[test]
-fn a_node_belongs_to_one_segment() {
+/// Two independent negations, for two threads.
+fn negations() -> Graph {
     let mut recorder = Recorder::default();
     let [x, y, z] = [Argument, Slot, Slot].map(|role| recorder.tensor(role, 4));
     recorder.negate(&x, &y);
     recorder.negate(&x, &z);
-    let graph = recorder.parallel(2).unwrap();
+    recorder.parallel(2).unwrap()
+}
+
+#[test]
+fn a_node_belongs_to_one_segment() {
+    let graph = negations();
     let twice = Schedule { segments: vec![0..2, 1..2], ..of(&graph).clone() };
     assert_eq!(schedule(&graph, &graph.layout, &twice), Err(Fault::Beside { node: 1 }));
 }
 
 #[test]
 fn edges_of_a_schedule_lead_forward() {
-    let mut recorder = Recorder::default();
-    let [x, y, z] = [Argument, Slot, Slot].map(|role| recorder.tensor(role, 4));
-    recorder.negate(&x, &y);
-    recorder.negate(&x, &z);
-    let graph = recorder.parallel(2).unwrap();
+    let graph = negations();
     let back = Schedule { edges: from_pairs(2, &[(1, 0)]), ..of(&graph).clone() };
     let fault = Fault::Backwards { node: 0, earlier: 1 };
     assert_eq!(schedule(&graph, &graph.layout, &back), Err(fault));

@@ -1,17 +1,9 @@
 use super::*;
+use crate::graph::testing::one_segment;
 
 /// Tasks of one segment with their predecessors, parts and times.
 fn tasks(rows: &[&[u32]], parts: &[u32], times: &[u64]) -> Tasks {
-    let mut edges = Csr::with_capacity(rows.len(), 0);
-    for row in rows {
-        row.iter().for_each(|&earlier| edges.push(earlier));
-        edges.end_row();
-    }
-    let workers = parts.iter().max().map_or(1, |&part| part as usize + 1);
-    let all = 0..rows.len() as u32;
-    let segments = Vec::from([all]);
-    let (parts, times) = (parts.to_vec(), times.to_vec());
-    Tasks::new(&Schedule { segments, edges, parts, times, workers })
+    Tasks::new(&one_segment(rows, parts, times))
 }
 
 fn due(tasks: &Tasks, count: u32) -> Vec<bool> {

@@ -2,7 +2,7 @@
 
 use super::super::Crew;
 use super::*;
-use crate::graph::{Csr, Schedule};
+use crate::graph::testing::one_segment;
 
 /// The time in nanoseconds of a task that is reported together with others, and of one that is
 /// reported by itself.
@@ -11,17 +11,8 @@ const LONG: u64 = 10_000;
 
 /// Tasks of one segment with their predecessors and parts, each of the given time.
 fn crew(rows: &[&[u32]], parts: &[u32], time: u64) -> Crew {
-    let mut edges = Csr::with_capacity(rows.len(), 0);
-    for row in rows {
-        row.iter().for_each(|&earlier| edges.push(earlier));
-        edges.end_row();
-    }
-    let all = 0..rows.len() as u32;
-    let (parts, times) = (parts.to_vec(), vec![time; rows.len()]);
-    let workers = parts.iter().max().map_or(1, |&part| part as usize + 1);
-    let segments = Vec::from([all.clone()]);
-    let mut crew = Crew::new(&Schedule { segments, edges, parts, times, workers });
-    crew.begin(0, &all);
+    let mut crew = Crew::new(&one_segment(rows, parts, &vec![time; rows.len()]));
+    crew.begin(0, &(0..rows.len() as u32));
     crew
 }
 
