@@ -55,7 +55,9 @@ def is_program(module: Any) -> bool:
 def is_open(value: Any) -> bool:
     """Whether what an object holds is inspected, too."""
     kind = type(value)
-    if kind in (FunctionType, MethodType, partial):
+    if kind is FunctionType:
+        return _is_data(value)
+    if kind in (MethodType, partial):
         return True
     if isinstance(value, _CLOSED):
         return False

@@ -30,6 +30,8 @@ LONGEST = 1000
 #: The prefix of the paths of arguments.
 _GIVEN = "argument "
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque, bytearray)
+#: The flag of classes that are made at run time, Py_TPFLAGS_HEAPTYPE.
+_HEAP_TYPE = 1 << 9
 
 
 class Flags(NamedTuple):
@@ -216,7 +218,9 @@ class Snapshot:
         is_seen = type(attributes) is dict and len(attributes) <= LONGEST
         if is_seen and not isinstance(value, Operator):
             self.contents.append((attributes, attributes.copy()))
-            self.fixtures += [(value, "__dict__", attributes), (value, "__class__", type(value))]
+            self.fixtures.append((value, "__dict__", attributes))
+            if type(value).__flags__ & _HEAP_TYPE:  # objects of others cannot change their class
+                self.fixtures.append((value, "__class__", type(value)))
         for read in inside(value):
             self._read(path, read)
         self._later.extend((path, read) for read in outside(value))

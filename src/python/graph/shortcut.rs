@@ -65,7 +65,7 @@ impl PyShortcut {
     fn is_marked(&self, arg: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (py, known) = (arg.py(), self.attributes.bind(arg.py()));
         let attributes = arg.getattr(intern!(py, "__dict__"))?.cast_into::<PyDict>()?;
-        for name in attributes.keys() {
+        for (name, _) in &attributes {
             if !known.contains(name)? {
                 return Ok(true);
             }
