@@ -5,6 +5,7 @@
 
 mod measure;
 mod parallel;
+mod scaling;
 mod serial;
 mod step;
 mod tasks;
@@ -14,9 +15,10 @@ use criterion::Criterion;
 /// A name, and the function that runs the measurement.
 type Measure = (&'static str, fn(&mut Criterion));
 
-const ALL: [Measure; 4] = [
+const ALL: [Measure; 5] = [
     ("replay", serial::replay),
     ("analysis", serial::analysis),
+    ("scaling", |_| scaling::scaling()),
     ("tasks", |_| parallel::tasks()),
     ("sizes", |_| parallel::sizes()),
 ];

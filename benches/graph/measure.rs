@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use singa_rs::graph::{Bound, Graph, Queue};
+use singa_rs::graph::{Bound, Graph};
 use singa_rs::ops::Prepared;
 
 /// A function, and its argument.
@@ -13,9 +13,9 @@ pub type Pair = (fn(&Prepared), Arc<Prepared>);
 fn nothing(_: &Prepared) {}
 
 /// The calls of a replay as a plain list of functions and contexts.
-pub fn pairs(queue: &Queue) -> Vec<Pair> {
-    let pair = |node: &singa_rs::graph::Node| (nothing as fn(&Prepared), node.op.clone());
-    queue.nodes().iter().map(pair).collect()
+pub fn pairs(graph: &Graph) -> Vec<Pair> {
+    let pair = |op: &Arc<Prepared>| (nothing as fn(&Prepared), op.clone());
+    graph.kernels().iter().map(pair).collect()
 }
 
 pub fn bare(pairs: &[Pair]) {

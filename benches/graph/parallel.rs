@@ -37,19 +37,20 @@ impl Subject {
         let recording = timed(|| tasks = Some(given.record(rows)));
         let tasks = tasks.expect("it was recorded");
         let (queue, roles) = (|| tasks.queue.clone(), || tasks.roles.clone());
-        let serial = Graph::new(queue(), roles()).expect("a graph");
+        let serial = Graph::new(queue(), roles(), &tasks.kernels).expect("a graph");
         let always = Parallel { least_gain: 0, ..Parallel::new(THREADS) };
         let given = (queue(), roles());
         let mut graph = None;
-        let analysis = timed(|| graph = Graph::parallel(given.0, given.1, always).ok());
+        let analysis =
+            timed(|| graph = Graph::parallel(given.0, given.1, &tasks.kernels, always).ok());
         let graph = graph.expect("a graph");
-        let nodes = graph.nodes().len();
+        let nodes = graph.ops().len();
         let shared: usize = graph.schedule().expect("one").segments.iter().map(|s| s.len()).sum();
         assert!(nodes == shared || nodes == 1, "all nodes run by all threads");
         let edges = rows.iter().zip(0..).flat_map(|(row, to)| row.iter().map(move |&f| (f, to)));
         let edges: Vec<(usize, u32)> = edges.map(|(from, to)| (from as usize, to)).collect();
         Subject {
-            pairs: pairs(&tasks.queue),
+            pairs: pairs(&serial),
             successors: Csr::sorted(nodes, || edges.iter().copied()),
             counters: (0..nodes).map(|_| AtomicU32::new(0)).collect(),
             serial: bind(&serial),

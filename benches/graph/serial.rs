@@ -11,7 +11,8 @@ use crate::step::Step;
 pub fn replay(criterion: &mut Criterion) {
     for nodes in [1_000, 10_000, 100_000, 1_000_000] {
         let step = Step::new().record(nodes);
-        let (pairs, bound) = (pairs(&step.queue), bind(&step.graph()));
+        let graph = step.graph();
+        let (pairs, bound) = (pairs(&graph), bind(&graph));
         let mut group = criterion.benchmark_group(format!("replay of {nodes}"));
         group.throughput(Throughput::Elements(nodes as u64));
         group.bench_function("bare loop", |b| b.iter(|| bare(black_box(&pairs))));
@@ -38,14 +39,15 @@ pub fn analysis(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(*nodes as u64)).sample_size(10);
         let given = || (step.queue.clone(), step.roles.clone());
         group.bench_function("graph", |bencher| {
-            let analyse = |(queue, roles)| Graph::new(queue, roles).expect("a graph");
+            let analyse =
+                |(queue, roles)| Graph::new(queue, roles, &step.kernels).expect("a graph");
             bencher.iter_batched(given, analyse, BatchSize::PerIteration);
         });
     }
     let [small, large] = steps.map(|(nodes, step)| {
         let analyse = || {
             let (queue, roles) = (step.queue.clone(), step.roles.clone());
-            timed(|| Graph::new(queue, roles))
+            timed(|| Graph::new(queue, roles, &step.kernels))
         };
         least(7, analyse).as_secs_f64() / nodes as f64 * 1e9
     });

@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use singa_rs::device::cpu;
 use singa_rs::dtype::DType;
-use singa_rs::graph::{Graph, Queue, Role};
+use singa_rs::graph::{Graph, Kernels, Queue, Role};
 use singa_rs::ops::binary::{Binary, BinaryFn};
 use singa_rs::ops::copy::Copy;
-use singa_rs::ops::{Effects, Kind, Meta, Prepared, View, kernel};
+use singa_rs::ops::{Call, Effects, Kind, Meta, Prepared, View, kernel};
 
 /// A training step under construction: blocks of a few sizes, operations that do nothing.
 #[derive(Default)]
 pub struct Step {
     pub queue: Queue,
     pub roles: Vec<Role>,
+    pub kernels: Kernels,
     metas: Vec<Arc<Meta>>,
     /// The operations, each shared by all tensors of the same metas.
-    ops: HashMap<(usize, Vec<*const Meta>), Arc<Prepared>>,
+    ops: HashMap<(usize, Vec<*const Meta>), Arc<Call>>,
 }
 
 /// The kinds of operations.
@@ -47,10 +48,19 @@ impl Step {
     fn push(&mut self, layer: usize, which: usize, inputs: &[&View], output: Option<&View>) {
         let written = output.unwrap_or(inputs[0]);
         let metas = inputs.iter().copied().chain([written]).map(|view| Arc::as_ptr(&view.meta));
-        let op = self.ops.entry((which, metas.collect()));
-        let op = op.or_insert_with(|| empty(which, inputs, written)).clone();
+        let call = self.ops.entry((which, metas.collect())).or_insert_with(|| {
+            let call = empty(which, inputs, written);
+            let kernel = kernel(0, |_| Ok(()));
+            self.kernels.insert(&call, Prepared::with(call.clone(), 1, kernel).into());
+            call
+        });
         let inputs: Vec<View> = inputs.iter().copied().cloned().collect();
-        self.queue.push(op, &inputs, output.map_or(&[], std::slice::from_ref), layer as u32);
+        self.queue.push(
+            call.clone(),
+            &inputs,
+            output.map_or(&[], std::slice::from_ref),
+            layer as u32,
+        );
     }
 
     /// Five nodes per layer: two forward operations, whose outputs the backward pass needs, then
@@ -77,19 +87,18 @@ impl Step {
     }
 
     pub fn graph(&self) -> Graph {
-        Graph::new(self.queue.clone(), self.roles.clone()).expect("a graph")
+        Graph::new(self.queue.clone(), self.roles.clone(), &self.kernels).expect("a graph")
     }
 }
 
-/// An operation whose kernel does nothing, whatever the sizes of its operands.
-fn empty(which: usize, inputs: &[&View], output: &View) -> Arc<Prepared> {
+/// An operation whatever the sizes of its operands.
+fn empty(which: usize, inputs: &[&View], output: &View) -> Arc<Call> {
     let f = if which == PRODUCT { BinaryFn::Mul } else { BinaryFn::Add };
     let kind: Kind = if which == COPY { Copy.into() } else { Binary { f }.into() };
     let like = vec![inputs[0].clone(); inputs.len()];
-    let mut op = Prepared::new(&kind, &like, None, 1).expect("an operation");
-    op.inputs = inputs.iter().map(|view| view.meta.clone()).collect();
-    op.outputs = [output.meta.clone()].into_iter().collect();
-    op.kernel = kernel(0, |_| Ok(()));
-    op.effects = if which == UPDATE { Effects::updates(&[(0, 0)]) } else { Effects::PURE };
-    Arc::new(op)
+    let mut call = Call::new(&kind, &like[..]).expect("an operation");
+    call.inputs = inputs.iter().map(|view| view.meta.clone()).collect();
+    call.outputs = [output.meta.clone()].into_iter().collect();
+    call.effects = if which == UPDATE { Effects::updates(&[(0, 0)]) } else { Effects::PURE };
+    Arc::new(call)
 }

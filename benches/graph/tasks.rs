@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use singa_rs::device::cpu;
 use singa_rs::dtype::DType;
-use singa_rs::graph::{Queue, Role};
+use singa_rs::graph::{Kernels, Queue, Role};
 use singa_rs::ops::copy::Copy;
-use singa_rs::ops::{Effects, Kind, Meta, Prepared, View, kernel};
+use singa_rs::ops::{Call, Effects, Kernel, Kind, Meta, Prepared, View, kernel};
 
 /// For each task, the tasks it depends on.
 pub type Rows = Vec<Vec<u32>>;
@@ -77,11 +77,12 @@ pub enum Work {
 pub struct Tasks {
     pub queue: Queue,
     pub roles: Vec<Role>,
+    pub kernels: Kernels,
     /// The output of each task.
     made: Vec<View>,
     meta: Arc<Meta>,
     /// By number of inputs.
-    ops: Vec<Arc<Prepared>>,
+    calls: Vec<Arc<Call>>,
 }
 
 impl Tasks {
@@ -89,9 +90,16 @@ impl Tasks {
     pub fn new(rows: &Rows, work: Work) -> Tasks {
         let meta = Arc::new(Meta::new(DType::Float32, [1]));
         let most = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let ops = (0..=most).map(|inputs| operation(&meta, inputs, work)).collect();
-        let made = Vec::with_capacity(rows.len());
-        Tasks { queue: Queue::default(), roles: Vec::new(), made, meta, ops }
+        let mut kernels = Kernels::default();
+        let mut prepare = |inputs: usize| {
+            let call = operation(&meta, inputs);
+            let op = Prepared::with(call.clone(), 1, work.kernel());
+            kernels.insert(&call, op.into());
+            call
+        };
+        let calls = (0..=most).map(&mut prepare).collect();
+        let (queue, roles, made) = (Queue::default(), Vec::new(), Vec::with_capacity(rows.len()));
+        Tasks { queue, roles, kernels, made, meta, calls }
     }
 
     /// Records the tasks: each reads the outputs of the tasks it depends on.
@@ -101,26 +109,31 @@ impl Tasks {
             let output = View::of(cpu::device(), &self.meta);
             self.queue.number(&output.block);
             self.roles.push(Role::Slot);
-            let op = self.ops[row.len()].clone();
-            self.queue.push(op, &inputs, std::slice::from_ref(&output), 0);
+            let call = self.calls[row.len()].clone();
+            self.queue.push(call, &inputs, std::slice::from_ref(&output), 0);
             self.made.push(output);
         }
         self
     }
 }
 
-fn operation(meta: &Arc<Meta>, inputs: usize, work: Work) -> Arc<Prepared> {
+fn operation(meta: &Arc<Meta>, inputs: usize) -> Arc<Call> {
     let view = View::of(cpu::device(), meta);
-    let mut op = Prepared::new(&Kind::from(Copy), &[view], None, 1).expect("an operation");
-    op.inputs = (0..inputs).map(|_| meta.clone()).collect();
-    op.effects = Effects::PURE;
-    op.kernel = match work {
-        Work::Empty => kernel(0, |_| Ok(())),
-        Work::Tiny => kernel(0, |_| {
-            let steps = (0..500u64).fold(1, |x, n| std::hint::black_box(x ^ n));
-            std::hint::black_box(steps);
-            Ok(())
-        }),
-    };
-    Arc::new(op)
+    let mut call = Call::new(&Kind::from(Copy), &[view][..]).expect("an operation");
+    call.inputs = (0..inputs).map(|_| meta.clone()).collect();
+    call.effects = Effects::PURE;
+    Arc::new(call)
+}
+
+impl Work {
+    fn kernel(self) -> Arc<dyn Kernel> {
+        match self {
+            Work::Empty => kernel(0, |_| Ok(())),
+            Work::Tiny => kernel(0, |_| {
+                let steps = (0..500u64).fold(1, |x, n| std::hint::black_box(x ^ n));
+                std::hint::black_box(steps);
+                Ok(())
+            }),
+        }
+    }
 }

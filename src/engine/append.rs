@@ -11,7 +11,7 @@ use super::run::{execute, raise_versions};
 use super::{Engine, Inputs, Turn};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::{Kind, Meta, Prepared, Scalar, View, copy, random};
+use crate::ops::{Call, Kind, Scalar, View, copy, random};
 
 impl Engine {
     /// Records an operation, or defers it as an initialiser; `outputs` are those that are not
@@ -19,47 +19,41 @@ impl Engine {
     pub(super) fn put_off(
         &self,
         turn: &mut Turn,
-        op: &Arc<Prepared>,
+        call: &Arc<Call>,
         inputs: &[View],
         outputs: &[View],
     ) -> Result<()> {
         match record::mode() {
-            Mode::State => initialise(op, inputs, outputs),
-            _ => self.append(turn, op, inputs, outputs),
+            Mode::State => initialise(turn, call, inputs, outputs),
+            _ => self.append(call, inputs, outputs),
         }
     }
 
     /// Records an operation.
-    pub(super) fn append(
-        &self,
-        turn: &mut Turn,
-        op: &Arc<Prepared>,
-        inputs: &[View],
-        outputs: &[View],
-    ) -> Result<()> {
-        self.make_room(op)?;
-        let generator = op.effects.generator;
+    pub(super) fn append(&self, call: &Arc<Call>, inputs: &[View], outputs: &[View]) -> Result<()> {
+        self.make_room(call)?;
+        let generator = call.effects.generator;
         let moved = record::with(|r| {
             let mut moved = r.recording.moved(inputs, generator);
             moved.extend(r.recording.moved(outputs, None));
             moved
         });
-        self.advance_all(turn, moved.unwrap_or_default())?;
+        advance_all(moved.unwrap_or_default())?;
         let unwritten = record::with(|r| r.recording.unwritten(inputs, outputs));
-        self.zero_all(turn, unwritten.unwrap_or_default())?;
-        raise_versions(op, inputs, outputs);
+        zero_all(unwritten.unwrap_or_default())?;
+        raise_versions(call, inputs, outputs);
         record::with(|r| {
-            r.recording.push(op, inputs, outputs, r.line());
+            r.recording.push(call, inputs, outputs, r.line());
             if let Some(state) = generator {
-                r.draw(&inputs[state], draws(&op.kind, inputs));
+                r.draw(&inputs[state], draws(&call.kind, inputs));
             }
         });
         Ok(())
     }
 
     /// Refuses an operation if there is no memory to record it.
-    fn make_room(&self, op: &Prepared) -> Result<()> {
-        let views = op.inputs.len() + op.outputs.len();
+    fn make_room(&self, call: &Call) -> Result<()> {
+        let views = call.inputs.len() + call.outputs.len();
         let room = record::with(|r| r.recording.queue.make_room(views));
         let refusal = |bytes| self.device().pool().out_of_memory("record", bytes);
         room.unwrap_or(Ok(())).map_err(refusal)
@@ -87,41 +81,18 @@ impl Engine {
     ///
     /// # Errors
     /// [`crate::Error::Graph`] if this thread is not recording.
-    pub fn end_recording(&self, turn: &mut Turn, results: &[View]) -> Result<Recording> {
-        let mut finish = || {
+    pub fn end_recording(&self, results: &[View]) -> Result<Recording> {
+        let finish = || {
             let moved = record::with(|r| r.recording.all_moved()).unwrap_or_default();
-            self.advance_all(turn, moved)?;
+            advance_all(moved)?;
             let unwritten = record::with(|r| r.recording.never_written());
-            self.zero_all(turn, unwritten.unwrap_or_default())
+            zero_all(unwritten.unwrap_or_default())
         };
         let done = finish();
         let mut recording = record::end()?;
         done?;
         recording.answer(results);
         Ok(recording)
-    }
-
-    fn advance_all(&self, turn: &mut Turn, moved: Draws) -> Result<()> {
-        for (state, by) in moved {
-            let advance = Kind::from(random::Advance { by });
-            let op = turn.0.get(&advance, std::slice::from_ref(&state), None)?;
-            record::with(|r| r.recording.push(op, &[state], &[], r.line()));
-        }
-        Ok(())
-    }
-
-    /// Records zeroing of blocks, because memory that was never written reads as zero.
-    fn zero_all(&self, turn: &mut Turn, blocks: Blocks) -> Result<()> {
-        for block in blocks {
-            let bytes = block.bytes();
-            let (value, shape) = (Scalar::Int(0), [bytes].into());
-            let fill = copy::Fill { value, shape, dtype: DType::UInt8 }.into();
-            let meta = Arc::new(Meta::new(DType::UInt8, [bytes]));
-            let op = turn.0.get(&fill, &[], None)?;
-            let view = View { block, meta, offset: 0 };
-            record::with(|r| r.recording.push(op, &[], &[view], r.line()));
-        }
-        Ok(())
     }
 
     /// Prepares a draw. A recorded one starts where earlier recorded draws ended. An initialiser of
@@ -167,21 +138,44 @@ impl Engine {
     }
 }
 
+/// Records that generators advance.
+fn advance_all(moved: Draws) -> Result<()> {
+    for (state, by) in moved {
+        let state = [state];
+        let call = Arc::new(Call::new(&random::Advance { by }.into(), &state[..])?);
+        record::with(|r| r.recording.push(&call, &state, &[], r.line()));
+    }
+    Ok(())
+}
+
+/// Records zeroing of blocks, because memory that was never written reads as zero.
+fn zero_all(blocks: Blocks) -> Result<()> {
+    for block in blocks {
+        let bytes = block.bytes();
+        let (value, shape) = (Scalar::Int(0), [bytes].into());
+        let fill = copy::Fill { value, shape, dtype: DType::UInt8 }.into();
+        let call = Arc::new(Call::new(&fill, <&[View]>::default())?);
+        let view = View { block, meta: call.outputs[0].clone(), offset: 0 };
+        record::with(|r| r.recording.push(&call, &[], &[view], r.line()));
+    }
+    Ok(())
+}
+
 /// Defers an operation that creates state until it is needed; runs it at once if that is
 /// impossible.
-fn initialise(op: &Arc<Prepared>, inputs: &[View], outputs: &[View]) -> Result<()> {
-    let generator = op.effects.generator;
+fn initialise(turn: &mut Turn, call: &Arc<Call>, inputs: &[View], outputs: &[View]) -> Result<()> {
+    let generator = call.effects.generator;
     let taken = record::with(|r: &mut Recorder| {
         let waits = r.state.takes(inputs, outputs, generator);
         if waits {
-            r.state.push(op, inputs, outputs);
+            r.state.push(call, inputs, outputs);
         }
         waits
     });
     if taken == Some(true) {
-        raise_versions(op, inputs, outputs);
+        raise_versions(call, inputs, outputs);
         return Ok(());
     }
     record::settle();
-    execute(op, inputs, outputs)
+    execute(turn.0.of(call)?, inputs, outputs)
 }

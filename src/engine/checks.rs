@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::ops::{Family, Meta, Prepared, View};
+use crate::ops::{Call, Family, Meta, View};
 use crate::view;
 
 /// Checks that all tensors are on one device.
@@ -14,7 +14,7 @@ pub fn device(family: &dyn Family, device: &Device, views: &[View]) -> Result<()
 }
 
 /// Checks the tensors that are given as outputs.
-pub fn outputs(op: &Prepared, name: &'static str, inputs: &[View], given: &[View]) -> Result<()> {
+pub fn outputs(op: &Call, name: &'static str, inputs: &[View], given: &[View]) -> Result<()> {
     let (got, want) = (given.len(), op.outputs.len());
     crate::ensure!(got == want, Error::Arity { op: name.into(), got, want: want.to_string() });
     for (o, (made, given)) in op.outputs.iter().zip(given).enumerate() {
@@ -41,7 +41,7 @@ fn output(name: &'static str, made: &Meta, given: &View) -> Result<()> {
 
 /// Whether the outputs cannot be written directly: one has strides that the operation does not
 /// support, or overlaps another output or an input in a way that the operation does not allow.
-pub fn runs_apart(op: &Prepared, family: &dyn Family, inputs: &[View], given: &[View]) -> bool {
+pub fn runs_apart(op: &Call, family: &dyn Family, inputs: &[View], given: &[View]) -> bool {
     let strides_fit = |o: usize| family.any_output_strides() || *given[o].meta == *op.outputs[o];
     let shares = |o: usize, i: usize| {
         let pair = &(i, o);

@@ -10,7 +10,7 @@ use super::{Engine, Run, run};
 use crate::block::Block;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::graph::{Bound, Graph, Role};
+use crate::graph::{Bound, Graph, Op, Role};
 use crate::ops::View;
 
 /// The contents of the blocks that outlive a run: number, and a hash of the bytes.
@@ -94,16 +94,14 @@ impl Executable {
     fn difference(&self, got: &Left, want: &Left) -> Option<String> {
         let is_same = |one: &&(u32, u64)| got.contains(one);
         let (block, _) = want.iter().find(|one| !is_same(one))?;
-        let writes = |n: &usize| {
-            let node = &self.graph.nodes()[*n];
-            self.graph.outputs(node).iter().any(|place| place.block == *block)
-        };
-        let nodes = 0..self.graph.nodes().len();
+        let writes =
+            |n: &usize| self.graph.ops()[*n].outputs.iter().any(|place| place.block == *block);
+        let nodes = 0..self.graph.ops().len();
         Some(match nodes.rev().find(writes) {
             Some(n) => {
-                let node = &self.graph.nodes()[n];
-                let line = &self.lines()[node.origin as usize];
-                format!("what {} at {line} makes differs", node.op.name())
+                let op = &self.graph.ops()[n];
+                let line = &self.lines()[op.origin as usize];
+                format!("what {} at {line} makes differs", op.call.name())
             }
             None => format!("block {block} differs"),
         })
@@ -116,7 +114,7 @@ fn start(block: &Block) -> *mut u8 {
 
 /// The element type of a block: a float type if some operation accesses it as floats.
 fn dtype(graph: &Graph, block: u32) -> DType {
-    let places = graph.nodes().iter().flat_map(|n| graph.inputs(n).iter().chain(graph.outputs(n)));
+    let places = graph.ops().iter().flat_map(Op::places);
     let dtypes = places.filter(|place| place.block == block).map(|place| place.meta.dtype);
     dtypes.max_by_key(|dtype| dtype.is_float()).unwrap_or(DType::UInt8)
 }

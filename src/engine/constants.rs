@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::executable::{Executable, State};
 use super::recording::Recording;
-use super::run;
+use super::{Engine, run};
 use crate::block::Block;
 use crate::device::Account;
 use crate::error::Result;
@@ -48,9 +48,10 @@ pub(super) struct Memo {
 
 impl Constants {
     /// Analyses and plans the operations that were taken out of a recording. Allocates nothing.
-    pub fn new(recording: &Recording, taken: rewrite::Constants) -> Result<Self> {
+    pub fn new(engine: &Engine, recording: &Recording, taken: rewrite::Constants) -> Result<Self> {
         let device = recording.device();
-        let graph = Graph::new(taken.queue, taken.roles)?;
+        let kernels = engine.prepare(&taken.queue)?;
+        let graph = Graph::new(taken.queue, taken.roles, &kernels)?;
         let captured = recording.captured();
         let is_read = |&place: &usize| graph.lifetime(captured[place].0).is_some();
         let read = (0..captured.len()).filter(is_read).collect();
@@ -123,7 +124,7 @@ impl Executable {
             return Ok(());
         }
         memo.versions = None;
-        let done = run::replay(&memo.bound, 0..constants.graph.nodes().len());
+        let done = run::replay(&memo.bound, 0..constants.graph.ops().len());
         done.map_err(|stopped| self.describe(&constants.graph, stopped))?;
         memo.versions = Some(constants.versions(&self.captured));
         constants.computed.fetch_add(1, Relaxed);
@@ -134,7 +135,7 @@ impl Executable {
     pub fn constants(&self) -> Kept {
         let constants = self.constants.as_ref();
         let count = |constants: &Constants| Kept {
-            operations: constants.graph.nodes().len(),
+            operations: constants.graph.ops().len(),
             bytes: constants.bytes(),
             computed: constants.computed.load(Relaxed),
         };

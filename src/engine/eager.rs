@@ -9,7 +9,9 @@ use super::record::{self, Mode};
 use super::run::execute;
 use super::{Engine, Inputs, Outputs, Stream, Turn, checks};
 use crate::error::{self, Result};
-use crate::ops::{Kind, Meta, Prepared, View, copy, random};
+use crate::graph::{Kernels, Queue};
+use crate::ops::call::Parts;
+use crate::ops::{Call, Kind, Meta, Prepared, View, copy, random};
 
 impl Engine {
     /// Runs an operation into new tensors, which do not include the inputs that it updates. While
@@ -82,15 +84,16 @@ impl Engine {
         inputs: &mut Inputs,
     ) -> Result<Outputs> {
         let kind = &*self.complete(turn, kind, inputs)?;
+        if record::mode() != Mode::Eager {
+            let call = Arc::new(Call::new(kind, &inputs[..])?);
+            let outputs = self.outputs(&call);
+            self.put_off(turn, &call, inputs, &outputs)?;
+            return Ok(outputs);
+        }
         let op = turn.0.get(kind, inputs, None)?;
         let outputs = self.outputs(op);
-        if record::mode() == Mode::Eager {
-            execute(op, inputs, &outputs)?;
-            self.advance(turn, kind, inputs)?;
-        } else {
-            let op = op.clone();
-            self.put_off(turn, &op, inputs, &outputs)?;
-        }
+        execute(op, inputs, &outputs)?;
+        self.advance(turn, kind, inputs)?;
         Ok(outputs)
     }
 
@@ -103,21 +106,28 @@ impl Engine {
     ) -> Result<()> {
         let (family, kind) = (kind.family(), &*self.complete(turn, kind, inputs)?);
         checks::device(family, self.device(), outputs)?;
-        let op = turn.0.get(kind, inputs, None)?;
-        checks::outputs(op, family.name(), inputs, outputs)?;
-        let written = without_state(op, outputs);
-        if checks::runs_apart(op, family, inputs, outputs) {
+        let is_eager = record::mode() == Mode::Eager;
+        let op = is_eager.then(|| turn.0.get(kind, inputs, None).cloned()).transpose()?;
+        let call = match &op {
+            Some(op) => op.call().clone(),
+            None => Arc::new(Call::new(kind, &inputs[..])?),
+        };
+        checks::outputs(&call, family.name(), inputs, outputs)?;
+        let written = without_state(&call, outputs);
+        if checks::runs_apart(&call, family, inputs, outputs) {
             let made = self.fresh(turn, kind, inputs)?;
             return self.copy(turn, &made, &written);
         }
-        let fits = op.outputs.iter().zip(outputs).all(|(meta, view)| *meta == view.meta);
-        let op = if fits { op } else { turn.0.get(kind, inputs, Some(outputs))? };
-        if record::mode() != Mode::Eager {
-            let op = op.clone();
-            return self.put_off(turn, &op, inputs, &written);
+        let fits = call.outputs.iter().zip(outputs).all(|(meta, view)| *meta == view.meta);
+        let given = (!fits).then_some(outputs);
+        if let Some(op) = op {
+            let op = if fits { op } else { turn.0.get(kind, inputs, given)?.clone() };
+            self.execute_in_place(&op, kind, inputs, &written)?;
+            return self.advance(turn, kind, inputs);
         }
-        self.execute_in_place(op, kind, inputs, &written)?;
-        self.advance(turn, kind, inputs)
+        let parts = Parts { kind, inputs: &inputs[..], given };
+        let call = if fits { call } else { Arc::new(parts.call()?) };
+        self.put_off(turn, &call, inputs, &written)
     }
 
     /// Adds the generator's state if it was omitted, and copies inputs that overlap an updated one.
@@ -146,10 +156,10 @@ impl Engine {
         }
     }
 
-    pub(super) fn outputs(&self, op: &Prepared) -> Outputs {
+    pub(super) fn outputs(&self, call: &Call) -> Outputs {
         let mut outputs = Outputs::new();
-        for (o, meta) in op.outputs.iter().enumerate() {
-            if op.state_of(o).is_none() {
+        for (o, meta) in call.outputs.iter().enumerate() {
+            if call.state_of(o).is_none() {
                 outputs.push(record::fresh(self.device(), meta));
             }
         }
@@ -196,27 +206,37 @@ impl Engine {
     /// Runs user code, without the turn and without caching its kernel.
     fn on_host(&self, kind: &Kind, inputs: &[View]) -> Result<Outputs> {
         checks::device(kind.family(), self.device(), inputs)?;
-        let op = Prepared::new(kind, inputs, None, self.device().threads())?;
-        let outputs = self.outputs(&op);
-        self.run_on_host(op, inputs, &outputs)?;
+        let call = Call::new(kind, inputs)?;
+        let outputs = self.outputs(&call);
+        self.run_on_host(call, inputs, &outputs)?;
         Ok(outputs)
     }
 
-    fn run_on_host(&self, op: Prepared, inputs: &[View], outputs: &[View]) -> Result<()> {
+    fn run_on_host(&self, call: Call, inputs: &[View], outputs: &[View]) -> Result<()> {
+        let call = Arc::new(call);
         if record::mode() == Mode::Record {
-            return self.put_off(&mut self.turn(), &Arc::new(op), inputs, outputs);
+            return self.append(&call, inputs, outputs);
         }
         record::settle(); // it may read state whose initialisers are still being collected
-        execute(&op, inputs, outputs)
+        execute(&Prepared::new(call, self.device().threads())?, inputs, outputs)
+    }
+
+    /// Prepares the kernels of a queue's operations. Those that run user code are not cached.
+    pub(super) fn prepare(&self, queue: &Queue) -> Result<Kernels> {
+        let (mut turn, threads) = (self.turn(), self.device().threads());
+        Kernels::of(queue, |call| match call.effects.host {
+            true => Prepared::new(call.clone(), threads).map(Arc::new),
+            false => turn.0.of(call).cloned().map_err(|error| error.in_op(call.name())),
+        })
     }
 
     fn on_host_into(&self, kind: &Kind, inputs: &[View], outputs: &[View]) -> Result<()> {
         checks::device(kind.family(), self.device(), inputs)?;
         checks::device(kind.family(), self.device(), outputs)?;
-        let op = Prepared::new(kind, inputs, None, self.device().threads())?;
-        checks::outputs(&op, kind.family().name(), inputs, outputs)?;
-        let made = self.outputs(&op);
-        self.run_on_host(op, inputs, &made)?;
+        let call = Call::new(kind, inputs)?;
+        checks::outputs(&call, kind.family().name(), inputs, outputs)?;
+        let made = self.outputs(&call);
+        self.run_on_host(call, inputs, &made)?;
         self.copy(&mut self.turn(), &made, outputs)
     }
 }
@@ -227,8 +247,8 @@ pub(super) fn draws(kind: &Kind, inputs: &[View]) -> u64 {
     kind.family().draws(&metas)
 }
 
-fn without_state(op: &Prepared, outputs: &[View]) -> Outputs {
-    let is_fresh = |(o, _): &(usize, &View)| op.state_of(*o).is_none();
+fn without_state(call: &Call, outputs: &[View]) -> Outputs {
+    let is_fresh = |(o, _): &(usize, &View)| call.state_of(*o).is_none();
     outputs.iter().enumerate().filter(is_fresh).map(|(_, v)| v.clone()).collect()
 }
 

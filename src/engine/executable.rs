@@ -71,15 +71,15 @@ impl Executable {
     /// [`Error::OutOfMemory`] if memory or addresses for an arena are lacking; [`Error::Budget`];
     /// any error of [`Graph::new`].
     pub fn new(engine: &Engine, recording: &Recording, options: &Options) -> Result<Self> {
-        heap::expect(recording.queue.nodes().len().saturating_mul(BYTES_A_NODE))?;
+        heap::expect(recording.queue.ops().len().saturating_mul(BYTES_A_NODE))?;
         let Made { graph, constants, budget, fault } = recording.graph(engine, options)?;
         let arena = engine.arena()?;
         let bound = Bound::new(&graph, arena.start().as_ptr());
         let memo = constants.as_ref().map(|constants| constants.memo(arena.start().as_ptr()));
         let captured = recording.captured();
         captured.iter().for_each(|(_, block)| block.set_captured(true));
-        let nodes = graph.nodes();
-        let is_host = |&n: &usize| nodes[n].op.effects.host;
+        let nodes = graph.kernels();
+        let is_host = |&n: &usize| nodes[n].effects.host;
         let hosts = (0..nodes.len()).filter(is_host).collect::<Vec<_>>();
         let checked = (0..nodes.len()).filter(|&n| is_checked(&graph, n)).collect();
         heap::release();
@@ -87,7 +87,7 @@ impl Executable {
             replay: if options.check_finite { run::replay_checked } else { run::replay },
             is_short: hosts.is_empty()
                 && nodes.len() <= MOST_SHORT
-                && nodes.iter().all(|node| node.op.is_short),
+                && nodes.iter().all(|node| node.is_short),
             device: recording.device().clone(),
             lines: recording.lines().to_vec(),
             arguments: recording.arguments.clone(),
@@ -185,15 +185,15 @@ impl Executable {
 
     /// All nodes.
     pub(super) fn nodes(&self) -> Range<usize> {
-        0..self.graph.nodes().len()
+        0..self.graph.ops().len()
     }
 
     /// The captured blocks that the last, failed run may have written, identified by
     /// [`Arc::as_ptr`]. Each failure is reported once.
     pub fn written(&self) -> Vec<usize> {
         let reached = self.reached.swap(NOT_FAILED, Relaxed);
-        let Some(nodes) = self.graph.nodes().get(..reached) else { return Vec::new() };
-        let places = nodes.iter().flat_map(|node| self.graph.outputs(node));
+        let Some(ops) = self.graph.ops().get(..reached) else { return Vec::new() };
+        let places = ops.iter().flat_map(|op| &op.outputs);
         let numbers: Vec<u32> = places.map(|place| place.block).collect();
         let written = self.captured.iter().filter(|(number, _)| numbers.contains(number));
         written.map(|(_, block)| Arc::as_ptr(block).addr()).collect()
@@ -214,12 +214,12 @@ const MOST_SHORT: usize = 64;
 /// Whether a node can fail because of its inputs' values, all of which are arguments, so that they
 /// can be checked before the run.
 fn is_checked(graph: &Graph, n: usize) -> bool {
-    let node = &graph.nodes()[n];
+    let op = &graph.ops()[n];
     let is_given = |&i: &usize| {
-        let block = graph.inputs(node)[i].block;
+        let block = op.inputs[i].block;
         graph.roles()[block as usize] == Role::Argument && !graph.is_written(block)
     };
-    let inputs = node.op.kind.family().checked();
+    let inputs = op.call.kind.family().checked();
     !inputs.is_empty() && inputs.iter().all(is_given)
 }
 

@@ -2,13 +2,12 @@
 
 use super::constants::Constants;
 use super::recording::Recording;
-use super::{Budget, Engine, Options, Turn};
+use super::{Budget, Engine, Options};
 use crate::error::{Error, Result, Usage, guarded};
 use crate::graph::budget::{Order, Ways};
 use crate::graph::draft::Draft;
 use crate::graph::peak::peak;
-use crate::graph::{Graph, Parallel, Queue, Role, order, remat};
-use crate::ops::{Kind, View};
+use crate::graph::{Graph, Kernels, Parallel, Queue, Role, order, remat};
 use crate::rewrite::{self, Allowed, rewrite};
 
 /// Operations with the roles of their blocks, and the constants taken out of them.
@@ -40,34 +39,35 @@ impl Recording {
     /// the operations as recorded.
     pub(super) fn graph(&self, engine: &Engine, options: &Options) -> Result<Made> {
         if !options.rewrite || options.check_finite {
-            return Ok(self.planned(self.operations(), options)?.into());
+            return Ok(self.plain(engine, options)?.into());
         }
-        self.made(options, || self.improved(engine, options))
+        self.made(engine, options, || self.improved(engine, options))
     }
 
     /// The result of `improve`, or the graph as recorded if that hits a bug.
     pub(super) fn made(
         &self,
+        engine: &Engine,
         options: &Options,
         improve: impl FnOnce() -> Result<Made>,
     ) -> Result<Made> {
         match guarded("graph", improve) {
-            Err(fault @ Error::Internal { .. }) => self.as_recorded(options, fault),
+            Err(fault @ Error::Internal { .. }) => self.as_recorded(engine, options, fault),
             made => made,
         }
     }
 
     fn improved(&self, engine: &Engine, options: &Options) -> Result<Made> {
-        let (rewritten, constants) = self.rewritten(&mut engine.turn(), options)?;
-        let constants = constants.map(|taken| Constants::new(self, taken)).transpose()?;
-        let made = self.ordered(rewritten, options)?;
+        let (rewritten, constants) = self.rewritten(options)?;
+        let constants = constants.map(|taken| Constants::new(engine, self, taken)).transpose()?;
+        let made = self.ordered(engine, rewritten, options)?;
         constants.as_ref().map_or(Ok(()), |constants| constants.verify(&made.graph))?;
         Ok(Made { constants, ..made })
     }
 
     /// The graph of the operations as recorded, because optimising them failed with `fault`.
-    fn as_recorded(&self, options: &Options, fault: Error) -> Result<Made> {
-        let graph = self.planned(self.operations(), options)?;
+    fn as_recorded(&self, engine: &Engine, options: &Options, fault: Error) -> Result<Made> {
+        let graph = self.plain(engine, options)?;
         let budget = options.budget.map(|budget| match budget {
             Budget::Bytes(bytes) => bytes,
             Budget::Share(share) => (share * graph.arena_bytes() as f64) as usize,
@@ -79,23 +79,42 @@ impl Recording {
     }
 
     /// The graph of rewritten operations, in the best order tried.
-    fn ordered(&self, (queue, roles): (Queue, Vec<Role>), options: &Options) -> Result<Made> {
+    fn ordered(
+        &self,
+        engine: &Engine,
+        (queue, roles): (Queue, Vec<Role>),
+        options: &Options,
+    ) -> Result<Made> {
+        let kernels = engine.prepare(&queue)?;
         let Some(budget) = options.budget else {
             let limits = options.recompute.then_some(options.limits.recomputing);
-            let found = self.thriftiest(queue, &roles, limits);
-            return Ok(self.planned(found, options)?.into());
+            let found = self.thriftiest(queue, &roles, &kernels, limits);
+            return Ok(self.planned(found, &kernels, options)?.into());
         };
         let orders = order::orders(queue, &roles).into_iter();
         let limits = Some(options.limits.recomputing);
-        let orders: Vec<Order> = orders.map(|queue| self.thrifty(queue, &roles, limits)).collect();
-        self.bounded(budget, &orders, self.parallel(options))
+        let orders: Vec<Order> =
+            orders.map(|queue| self.thrifty(queue, &roles, &kernels, limits)).collect();
+        self.bounded(budget, &orders, &kernels, self.parallel(options))
+    }
+
+    /// The graph of the operations as recorded.
+    fn plain(&self, engine: &Engine, options: &Options) -> Result<Graph> {
+        let operations = self.operations();
+        let kernels = engine.prepare(&operations.0)?;
+        self.planned(operations, &kernels, options)
     }
 
     /// The graph of operations in the given order.
-    fn planned(&self, (queue, roles): (Queue, Vec<Role>), options: &Options) -> Result<Graph> {
+    fn planned(
+        &self,
+        (queue, roles): (Queue, Vec<Role>),
+        kernels: &Kernels,
+        options: &Options,
+    ) -> Result<Graph> {
         match self.parallel(options) {
-            Some(parallel) => Graph::parallel(queue, roles, parallel),
-            None => Graph::new(queue, roles),
+            Some(parallel) => Graph::parallel(queue, roles, kernels, parallel),
+            None => Graph::new(queue, roles, kernels),
         }
     }
 
@@ -107,15 +126,14 @@ impl Recording {
 
     /// The rewritten operations and the roles of their blocks, and those that need not run in every
     /// run.
-    pub(super) fn rewritten(&self, turn: &mut Turn, options: &Options) -> Result<Rewritten> {
+    pub(super) fn rewritten(&self, options: &Options) -> Result<Rewritten> {
         let (queue, roles) = self.operations();
         let mut draft = Draft::new(self.device(), queue, roles);
-        let mut prepare = |kind: &Kind, inputs: &[View]| turn.0.get(kind, inputs, None).cloned();
         // Cached results are outside the arena, and a budget leaves no room for them.
         let keeps = options.keep && options.budget.is_none();
         let limits = options.limits.rewriting;
         let allowed = Allowed { rounds: !options.exact, keeps, limits };
-        let constants = rewrite(&mut draft, &mut prepare, allowed)?;
+        let constants = rewrite(&mut draft, allowed)?;
         Ok((draft.finish(&[]), constants))
     }
 
@@ -125,20 +143,27 @@ impl Recording {
         &self,
         queue: Queue,
         roles: &[Role],
+        kernels: &Kernels,
         limits: Option<remat::Limits>,
     ) -> (Queue, Vec<Role>) {
-        let finished = order::promising(queue, roles).into_iter().map(|queue| {
-            let (draft, again) = self.thrifty(queue, roles, limits);
+        let finished = order::promising(queue, roles, kernels).into_iter().map(|queue| {
+            let (draft, again) = self.thrifty(queue, roles, kernels, limits);
             draft.finish(&again)
         });
-        let best = finished.min_by_key(|(queue, roles)| peak(queue, queue.nodes(), roles));
+        let best = finished.min_by_key(|(queue, roles)| peak(queue, roles, kernels));
         best.expect("there is one at least")
     }
 
     /// Operations, and what to recompute rather than keep, if `limits` allow recomputation.
-    fn thrifty(&self, queue: Queue, roles: &[Role], limits: Option<remat::Limits>) -> Order {
+    fn thrifty(
+        &self,
+        queue: Queue,
+        roles: &[Role],
+        kernels: &Kernels,
+        limits: Option<remat::Limits>,
+    ) -> Order {
         let draft = Draft::new(self.device(), queue, roles.to_vec());
-        let again = limits.map_or_else(Vec::new, |limits| remat::choose(&draft, limits));
+        let again = limits.map_or_else(Vec::new, |limits| remat::choose(&draft, kernels, limits));
         (draft, again)
     }
 
@@ -147,9 +172,10 @@ impl Recording {
         &self,
         budget: Budget,
         orders: &[Order],
+        kernels: &Kernels,
         parallel: Option<Parallel>,
     ) -> Result<Made> {
-        let ways = Ways::new(orders)?.shared(parallel);
+        let ways = Ways::new(orders, kernels)?.shared(parallel);
         let bytes = match budget {
             Budget::Bytes(bytes) => bytes,
             Budget::Share(share) => (share * ways.unconstrained()? as f64) as usize,

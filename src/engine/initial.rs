@@ -8,7 +8,7 @@ use crate::block::{Block, Initialiser};
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::{Place, Queue};
-use crate::ops::{Prepared, View};
+use crate::ops::{Call, Prepared, View};
 
 /// Operations that create state, still being collected.
 #[derive(Default)]
@@ -29,13 +29,13 @@ impl Initial {
     }
 
     /// Appends an operation that [`Initial::takes`] accepts.
-    pub fn push(&mut self, op: &Arc<Prepared>, inputs: &[View], outputs: &[View]) {
-        self.queue.push(op.clone(), inputs, outputs, 0);
+    pub fn push(&mut self, call: &Arc<Call>, inputs: &[View], outputs: &[View]) {
+        self.queue.push(call.clone(), inputs, outputs, 0);
     }
 
     /// Ends the collection and makes the blocks pending.
     pub fn settle(self) {
-        if self.queue.nodes().is_empty() {
+        if self.queue.ops().is_empty() {
             return;
         }
         let program = Arc::new(Program(Mutex::new(None)));
@@ -94,12 +94,14 @@ impl Steps {
             meta: place.meta.clone(),
             offset: place.offset,
         };
-        for node in self.queue.nodes() {
-            let inputs: Vec<View> = self.queue.inputs(node).iter().map(view).collect();
-            let outputs = self.queue.outputs(node).iter().enumerate();
-            let fresh = outputs.filter(|(o, _)| node.op.state_of(*o).is_none());
+        for op in self.queue.ops() {
+            let inputs: Vec<View> = op.inputs.iter().map(view).collect();
+            let outputs = op.outputs.iter().enumerate();
+            let fresh = outputs.filter(|(o, _)| op.call.state_of(*o).is_none());
             let outputs: Vec<View> = fresh.map(|(_, place)| view(place)).collect();
-            run::execute(&node.op, &inputs, &outputs)?;
+            let threads = blocks[0].device().threads();
+            let prepared = Prepared::new(op.call.clone(), threads)?;
+            run::execute(&prepared, &inputs, &outputs)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The cache of prepared operations: equal operations on equal metas share one kernel.
+//! The cache of prepared operations: equal calls share one kernel.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use rustc_hash::FxBuildHasher;
 
 use crate::device::{Account, Device};
 use crate::error::Result;
-use crate::ops::prepared::{Prepared, hash};
-use crate::ops::{Kind, Meta, View};
+use crate::ops::call::{Metas, Parts};
+use crate::ops::{Call, Kind, Meta, Prepared, View};
 
 /// The most operations in the cache; the least recently used are evicted.
 const CAPACITY: NonZero<usize> = NonZero::new(8192).unwrap();
@@ -57,13 +57,26 @@ impl Kernels {
         inputs: &[View],
         given: Option<&[View]>,
     ) -> Result<&Arc<Prepared>> {
+        let parts = Parts { kind, inputs, given };
+        self.cached(parts, || Ok(Arc::new(parts.call()?)))
+    }
+
+    /// A call from the cache, prepared if it is new.
+    pub fn of(&mut self, call: &Arc<Call>) -> Result<&Arc<Prepared>> {
+        self.cached(call.parts(), || Ok(call.clone()))
+    }
+
+    fn cached<'a>(
+        &mut self,
+        parts: Parts<'a, impl Metas<'a>>,
+        call: impl Fn() -> Result<Arc<Call>>,
+    ) -> Result<&Arc<Prepared>> {
         self.shrink();
         let (device, threads) = (&self.device, self.device.threads());
-        let make = || Ok(Entry::new(Prepared::new(kind, inputs, given, threads)?, device));
-        let key = hash(kind, inputs, given, threads);
-        let entry = self.cache.try_get_or_insert_mut(key, make)?;
+        let make = || Ok(Entry::new(Prepared::new(call()?, threads)?, device));
+        let entry = self.cache.try_get_or_insert_mut(parts.hash(threads), make)?;
         // On a hash collision the entry is replaced.
-        if !entry.op.fits(kind, inputs, given, threads) {
+        if entry.op.threads != threads || !parts.are_of(&entry.op) {
             *entry = make()?;
         }
         Ok(&entry.op)
@@ -71,9 +84,16 @@ impl Kernels {
 
     /// An operation into new tensors from the cache, if it is prepared and short.
     pub fn find_short(&mut self, kind: &Kind, inputs: &[View]) -> Option<&Arc<Prepared>> {
-        let threads = self.device.threads();
-        let entry = self.cache.get(&hash(kind, inputs, None, threads))?;
-        Some(&entry.op).filter(|op| op.is_short && op.fits(kind, inputs, None, threads))
+        let (threads, parts) = (self.device.threads(), Parts { kind, inputs, given: None });
+        let op = &self.cache.get(&parts.hash(threads))?.op;
+        Some(op).filter(|op| op.is_short && op.threads == threads && parts.are_of(op))
+    }
+
+    /// Puts an operation into the cache, whatever its kernel computes.
+    #[cfg(test)]
+    pub fn insert(&mut self, op: Prepared) {
+        let key = op.parts().hash(op.threads);
+        self.cache.put(key, Entry::new(op, &self.device));
     }
 
     fn shrink(&mut self) {

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Engine;
 use crate::block::Block;
 use crate::device::Device;
-use crate::error::Result;
 use crate::graph::{Place, Queue, Role};
-use crate::ops::{Prepared, View};
+use crate::ops::{Call, View};
 
 /// Where a block of a recording comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,8 +97,8 @@ impl Recording {
     }
 
     /// Appends an operation; `outputs` are those that are not state.
-    pub(super) fn push(&mut self, op: &Arc<Prepared>, from: &[View], to: &[View], line: u32) {
-        self.queue.push(op.clone(), from, to, line);
+    pub(super) fn push(&mut self, call: &Arc<Call>, from: &[View], to: &[View], line: u32) {
+        self.queue.push(call.clone(), from, to, line);
         // A block that is neither an argument nor created here existed before.
         self.sources.resize(self.queue.blocks().len(), Source::Captured);
     }
@@ -217,24 +215,6 @@ impl Recording {
             Source::Made { .. } => Role::Temporary,
         };
         self.roles = self.sources.iter().enumerate().map(role).collect();
-    }
-
-    /// Prepares operations again if they were prepared for a number of threads other than the
-    /// device's.
-    ///
-    /// # Errors
-    /// Any error of preparing an operation.
-    pub fn follow_threads(&mut self, engine: &Engine) -> Result<()> {
-        let (mut turn, threads) = (engine.turn(), self.device.threads());
-        let is_new = |op: &Prepared| op.threads != threads && !op.effects.host;
-        if !self.queue.nodes().iter().any(|node| is_new(&node.op)) {
-            return Ok(());
-        }
-        self.queue.replace_each(|op, inputs, outputs| {
-            let given = op.are_given().then_some(outputs);
-            let again = is_new(op).then(|| turn.0.get(&op.kind, inputs, given).cloned());
-            again.transpose()
-        })
     }
 
     /// The operations, and the roles of their blocks.

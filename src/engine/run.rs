@@ -11,7 +11,7 @@ use crate::device::{Account, ending};
 use crate::error::Result;
 use crate::graph::run::finite::{Before, not_finite};
 use crate::graph::{Bound, Stopped};
-use crate::ops::{Io, Prepared, View};
+use crate::ops::{Call, Io, Prepared, View};
 
 /// Addresses of the first elements.
 type Addresses<T> = SmallVec<[T; 8]>;
@@ -65,8 +65,8 @@ pub fn check_finite(is_asked: bool) -> bool {
 
 /// Raises the versions of everything written, even if the kernel then fails, because it may have
 /// written some of its outputs.
-pub(super) fn raise_versions(op: &Prepared, inputs: &[View], outputs: &[View]) {
-    op.effects.state.iter().for_each(|&(i, _)| inputs[i].block.touch());
+pub(super) fn raise_versions(call: &Call, inputs: &[View], outputs: &[View]) {
+    call.effects.state.iter().for_each(|&(i, _)| inputs[i].block.touch());
     outputs.iter().for_each(|v| v.block.touch());
 }
 

@@ -7,7 +7,7 @@ use super::rng::{self, Stream};
 use super::{Engine, Turn};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::{Kind, Meta, Scalar, View, copy};
+use crate::ops::{Call, Kind, Scalar, View, copy};
 
 /// The position of a generator that a recording has reseeded but no run has: initialisers of state,
 /// which do not wait for a run, draw from there.
@@ -46,8 +46,8 @@ impl Engine {
             if record::mode() == Mode::Eager {
                 rng::set(&state, key, 0)?;
             } else {
-                self.record_number(turn, &state, 0, key)?;
-                self.record_number(turn, &state, 1, 0)?;
+                self.record_number(&state, 0, key)?;
+                self.record_number(&state, 1, 0)?;
             }
         }
         let generator = self.rng().state(turn, Stream::Init)?.clone();
@@ -56,13 +56,13 @@ impl Engine {
     }
 
     /// Records a write of one number of a generator's state.
-    fn record_number(&self, turn: &mut Turn, state: &View, at: usize, value: u64) -> Result<()> {
+    fn record_number(&self, state: &View, at: usize, value: u64) -> Result<()> {
         let (value, shape, dtype) = (Scalar::Int(value as i64), [1].into(), DType::Int64);
         let fill = Kind::from(copy::Fill { value, shape, dtype });
-        let op = turn.0.get(&fill, &[], None)?.clone();
-        let meta = Arc::new(Meta::new(DType::Int64, [1]));
+        let call = Arc::new(Call::new(&fill, <&[View]>::default())?);
+        let meta = call.outputs[0].clone();
         let part = View { block: state.block.clone(), meta, offset: at };
-        self.append(turn, &op, &[], &[part])
+        self.append(&call, &[], &[part])
     }
 
     /// A copy of a generator to draw state from, after which the generator's recorded position

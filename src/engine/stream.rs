@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::recording::{Recording, Source};
-use crate::graph::{Node, Place, Role};
+use crate::graph::{Op, Place, Role};
 
 impl Recording {
     /// The first difference from another recording, with the line of the user's program; `None` if
@@ -15,14 +15,14 @@ impl Recording {
     }
 
     fn different_operation(&self, other: &Recording) -> Option<String> {
-        let (ours, theirs) = (self.queue.nodes(), other.queue.nodes());
+        let (ours, theirs) = (self.queue.ops(), other.queue.ops());
         for (i, (a, b)) in ours.iter().zip(theirs).enumerate() {
             if let Some(what) = self.different_node(a, other, b) {
                 return Some(format!("operation {i}, {} {what}", self.at(a)));
             }
         }
         let longer = if ours.len() > theirs.len() { self } else { other };
-        let node = longer.queue.nodes().get(ours.len().min(theirs.len()))?;
+        let node = longer.queue.ops().get(ours.len().min(theirs.len()))?;
         Some(format!(
             "operation {}, {}, is in one of them only",
             ours.len().min(theirs.len()),
@@ -30,20 +30,20 @@ impl Recording {
         ))
     }
 
-    fn different_node(&self, a: &Node, other: &Recording, b: &Node) -> Option<String> {
-        if !Arc::ptr_eq(&a.op, &b.op) && a.op.kind != b.op.kind {
-            return Some(match a.op.name() == b.op.name() {
-                true => format!("has other attributes: {:?} and {:?}", a.op.kind, b.op.kind),
+    fn different_node(&self, a: &Op, other: &Recording, b: &Op) -> Option<String> {
+        if a.call.kind != b.call.kind {
+            return Some(match a.call.name() == b.call.name() {
+                true => format!("has other attributes: {:?} and {:?}", a.call.kind, b.call.kind),
                 false => format!("is {} in the other", other.at(b)),
             });
         }
-        let inputs = self.queue.inputs(a).iter().zip(other.queue.inputs(b));
+        let inputs = a.inputs.iter().zip(&b.inputs);
         for (k, (x, y)) in inputs.enumerate() {
             if let Some(what) = self.different_place(x, other, y) {
                 return Some(format!("reads {what} as input {k}"));
             }
         }
-        let outputs = self.queue.outputs(a).iter().zip(other.queue.outputs(b));
+        let outputs = a.outputs.iter().zip(&b.outputs);
         for (k, (x, y)) in outputs.enumerate() {
             if let Some(what) = self.different_place(x, other, y) {
                 return Some(format!("writes {what} as output {k}"));
@@ -88,16 +88,17 @@ impl Recording {
         let differs = |&n: &usize| self.roles.get(n) != other.roles.get(n);
         let n = (0..self.roles.len().max(other.roles.len())).find(differs)?;
         let kept = if self.roles.get(n) == Some(&Role::Slot) { self } else { other };
-        let maker =
-            kept.queue.nodes().iter().find(|node| {
-                kept.queue.outputs(node).iter().any(|place| place.block as usize == n)
-            });
-        let what = maker.map_or_else(|| "a tensor".into(), |node| kept.at(node));
+        let maker = kept
+            .queue
+            .ops()
+            .iter()
+            .find(|op| op.outputs.iter().any(|place| place.block as usize == n));
+        let what = maker.map_or_else(|| "a tensor".into(), |op| kept.at(op));
         Some(format!("what {what} makes is kept after one of them only"))
     }
 
     /// An operation's name and line.
-    fn at(&self, node: &Node) -> String {
-        format!("{} at {}", node.op.name(), self.line(node.origin))
+    fn at(&self, op: &Op) -> String {
+        format!("{} at {}", op.call.name(), self.line(op.origin))
     }
 }

@@ -45,7 +45,7 @@ impl Executable {
     ) -> Result<Vec<f64>> {
         let arguments = arguments.unwrap_or_else(|| self.zeros());
         self.aside(&arguments, |bound| {
-            let mut seconds = vec![0.0; self.graph().nodes().len()];
+            let mut seconds = vec![0.0; self.graph().ops().len()];
             for _ in 0..runs {
                 for (node, sum) in seconds.iter_mut().enumerate() {
                     let start = Instant::now();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Role;
 use super::csr::Csr;
-use super::queue::{Node, Place};
+use super::queue::{Op, Place};
 
 /// A range of bytes of a resource that an operation reads or writes. Resources are the blocks, by
 /// number, followed by the host, which keeps operations with user code in order.
@@ -33,16 +33,16 @@ impl Access {
 }
 
 /// The accesses of each node: reads, then writes. `blocks` is the number of blocks.
-pub fn accesses(nodes: &[Node], places: &[Place], blocks: usize) -> Csr<Access> {
-    let mut found = Csr::with_capacity(nodes.len(), places.len());
-    for node in nodes {
-        for place in node.inputs(places) {
+pub fn accesses(ops: &[Op], blocks: usize) -> Csr<Access> {
+    let mut found = Csr::with_capacity(ops.len(), 3 * ops.len());
+    for op in ops {
+        for place in &op.inputs {
             add(&mut found, Access::read(place.block, place.byte_range()));
         }
-        for place in node.outputs(places) {
+        for place in &op.outputs {
             add(&mut found, Access::write(place.block, place.byte_range()));
         }
-        if node.op.effects.host {
+        if op.call.effects.host {
             add(&mut found, Access::write(blocks as u32, 0..1));
         }
         found.end_row();

@@ -11,7 +11,7 @@ mod timeline;
 use std::sync::OnceLock;
 
 use super::draft::{Again, Draft};
-use super::{Graph, Parallel};
+use super::{Graph, Kernels, Parallel};
 use crate::device::team;
 use crate::error::Result;
 use course::Course;
@@ -59,6 +59,7 @@ impl Way {
 /// The ways to run operations: orders of them, and what is recomputed in each.
 pub struct Ways<'a> {
     orders: &'a [Order],
+    kernels: &'a Kernels,
     /// By order: its peak memory if everything is kept.
     whole: Vec<usize>,
     /// In ascending order of time, without duplicates.
@@ -72,9 +73,10 @@ impl<'a> Ways<'a> {
     ///
     /// # Errors
     /// A panic on a thread of the team.
-    pub fn new(orders: &'a [Order]) -> Result<Ways<'a>> {
-        let whole: Vec<usize> = orders.iter().map(|(draft, _)| draft.peak(&[])).collect();
-        let courses: Vec<Course> = orders.iter().map(|(draft, _)| Course::new(draft)).collect();
+    pub fn new(orders: &'a [Order], kernels: &'a Kernels) -> Result<Ways<'a>> {
+        let whole: Vec<usize> = orders.iter().map(|(draft, _)| draft.peak(&[], kernels)).collect();
+        let courses: Vec<Course> =
+            orders.iter().map(|(draft, _)| Course::new(draft, kernels)).collect();
         let most = whole.iter().copied().min().unwrap_or(0);
         let mut simulated = simulated(&courses[..SIMULATED.min(courses.len())], most)?.into_iter();
         let of = |(order, course): (usize, &Course)| {
@@ -85,7 +87,7 @@ impl<'a> Ways<'a> {
         let mut ways: Vec<Way> = courses.iter().enumerate().flat_map(of).collect();
         ways.sort_by(|a, b| a.outcome.time.total_cmp(&b.outcome.time));
         ways.dedup_by(|a, b| a.order == b.order && a.outcome.again == b.outcome.again);
-        Ok(Ways { orders, whole, ways, parallel: None })
+        Ok(Ways { orders, kernels, whole, ways, parallel: None })
     }
 
     /// The size of the arena if nothing is recomputed, for the order that then needs least.
@@ -96,7 +98,7 @@ impl<'a> Ways<'a> {
         let orders = self.orders.iter().zip(&self.whole);
         let (best, _) = orders.min_by_key(|(_, whole)| **whole).expect("there is one at least");
         let (queue, roles) = best.0.finish(&[]);
-        Ok(Graph::new(queue, roles)?.arena_bytes())
+        Ok(Graph::new(queue, roles, self.kernels)?.arena_bytes())
     }
 
     /// The same for graphs that several threads may run. They run concurrently only as far as the
@@ -151,15 +153,18 @@ impl<'a> Ways<'a> {
     }
 
     fn peak(&self, way: &Way) -> usize {
-        *way.peak.get_or_init(|| self.orders[way.order].0.peak(&way.outcome.again))
+        *way.peak.get_or_init(|| self.orders[way.order].0.peak(&way.outcome.again, self.kernels))
     }
 
     /// The graph of a way; its arena takes at most `most_bytes` if possible.
     fn graph(&self, way: &Way, most_bytes: usize) -> Result<Graph> {
         let (queue, roles) = self.orders[way.order].0.finish(&way.outcome.again);
         match self.parallel {
-            Some(parallel) => Graph::parallel(queue, roles, Parallel { most_bytes, ..parallel }),
-            None => Graph::new(queue, roles),
+            Some(parallel) => {
+                let parallel = Parallel { most_bytes, ..parallel };
+                Graph::parallel(queue, roles, self.kernels, parallel)
+            }
+            None => Graph::new(queue, roles, self.kernels),
         }
     }
 }

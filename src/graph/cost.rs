@@ -1,7 +1,7 @@
 //! An estimate of how long operations take. It decides what is worth doing, never what is computed,
 //! and does not depend on the machine, so that the same recording always gives the same graph.
 
-use crate::ops::Prepared;
+use crate::ops::Call;
 
 /// The minimum time of a kernel call, in nanoseconds.
 const CALL: f64 = 100.0;
@@ -24,14 +24,14 @@ const MANY: f64 = 8.0;
 const SMALL: f64 = (64 << 10) as f64;
 
 /// An estimate of an operation's time on one thread, in nanoseconds.
-pub fn nanoseconds(op: &Prepared) -> f64 {
-    CALL + work(op)
+pub fn nanoseconds(call: &Call) -> f64 {
+    CALL + work(call)
 }
 
 /// The same without the overhead of the call. The constants are fitted to the kernels of an LSTM
 /// (in cache), a Transformer and a ResNet (beyond it) on one processor; only their ratios matter.
-pub fn work(op: &Prepared) -> f64 {
-    let cost = op.cost();
+pub fn work(call: &Call) -> f64 {
+    let cost = call.cost();
     let (bytes, flops) = (cost.bytes as f64, cost.flops as f64);
     let (near, far) = (bytes.min(CACHED), (bytes - CACHED).max(0.0));
     let (behind, made) = (cost.behind as f64, (cost.flops - cost.behind) as f64);

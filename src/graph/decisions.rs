@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::budget::{Order, Ways};
 use super::draft::Draft;
 use super::testing::{Empty, Recorder, fingerprint, shown};
-use super::{Graph, Parallel, Queue, Role, order, peak, remat};
+use super::{Graph, Kernels, Parallel, Queue, Role, order, peak, remat};
 use crate::device::cpu;
 use crate::ops::copy::Copy;
 use crate::ops::reduce::{Reduce, ReduceFn};
@@ -31,7 +31,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    pub(super) fn draw(seed: u64) -> (Queue, Vec<Role>) {
+    pub(super) fn draw(seed: u64) -> Recorder {
         let mut step = Step {
             recorder: Recorder::default(),
             random: Random::new(seed),
@@ -44,7 +44,7 @@ impl Step {
         let length = 15 + step.random.below(20);
         (0..length).for_each(|_| step.forward());
         (0..3).for_each(|lane| step.backward(lane));
-        (step.recorder.queue, step.recorder.roles)
+        step.recorder
     }
 
     /// The number of elements in the tensors of a lane.
@@ -136,10 +136,10 @@ fn part(whole: &View, half: usize) -> View {
 }
 
 /// A fingerprint of what is decided about steps.
-fn decided(seeds: Range<u64>, decide: impl Fn(Queue, Vec<Role>) -> String) -> u64 {
+fn decided(seeds: Range<u64>, decide: impl Fn(Queue, Vec<Role>, &Kernels) -> String) -> u64 {
     fingerprint(seeds.map(|seed| {
-        let (queue, roles) = Step::draw(seed);
-        decide(queue, roles)
+        let Recorder { queue, roles, kernels } = Step::draw(seed);
+        decide(queue, roles, &kernels)
     }))
 }
 
@@ -149,13 +149,13 @@ fn json(graph: &Graph) -> String {
 
 #[test]
 fn orders() {
-    let got = decided(MANY, |queue, roles| {
+    let got = decided(MANY, |queue, roles, kernels| {
         let orders = order::orders(queue.clone(), &roles);
         let shown = |queue: &Queue| {
-            let origins: Vec<u32> = queue.nodes().iter().map(|node| node.origin).collect();
-            format!("{origins:?} {}", peak::peak(queue, queue.nodes(), &roles))
+            let origins: Vec<u32> = queue.ops().iter().map(|node| node.origin).collect();
+            format!("{origins:?} {}", peak::peak(queue, &roles, kernels))
         };
-        let promising = order::promising(queue, &roles);
+        let promising = order::promising(queue, &roles, kernels);
         orders.iter().chain(&promising).map(shown).collect()
     });
     assert_eq!(got, 10_685_419_994_593_310_811);
@@ -163,26 +163,26 @@ fn orders() {
 
 #[test]
 fn graphs() {
-    let got = decided(SEEDS, |queue, roles| {
+    let got = decided(SEEDS, |queue, roles, kernels| {
         let parallel = [2, 3].map(|workers| Parallel { least_gain: 0, ..Parallel::new(workers) });
         let little = Parallel { least_gain: 900, most_bytes: 1 << 15, ..parallel[0] };
         let ways = [parallel[0], parallel[1], little];
-        let of = |p| json(&Graph::parallel(queue.clone(), roles.clone(), p).unwrap());
-        ways.map(of).concat() + &json(&Graph::new(queue.clone(), roles.clone()).unwrap())
+        let of = |p| json(&Graph::parallel(queue.clone(), roles.clone(), kernels, p).unwrap());
+        ways.map(of).concat() + &json(&Graph::new(queue.clone(), roles.clone(), kernels).unwrap())
     });
     assert_eq!(got, 18_244_686_762_959_717_313);
 }
 
 #[test]
 fn what_is_computed_again() {
-    let got = decided(MANY, |queue, roles| {
+    let got = decided(MANY, |queue, roles, kernels| {
         let draft = Draft::new(cpu::device(), queue, roles);
         let some = remat::Limits { bytes: 1 << 12, share: 0.3, gain: 0.02, rate: 0.5 };
         let limits = [remat::Limits::NONE, some, remat::Limits { rate: 2.0, ..some }];
         let shown = |limits| {
-            let again = remat::choose(&draft, limits);
+            let again = remat::choose(&draft, kernels, limits);
             let (queue, roles) = draft.finish(&again);
-            let peak = [draft.peak(&again), peak::peak(&queue, queue.nodes(), &roles)];
+            let peak = [draft.peak(&again, kernels), peak::peak(&queue, &roles, kernels)];
             format!("{again:?} {peak:?}")
         };
         limits.map(shown).concat()
@@ -192,17 +192,17 @@ fn what_is_computed_again() {
 
 #[test]
 fn budgets() {
-    let got = decided(SEEDS, |queue, roles| {
+    let got = decided(SEEDS, |queue, roles, kernels| {
         let orders = order::orders(queue, &roles).into_iter();
         let draft = |queue| Draft::new(cpu::device(), queue, roles.clone());
         let orders: Vec<Order> = orders
             .map(draft)
             .map(|draft| {
-                let again = remat::choose(&draft, remat::Limits::NONE);
+                let again = remat::choose(&draft, kernels, remat::Limits::NONE);
                 (draft, again)
             })
             .collect();
-        let ways = Ways::new(&orders).unwrap();
+        let ways = Ways::new(&orders, kernels).unwrap();
         let (whole, least) = (ways.unconstrained().unwrap(), ways.smallest().unwrap());
         let mut shown = format!("{whole} {}", json(&least));
         for step in 0..8 {

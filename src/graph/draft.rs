@@ -2,46 +2,25 @@
 
 mod edit;
 mod finish;
+mod numbers;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Node, Place, Queue, Role};
+use super::{Op, Place, Queue, Role};
 use crate::device::{ALIGNMENT, Device};
 use crate::error::Result;
-use crate::ops::{Kind, Meta, Prepared, View};
+use crate::ops::{Call, Kind, Meta, View};
 pub use finish::Again;
-
-/// Prepares an operation on tensors, whose memory need not be allocated.
-pub type Prepare<'a> = dyn FnMut(&Kind, &[View]) -> Result<Arc<Prepared>> + 'a;
-
-/// An operation with its places.
-#[derive(Clone)]
-pub struct Step {
-    /// The operation.
-    pub op: Arc<Prepared>,
-    /// What it reads.
-    pub inputs: SmallVec<[Place; 4]>,
-    /// What it writes; a state output is the same place as its input.
-    pub outputs: SmallVec<[Place; 2]>,
-    /// As [`Node::origin`].
-    pub origin: u32,
-}
+pub use numbers::Numbers;
 
 /// The steps that use a block, in order.
 #[derive(Default)]
 struct Uses {
-    writers: SmallVec<[usize; 2]>,
-    readers: SmallVec<[usize; 4]>,
-}
-
-impl Step {
-    /// All places, inputs first.
-    pub fn places(&self) -> impl Iterator<Item = &Place> {
-        self.inputs.iter().chain(&self.outputs)
-    }
+    writers: Numbers,
+    readers: Numbers,
 }
 
 /// See the module's documentation. Recorded operations have even numbers and keep them; a removed
@@ -50,28 +29,26 @@ pub struct Draft {
     device: Arc<Device>,
     queue: Queue,
     roles: Vec<Role>,
-    steps: Vec<Option<Step>>,
+    steps: Vec<Option<Op>>,
     uses: Vec<Uses>,
     /// The steps that run user code, in order.
-    hosts: SmallVec<[usize; 4]>,
+    hosts: Numbers,
 }
 
 impl Draft {
     /// A draft of a queue's operations; `roles` has one entry per block.
-    pub fn new(device: &Arc<Device>, queue: Queue, roles: Vec<Role>) -> Draft {
-        let step = |node: &Node| Step {
-            op: Arc::clone(&node.op),
-            inputs: queue.inputs(node).into(),
-            outputs: queue.outputs(node).into(),
-            origin: node.origin,
-        };
-        let steps: Vec<_> =
-            queue.nodes().iter().flat_map(|node| [Some(step(node)), None]).collect();
+    pub fn new(device: &Arc<Device>, mut queue: Queue, roles: Vec<Role>) -> Draft {
+        let steps: Vec<_> = queue.take_ops().into_iter().flat_map(|op| [Some(op), None]).collect();
         let uses = roles.iter().map(|_| Uses::default()).collect();
-        let hosts = SmallVec::new();
+        let hosts = Numbers::default();
         let mut draft = Draft { device: device.clone(), queue, roles, steps, uses, hosts };
         (0..draft.steps.len()).for_each(|n| draft.note(n));
         draft
+    }
+
+    /// The number of threads that kernels will be prepared for.
+    pub fn threads(&self) -> usize {
+        self.device.threads()
     }
 
     /// The numbers of all steps and gaps.
@@ -80,12 +57,12 @@ impl Draft {
     }
 
     /// The steps with their numbers.
-    pub fn steps(&self) -> impl Iterator<Item = (usize, &Step)> {
+    pub fn steps(&self) -> impl Iterator<Item = (usize, &Op)> {
         self.steps.iter().enumerate().filter_map(|(n, step)| Some((n, step.as_ref()?)))
     }
 
     /// A step; None for a gap.
-    pub fn step(&self, n: usize) -> Option<&Step> {
+    pub fn step(&self, n: usize) -> Option<&Op> {
         self.steps[n].as_ref()
     }
 
@@ -115,49 +92,44 @@ impl Draft {
     }
 
     /// The steps that read a block, in order.
-    pub fn readers(&self, block: u32) -> &[usize] {
+    pub fn readers(&self, block: u32) -> &Numbers {
         &self.uses[block as usize].readers
     }
 
     /// The steps that write a block, in order.
-    pub fn writers(&self, block: u32) -> &[usize] {
+    pub fn writers(&self, block: u32) -> &Numbers {
         &self.uses[block as usize].writers
     }
 
     /// The only step that reads a block, provided that nothing reads it after the run.
     pub fn only_reader(&self, block: u32) -> Option<usize> {
-        match self.readers(block) {
-            &[reader] if self.role(block) == Role::Temporary => Some(reader),
-            _ => None,
-        }
+        self.readers(block).only().filter(|_| self.role(block) == Role::Temporary)
     }
 
     /// The step that produces a place: the only writer of its block, which this recording creates.
     /// It writes exactly this place, before any step reads the block.
     pub fn maker(&self, place: &Place) -> Option<usize> {
         let is_made = matches!(self.role(place.block), Role::Temporary | Role::Slot);
-        let &[writer] = self.writers(place.block) else { return None };
+        let writer = self.writers(place.block).only()?;
         let writes = self.step(writer)?.outputs.iter().any(|output| output == place);
-        let is_first = self.readers(place.block).first().is_none_or(|&reader| reader > writer);
+        let is_first = self.readers(place.block).first().is_none_or(|reader| reader > writer);
         (is_made && writes && is_first).then_some(writer)
     }
 
     /// Whether a place has the same contents after the first step as before the second: no step in
     /// between writes its block.
     pub fn holds(&self, place: &Place, first: usize, second: usize) -> bool {
-        let mut writers = self.writers(place.block).iter();
-        !writers.any(|&writer| first < writer && writer < second)
+        self.writers(place.block).within(first + 1..second).is_none()
     }
 
     /// The first step after step `n` that writes a block.
     pub fn written_after(&self, block: u32, n: usize) -> Option<usize> {
-        self.writers(block).iter().copied().find(|&writer| writer > n)
+        self.writers(block).within(n + 1..usize::MAX)
     }
 
     /// Whether user code runs between two steps.
     pub fn has_host_between(&self, first: usize, second: usize) -> bool {
-        let next = self.hosts.partition_point(|&host| host <= first);
-        self.hosts.get(next).is_some_and(|&host| host < second)
+        self.hosts.within(first + 1..second).is_some()
     }
 
     /// Whether a place covers each element of its block exactly once.
@@ -181,19 +153,13 @@ impl Draft {
         place
     }
 
-    /// Prepares an operation on these places.
-    pub fn prepare(
-        &self,
-        kind: Kind,
-        inputs: &[Place],
-        prepare: &mut Prepare<'_>,
-    ) -> Result<Arc<Prepared>> {
-        let view = |place: &Place| View {
-            block: self.queue.blocks()[place.block as usize].clone(),
-            meta: place.meta.clone(),
-            offset: place.offset,
-        };
-        prepare(&kind, &inputs.iter().map(view).collect::<SmallVec<[View; 8]>>())
+    /// An operation that reads these places and writes places that it infers.
+    ///
+    /// # Errors
+    /// The errors of the family's checks.
+    pub fn infer(&self, kind: Kind, inputs: &[Place]) -> Result<Arc<Call>> {
+        let metas: SmallVec<[Arc<Meta>; 8]> = inputs.iter().map(|at| at.meta.clone()).collect();
+        Ok(Arc::new(Call::new(&kind, &metas[..])?))
     }
 }
 

@@ -25,7 +25,7 @@ impl Role {
 impl Graph {
     /// The operations, blocks and memory of the graph, in a few lines.
     pub fn summary(&self) -> String {
-        let (nodes, edges) = (self.nodes().len(), self.edges().items().len());
+        let (nodes, edges) = (self.ops().len(), self.edges().items().len());
         let (bound, arena) = (self.lower_bound_bytes(), self.arena_bytes());
         let over = 100.0 * (arena - bound) as f64 / bound.max(1) as f64;
         format!(
@@ -54,7 +54,7 @@ impl Graph {
     /// The operations with their counts, the most frequent first.
     fn operations(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        self.nodes().iter().for_each(|node| *counts.entry(node.op.name()).or_default() += 1);
+        self.ops().iter().for_each(|op| *counts.entry(op.call.name()).or_default() += 1);
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
         list(counts.into_iter().map(|(name, count)| format!("{count} {name}")))
@@ -78,13 +78,13 @@ impl Graph {
     pub fn to_json(&self) -> Value {
         let blocks = 0..self.roles().len() as u32;
         json!({
-            "nodes": (0..self.nodes().len()).map(|n| self.node_json(n)).collect::<Vec<_>>(),
+            "nodes": (0..self.ops().len()).map(|n| self.node_json(n)).collect::<Vec<_>>(),
             "blocks": blocks.map(|block| self.block_json(block)).collect::<Vec<_>>(),
             "edges": self.edges().iter().collect::<Vec<_>>(),
             "segments": self.segments().iter().map(|s| (s.start, s.end)).collect::<Vec<_>>(),
             "curve": self.curve(),
             "totals": {
-                "nodes": self.nodes().len(),
+                "nodes": self.ops().len(),
                 "blocks": self.roles().len(),
                 "edges": self.edges().items().len(),
                 "arena_bytes": self.arena_bytes(),
@@ -95,21 +95,21 @@ impl Graph {
     }
 
     fn node_json(&self, n: usize) -> Value {
-        let node = &self.nodes()[n];
+        let op = &self.ops()[n];
         let places = |places: &[Place]| places.iter().map(place_json).collect::<Vec<_>>();
-        let cost = node.op.cost();
+        let cost = op.call.cost();
         let scratch = self
             .scratch_offset(n)
-            .map(|offset| json!({"bytes": node.op.kernel.scratch(), "offset": offset}));
+            .map(|offset| json!({"bytes": self.kernels()[n].kernel.scratch(), "offset": offset}));
         json!({
-            "name": node.op.name(),
-            "attributes": attributes(&node.op.kind),
-            "inputs": places(self.inputs(node)),
-            "outputs": places(self.outputs(node)),
+            "name": op.call.name(),
+            "attributes": attributes(&op.call.kind),
+            "inputs": places(&op.inputs),
+            "outputs": places(&op.outputs),
             "scratch": scratch,
             "flops": cost.flops,
             "bytes": cost.bytes,
-            "origin": node.origin,
+            "origin": op.origin,
         })
     }
 

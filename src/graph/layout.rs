@@ -1,10 +1,12 @@
 //! The placement of temporary blocks and scratch in the arena.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::share::{self, Blocks};
 use super::{Role, schedule};
 use crate::device::ALIGNMENT;
+use crate::ops::Prepared;
 use crate::packing::{self, Lifetime};
 
 /// The offset of blocks outside the arena.
@@ -26,10 +28,15 @@ pub(super) struct Layout {
 impl Layout {
     /// Applies in-place sharing and plans the arena. Nodes of a segment may run concurrently as far
     /// as the arena then takes at most `most_bytes`.
-    pub(super) fn new(blocks: &Blocks, segments: &[Range<u32>], most_bytes: usize) -> Layout {
+    pub(super) fn new(
+        blocks: &Blocks,
+        kernels: &[Arc<Prepared>],
+        segments: &[Range<u32>],
+        most_bytes: usize,
+    ) -> Layout {
         let owners = share::owners(blocks);
         let (mut lifetimes, mut sizes) = buffers(blocks, &owners);
-        let scratch = scratch(blocks);
+        let scratch = scratch(kernels);
         lifetimes.extend(scratch.iter().map(|&(n, _)| Lifetime { first: n, last: n }));
         sizes.extend(scratch.iter().map(|&(_, bytes)| bytes));
         let roundings = schedule::roundings(&lifetimes, &sizes, segments, most_bytes);
@@ -74,7 +81,7 @@ pub(super) fn buffers(blocks: &Blocks, owners: &[u32]) -> (Vec<Lifetime>, Vec<us
 }
 
 /// The nodes that need scratch, with its size in bytes.
-fn scratch(blocks: &Blocks) -> Vec<(u32, usize)> {
-    let sizes = blocks.nodes.iter().map(|node| node.op.kernel.scratch());
+fn scratch(kernels: &[Arc<Prepared>]) -> Vec<(u32, usize)> {
+    let sizes = kernels.iter().map(|op| op.kernel.scratch());
     (0u32..).zip(sizes).filter(|&(_, bytes)| bytes > 0).collect()
 }

@@ -31,7 +31,7 @@ impl Graph {
             block: None,
             maker: n as usize,
             offset,
-            bytes: self.nodes[n as usize].op.kernel.scratch(),
+            bytes: self.kernels[n as usize].kernel.scratch(),
             life: Lifetime { first: n, last: n },
         });
         blocks.chain(scratch).collect()
@@ -45,7 +45,7 @@ impl Graph {
                 && self.offset(place.block) == Some(offset)
                 && self.block_bytes(place.block) > 0
         };
-        if self.inputs(&self.nodes[maker]).iter().any(ends_here) {
+        if self.ops[maker].inputs.iter().any(ends_here) {
             life.first += 1;
         }
         Some(Live { block: Some(block), maker, offset, bytes: self.block_bytes(block), life })
@@ -55,7 +55,7 @@ impl Graph {
     pub fn curve(&self) -> Vec<usize> {
         let residents = self.residents().into_iter();
         let pieces = residents.map(|live| (live.life, live.bytes.next_multiple_of(ALIGNMENT)));
-        packing::curve(self.nodes.len(), pieces)
+        packing::curve(self.ops.len(), pieces)
     }
 
     /// The first node at which the arena's live bytes reach their peak.
@@ -66,7 +66,7 @@ impl Graph {
     }
 
     /// What the arena holds while a node runs, for error messages; `lines` are those of the user's
-    /// program, indexed by [`Node::origin`](super::Node::origin).
+    /// program, indexed by [`Op::origin`](super::Op::origin).
     pub fn live_tensors(&self, node: usize, lines: &[Arc<str>]) -> Vec<LiveTensor> {
         let at = Lifetime { first: node as u32, last: node as u32 };
         let residents = self.residents().into_iter();
@@ -74,20 +74,20 @@ impl Graph {
         let tensor = |live: Live| LiveTensor {
             name: self.name(&live),
             bytes: live.bytes,
-            line: lines.get(self.nodes[live.maker].origin as usize).cloned(),
+            line: lines.get(self.ops[live.maker].origin as usize).cloned(),
         };
         alive.map(tensor).collect()
     }
 
     /// Describes a tensor in the arena in words.
     fn name(&self, live: &Live) -> String {
-        let node = &self.nodes[live.maker];
-        let made = self.outputs(node).iter().find(|place| Some(place.block) == live.block);
+        let op = &self.ops[live.maker];
+        let made = op.outputs.iter().find(|place| Some(place.block) == live.block);
         match made {
             Some(place) => {
-                format!("{} {} {}", node.op.name(), place.meta.dtype, place.meta.shape)
+                format!("{} {} {}", op.call.name(), place.meta.dtype, place.meta.shape)
             }
-            None => format!("work space of {}", node.op.name()),
+            None => format!("work space of {}", op.call.name()),
         }
     }
 }

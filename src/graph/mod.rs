@@ -10,6 +10,7 @@ mod decisions;
 pub mod draft;
 pub mod export;
 pub mod hazard;
+mod kernels;
 mod layout;
 pub mod live;
 mod liveness;
@@ -25,12 +26,15 @@ pub(crate) mod testing;
 pub mod verify;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::ops::Prepared;
 pub use crate::packing::Lifetime;
 pub use csr::{Csr, Edges};
+pub use kernels::Kernels;
 use layout::{Layout, OUTSIDE};
-pub use queue::{Node, Place, Queue};
+pub use queue::{Op, Place, Queue};
 pub use run::{Bound, Stopped};
 pub use schedule::{Parallel, Schedule};
 use share::Blocks;
@@ -51,8 +55,8 @@ pub enum Role {
 /// Operations in order, with their analysis and memory plan. It owns no tensor memory.
 #[derive(Debug)]
 pub struct Graph {
-    nodes: Vec<Node>,
-    places: Vec<Place>,
+    ops: Vec<Op>,
+    kernels: Vec<Arc<Prepared>>,
     roles: Vec<Role>,
     bytes: Vec<usize>,
     lifetimes: Vec<Lifetime>,
@@ -68,54 +72,59 @@ impl Graph {
     ///
     /// # Errors
     /// [`Error::Graph`] if there is not exactly one role per block; otherwise as [`Graph::verify`].
-    pub fn new(queue: Queue, roles: Vec<Role>) -> Result<Graph> {
-        Graph::made(queue, roles, None)
+    pub fn new(queue: Queue, roles: Vec<Role>, kernels: &Kernels) -> Result<Graph> {
+        Graph::made(queue, roles, kernels, None)
     }
 
     /// As [`Graph::new`], but for replay by several threads, which may need a larger arena.
     ///
     /// # Errors
     /// As [`Graph::new`].
-    pub fn parallel(queue: Queue, roles: Vec<Role>, parallel: Parallel) -> Result<Graph> {
-        Graph::made(queue, roles, Some(parallel).filter(|parallel| parallel.workers > 1))
+    pub fn parallel(
+        queue: Queue,
+        roles: Vec<Role>,
+        kernels: &Kernels,
+        parallel: Parallel,
+    ) -> Result<Graph> {
+        Graph::made(queue, roles, kernels, Some(parallel).filter(|parallel| parallel.workers > 1))
     }
 
-    fn made(queue: Queue, roles: Vec<Role>, parallel: Option<Parallel>) -> Result<Graph> {
-        let (nodes, places, bytes) = queue.into_parts();
+    fn made(
+        queue: Queue,
+        roles: Vec<Role>,
+        kernels: &Kernels,
+        parallel: Option<Parallel>,
+    ) -> Result<Graph> {
+        let (ops, bytes) = queue.into_parts();
         let message = || format!("got {} roles for {} blocks", roles.len(), bytes.len());
         crate::ensure!(
             roles.len() == bytes.len(),
             Error::Graph { op: "graph".into(), message: message() }
         );
-        let graph = Graph::analyse(nodes, places, roles, bytes, parallel);
+        let kernels = ops.iter().map(|op| kernels.get(op).clone()).collect();
+        let graph = Graph::analyse(ops, kernels, roles, bytes, parallel);
         graph.verify()?;
         Ok(graph)
     }
 
     fn analyse(
-        nodes: Vec<Node>,
-        places: Vec<Place>,
+        ops: Vec<Op>,
+        kernels: Vec<Arc<Prepared>>,
         roles: Vec<Role>,
         bytes: Vec<usize>,
         parallel: Option<Parallel>,
     ) -> Graph {
-        let accesses = access::accesses(&nodes, &places, bytes.len());
+        let accesses = access::accesses(&ops, bytes.len());
         let hazard::Hazards { edges, cycles } = hazard::hazards(&accesses, bytes.len() + 1);
         let written = access::written(&accesses, bytes.len() + 1);
-        let lifetimes = liveness::lifetimes(&nodes, &places, bytes.len());
-        let segments = parallel.map_or(Vec::new(), |p| schedule::segments(&nodes, &edges, p));
-        let blocks = Blocks {
-            nodes: &nodes,
-            places: &places,
-            roles: &roles,
-            bytes: &bytes,
-            lifetimes: &lifetimes,
-        };
+        let lifetimes = liveness::lifetimes(&ops, bytes.len());
+        let segments = parallel.map_or(Vec::new(), |p| schedule::segments(&kernels, &edges, p));
+        let blocks = Blocks { ops: &ops, roles: &roles, bytes: &bytes, lifetimes: &lifetimes };
         let most_bytes = parallel.map_or(usize::MAX, |parallel| parallel.most_bytes);
-        let layout = Layout::new(&blocks, &segments, most_bytes);
-        let of = |p: Parallel| Schedule::new(&nodes, &places, &layout, segments, p.workers);
+        let layout = Layout::new(&blocks, &kernels, &segments, most_bytes);
+        let of = |p: Parallel| Schedule::new(&ops, &kernels, &layout, segments, p.workers);
         let schedule = parallel.map(of);
-        Graph { nodes, places, roles, bytes, lifetimes, written, edges, cycles, layout, schedule }
+        Graph { ops, kernels, roles, bytes, lifetimes, written, edges, cycles, layout, schedule }
     }
 
     /// Checks the edges and the plan with code independent of the code that made them.
@@ -136,25 +145,20 @@ impl Graph {
     }
 
     fn internal(&self, fault: &verify::Fault) -> Error {
-        let op = |node: usize| self.nodes[node].op.name();
+        let op = |node: usize| self.ops[node].call.name();
         Error::Internal { op: fault.node().map_or("graph", op).into(), message: fault.to_string() }
     }
 }
 
 impl Graph {
     /// The operations, in recorded order.
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
     }
 
-    /// What a node reads.
-    pub fn inputs(&self, node: &Node) -> &[Place] {
-        node.inputs(&self.places)
-    }
-
-    /// What a node writes; a state output is the same place as its input.
-    pub fn outputs(&self, node: &Node) -> &[Place] {
-        node.outputs(&self.places)
+    /// The kernels of the operations.
+    pub fn kernels(&self) -> &[Arc<Prepared>] {
+        &self.kernels
     }
 
     /// The role of each block, by number.

@@ -8,30 +8,30 @@ mod precedence;
 mod work;
 
 use super::peak::peak;
-use super::{Node, Queue, Role};
+use super::{Kernels, Queue, Role};
 use work::Work;
 
 /// The operations in a few legal orders, the recorded one first; `roles` has one entry per block.
 /// Which of them needs least memory also depends on what is recomputed.
 pub fn orders(queue: Queue, roles: &[Role]) -> Vec<Queue> {
-    let others: Vec<Queue> = others(&queue, roles).map(|nodes| queue.with_nodes(nodes)).collect();
+    let others: Vec<Queue> = others(&queue, roles).collect();
     std::iter::once(queue).chain(others).collect()
 }
 
 /// The recorded order and, if it is another one, the order that needs least memory without
 /// recomputation. On the networks tried, one of these two was best with recomputation as well.
-pub fn promising(queue: Queue, roles: &[Role]) -> Vec<Queue> {
-    let recorded = peak(&queue, queue.nodes(), roles);
+pub fn promising(queue: Queue, roles: &[Role], kernels: &Kernels) -> Vec<Queue> {
+    let recorded = peak(&queue, roles, kernels);
     let best = others(&queue, roles)
-        .map(|nodes| (peak(&queue, &nodes, roles), nodes))
+        .map(|queue| (peak(&queue, roles, kernels), queue))
         .min_by_key(|&(peak, _)| peak)
         .filter(|&(peak, _)| peak < recorded)
-        .map(|(_, nodes)| queue.with_nodes(nodes));
+        .map(|(_, queue)| queue);
     std::iter::once(queue).chain(best).collect()
 }
 
 /// The operations in legal orders other than the recorded one.
-fn others(queue: &Queue, roles: &[Role]) -> impl Iterator<Item = Vec<Node>> {
+fn others(queue: &Queue, roles: &[Role]) -> impl Iterator<Item = Queue> {
     let legal = legal(&Work::new(queue, roles)).into_iter();
     legal.filter(|order| !order.is_sorted()).map(|order| queue.sorted(&order))
 }

@@ -2,19 +2,19 @@
 //! does no planning and takes linear time.
 
 use super::share::{self, Blocks};
-use super::{Node, Queue, Role, layout, liveness};
+use super::{Kernels, Queue, Role, layout, liveness};
 use crate::device::ALIGNMENT;
 use crate::packing;
 
-/// The most bytes of temporary blocks and scratch that are live at once if a queue's operations run
-/// in the order of `nodes`, each rounded up to 64; blocks that share memory in place count once.
-pub fn peak(queue: &Queue, nodes: &[Node], roles: &[Role]) -> usize {
-    let (places, bytes) = (queue.places(), queue.sizes());
-    let lifetimes = liveness::lifetimes(nodes, places, roles.len());
-    let blocks = Blocks { nodes, places, roles, bytes: &bytes, lifetimes: &lifetimes };
+/// The most bytes of temporary blocks and scratch that are live at once while a queue's operations run,
+/// each rounded up to 64; blocks that share memory in place count once.
+pub fn peak(queue: &Queue, roles: &[Role], kernels: &Kernels) -> usize {
+    let (ops, bytes) = (queue.ops(), queue.sizes());
+    let lifetimes = liveness::lifetimes(ops, roles.len());
+    let blocks = Blocks { ops, roles, bytes: &bytes, lifetimes: &lifetimes };
     let (lifetimes, sizes) = layout::buffers(&blocks, &share::owners(&blocks));
     let sizes = sizes.into_iter().map(|size| size.next_multiple_of(ALIGNMENT));
-    let live = packing::curve(nodes.len(), lifetimes.into_iter().zip(sizes));
-    let scratch = nodes.iter().map(|node| node.op.kernel.scratch().next_multiple_of(ALIGNMENT));
+    let live = packing::curve(ops.len(), lifetimes.into_iter().zip(sizes));
+    let scratch = ops.iter().map(|op| kernels.scratch(op).next_multiple_of(ALIGNMENT));
     live.into_iter().zip(scratch).map(|(live, scratch)| live + scratch).max().unwrap_or(0)
 }

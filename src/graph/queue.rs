@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::block::Block;
-use crate::ops::{Meta, Prepared, View};
+use crate::ops::{Call, Meta, View};
 
 /// A view of a block, with the block given by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,35 +32,30 @@ impl Place {
     }
 }
 
-/// An operation in a queue. Its places are stored in the queue, inputs before outputs.
+/// A recorded operation and its places.
 #[derive(Clone, Debug)]
-pub struct Node {
-    /// The operation.
-    pub op: Arc<Prepared>,
+pub struct Op {
+    /// The operation, and the metas of its places.
+    pub call: Arc<Call>,
+    /// What it reads.
+    pub inputs: SmallVec<[Place; 4]>,
+    /// What it writes; a state output is the same place as its input.
+    pub outputs: SmallVec<[Place; 2]>,
     /// The line of the user's program that it comes from, by the recorder's number for the line.
     pub origin: u32,
-    first: u32,
-    inputs: u32,
-    outputs: u32,
 }
 
-impl Node {
-    /// Its inputs, given the places of all nodes.
-    pub(super) fn inputs<'a>(&self, places: &'a [Place]) -> &'a [Place] {
-        &places[self.first as usize..][..self.inputs as usize]
-    }
-
-    /// Its outputs, given the places of all nodes.
-    pub(super) fn outputs<'a>(&self, places: &'a [Place]) -> &'a [Place] {
-        &places[self.first as usize + self.inputs as usize..][..self.outputs as usize]
+impl Op {
+    /// All places, inputs first.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        self.inputs.iter().chain(&self.outputs)
     }
 }
 
 /// Operations in submission order, and the blocks that they use.
 #[derive(Default, Clone, Debug)]
 pub struct Queue {
-    nodes: Vec<Node>,
-    places: Vec<Place>,
+    ops: Vec<Op>,
     blocks: Vec<Arc<Block>>,
     numbers: FxHashMap<usize, u32>,
     /// Blocks that share the number of another one, kept alive so that their addresses stay unique.
@@ -68,8 +64,8 @@ pub struct Queue {
 
 impl Queue {
     /// The operations.
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
     }
 
     /// The blocks, by number.
@@ -82,105 +78,57 @@ impl Queue {
         self.blocks.iter().map(|block| block.bytes()).collect()
     }
 
-    /// The places of all operations.
-    pub(super) fn places(&self) -> &[Place] {
-        &self.places
-    }
-
-    /// What a node reads.
-    pub fn inputs(&self, node: &Node) -> &[Place] {
-        node.inputs(&self.places)
-    }
-
-    /// What a node writes; a state output is the same place as its input.
-    pub fn outputs(&self, node: &Node) -> &[Place] {
-        node.outputs(&self.places)
-    }
-
     /// Reserves room for one more operation with `views` views. Growing doubles the queue at once,
     /// so the allocation may fail.
     ///
     /// # Errors
     /// The approximate number of bytes, if they cannot be allocated.
     pub fn make_room(&mut self, views: usize) -> Result<(), usize> {
-        let bytes = self.places.len() * size_of::<Place>() + self.nodes.len() * size_of::<Node>();
+        let bytes = self.ops.len() * size_of::<Op>();
         let refusal = |_| 2 * bytes;
-        self.nodes.try_reserve(1).map_err(refusal)?;
-        self.places.try_reserve(views).map_err(refusal)?;
+        self.ops.try_reserve(1).map_err(refusal)?;
         self.blocks.try_reserve(views).map_err(refusal)?;
         self.numbers.try_reserve(views).map_err(|_| 2 * bytes)
     }
 
     /// Appends an operation. `outputs` are the non-state outputs, in order.
-    pub fn push(&mut self, op: Arc<Prepared>, inputs: &[View], outputs: &[View], origin: u32) {
-        let first = self.places.len() as u32;
-        for view in inputs {
-            let place = self.place(view);
-            self.places.push(place);
-        }
+    pub fn push(&mut self, call: Arc<Call>, inputs: &[View], outputs: &[View], origin: u32) {
+        let inputs: SmallVec<[Place; 4]> = inputs.iter().map(|view| self.place(view)).collect();
         let mut fresh = outputs.iter();
-        for o in 0..op.outputs.len() {
-            let place = match op.state_of(o) {
-                Some(i) => self.places[first as usize + i].clone(),
-                None => self.place(fresh.next().expect("one view an output")),
-            };
-            self.places.push(place);
-        }
-        let (inputs, outputs) = (inputs.len() as u32, op.outputs.len() as u32);
-        self.nodes.push(Node { op, origin, first, inputs, outputs });
+        let place = |o: usize| match call.state_of(o) {
+            Some(i) => inputs[i].clone(),
+            None => self.place(fresh.next().expect("one view an output")),
+        };
+        let outputs = (0..call.outputs.len()).map(place).collect();
+        self.ops.push(Op { call, inputs, outputs, origin });
     }
 
     /// Appends an operation on places of blocks that the queue already uses.
-    pub fn push_placed(
-        &mut self,
-        op: Arc<Prepared>,
-        inputs: &[Place],
-        outputs: &[Place],
-        origin: u32,
-    ) {
-        let first = self.places.len() as u32;
-        self.places.extend(inputs.iter().chain(outputs).cloned());
-        let (inputs, outputs) = (inputs.len() as u32, outputs.len() as u32);
-        self.nodes.push(Node { op, origin, first, inputs, outputs });
+    pub fn push_op(&mut self, op: Op) {
+        self.ops.push(op);
     }
 
-    /// Replaces each operation for which `other` returns one with the same inputs and outputs;
-    /// `other` gets the views that the operation reads and writes.
-    pub fn replace_each<E>(
-        &mut self,
-        mut other: impl FnMut(&Arc<Prepared>, &[View], &[View]) -> Result<Option<Arc<Prepared>>, E>,
-    ) -> Result<(), E> {
-        let (blocks, places) = (&self.blocks, &self.places);
-        let view = |place: &Place| View {
-            block: blocks[place.block as usize].clone(),
-            meta: place.meta.clone(),
-            offset: place.offset,
-        };
-        for node in &mut self.nodes {
-            let inputs: Vec<View> = node.inputs(places).iter().map(view).collect();
-            let outputs: Vec<View> = node.outputs(places).iter().map(view).collect();
-            if let Some(op) = other(&node.op, &inputs, &outputs)? {
-                node.op = op;
-            }
-        }
-        Ok(())
+    /// The same queue with its operations in another order, a permutation of their numbers.
+    pub(super) fn sorted(&self, order: &[u32]) -> Queue {
+        let ops = order.iter().map(|&n| self.ops[n as usize].clone()).collect();
+        Queue { ops, ..self.without_ops() }
     }
 
-    /// The operations in another order, a permutation of their numbers.
-    pub(super) fn sorted(&self, order: &[u32]) -> Vec<Node> {
-        order.iter().map(|&n| self.nodes[n as usize].clone()).collect()
+    /// The operations, to be changed.
+    #[cfg(test)]
+    pub fn ops_mut(&mut self) -> &mut [Op] {
+        &mut self.ops
     }
 
-    /// The same queue with these nodes, which refer to its places.
-    pub(super) fn with_nodes(&self, nodes: Vec<Node>) -> Queue {
-        Queue { nodes, places: self.places.clone(), ..self.without_nodes() }
+    /// Takes the operations out.
+    pub(super) fn take_ops(&mut self) -> Vec<Op> {
+        std::mem::take(&mut self.ops)
     }
 
     /// A queue with the same blocks and no operations.
-    pub fn without_nodes(&self) -> Queue {
+    pub fn without_ops(&self) -> Queue {
         Queue {
-            nodes: Vec::new(),
-            places: Vec::new(),
+            ops: Vec::new(),
             blocks: self.blocks.clone(),
             numbers: self.numbers.clone(),
             others: self.others.clone(),
@@ -209,7 +157,7 @@ impl Queue {
 
     /// The same operations without the blocks that they use.
     pub fn without_blocks(self) -> Queue {
-        Queue { nodes: self.nodes, places: self.places, ..Queue::default() }
+        Queue { ops: self.ops, ..Queue::default() }
     }
 
     /// The block's number, if the queue uses it.
@@ -217,10 +165,10 @@ impl Queue {
         self.numbers.get(&Arc::as_ptr(block).addr()).copied()
     }
 
-    /// The operations, their places and the sizes of the blocks; the blocks are released.
-    pub(super) fn into_parts(self) -> (Vec<Node>, Vec<Place>, Vec<usize>) {
+    /// The operations and the sizes of the blocks; the blocks are released.
+    pub(super) fn into_parts(self) -> (Vec<Op>, Vec<usize>) {
         let bytes = self.sizes();
-        (self.nodes, self.places, bytes)
+        (self.ops, bytes)
     }
 }
 

@@ -7,6 +7,7 @@ mod state;
 
 use smallvec::smallvec;
 
+use super::Kernels;
 use super::draft::{Again, Draft};
 use state::{Candidate, State};
 
@@ -31,8 +32,8 @@ impl Limits {
 }
 
 /// What to recompute, and before which step.
-pub fn choose(draft: &Draft, limits: Limits) -> Vec<Again> {
-    let mut state = State::new(draft, limits.bytes);
+pub fn choose(draft: &Draft, kernels: &Kernels, limits: Limits) -> Vec<Again> {
+    let mut state = State::new(draft, kernels, limits.bytes);
     let (whole, most) = (state.times.iter().sum::<f64>(), state.peak().1);
     let (mut chosen, mut lowest, mut useful, mut spent) = (Vec::new(), most, 0, 0.0);
     while let Some(best) = state.best(limits.share * whole - spent) {

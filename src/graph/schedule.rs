@@ -4,15 +4,16 @@
 mod parts;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::access::{self, Access};
 use super::cost::nanoseconds;
 use super::csr::{Csr, Edges};
 use super::hazard;
 use super::layout::{Layout, OUTSIDE};
-use super::queue::{Node, Place};
+use super::queue::{Op, Place};
 use crate::device::ALIGNMENT;
-use crate::ops::Width;
+use crate::ops::{Prepared, Width};
 use crate::packing::{self, Lifetime};
 
 /// How several threads may run a graph.
@@ -54,8 +55,12 @@ pub struct Schedule {
 
 /// The segments that are worth sharing. `edges` are the data dependencies, independent of where
 /// blocks are placed.
-pub(super) fn segments(nodes: &[Node], edges: &Edges, parallel: Parallel) -> Vec<Range<u32>> {
-    let is_narrow = |node: &Node| node.op.width == Width::ONE && !node.op.effects.host;
+pub(super) fn segments(
+    nodes: &[Arc<Prepared>],
+    edges: &Edges,
+    parallel: Parallel,
+) -> Vec<Range<u32>> {
+    let is_narrow = |node: &Prepared| node.width == Width::ONE && !node.effects.host;
     let mut segments: Vec<Range<u32>> = Vec::new();
     for (n, _) in (0u32..).zip(nodes).filter(|(_, node)| is_narrow(node)) {
         match segments.last_mut() {
@@ -70,7 +75,7 @@ pub(super) fn segments(nodes: &[Node], edges: &Edges, parallel: Parallel) -> Vec
         gained += if is_worth { gain } else { 0.0 };
         is_worth
     });
-    let whole: f64 = nodes.iter().map(|n| nanoseconds(&n.op) / n.op.width.0 as f64).sum();
+    let whole: f64 = nodes.iter().map(|node| nanoseconds(node) / node.width.0 as f64).sum();
     if parallel.least_gain > 0 && gained < LEAST_SHARE * whole {
         segments.clear();
     }
@@ -82,14 +87,14 @@ pub(super) fn segments(nodes: &[Node], edges: &Edges, parallel: Parallel) -> Vec
 const LEAST_SHARE: f64 = 0.01;
 
 /// How many nanoseconds earlier than one thread several threads finish a segment at best.
-fn gain(nodes: &[Node], edges: &Edges, segment: &Range<u32>, parallel: Parallel) -> f64 {
+fn gain(nodes: &[Arc<Prepared>], edges: &Edges, segment: &Range<u32>, parallel: Parallel) -> f64 {
     let (mut sum, mut longest) = (0.0, 0.0f64);
     // When each node would be done with an unlimited number of threads.
     let mut done: Vec<f64> = Vec::with_capacity(segment.len());
     for n in segment.clone() {
         let earlier = edges.row(n as usize).iter().filter(|&&e| e >= segment.start);
         let begin = earlier.map(|&e| done[(e - segment.start) as usize]).fold(0.0, f64::max);
-        let time = nanoseconds(&nodes[n as usize].op);
+        let time = nanoseconds(&nodes[n as usize]);
         done.push(begin + time);
         longest = longest.max(begin + time);
         sum += time;
@@ -146,29 +151,29 @@ fn rounded(life: &Lifetime, segments: &[Range<u32>], window: u32) -> Lifetime {
 impl Schedule {
     /// The dependencies between the nodes of the segments for a given layout.
     pub(super) fn new(
-        nodes: &[Node],
-        places: &[Place],
+        ops: &[Op],
+        kernels: &[Arc<Prepared>],
         layout: &Layout,
         segments: Vec<Range<u32>>,
         workers: usize,
     ) -> Schedule {
         let blocks = layout.offsets.len();
-        let mut accesses = Csr::with_capacity(nodes.len(), places.len());
-        for (n, node) in (0u32..).zip(nodes) {
+        let mut accesses = Csr::with_capacity(ops.len(), 3 * ops.len());
+        for (n, (op, kernel)) in (0u32..).zip(ops.iter().zip(kernels)) {
             if segment_of(&segments, n).is_some() {
-                add(&mut accesses, n, node, places, layout);
+                add(&mut accesses, n, (op, kernel), layout);
             }
             accesses.end_row();
         }
         let all = hazard::hazards(&accesses, blocks + 1).edges;
-        let mut edges = Csr::with_capacity(nodes.len(), all.items().len());
+        let mut edges = Csr::with_capacity(ops.len(), all.items().len());
         for (n, row) in (0u32..).zip(all.iter()) {
             let start = segment_of(&segments, n).map_or(n, |segment| segment.start);
             row.iter().filter(|&&earlier| earlier >= start).for_each(|&e| edges.push(e));
             edges.end_row();
         }
         edges.shrink();
-        let times: Vec<u64> = nodes.iter().map(|node| nanoseconds(&node.op) as u64).collect();
+        let times: Vec<u64> = ops.iter().map(|op| nanoseconds(&op.call) as u64).collect();
         let parts = parts::parts(&edges, &segments, workers, &times);
         Schedule { segments, edges, parts, times, workers }
     }
@@ -182,7 +187,7 @@ fn segment_of(segments: &[Range<u32>], node: u32) -> Option<&Range<u32>> {
 
 /// Adds a node's accesses: to blocks outside the arena by number, and to the arena as one resource
 /// after them.
-fn add(accesses: &mut Csr<Access>, n: u32, node: &Node, places: &[Place], layout: &Layout) {
+fn add(accesses: &mut Csr<Access>, n: u32, (op, kernel): (&Op, &Prepared), layout: &Layout) {
     let arena = layout.offsets.len() as u32;
     let locate = |place: &Place| {
         let (range, offset) = (place.byte_range(), layout.offsets[place.block as usize]);
@@ -191,16 +196,16 @@ fn add(accesses: &mut Csr<Access>, n: u32, node: &Node, places: &[Place], layout
             _ => (arena, range.start + offset..range.end + offset),
         }
     };
-    for place in node.inputs(places) {
+    for place in &op.inputs {
         let (resource, range) = locate(place);
         access::add(accesses, Access::read(resource, range));
     }
-    for place in node.outputs(places) {
+    for place in &op.outputs {
         let (resource, range) = locate(place);
         access::add(accesses, Access::write(resource, range));
     }
     if let Some(offset) = layout.scratch_offset(n) {
-        let end = offset + node.op.kernel.scratch();
+        let end = offset + kernel.kernel.scratch();
         access::add(accesses, Access::write(arena, offset..end));
     }
 }

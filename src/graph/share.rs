@@ -3,16 +3,13 @@
 use smallvec::SmallVec;
 
 use super::Role;
-use super::queue::{Node, Place};
-use crate::ops::Prepared;
+use super::queue::{Op, Place};
 use crate::packing::Lifetime;
 
-/// Nodes, places, and what is known of each block.
+/// Operations, and what is known of each block.
 pub struct Blocks<'a> {
     /// The operations.
-    pub nodes: &'a [Node],
-    /// Their places.
-    pub places: &'a [Place],
+    pub ops: &'a [Op],
     /// The role of each block.
     pub roles: &'a [Role],
     /// The size of each block.
@@ -24,10 +21,8 @@ pub struct Blocks<'a> {
 /// For each block, the one whose memory it takes over: itself if it takes over none.
 pub fn owners(blocks: &Blocks) -> Vec<u32> {
     let mut owners: Vec<u32> = (0..blocks.bytes.len() as u32).collect();
-    for (n, node) in (0u32..).zip(blocks.nodes) {
-        let (inputs, outputs) = (node.inputs(blocks.places), node.outputs(blocks.places));
-        for (from, to) in pairs(&node.op, inputs, outputs, |from, to| blocks.may_share(n, from, to))
-        {
+    for (n, op) in (0u32..).zip(blocks.ops) {
+        for (from, to) in pairs(op, |from, to| blocks.may_share(n, from, to)) {
             // Chains resolve themselves: the owner of `from` was found at an earlier node.
             owners[to as usize] = owners[from as usize];
         }
@@ -39,16 +34,11 @@ pub fn owners(blocks: &Blocks) -> Vec<u32> {
 /// the operation uses each of them once, and `may` allows it. `may` must check that both places are
 /// whole temporary blocks, the input's not needed after the operation and the output's not before
 /// it.
-pub(super) fn pairs(
-    op: &Prepared,
-    inputs: &[Place],
-    outputs: &[Place],
-    may: impl Fn(&Place, &Place) -> bool,
-) -> SmallVec<[(u32, u32); 2]> {
-    let times = |block: u32| inputs.iter().chain(outputs).filter(|p| p.block == block).count();
+pub(super) fn pairs(op: &Op, may: impl Fn(&Place, &Place) -> bool) -> SmallVec<[(u32, u32); 2]> {
+    let times = |block: u32| op.places().filter(|p| p.block == block).count();
     let mut found = SmallVec::<[(u32, u32); 2]>::new();
-    for &(i, o) in op.kind.family().in_place() {
-        let (Some(from), Some(to)) = (inputs.get(i), outputs.get(o)) else { continue };
+    for &(i, o) in op.call.kind.family().in_place() {
+        let (Some(from), Some(to)) = (op.inputs.get(i), op.outputs.get(o)) else { continue };
         let is_free = found.iter().all(|pair| pair.0 != from.block && pair.1 != to.block);
         let fits = is_free && from.meta == to.meta && may(from, to);
         if fits && times(from.block) == 1 && times(to.block) == 1 {

@@ -2,21 +2,29 @@
 
 use std::sync::Arc;
 
-use super::{Edges, Graph, Parallel, Queue, Role, Schedule};
+use super::{Edges, Graph, Kernels, Parallel, Queue, Role, Schedule};
 use crate::device::cpu;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::copy::Copy;
 use crate::ops::unary::{Unary, UnaryFn};
-use crate::ops::{Effects, Kind, Meta, Prepared, View, kernel};
+use crate::ops::{Call, Effects, Kind, Meta, Prepared, View, kernel};
 pub use crate::packing::testing::fingerprint;
 
-/// A queue, and the roles of its blocks.
+/// A queue, the roles of its blocks, and the kernels of its operations.
 #[derive(Default)]
 pub struct Recorder {
     pub queue: Queue,
     pub roles: Vec<Role>,
+    pub kernels: Kernels,
+}
+
+/// The kernels of a queue's operations: those that are known, others for one thread.
+pub fn kernels(queue: &Queue, known: &Kernels) -> Kernels {
+    let new = |call: &Arc<Call>| Prepared::new(call.clone(), 1).map(Arc::new);
+    Kernels::of(queue, |call| known.find(call).map_or_else(|| new(call), |op| Ok(op.clone())))
+        .unwrap()
 }
 
 /// The properties of an operation that does nothing.
@@ -78,8 +86,8 @@ impl Recorder {
     pub fn push(&mut self, kind: impl Into<Kind>, inputs: &[View], outputs: &[View]) {
         let kind = kind.into();
         let op = match kind.family().effects().state.is_empty() {
-            true => Prepared::new(&kind, inputs, Some(outputs), 1),
-            false => Prepared::new(&kind, inputs, None, 1),
+            true => Prepared::of(&kind, inputs, Some(outputs), 1),
+            false => Prepared::of(&kind, inputs, None, 1),
         };
         self.push_prepared(Arc::new(op.unwrap()), inputs, outputs);
     }
@@ -89,8 +97,9 @@ impl Recorder {
         for view in inputs.iter().chain(outputs) {
             self.number(view, Role::Temporary);
         }
-        let origin = self.queue.nodes().len() as u32;
-        self.queue.push(op, inputs, outputs, origin);
+        let origin = self.queue.ops().len() as u32;
+        self.queue.push(op.call().clone(), inputs, outputs, origin);
+        self.kernels.insert(&op.call().clone(), op);
     }
 
     /// `to = -from`.
@@ -108,24 +117,24 @@ impl Recorder {
     /// input 0; `outputs` are the others.
     pub fn push_empty(&mut self, like: &Empty, inputs: &[View], outputs: &[View]) {
         let one = View::new(cpu::device(), Meta::new(DType::UInt8, [1]));
-        let mut op = Prepared::new(&Copy.into(), &[one], None, 1).unwrap();
+        let mut op = Prepared::of(&Copy.into(), &[one], None, 1).unwrap();
         let state: &'static [(usize, usize)] = if like.updates { &[(0, 0)] } else { &[] };
-        op.kind = like.kind.clone();
-        op.effects = Effects { host: like.host, ..Effects::updates(state) };
+        op.change(|call| call.kind = like.kind.clone());
+        op.change(|call| call.effects = Effects { host: like.host, ..Effects::updates(state) });
         op.kernel = kernel(like.scratch, |_| Ok(()));
-        op.inputs = inputs.iter().map(|view| view.meta.clone()).collect();
+        op.change(|call| call.inputs = inputs.iter().map(|view| view.meta.clone()).collect());
         let written = inputs[..like.updates as usize].iter().chain(outputs);
-        op.outputs = written.map(|view| view.meta.clone()).collect();
+        op.change(|call| call.outputs = written.map(|view| view.meta.clone()).collect());
         self.push_prepared(Arc::new(op), inputs, outputs);
     }
 
     pub fn graph(self) -> Result<Graph> {
-        Graph::new(self.queue, self.roles)
+        Graph::new(self.queue, self.roles, &self.kernels)
     }
 
     /// A graph in which `workers` threads share every segment.
     pub fn parallel(self, workers: usize) -> Result<Graph> {
         let always = Parallel { least_gain: 0, ..Parallel::new(workers) };
-        Graph::parallel(self.queue, self.roles, always)
+        Graph::parallel(self.queue, self.roles, &self.kernels, always)
     }
 }

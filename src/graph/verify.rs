@@ -243,9 +243,9 @@ impl Fault {
 
 /// Runs all checks on a graph in recorded order.
 pub(super) fn verify(graph: &Graph) -> Result<(), Fault> {
-    let order: Vec<u32> = (0..graph.nodes().len() as u32).collect();
+    let order: Vec<u32> = (0..graph.ops().len() as u32).collect();
     edges(graph, graph.edges())?;
-    (0..graph.nodes().len()).try_for_each(|n| region::links(graph, n))?;
+    (0..graph.ops().len()).try_for_each(|n| region::links(graph, n))?;
     replay(graph, &graph.layout, &order)?;
     graph.schedule().map_or(Ok(()), |found| schedule(graph, &graph.layout, found))
 }

@@ -13,6 +13,7 @@ macro_rules! catalog {
 }
 
 pub mod attr;
+pub mod call;
 pub mod cpu;
 pub mod elementwise;
 pub mod geometry;
@@ -21,14 +22,13 @@ pub mod prepared;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
-
 use crate::error::{Error, Result};
 pub use crate::view::{Meta, Metas, View};
 pub use attr::{Real, Scalar};
+pub use call::Call;
 pub use kernel::{Io, Kernel, Packing, Width, checked, kernel};
 pub use prepared::Prepared;
+use serde::{Deserialize, Serialize};
 
 /// The side effects of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -255,17 +255,6 @@ families! {
     select::Where,
     softmax::Softmax, softmax::SoftmaxGrad,
     unary::Unary, unary::UnaryGrad,
-}
-
-/// An operation: a kind, and the views it reads and writes.
-#[derive(Clone, Debug)]
-pub struct Op {
-    /// The kind of operation.
-    pub kind: Kind,
-    /// The views it reads.
-    pub inputs: SmallVec<[View; 4]>,
-    /// The views it writes.
-    pub outputs: SmallVec<[View; 2]>,
 }
 
 /// The inputs as an array of fixed length.

@@ -9,7 +9,7 @@ use super::chain::Limits;
 use super::{ADD, is_seen_whole, kept_longer, remake, writes_apart};
 use crate::error::Result;
 use crate::graph::Place;
-use crate::graph::draft::{Draft, Prepare};
+use crate::graph::draft::Draft;
 use crate::ops::cpu::product;
 use crate::ops::gemm::{Matmul, MatmulAdd};
 use crate::ops::{Family, Kind, Meta};
@@ -17,11 +17,11 @@ use crate::ops::{Family, Kind, Meta};
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// Any error of `prepare`.
-pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Result<()> {
+/// Any error of inferring an operation.
+pub fn apply(draft: &mut Draft, limits: Limits) -> Result<()> {
     for n in draft.numbers() {
         let Some((product, inputs)) = found(draft, limits, n) else { continue };
-        remake(draft, n, MatmulAdd.into(), inputs, prepare)?;
+        remake(draft, n, MatmulAdd.into(), inputs)?;
         draft.remove(product);
     }
     Ok(())
@@ -32,7 +32,7 @@ pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Re
 fn found(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, SmallVec<[Place; 4]>)> {
     let step = draft.step(n)?;
     let [a, b] = &step.inputs[..] else { return None };
-    if step.op.kind != ADD || a.block == b.block {
+    if step.call.kind != ADD || a.block == b.block {
         return None;
     }
     let product = |(made, other): (&Place, &Place)| {
@@ -51,7 +51,7 @@ fn product_of(draft: &Draft, limits: Limits, made: &Place, n: usize) -> Option<u
     let io: SmallVec<[&Meta; 4]> =
         step.inputs.iter().map(|place| &*place.meta).chain([&*made.meta]).collect();
     let is_whole = || made.meta.bytes() > limits.short && !product::is_split([io[0], io[1], io[2]]);
-    let fits = step.op.kind == Kind::from(Matmul)
+    let fits = step.call.kind == Kind::from(Matmul)
         && draft.only_reader(made.block) == Some(n)
         && is_seen_whole(draft, made, n)
         && step.inputs.iter().all(|factor| draft.holds(factor, maker, n))

@@ -7,8 +7,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::remake;
 use crate::error::Result;
-use crate::graph::Place;
-use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::draft::Draft;
+use crate::graph::{Op, Place};
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::fold::BatchNormFactor;
 use crate::ops::norm::{BatchNorm, BatchNormInference};
@@ -19,14 +19,14 @@ use crate::ops::{Kind, Meta};
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// Any error of `prepare`.
-pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+/// Any error of inferring an operation.
+pub fn apply(draft: &mut Draft) -> Result<()> {
     for n in draft.numbers() {
-        match draft.step(n).map(|step| step.op.kind.clone()) {
-            Some(Kind::BatchNorm(norm)) => by_batch(draft, n, norm, prepare)?,
+        match draft.step(n).map(|step| step.call.kind.clone()) {
+            Some(Kind::BatchNorm(norm)) => by_batch(draft, n, norm)?,
             Some(Kind::BatchNormInference(norm)) => {
-                apply_given(draft, n, &norm, prepare)?;
-                take_along(draft, n + 1, prepare)?;
+                apply_given(draft, n, &norm)?;
+                take_along(draft, n + 1)?;
             }
             _ => {}
         }
@@ -35,57 +35,52 @@ pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
 }
 
 /// Applies the rule to a normalisation by the batch's statistics.
-fn by_batch(draft: &mut Draft, n: usize, norm: BatchNorm, prepare: &mut Prepare<'_>) -> Result<()> {
-    let statistics = split(draft, n, norm, prepare)?;
-    let applied = take_along(draft, n + 1, prepare)?;
+fn by_batch(draft: &mut Draft, n: usize, norm: BatchNorm) -> Result<()> {
+    let statistics = split(draft, n, norm)?;
+    let applied = take_along(draft, n + 1)?;
     while let Some(pair) = gradients_of(draft, &statistics, n, applied) {
-        fuse_gradients(draft, &statistics, pair, prepare)?;
+        fuse_gradients(draft, &statistics, pair)?;
     }
     Ok(())
 }
 
 /// Replaces a normalisation by given statistics with the pass, after a step that computes the
 /// factor that it multiplies by.
-fn apply_given(
-    draft: &mut Draft,
-    n: usize,
-    norm: &BatchNormInference,
-    prepare: &mut Prepare<'_>,
-) -> Result<()> {
-    let Step { inputs, outputs, origin, .. } = draft.step(n).cloned().expect("it was found");
+fn apply_given(draft: &mut Draft, n: usize, norm: &BatchNormInference) -> Result<()> {
+    let Op { inputs, outputs, origin, .. } = draft.step(n).cloned().expect("it was found");
     let [x, scale, bias, mean, var] = [0, 1, 2, 3, 4].map(|i| inputs[i].clone());
     let given = [scale, var];
-    let op = draft.prepare(BatchNormFactor { eps: norm.eps }.into(), &given, prepare)?;
-    let factor = draft.temporary(&op.outputs[0]);
+    let call = draft.infer(BatchNormFactor { eps: norm.eps }.into(), &given)?;
+    let factor = draft.temporary(&call.outputs[0]);
     let made = smallvec![factor.clone()];
-    draft.replace(n, Step { op, inputs: given.into_iter().collect(), outputs: made, origin });
+    draft.replace(n, Op { call, inputs: given.into_iter().collect(), outputs: made, origin });
     let inputs: SmallVec<[Place; 4]> = smallvec![x, mean, factor, bias];
-    let op = draft.prepare(Normalize { adds: false, relu: false }.into(), &inputs, prepare)?;
-    draft.replace(n + 1, Step { op, inputs, outputs, origin });
+    let call = draft.infer(Normalize { adds: false, relu: false }.into(), &inputs)?;
+    draft.replace(n + 1, Op { call, inputs, outputs, origin });
     Ok(())
 }
 
 /// Replaces a normalisation with statistics and, after them, the pass that applies them; returns
 /// the statistics.
-fn split(draft: &mut Draft, n: usize, norm: BatchNorm, prepare: &mut Prepare<'_>) -> Result<Step> {
+fn split(draft: &mut Draft, n: usize, norm: BatchNorm) -> Result<Op> {
     let mut step = draft.step(n).cloned().expect("the caller found it");
     let (x, y, origin) = (step.inputs[0].clone(), step.outputs.remove(0), step.origin);
-    step.op = draft.prepare(BatchNormStatistics { norm }.into(), &step.inputs, prepare)?;
-    let (factor, term) = (&step.op.outputs[2], &step.op.outputs[3]);
+    step.call = draft.infer(BatchNormStatistics { norm }.into(), &step.inputs)?;
+    let (factor, term) = (&step.call.outputs[2], &step.call.outputs[3]);
     let (factor, term) = (draft.temporary(factor), draft.temporary(term));
     step.outputs.extend([factor.clone(), term.clone()]);
     let inputs: SmallVec<[Place; 4]> = smallvec![x, step.outputs[0].clone(), factor, term];
-    let op = draft.prepare(Normalize { adds: false, relu: false }.into(), &inputs, prepare)?;
+    let call = draft.infer(Normalize { adds: false, relu: false }.into(), &inputs)?;
     draft.replace(n, step.clone());
-    draft.replace(n + 1, Step { op, inputs, outputs: smallvec![y], origin });
+    draft.replace(n + 1, Op { call, inputs, outputs: smallvec![y], origin });
     Ok(step)
 }
 
 /// Lets the pass at `n` absorb the steps after it, as long as each is the only reader of its
 /// result; returns the step at which the pass ends up.
-fn take_along(draft: &mut Draft, mut n: usize, prepare: &mut Prepare<'_>) -> Result<usize> {
+fn take_along(draft: &mut Draft, mut n: usize) -> Result<usize> {
     while let Some((reader, kind, inputs)) = behind(draft, n) {
-        remake(draft, reader, kind.into(), inputs, prepare)?;
+        remake(draft, reader, kind.into(), inputs)?;
         draft.remove(n);
         n = reader;
     }
@@ -95,11 +90,11 @@ fn take_along(draft: &mut Draft, mut n: usize, prepare: &mut Prepare<'_>) -> Res
 /// The step that the pass at `n` may absorb, and the pass that then replaces it.
 fn behind(draft: &Draft, n: usize) -> Option<(usize, Normalize, SmallVec<[Place; 4]>)> {
     let pass = draft.step(n)?;
-    let (Kind::Normalize(kind), z) = (&pass.op.kind, &pass.outputs[0]) else { return None };
+    let (Kind::Normalize(kind), z) = (&pass.call.kind, &pass.outputs[0]) else { return None };
     let reader = draft.only_reader(z.block)?;
     let step = draft.step(reader)?;
     let mut inputs = pass.inputs.clone();
-    let kind = match step.op.kind {
+    let kind = match step.call.kind {
         Kind::Unary(Unary { f: UnaryFn::Relu }) if !kind.relu => {
             Normalize { relu: true, ..kind.clone() }
         }
@@ -120,7 +115,7 @@ fn behind(draft: &Draft, n: usize) -> Option<(usize, Normalize, SmallVec<[Place;
 
 /// The tensor added to `z`, if it is another one of the same shape and type. With narrower types
 /// the recorded operations round once more before the addition.
-fn other(step: &Step, z: &Place) -> Option<Place> {
+fn other(step: &Op, z: &Place) -> Option<Place> {
     let [a, b] = &step.inputs[..] else { return None };
     let other = if a == z { b } else { a };
     let is_alike = other.meta.shape == z.meta.shape && other.meta.dtype == z.meta.dtype;
@@ -136,28 +131,28 @@ fn is_wide(meta: &Meta) -> bool {
 /// computes, with the statistics computed at `n`.
 fn gradients_of(
     draft: &Draft,
-    statistics: &Step,
+    statistics: &Op,
     n: usize,
     applied: usize,
 ) -> Option<(usize, usize)> {
     let pass = draft.step(applied)?;
     let y = &pass.outputs[0];
-    let is_relu = pass.op.kind == Kind::from(Normalize { adds: false, relu: true });
+    let is_relu = pass.call.kind == Kind::from(Normalize { adds: false, relu: true });
     if !is_relu || !is_wide(&y.meta) || draft.maker(y) != Some(applied) {
         return None;
     }
     let pairs = draft.readers(y.block).iter();
     let mut pairs =
-        pairs.filter_map(|&relu| Some((relu, behind_relu(draft, statistics, y, relu)?)));
+        pairs.filter_map(|relu| Some((relu, behind_relu(draft, statistics, y, relu)?)));
     // The gradient must read what the forward pass read and wrote.
     let kept = || statistics.inputs[..2].iter().chain(&statistics.outputs);
     pairs.find(|&(_, norm)| kept().all(|place| draft.holds(place, n, norm)))
 }
 
 /// The gradient of the normalisation, if it is the only reader of the ReLU's gradient.
-fn behind_relu(draft: &Draft, statistics: &Step, y: &Place, relu: usize) -> Option<usize> {
+fn behind_relu(draft: &Draft, statistics: &Op, y: &Place, relu: usize) -> Option<usize> {
     let step = draft.step(relu)?;
-    let is_relu = matches!(step.op.kind, Kind::UnaryGrad(UnaryGrad { f: UnaryFn::Relu }));
+    let is_relu = matches!(step.call.kind, Kind::UnaryGrad(UnaryGrad { f: UnaryFn::Relu }));
     let (dy, dz) = (step.inputs.first()?, step.outputs.first()?);
     let norm = draft.only_reader(dz.block)?;
     let fits = is_relu
@@ -169,9 +164,9 @@ fn behind_relu(draft: &Draft, statistics: &Step, y: &Place, relu: usize) -> Opti
 }
 
 /// Whether a step is the gradient of the normalisation with these statistics.
-fn is_gradient(step: &Step, statistics: &Step, dz: &Place) -> bool {
+fn is_gradient(step: &Op, statistics: &Op, dz: &Place) -> bool {
     let (Kind::BatchNormGrad(gradient), Kind::BatchNormStatistics(of)) =
-        (&step.op.kind, &statistics.op.kind)
+        (&step.call.kind, &statistics.call.kind)
     else {
         return false;
     };
@@ -181,21 +176,16 @@ fn is_gradient(step: &Step, statistics: &Step, dz: &Place) -> bool {
 }
 
 /// Replaces both gradients with one operation.
-fn fuse_gradients(
-    draft: &mut Draft,
-    statistics: &Step,
-    (relu, norm): (usize, usize),
-    prepare: &mut Prepare<'_>,
-) -> Result<()> {
+fn fuse_gradients(draft: &mut Draft, statistics: &Op, (relu, norm): (usize, usize)) -> Result<()> {
     let dy = draft.step(relu).expect("it was found").inputs[0].clone();
     let step = draft.step(norm).expect("it was found");
-    let Kind::BatchNormGrad(gradient) = step.op.kind.clone() else {
+    let Kind::BatchNormGrad(gradient) = step.call.kind.clone() else {
         unreachable!("is_gradient looked at it")
     };
     let mut inputs: SmallVec<[Place; 4]> = smallvec![dy];
     inputs.extend(step.inputs[1..].iter().chain(&statistics.outputs[2..]).cloned());
     let kind = BatchNormReluGrad { norm: gradient }.into();
-    remake(draft, norm, kind, inputs, prepare)?;
+    remake(draft, norm, kind, inputs)?;
     draft.remove(relu);
     Ok(())
 }

@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 use super::{add_new, is_seen_whole, kept_longer};
 use crate::device::ALIGNMENT;
 use crate::error::Result;
-use crate::graph::draft::{Draft, Prepare, Step};
-use crate::graph::{Place, Role};
+use crate::graph::draft::Draft;
+use crate::graph::{Op, Place, Role};
 use crate::ops::chain::{Chain, Link};
 use crate::ops::cpu::chain::Space;
 use crate::ops::epilogue::Producer;
@@ -39,14 +39,14 @@ impl Limits {
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// Any error of `prepare`.
-pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Result<()> {
+/// Any error of inferring an operation.
+pub fn apply(draft: &mut Draft, limits: Limits) -> Result<()> {
     for n in draft.numbers() {
         while let Some((before, pair)) = longer(draft, limits, n) {
-            let op = draft.prepare(pair.chain.into(), &pair.inputs, prepare)?;
+            let call = draft.infer(pair.chain.into(), &pair.inputs)?;
             let origin = draft.step(n).expect("it was found").origin;
             draft.remove(before);
-            draft.replace(n, Step { op, inputs: pair.inputs, outputs: pair.outputs, origin });
+            draft.replace(n, Op { call, inputs: pair.inputs, outputs: pair.outputs, origin });
         }
     }
     Ok(())
@@ -72,18 +72,18 @@ fn as_chain(draft: &Draft, n: usize) -> Option<Chain> {
 }
 
 /// A step as a chain, if it is one, or is elementwise or row-wise.
-pub(super) fn links(step: &Step) -> Option<Chain> {
-    if let Kind::Chain(chain) = &step.op.kind {
+pub(super) fn links(step: &Op) -> Option<Chain> {
+    if let Kind::Chain(chain) = &step.call.kind {
         return Some(chain.clone());
     }
-    let (family, [output]) = (step.op.kind.family(), &step.outputs[..]) else { return None };
+    let (family, [output]) = (step.call.kind.family(), &step.outputs[..]) else { return None };
     let fits = family.reach(output.meta.shape.rank()) != Reach::All
         && family.checked().is_empty()
-        && step.op.effects == Effects::PURE;
+        && step.call.effects == Effects::PURE;
     fits.then(|| Chain {
         inputs: step.inputs.len(),
         links: vec![Link {
-            kind: step.op.kind.clone(),
+            kind: step.call.kind.clone(),
             operands: (0..step.inputs.len()).collect(),
         }],
         outputs: vec![0],
@@ -110,7 +110,7 @@ fn takes_no_more(draft: &Draft, before: usize, n: usize) -> bool {
 /// later.
 fn becomes(draft: &Draft, inputs: &[Place], result: &Place, n: usize) -> bool {
     let lives_within = |place: &Place| draft.role(place.block) == Role::Temporary;
-    let ends = |input: &Place| draft.readers(input.block).iter().all(|&reader| reader <= n);
+    let ends = |input: &Place| draft.readers(input.block).last().is_none_or(|last| last <= n);
     lives_within(result)
         && inputs
             .iter()
@@ -150,7 +150,7 @@ impl Pair {
     }
 
     /// Computes the second chain's outputs from the inputs of both.
-    fn joined((from, first): (&Step, &Chain), (to, second): (&Step, &Chain)) -> Pair {
+    fn joined((from, first): (&Op, &Chain), (to, second): (&Op, &Chain)) -> Pair {
         let mut inputs = from.inputs.clone();
         add_new(&mut inputs, to.inputs.iter().filter(|place| !from.outputs.contains(place)));
         let (count, done) = (inputs.len(), first.links.len());
@@ -187,9 +187,9 @@ impl Pair {
     /// Whether an input is produced in blocks, so that the chain may become the producer's
     /// epilogue.
     fn is_behind_blocks(&self, draft: &Draft) -> bool {
-        let makes_blocks = |step: &Step| {
+        let makes_blocks = |step: &Op| {
             let io: SmallVec<[&Meta; 4]> = step.places().map(|place| &*place.meta).collect();
-            Producer::of(&step.op.kind).is_some_and(|producer| producer.is_split(&io))
+            Producer::of(&step.call.kind).is_some_and(|producer| producer.is_split(&io))
         };
         let makers = self.inputs.iter().filter_map(|place| draft.step(draft.maker(place)?));
         makers.into_iter().any(makes_blocks)

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::graph::draft::{Draft, Step};
-use crate::graph::{Place, Role};
+use crate::graph::draft::Draft;
+use crate::graph::{Op, Place, Role};
 use crate::ops::{Effects, Kind};
 
 /// The lifetime of a result is extended only if it has at most this many bytes; recomputing a
@@ -18,7 +18,7 @@ pub fn apply(draft: &mut Draft) {
     let mut known: FxHashMap<Key, usize> = FxHashMap::default();
     for n in draft.numbers() {
         let Some(step) = draft.step(n) else { continue };
-        if step.op.effects != Effects::PURE || step.inputs.is_empty() {
+        if step.call.effects != Effects::PURE || step.inputs.is_empty() {
             continue;
         }
         match known.get(&key(step)) {
@@ -30,8 +30,8 @@ pub fn apply(draft: &mut Draft) {
     }
 }
 
-fn key(step: &Step) -> Key {
-    (step.op.kind.clone(), step.inputs.iter().map(|place| (place.block, place.offset)).collect())
+fn key(step: &Op) -> Key {
+    (step.call.kind.clone(), step.inputs.iter().map(|place| (place.block, place.offset)).collect())
 }
 
 /// Whether two steps with equal keys compute the same, and the first one's results can replace the
@@ -54,6 +54,6 @@ fn is_same(draft: &Draft, before: usize, n: usize) -> bool {
 
 /// Whether a result is live at step `n` anyway, or is small.
 fn may_be_kept(draft: &Draft, kept: &Place, n: usize) -> bool {
-    let is_needed = draft.readers(kept.block).iter().any(|&reader| reader >= n);
+    let is_needed = draft.readers(kept.block).last().is_some_and(|last| last >= n);
     is_needed || draft.role(kept.block) != Role::Temporary || draft.bytes(kept.block) <= SMALL
 }

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use crate::graph::cost::work;
-use crate::graph::draft::{Draft, Step};
-use crate::graph::{Queue, Role};
+use crate::graph::draft::Draft;
+use crate::graph::{Op, Queue, Role};
 use crate::ops::Effects;
 
 /// The minimum gains.
@@ -39,8 +39,8 @@ pub struct Constants {
 /// Applies the rule if it gains enough.
 pub fn take(draft: &mut Draft, limits: Limits) -> Option<Constants> {
     let (steps, kept) = chosen(draft, limits.each);
-    let saved: f64 = steps.iter().filter_map(|&n| draft.step(n)).map(|step| work(&step.op)).sum();
-    let all: f64 = draft.steps().map(|(_, step)| work(&step.op)).sum();
+    let saved: f64 = steps.iter().filter_map(|&n| draft.step(n)).map(|step| work(&step.call)).sum();
+    let all: f64 = draft.steps().map(|(_, step)| work(&step.call)).sum();
     if steps.is_empty() || saved < limits.all * all {
         return None;
     }
@@ -60,14 +60,14 @@ fn with_makers(draft: &Draft, steps: &[usize]) -> Vec<usize> {
 }
 
 /// The steps that write the inputs of a constant step, or parts of them.
-fn makers<'a>(draft: &'a Draft, step: &'a Step) -> impl Iterator<Item = usize> + 'a {
-    step.inputs.iter().flat_map(|input| draft.writers(input.block).iter().copied())
+fn makers<'a>(draft: &'a Draft, step: &'a Op) -> impl Iterator<Item = usize> + 'a {
+    step.inputs.iter().flat_map(|input| draft.writers(input.block).iter())
 }
 
 /// Whether each block has the same contents in every run. User code may write anything, so if there
 /// is any, no block has.
 pub fn blocks(draft: &Draft) -> Vec<bool> {
-    if draft.steps().any(|(_, step)| step.op.effects.host) {
+    if draft.steps().any(|(_, step)| step.call.effects.host) {
         return vec![false; draft.blocks()];
     }
     let mut found: Vec<bool> =
@@ -81,9 +81,9 @@ pub fn blocks(draft: &Draft) -> Vec<bool> {
 }
 
 /// Whether a step has the same results in every run, and cannot fail because of its inputs' values.
-fn is_constant(draft: &Draft, n: usize, step: &Step, blocks: &[bool]) -> bool {
-    step.op.effects == Effects::PURE
-        && step.op.kind.family().checked().is_empty()
+fn is_constant(draft: &Draft, n: usize, step: &Op, blocks: &[bool]) -> bool {
+    step.call.effects == Effects::PURE
+        && step.call.kind.family().checked().is_empty()
         && step.inputs.iter().all(|input| blocks[input.block as usize])
         && step.outputs.iter().all(|output| {
             draft.role(output.block) == Role::Temporary && draft.maker(output) == Some(n)
@@ -97,7 +97,7 @@ fn chosen(draft: &Draft, worth: f64) -> (Vec<usize>, Vec<u32>) {
     let (mut taken, mut steps, mut kept) = (vec![false; saved.len()], Vec::new(), Vec::new());
     for n in draft.numbers().rev() {
         let (Some(saved), Some(step)) = (saved[n], draft.step(n)) else { continue };
-        let is_read = |block: &u32| draft.readers(*block).iter().any(|&reader| !taken[reader]);
+        let is_read = |block: &u32| draft.readers(*block).iter().any(|reader| !taken[reader]);
         let read: Vec<u32> =
             step.outputs.iter().map(|output| output.block).filter(is_read).collect();
         let bytes: usize = read.iter().map(|&block| draft.bytes(block)).sum();
@@ -116,7 +116,7 @@ fn saved(draft: &Draft) -> Vec<Option<f64>> {
     let (blocks, mut saved) = (blocks(draft), vec![None; draft.numbers().end]);
     for (n, step) in draft.steps().filter(|&(n, step)| is_constant(draft, n, step, &blocks)) {
         let before: f64 = makers(draft, step).filter_map(|maker| saved[maker]).sum();
-        saved[n] = Some(work(&step.op) + before);
+        saved[n] = Some(work(&step.call) + before);
     }
     saved
 }

@@ -2,7 +2,7 @@
 
 use crate::graph::Role;
 use crate::graph::draft::Draft;
-use crate::ops::Prepared;
+use crate::ops::Call;
 
 /// Applies the rule wherever it fits.
 pub fn apply(draft: &mut Draft) {
@@ -19,10 +19,10 @@ fn is_dead(draft: &Draft, n: usize) -> bool {
     let Some(step) = draft.step(n) else { return false };
     let is_read =
         |block: u32| draft.role(block) != Role::Temporary || !draft.readers(block).is_empty();
-    may_be_left_out(&step.op) && !step.outputs.iter().any(|output| is_read(output.block))
+    may_be_left_out(&step.call) && !step.outputs.iter().any(|output| is_read(output.block))
 }
 
 /// Whether an operation only writes its outputs, and cannot fail because of its inputs' values.
-fn may_be_left_out(op: &Prepared) -> bool {
-    !op.effects.host && op.effects.state.is_empty() && op.kind.family().checked().is_empty()
+fn may_be_left_out(call: &Call) -> bool {
+    !call.effects.host && call.effects.state.is_empty() && call.kind.family().checked().is_empty()
 }

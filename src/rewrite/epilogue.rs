@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 use super::chain::{Limits, MOST_INPUTS, links};
 use super::{add_new, is_seen_whole, kept_longer, writes_apart};
 use crate::error::Result;
-use crate::graph::Place;
-use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::draft::Draft;
+use crate::graph::{Op, Place};
 use crate::ops::chain::Chain;
 use crate::ops::epilogue::{Epilogue, Producer};
 use crate::ops::{Family, Meta};
@@ -16,15 +16,15 @@ use crate::ops::{Family, Meta};
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// Any error of `prepare`.
-pub fn apply(draft: &mut Draft, limits: Limits, prepare: &mut Prepare<'_>) -> Result<()> {
+/// Any error of inferring an operation.
+pub fn apply(draft: &mut Draft, limits: Limits) -> Result<()> {
     for n in draft.numbers() {
         let Some((at, fused)) = found(draft, limits, n) else { continue };
-        let op = draft.prepare(fused.epilogue.into(), &fused.inputs, prepare)?;
+        let call = draft.infer(fused.epilogue.into(), &fused.inputs)?;
         let origin = draft.step(n).expect("it was found").origin;
         draft.remove(fused.before);
         draft.remove(n);
-        draft.replace(at, Step { op, inputs: fused.inputs, outputs: fused.outputs, origin });
+        draft.replace(at, Op { call, inputs: fused.inputs, outputs: fused.outputs, origin });
     }
     Ok(())
 }
@@ -63,8 +63,8 @@ fn place_for(draft: &Draft, before: usize, n: usize, made: &Place) -> Option<usi
         return None;
     }
     let is_untouched = |output: &Place| {
-        let between = |&reader: &usize| before < reader && reader < n;
-        draft.holds(output, before, n) && !draft.readers(output.block).iter().any(between)
+        let readers = draft.readers(output.block);
+        draft.holds(output, before, n) && readers.within(before + 1..n).is_none()
     };
     if second.inputs.iter().all(holds) && second.outputs.iter().all(is_untouched) {
         return Some(before);
@@ -89,7 +89,7 @@ impl Fused {
         made: &Place,
     ) -> Option<Fused> {
         let (from, to) = (draft.step(before)?, draft.step(n)?);
-        let producer = Producer::of(&from.op.kind)?;
+        let producer = Producer::of(&from.call.kind)?;
         let mut inputs: SmallVec<[Place; 4]> = SmallVec::new();
         add_new(&mut inputs, to.inputs.iter().filter(|&place| place != made));
         let chain = behind(chain, &to.inputs, &inputs);

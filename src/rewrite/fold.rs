@@ -6,8 +6,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{ADD, constant, kept_longer, remake};
 use crate::error::Result;
-use crate::graph::Place;
-use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::draft::Draft;
+use crate::graph::{Op, Place};
 use crate::ops::fold::FoldBatchNorm;
 use crate::ops::{Kind, Meta};
 
@@ -24,23 +24,23 @@ struct Found {
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// Any error of `prepare`.
-pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+/// Any error of inferring an operation.
+pub fn apply(draft: &mut Draft) -> Result<()> {
     let constant = constant::blocks(draft);
     for n in draft.numbers() {
         let Some(found) = found(draft, n, &constant) else { continue };
         let maker = draft.step(found.maker).cloned().expect("it was found");
-        let folded = fold(draft, &found, &maker, prepare)?;
+        let folded = fold(draft, &found, &maker)?;
         let [x, w, bias] =
             [&maker.inputs[0], &folded.outputs[0], &folded.outputs[1]].map(Place::clone);
-        let kind = maker.op.kind.clone();
+        let kind = maker.call.kind.clone();
         draft.replace(found.maker, folded);
         match found.sum {
-            None => remake(draft, n, kind, smallvec![x, w, bias], prepare)?,
+            None => remake(draft, n, kind, smallvec![x, w, bias])?,
             Some(sum) => {
-                remake(draft, sum, kind, smallvec![x, w], prepare)?;
+                remake(draft, sum, kind, smallvec![x, w])?;
                 let product = draft.step(sum).expect("it was made").outputs[0].clone();
-                remake(draft, n, ADD, smallvec![product, bias], prepare)?;
+                remake(draft, n, ADD, smallvec![product, bias])?;
             }
         }
     }
@@ -50,7 +50,8 @@ pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
 /// A match: step `n` normalises, by constants, the result of a convolution or product with constant
 /// weights that nothing else reads.
 fn found(draft: &Draft, n: usize, constant: &[bool]) -> Option<Found> {
-    let norm = draft.step(n).filter(|step| matches!(step.op.kind, Kind::BatchNormInference(_)))?;
+    let norm =
+        draft.step(n).filter(|step| matches!(step.call.kind, Kind::BatchNormInference(_)))?;
     let z = &norm.inputs[0];
     let found = maker(draft, n, z)?;
     let step = draft.step(found.maker)?;
@@ -71,13 +72,13 @@ fn found(draft: &Draft, n: usize, constant: &[bool]) -> Option<Found> {
 fn maker(draft: &Draft, norm: usize, z: &Place) -> Option<Found> {
     let maker = made_for(draft, z, norm)?;
     let step = draft.step(maker)?;
-    if matches!(step.op.kind, Kind::Conv2d(_)) {
+    if matches!(step.call.kind, Kind::Conv2d(_)) {
         return Some(Found { maker, sum: None, norm, bias: step.inputs.get(2).cloned() });
     }
     let [product, bias] = &step.inputs[..] else { return None };
     let of = made_for(draft, product, maker)?;
-    let is_product = matches!(draft.step(of)?.op.kind, Kind::Matmul(_));
-    let fits = step.op.kind == ADD
+    let is_product = matches!(draft.step(of)?.call.kind, Kind::Matmul(_));
+    let fits = step.call.kind == ADD
         && is_product
         && z.meta == product.meta
         && z.meta.shape.rank() == 2
@@ -105,13 +106,13 @@ fn row(place: &Place) -> Place {
 }
 
 /// The step that computes the scaled weights and the shifted bias.
-fn fold(draft: &mut Draft, found: &Found, maker: &Step, prepare: &mut Prepare<'_>) -> Result<Step> {
+fn fold(draft: &mut Draft, found: &Found, maker: &Op) -> Result<Op> {
     let norm = draft.step(found.norm).expect("it was found");
-    let Kind::BatchNormInference(kind) = &norm.op.kind else { unreachable!("it was found") };
+    let Kind::BatchNormInference(kind) = &norm.call.kind else { unreachable!("it was found") };
     let kind = FoldBatchNorm { eps: kind.eps, axis: usize::from(found.sum.is_some()) };
     let given = maker.inputs[1..2].iter().chain(&norm.inputs[1..]).chain(&found.bias);
     let (inputs, origin): (SmallVec<[Place; 4]>, _) = (given.cloned().collect(), norm.origin);
-    let op = draft.prepare(kind.into(), &inputs, prepare)?;
-    let outputs = smallvec![draft.temporary(&op.outputs[0]), draft.temporary(&op.outputs[1])];
-    Ok(Step { op, inputs, outputs, origin })
+    let call = draft.infer(kind.into(), &inputs)?;
+    let outputs = smallvec![draft.temporary(&call.outputs[0]), draft.temporary(&call.outputs[1])];
+    Ok(Op { call, inputs, outputs, origin })
 }

@@ -3,7 +3,8 @@
 
 use super::{kept_longer, remake};
 use crate::error::Result;
-use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::Op;
+use crate::graph::draft::Draft;
 use crate::ops::cpu::matmul_update;
 use crate::ops::optim::{MatmulUpdate, Update};
 use crate::ops::{Kind, Meta};
@@ -11,15 +12,15 @@ use crate::ops::{Kind, Meta};
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// Any error of `prepare`.
-pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+/// Any error of inferring an operation.
+pub fn apply(draft: &mut Draft) -> Result<()> {
     for n in draft.numbers() {
         let Some((product, update)) = found(draft, n) else { continue };
         let factors = draft.step(product).expect("it was found").inputs.clone();
         let mut inputs = draft.step(n).expect("it was found").inputs.clone();
         inputs[1] = factors[0].clone();
         inputs.push(factors[1].clone());
-        remake(draft, n, MatmulUpdate { update }.into(), inputs, prepare)?;
+        remake(draft, n, MatmulUpdate { update }.into(), inputs)?;
         draft.remove(product);
     }
     Ok(())
@@ -29,7 +30,7 @@ pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
 /// product's step, and the update.
 fn found(draft: &Draft, n: usize) -> Option<(usize, Update)> {
     let step = draft.step(n)?;
-    let update = Update::of(&step.op.kind)?;
+    let update = Update::of(&step.call.kind)?;
     let gradient = &step.inputs[1];
     let maker = draft.maker(gradient)?;
     let product = draft.step(maker)?;
@@ -43,8 +44,8 @@ fn found(draft: &Draft, n: usize) -> Option<(usize, Update)> {
 }
 
 /// Whether a step is a product that is computed in blocks of rows.
-fn is_split_product(step: &Step) -> bool {
-    let io = || step.op.inputs.iter().chain(&step.op.outputs).map(|meta| &**meta);
-    matches!(step.op.kind, Kind::Matmul(_))
+fn is_split_product(step: &Op) -> bool {
+    let io = || step.call.inputs.iter().chain(&step.call.outputs).map(|meta| &**meta);
+    matches!(step.call.kind, Kind::Matmul(_))
         && <[&Meta; 3]>::try_from(io().collect::<Vec<_>>()).is_ok_and(matmul_update::is_split)
 }

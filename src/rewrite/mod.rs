@@ -20,8 +20,8 @@ mod tests;
 use smallvec::SmallVec;
 
 use crate::error::Result;
-use crate::graph::draft::{Draft, Prepare, Step};
-use crate::graph::{Place, Role};
+use crate::graph::draft::Draft;
+use crate::graph::{Op, Place, Role};
 use crate::ops::Kind;
 use crate::ops::binary::{Binary, BinaryFn};
 pub use constant::Constants;
@@ -59,70 +59,56 @@ pub struct Allowed {
 /// when their inputs have been written.
 ///
 /// # Errors
-/// Any error of `prepare`.
-pub fn rewrite(
-    draft: &mut Draft,
-    prepare: &mut Prepare<'_>,
-    allowed: Allowed,
-) -> Result<Option<Constants>> {
+/// Any error of inferring an operation.
+pub fn rewrite(draft: &mut Draft, allowed: Allowed) -> Result<Option<Constants>> {
     rename::apply(draft);
     common::apply(draft);
     dead::apply(draft);
     if allowed.rounds {
-        softmax::apply(draft, prepare)?;
+        softmax::apply(draft)?;
     }
     if allowed.rounds && allowed.keeps {
-        fold::apply(draft, prepare)?;
+        fold::apply(draft)?;
     }
-    batch_norm::apply(draft, prepare)?;
-    matmul_update::apply(draft, prepare)?;
+    batch_norm::apply(draft)?;
+    matmul_update::apply(draft)?;
     let limits = allowed.limits;
-    let constants = if allowed.keeps { constants(draft, limits.constants, prepare)? } else { None };
+    let constants = if allowed.keeps { constants(draft, limits.constants)? } else { None };
     if allowed.rounds {
-        accumulate::apply(draft, limits.chains, prepare)?;
+        accumulate::apply(draft, limits.chains)?;
     }
-    chain::apply(draft, limits.chains, prepare)?;
-    epilogue::apply(draft, limits.chains, prepare)?;
+    chain::apply(draft, limits.chains)?;
+    epilogue::apply(draft, limits.chains)?;
     Ok(constants)
 }
 
 /// Moves operations whose results are the same in every run out of the runs.
-fn constants(
-    draft: &mut Draft,
-    limits: constant::Limits,
-    prepare: &mut Prepare<'_>,
-) -> Result<Option<Constants>> {
-    pack::apply(draft, prepare)?;
+fn constants(draft: &mut Draft, limits: constant::Limits) -> Result<Option<Constants>> {
+    pack::apply(draft)?;
     let constants = constant::take(draft, limits);
-    pack::undo(draft, prepare)?;
+    pack::undo(draft)?;
     Ok(constants)
 }
 
 const ADD: Kind = Kind::Binary(Binary { f: BinaryFn::Add });
 
 /// Replaces the operation of step `n`, keeping its outputs.
-fn remake(
-    draft: &mut Draft,
-    n: usize,
-    kind: Kind,
-    inputs: SmallVec<[Place; 4]>,
-    prepare: &mut Prepare<'_>,
-) -> Result<()> {
-    let op = draft.prepare(kind, &inputs, prepare)?;
+fn remake(draft: &mut Draft, n: usize, kind: Kind, inputs: SmallVec<[Place; 4]>) -> Result<()> {
+    let call = draft.infer(kind, &inputs)?;
     let step = draft.step(n).expect("the caller found it");
     let (outputs, origin) = (step.outputs.clone(), step.origin);
-    draft.replace(n, Step { op, inputs, outputs, origin });
+    draft.replace(n, Op { call, inputs, outputs, origin });
     Ok(())
 }
 
 /// The bytes of the step's inputs whose lifetimes would have to be extended to step `n` if it ran
 /// there.
-fn kept_longer(draft: &Draft, step: &Step, n: usize) -> usize {
+fn kept_longer(draft: &Draft, step: &Op, n: usize) -> usize {
     let is_idle = |from: usize| (from..n).all(|between| draft.step(between).is_none());
     let kept = step.inputs.iter().enumerate().filter(|&(i, place)| {
         let is_first = step.inputs[..i].iter().all(|other| other.block != place.block);
         let last = draft.readers(place.block).last();
-        let is_needed_anyway = last.is_some_and(|&last| last >= n || is_idle(last + 1));
+        let is_needed_anyway = last.is_some_and(|last| last >= n || is_idle(last + 1));
         is_first && draft.role(place.block) == Role::Temporary && !is_needed_anyway
     });
     kept.map(|(_, place)| draft.bytes(place.block)).sum()
@@ -131,9 +117,8 @@ fn kept_longer(draft: &Draft, step: &Step, n: usize) -> usize {
 /// Whether no step before `n` reads an output, and step `n` reads all of it or nothing.
 fn is_seen_whole(draft: &Draft, output: &Place, n: usize) -> bool {
     let Some(step) = draft.step(n) else { return false };
-    let is_early = |&reader: &usize| reader < n;
     let is_part = |input: &&Place| input.block == output.block && *input != output;
-    !draft.readers(output.block).iter().any(is_early)
+    draft.readers(output.block).first().is_none_or(|first| first >= n)
         && !step.inputs.iter().any(|input| is_part(&input))
 }
 

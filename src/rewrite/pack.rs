@@ -5,10 +5,10 @@ use rustc_hash::FxHashMap;
 
 use super::constant;
 use crate::error::Result;
-use crate::graph::Place;
-use crate::graph::draft::{Draft, Prepare, Step};
+use crate::graph::draft::Draft;
+use crate::graph::{Op, Place};
 use crate::ops::packed::{Pack, Packed};
-use crate::ops::{Kind, Meta};
+use crate::ops::{Kind, Meta, Width};
 
 /// A weight's block and offset, and how it is packed.
 type Key = (u32, usize, Kind);
@@ -16,27 +16,27 @@ type Key = (u32, usize, Kind);
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// Any error of `prepare`.
-pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+/// Any error of inferring an operation.
+pub fn apply(draft: &mut Draft) -> Result<()> {
     let constant = constant::blocks(draft);
     let mut known: FxHashMap<Key, Place> = FxHashMap::default();
     for n in draft.numbers().step_by(2) {
         let Some((pack, input)) = found(draft, n, &constant)? else { continue };
         let mut step = draft.step(n).cloned().expect("it was found");
         let w = step.inputs[input].clone();
-        let of = step.op.kind.clone();
+        let of = step.call.kind.clone();
         draft.remove(n);
         let packed = match known.get(&(w.block, w.offset, pack.clone())) {
             Some(packed) => packed.clone(),
             None => {
-                let packed = insert(draft, n, (pack.clone(), &w, step.origin), prepare)?;
+                let packed = insert(draft, n, (pack.clone(), &w, step.origin))?;
                 known.insert((w.block, w.offset, pack), packed.clone());
                 packed
             }
         };
         step.inputs[input] = packed;
         let kind = Packed { of: Box::new(of), input, meta: Meta::clone(&w.meta) };
-        step.op = draft.prepare(kind.into(), &step.inputs, prepare)?;
+        step.call = draft.infer(kind.into(), &step.inputs)?;
         draft.replace(n + 1, step);
     }
     Ok(())
@@ -49,13 +49,14 @@ fn found(draft: &Draft, n: usize, constant: &[bool]) -> Result<Option<(Kind, usi
         return Ok(None);
     }
     let io: Vec<&Meta> = step.places().map(|place| &*place.meta).collect();
-    let packing = step.op.kind.family().packing(&io, step.op.width)?;
+    let width = Width::of(step.call.cost(), draft.threads());
+    let packing = step.call.kind.family().packing(&io, width)?;
     let packing = packing.filter(|p| constant[step.inputs[p.input].block as usize]);
     Ok(packing.map(|packing| {
         let pack = Pack {
-            of: Box::new(step.op.kind.clone()),
+            of: Box::new(step.call.kind.clone()),
             io: io.into_iter().cloned().collect(),
-            width: step.op.width.0,
+            width: width.0,
             input: packing.input,
             bytes: packing.bytes,
         };
@@ -64,36 +65,32 @@ fn found(draft: &Draft, n: usize, constant: &[bool]) -> Result<Option<(Kind, usi
 }
 
 /// Inserts a packing step into a gap; returns its result.
-fn insert(
-    draft: &mut Draft,
-    n: usize,
-    (pack, w, origin): (Kind, &Place, u32),
-    prepare: &mut Prepare<'_>,
-) -> Result<Place> {
+fn insert(draft: &mut Draft, n: usize, (pack, w, origin): (Kind, &Place, u32)) -> Result<Place> {
     let inputs = smallvec::smallvec![w.clone()];
-    let op = draft.prepare(pack, &inputs, prepare)?;
-    let packed = draft.temporary(&op.outputs[0]);
-    draft.replace(n, Step { op, inputs, outputs: smallvec::smallvec![packed.clone()], origin });
+    let call = draft.infer(pack, &inputs)?;
+    let packed = draft.temporary(&call.outputs[0]);
+    draft.replace(n, Op { call, inputs, outputs: smallvec::smallvec![packed.clone()], origin });
     Ok(packed)
 }
 
 /// Reverts packing steps that remain in runs, because kernels can pack by themselves.
 ///
 /// # Errors
-/// Any error of `prepare`.
-pub fn undo(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+/// Any error of inferring an operation.
+pub fn undo(draft: &mut Draft) -> Result<()> {
     for n in draft.numbers() {
-        let Some(pack) = draft.step(n).filter(|step| matches!(step.op.kind, Kind::Pack(_))) else {
+        let Some(pack) = draft.step(n).filter(|step| matches!(step.call.kind, Kind::Pack(_)))
+        else {
             continue;
         };
         let (w, packed) = (pack.inputs[0].clone(), pack.outputs[0].block);
-        for reader in draft.readers(packed).to_vec() {
+        for reader in draft.readers(packed).clone().iter() {
             let mut step = draft.step(reader).cloned().expect("it reads");
-            let Kind::Packed(kind) = step.op.kind.clone() else {
+            let Kind::Packed(kind) = step.call.kind.clone() else {
                 unreachable!("nobody else reads")
             };
             step.inputs[kind.input] = w.clone();
-            step.op = draft.prepare(*kind.of, &step.inputs, prepare)?;
+            step.call = draft.infer(*kind.of, &step.inputs)?;
             draft.replace(reader, step);
         }
         draft.remove(n);

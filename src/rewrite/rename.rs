@@ -22,10 +22,10 @@ fn found(draft: &Draft, n: usize) -> Option<u32> {
     let is_same = |input: &&Place| input.block == output.block;
     let mut same = step.inputs.iter().enumerate().filter(|(_, input)| is_same(input));
     let (i, input) = same.next().filter(|_| same.next().is_none())?;
-    let family = step.op.kind.family();
+    let family = step.call.kind.family();
     let fits = input == output
         && family.reach(output.meta.shape.rank()) == Reach::Element
-        && step.op.effects == Effects::PURE
+        && step.call.effects == Effects::PURE
         && family.in_place().contains(&(i, 0))
         && draft.role(output.block) == Role::Temporary
         && draft.is_whole(output);

@@ -6,7 +6,7 @@ use smallvec::{SmallVec, smallvec};
 use super::{kept_longer, remake};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::draft::{Draft, Prepare};
+use crate::graph::draft::Draft;
 use crate::graph::{Place, Role};
 use crate::ops::Kind;
 use crate::ops::softmax::{Softmax, SoftmaxGrad};
@@ -24,26 +24,26 @@ struct Found {
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
-/// Any error of `prepare`.
-pub fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+/// Any error of inferring an operation.
+pub fn apply(draft: &mut Draft) -> Result<()> {
     for n in draft.numbers() {
         let Some(found) = found(draft, n) else { continue };
-        join(draft, &found, prepare)?;
+        join(draft, &found)?;
     }
     Ok(())
 }
 
 /// A match: step `n` is the logarithm of a softmax that is read only by it and by their gradients.
 fn found(draft: &Draft, n: usize) -> Option<Found> {
-    let log = draft.step(n).filter(|step| step.op.kind == Unary { f: UnaryFn::Log }.into())?;
+    let log = draft.step(n).filter(|step| step.call.kind == Unary { f: UnaryFn::Log }.into())?;
     let (p, l) = (&log.inputs[0], &log.outputs[0]);
     let softmax = draft.maker(p)?;
     let step = draft.step(softmax)?;
-    let Kind::Softmax(Softmax { axis, log: false }) = step.op.kind else { return None };
-    let readers = draft.readers(p.block).iter().filter(|&&reader| reader != n);
-    let pair = |&reader: &usize| gradients(draft, [p, l], axis, [n, reader]);
+    let Kind::Softmax(Softmax { axis, log: false }) = step.call.kind else { return None };
+    let readers = draft.readers(p.block).iter().filter(|&reader| reader != n);
+    let pair = |reader: usize| gradients(draft, [p, l], axis, [n, reader]);
     let gradients: SmallVec<[[usize; 2]; 1]> = readers.clone().filter_map(pair).collect();
-    let known = |&reader: &usize| gradients.iter().any(|pair| pair.contains(&reader));
+    let known = |reader: usize| gradients.iter().any(|pair| pair.contains(&reader));
     let fits = matches!(p.meta.dtype, DType::Float32 | DType::Float64)
         && draft.role(p.block) == Role::Temporary
         && draft.maker(l) == Some(n)
@@ -66,10 +66,10 @@ fn gradients(
     let (dl, dp) = (step.inputs.first()?, step.outputs.first()?);
     let second = draft.only_reader(dp.block)?;
     let behind = draft.step(second)?;
-    let fits = step.op.kind == UnaryGrad { f: UnaryFn::Log }.into()
+    let fits = step.call.kind == UnaryGrad { f: UnaryFn::Log }.into()
         && step.inputs.get(1) == Some(p)
         && draft.maker(dp) == Some(first)
-        && behind.op.kind == SoftmaxGrad { axis, log: false }.into()
+        && behind.call.kind == SoftmaxGrad { axis, log: false }.into()
         && behind.inputs[..] == [dp.clone(), p.clone()]
         && draft.holds(dl, first, second)
         && draft.holds(l, log, second);
@@ -77,15 +77,15 @@ fn gradients(
 }
 
 /// Replaces a match with log-softmax and its gradients.
-fn join(draft: &mut Draft, found: &Found, prepare: &mut Prepare<'_>) -> Result<()> {
+fn join(draft: &mut Draft, found: &Found) -> Result<()> {
     let axis = found.axis;
     let x = draft.step(found.softmax).expect("it was found").inputs[0].clone();
-    remake(draft, found.log, Softmax { axis, log: true }.into(), smallvec![x], prepare)?;
+    remake(draft, found.log, Softmax { axis, log: true }.into(), smallvec![x])?;
     let l = draft.step(found.log).expect("it was put there").outputs[0].clone();
     for &[first, second] in &found.gradients {
         let dl = draft.step(first).expect("it was found").inputs[0].clone();
         let inputs = smallvec![dl, l.clone()];
-        remake(draft, second, SoftmaxGrad { axis, log: true }.into(), inputs, prepare)?;
+        remake(draft, second, SoftmaxGrad { axis, log: true }.into(), inputs)?;
         draft.remove(first);
     }
     draft.remove(found.softmax);

@@ -81,13 +81,13 @@ impl Executable {
 
     /// The error, with the operation's name and line.
     pub(in crate::engine) fn describe(&self, graph: &Graph, stopped: Stopped) -> Error {
-        let node = &graph.nodes()[stopped.node];
-        let line = &self.lines[node.origin as usize];
+        let op = &graph.ops()[stopped.node];
+        let line = &self.lines[op.origin as usize];
         let mut error = stopped.error;
         if let Error::NotFinite { report, .. } = &mut error {
             report.line = Some(line.clone());
         }
-        error.in_op(format!("{} (recorded at {line})", node.op.name()))
+        error.in_op(format!("{} (recorded at {line})", op.call.name()))
     }
 
     /// Rejects arguments whose values an operation would reject, before anything is written.

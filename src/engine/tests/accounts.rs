@@ -164,20 +164,17 @@ fn the_number_of_threads_is_set_between_operations() {
 fn a_recording_follows_the_number_of_threads() {
     let engine = engine(1 << 24);
     let x = tensor(&engine, &[512, 512], &vec![1f32; 512 * 512]);
-    let mut recording = recorded(&engine, std::slice::from_ref(&x), || {
+    let recording = recorded(&engine, std::slice::from_ref(&x), || {
         let made = run(&engine, crate::ops::gemm::Matmul, &[&x, &x]).unwrap();
         run(&engine, NEG, &[&made[0]]).unwrap().to_vec()
     });
-    let threads = |recording: &Recording| {
-        let (queue, _) = recording.operations();
-        queue.nodes().iter().map(|node| node.op.threads).collect::<Vec<_>>()
+    let threads = || {
+        let graph = Executable::new(&engine, &recording, &Options::AS_RECORDED).unwrap();
+        graph.graph().kernels().iter().map(|op| op.threads).collect::<Vec<_>>()
     };
-    assert_eq!(threads(&recording), [1, 1]);
-    recording.follow_threads(&engine).unwrap();
-    assert_eq!(threads(&recording), [1, 1]);
+    assert_eq!(threads(), [1, 1]);
     engine.set_threads(2).unwrap();
-    recording.follow_threads(&engine).unwrap();
-    assert_eq!(threads(&recording), [2, 2]);
+    assert_eq!(threads(), [2, 2]);
 }
 
 #[test]
@@ -248,7 +245,7 @@ fn lines_are_known_by_number() {
         assert_eq!(record::line(), Some(lines[2]), "there is no such line");
         made.to_vec()
     });
-    let origin = recording.operations().0.nodes()[0].origin;
+    let origin = recording.operations().0.ops()[0].origin;
     assert_eq!(&*recording.line(origin), "net.py:9");
     assert_eq!(recording.lines().len(), 4);
 }
@@ -266,7 +263,7 @@ fn scopes_of_state_lie_in_each_other() {
         assert_eq!(record::mode(), record::Mode::Record);
         run(&engine, NEG, &[&x]).unwrap().to_vec()
     });
-    assert_eq!(recording.operations().0.nodes().len(), 1);
+    assert_eq!(recording.operations().0.ops().len(), 1);
     assert_eq!(record::mode(), record::Mode::Eager);
 }
 

@@ -166,10 +166,13 @@ fn constants_are_held_against_the_graph_that_reads_them() {
         run_into(&engine, binary("add"), &[&w, &x], &[&w]).unwrap();
     });
     let options = Options::default();
-    let ((queue, roles), taken) = stays.rewritten(&mut engine.turn(), &options).unwrap();
-    let constants = Constants::new(&stays, taken.unwrap()).unwrap();
-    constants.verify(&Graph::new(queue, roles).unwrap()).unwrap();
-    let (queue, roles) = changes.operations();
-    let error = constants.verify(&Graph::new(queue, roles).unwrap()).unwrap_err();
+    let ((queue, roles), taken) = stays.rewritten(&options).unwrap();
+    let constants = Constants::new(&engine, &stays, taken.unwrap()).unwrap();
+    let graph = |(queue, roles)| {
+        let kernels = engine.prepare(&queue).unwrap();
+        Graph::new(queue, roles, &kernels).unwrap()
+    };
+    constants.verify(&graph((queue, roles))).unwrap();
+    let error = constants.verify(&graph(changes.operations())).unwrap_err();
     assert!(error.to_string().contains("what it is made of is written"), "{error}");
 }

@@ -3,8 +3,8 @@
 use super::initial::{as_state, drawn, is_drawn};
 use super::*;
 use crate::error::Error;
+use crate::ops::Metas;
 use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
-use crate::ops::{Metas, unary};
 
 /// User code that maps each float32 element.
 struct Each<F>(F);
@@ -72,19 +72,4 @@ fn user_code_reads_state_that_is_being_made() {
     assert!(is_drawn(&first));
     let want: Vec<f32> = values::<f32>(&first).iter().map(|v| 2.0 * v).collect();
     assert_eq!(values::<f32>(&twice[0]), want);
-}
-
-#[test]
-fn user_code_is_not_prepared_anew_for_another_number_of_threads() {
-    let engine = engine(1 << 20);
-    let x = tensor(&engine, &[2], &[1f32, 2.0]);
-    let mut recording = recorded(&engine, std::slice::from_ref(&x), || {
-        let made = run(&engine, each(|number| 2.0 * number), &[&x]).unwrap();
-        run(&engine, unary::Unary { f: unary::UnaryFn::Neg }, &[&made[0]]).unwrap().to_vec()
-    });
-    engine.set_threads(2).unwrap();
-    recording.follow_threads(&engine).unwrap();
-    let (queue, _) = recording.operations();
-    let threads: Vec<_> = queue.nodes().iter().map(|n| (n.op.name(), n.op.threads)).collect();
-    assert_eq!(threads, [("each", 1), ("neg", 2)]);
 }

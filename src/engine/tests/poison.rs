@@ -8,14 +8,15 @@ use crate::ops::{Prepared, kernel};
 /// Records an operation that should produce a tensor like this, but does nothing.
 fn never_written(engine: &Engine, like: &View) -> View {
     let inputs = std::slice::from_ref(like);
-    let mut op = Prepared::new(&Copy.into(), inputs, None, 1).unwrap();
+    let mut op = Prepared::of(&Copy.into(), inputs, None, 1).unwrap();
     op.kernel = kernel(0, |_| Ok(()));
     let made = record::fresh(engine.device(), &like.meta);
     let outputs = std::slice::from_ref(&made);
     record::with(|r| {
         r.recording.unwritten(inputs, outputs);
-        r.recording.push(&Arc::new(op), inputs, outputs, r.line());
+        r.recording.push(op.call(), inputs, outputs, r.line());
     });
+    engine.turn().0.insert(op);
     made
 }
 

@@ -51,7 +51,7 @@ fn a_profile_says_how_long_each_operation_takes_and_puts_back_what_it_writes() {
     let (runs, in_use) = (graph.runs(), engine.device().ledger().in_use());
     for arguments in [Some(vec![x.clone()]), None] {
         let seconds = graph.profile(&engine, engine.run().unwrap(), arguments, RUNS).unwrap();
-        let names = graph.graph().nodes().iter().map(|node| node.op.name());
+        let names = graph.graph().ops().iter().map(|node| node.call.name());
         for (name, seconds) in names.zip(&seconds) {
             let naps = seconds / NAP.as_secs_f64();
             assert!(0.0 < naps && naps < 8.0, "{name}: {seconds} s");

@@ -8,8 +8,8 @@ use super::timeline::Timeline;
 use crate::device::ALIGNMENT;
 use crate::graph::access::temporaries;
 use crate::graph::cost::nanoseconds;
-use crate::graph::draft::{Again, Draft, Step as Recorded};
-use crate::graph::{Place, share};
+use crate::graph::draft::{Again, Draft};
+use crate::graph::{Kernels, Op, Place, share};
 
 /// An operation.
 pub(super) struct Step {
@@ -52,7 +52,7 @@ pub(super) struct Course {
 }
 
 impl Course {
-    pub(super) fn new(draft: &Draft) -> Course {
+    pub(super) fn new(draft: &Draft, kernels: &Kernels) -> Course {
         let mut blocks = vec![Block::default(); draft.blocks()];
         let mut steps = Vec::new();
         for (number, recorded) in draft.steps() {
@@ -65,7 +65,7 @@ impl Course {
             let is_new = |&block: &u32| blocks[block as usize].uses.len() == 1;
             let makes = named.iter().copied().filter(is_new).collect();
             let reads = named.iter().copied().filter(|block| !is_new(block)).collect();
-            let (time, scratch) = (nanoseconds(&recorded.op), recorded.op.kernel.scratch());
+            let (time, scratch) = (nanoseconds(&recorded.call), kernels.scratch(recorded));
             let scratch = scratch.next_multiple_of(ALIGNMENT);
             let results = recorded.outputs.iter().map(|place| draft.size(place.block)).sum();
             let takes = SmallVec::new();
@@ -105,10 +105,9 @@ impl Course {
     /// Fills in the blocks whose memory is taken in place.
     fn share(&mut self, draft: &Draft) {
         for (i, step) in self.steps.iter_mut().enumerate() {
-            let Recorded { op, inputs, outputs, .. } =
-                draft.step(step.number).expect("it has the draft's number");
+            let recorded = draft.step(step.number).expect("it has the draft's number");
             let uses = |place: &Place| &self.blocks[place.block as usize].uses;
-            let pairs = share::pairs(op, inputs, outputs, |from, to| {
+            let pairs = share::pairs(recorded, |from, to| {
                 let meets = uses(from).last() == Some(&i) && uses(to).first() == Some(&i);
                 meets && draft.is_whole(from) && draft.is_whole(to)
             });
@@ -153,8 +152,8 @@ impl Course {
 
 /// Whether a step does nothing but write whole blocks, as their only writer. Random numbers are a
 /// function of its inputs, so they do not prevent this.
-fn may_run_again(draft: &Draft, number: usize, step: &Recorded) -> bool {
-    let effects = step.op.effects;
+fn may_run_again(draft: &Draft, number: usize, step: &Op) -> bool {
+    let effects = step.call.effects;
     let is_made = |place: &Place| draft.maker(place) == Some(number) && draft.is_whole(place);
     effects.state.is_empty() && !effects.host && step.outputs.iter().all(is_made)
 }

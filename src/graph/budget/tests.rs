@@ -3,7 +3,7 @@ use super::*;
 use crate::device::cpu;
 use crate::graph::decisions::Step;
 use crate::graph::testing::{Empty, Recorder, fingerprint};
-use crate::graph::{Node, Role};
+use crate::graph::{Op, Role};
 use crate::ops::View;
 use crate::ops::copy::Copy;
 use crate::ops::unary::{Unary, UnaryFn};
@@ -39,36 +39,55 @@ fn training(layers: usize, between: impl Fn(&mut Recorder, &View)) -> Recorder {
     recorder
 }
 
-/// Only the recorded order.
-fn orders(recorder: Recorder) -> [Order; 1] {
-    let Recorder { queue, roles } = recorder;
-    [(Draft::new(cpu::device(), queue, roles), Vec::new())]
+/// Only the recorded order of operations.
+struct Recorded {
+    orders: [Order; 1],
+    kernels: Kernels,
 }
 
-/// The size of the arena if everything is kept.
-fn whole(orders: &[Order]) -> usize {
-    let (queue, roles) = orders[0].0.finish(&[]);
-    Graph::new(queue, roles).unwrap().arena_bytes()
-}
+impl Recorded {
+    fn new(recorder: Recorder) -> Recorded {
+        let Recorder { queue, roles, kernels } = recorder;
+        Recorded { orders: [(Draft::new(cpu::device(), queue, roles), Vec::new())], kernels }
+    }
 
-/// The time if everything is kept.
-fn kept(orders: &[Order]) -> f64 {
-    Course::new(&orders[0].0).outcome(Vec::new()).time
+    fn draft(&self) -> &Draft {
+        &self.orders[0].0
+    }
+
+    fn ways(&self) -> Ways<'_> {
+        Ways::new(&self.orders, &self.kernels).unwrap()
+    }
+
+    fn course(&self) -> Course {
+        Course::new(self.draft(), &self.kernels)
+    }
+
+    /// The size of the arena if everything is kept.
+    fn whole(&self) -> usize {
+        let (queue, roles) = self.draft().finish(&[]);
+        Graph::new(queue, roles, &self.kernels).unwrap().arena_bytes()
+    }
+
+    /// The time if everything is kept.
+    fn kept(&self) -> f64 {
+        self.course().outcome(Vec::new()).time
+    }
 }
 
 #[test]
 fn what_is_computed_again_may_have_been_dropped_before() {
-    let orders = orders(training(64, |_, _| ()));
-    let smallest = Ways::new(&orders).unwrap().smallest().unwrap();
+    let recorded = Recorded::new(training(64, |_, _| ()));
+    let smallest = recorded.ways().smallest().unwrap();
     // The optimum keeps one of every few results, plus those of the stretch being recomputed.
-    assert!(smallest.arena_bytes() * 3 < whole(&orders), "{}", smallest.arena_bytes());
+    assert!(smallest.arena_bytes() * 3 < recorded.whole(), "{}", smallest.arena_bytes());
 }
 
 #[test]
 fn more_memory_never_costs_more_time() {
-    let orders = orders(training(40, |_, _| ()));
-    let ways = Ways::new(&orders).unwrap();
-    let (least, most) = (ways.smallest().unwrap().arena_bytes(), whole(&orders));
+    let recorded = Recorded::new(training(40, |_, _| ()));
+    let ways = recorded.ways();
+    let (least, most) = (ways.smallest().unwrap().arena_bytes(), recorded.whole());
     let mut before = f64::INFINITY;
     for step in 0..=20 {
         let budget = least + (most - least) * step / 20;
@@ -78,17 +97,17 @@ fn more_memory_never_costs_more_time() {
         assert!(time <= before, "{time} after {before}");
         before = time;
     }
-    assert_eq!(before, kept(&orders));
+    assert_eq!(before, recorded.kept());
     assert!(ways.within(least - 1).unwrap().is_none());
 }
 
 #[test]
 fn half_of_the_memory_of_equal_layers_costs_at_most_every_second_one() {
-    let orders = orders(training(40, |_, _| ()));
-    let ways = Ways::new(&orders).unwrap();
-    let (whole, kept) = (whole(&orders), kept(&orders));
+    let recorded = Recorded::new(training(40, |_, _| ()));
+    let ways = recorded.ways();
+    let (whole, kept) = (recorded.whole(), recorded.kept());
     let more = ways.time(whole / 2).unwrap() - kept;
-    let layer = Course::new(&orders[0].0).steps[0].time;
+    let layer = recorded.course().steps[0].time;
     assert!(more < 22.0 * layer, "{}", more / layer);
 }
 
@@ -99,10 +118,10 @@ fn nothing_is_computed_again_from_what_was_written_since() {
         recorder.negate(&other, input);
     };
     let readers_of_input = |recorder: Recorder| {
-        let orders = orders(recorder);
-        let smallest = Ways::new(&orders).unwrap().smallest().unwrap();
-        let reads = |node: &&Node| smallest.inputs(node).iter().any(|place| place.block == 0);
-        smallest.nodes().iter().filter(reads).count()
+        let recorded = Recorded::new(recorder);
+        let smallest = recorded.ways().smallest().unwrap();
+        let reads = |op: &&Op| op.inputs.iter().any(|place| place.block == 0);
+        smallest.ops().iter().filter(reads).count()
     };
     assert!(readers_of_input(training(32, |_, _| ())) > 1);
     assert_eq!(readers_of_input(training(32, write)), 1);
@@ -110,15 +129,14 @@ fn nothing_is_computed_again_from_what_was_written_since() {
 
 #[test]
 fn what_there_is_room_for_is_kept_after_all() {
-    let orders = orders(training(40, |_, _| ()));
-    let (draft, whole) = (&orders[0].0, whole(&orders));
-    let course = Course::new(draft);
+    let recorded = Recorded::new(training(40, |_, _| ()));
+    let (draft, whole, course) = (recorded.draft(), recorded.whole(), recorded.course());
     let policy = Policy { limit: whole / 4, patience: Patience::Zero, heeds_results: false };
     let found = simulate(&course, policy).unwrap();
     assert_eq!(Timeline::new(&course, &found.again).peak(), found.memory);
     for limit in [whole / 4, whole / 3, whole / 2, whole] {
         let kept = keep(&course, &found, limit);
-        assert_eq!(kept.memory, draft.peak(&kept.again));
+        assert_eq!(kept.memory, draft.peak(&kept.again, &recorded.kernels));
         assert!(kept.memory <= limit && kept.time <= found.time, "{limit}: {kept:?}");
         assert_eq!(kept.time, course.outcome(kept.again.clone()).time);
         let layers = kept.again.len();
@@ -133,10 +151,9 @@ fn what_there_is_room_for_is_kept_after_all() {
 #[test]
 fn the_same_steps_run_alike_under_the_same_limits() {
     let got = fingerprint((0..40).map(|seed| {
-        let (queue, roles) = Step::draw(seed);
-        let draft = Draft::new(cpu::device(), queue, roles);
-        let course = &Course::new(&draft);
-        let (whole, least) = (draft.peak(&[]), course.least());
+        let recorded = Recorded::new(Step::draw(seed));
+        let course = &recorded.course();
+        let (whole, least) = (recorded.draft().peak(&[], &recorded.kernels), course.least());
         let runs = |limit| {
             let policies = PATIENCE.iter().flat_map(|&p| [(p, false), (p, true)]);
             let found = policies.filter_map(move |(patience, heeds_results)| {
@@ -153,8 +170,8 @@ fn the_same_steps_run_alike_under_the_same_limits() {
 #[test]
 fn long_runs_are_simulated_under_fewer_limits() {
     let got = [10, 3_000, 5_000, 10_000, 20_000].map(|layers| {
-        let [(draft, _)] = orders(training(layers / 2, |_, _| ()));
-        let found = limits(&Course::new(&draft), 1 << 40);
+        let recorded = Recorded::new(training(layers / 2, |_, _| ()));
+        let found = limits(&recorded.course(), 1 << 40);
         assert!(found.is_sorted_by(|a, b| a < b) && found.iter().all(|limit| *limit < 1 << 40));
         found.len()
     });
@@ -175,8 +192,8 @@ fn user_code_is_not_run_again() {
         recorder.add(kept.as_ref().unwrap_or(&x), if layer % 10 == 0 { &host } else { &x }, &to);
         kept = Some(to);
     }
-    let orders = orders(recorder);
-    let smallest = Ways::new(&orders).unwrap().smallest().unwrap();
-    assert!(smallest.nodes().len() > orders[0].0.steps().count(), "something is");
-    assert_eq!(smallest.nodes().iter().filter(|node| node.op.effects.host).count(), 1);
+    let recorded = Recorded::new(recorder);
+    let smallest = recorded.ways().smallest().unwrap();
+    assert!(smallest.ops().len() > recorded.draft().steps().count(), "something is");
+    assert_eq!(smallest.ops().iter().filter(|node| node.call.effects.host).count(), 1);
 }

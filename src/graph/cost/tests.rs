@@ -8,18 +8,18 @@ use crate::ops::gemm::Matmul;
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Kind, Meta, View};
 
-fn prepared(kind: impl Into<Kind>, shapes: [&[usize]; 2]) -> Prepared {
+fn prepared(kind: impl Into<Kind>, shapes: [&[usize]; 2]) -> Call {
     let view = |shape: &[usize]| View::new(cpu::device(), Meta::new(DType::Float32, shape));
-    Prepared::new(&kind.into(), &shapes.map(view), None, 1).unwrap()
+    Call::new(&kind.into(), &shapes.map(view)[..]).unwrap()
 }
 
 /// The addition of vectors.
-fn add(elements: usize) -> Prepared {
+fn add(elements: usize) -> Call {
     prepared(Binary { f: BinaryFn::Add }, [&[elements]; 2])
 }
 
 /// The product of square matrices.
-fn product(rows: usize) -> Prepared {
+fn product(rows: usize) -> Call {
     prepared(Matmul, [&[rows, rows]; 2])
 }
 

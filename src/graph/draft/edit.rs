@@ -2,12 +2,12 @@
 
 use smallvec::SmallVec;
 
-use super::{Draft, Step};
-use crate::graph::{Place, Queue, Role};
+use super::Draft;
+use crate::graph::{Op, Place, Queue, Role};
 
 impl Draft {
     /// Puts a step in place of another, or in a gap.
-    pub fn replace(&mut self, n: usize, step: Step) {
+    pub fn replace(&mut self, n: usize, step: Op) {
         self.remove(n);
         self.steps[n] = Some(step);
         self.note(n);
@@ -16,13 +16,13 @@ impl Draft {
     /// Removes a step.
     pub fn remove(&mut self, n: usize) {
         let Some(step) = self.steps[n].take() else { return };
-        if step.op.effects.host {
-            self.hosts.retain(|host| *host != n);
+        if step.call.effects.host {
+            self.hosts.remove(n);
         }
         for place in step.places() {
             let uses = &mut self.uses[place.block as usize];
-            uses.readers.retain(|reader| *reader != n);
-            uses.writers.retain(|writer| *writer != n);
+            uses.readers.remove(n);
+            uses.writers.remove(n);
         }
     }
 
@@ -30,11 +30,9 @@ impl Draft {
     /// roles of its blocks. The steps to `remove` leave this draft, and the `kept` blocks, which
     /// they produce, become captured.
     pub fn take(&mut self, steps: &[usize], remove: &[usize], kept: &[u32]) -> (Queue, Vec<Role>) {
-        let (mut queue, mut roles) = (self.queue.without_nodes(), self.roles.clone());
-        for step in steps.iter().filter_map(|&n| self.steps[n].as_ref()) {
-            let op = step.op.clone();
-            queue.push_placed(op, &step.inputs, &step.outputs, step.origin);
-        }
+        let (mut queue, mut roles) = (self.queue.without_ops(), self.roles.clone());
+        let steps = steps.iter().filter_map(|&n| self.steps[n].as_ref());
+        steps.for_each(|step| queue.push_op(step.clone()));
         remove.iter().for_each(|&n| self.remove(n));
         for &block in kept {
             roles[block as usize] = Role::Slot;
@@ -50,7 +48,7 @@ impl Draft {
         let (Some(kept), Some(left_out)) = (outputs(before), outputs(n)) else { return };
         self.remove(n);
         for (kept, left_out) in kept.iter().zip(&left_out) {
-            for reader in self.uses[left_out.block as usize].readers.clone() {
+            for reader in self.uses[left_out.block as usize].readers.clone().iter() {
                 let mut step = self.steps[reader].clone().expect("it reads");
                 point(&mut step.inputs, left_out.block, kept.block);
                 self.replace(reader, step);
@@ -62,7 +60,7 @@ impl Draft {
     /// points all later steps at the new one.
     pub fn rename(&mut self, block: u32, n: usize) {
         let uses = &self.uses[block as usize];
-        let later = uses.readers.iter().chain(&uses.writers).copied().filter(|&user| user > n);
+        let later = uses.readers.iter().chain(uses.writers.iter()).filter(|&user| user > n);
         let later: SmallVec<[usize; 8]> = later.collect();
         let mut step = self.steps[n].clone().expect("it writes the block");
         let new = self.temporary(&step.outputs[0].meta).block;
@@ -79,14 +77,14 @@ impl Draft {
     /// Records a step in its blocks' uses and, if it runs user code, in `hosts`.
     pub(super) fn note(&mut self, n: usize) {
         let Some(step) = &self.steps[n] else { return };
-        if step.op.effects.host {
-            insert(&mut self.hosts, n);
+        if step.call.effects.host {
+            self.hosts.insert(n);
         }
         for place in &step.inputs {
-            insert(&mut self.uses[place.block as usize].readers, n);
+            self.uses[place.block as usize].readers.insert(n);
         }
         for place in &step.outputs {
-            insert(&mut self.uses[place.block as usize].writers, n);
+            self.uses[place.block as usize].writers.insert(n);
         }
     }
 }
@@ -94,11 +92,4 @@ impl Draft {
 /// Redirects places from one block to another.
 fn point(places: &mut [Place], from: u32, to: u32) {
     places.iter_mut().filter(|place| place.block == from).for_each(|place| place.block = to);
-}
-
-/// Inserts a number into an ascending list unless it is already there.
-fn insert<A: smallvec::Array<Item = usize>>(list: &mut SmallVec<A>, n: usize) {
-    if let Err(place) = list.binary_search(&n) {
-        list.insert(place, n);
-    }
 }

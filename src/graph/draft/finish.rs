@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::{Draft, Step};
+use super::Draft;
 use crate::graph::peak::peak;
-use crate::graph::{Queue, Role};
+use crate::graph::{Kernels, Op, Queue, Role};
 use crate::ops::View;
 
 /// A step that is run again, because blocks that it produces are dropped after a use and needed
@@ -19,27 +19,25 @@ pub struct Again {
     pub before: usize,
 }
 
-impl Step {
-    /// Replaces each block by the one that currently stands for it.
-    fn rename(&mut self, names: &[u32]) {
-        for place in self.inputs.iter_mut().chain(&mut self.outputs) {
-            place.block = names.get(place.block as usize).copied().unwrap_or(place.block);
-        }
+/// Replaces each block by the one that currently stands for it.
+fn rename(op: &mut Op, names: &[u32]) {
+    for place in op.inputs.iter_mut().chain(&mut op.outputs) {
+        place.block = names.get(place.block as usize).copied().unwrap_or(place.block);
     }
 }
 
 impl Draft {
     /// The most bytes that are live at once in the queue of [`Draft::finish`].
-    pub fn peak(&self, again: &[Again]) -> usize {
+    pub fn peak(&self, again: &[Again], kernels: &Kernels) -> usize {
         let (queue, roles) = self.finish(again);
-        peak(&queue, queue.nodes(), &roles)
+        peak(&queue, &roles, kernels)
     }
 
     /// The current queue, including the steps in `again`, which must be in order, and the roles of
     /// its blocks.
     pub fn finish(&self, again: &[Again]) -> (Queue, Vec<Role>) {
         let names = Vec::from_iter(0..self.roles.len() as u32);
-        let mut writer = Writer { draft: self, queue: self.queue.without_nodes(), names };
+        let mut writer = Writer { draft: self, queue: self.queue.without_ops(), names };
         let mut again = again.iter().peekable();
         for (n, step) in self.steps() {
             while let Some(again) = again.next_if(|again| again.before <= n) {
@@ -62,22 +60,22 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn push(&mut self, mut step: Step) {
-        step.rename(&self.names);
-        self.queue.push_placed(step.op, &step.inputs, &step.outputs, step.origin);
+    fn push(&mut self, mut step: Op) {
+        rename(&mut step, &self.names);
+        self.queue.push_op(step);
     }
 
     /// Runs a step into new blocks, which stand for the dropped ones from then on.
     fn repeat(&mut self, again: &Again) {
         let recorded = self.draft.step(again.maker).expect("makers stay");
         let mut step = recorded.clone();
-        step.rename(&self.names);
+        rename(&mut step, &self.names);
         for (output, old) in step.outputs.iter_mut().zip(&recorded.outputs) {
             *output = self.queue.place(&View::of(&self.draft.device, &old.meta));
             if again.blocks.contains(&old.block) {
                 self.names[old.block as usize] = output.block;
             }
         }
-        self.queue.push_placed(step.op, &step.inputs, &step.outputs, step.origin);
+        self.queue.push_op(step);
     }
 }

@@ -10,10 +10,11 @@ use crate::ops::View;
 use crate::ops::copy::Copy;
 
 /// The operations in the best known order.
-fn ordered(recorder: Recorder) -> (Queue, Vec<Role>) {
-    let Recorder { queue, roles } = recorder;
+fn ordered(recorder: Recorder) -> Recorder {
+    let Recorder { queue, roles, kernels } = recorder;
     let orders = orders(queue, &roles).into_iter();
-    (orders.min_by_key(|queue| peak(queue, queue.nodes(), &roles)).unwrap(), roles)
+    let queue = orders.min_by_key(|queue| peak(queue, &roles, &kernels)).unwrap();
+    Recorder { queue, roles, kernels }
 }
 
 proptest! {
@@ -22,14 +23,14 @@ proptest! {
     #[test]
     fn what_is_estimated_is_what_a_plan_cannot_do_without(program in programs()) {
         let recorder = program.record();
-        let estimated = peak(&recorder.queue, recorder.queue.nodes(), &recorder.roles);
+        let estimated = peak(&recorder.queue, &recorder.roles, &recorder.kernels);
         prop_assert_eq!(estimated, recorder.graph().unwrap().peak_bytes());
     }
 
     #[test]
     fn every_order_is_legal(program in programs()) {
-        let Recorder { queue, roles } = program.record();
-        let graph = Graph::new(queue.clone(), roles.clone()).unwrap();
+        let Recorder { queue, roles, kernels } = program.record();
+        let graph = Graph::new(queue.clone(), roles.clone(), &kernels).unwrap();
         for order in legal(&Work::new(&queue, &roles)) {
             replay(&graph, &separate(&graph), &order).unwrap();
         }
@@ -38,8 +39,7 @@ proptest! {
     #[test]
     fn the_order_is_never_worse_than_the_recorded_one(program in programs()) {
         let before = program.record().graph().unwrap().peak_bytes();
-        let (queue, roles) = ordered(program.record());
-        let graph = Graph::new(queue, roles).unwrap();
+        let graph = ordered(program.record()).graph().unwrap();
         graph.verify().unwrap();
         prop_assert!(graph.peak_bytes() <= before);
     }
@@ -73,18 +73,16 @@ fn backward(count: usize, collects: bool) -> Recorder {
 
 #[test]
 fn updates_move_to_where_their_gradients_are_made() {
-    let peaks = [true, false].map(|collects| {
-        let (queue, roles) = ordered(backward(10, collects));
-        Graph::new(queue, roles).unwrap().peak_bytes()
-    });
+    let peaks =
+        [true, false].map(|collects| ordered(backward(10, collects)).graph().unwrap().peak_bytes());
     assert_eq!(peaks[0], peaks[1]);
     assert!(peaks[0] < 2 * (1 << 12));
 }
 
 #[test]
 fn what_is_good_stays_as_it_is() {
-    let (queue, _) = ordered(backward(1, false));
-    let origins: Vec<u32> = queue.nodes().iter().map(|node| node.origin).collect();
+    let Recorder { queue, .. } = ordered(backward(1, false));
+    let origins: Vec<u32> = queue.ops().iter().map(|node| node.origin).collect();
     assert!(origins.is_sorted());
 }
 

@@ -45,10 +45,9 @@ impl Work {
 }
 
 fn blocks(queue: &Queue, roles: &[Role]) -> Csr<u32> {
-    let mut blocks = Csr::with_capacity(queue.nodes().len(), queue.places().len());
-    for node in queue.nodes() {
-        let places = queue.inputs(node).iter().chain(queue.outputs(node));
-        temporaries(places, roles).into_iter().for_each(|block| blocks.push(block));
+    let mut blocks = Csr::with_capacity(queue.ops().len(), 3 * queue.ops().len());
+    for op in queue.ops() {
+        temporaries(op.places(), roles).into_iter().for_each(|block| blocks.push(block));
         blocks.end_row();
     }
     blocks

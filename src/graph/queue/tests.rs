@@ -39,7 +39,7 @@ fn who_asks_for_more_room_than_there_is_learns_what_a_queue_that_grows_takes() {
     recorder.negate(&x, &y);
     recorder.add(&x, &y, &z);
     let mut queue = recorder.queue;
-    let bytes = 5 * size_of::<Place>() + 2 * size_of::<Node>();
+    let bytes = 2 * size_of::<Op>();
     assert_eq!(queue.make_room(usize::MAX), Err(2 * bytes));
     assert_eq!(queue.make_room(8), Ok(()));
 }

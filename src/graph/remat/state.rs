@@ -1,9 +1,9 @@
 //! Liveness of a draft's blocks, given the recomputations so far, and what may be dropped.
 
-use crate::graph::Role;
 use crate::graph::cost::nanoseconds;
 use crate::graph::draft::Draft;
 use crate::graph::share;
+use crate::graph::{Kernels, Role};
 use crate::ops::Effects;
 use crate::packing::{self, Lifetime};
 
@@ -36,6 +36,7 @@ struct Made {
 
 pub(super) struct State<'a> {
     draft: &'a Draft,
+    kernels: &'a Kernels,
     /// The minimum number of bytes worth freeing.
     worth: usize,
     /// Blocks that may be recomputed and are worth it, in descending order of `most`. Ties go last
@@ -50,11 +51,11 @@ pub(super) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    pub(super) fn new(draft: &'a Draft, worth: usize) -> Self {
+    pub(super) fn new(draft: &'a Draft, kernels: &'a Kernels, worth: usize) -> Self {
         let mut segments = vec![Vec::new(); draft.blocks()];
         let mut times = vec![0.0; draft.numbers().len()];
         for (n, step) in draft.steps() {
-            times[n] = nanoseconds(&step.op);
+            times[n] = nanoseconds(&step.call);
             for place in step.places().filter(|place| draft.role(place.block) == Role::Temporary) {
                 let known: &mut Vec<Segment> = &mut segments[place.block as usize];
                 match known.first_mut() {
@@ -65,7 +66,7 @@ impl<'a> State<'a> {
             }
         }
         let (made, live) = (Vec::new(), Vec::new());
-        let mut state = State { draft, worth, made, segments, live, times };
+        let mut state = State { draft, kernels, worth, made, segments, live, times };
         (state.live, state.made) = (state.curve(), state.made());
         state
     }
@@ -82,13 +83,13 @@ impl<'a> State<'a> {
         let mut live = packing::curve(self.times.len(), pieces);
         for (n, step) in self.draft.steps() {
             let uses = |block: u32| self.segments[block as usize].first();
-            let pairs = share::pairs(&step.op, &step.inputs, &step.outputs, |from, to| {
+            let pairs = share::pairs(step, |from, to| {
                 let ends = uses(from.block).and_then(|uses| uses.last()) == Some(&n);
                 let begins = uses(to.block).and_then(|uses| uses.first()) == Some(&n);
                 ends && begins && self.draft.is_whole(from) && self.draft.is_whole(to)
             });
             let shared: usize = pairs.iter().map(|&(_, to)| self.draft.size(to)).sum();
-            live[n] = live[n] + step.op.kernel.scratch() - shared;
+            live[n] = live[n] + self.kernels.scratch(step) - shared;
         }
         live
     }
@@ -158,7 +159,7 @@ impl<'a> State<'a> {
         let step = self.draft.step(first)?;
         let [output] = &step.outputs[..] else { return None };
         let is_whole = output.block == block && self.draft.is_whole(output);
-        let is_pure = step.op.effects == Effects::PURE;
+        let is_pure = step.call.effects == Effects::PURE;
         let is_alone = self.draft.maker(output) == Some(first)
             && step.inputs.iter().all(|input| input.block != block);
         (is_whole && is_pure && is_alone).then_some(first)

@@ -12,11 +12,11 @@ const LARGE: usize = 1 << 20;
 /// The names of the operations and the graph, recomputations included.
 fn improved(recorder: Recorder) -> (Vec<&'static str>, Graph) {
     let draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
-    let again = choose(&draft, Limits::DEFAULT);
+    let again = choose(&draft, &recorder.kernels, Limits::DEFAULT);
     let (queue, roles) = draft.finish(&again);
-    let graph = Graph::new(queue, roles).unwrap();
+    let graph = Graph::new(queue, roles, &recorder.kernels).unwrap();
     graph.verify().unwrap();
-    (graph.nodes().iter().map(|node| node.op.name()).collect(), graph)
+    (graph.ops().iter().map(|node| node.call.name()).collect(), graph)
 }
 
 /// A chain of layers and its backward pass: each layer is costly (a chain of tanh), what follows it

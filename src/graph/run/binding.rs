@@ -50,16 +50,16 @@ unsafe impl Sync for Binding {}
 impl Binding {
     pub(super) fn new(graph: &Graph, arena: *mut u8) -> Binding {
         let mut bound = Binding {
-            steps: Vec::with_capacity(graph.nodes.len()),
-            addresses: Vec::with_capacity(graph.places.len() + graph.layout.scratch.len()),
+            steps: Vec::with_capacity(graph.ops.len()),
+            addresses: Vec::with_capacity(3 * graph.ops.len()),
             calls: Vec::new(),
             starts: vec![std::ptr::null_mut(); graph.roles.len()],
             patches: Csr::with_capacity(0, 0),
             ops: Vec::new(),
         };
         let (mut known, mut outside) = (FxHashMap::default(), Vec::new());
-        for (n, node) in graph.nodes.iter().enumerate() {
-            let call = *known.entry(Arc::as_ptr(&node.op)).or_insert_with(|| bound.call(&node.op));
+        for (n, op) in graph.kernels.iter().enumerate() {
+            let call = *known.entry(Arc::as_ptr(op)).or_insert_with(|| bound.call(op));
             bound.steps.push(Step { call, first: bound.addresses.len() as u32 });
             bound.add(graph, n, arena, &mut outside);
         }
@@ -81,11 +81,10 @@ impl Binding {
 
     /// Appends a node's addresses; those outside the arena are recorded as (block, patch).
     fn add(&mut self, graph: &Graph, n: usize, arena: *mut u8, outside: &mut Vec<Outside>) {
-        let node = &graph.nodes[n];
-        let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
-        let counts = (node.op.inputs.len(), node.op.outputs.len());
-        assert_eq!((inputs.len(), outputs.len()), counts, "places of {}", node.op.name());
-        for place in inputs.iter().chain(outputs) {
+        let (op, kernel) = (&graph.ops[n], &graph.kernels[n]);
+        let counts = (kernel.inputs.len(), kernel.outputs.len());
+        assert_eq!((op.inputs.len(), op.outputs.len()), counts, "places of {}", kernel.name());
+        for place in op.places() {
             let from = place.offset * place.meta.dtype.size();
             self.addresses.push(match graph.offset(place.block) {
                 Some(offset) => arena.wrapping_add(offset + from),

@@ -44,7 +44,7 @@ fn a_failure_names_its_node() {
         let (x, y) = (recorder.tensor(Argument, 4), recorder.tensor(Slot, 4));
         recorder.negate(&x, &y);
         let mut op =
-            Prepared::new(&crate::ops::copy::Copy.into(), std::slice::from_ref(&x), None, 1)
+            Prepared::of(&crate::ops::copy::Copy.into(), std::slice::from_ref(&x), None, 1)
                 .unwrap();
         op.kernel = kernel(0, move |_| match fails {
             "panic" => panic!("a bug"),
@@ -71,8 +71,7 @@ fn scratch_lies_in_the_arena() {
     let half = recorder.tensor(Temporary, 20);
     recorder.negate(&x, &half);
     let mut op =
-        Prepared::new(&crate::ops::copy::Copy.into(), std::slice::from_ref(&half), None, 1)
-            .unwrap();
+        Prepared::of(&crate::ops::copy::Copy.into(), std::slice::from_ref(&half), None, 1).unwrap();
     op.kernel = kernel(100, |io| {
         let scratch = io.scratch::<u8>();
         assert!(scratch.addr().is_multiple_of(64));
@@ -104,7 +103,7 @@ fn failing(fails: [&'static [usize]; 2], workers: usize) -> Graph {
     for n in 0..200 {
         let y = recorder.tensor(Slot, 4);
         let given = std::slice::from_ref(&x);
-        let mut op = Prepared::new(&crate::ops::copy::Copy.into(), given, None, 1).unwrap();
+        let mut op = Prepared::of(&crate::ops::copy::Copy.into(), given, None, 1).unwrap();
         op.kernel = kernel(0, move |_| match n {
             _ if fails[0].contains(&n) => Err(Error::value("", n, "less")),
             _ if fails[1].contains(&n) => panic!("a bug in {n}"),
@@ -145,7 +144,7 @@ fn segments_and_what_lies_between_them_run_in_order() {
         let to = recorder.tensor(if n == 29 { Slot } else { Temporary }, 4);
         if n % 10 == 9 {
             let mut op = counting(&last, &hosts);
-            op.effects = Effects { host: true, ..Effects::updates(&[(0, 0)]) };
+            op.change(|call| call.effects = Effects { host: true, ..Effects::updates(&[(0, 0)]) });
             recorder.push_prepared(Arc::new(op), std::slice::from_ref(&last), &[]);
         }
         recorder.negate(&last, &to);
@@ -167,7 +166,7 @@ fn segments_and_what_lies_between_them_run_in_order() {
 /// An operation that only counts its runs.
 fn counting(x: &View, runs: &Arc<AtomicUsize>) -> Prepared {
     let given = std::slice::from_ref(x);
-    let mut op = Prepared::new(&crate::ops::copy::Copy.into(), given, None, 1).unwrap();
+    let mut op = Prepared::of(&crate::ops::copy::Copy.into(), given, None, 1).unwrap();
     let runs = runs.clone();
     op.kernel = kernel(0, move |_| {
         runs.fetch_add(1, Relaxed);

@@ -50,12 +50,12 @@ fn a_bound_makes_nodes_take_turns_as_for_one_thread() {
     let graph = |most_bytes: Option<usize>| {
         let mut recorder = Recorder::default();
         branches(&mut recorder, 8, 3, 1 << 10);
-        let Recorder { queue, roles } = recorder;
+        let Recorder { queue, roles, kernels } = recorder;
         let always = super::Parallel { least_gain: 0, ..super::Parallel::new(2) };
         let with = |most_bytes| super::Parallel { most_bytes, ..always };
         let made = match most_bytes {
-            Some(bytes) => Graph::parallel(queue, roles, with(bytes)),
-            None => Graph::new(queue, roles),
+            Some(bytes) => Graph::parallel(queue, roles, &kernels, with(bytes)),
+            None => Graph::new(queue, roles, &kernels),
         };
         made.unwrap()
     };
@@ -74,8 +74,13 @@ fn what_gains_too_little_is_run_by_one_thread() {
     let parallel = |length: usize, count: usize| {
         let mut recorder = Recorder::default();
         branches(&mut recorder, count, length, 16);
-        let graph =
-            Graph::parallel(recorder.queue, recorder.roles, super::Parallel::new(2)).unwrap();
+        let graph = Graph::parallel(
+            recorder.queue,
+            recorder.roles,
+            &recorder.kernels,
+            super::Parallel::new(2),
+        )
+        .unwrap();
         graph.schedule().unwrap().segments.clone()
     };
     assert_eq!(parallel(1000, 1), []);
@@ -114,9 +119,9 @@ fn what_threads_gain_is_the_time_that_the_longest_way_and_their_number_leave() {
         let mut recorder = Recorder::default();
         branches(&mut recorder, count, length, 16);
         let graph = recorder.graph().unwrap();
-        let (nodes, all) = (graph.nodes(), 0..(count * length) as u32);
+        let (nodes, all) = (graph.kernels(), 0..(count * length) as u32);
         let parallel = super::Parallel::new(workers);
-        gain(nodes, graph.edges(), &all, parallel) / nanoseconds(&nodes[0].op)
+        gain(nodes, graph.edges(), &all, parallel) / nanoseconds(&nodes[0])
     };
     let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
     assert!(close(gained(1, 3, 2), 0.0), "one after the other");
@@ -132,11 +137,11 @@ fn what_hardly_gains_beside_the_rest_is_run_by_one_thread() {
         branches(&mut recorder, 2, 400, 16);
         let [x, y] = [Argument, Slot].map(|role| recorder.tensor(role, 1 << 25));
         let kind = crate::ops::copy::Copy.into();
-        let mut op = Prepared::new(&kind, std::slice::from_ref(&x), None, 1).unwrap();
+        let mut op = Prepared::of(&kind, std::slice::from_ref(&x), None, 1).unwrap();
         op.width = Width(width);
         recorder.push_prepared(op.into(), &[x], &[y]);
         let graph = recorder.graph().unwrap();
-        super::segments(graph.nodes(), graph.edges(), super::Parallel::new(2))
+        super::segments(graph.kernels(), graph.edges(), super::Parallel::new(2))
     };
     assert_eq!(segments(2), []);
     assert_eq!(segments(1 << 10), std::slice::from_ref(&(0..800)), "the whole team is quick");

@@ -15,14 +15,14 @@ pub(in crate::graph) fn edges(graph: &Graph, edges: &Edges) -> Result<(), Fault>
     let mut order = Order::new(edges);
     let mut blocks: Vec<Ranges<Touched>> = vec![Ranges::Nothing; graph.roles().len()];
     let mut host = Ranges::Nothing;
-    for (n, node) in graph.nodes().iter().enumerate() {
-        let reads = graph.inputs(node).iter().map(|place| (place, false));
-        for (place, writes) in reads.chain(graph.outputs(node).iter().map(|place| (place, true))) {
+    for (n, op) in graph.ops().iter().enumerate() {
+        let reads = op.inputs.iter().map(|place| (place, false));
+        for (place, writes) in reads.chain(op.outputs.iter().map(|place| (place, true))) {
             let touch = Touch { node: n, bytes: place.byte_range(), writes };
             let resource = Resource::Block(place.block);
             order.touch(&mut blocks[place.block as usize], resource, touch)?;
         }
-        if node.op.effects.host {
+        if op.call.effects.host {
             order.touch(&mut host, Resource::Host, Touch { node: n, bytes: 0..1, writes: true })?;
         }
     }

@@ -49,12 +49,12 @@ fn reads_what_stays(run: &Graph, constants: &Graph) -> Result<(), Fault> {
 
 /// Checks that the operations do nothing but compute the kept blocks and their intermediates.
 fn writes_its_own(constants: &Graph, kept: &[u32]) -> Result<(), Fault> {
-    for node in constants.nodes() {
-        for place in constants.outputs(node) {
+    for op in constants.ops() {
+        for place in &op.outputs {
             let (block, role) = (place.block, constants.roles()[place.block as usize]);
             let is_own = role == Role::Temporary || role == Role::Slot && kept.contains(&block);
             crate::ensure!(is_own, Fault::Kept { block, what: "it is no tensor of its own" });
-            let is_pure = node.op.effects == Effects::PURE;
+            let is_pure = op.call.effects == Effects::PURE;
             crate::ensure!(is_pure, Fault::Kept { block, what: "its operation has effects" });
         }
     }
@@ -62,5 +62,5 @@ fn writes_its_own(constants: &Graph, kept: &[u32]) -> Result<(), Fault> {
 }
 
 fn inputs(graph: &Graph) -> impl Iterator<Item = &Place> {
-    graph.nodes().iter().flat_map(|node| graph.inputs(node))
+    graph.ops().iter().flat_map(|op| &op.inputs)
 }

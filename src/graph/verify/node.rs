@@ -39,15 +39,15 @@ pub(super) fn locate<'a>(
     layout: &Layout,
     n: usize,
 ) -> Result<Operands<'a>, Fault> {
-    let node = &graph.nodes()[n];
+    let (op, kernel) = (&graph.ops()[n], &graph.kernels()[n]);
     let mut located = Operands::new();
-    for (i, (at, meta)) in pairs(n, graph.inputs(node), &node.op.inputs)?.enumerate() {
+    for (i, (at, meta)) in pairs(n, &op.inputs, &kernel.inputs)?.enumerate() {
         located.push(place(graph, layout, n, Operand::Input(i), at, meta)?);
     }
-    for (o, (at, meta)) in pairs(n, graph.outputs(node), &node.op.outputs)?.enumerate() {
+    for (o, (at, meta)) in pairs(n, &op.outputs, &kernel.outputs)?.enumerate() {
         located.push(place(graph, layout, n, Operand::Output(o), at, meta)?);
     }
-    let bytes = node.op.kernel.scratch();
+    let bytes = kernel.kernel.scratch();
     if bytes > 0 {
         located.push(scratch(layout, n, bytes)?);
     }
@@ -141,7 +141,7 @@ fn may_share(graph: &Graph, n: usize, one: &Located, other: &Located) -> bool {
         return false;
     };
     let (Some(to), Some(from)) = (one.place, other.place) else { return false };
-    let op = &graph.nodes()[n].op;
+    let op = &graph.kernels()[n];
     let pair = (i, o);
     let is_allowed =
         op.effects.state.contains(&pair) || op.kind.family().in_place().contains(&pair);

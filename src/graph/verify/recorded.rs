@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::ranges::Ranges;
 use super::{Fault, Graph, Place, Role, Writer};
-use crate::graph::Csr;
+use crate::graph::{Csr, Op};
 
 /// A part of a block and its writer.
 pub(super) type Part = (Range<usize>, Writer);
@@ -21,9 +21,9 @@ pub(super) struct Recorded {
 
 impl Recorded {
     pub(super) fn new(graph: &Graph) -> Result<Recorded, Fault> {
-        let (nodes, places) = (graph.nodes().len(), graph.places.len());
+        let nodes = graph.ops().len();
         let blocks = vec![Ranges::Nothing; graph.roles().len()];
-        let parts = Csr::with_capacity(places, places);
+        let parts = Csr::with_capacity(3 * nodes, 3 * nodes);
         let mut recorded = Recorded { parts, starts: Vec::with_capacity(nodes), blocks };
         (0..nodes).try_for_each(|n| recorded.run(graph, n))?;
         Ok(recorded)
@@ -35,8 +35,7 @@ impl Recorded {
     }
 
     fn run(&mut self, graph: &Graph, n: usize) -> Result<(), Fault> {
-        let node = &graph.nodes()[n];
-        let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
+        let Op { inputs, outputs, .. } = &graph.ops()[n];
         self.starts.push(self.parts.rows());
         for place in inputs {
             let bytes = place.byte_range();

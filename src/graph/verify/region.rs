@@ -12,9 +12,9 @@ type Values = SmallVec<[Meta; 8]>;
 
 /// Checks the inner links of a node, if it has any.
 pub(super) fn links(graph: &Graph, n: usize) -> Result<(), Fault> {
-    let node = &graph.nodes()[n];
-    let Some(region) = node.op.kind.family().region() else { return Ok(()) };
-    let inputs: SmallVec<[&Meta; 8]> = graph.inputs(node).iter().map(|p| &*p.meta).collect();
+    let op = &graph.ops()[n];
+    let Some(region) = op.call.kind.family().region() else { return Ok(()) };
+    let inputs: SmallVec<[&Meta; 8]> = op.inputs.iter().map(|p| &*p.meta).collect();
     let mut values = given(&region, &inputs).ok_or(Fault::Link { node: n, link: 0 })?;
     for (i, link) in region.links.iter().enumerate() {
         values.push(result(link, &values).ok_or(Fault::Link { node: n, link: i })?);
@@ -22,10 +22,9 @@ pub(super) fn links(graph: &Graph, n: usize) -> Result<(), Fault> {
     let first = values.len() - region.links.len();
     let made = region.outputs.iter().map(|&link| first + link).chain(region.keeps.then_some(0));
     let made: SmallVec<[usize; 4]> = made.collect();
-    let outputs = graph.outputs(node);
-    let (got, want) = (outputs.len(), made.len());
+    let (got, want) = (op.outputs.len(), made.len());
     crate::ensure!(got == want, Fault::Operands { node: n, got, want });
-    for (o, (place, value)) in outputs.iter().zip(made).enumerate() {
+    for (o, (place, value)) in op.outputs.iter().zip(made).enumerate() {
         let is_made = values.get(value).is_some_and(|value| *value == *place.meta);
         crate::ensure!(is_made, Fault::Meta { node: n, operand: Operand::Output(o) });
     }

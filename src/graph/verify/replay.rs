@@ -35,7 +35,7 @@ fn is_written(operand: &&Located) -> bool {
 }
 
 fn every_node_once(graph: &Graph, schedule: &[u32]) -> Result<(), Fault> {
-    let mut times = vec![0; graph.nodes().len()];
+    let mut times = vec![0; graph.ops().len()];
     for &node in schedule {
         let Some(times) = times.get_mut(node as usize) else {
             return Err(Fault::Schedule { node: node as usize, times: 1 });

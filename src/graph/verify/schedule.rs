@@ -24,7 +24,7 @@ pub(in crate::graph) fn schedule(
     for segment in &schedule.segments {
         let nodes = segment.start as usize..segment.end as usize;
         let may_run = |&n: &usize| {
-            let op = &graph.nodes()[n].op;
+            let op = &graph.kernels()[n];
             n >= end && op.width == Width::ONE && !op.effects.host
         };
         if let Some(node) = nodes.clone().find(|n| !may_run(n)) {

@@ -161,7 +161,7 @@ impl PyGraph {
     /// The number of operations.
     #[getter]
     fn nodes(&self) -> usize {
-        self.graph.graph().nodes().len()
+        self.graph.graph().ops().len()
     }
 
     /// The number of blocks that the operations use.
@@ -243,7 +243,7 @@ impl PyGraph {
 
     fn __repr__(&self) -> String {
         let graph = self.graph.graph();
-        let (nodes, arena) = (graph.nodes().len(), self.graph.arena_bytes());
+        let (nodes, arena) = (graph.ops().len(), self.graph.arena_bytes());
         format!("Graph({nodes} operations, arena of {arena} bytes)")
     }
 }

@@ -118,7 +118,7 @@ impl PyRecording {
         lines::forget();
         journal::close();
         let engine = engine::cpu();
-        let ended = exit::detach(py, || engine.end_recording(&mut engine.turn(), &results))?;
+        let ended = exit::detach(py, || engine.end_recording(&results))?;
         self.set_open(false);
         *self.ended() = Some(ended);
         Ok(())
@@ -189,10 +189,7 @@ impl PyRecording {
         let limits = if limits { Limits::DEFAULT } else { Limits::NONE };
         let options =
             Options { rewrite, recompute, exact, keep, check_finite, parallel, budget, limits };
-        let make = |recording: &mut Recording| {
-            recording.follow_threads(engine)?;
-            Executable::new(engine, recording, &options)
-        };
+        let make = |recording: &mut Recording| Executable::new(engine, recording, &options);
         let made = exit::detach(py, || self.with("graph", make))??;
         Ok(PyGraph::new(made))
     }

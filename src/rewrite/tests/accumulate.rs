@@ -7,8 +7,8 @@ use crate::rewrite::accumulate as rule;
 const MIDDLE: [usize; 2] = [512, 256];
 
 /// The rule with its default thresholds.
-fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
-    rule::apply(draft, Limits::DEFAULT.chains, prepare)
+fn apply(draft: &mut Draft) -> Result<()> {
+    rule::apply(draft, Limits::DEFAULT.chains)
 }
 
 fn names(net: Net) -> Vec<&'static str> {
@@ -104,7 +104,6 @@ fn rounding_stays_as_it_is_where_results_have_to_be_exact() {
 }
 
 /// All rules.
-fn by<const ROUNDS: bool>(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
-    rewrite(draft, prepare, Allowed { keeps: false, rounds: ROUNDS, limits: Limits::DEFAULT })
-        .map(|_| ())
+fn by<const ROUNDS: bool>(draft: &mut Draft) -> Result<()> {
+    rewrite(draft, Allowed { keeps: false, rounds: ROUNDS, limits: Limits::DEFAULT }).map(|_| ())
 }

@@ -38,8 +38,8 @@ impl Elementwise {
 }
 
 /// The rule with its default thresholds.
-fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
-    rule::apply(draft, Limits::DEFAULT.chains, prepare)
+fn apply(draft: &mut Draft) -> Result<()> {
+    rule::apply(draft, Limits::DEFAULT.chains)
 }
 
 const ADD: Binary = Binary { f: BinaryFn::Add };
@@ -59,8 +59,8 @@ fn elementwise_operations_become_one_pass() {
     all.push(ADD, &[&twice, &one], Role::Slot);
     let (names, graph) = rewritten(all.recorder, apply);
     assert_eq!(names, ["chain"]);
-    let node = &graph.nodes()[0];
-    assert_eq!((graph.inputs(node).len(), graph.outputs(node).len()), (4, 1));
+    let node = &graph.ops()[0];
+    assert_eq!((node.inputs.len(), node.outputs.len()), (4, 1));
     assert!(graph.arena_bytes() < 512 * 256 * 4);
 }
 
@@ -72,7 +72,7 @@ fn what_is_read_elsewhere_is_written_by_the_pass() {
     all.push(ADD, &[&bent, &x], Role::Slot);
     let (names, graph) = rewritten(all.recorder, apply);
     assert_eq!(names, ["chain"]);
-    assert_eq!(graph.outputs(&graph.nodes()[0]).len(), 2);
+    assert_eq!(graph.ops()[0].outputs.len(), 2);
 }
 
 /// Hand-written cross entropy of probabilities, and its gradient, for logits computed by `tanh`.

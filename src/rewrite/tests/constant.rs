@@ -10,14 +10,15 @@ const MANY: usize = 1 << 16;
 
 /// The operations left of a recording, those that were moved out, and the blocks that are cached.
 fn apart(recorder: Recorder, limits: Limits) -> (Vec<&'static str>, Vec<&'static str>, Vec<u32>) {
-    let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
+    let Recorder { queue, roles, kernels } = recorder;
+    let mut draft = Draft::new(cpu::device(), queue, roles);
     let taken = rule::take(&mut draft, limits);
-    let names = |graph: Graph| graph.nodes().iter().map(|node| node.op.name()).collect();
+    let names = |graph: Graph| graph.ops().iter().map(|node| node.call.name()).collect();
     let (queue, roles) = draft.finish(&[]);
-    let left = Graph::new(queue, roles).unwrap();
+    let left = Graph::new(queue, roles, &kernels).unwrap();
     let (mut out, mut kept) = (Vec::new(), Vec::new());
     if let Some(taken) = taken {
-        let graph = Graph::new(taken.queue, taken.roles).unwrap();
+        let graph = Graph::new(taken.queue, taken.roles, &kernels).unwrap();
         left.verify_kept(&graph, &taken.kept).unwrap();
         (out, kept) = (names(graph), taken.kept);
     }
@@ -91,7 +92,7 @@ fn what_may_change_stays() {
 #[test]
 fn nothing_is_taken_out_beside_user_code() {
     let host = step(Captured, |recorder, w| {
-        let op = Prepared::new(&user_code(), std::slice::from_ref(w), None, 1).unwrap();
+        let op = Prepared::of(&user_code(), std::slice::from_ref(w), None, 1).unwrap();
         recorder.push_prepared(Arc::new(op), std::slice::from_ref(w), &[]);
     });
     assert_eq!(apart(host, Limits::NONE).0, ["neg", "exp", "nothing", "add"]);

@@ -3,7 +3,7 @@ use crate::graph::Role::{Captured, Slot, Temporary};
 use crate::rewrite::dead as rule;
 
 fn left(recorder: Recorder) -> Vec<&'static str> {
-    let apply: Rule = |draft, _| {
+    let apply: Rule = |draft| {
         rule::apply(draft);
         Ok(())
     };

@@ -4,7 +4,7 @@
 
 use super::products::{ADD, Net};
 use super::*;
-use crate::graph::Node;
+use crate::graph::Op;
 use crate::graph::testing::{Empty, fingerprint};
 use crate::ops::Real;
 use crate::ops::binary::{Binary, BinaryFn};
@@ -296,18 +296,16 @@ impl Draw {
 
 /// A fingerprint of what a rule leaves of all programs.
 fn left(rule: Rule) -> u64 {
-    let mut prepare =
-        |kind: &Kind, inputs: &[View]| Prepared::new(kind, inputs, None, 1).map(Arc::new);
     fingerprint(SEEDS.map(|seed| {
         let recorder = Draw::program(seed);
         let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
-        rule(&mut draft, &mut prepare).unwrap();
+        rule(&mut draft).unwrap();
         let (queue, roles) = draft.finish(&[]);
-        let node = |node: &Node| {
-            let (inputs, outputs) = (queue.inputs(node), queue.outputs(node));
-            format!("{:?} {inputs:?} {outputs:?};", node.op.kind)
+        let node = |node: &Op| {
+            let (inputs, outputs) = (&node.inputs, &node.outputs);
+            format!("{:?} {inputs:?} {outputs:?};", node.call.kind)
         };
-        queue.nodes().iter().map(node).collect::<String>() + &format!("{roles:?}")
+        queue.ops().iter().map(node).collect::<String>() + &format!("{roles:?}")
     }))
 }
 
@@ -319,27 +317,27 @@ const UNKEPT: Allowed = Allowed { rounds: true, keeps: false, limits: Limits::NO
 #[test]
 fn rules_one_by_one() {
     let rules: [Rule; 12] = [
-        |draft, _| {
+        |draft| {
             rules::rename::apply(draft);
             Ok(())
         },
-        |draft, _| {
+        |draft| {
             rules::common::apply(draft);
             Ok(())
         },
-        |draft, _| {
+        |draft| {
             rules::dead::apply(draft);
             Ok(())
         },
-        |draft, prepare| rules::softmax::apply(draft, prepare),
-        |draft, prepare| rules::fold::apply(draft, prepare),
-        |draft, prepare| rules::batch_norm::apply(draft, prepare),
-        |draft, prepare| rules::matmul_update::apply(draft, prepare),
-        |draft, prepare| rules::accumulate::apply(draft, SOME, prepare),
-        |draft, prepare| rules::chain::apply(draft, SOME, prepare),
-        |draft, prepare| rules::chain::apply(draft, rules::chain::Limits::NONE, prepare),
-        |draft, prepare| rules::epilogue::apply(draft, SOME, prepare),
-        |draft, prepare| rules::epilogue::apply(draft, rules::chain::Limits::NONE, prepare),
+        |draft| rules::softmax::apply(draft),
+        |draft| rules::fold::apply(draft),
+        |draft| rules::batch_norm::apply(draft),
+        |draft| rules::matmul_update::apply(draft),
+        |draft| rules::accumulate::apply(draft, SOME),
+        |draft| rules::chain::apply(draft, SOME),
+        |draft| rules::chain::apply(draft, rules::chain::Limits::NONE),
+        |draft| rules::epilogue::apply(draft, SOME),
+        |draft| rules::epilogue::apply(draft, rules::chain::Limits::NONE),
     ];
     assert_eq!(
         rules.map(left),
@@ -363,11 +361,11 @@ fn rules_one_by_one() {
 #[test]
 fn all_rules() {
     let rules: [Rule; 3] = [
-        |draft, prepare| rewrite(draft, prepare, UNKEPT).map(drop),
-        |draft, prepare| rewrite(draft, prepare, Allowed { rounds: false, ..UNKEPT }).map(drop),
-        |draft, prepare| {
+        |draft| rewrite(draft, UNKEPT).map(drop),
+        |draft| rewrite(draft, Allowed { rounds: false, ..UNKEPT }).map(drop),
+        |draft| {
             let limits = Limits { chains: SOME, ..Limits::DEFAULT };
-            rewrite(draft, prepare, Allowed { limits, ..UNKEPT }).map(drop)
+            rewrite(draft, Allowed { limits, ..UNKEPT }).map(drop)
         },
     ];
     assert_eq!(

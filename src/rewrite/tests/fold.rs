@@ -40,7 +40,7 @@ fn step(roles: &Roles) -> (Recorder, [View; 2]) {
     let geometry = Geometry { stride: [1, 1], padding: [1; 4], dilation: [1, 1], groups: 1 };
     let kind = Kind::from(Conv2d { geometry });
     let inputs: Vec<View> = [x, w.clone()].into_iter().chain(bias).collect();
-    let op = Arc::new(Prepared::new(&kind, &inputs, None, 1).unwrap());
+    let op = Arc::new(Prepared::of(&kind, &inputs, None, 1).unwrap());
     let z = View::of(cpu::device(), &op.outputs[0]);
     let y = like(&z);
     recorder.number(&z, roles.between);
@@ -56,7 +56,7 @@ fn normalisation_goes_into_the_weights_of_a_convolution() {
     for has_bias in [false, true] {
         let (names, graph) = rewritten(step(&Roles { has_bias, ..USUAL }).0, rule::apply);
         assert_eq!(names, ["fold_batch_norm", "conv2d"]);
-        assert_eq!(graph.inputs(&graph.nodes()[1]).len(), 3, "with a bias");
+        assert_eq!(graph.ops()[1].inputs.len(), 3, "with a bias");
         graph.verify().unwrap();
     }
 }

@@ -18,36 +18,33 @@ use std::sync::Arc;
 use super::*;
 use crate::device::cpu;
 use crate::dtype::DType;
-use crate::graph::testing::Recorder;
+use crate::graph::testing::{Recorder, kernels};
 use crate::graph::{Graph, Role};
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Kind, Meta, Prepared, View};
 use crate::view::SliceRange;
 
 /// A rule.
-type Rule = fn(&mut Draft, &mut Prepare<'_>) -> Result<()>;
+type Rule = fn(&mut Draft) -> Result<()>;
 
 /// The names of the operations that a rule leaves of a recording, and the graph.
 fn rewritten(recorder: Recorder, rule: Rule) -> (Vec<&'static str>, Graph) {
-    let mut prepare =
-        |kind: &Kind, inputs: &[View]| Prepared::new(kind, inputs, None, 1).map(Arc::new);
     let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
-    rule(&mut draft, &mut prepare).unwrap();
+    rule(&mut draft).unwrap();
     let (queue, roles) = draft.finish(&[]);
-    let graph = Graph::new(queue, roles).unwrap();
-    (graph.nodes().iter().map(|node| node.op.name()).collect(), graph)
+    let kernels = kernels(&queue, &recorder.kernels);
+    let graph = Graph::new(queue, roles, &kernels).unwrap();
+    (graph.ops().iter().map(|node| node.call.name()).collect(), graph)
 }
 
 /// The names of the operations that all rules together leave in the runs of a recording, and of
 /// those that are computed once.
 fn apart_by_all(recorder: Recorder, allowed: Allowed) -> [Vec<&'static str>; 2] {
-    let mut prepare =
-        |kind: &Kind, inputs: &[View]| Prepared::new(kind, inputs, None, 1).map(Arc::new);
     let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
-    let taken = rewrite(&mut draft, &mut prepare, allowed).unwrap();
-    let left = draft.steps().map(|(_, step)| step.op.name()).collect();
-    let taken = taken.iter().flat_map(|taken| taken.queue.nodes());
-    [left, taken.map(|node| node.op.name()).collect()]
+    let taken = rewrite(&mut draft, allowed).unwrap();
+    let left = draft.steps().map(|(_, step)| step.call.name()).collect();
+    let taken = taken.iter().flat_map(|taken| taken.queue.ops());
+    [left, taken.map(|node| node.call.name()).collect()]
 }
 
 fn like(view: &View) -> View {

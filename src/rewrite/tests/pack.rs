@@ -48,9 +48,9 @@ fn weights_that_stay_are_packed_once_for_all_that_use_them() {
     };
     assert_eq!(names, [one(wants[0], 2), one(wants[1], 1)].concat());
     graph.verify().unwrap();
-    let both: Rule = |draft, prepare| {
-        rule::apply(draft, prepare)?;
-        rule::undo(draft, prepare)
+    let both: Rule = |draft| {
+        rule::apply(draft)?;
+        rule::undo(draft)
     };
     assert_eq!(rewritten(products(Captured, &[64, 64]).0, both).0, ["matmul", "matmul"]);
 }
@@ -115,9 +115,9 @@ fn each_weight_of_convolutions_is_packed_once() {
     let (names, graph) = rewritten(recorder, rule::apply);
     assert_eq!(names, ["pack", "packed", "conv2d", "pack", "packed", "packed"]);
     graph.verify().unwrap();
-    let nodes = graph.nodes();
-    let reads = |n: usize, input: usize| graph.inputs(&nodes[n])[input].block;
-    let makes = |n: usize| graph.outputs(&nodes[n])[0].block;
+    let nodes = graph.ops();
+    let reads = |n: usize, input: usize| nodes[n].inputs[input].block;
+    let makes = |n: usize| nodes[n].outputs[0].block;
     assert_eq!([reads(1, 1), reads(4, 1), reads(5, 1)], [makes(0), makes(3), makes(3)]);
     assert_eq!(nodes[0].origin, nodes[1].origin);
     assert!(reads(0, 0) != reads(3, 0) && weights.len() == 4);
@@ -132,10 +132,8 @@ fn weights_are_not_packed_where_there_is_no_room_for_it() {
     let mut full = Draft::new(cpu::device(), recorder.queue, recorder.roles);
     let occupied = full.step(2).cloned().unwrap();
     full.replace(1, occupied); // between the first and the second
-    let mut prepare =
-        |kind: &Kind, inputs: &[View]| Prepared::new(kind, inputs, None, 1).map(Arc::new);
-    rule::apply(&mut full, &mut prepare).unwrap();
-    let names: Vec<&str> = full.steps().map(|(_, step)| step.op.name()).collect();
+    rule::apply(&mut full).unwrap();
+    let names: Vec<&str> = full.steps().map(|(_, step)| step.call.name()).collect();
     assert_eq!(names[..2], ["conv2d", "conv2d"]);
     assert!(names[2..].contains(&"packed"));
 }
@@ -145,17 +143,17 @@ fn what_is_packed_in_each_run_is_left_to_the_kernels() {
     if !packs_convolutions() {
         return;
     }
-    let both: Rule = |draft, prepare| {
-        rule::apply(draft, prepare)?;
-        rule::undo(draft, prepare)
+    let both: Rule = |draft| {
+        rule::apply(draft)?;
+        rule::undo(draft)
     };
     let (names, graph) = rewritten(convolutions(&[Captured, Captured]).0, both);
     assert_eq!(names, ["conv2d"; 3]);
-    let (plain, want) = rewritten(convolutions(&[Captured, Captured]).0, |_, _| Ok(()));
+    let (plain, want) = rewritten(convolutions(&[Captured, Captured]).0, |_| Ok(()));
     assert_eq!(plain, names);
-    for (made, node) in graph.nodes().iter().zip(want.nodes()) {
-        assert_eq!(made.op.kind, node.op.kind);
-        assert_eq!(graph.inputs(made), want.inputs(node));
+    for (made, node) in graph.ops().iter().zip(want.ops()) {
+        assert_eq!(made.call.kind, node.call.kind);
+        assert_eq!(made.inputs, node.inputs);
     }
     graph.verify().unwrap();
 }

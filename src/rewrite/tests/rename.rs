@@ -1,4 +1,5 @@
 use super::*;
+use crate::graph::Op;
 use crate::graph::Role::{Captured, Slot, Temporary};
 use crate::ops::softmax::Softmax;
 use crate::rewrite::{chain, rename as rule};
@@ -6,9 +7,9 @@ use crate::view::SliceRange;
 
 const MANY: usize = 1 << 18;
 
-fn both(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
+fn both(draft: &mut Draft) -> Result<()> {
     rule::apply(draft);
-    chain::apply(draft, chain::Limits::DEFAULT, prepare)
+    chain::apply(draft, chain::Limits::DEFAULT)
 }
 
 /// A sum with role `role`, to which two tensors are added in place, and an operation that reads it.
@@ -30,7 +31,7 @@ fn what_is_added_to_in_place_becomes_one_pass() {
     assert_eq!(names, ["chain"]);
 }
 
-fn apply(draft: &mut Draft, _: &mut Prepare<'_>) -> Result<()> {
+fn apply(draft: &mut Draft) -> Result<()> {
     rule::apply(draft);
     Ok(())
 }
@@ -42,8 +43,8 @@ fn what_is_not_updated_element_by_element_stays_in_place() {
         r.push(softmax, std::slice::from_ref(sum), std::slice::from_ref(sum));
     };
     let (_, graph) = rewritten(collected(Temporary, update), apply);
-    let is_in_place = |node| graph.inputs(node)[0].block == graph.outputs(node)[0].block;
-    let found: Vec<bool> = graph.nodes().iter().map(is_in_place).collect();
+    let is_in_place = |node: &Op| node.inputs[0].block == node.outputs[0].block;
+    let found: Vec<bool> = graph.ops().iter().map(is_in_place).collect();
     assert_eq!(found, [false, false, true, false, false]);
 }
 

@@ -2,7 +2,7 @@
 //! fingerprint of all decisions: if one changes, decisions have changed, which must be intended.
 
 use super::*;
-use crate::graph::Node;
+use crate::graph::Op;
 use crate::graph::testing::{fingerprint, shown};
 
 /// How many programs each fingerprint covers, except those left out; fewer with a memory budget,
@@ -26,9 +26,9 @@ fn told(
     let arguments = program.arguments(&world.engine, &mut Random(seed));
     let (recording, _kept) = world.record(&program, &arguments);
     let (queue, _) = recording.operations();
-    let is_left_out = |node: &Node| left_out.iter().any(|name| node.op.name().starts_with(name));
+    let is_left_out = |node: &Op| left_out.iter().any(|name| node.call.name().starts_with(name));
     let options = Options { limits: limits(&mut Random(!seed)), ..options.clone() };
-    let has_none = !queue.nodes().iter().any(is_left_out);
+    let has_none = !queue.ops().iter().any(is_left_out);
     has_none.then(|| show(&world.engine, &recording, &options))
 }
 
@@ -69,14 +69,14 @@ fn the_same_recording_always_gives_the_same_graph() {
 }
 
 /// The rewritten operations of a recording, as text.
-fn rewritten(engine: &Engine, recording: &Recording, options: &Options) -> String {
-    let ((queue, roles), constants) = recording.rewritten(&mut engine.turn(), options).unwrap();
-    let node = |node: &Node| {
-        let (inputs, outputs) = (queue.inputs(node), queue.outputs(node));
-        format!("{:?} {inputs:?} {outputs:?};", node.op.kind)
+fn rewritten(_: &Engine, recording: &Recording, options: &Options) -> String {
+    let ((queue, roles), constants) = recording.rewritten(options).unwrap();
+    let node = |node: &Op| {
+        let (inputs, outputs) = (&node.inputs, &node.outputs);
+        format!("{:?} {inputs:?} {outputs:?};", node.call.kind)
     };
-    let taken = constants.map(|taken| taken.queue.nodes().len());
-    format!("{} {roles:?} {taken:?}", queue.nodes().iter().map(node).collect::<String>())
+    let taken = constants.map(|taken| taken.queue.ops().len());
+    format!("{} {roles:?} {taken:?}", queue.ops().iter().map(node).collect::<String>())
 }
 
 #[test]

@@ -65,9 +65,9 @@ impl Features {
     /// Counts what a graph contains, of which `recomputed` operations are recomputed.
     pub fn note(&mut self, executable: &Executable, recomputed: usize) {
         self.recomputed += recomputed as u64;
-        let nodes = executable.graph().nodes();
-        self.names.extend(nodes.iter().map(|node| node.op.kind.family().name()));
-        let links = nodes.iter().map(|node| match &node.op.kind {
+        let nodes = executable.graph().ops();
+        self.names.extend(nodes.iter().map(|node| node.call.kind.family().name()));
+        let links = nodes.iter().map(|node| match &node.call.kind {
             Kind::Chain(chain) => chain.links.len() as u64 - 1,
             _ => 0,
         });

@@ -49,11 +49,11 @@ fn made(
         None => make(None).unwrap(),
     };
     let before = if options.rewrite {
-        recording.rewritten(&mut engine.turn(), options).unwrap().0.0.nodes().len()
+        recording.rewritten(options).unwrap().0.0.ops().len()
     } else {
-        recording.operations().0.nodes().len()
+        recording.operations().0.ops().len()
     };
-    let again = executable.graph().nodes().len() - before;
+    let again = executable.graph().ops().len() - before;
     (executable, again)
 }
 
@@ -179,8 +179,8 @@ fn limits(random: &mut Random) -> Limits {
 /// except user code, which runs between segments.
 fn check_schedule(graph: &Graph, options: &Options) {
     let segments = graph.schedule().map(|schedule| &schedule.segments[..]).unwrap_or_default();
-    let is_host = |node: &u32| graph.nodes()[*node as usize].op.kind.family().effects().host;
-    let nodes: Vec<u32> = (0..graph.nodes().len() as u32).collect();
+    let is_host = |node: &u32| graph.ops()[*node as usize].call.kind.family().effects().host;
+    let nodes: Vec<u32> = (0..graph.ops().len() as u32).collect();
     let parts = nodes.split(is_host).filter(|part| part.len() > 1);
     let want: Vec<_> = parts.map(|part| part[0]..part[0] + part.len() as u32).collect();
     assert_eq!(segments, if options.parallel.is_some() { &want[..] } else { &[] });

@@ -7,9 +7,9 @@ use crate::ops::copy::Copy;
 /// An operation with the given numbers of inputs and outputs, each a vector of four numbers.
 fn op(inputs: usize, outputs: usize) -> Prepared {
     let one = View::new(cpu::device(), Meta::new(DType::Float32, [4]));
-    let mut op = Prepared::new(&Copy.into(), std::slice::from_ref(&one), None, 1).unwrap();
-    op.inputs = std::iter::repeat_n(one.meta.clone(), inputs).collect();
-    op.outputs = std::iter::repeat_n(one.meta, outputs).collect();
+    let mut op = Prepared::of(&Copy.into(), std::slice::from_ref(&one), None, 1).unwrap();
+    op.change(|call| call.inputs = std::iter::repeat_n(one.meta.clone(), inputs).collect());
+    op.change(|call| call.outputs = std::iter::repeat_n(one.meta, outputs).collect());
     op
 }
 

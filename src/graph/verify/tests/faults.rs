@@ -120,7 +120,7 @@ fn operands_that_a_kernel_was_not_made_for() {
     let [x, y] = [Argument, Slot].map(|role| recorder.tensor(role, 4));
     let (kind, short) = (Unary { f: UnaryFn::Neg }.into(), x.slice(&[FIRST_TWO]).unwrap());
     let op =
-        |view: &View| Arc::new(Prepared::new(&kind, std::slice::from_ref(view), None, 1).unwrap());
+        |view: &View| Arc::new(Prepared::of(&kind, std::slice::from_ref(view), None, 1).unwrap());
     recorder.push_prepared(op(&short), std::slice::from_ref(&x), std::slice::from_ref(&y));
     let error = recorder.graph().unwrap_err().to_string();
     assert!(error.ends_with("input 0 of node 0 is not what its kernel was made for"), "{error}");
@@ -144,9 +144,9 @@ fn links_that_do_not_hold_together() {
     };
     let check = |chain: Chain, inputs: &[View]| {
         let kind = right.clone().into();
-        let mut op = Prepared::new(&kind, std::slice::from_ref(&x), None, 1).unwrap();
-        op.kind = chain.into();
-        op.inputs = inputs.iter().map(|view| view.meta.clone()).collect();
+        let mut op = Prepared::of(&kind, std::slice::from_ref(&x), None, 1).unwrap();
+        op.change(|call| call.kind = chain.into());
+        op.change(|call| call.inputs = inputs.iter().map(|view| view.meta.clone()).collect());
         let mut recorder = Recorder::default();
         for view in inputs {
             recorder.number(view, Argument);

@@ -17,6 +17,6 @@ pub(in crate::graph) fn separate(graph: &Graph) -> Layout {
     homes.zip((0..).step_by(256)).for_each(|(home, offset)| *home = offset);
     let from = 256 * layout.offsets.len();
     layout.scratch.iter_mut().zip((from..).step_by(256)).for_each(|(s, offset)| s.1 = offset);
-    layout.height = from + 256 * graph.nodes().len();
+    layout.height = from + 256 * graph.ops().len();
     layout
 }

@@ -9,10 +9,10 @@ use crate::graph::{Edges, Graph, Place, Schedule};
 
 /// What a node touches: (resource, bytes, is it written); the host is resource -1.
 fn touched(graph: &Graph, n: usize) -> Vec<(i64, Range<usize>, bool)> {
-    let node = &graph.nodes()[n];
-    let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
+    let node = &graph.ops()[n];
+    let (inputs, outputs) = (&node.inputs, &node.outputs);
     let one = |writes| move |p: &Place| (p.block as i64, p.byte_range(), writes);
-    let host = node.op.effects.host.then_some((-1, 0..1, true));
+    let host = node.call.effects.host.then_some((-1, 0..1, true));
     inputs.iter().map(one(false)).chain(outputs.iter().map(one(true))).chain(host).collect()
 }
 
@@ -46,7 +46,7 @@ pub fn pairs(edges: &Edges) -> Vec<(usize, usize)> {
 
 /// Whether the edges order all nodes that must be ordered.
 pub fn ordered(graph: &Graph, edges: &[(usize, usize)]) -> bool {
-    let n = graph.nodes().len();
+    let n = graph.ops().len();
     let reach = paths(n, edges);
     (0..n).all(|b| (0..b).all(|a| !conflict(graph, a, b) || reach[a][b]))
 }
@@ -69,7 +69,7 @@ fn bytes(layout: Option<&Layout>, place: &Place) -> Vec<Byte> {
 }
 
 fn scratch(graph: &Graph, layout: Option<&Layout>, n: usize) -> Vec<Byte> {
-    let size = graph.nodes()[n].op.kernel.scratch();
+    let size = graph.kernels()[n].kernel.scratch();
     let Some(layout) = layout.filter(|_| size > 0) else { return Vec::new() };
     let base = layout.scratch.iter().find(|s| s.0 as usize == n).unwrap().1;
     (base..base + size).map(|byte| (-1, byte)).collect()
@@ -77,20 +77,19 @@ fn scratch(graph: &Graph, layout: Option<&Layout>, n: usize) -> Vec<Byte> {
 
 /// The bytes of memory that a node touches, and whether it writes them.
 fn touched_bytes(graph: &Graph, layout: &Layout, n: usize) -> HashMap<Byte, bool> {
-    let node = &graph.nodes()[n];
+    let node = &graph.ops()[n];
     let all = |p: &Place| bytes(Some(layout), p);
     let mut touched: HashMap<Byte, bool> =
-        graph.inputs(node).iter().flat_map(all).map(|byte| (byte, false)).collect();
-    let written = graph.outputs(node).iter().flat_map(all);
+        node.inputs.iter().flat_map(all).map(|byte| (byte, false)).collect();
+    let written = node.outputs.iter().flat_map(all);
     touched.extend(written.chain(scratch(graph, Some(layout), n)).map(|byte| (byte, true)));
     touched
 }
 
 /// Whether the schedule orders all nodes of each segment that touch the same bytes.
 pub fn scheduled(graph: &Graph, layout: &Layout, schedule: &Schedule) -> bool {
-    let reach = paths(graph.nodes().len(), &pairs(&schedule.edges));
-    let touched: Vec<_> =
-        (0..graph.nodes().len()).map(|n| touched_bytes(graph, layout, n)).collect();
+    let reach = paths(graph.ops().len(), &pairs(&schedule.edges));
+    let touched: Vec<_> = (0..graph.ops().len()).map(|n| touched_bytes(graph, layout, n)).collect();
     let conflict = |a: usize, b: usize| {
         touched[a].iter().any(|(byte, w)| touched[b].get(byte).is_some_and(|v| *w || *v))
     };
@@ -106,13 +105,13 @@ pub fn scheduled(graph: &Graph, layout: &Layout, schedule: &Schedule) -> bool {
 /// at the end.
 pub fn found(graph: &Graph, layout: Option<&Layout>, schedule: &[u32]) -> Vec<Vec<Tag>> {
     let mut memory: HashMap<Byte, Tag> = HashMap::new();
-    let mut found = vec![Vec::new(); graph.nodes().len() + 1];
+    let mut found = vec![Vec::new(); graph.ops().len() + 1];
     let untouched = |byte: &Byte| (byte.0, -1);
     for &n in schedule {
-        let node = &graph.nodes()[n as usize];
-        let outputs = graph.outputs(node);
+        let node = &graph.ops()[n as usize];
+        let outputs = &node.outputs;
         let gaps = outputs.iter().filter(|p| p.meta.bytes() != p.byte_range().len());
-        for place in graph.inputs(node).iter().chain(gaps) {
+        for place in node.inputs.iter().chain(gaps) {
             for byte in bytes(layout, place) {
                 found[n as usize].push(*memory.get(&byte).unwrap_or(&untouched(&byte)));
             }
@@ -126,7 +125,7 @@ pub fn found(graph: &Graph, layout: Option<&Layout>, schedule: &[u32]) -> Vec<Ve
     for block in (0..graph.roles().len() as u32).filter(|&b| graph.offset(b).is_none()) {
         for byte in 0..graph.block_bytes(block) {
             let byte = (block as i64, byte);
-            found[graph.nodes().len()].push(*memory.get(&byte).unwrap_or(&untouched(&byte)));
+            found[graph.ops().len()].push(*memory.get(&byte).unwrap_or(&untouched(&byte)));
         }
     }
     found
@@ -135,8 +134,8 @@ pub fn found(graph: &Graph, layout: Option<&Layout>, schedule: &[u32]) -> Vec<Ve
 /// Whether all operands that a node writes are apart from the others, except for pairs that may
 /// share the same place.
 fn apart(graph: &Graph, layout: &Layout, n: usize) -> bool {
-    let node = &graph.nodes()[n];
-    let (inputs, outputs) = (graph.inputs(node), graph.outputs(node));
+    let node = &graph.ops()[n];
+    let (inputs, outputs) = (&node.inputs, &node.outputs);
     let clash = |a: &[Byte], b: &[Byte]| a.iter().any(|byte| b.contains(byte));
     let all = |p: &Place| bytes(Some(layout), p);
     let work = scratch(graph, Some(layout), n);
@@ -144,8 +143,8 @@ fn apart(graph: &Graph, layout: &Layout, n: usize) -> bool {
         let to = all(&outputs[o]);
         let may = |i: usize| {
             let pair = &(i, o);
-            (node.op.effects.state.contains(pair)
-                || node.op.kind.family().in_place().contains(pair))
+            (node.call.effects.state.contains(pair)
+                || node.call.kind.family().in_place().contains(pair))
                 && to == all(&inputs[i])
                 && inputs[i].meta == outputs[o].meta
         };
@@ -157,7 +156,7 @@ fn apart(graph: &Graph, layout: &Layout, n: usize) -> bool {
 
 /// Whether a schedule over a layout has the same effect as the recording.
 pub fn replays(graph: &Graph, layout: &Layout, schedule: &[u32]) -> bool {
-    let n = graph.nodes().len();
+    let n = graph.ops().len();
     let recorded: Vec<u32> = (0..n as u32).collect();
     let (want, got) = (found(graph, None, &recorded), found(graph, Some(layout), schedule));
     let temporary = |block: i64| block >= 0 && graph.offset(block as u32).is_some();

@@ -8,7 +8,7 @@ use super::oracle;
 use super::programs::programs;
 use super::separate;
 use crate::graph::layout::{Layout, OUTSIDE};
-use crate::graph::{Csr, Edges, Graph, Node, Place};
+use crate::graph::{Csr, Edges, Graph, Op, Place};
 
 /// Runs a property test, and sums up the cases of interest that it counts.
 pub fn holds<S: Strategy>(strategy: S, test: impl Fn(S::Value) -> usize) -> usize {
@@ -27,16 +27,16 @@ pub fn from_pairs(nodes: usize, pairs: &[(usize, usize)]) -> Edges {
 }
 
 fn recorded(graph: &Graph) -> Vec<u32> {
-    (0..graph.nodes().len() as u32).collect()
+    (0..graph.ops().len() as u32).collect()
 }
 
 /// How many outputs share memory in place with an input of another block.
 fn in_place(graph: &Graph) -> usize {
     let offsets =
         |places: &[Place]| places.iter().map(|p| (p.block, graph.offset(p.block))).collect();
-    let shares = |node: &Node| {
-        let outputs: Vec<_> = offsets(graph.outputs(node));
-        let inputs: Vec<_> = offsets(graph.inputs(node));
+    let shares = |node: &Op| {
+        let outputs: Vec<_> = offsets(&node.outputs);
+        let inputs: Vec<_> = offsets(&node.inputs);
         let same = |to: &(u32, Option<usize>)| {
             to.1.is_some()
                 && graph.block_bytes(to.0) > 0
@@ -44,7 +44,7 @@ fn in_place(graph: &Graph) -> usize {
         };
         outputs.iter().filter(|to| same(to)).count()
     };
-    graph.nodes().iter().map(shares).sum()
+    graph.ops().iter().map(shares).sum()
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn what_the_analysis_makes_is_accepted() {
 fn an_edge_that_no_other_path_implies_is_missed() {
     let missed = holds(programs(), |program| {
         let graph = program.record().graph().unwrap();
-        let (n, all) = (graph.nodes().len(), oracle::pairs(graph.edges()));
+        let (n, all) = (graph.ops().len(), oracle::pairs(graph.edges()));
         let mut missed = 0;
         for &removed in &all {
             let rest: Vec<_> = all.iter().copied().filter(|&pair| pair != removed).collect();
@@ -136,10 +136,10 @@ fn any_order_that_the_edges_allow_is_right_in_separate_memory() {
 
 /// Whether a byte of `block` is live across a node that writes the same byte of `other`.
 fn clash(graph: &Graph, block: u32, other: u32) -> bool {
-    let n = graph.nodes().len();
+    let n = graph.ops().len();
     let touches = |node: usize, block: u32, byte: usize, writes: bool| {
-        let node = &graph.nodes()[node];
-        let places = if writes { graph.outputs(node) } else { graph.inputs(node) };
+        let node = &graph.ops()[node];
+        let places = if writes { &node.outputs[..] } else { &node.inputs[..] };
         places.iter().any(|p| p.block == block && p.byte_range().contains(&byte))
     };
     let is_live = |byte: usize, at: usize| {

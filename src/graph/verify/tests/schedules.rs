@@ -58,7 +58,7 @@ fn edges_of_a_schedule_lead_forward() {
 fn an_edge_that_no_other_path_implies_is_missed() {
     let missed = holds(programs(), |program| {
         let graph = graph(&program);
-        let (n, all) = (graph.nodes().len(), oracle::pairs(&of(&graph).edges));
+        let (n, all) = (graph.ops().len(), oracle::pairs(&of(&graph).edges));
         let mut missed = 0;
         for &removed in &all {
             let rest: Vec<_> = all.iter().copied().filter(|&pair| pair != removed).collect();
@@ -89,7 +89,7 @@ fn schedules_over_moved_memory_are_judged_as_byte_by_byte() {
 fn order(graph: &Graph, keys: &[u16]) -> Vec<u32> {
     let Schedule { segments, edges, .. } = of(graph);
     let mut order: Vec<u32> = Vec::new();
-    let mut left: Vec<u32> = (0..graph.nodes().len() as u32).collect();
+    let mut left: Vec<u32> = (0..graph.ops().len() as u32).collect();
     while !left.is_empty() {
         let segment = segments.iter().find(|segment| segment.contains(&left[0]));
         let end = segment.map_or(left[0] + 1, |segment| segment.end);
@@ -119,7 +119,7 @@ fn any_order_that_the_schedule_allows_is_right_in_planned_memory() {
 fn what_must_run_alone_is_in_no_segment() {
     let found = holds(programs(), |program| {
         let graph = graph(&program);
-        let host = graph.nodes().iter().position(|node| node.op.effects.host);
+        let host = graph.ops().iter().position(|node| node.call.effects.host);
         let Some(node) = host else { return 0 };
         let alone = node as u32..node as u32 + 1;
         let alone = Schedule { segments: Vec::from([alone]), ..of(&graph).clone() };
