@@ -8,7 +8,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::device::{Account, Device};
 use crate::error::Result;
-use crate::ops::prepared::{Prepared, hash};
+use crate::kernels::prepared::{Prepared, hash};
 use crate::ops::{Kind, Meta, View};
 
 /// The most operations in the cache; the least recently used are evicted.

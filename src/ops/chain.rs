@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::cpu::chain;
 use super::{Cost, Family, Kernel, Kind, Meta, Metas, Reach, Region, Width};
 use crate::error::{Error, Result};
+use crate::kernels::cpu::chain;
 
 /// Elementwise or row-wise operations in sequence, bit-identical to running them separately.
 /// Intermediate results take the memory of only a few rows.

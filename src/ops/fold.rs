@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::fold;
 #[cfg(doc)]
 use super::norm::BatchNormInference;
 use super::{Family, Kernel, Meta, Metas, Real, Width, exactly};
 use crate::error::{Error, Result};
+use crate::kernels::cpu::fold;
 
 /// (scale, var) -> `scale / sqrt(var + eps)`, as [`BatchNormInference`] computes it; all (C,).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

@@ -13,11 +13,8 @@ macro_rules! catalog {
 }
 
 pub mod attr;
-pub mod cpu;
 pub mod elementwise;
 pub mod geometry;
-pub mod kernel;
-pub mod prepared;
 
 use std::sync::Arc;
 
@@ -25,10 +22,9 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
+pub use crate::kernels::{Io, Kernel, Packing, Prepared, Width, checked, kernel};
 pub use crate::view::{Meta, Metas, View};
 pub use attr::{Real, Scalar};
-pub use kernel::{Io, Kernel, Packing, Width, checked, kernel};
-pub use prepared::Prepared;
 
 /// The side effects of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

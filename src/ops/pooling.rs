@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::pooling::{self, Windows};
 use super::geometry::Geometry;
 use super::{Cost, Family, Kernel, Meta, Metas, Width, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernels::cpu::pooling::{self, Windows};
 use crate::shape::Shape;
 
 /// How windows slide over an image.

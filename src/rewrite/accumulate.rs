@@ -10,7 +10,7 @@ use super::{ADD, is_seen_whole, kept_longer, remake, writes_apart};
 use crate::error::Result;
 use crate::graph::Place;
 use crate::graph::draft::{Draft, Prepare};
-use crate::ops::cpu::product;
+use crate::kernels::cpu::product;
 use crate::ops::gemm::{Matmul, MatmulAdd};
 use crate::ops::{Family, Kind, Meta};
 

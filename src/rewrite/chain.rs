@@ -8,8 +8,8 @@ use crate::device::ALIGNMENT;
 use crate::error::Result;
 use crate::graph::draft::{Draft, Prepare, Step};
 use crate::graph::{Place, Role};
+use crate::kernels::cpu::chain::Space;
 use crate::ops::chain::{Chain, Link};
-use crate::ops::cpu::chain::Space;
 use crate::ops::epilogue::Producer;
 use crate::ops::{Effects, Kind, Meta, Reach};
 

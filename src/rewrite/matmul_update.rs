@@ -4,7 +4,7 @@
 use super::{kept_longer, remake};
 use crate::error::Result;
 use crate::graph::draft::{Draft, Prepare, Step};
-use crate::ops::cpu::matmul_update;
+use crate::kernels::cpu::matmul_update;
 use crate::ops::optim::{MatmulUpdate, Update};
 use crate::ops::{Kind, Meta};
 

@@ -21,7 +21,7 @@ ROOMS = [
     {"error", "dtype", "shape", "packing"},
     {"device"},
     {"block", "view"},
-    {"ops"},
+    {"ops", "kernels"},
     {"graph"},
     {"rewrite"},
     {"engine"},
@@ -30,7 +30,7 @@ ROOMS = [
 PLACE = {room: place for place, rooms in enumerate(ROOMS) for room in rooms}
 ENGINE = ("engine/run.rs", "engine/rng.rs", "engine/tests/")
 GRAPH = ("graph/run.rs", "graph/run/")
-UNSAFE = ("device/", "block.rs", "ops/", *GRAPH, *ENGINE, "python/")
+UNSAFE = ("device/", "block.rs", "ops/", "kernels/", *GRAPH, *ENGINE, "python/")
 LINES = 400
 
 

@@ -1,7 +1,7 @@
 //! Prepared kernels: which of them are cached, and that they run.
 
 use super::*;
-use crate::ops::prepared::hash;
+use crate::kernels::prepared::hash;
 use crate::ops::random::Advance;
 use crate::ops::testing::user_code;
 use crate::ops::unary::{Unary, UnaryFn};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Bound, Stopped};
 use crate::error::Error;
 use crate::error::finite::{NotFinite, Statistics};
-use crate::ops::cpu::statistics::{is_finite, statistics};
+use crate::kernels::cpu::statistics::{is_finite, statistics};
 use crate::ops::{Io, Meta, Prepared};
 
 impl Bound {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::BinaryFn;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::cpu::number::Integer;
-use crate::ops::cpu::scan::Scan;
+use crate::kernels::cpu::number::Integer;
+use crate::kernels::cpu::scan::Scan;
 use crate::ops::{Io, Kernel, Meta, Scalar, Width, checked};
 
 /// Whether `f` is undefined for some integer second operands.

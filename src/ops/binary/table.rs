@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::dtype::{Bool, DType};
-use crate::ops::cpu::isa::{Isa, Level};
-use crate::ops::cpu::loops::{Map2, Tile, map2};
-use crate::ops::cpu::number::{Number, Value};
+use crate::kernels::cpu::isa::{Isa, Level};
+use crate::kernels::cpu::loops::{Map2, Tile, map2};
+use crate::kernels::cpu::number::{Number, Value};
 
 /// Which element types a function supports, and the type of its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,8 +1,8 @@
 use super::*;
 use crate::device;
+use crate::kernels::cpu::conv_case::Case;
+use crate::kernels::cpu::onednn;
 use crate::ops::Kind;
-use crate::ops::cpu::conv_case::Case;
-use crate::ops::cpu::onednn;
 use crate::ops::testing::{Random, Tensor, apply, assert_near, tolerance};
 
 const FLOATS: [DType; 4] = [DType::Float32, DType::BFloat16, DType::Float16, DType::Float64];

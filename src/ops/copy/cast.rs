@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
-use crate::ops::cpu::isa::{Isa, Least, Level};
-use crate::ops::cpu::loops::{Loop, Map1, Operand, Tile, identity, map1};
+use crate::kernels::cpu::isa::{Isa, Least, Level};
+use crate::kernels::cpu::loops::{Loop, Map1, Operand, Tile, identity, map1};
 use crate::ops::{Catalog, Family, Kernel, Meta, Metas, Width, elementwise, exactly};
 
 /// The elements as another dtype (ONNX Cast). Floats round to the nearest; conversion to integers

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::ops::cpu::loops::Loop;
+use crate::kernels::cpu::loops::Loop;
 use crate::ops::{Catalog, Family, Io, Kernel, Meta, Metas, Width, elementwise};
 use crate::shape::Shape;
 use crate::view;

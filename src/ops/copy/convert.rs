@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Cast;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::ops::cpu::scan::Scan;
+use crate::kernels::cpu::scan::Scan;
 use crate::ops::{Catalog, Family, Io, Kernel, Meta, Metas, Width, checked};
 
 /// The elements as another dtype, which must represent them: floats round to floats, and stay

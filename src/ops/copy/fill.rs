@@ -9,7 +9,7 @@ use crate::device::team;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::ops::cpu::loops::{Loop, Operand, identity};
+use crate::kernels::cpu::loops::{Loop, Operand, identity};
 use crate::ops::elementwise::element;
 use crate::ops::{
     Catalog, Cost, Family, Kernel, Meta, Metas, Real, Scalar, Width, exactly, kernel,

@@ -14,9 +14,9 @@ pub use concat::Concat;
 pub use convert::Convert;
 pub use fill::{Arange, Fill};
 
-use super::cpu::loops::{Loop, Operand, identity};
 use super::{Catalog, Family, Kernel, Meta, Metas, Width, exactly};
 use crate::error::Result;
+use crate::kernels::cpu::loops::{Loop, Operand, identity};
 
 /// The same elements in new memory, row-major (ONNX Identity).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

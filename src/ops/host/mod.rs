@@ -15,10 +15,10 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
-use super::cpu::walk::{Walk, dims};
 use super::{Catalog, Effects, Family, Io, Kernel, Meta, Metas, Width, kernel};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::kernels::cpu::walk::{Walk, dims};
 use crate::shape::Shape;
 
 /// A tensor that user code reads.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::gather::{self, Indices};
 use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernels::cpu::gather::{self, Indices};
 use crate::shape::Shape;
 
 /// (x, indices) -> y: `y[a.., i.., b..] = x[a.., indices[i..], b..]` where `indices` replace `axis`

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Signature, prepare, scalar, second_moment};
 use crate::error::{Error, Result};
-use crate::ops::cpu::update::Rule;
-use crate::ops::cpu::wide::Wide;
+use crate::kernels::cpu::update::Rule;
+use crate::kernels::cpu::wide::Wide;
 use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width, checked};
 
 /// `(param, grad, lr, m, v, beta1, beta2, eps, step, [decay])`: updates `param`, `m` and `v`.

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::{Adagrad, Adam, Rmsprop, Sgd};
 use crate::error::{Error, Result};
-use crate::ops::cpu::matmul_update;
+use crate::kernels::cpu::matmul_update;
 use crate::ops::gemm::Matmul;
 use crate::ops::{Cost, Effects, Family, Kernel, Kind, Meta, Metas, Width};
 

@@ -22,7 +22,7 @@ pub use sgd::Sgd;
 use super::{Io, Meta, Metas};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::cpu::wide::Wide;
+use crate::kernels::cpu::wide::Wide;
 use crate::view;
 
 /// The requirements on an optimizer's inputs; inputs 0 and 1 are the parameter and its gradient.
@@ -126,7 +126,7 @@ macro_rules! prepare {
     ($family:expr, $io:expr, $moments:expr, $width:expr, $read:expr) => {{
         let io = $io;
         $crate::dispatch!(float io[0].dtype, T =>
-            Ok($crate::ops::cpu::update::prepare::<T, _>(io, $moments, $width, $read)),
+            Ok($crate::kernels::cpu::update::prepare::<T, _>(io, $moments, $width, $read)),
             else => Err($crate::Error::dtype($family.name(), [io[0].dtype], "a float dtype")))
     }};
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Signature, prepare, scalar};
 use crate::error::Result;
-use crate::ops::cpu::update::Rule;
-use crate::ops::cpu::wide::Wide;
+use crate::kernels::cpu::update::Rule;
+use crate::kernels::cpu::wide::Wide;
 use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width};
 
 /// `(param, grad, lr, [decay], [buf, momentum, dampening])`: updates `param` and `buf`.

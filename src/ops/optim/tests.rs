@@ -261,7 +261,7 @@ fn a_gradient_that_is_a_product_made_in_blocks_of_rows_is_the_same() {
         let g = apply_any_width(&crate::ops::gemm::Matmul, &[&a, &b]).unwrap().remove(0);
         if dtype != DType::BFloat16 {
             let io = [&a.meta, &b.meta, &g.meta];
-            assert!(crate::ops::cpu::product::is_split(io));
+            assert!(crate::kernels::cpu::product::is_split(io));
         }
         let [lr, half, eps] = [0.1, 0.5, 1e-6].map(one);
         let step = Tensor::one(DType::Int32, 2.0);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::device::onednn;
+use crate::kernels::cpu::conv_case::Case;
 use crate::ops::conv::Conv2d;
-use crate::ops::cpu::conv_case::Case;
 use crate::ops::gemm::Matmul;
 use crate::ops::testing::{Random, Tensor, apply};
 

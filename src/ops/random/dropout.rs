@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{check_state, is_zero};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::cpu::dropout::{backward, forward};
+use crate::kernels::cpu::dropout::{backward, forward};
 use crate::ops::{Catalog, Cost, Effects, Family, Kernel, Kind, Meta, Metas, Real, Width, exactly};
 
 /// (x[, state]) -> (y, mask): each element is kept with probability 1 - ratio and then divided by

@@ -1,6 +1,6 @@
 //! Random numbers: fills, dropout, and the generator's advance.
 //!
-//! The generator is a function of a key and a position (see [`super::cpu::philox`]), both in a
+//! The generator is a function of a key and a position (see [`crate::kernels::cpu::philox`]), both in a
 //! state tensor. Operations only read it, from their own offset on; the engine advances the
 //! position past the blocks they used.
 
@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::random::{Bernoulli, Normal, Uniform, Unit, prepare};
-use super::cpu::wide::{Float, Wide};
 use super::{Catalog, Cost, Effects, Family, Kernel, Kind, Meta, Metas, Real, Width, exactly};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
+use crate::kernels::cpu::random::{Bernoulli, Normal, Uniform, Unit, prepare};
+use crate::kernels::cpu::wide::{Float, Wide};
 use crate::shape::Shape;
 
 /// The distribution of random numbers.

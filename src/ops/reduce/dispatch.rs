@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::ReduceFn;
 use crate::dtype::DType;
-use crate::ops::cpu::reduce::fold::{
+use crate::kernels::cpu::reduce::fold::{
     Extreme, Fold, Operand, Ordered, Place, Product, Sum, Truth, store, store_mean,
 };
-use crate::ops::cpu::reduce::{Access, Plain, Runner, Vector, prepare};
+use crate::kernels::cpu::reduce::{Access, Plain, Runner, Vector, prepare};
 use crate::ops::{Kernel, Meta, Width};
 
 /// A reduction to be prepared.

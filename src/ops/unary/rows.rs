@@ -1,8 +1,8 @@
 //! Turns a row of the table of functions into code.
 
+use crate::kernels::cpu::loops::Tile;
+use crate::kernels::cpu::math::Float;
 use crate::ops::Real;
-use crate::ops::cpu::loops::Tile;
-use crate::ops::cpu::math::Float;
 
 /// What the gradient of a function needs besides the gradient of its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

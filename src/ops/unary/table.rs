@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Gradient, Parameter, Saves};
+use crate::kernels::cpu::isa::{Isa, Level};
+use crate::kernels::cpu::loops::{Map1, Map2, Tile, map1, map2};
+use crate::kernels::cpu::math::Float;
+use crate::kernels::cpu::number::{Integer, Value};
 use crate::ops::Real;
-use crate::ops::cpu::isa::{Isa, Level};
-use crate::ops::cpu::loops::{Map1, Map2, Tile, map1, map2};
-use crate::ops::cpu::math::Float;
-use crate::ops::cpu::number::{Integer, Value};
 use Saves::{Input, Nothing, Output};
 
 /// Floating-point operations per element: an instruction or two, a polynomial, or several of them.
