@@ -11,7 +11,8 @@ use super::run::{execute, raise_versions};
 use super::{Engine, Inputs, Turn};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::{Kind, Meta, Prepared, Scalar, View, copy, random};
+use crate::kernels::Prepared;
+use crate::ops::{Kind, Meta, Scalar, View, copy, random};
 
 impl Engine {
     /// Records an operation, or defers it as an initialiser; `outputs` are those that are not

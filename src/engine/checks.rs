@@ -2,7 +2,8 @@
 
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::ops::{Family, Meta, Prepared, View};
+use crate::kernels::Prepared;
+use crate::ops::{Family, Meta, View};
 use crate::view;
 
 /// Checks that all tensors are on one device.

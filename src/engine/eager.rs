@@ -9,7 +9,8 @@ use super::record::{self, Mode};
 use super::run::execute;
 use super::{Engine, Inputs, Outputs, Stream, Turn, checks};
 use crate::error::{self, Result};
-use crate::ops::{Kind, Meta, Prepared, View, copy, random};
+use crate::kernels::Prepared;
+use crate::ops::{Kind, Meta, View, copy, random};
 
 impl Engine {
     /// Runs an operation into new tensors, which do not include the inputs that it updates. While

@@ -8,7 +8,8 @@ use crate::block::{Block, Initialiser};
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::{Place, Queue};
-use crate::ops::{Prepared, View};
+use crate::kernels::Prepared;
+use crate::ops::View;
 
 /// Operations that create state, still being collected.
 #[derive(Default)]

@@ -9,7 +9,8 @@ use crate::block::Block;
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::{Place, Queue, Role};
-use crate::ops::{Prepared, View};
+use crate::kernels::Prepared;
+use crate::ops::View;
 
 /// Where a block of a recording comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! An estimate of how long operations take. It decides what is worth doing, never what is computed,
 //! and does not depend on the machine, so that the same recording always gives the same graph.
 
-use crate::ops::Prepared;
+use crate::kernels::Prepared;
 
 /// The minimum time of a kernel call, in nanoseconds.
 const CALL: f64 = 100.0;

@@ -11,7 +11,8 @@ use smallvec::SmallVec;
 use super::{Node, Place, Queue, Role};
 use crate::device::{ALIGNMENT, Device};
 use crate::error::Result;
-use crate::ops::{Kind, Meta, Prepared, View};
+use crate::kernels::Prepared;
+use crate::ops::{Kind, Meta, View};
 pub use finish::Again;
 
 /// Prepares an operation on tensors, whose memory need not be allocated.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::block::Block;
-use crate::ops::{Meta, Prepared, View};
+use crate::kernels::Prepared;
+use crate::ops::{Meta, View};
 
 /// A view of a block, with the block given by number.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::hazard;
 use super::layout::{Layout, OUTSIDE};
 use super::queue::{Node, Place};
 use crate::device::ALIGNMENT;
-use crate::ops::Width;
+use crate::kernels::Width;
 use crate::packing::{self, Lifetime};
 
 /// How several threads may run a graph.

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::Role;
 use super::queue::{Node, Place};
-use crate::ops::Prepared;
+use crate::kernels::Prepared;
 use crate::packing::Lifetime;
 
 /// Nodes, places, and what is known of each block.

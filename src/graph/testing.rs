@@ -6,10 +6,11 @@ use super::{Edges, Graph, Parallel, Queue, Role, Schedule};
 use crate::device::cpu;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::kernels::{Prepared, kernel};
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::copy::Copy;
 use crate::ops::unary::{Unary, UnaryFn};
-use crate::ops::{Effects, Kind, Meta, Prepared, View, kernel};
+use crate::ops::{Effects, Kind, Meta, View};
 pub use crate::packing::testing::fingerprint;
 
 /// A queue, and the roles of its blocks.

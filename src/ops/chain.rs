@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::{Cost, Family, Kernel, Kind, Meta, Metas, Reach, Region, Width};
+use super::{Cost, Family, Kind, Meta, Metas, Reach, Region};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::chain;
+use crate::kernels::{Kernel, Width};
 
 /// Elementwise or row-wise operations in sequence, bit-identical to running them separately.
 /// Intermediate results take the memory of only a few rows.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::geometry::Geometry;
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Packing, Width, exactly};
+use super::{Catalog, Cost, Family, Meta, Metas, exactly};
 use crate::device::onednn::Pass;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::convolution;
+use crate::kernels::{Kernel, Packing, Width};
 use crate::shape::Shape;
 
 /// `y[n, o, i, j] = b[o] + sum over c, u, v of x[n, c, ...] * w[o, c, u, v]` (ONNX Conv): inputs x

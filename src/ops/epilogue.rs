@@ -10,12 +10,13 @@ use super::chain::{Chain, in_place};
 use super::conv::{Conv2d, Conv2dGradInput};
 use super::gemm::Matmul;
 use super::geometry::Geometry;
-use super::{Catalog, Cost, Family, Kernel, Kind, Meta, Metas, Region, Width};
+use super::{Catalog, Cost, Family, Kind, Meta, Metas, Region};
 use crate::device::onednn::Pass;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::chain::Space;
 use crate::kernels::cpu::row_blocks::RowBlocks;
 use crate::kernels::cpu::{convolution, epilogue, product};
+use crate::kernels::{Kernel, Width};
 
 /// A product or convolution fused with a chain whose first input is its result. The inputs are the
 /// chain's other inputs, followed by those of the producer; the outputs are those of the chain,

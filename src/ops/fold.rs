@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(doc)]
 use super::norm::BatchNormInference;
-use super::{Family, Kernel, Meta, Metas, Real, Width, exactly};
+use super::{Family, Meta, Metas, Real, exactly};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::fold;
+use crate::kernels::{Kernel, Width};
 
 /// (scale, var) -> `scale / sqrt(var + eps)`, as [`BatchNormInference`] computes it; all (C,).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

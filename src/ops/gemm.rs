@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Family, Kernel, Meta, Metas, Packing, Width, exactly};
+use super::{Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::{product, product_add};
+use crate::kernels::{Kernel, Packing, Width};
 use crate::shape::Shape;
 
 /// `y[..., i, j] = sum over k of a[..., i, k] * b[..., k, j]`: ONNX MatMul for operands of at least

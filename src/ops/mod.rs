@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
-pub use crate::kernels::{Io, Kernel, Packing, Prepared, Width, checked, kernel};
+use crate::kernels::{Kernel, Packing, Width};
 pub use crate::view::{Meta, Metas, View};
 pub use attr::{Real, Scalar};
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Effects, Family, Kernel, Meta, Metas, Real, Width, exactly};
+use super::{Cost, Effects, Family, Meta, Metas, Real, exactly};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::batch_norm::{self, Through};
 use crate::kernels::cpu::running_average;
+use crate::kernels::{Kernel, Width};
 
 /// `y = (x - mean) / sqrt(var + eps) * scale + bias`, channel by channel, with the mean and the
 /// biased variance of x: inputs x (N, C, ...), scale (C,), bias (C,), outputs y in the memory

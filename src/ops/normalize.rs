@@ -9,9 +9,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::norm::{BatchNorm, BatchNormGrad};
-use super::{Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Cost, Family, Meta, Metas, exactly};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::batch_norm::{self, Through};
+use crate::kernels::{Kernel, Width};
 
 /// The statistics of each channel of x, and the factor and term with which [`Normalize`] applies
 /// them: inputs x (N, C, ...), scale (C,), bias (C,), outputs mean, var, factor and term (C,).

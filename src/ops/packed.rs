@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Family, Kernel, Kind, Meta, Metas, Packing, Width, exactly};
+use super::{Cost, Family, Kind, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernels::{Kernel, Packing, Width};
 
 /// Packs an input of an operation into the layout of its kernel: from w to opaque bytes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::geometry::Geometry;
-use super::{Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::pooling::{self, Windows};
+use crate::kernels::{Kernel, Width};
 use crate::shape::Shape;
 
 /// How windows slide over an image.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Family, Kernel, Meta, Metas, Reach, Width, elementwise, exactly};
+use super::{Catalog, Family, Meta, Metas, Reach, elementwise, exactly};
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::isa::{Isa, Least, Level};
 use crate::kernels::cpu::loops::{Loop, Map3, Operand, map3};
+use crate::kernels::{Kernel, Width};
 
 /// a where the condition (bool) holds, b elsewhere (ONNX Where); all three broadcast, and a and b
 /// have the same dtype.

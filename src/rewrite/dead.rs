@@ -2,7 +2,7 @@
 
 use crate::graph::Role;
 use crate::graph::draft::Draft;
-use crate::ops::Prepared;
+use crate::kernels::Prepared;
 
 /// Applies the rule wherever it fits.
 pub fn apply(draft: &mut Draft) {

@@ -3,8 +3,9 @@
 use super::*;
 use crate::engine::Compared;
 use crate::error::Error;
+use crate::kernels::Prepared;
+use crate::ops::Real;
 use crate::ops::norm::BatchNormInference;
-use crate::ops::{Prepared, Real};
 
 /// A recording of `y = f(x + w); w = w + x`, and the tensors that it reads and writes.
 struct World {

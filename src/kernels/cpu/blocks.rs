@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::device::team;
 use crate::error::Result;
-use crate::ops::Width;
+use crate::kernels::Width;
 
 /// Rows cut into blocks of equal size, except for the last; each block is processed by one thread.
 #[derive(Clone, Debug)]

@@ -11,8 +11,9 @@ use smallvec::SmallVec;
 use super::blocks::Blocks;
 use crate::device::ALIGNMENT;
 use crate::error::Result;
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::Meta;
 use crate::ops::chain::Chain;
-use crate::ops::{Io, Kernel, Meta, Width};
 pub use matrix::Space;
 
 /// Prepares a chain with these values: its inputs and the results of all links.

@@ -11,8 +11,9 @@ use super::row_blocks::{self, RowBlocks, Starts, first_rows, row_bytes};
 use super::{onednn, portable_conv};
 use crate::device::onednn::Pass;
 use crate::error::Result;
+use crate::kernels::{Kernel, Packing, Width};
+use crate::ops::Meta;
 use crate::ops::geometry::Geometry;
-use crate::ops::{Kernel, Meta, Packing, Width};
 
 /// Results of up to this many bytes stay in the cache as a whole.
 const SMALLEST: usize = 1 << 20;

@@ -11,7 +11,8 @@ use super::wide::{Float, Wide, gather};
 use crate::device::team;
 use crate::dtype::Bool;
 use crate::error::Result;
-use crate::ops::{Io, Kernel, Meta, Width, kernel};
+use crate::kernels::{Io, Kernel, Width, kernel};
+use crate::ops::Meta;
 
 /// The minimum number of groups of [`MOST`] elements per thread.
 const GRAIN: usize = 16;

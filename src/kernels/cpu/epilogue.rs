@@ -7,8 +7,9 @@ use super::follow::{Followed, Input, Target};
 use super::row_blocks::RowBlocks;
 use crate::device::ALIGNMENT;
 use crate::error::Result;
+use crate::kernels::{Kernel, Width};
+use crate::ops::Meta;
 use crate::ops::chain::Chain;
-use crate::ops::{Kernel, Meta, Width};
 
 /// The values of a chain as matrices with the `rows` rows of its first input; None where they
 /// cannot be seen as such matrices.

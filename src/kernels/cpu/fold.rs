@@ -7,7 +7,8 @@ use super::wide::Float;
 use crate::device::team;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::ops::{Io, Kernel, Meta, Width, kernel};
+use crate::kernels::{Io, Kernel, Width, kernel};
+use crate::ops::Meta;
 
 /// Tensors with one element per channel: the strides of the inputs from `first` on.
 struct Channels {

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::row_blocks::{RowBlocks, Steps};
 use crate::error::Result;
-use crate::ops::{Io, Kernel};
+use crate::kernels::{Io, Kernel};
 
 /// An input of the second kernel.
 #[derive(Clone, Copy)]

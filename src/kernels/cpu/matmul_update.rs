@@ -9,7 +9,8 @@ use super::product;
 use super::row_blocks::{RowBlocks, first_rows, row_bytes};
 use crate::device::ALIGNMENT;
 use crate::error::Result;
-use crate::ops::{Family, Kernel, Meta, Width};
+use crate::kernels::{Kernel, Width};
+use crate::ops::{Family, Meta};
 
 /// Whether the product `factors` = a, b, product is computed in blocks of the gradient's rows.
 pub fn is_split(factors: [&Meta; 3]) -> bool {

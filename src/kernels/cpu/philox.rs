@@ -22,7 +22,7 @@ pub struct State {
 
 impl State {
     /// Reads the state tensor from input `i`, advanced by `offset` blocks.
-    pub fn read(io: &crate::ops::Io, i: usize, offset: u64) -> State {
+    pub fn read(io: &crate::kernels::Io, i: usize, offset: u64) -> State {
         // SAFETY: `infer` checked that there are two contiguous int64.
         #[allow(unsafe_code)]
         let state = unsafe { io.read::<i64>(i, 2) };

@@ -10,7 +10,8 @@ use super::tile::{Factor, Matrix, Sum, gather_matrix};
 use crate::device::team;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{Io, Kernel, Meta, Width, kernel};
+use crate::kernels::{Io, Kernel, Width, kernel};
+use crate::ops::Meta;
 
 /// How much of a sum is computed at once from copied tiles; bounds the scratch memory.
 const DEPTH: usize = 256;

@@ -13,7 +13,8 @@ use super::row_blocks::{self, RowBlocks, Starts, row_bytes};
 use super::{onednn, portable_gemm};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::{Kernel, Meta, Packing, Width, kernel};
+use crate::kernels::{Kernel, Packing, Width, kernel};
+use crate::ops::Meta;
 
 /// Up to this many multiplications a oneDNN primitive does not pay off: calling it takes a
 /// microsecond, and it holds 70 KiB.

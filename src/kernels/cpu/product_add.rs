@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::onednn::matmul::{Adds, adding};
 use super::{portable_gemm, product};
 use crate::error::Result;
+use crate::kernels::{Io, Kernel, Width};
 use crate::ops::copy::Cast;
-use crate::ops::{Family, Io, Kernel, Meta, Width};
+use crate::ops::{Family, Meta};
 use crate::shape::Strides;
 
 /// The kernel of `y = a b + c` for `io` = a, b, c, y, where c has y's shape or is one row of it.

@@ -10,7 +10,8 @@ use smallvec::SmallVec;
 use super::blocks::Blocks;
 use crate::device::ALIGNMENT;
 use crate::error::Result;
-use crate::ops::{Io, Kernel, Meta, Width};
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::Meta;
 
 /// Bytes from row to row of several tensors; 0 where every row needs the whole tensor.
 pub type Steps = SmallVec<[isize; 8]>;

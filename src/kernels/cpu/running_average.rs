@@ -7,7 +7,8 @@ use super::walk::Walk;
 use super::wide::Float;
 use crate::device::team;
 use crate::error::{Error, Result};
-use crate::ops::{Kernel, Meta, Width, kernel};
+use crate::kernels::{Kernel, Width, kernel};
+use crate::ops::Meta;
 
 /// The minimum number of elements per thread.
 const GRAIN: usize = 1024;

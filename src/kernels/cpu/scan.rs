@@ -7,7 +7,8 @@ use super::walk::{Walk, dims};
 use crate::device::team;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::ops::{Io, Meta, Width};
+use crate::kernels::{Io, Width};
+use crate::ops::Meta;
 
 /// The minimum number of elements per thread.
 const GRAIN: usize = 4096;

@@ -8,7 +8,8 @@ use super::isa::{self, Body, Isa, Level};
 use super::walk::Walk;
 use super::wide::{Float, Wide, gather, scatter};
 use crate::device::team;
-use crate::ops::{Io, Kernel, Meta, Width, kernel};
+use crate::kernels::{Io, Kernel, Width, kernel};
+use crate::ops::Meta;
 
 /// The minimum number of elements per thread; a multiple of a cache line for every dtype.
 const GRAIN: usize = 1024;

@@ -10,12 +10,11 @@ use serde::{Deserialize, Serialize};
 use partial::Divisor;
 pub use table::{BinaryFn, Class};
 
-use super::{
-    Catalog, Cost, Family, Kernel, Meta, Metas, Reach, Scalar, Width, elementwise, exactly,
-};
+use super::{Catalog, Cost, Family, Meta, Metas, Reach, Scalar, elementwise, exactly};
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::loops::{Loop, Operand};
+use crate::kernels::{Kernel, Width};
 
 /// c = f(a, b) for two tensors of one dtype, broadcast. Comparisons and logic return bool. Dividing
 /// an integer by zero, or raising it to a negative power, is an [`Error::Value`] at run time.

@@ -7,7 +7,8 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::number::Integer;
 use crate::kernels::cpu::scan::Scan;
-use crate::ops::{Io, Kernel, Meta, Scalar, Width, checked};
+use crate::kernels::{Io, Kernel, Width, checked};
+use crate::ops::{Meta, Scalar};
 
 /// Whether `f` is undefined for some integer second operands.
 pub fn is_partial(f: BinaryFn) -> bool {

@@ -9,7 +9,8 @@ use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
 use crate::kernels::cpu::isa::{Isa, Least, Level};
 use crate::kernels::cpu::loops::{Loop, Map1, Operand, Tile, identity, map1};
-use crate::ops::{Catalog, Family, Kernel, Meta, Metas, Width, elementwise, exactly};
+use crate::kernels::{Kernel, Width};
+use crate::ops::{Catalog, Family, Meta, Metas, elementwise, exactly};
 
 /// The elements as another dtype (ONNX Cast). Floats round to the nearest; conversion to integers
 /// truncates towards zero and clamps to the range (NaN gives 0); integers wrap; bool is whether an

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::kernels::cpu::loops::Loop;
-use crate::ops::{Catalog, Family, Io, Kernel, Meta, Metas, Width, elementwise};
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::{Catalog, Family, Meta, Metas, elementwise};
 use crate::shape::Shape;
 use crate::view;
 

@@ -8,7 +8,8 @@ use super::Cast;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::scan::Scan;
-use crate::ops::{Catalog, Family, Io, Kernel, Meta, Metas, Width, checked};
+use crate::kernels::{Io, Kernel, Width, checked};
+use crate::ops::{Catalog, Family, Meta, Metas};
 
 /// The elements as another dtype, which must represent them: floats round to floats, and stay
 /// finite; everything else is exact. An element that the dtype cannot represent is an

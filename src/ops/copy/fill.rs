@@ -10,10 +10,9 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::loops::{Loop, Operand, identity};
+use crate::kernels::{Kernel, Width, kernel};
 use crate::ops::elementwise::element;
-use crate::ops::{
-    Catalog, Cost, Family, Kernel, Meta, Metas, Real, Scalar, Width, exactly, kernel,
-};
+use crate::ops::{Catalog, Cost, Family, Meta, Metas, Real, Scalar, exactly};
 use crate::shape::Shape;
 
 /// A tensor filled with one value. The dtype must represent it: floats round to floats, and stay

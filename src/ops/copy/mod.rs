@@ -14,9 +14,10 @@ pub use concat::Concat;
 pub use convert::Convert;
 pub use fill::{Arange, Fill};
 
-use super::{Catalog, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Catalog, Family, Meta, Metas, exactly};
 use crate::error::Result;
 use crate::kernels::cpu::loops::{Loop, Operand, identity};
+use crate::kernels::{Kernel, Width};
 
 /// The same elements in new memory, row-major (ONNX Identity).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Catalog, Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::cross_entropy::{Plan, Targets, backward, forward};
 use crate::kernels::cpu::wide::Port;
+use crate::kernels::{Kernel, Width};
 use crate::shape::Shape;
 
 /// (x, t) -> (loss, lse) for logits x of shape (N, C): the mean over the rows of the cross

@@ -15,10 +15,11 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
-use super::{Catalog, Effects, Family, Io, Kernel, Meta, Metas, Width, kernel};
+use super::{Catalog, Effects, Family, Meta, Metas};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::cpu::walk::{Walk, dims};
+use crate::kernels::{Io, Kernel, Width, kernel};
 use crate::shape::Shape;
 
 /// A tensor that user code reads.

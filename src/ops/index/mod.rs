@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Catalog, Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::gather::{self, Indices};
+use crate::kernels::{Kernel, Width};
 use crate::shape::Shape;
 
 /// (x, indices) -> y: `y[a.., i.., b..] = x[a.., indices[i..], b..]` where `indices` replace `axis`

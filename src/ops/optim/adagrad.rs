@@ -8,7 +8,8 @@ use super::{Signature, prepare, scalar};
 use crate::error::Result;
 use crate::kernels::cpu::update::Rule;
 use crate::kernels::cpu::wide::Wide;
-use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width};
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::{Catalog, Cost, Effects, Family, Meta, Metas};
 
 /// `(param, grad, lr, history, eps, [decay])`: updates `param` and `history`.
 ///

@@ -8,7 +8,8 @@ use super::{Signature, prepare, scalar, second_moment};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::update::Rule;
 use crate::kernels::cpu::wide::Wide;
-use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width, checked};
+use crate::kernels::{Io, Kernel, Width, checked};
+use crate::ops::{Catalog, Cost, Effects, Family, Meta, Metas};
 
 /// `(param, grad, lr, m, v, beta1, beta2, eps, step, [decay])`: updates `param`, `m` and `v`.
 ///

@@ -8,8 +8,9 @@ use smallvec::SmallVec;
 use super::{Adagrad, Adam, Rmsprop, Sgd};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::matmul_update;
+use crate::kernels::{Kernel, Width};
 use crate::ops::gemm::Matmul;
-use crate::ops::{Cost, Effects, Family, Kernel, Kind, Meta, Metas, Width};
+use crate::ops::{Cost, Effects, Family, Kind, Meta, Metas};
 
 /// An optimizer's update with the gradient `a b`: inputs as of the update, but with `a` (M, K) in
 /// place of the gradient and `b` (K, N) after all others; outputs as of the update. Bit-identical

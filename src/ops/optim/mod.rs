@@ -19,9 +19,10 @@ pub use matmul_update::{MatmulUpdate, Update};
 pub use rmsprop::Rmsprop;
 pub use sgd::Sgd;
 
-use super::{Io, Meta, Metas};
+use super::{Meta, Metas};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernels::Io;
 use crate::kernels::cpu::wide::Wide;
 use crate::view;
 

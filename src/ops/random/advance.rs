@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::check_state;
 use crate::error::Result;
-use crate::ops::{Catalog, Effects, Family, Kernel, Meta, Metas, Width, exactly, kernel};
+use crate::kernels::{Kernel, Width, kernel};
+use crate::ops::{Catalog, Effects, Family, Meta, Metas, exactly};
 
 /// (state): moves a generator's position forward by a number of 128-bit blocks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

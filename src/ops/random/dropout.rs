@@ -8,7 +8,8 @@ use super::{check_state, is_zero};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::cpu::dropout::{backward, forward};
-use crate::ops::{Catalog, Cost, Effects, Family, Kernel, Kind, Meta, Metas, Real, Width, exactly};
+use crate::kernels::{Kernel, Width};
+use crate::ops::{Catalog, Cost, Effects, Family, Kind, Meta, Metas, Real, exactly};
 
 /// (x[, state]) -> (y, mask): each element is kept with probability 1 - ratio and then divided by
 /// it, or else zero (Srivastava et al. 2014, in the inverted form of ONNX `Dropout`). `mask` is a

@@ -16,11 +16,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Cost, Effects, Family, Kernel, Kind, Meta, Metas, Real, Width, exactly};
+use super::{Catalog, Cost, Effects, Family, Kind, Meta, Metas, Real, exactly};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::random::{Bernoulli, Normal, Uniform, Unit, prepare};
 use crate::kernels::cpu::wide::{Float, Wide};
+use crate::kernels::{Kernel, Width};
 use crate::shape::Shape;
 
 /// The distribution of random numbers.

@@ -8,7 +8,8 @@ use crate::kernels::cpu::reduce::fold::{
     Extreme, Fold, Operand, Ordered, Place, Product, Sum, Truth, store, store_mean,
 };
 use crate::kernels::cpu::reduce::{Access, Plain, Runner, Vector, prepare};
-use crate::ops::{Kernel, Meta, Width};
+use crate::kernels::{Kernel, Width};
+use crate::ops::Meta;
 
 /// A reduction to be prepared.
 pub(super) struct Job<'a> {

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Catalog, Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernels::{Kernel, Width};
 use crate::shape::Shape;
 use dispatch::Job;
 

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Reach, Width, exactly};
+use super::{Catalog, Cost, Family, Meta, Metas, Reach, exactly};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::softmax::{backward, forward};
 use crate::kernels::cpu::wide::Port;
+use crate::kernels::{Kernel, Width};
 
 /// x -> y: `exp(x) / sum(exp(x))` along an axis, or its logarithm (ONNX `Softmax`, `LogSoftmax`
 /// from version 13). The greatest value is subtracted first; if it is infinite, the row is NaN. y

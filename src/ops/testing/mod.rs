@@ -7,9 +7,10 @@ mod tensor;
 
 use std::borrow::Borrow;
 
-use super::{Family, Io, Kernel, Meta, Width};
+use super::{Family, Meta};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::kernels::{Io, Kernel, Width};
 pub use host::user_code;
 pub use random::{Random, noise};
 use tensor::Memory;

@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 pub use rows::Saves;
 pub use table::UnaryFn;
 
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Reach, Width, elementwise, exactly};
+use super::{Catalog, Cost, Family, Meta, Metas, Reach, elementwise, exactly};
 use crate::dispatch;
 use crate::dtype::{Bool, DType};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::isa::{Isa, Level};
 use crate::kernels::cpu::loops::{Loop, Map1, Operand, Tile, map1};
 use crate::kernels::cpu::number::Value;
+use crate::kernels::{Kernel, Width};
 use rows::Gradient;
 
 /// y = f(x). Floats; integers if the function maps integers to integers; `not` takes any dtype and

@@ -1,7 +1,7 @@
 use super::*;
 use crate::device::onednn;
 use crate::graph::Role::{Argument, Captured, Slot};
-use crate::ops::Width;
+use crate::kernels::Width;
 use crate::ops::conv::Conv2d;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;

@@ -11,7 +11,8 @@ use crate::error::Result;
 use crate::kernels::cpu::access::Access;
 use crate::kernels::cpu::tile::Sum;
 use crate::kernels::cpu::wide::Wide;
-use crate::ops::{Kernel, Meta, Width, kernel};
+use crate::kernels::{Kernel, Width, kernel};
+use crate::ops::Meta;
 
 /// What mean, variance and dy depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

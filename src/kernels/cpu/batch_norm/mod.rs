@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{Kernel, Meta};
+use crate::kernels::Kernel;
+use crate::ops::Meta;
 pub use forward::{forward, inference, normalize, statistics};
 pub use gradient::{Through, gradient};
 

@@ -11,7 +11,7 @@ use super::formulas::{COEFFICIENTS, Formula, Term};
 use super::tiles::{LANES, Tile, Tiles};
 use crate::device::team;
 use crate::error::Result;
-use crate::ops::Io;
+use crate::kernels::Io;
 
 /// The tensors of a pass: the input numbers of x (or whatever takes its place) and dy.
 #[derive(Clone, Copy)]

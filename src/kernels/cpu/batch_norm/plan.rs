@@ -10,7 +10,8 @@ use crate::kernels::cpu::access::{Access, Run};
 use crate::kernels::cpu::space;
 use crate::kernels::cpu::tile::Sum;
 use crate::kernels::cpu::wide::Wide;
-use crate::ops::{Io, Meta, Width};
+use crate::kernels::{Io, Width};
+use crate::ops::Meta;
 
 /// The most inputs of a kernel.
 pub(super) const INPUTS: usize = 7;

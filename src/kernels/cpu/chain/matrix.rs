@@ -1,7 +1,8 @@
 //! The values of a chain as matrices, processed one block of rows at a time.
 
+use crate::kernels::Width;
+use crate::ops::Meta;
 use crate::ops::chain::Chain;
-use crate::ops::{Meta, Width};
 use crate::shape::Shape;
 
 /// Elements of a block, such that a few blocks fit into the L1 cache.

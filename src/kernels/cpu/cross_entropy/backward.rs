@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kernels::cpu::isa::{self, Body, Isa, Level};
 use crate::kernels::cpu::softmax::row::{Buffer, CHUNK, chunks};
 use crate::kernels::cpu::wide::Wide;
-use crate::ops::{Io, Kernel, Width};
+use crate::kernels::{Io, Kernel, Width};
 
 /// Prepares (dloss, x, t, lse) -> dx; `dx` and `lse` are the strides of those tensors along their
 /// two axes.

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kernels::cpu::isa::{self, Body, Isa, Level};
 use crate::kernels::cpu::softmax::row::{Buffer, CHUNK, chunks, scan, sum};
 use crate::kernels::cpu::wide::Wide;
-use crate::ops::{Io, Kernel, Width};
+use crate::kernels::{Io, Kernel, Width};
 
 /// Prepares (x, t) -> (loss, lse): the mean over the rows, and for each row, in float64, its
 /// maximum and the logarithm of the sum of the exponentials relative to it.

@@ -11,7 +11,8 @@ use super::whole::{self, Read};
 use super::wide::{Port, Wide};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{Io, Meta};
+use crate::kernels::Io;
+use crate::ops::Meta;
 pub use backward::backward;
 pub use forward::forward;
 

@@ -10,7 +10,8 @@ use crate::device::team;
 use crate::error::Result;
 use crate::kernels::cpu::walk::Walk;
 use crate::kernels::cpu::wide::{Float, gather, scatter};
-use crate::ops::{Io, Kernel, Meta, Width};
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::Meta;
 
 /// The number of elements of a row that are summed at a time.
 const CHUNK: usize = 256;

@@ -8,7 +8,8 @@ use super::{Indices, Split, place};
 use crate::device::team;
 use crate::error::Result;
 use crate::kernels::cpu::walk::Walk;
-use crate::ops::{Io, Kernel, Meta, Width};
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::Meta;
 
 /// Prepares (x, indices) -> y, row-major.
 pub fn forward(indices: Indices, x: &Meta, axis: usize, width: Width) -> Arc<dyn Kernel> {

@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use crate::error::{Error, Result};
+use crate::kernels::Io;
 use crate::kernels::cpu::walk::{Walk, dims};
 use crate::kernels::cpu::whole::{self, Read};
-use crate::ops::{Io, Meta};
+use crate::ops::Meta;
 
 /// The layout of the indices, and their valid range.
 pub struct Indices {

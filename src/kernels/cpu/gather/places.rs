@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Indices;
 use crate::error::Result;
-use crate::ops::{Io, Kernel};
+use crate::kernels::{Io, Kernel};
 
 /// Prepares indices -> int64 positions, row-major.
 pub fn places(indices: Indices) -> Arc<dyn Kernel> {

@@ -21,7 +21,7 @@ pub use operand::Operand;
 use super::isa::Isa;
 use crate::device::team;
 use crate::error::Result;
-use crate::ops::{Io, Kernel, Width};
+use crate::kernels::{Io, Kernel, Width};
 use boxes::{Boxes, Shape2};
 
 /// The size of one operand's buffer; a tile is as many elements as fit. Five buffers stay in the L1

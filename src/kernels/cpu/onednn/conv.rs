@@ -9,8 +9,9 @@ use super::steps::Steps;
 use crate::device::onednn::{self, Descriptor, Library, Pass, Primitive, Tensors, Window};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::kernels::Width;
+use crate::ops::Meta;
 use crate::ops::geometry::Geometry;
-use crate::ops::{Meta, Width};
 
 /// A convolution's tensors and their places.
 struct Problem {

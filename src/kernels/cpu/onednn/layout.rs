@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 use crate::device::onednn::{Descriptor, Library};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::{Io, Meta};
+use crate::kernels::Io;
+use crate::ops::Meta;
 
 /// The place of a step's tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,7 +12,8 @@ use super::layout::{Layout, Place, Tensor, describe, settled};
 use crate::device::onednn::{self, Descriptor, Library, Primitive};
 use crate::device::{ALIGNMENT, team};
 use crate::error::Result;
-use crate::ops::{Family, Io, Kernel, Meta, Width, copy};
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::{Family, Meta, copy};
 use packing::Packed;
 
 #[derive(Clone)]

@@ -11,7 +11,8 @@ use super::super::wide::Wide;
 use super::{Plan, Windows};
 use crate::device::team;
 use crate::error::{Error, Result};
-use crate::ops::{Io, Kernel, Meta, Width, kernel};
+use crate::kernels::{Io, Kernel, Width, kernel};
+use crate::ops::Meta;
 
 /// Windows with more columns than this are summed row by row first, which rounds less.
 const LONG: usize = 8;

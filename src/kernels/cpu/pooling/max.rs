@@ -14,7 +14,8 @@ use super::{Plan, Windows};
 use crate::device::team;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::ops::{Io, Kernel, Meta, Width, checked, kernel};
+use crate::kernels::{Io, Kernel, Width, checked, kernel};
+use crate::ops::Meta;
 
 /// The kernel for `io` = x, y, index. NaN compares greater than everything; the first of equals
 /// wins.

@@ -14,7 +14,8 @@ pub use rows::Windows;
 use std::ops::Range;
 
 use crate::device::team;
-use crate::ops::{Meta, Width};
+use crate::kernels::Width;
+use crate::ops::Meta;
 use rows::Rows;
 
 /// How the rows of a result are distributed.

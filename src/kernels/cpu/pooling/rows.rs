@@ -6,7 +6,8 @@ use std::ops::Range;
 use super::super::access::{Access, Run};
 use super::super::tile::Sum;
 use crate::dtype::DType;
-use crate::ops::{Io, Meta};
+use crate::kernels::Io;
+use crate::ops::Meta;
 
 /// How windows slide over images.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -12,7 +12,7 @@ use super::sweep::Sweep;
 use super::{BYTES, ROWS};
 use crate::device::team;
 use crate::error::Result;
-use crate::ops::{Io, Kernel, Width, kernel};
+use crate::kernels::{Io, Kernel, Width, kernel};
 
 /// Strides of the weight: along groups, along channels of the source and of the result, and along
 /// the window's rows and columns.

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernels::{Kernel, Width, kernel};
+use crate::ops::Meta;
 use crate::ops::geometry::Geometry;
-use crate::ops::{Kernel, Meta, Width, kernel};
 use apply::{Apply, Weight};
 use images::Images;
 use sweep::{Extents, Sweep};

@@ -10,7 +10,7 @@ use super::images::Images;
 use super::sweep::Sweep;
 use super::{BYTES, ROWS};
 use crate::device::team;
-use crate::ops::{Io, Kernel, Width, kernel};
+use crate::kernels::{Io, Kernel, Width, kernel};
 
 /// Rows of the gradient (tap times channel of the image) that are summed together.
 const PANEL: usize = 128;

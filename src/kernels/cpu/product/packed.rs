@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::device::ALIGNMENT;
 use crate::error::Result;
+use crate::kernels::{Io, Kernel, Width};
 use crate::ops::copy::Cast;
-use crate::ops::{Family, Io, Kernel, Meta, Width};
+use crate::ops::{Family, Meta};
 
 /// The product of `io` = a, b, y, on one thread, with a copied in column-major order.
 ///

@@ -14,7 +14,7 @@ use super::isa::{self, Body, Isa, Level};
 use super::philox::{BLOCKS, State, Words};
 use crate::device::team;
 use crate::dtype::Element;
-use crate::ops::{Kernel, Width, kernel};
+use crate::kernels::{Kernel, Width, kernel};
 pub use distribution::{Bernoulli, Normal, Uniform};
 pub use unit::Unit;
 

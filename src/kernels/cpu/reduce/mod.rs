@@ -14,7 +14,8 @@ use super::isa::{self, Baseline, Body, Isa};
 use super::walk::{Dim, Walk, dims};
 use crate::device::team;
 use crate::dtype::Element;
-use crate::ops::{Kernel, Meta, Width, kernel};
+use crate::kernels::{Kernel, Width, kernel};
+use crate::ops::Meta;
 use fold::Fold;
 use part::{Job, Part};
 

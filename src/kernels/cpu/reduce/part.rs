@@ -6,9 +6,9 @@ use std::ops::Range;
 use super::fold::Fold;
 use super::{Access, Plan, TILE};
 use crate::dtype::Element;
+use crate::kernels::Io;
 use crate::kernels::cpu::isa::{Body, Level};
 use crate::kernels::cpu::walk::{Dim, Walk};
-use crate::ops::Io;
 
 /// The number of elements gathered at a time where they are not contiguous.
 const CHUNK: usize = 512;

@@ -9,7 +9,8 @@ use super::{COLUMNS, Job, Plan, Tile, prepare};
 use crate::kernels::cpu::isa::Level;
 use crate::kernels::cpu::walk::Dim;
 use crate::kernels::cpu::wide::{Port, Wide};
-use crate::ops::{Io, Kernel, Meta, Width};
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::Meta;
 
 /// Prepares (dy, y) -> dx.
 pub fn backward<W: Wide>(

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::super::play::Step;
 use super::Sketch;
+use crate::kernels::Width;
+use crate::ops::Kind;
 use crate::ops::packed::{Pack, Packed};
-use crate::ops::{Kind, Width};
 
 // ---- images -------------------------------------------------------------------------------------
 

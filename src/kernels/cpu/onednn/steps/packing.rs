@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Layout, Place, Step, Steps, Tensor};
 use crate::device::ALIGNMENT;
-use crate::ops::Packing;
+use crate::kernels::Packing;
 
 /// The steps that pack an input into a layout of oneDNN's own.
 #[derive(Clone)]
