@@ -157,7 +157,7 @@ fn kernel(
     let io: SmallVec<[&Meta; 8]> =
         inputs.iter().copied().chain(outputs.iter().map(|m| &**m)).collect();
     let cost = kind.family().cost(&io);
-    Ok((kind.family().cpu(&io, Width::of(cost, threads))?, cost))
+    Ok((super::cpu::prepare(kind, &io, Width::of(cost, threads))?, cost))
 }
 
 #[cfg(test)]

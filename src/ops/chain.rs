@@ -1,14 +1,10 @@
 //! Chains of elementwise and row-wise operations, which graphs run in one pass over memory.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::{Cost, Family, Kind, Meta, Metas, Reach, Region};
 use crate::error::{Error, Result};
-use crate::kernels::cpu::chain;
-use crate::kernels::{Kernel, Width};
 
 /// Elementwise or row-wise operations in sequence, bit-identical to running them separately.
 /// Intermediate results take the memory of only a few rows.
@@ -128,11 +124,4 @@ impl Family for Chain {
             bytes: io.iter().map(|meta| meta.bytes() as u64).sum(),
         }
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        chain::prepare(self, &self.values(&io[..self.inputs])?, width)
-    }
 }
-
-#[cfg(test)]
-mod tests;

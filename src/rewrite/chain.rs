@@ -10,7 +10,6 @@ use crate::graph::draft::{Draft, Prepare, Step};
 use crate::graph::{Place, Role};
 use crate::kernels::cpu::chain::Space;
 use crate::ops::chain::{Chain, Link};
-use crate::ops::epilogue::Producer;
 use crate::ops::{Effects, Kind, Meta, Reach};
 
 /// The most inputs and links of a chain: with more, the blocks of all of them exceed the cache.
@@ -189,7 +188,7 @@ impl Pair {
     fn is_behind_blocks(&self, draft: &Draft) -> bool {
         let makes_blocks = |step: &Step| {
             let io: SmallVec<[&Meta; 4]> = step.places().map(|place| &*place.meta).collect();
-            Producer::of(&step.op.kind).is_some_and(|producer| producer.is_split(&io))
+            crate::kernels::cpu::epilogue::is_split(&step.op.kind, &io)
         };
         let makers = self.inputs.iter().filter_map(|place| draft.step(draft.maker(place)?));
         makers.into_iter().any(makes_blocks)

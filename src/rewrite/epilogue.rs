@@ -111,7 +111,10 @@ impl Fused {
     /// Whether the producer's result stays in the cache for the chain, or fusing saves the overhead
     /// of a short operation.
     fn is_worth_it(&self, limits: Limits, made: &Place) -> bool {
-        let is_blocked = || self.epilogue.is_blocked(&self.metas()).unwrap_or(false);
+        let is_blocked = || {
+            crate::kernels::cpu::epilogue::is_blocked(&self.epilogue, &self.metas())
+                .unwrap_or(false)
+        };
         self.epilogue.chain.inputs <= MOST_INPUTS
             && (made.meta.bytes() <= limits.short || is_blocked())
     }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::kernels::prepared::hash;
+use crate::kernels::testing::user_code;
 use crate::ops::random::Advance;
-use crate::ops::testing::user_code;
 use crate::ops::unary::{Unary, UnaryFn};
 
 /// How many bytes prepared kernels may hold.

@@ -74,7 +74,7 @@ impl Pass {
         let calls = chain.links.iter().zip(chain.inputs..).map(|(link, result)| {
             let io: SmallVec<[&Meta; 4]> =
                 link.operands.iter().chain([&result]).map(|&v| &values[v]).collect();
-            let kernel = link.kind.family().cpu(&io, width)?;
+            let kernel = super::prepare(&link.kind, &io, width)?;
             let operands = link.operands.iter().map(|&v| places[v]).collect();
             Ok(Call { kernel, operands, result: places[result] })
         });

@@ -1,7 +1,7 @@
 //! Convolutions for tests, and the naive loops they are compared with.
 
+use crate::kernels::testing::Random;
 use crate::ops::geometry::Geometry;
-use crate::ops::testing::Random;
 
 /// Sizes of a convolution: N, I, O, image, window.
 #[allow(missing_docs)]

@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::not_float;
 use super::philox::State;
 use super::random::{Bernoulli, MOST, sample};
 use super::walk::Walk;
@@ -12,14 +13,33 @@ use crate::device::team;
 use crate::dtype::Bool;
 use crate::error::Result;
 use crate::kernels::{Io, Kernel, Width, kernel};
-use crate::ops::Meta;
+use crate::ops::random::{Dropout, DropoutGrad};
+use crate::ops::{Family, Meta};
 
 /// The minimum number of groups of [`MOST`] elements per thread.
 const GRAIN: usize = 16;
 
-/// Prepares (x, state) -> (y, mask), both outputs dense in one order, from block `offset` of the
-/// generator on.
-pub fn forward<T: Float>(io: &[&Meta], ratio: f64, offset: u64, width: Width) -> Arc<dyn Kernel> {
+/// Prepares (x, state) -> (y, mask), both outputs dense in one order.
+///
+/// # Errors
+/// [`crate::Error::DType`] for types that are not floats.
+pub fn dropout(op: &Dropout, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    crate::dispatch!(float io[0].dtype,
+        T => Ok(forward::<T>(io, op.ratio.0, op.offset, width)),
+        else => not_float(op.name(), io[0]))
+}
+
+/// Prepares (dy, mask) -> dx, dense.
+///
+/// # Errors
+/// As [`dropout`].
+pub fn dropout_grad(op: &DropoutGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    crate::dispatch!(float io[0].dtype, T => Ok(backward::<T>(io, op.ratio.0, width)),
+        else => not_float(op.name(), io[0]))
+}
+
+/// As [`dropout`], from block `offset` of the generator on.
+fn forward<T: Float>(io: &[&Meta], ratio: f64, offset: u64, width: Width) -> Arc<dyn Kernel> {
     let pass = Pass { walk: Walk::in_memory_order([io[2], io[0]]), scale: 1.0 / (1.0 - ratio) };
     let keep = Bernoulli::new(1.0 - ratio);
     kernel(0, move |io| {
@@ -37,8 +57,7 @@ pub fn forward<T: Float>(io: &[&Meta], ratio: f64, offset: u64, width: Width) ->
     })
 }
 
-/// Prepares (dy, mask) -> dx, dense.
-pub fn backward<T: Float>(io: &[&Meta], ratio: f64, width: Width) -> Arc<dyn Kernel> {
+fn backward<T: Float>(io: &[&Meta], ratio: f64, width: Width) -> Arc<dyn Kernel> {
     let walk = Walk::in_memory_order([io[2], io[0], io[1]]);
     let pass = Pass { walk, scale: 1.0 / (1.0 - ratio) };
     kernel(0, move |io| {

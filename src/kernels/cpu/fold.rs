@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use super::not_float;
 use super::wide::Float;
 use crate::device::team;
 use crate::dtype::Element;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::{Io, Kernel, Width, kernel};
 use crate::ops::Meta;
 
@@ -40,7 +41,7 @@ impl Channels {
 /// The kernel for `io` = scale, var, factor.
 ///
 /// # Errors
-/// [`Error::DType`] for types that are not floats.
+/// [`crate::Error::DType`] for types that are not floats.
 pub fn factor(eps: f64, io: &[&Meta]) -> Result<Arc<dyn Kernel>> {
     let (channels, count) = (Channels::new(&io[..2], 0, eps), io[0].numel());
     crate::dispatch!(float io[0].dtype, T => Ok(kernel(0, move |io| {
@@ -52,7 +53,7 @@ pub fn factor(eps: f64, io: &[&Meta]) -> Result<Arc<dyn Kernel>> {
             }
         }
         Ok(())
-    })), else => Err(not_float("batch_norm_factor", io[0])))
+    })), else => not_float("batch_norm_factor", io[0]))
 }
 
 /// The kernel for `io` = w, scale, bias, mean, var, optionally b, and both outputs.
@@ -73,7 +74,7 @@ pub fn fold(eps: f64, axis: usize, io: &[&Meta], width: Width) -> Result<Arc<dyn
                 unsafe { channel::<T>(&channels, io, c, &rows) };
             }
         })
-    })), else => Err(not_float("fold_batch_norm", io[0])))
+    })), else => not_float("fold_batch_norm", io[0]))
 }
 
 /// The weights of a channel: rows of `row` elements, `step` apart.
@@ -101,8 +102,4 @@ unsafe fn channel<T: Float>(channels: &Channels, io: &Io, c: usize, rows: &Rows)
         }
         io.output::<T>(1).add(c).write(T::from_f64(bias + (b - mean) * factor));
     }
-}
-
-fn not_float(op: &'static str, meta: &Meta) -> Error {
-    Error::dtype(op, [meta.dtype], "a float dtype")
 }

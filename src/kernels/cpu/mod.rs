@@ -1,16 +1,21 @@
-//! Loops and portable kernels of the CPU.
+//! How the CPU runs operations: loops, portable kernels, and a library for convolutions and
+//! products.
 
 pub mod access;
 pub mod batch_norm;
 pub mod blocks;
 pub mod chain;
 pub mod convolution;
+pub mod copy;
 pub mod cross_entropy;
+mod dispatch;
 pub mod dropout;
+pub mod elementwise;
 pub mod epilogue;
 pub mod fold;
 pub mod follow;
 pub mod gather;
+pub mod host;
 pub mod isa;
 pub mod loops;
 pub mod math;
@@ -18,6 +23,8 @@ pub mod matmul_update;
 pub mod matrices;
 pub mod number;
 pub mod onednn;
+pub mod optimizers;
+pub mod packed;
 pub mod panels;
 pub mod philox;
 pub mod pooling;
@@ -41,3 +48,13 @@ pub mod wide;
 
 #[cfg(test)]
 pub mod conv_case;
+
+pub use dispatch::{packing, prepare};
+
+use crate::error::{Error, Result};
+use crate::ops::Meta;
+
+/// The error of a kernel for floats only.
+fn not_float<T>(op: &'static str, x: &Meta) -> Result<T> {
+    Err(Error::dtype(op, [x.dtype], "a float dtype"))
+}

@@ -128,7 +128,7 @@ fn tiles([rows, columns]: [usize; 2]) -> [usize; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::testing::{Random, Tensor, assert_near, run, tolerance};
+    use crate::kernels::testing::{Random, Tensor, assert_near, run, tolerance};
     use crate::shape::Shape;
 
     const FLOATS: [DType; 4] = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16];

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use super::copy::cast;
 use super::onednn::matmul::{Adds, adding};
 use super::{portable_gemm, product};
 use crate::error::Result;
 use crate::kernels::{Io, Kernel, Width};
-use crate::ops::copy::Cast;
-use crate::ops::{Family, Meta};
+use crate::ops::Meta;
 use crate::shape::Strides;
 
 /// The kernel of `y = a b + c` for `io` = a, b, c, y, where c has y's shape or is one row of it.
@@ -16,7 +16,7 @@ use crate::shape::Strides;
 /// # Errors
 /// [`crate::Error::Library`]; [`crate::Error::DType`] for other types than float32 and float64.
 pub fn prepare([a, b, c, y]: [&Meta; 4], width: Width) -> Result<Arc<dyn Kernel>> {
-    let copy = Cast { dtype: y.dtype }.cpu(&[&repeated(c, y), y], width)?;
+    let copy = cast(&repeated(c, y), y, width);
     if a.shape.last() == Some(&0) || y.numel() == 0 {
         return Ok(Arc::new(Onto { copy, multiply: None }));
     }

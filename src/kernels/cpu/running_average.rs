@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use super::not_float;
 use super::walk::Walk;
 use super::wide::Float;
 use crate::device::team;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::{Kernel, Width, kernel};
 use crate::ops::Meta;
 
@@ -17,12 +18,12 @@ const GRAIN: usize = 1024;
 /// running, batch, running.
 ///
 /// # Errors
-/// [`Error::DType`] for types that are not floats.
+/// [`crate::Error::DType`] for types that are not floats.
 pub fn update(momentum: f64, factor: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let walk = Walk::in_memory_order([io[0], io[1]]);
     let weights = [1.0 - momentum, momentum * factor];
     crate::dispatch!(float io[0].dtype, T => Ok(prepare::<T>(walk, weights, width)),
-        else => Err(Error::dtype("running_average", [io[0].dtype], "a float dtype")))
+        else => not_float("running_average", io[0]))
 }
 
 fn prepare<T: Float>(walk: Walk<2>, [old, new]: [f64; 2], width: Width) -> Arc<dyn Kernel> {

@@ -68,7 +68,7 @@ impl Scan {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::ops::testing::{Tensor, layouts};
+    use crate::kernels::testing::{Tensor, layouts};
 
     fn largest(array: &mut Tensor, width: usize) -> u32 {
         let scan = Scan::new(0, &array.meta, Width(width));

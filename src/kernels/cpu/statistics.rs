@@ -69,7 +69,7 @@ unsafe fn values<T: Element>(
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::ops::testing::{Tensor, layouts};
+    use crate::kernels::testing::{Tensor, layouts};
 
     fn look(tensor: &mut Tensor) -> Statistics {
         let first = tensor.address().cast_const();

@@ -5,8 +5,6 @@ mod concat;
 mod convert;
 mod fill;
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 pub use cast::Cast;
@@ -16,8 +14,6 @@ pub use fill::{Arange, Fill};
 
 use super::{Catalog, Family, Meta, Metas, exactly};
 use crate::error::Result;
-use crate::kernels::cpu::loops::{Loop, Operand, identity};
-use crate::kernels::{Kernel, Width};
 
 /// The same elements in new memory, row-major (ONNX Identity).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -42,17 +38,4 @@ impl Family for Copy {
     fn any_output_strides(&self) -> bool {
         true
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        Ok(Arc::new(mover(io[0], io[1], width)))
-    }
 }
-
-/// A loop that copies elements unchanged.
-fn mover(from: &Meta, to: &Meta, width: Width) -> Loop<2> {
-    let operands = [Operand::plain(from), Operand::plain(to)];
-    Loop::new(identity(to.dtype.size()), operands, width)
-}
-
-#[cfg(test)]
-mod tests;

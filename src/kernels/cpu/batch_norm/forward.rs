@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::formulas::{Formula, Normalize, Plus, Relu};
-use super::not_float;
 use super::passes::{Out, map};
 use super::plan::Plan;
 use crate::error::Result;
 use crate::kernels::cpu::access::Access;
+use crate::kernels::cpu::not_float;
 use crate::kernels::cpu::tile::Sum;
 use crate::kernels::cpu::wide::Wide;
 use crate::kernels::{Kernel, Width, kernel};
@@ -21,7 +21,7 @@ use crate::ops::Meta;
 pub fn forward(eps: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new([io[0], io[0], io[3]], &io[..3], eps, width);
     crate::dispatch!(float io[0].dtype, T => Ok(prepare_forward(plan, Access::of::<T>())),
-        else => not_float(io))
+        else => not_float("batch_norm", io[0]))
 }
 
 fn prepare_forward<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Kernel> {
@@ -45,7 +45,7 @@ fn prepare_forward<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Kern
 pub fn statistics(eps: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new([io[0]; 3], &io[..3], eps, width);
     crate::dispatch!(float io[0].dtype, T => Ok(prepare_statistics(plan, Access::of::<T>())),
-        else => not_float(io))
+        else => not_float("batch_norm", io[0]))
 }
 
 fn prepare_statistics<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Kernel> {
@@ -75,7 +75,7 @@ pub fn normalize(adds: bool, relu: bool, io: &[&Meta], width: Width) -> Result<A
             (true, false) => prepare_normalize::<_, Plus<Normalize>>(plan, access),
             (true, true) => prepare_normalize::<_, Relu<Plus<Normalize>>>(plan, access),
         })
-    }, else => not_float(io))
+    }, else => not_float("batch_norm", io[0]))
 }
 
 fn prepare_normalize<A, F>(plan: Plan, access: Access<A>) -> Arc<dyn Kernel>
@@ -100,7 +100,7 @@ where
 pub fn inference(eps: f64, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let plan = Plan::new([io[0], io[0], io[5]], &io[..5], eps, width);
     crate::dispatch!(float io[0].dtype, T => Ok(prepare_inference(plan, Access::of::<T>())),
-        else => not_float(io))
+        else => not_float("batch_norm", io[0]))
 }
 
 fn prepare_inference<A: Wide + Sum>(plan: Plan, access: Access<A>) -> Arc<dyn Kernel> {

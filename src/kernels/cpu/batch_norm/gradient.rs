@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::formulas::{Formula, Gradient, Relu, Scale, Slope, Term};
-use super::not_float;
 use super::passes::{Out, map, sum};
 use super::plan::{INPUTS, Plan};
 use crate::error::Result;
 use crate::kernels::cpu::access::Access;
+use crate::kernels::cpu::not_float;
 use crate::kernels::cpu::tile::Sum;
 use crate::kernels::cpu::wide::Wide;
 use crate::kernels::{Kernel, Width, kernel};
@@ -40,7 +40,7 @@ pub fn gradient(eps: f64, through: Through, io: &[&Meta], width: Width) -> Resul
             Through::Constants => prepare_gradient::<_, Slope, Scale>(plan, access),
             Through::Relu => prepare_gradient::<_, Relu<Slope>, Relu<Gradient>>(plan, access),
         })
-    }, else => not_float(io))
+    }, else => not_float("batch_norm", io[0]))
 }
 
 fn prepare_gradient<A, T, F>(plan: Plan, access: Access<A>) -> Arc<dyn Kernel>

@@ -1,13 +1,13 @@
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::kernels::testing::{Random, Tensor, apply, assert_near, tolerance};
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::norm::{
     BatchNorm, BatchNormGrad, BatchNormInference, BatchNormInferenceGrad, RunningAverage,
 };
 use crate::ops::normalize::{BatchNormReluGrad, BatchNormStatistics, Normalize};
-use crate::ops::testing::{Random, Tensor, apply, assert_near, tolerance};
 use crate::ops::unary::{Unary, UnaryFn, UnaryGrad};
-use crate::ops::{Family, Meta, Real};
+use crate::ops::{Family, Kind, Meta, Real};
 
 const EPS: Real = Real(1e-3);
 const FLOATS: [DType; 4] = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16];
@@ -174,8 +174,8 @@ fn bits(tensors: &[Tensor]) -> Vec<u64> {
 }
 
 /// The only output of an operation.
-fn one(family: &dyn Family, inputs: &[&Tensor]) -> Tensor {
-    apply(family, inputs, 2).unwrap().remove(0)
+fn one(op: impl Into<Kind>, inputs: &[&Tensor]) -> Tensor {
+    apply(&op.into(), inputs, 2).unwrap().remove(0)
 }
 
 #[test]
@@ -196,16 +196,16 @@ fn in_two_steps_and_with_what_comes_behind_to_the_bit() {
             let [mean, var, factor, term] = [&stats[0], &stats[1], &stats[2], &stats[3]];
             let pass = |adds, relu| {
                 let given = [&x, mean, factor, term, &other];
-                one(&Normalize { adds, relu }, &given[..4 + usize::from(adds)])
+                one(Normalize { adds, relu }, &given[..4 + usize::from(adds)])
             };
-            let relu = |z: &Tensor| one(&Unary { f: UnaryFn::Relu }, &[z]);
+            let relu = |z: &Tensor| one(Unary { f: UnaryFn::Relu }, &[z]);
             let (y, sum) =
-                (relu(&whole[0]), one(&Binary { f: BinaryFn::Add }, &[&whole[0], &other]));
+                (relu(&whole[0]), one(Binary { f: BinaryFn::Add }, &[&whole[0], &other]));
             let got = [pass(false, false), pass(false, true), pass(true, false), pass(true, true)];
             assert_eq!(bits(&got), bits(&[whole[0].clone(), y.clone(), sum.clone(), relu(&sum)]));
             let given = [&dy, &x, &scale, mean, var, factor, term];
             let got = apply(&BatchNormReluGrad { norm: grad.clone() }, &given, 2).unwrap();
-            let dz = one(&UnaryGrad { f: UnaryFn::Relu }, &[&dy, &y]);
+            let dz = one(UnaryGrad { f: UnaryFn::Relu }, &[&dy, &y]);
             let given = [&dz, &x, &scale, mean, var];
             assert_eq!(bits(&got), bits(&apply(&grad, &given, 2).unwrap()));
         }

@@ -14,7 +14,7 @@ use crate::kernels::{Io, Kernel, Width};
 
 /// Prepares (dloss, x, t, lse) -> dx; `dx` and `lse` are the strides of those tensors along their
 /// two axes.
-pub fn backward<W: Wide>(
+pub(super) fn backward<W: Wide>(
     plan: Plan<W>,
     dx: [isize; 2],
     lse: [isize; 2],

@@ -14,7 +14,7 @@ use crate::kernels::{Io, Kernel, Width};
 
 /// Prepares (x, t) -> (loss, lse): the mean over the rows, and for each row, in float64, its
 /// maximum and the logarithm of the sum of the exponentials relative to it.
-pub fn forward<W: Wide>(plan: Plan<W>, width: Width) -> Arc<dyn Kernel> {
+pub(super) fn forward<W: Wide>(plan: Plan<W>, width: Width) -> Arc<dyn Kernel> {
     Arc::new(Loss { plan, width })
 }
 

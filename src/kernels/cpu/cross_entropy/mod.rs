@@ -5,20 +5,52 @@ mod backward;
 mod forward;
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::not_float;
 use super::softmax::row::{Buffer, chunks, sum};
 use super::whole::{self, Read};
 use super::wide::{Port, Wide};
-use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernels::Io;
-use crate::ops::Meta;
-pub use backward::backward;
-pub use forward::forward;
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::cross_entropy::{SoftmaxCrossEntropy, SoftmaxCrossEntropyGrad, has_labels};
+use crate::ops::{Family, Meta};
+use backward::backward;
+use forward::forward;
+
+/// Prepares (x, t) -> (loss, lse).
+///
+/// # Errors
+/// [`Error::DType`] and [`Error::Shape`] for other targets than the operation takes.
+pub fn loss(op: &SoftmaxCrossEntropy, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let (name, x) = (op.name(), io[0]);
+    let targets = Targets::of(name, x, io[1])?;
+    crate::dispatch!(float x.dtype,
+        T => Ok(forward(Plan::new(name, x, targets, 1, Port::of::<T>()), width)),
+        else => not_float(name, x))
+}
+
+/// Prepares (dloss, x, t, lse) -> dx.
+///
+/// # Errors
+/// As [`loss`].
+pub fn gradient(
+    op: &SoftmaxCrossEntropyGrad,
+    io: &[&Meta],
+    width: Width,
+) -> Result<Arc<dyn Kernel>> {
+    let (name, x) = (op.name(), io[1]);
+    let targets = Targets::of(name, x, io[2])?;
+    let steps = |meta: &Meta| [meta.strides[0], meta.strides[1]];
+    let (dx, lse) = (steps(io[4]), steps(io[3]));
+    crate::dispatch!(float x.dtype,
+        T => Ok(backward(Plan::new(name, x, targets, 2, Port::of::<T>()), dx, lse, width)),
+        else => not_float(name, x))
+}
 
 /// The meaning of the tensor of targets.
 #[derive(Clone, Copy)]
-pub enum Targets {
+enum Targets {
     /// One class index per row.
     Labels {
         /// Reads one label.
@@ -34,14 +66,17 @@ pub enum Targets {
 }
 
 impl Targets {
-    /// Labels of a dtype.
-    pub fn labels(dtype: DType, step: isize) -> Targets {
-        Targets::Labels { read: whole::reader(dtype), step }
+    /// The targets `t` of logits `x`.
+    fn of(op: &'static str, x: &Meta, t: &Meta) -> Result<Targets> {
+        Ok(match has_labels(op, x, t)? {
+            true => Targets::Labels { read: whole::reader(t.dtype), step: t.strides[0] },
+            false => Targets::Weights { steps: [t.strides[0], t.strides[1]] },
+        })
     }
 }
 
 /// The layout of the inputs.
-pub struct Plan<W> {
+struct Plan<W> {
     name: &'static str,
     rows: usize,
     classes: usize,
@@ -54,13 +89,7 @@ pub struct Plan<W> {
 
 impl<W: Wide> Plan<W> {
     /// For logits `x` of shape (rows, classes) and the targets that are input `input`.
-    pub fn new(
-        name: &'static str,
-        x: &Meta,
-        targets: Targets,
-        input: usize,
-        port: Port<W>,
-    ) -> Self {
+    fn new(name: &'static str, x: &Meta, targets: Targets, input: usize, port: Port<W>) -> Self {
         let (rows, classes) = (x.shape[0], x.shape[1]);
         Plan { name, rows, classes, x: [x.strides[0], x.strides[1]], targets, port, input }
     }

@@ -6,13 +6,43 @@ mod indices;
 mod places;
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::not_float;
 use super::walk::{Walk, dims};
-use crate::ops::Meta;
-pub use backward::backward;
-pub use forward::forward;
-pub use indices::Indices;
-pub use places::places;
+use crate::error::Result;
+use crate::kernels::{Kernel, Width};
+use crate::ops::index::{Gather, GatherGrad, Places};
+use crate::ops::{Family, Meta};
+use indices::Indices;
+
+/// Prepares (x, indices) -> y.
+///
+/// # Errors
+/// Those of [`Shape::axis`](crate::shape::Shape::axis).
+pub fn gather(op: &Gather, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let axis = io[0].shape.axis(op.name(), op.axis)?;
+    let indices = Indices::new(op.name(), 1, Some(io[0].shape[axis]), io[1]);
+    Ok(forward::forward(indices, io[0], axis, width))
+}
+
+/// Prepares (dy, indices) -> dx.
+///
+/// # Errors
+/// Those of [`GatherGrad::shape`]; [`crate::Error::DType`] for types that are not floats.
+pub fn gather_grad(op: &GatherGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let (_, axis) = op.shape(io[0], io[1])?;
+    let axes = axis..axis + io[1].shape.rank();
+    let indices = Indices::new(op.name(), 1, Some(op.size), io[1]);
+    crate::dispatch!(float io[0].dtype,
+        T => Ok(backward::backward::<T>(indices, op.size, io[0], axes, width)),
+        else => not_float(op.name(), io[0]))
+}
+
+/// Prepares indices -> int64 positions.
+pub fn places(op: &Places, io: &[&Meta]) -> Arc<dyn Kernel> {
+    places::places(Indices::new(op.name(), 0, op.size, io[0]))
+}
 
 /// The dimensions of a tensor before, within and after a range of axes.
 struct Split {

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::dtype::DType;
 use crate::kernels::cpu::isa::{Every, Level};
+use crate::kernels::testing::{Random, Tensor, run};
 use crate::ops::Meta;
-use crate::ops::testing::{Random, Tensor, run};
 
 /// 2 a - b: not symmetric in its operands, and exact for small integers.
 struct TwiceLess;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ops::testing::{Random, Tensor, assert_near, run, tolerance};
+use crate::kernels::testing::{Random, Tensor, assert_near, run, tolerance};
 use crate::ops::{Family, gemm::Matmul};
 
 /// y = a b in float64, row-major, with broadcast batches.

@@ -12,8 +12,9 @@ use super::layout::{Layout, Place, Tensor, describe, settled};
 use crate::device::onednn::{self, Descriptor, Library, Primitive};
 use crate::device::{ALIGNMENT, team};
 use crate::error::Result;
+use crate::kernels::cpu::copy;
 use crate::kernels::{Io, Kernel, Width};
-use crate::ops::{Family, Meta, copy};
+use crate::ops::Meta;
 use packing::Packed;
 
 #[derive(Clone)]
@@ -176,7 +177,7 @@ impl Steps {
 
     /// Adds this crate's copy kernel, which supports any strides and types.
     fn copy(&mut self, from: (Place, &Meta), to: (Place, &Meta)) -> Result<()> {
-        let kernel = copy::Cast { dtype: to.1.dtype }.cpu(&[from.1, to.1], self.width)?;
+        let kernel = copy::cast(from.1, to.1, self.width);
         let places = [from.0, to.0].into_iter().collect();
         self.steps.push(Step { action: Action::Ours(kernel), places });
         Ok(())

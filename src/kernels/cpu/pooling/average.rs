@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use super::super::access::Access;
 use super::super::isa::{self, Body, Isa, Level};
+use super::super::not_float;
 use super::super::space;
 use super::super::tile::Sum;
 use super::super::wide::Wide;
 use super::{Plan, Windows};
 use crate::device::team;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::{Io, Kernel, Width, kernel};
-use crate::ops::Meta;
+use crate::ops::pooling::{AvgPool2d, AvgPool2dGrad};
+use crate::ops::{Family, Meta};
 
 /// Windows with more columns than this are summed row by row first, which rounds less.
 const LONG: usize = 8;
@@ -43,33 +45,25 @@ impl Counts {
 /// The kernel for `io` = x, y.
 ///
 /// # Errors
-/// [`Error::DType`] for types that are not floats.
-pub fn average(
-    windows: Windows,
-    include_padding: bool,
-    io: &[&Meta],
-    width: Width,
-) -> Result<Arc<dyn Kernel>> {
+/// [`crate::Error::DType`] for types that are not floats.
+pub fn average(op: &AvgPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), [io[0].shape[2], io[0].shape[3]])?;
     let plan = Plan::new(windows, io[0], io[1], width);
-    let counts = Counts::new(&windows, include_padding);
+    let counts = Counts::new(&windows, op.count_include_pad);
     crate::dispatch!(float io[0].dtype, T => Ok(prepare(plan, counts, Access::of::<T>(), true)),
-        else => Err(Error::dtype("avg_pool2d", [io[0].dtype], "a float dtype")))
+        else => not_float(op.name(), io[0]))
 }
 
 /// The kernel for `io` = dy, dx.
 ///
 /// # Errors
-/// [`Error::DType`] for types that are not floats.
-pub fn average_grad(
-    windows: Windows,
-    include_padding: bool,
-    io: &[&Meta],
-    width: Width,
-) -> Result<Arc<dyn Kernel>> {
+/// [`crate::Error::DType`] for types that are not floats.
+pub fn average_grad(op: &AvgPool2dGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), op.size)?;
     let plan = Plan::new(windows, io[0], io[1], width);
-    let counts = Counts::new(&windows, include_padding);
+    let counts = Counts::new(&windows, op.count_include_pad);
     crate::dispatch!(float io[0].dtype, T => Ok(prepare(plan, counts, Access::of::<T>(), false)),
-        else => Err(Error::dtype("avg_pool2d_grad", [io[0].dtype], "a float dtype")))
+        else => not_float(op.name(), io[0]))
 }
 
 fn prepare<A: Wide + Sum>(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::access::Access;
 use super::super::isa::{self, Body, Isa, Level};
+use super::super::not_float;
 use super::super::scan::Scan;
 use super::super::space;
 use super::super::tile::Sum;
@@ -15,18 +16,20 @@ use crate::device::team;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::kernels::{Io, Kernel, Width, checked, kernel};
-use crate::ops::Meta;
+use crate::ops::pooling::{MaxPool2d, MaxPool2dGrad};
+use crate::ops::{Family, Meta};
 
 /// The kernel for `io` = x, y, index. NaN compares greater than everything; the first of equals
 /// wins.
 ///
 /// # Errors
 /// [`Error::DType`] for bool.
-pub fn max(windows: Windows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+pub fn max(op: &MaxPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), [io[0].shape[2], io[0].shape[3]])?;
     let plan = Plan::new(windows, io[0], io[1], width);
     let index = Rows::new(io[2], plan.all_channels);
     crate::dispatch!(number io[0].dtype, T => Ok(forward(plan, index, Access::of::<T>())),
-        else => Err(Error::dtype("max_pool2d", [io[0].dtype], "a float or integer dtype")))
+        else => Err(Error::dtype(op.name(), [io[0].dtype], "a float or integer dtype")))
 }
 
 fn forward<A: Sum>(plan: Plan, index_rows: Rows, access: Access<A>) -> Arc<dyn Kernel> {
@@ -112,16 +115,17 @@ fn raise<S: Sum>(best: &mut [S], index: &mut [i32], seen: &[S], step: usize, tap
 ///
 /// # Errors
 /// [`Error::DType`] for types that are not floats.
-pub fn max_grad(windows: Windows, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+pub fn max_grad(op: &MaxPool2dGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), op.size)?;
     let plan = Plan::new(windows, io[0], io[2], width);
     let index = Rows::new(io[1], plan.all_channels);
     let kernel = crate::dispatch!(float io[0].dtype,
         T => backward(plan, index, Access::of::<T>()),
-        else => return Err(Error::dtype("max_pool2d_grad", [io[0].dtype], "a float dtype")));
+        else => return not_float(op.name(), io[0]));
     let (scan, taps) = (Scan::new(1, io[1], width), windows.kernel[0] * windows.kernel[1]);
     Ok(crate::dispatch!(int io[1].dtype,
         T => checked(move |io| check_index(scan.largest(io, |i: T| i.to_i64() as u32)?, taps), kernel),
-        else => return Err(Error::dtype("max_pool2d_grad", [io[1].dtype], "an integer index"))))
+        else => return Err(Error::dtype(op.name(), [io[1].dtype], "an integer index"))))
 }
 
 /// Rejects positions outside the window, whose gradients would be lost. Negative ones compare as

@@ -9,14 +9,13 @@ mod tests;
 
 pub use average::{average, average_grad};
 pub use max::{max, max_grad};
-pub use rows::Windows;
 
 use std::ops::Range;
 
 use crate::device::team;
 use crate::kernels::Width;
 use crate::ops::Meta;
-use rows::Rows;
+use rows::{Rows, Windows};
 
 /// How the rows of a result are distributed.
 #[derive(Clone, Debug)]

@@ -6,8 +6,10 @@ use std::ops::Range;
 use super::super::access::{Access, Run};
 use super::super::tile::Sum;
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::kernels::Io;
 use crate::ops::Meta;
+use crate::ops::pooling::Window;
 
 /// How windows slide over images.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -25,6 +27,16 @@ pub struct Windows {
 }
 
 impl Windows {
+    /// The windows of an operation over images of this size.
+    ///
+    /// # Errors
+    /// Those of [`Window::over`].
+    pub fn new(window: &Window, op: &'static str, image: [usize; 2]) -> Result<Windows> {
+        let (Window { kernel, stride, padding }, output) = (window, window.over(op, image)?);
+        let padding = [padding[0], padding[1]];
+        Ok(Windows { kernel: *kernel, stride: *stride, padding, image, output })
+    }
+
     /// The windows of direction `d` whose tap `tap` is within the image.
     pub fn inside(&self, d: usize, tap: usize) -> Range<usize> {
         let (stride, padding) = (self.stride[d], self.padding[d]);

@@ -1,8 +1,8 @@
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::kernels::testing::{Random, Tensor, apply, assert_near, tolerance};
 use crate::ops::geometry::Geometry;
 use crate::ops::pooling::{AvgPool2d, AvgPool2dGrad, MaxPool2d, MaxPool2dGrad, Window};
-use crate::ops::testing::{Random, Tensor, apply, assert_near, tolerance};
 use crate::ops::{Family, Meta};
 
 /// Windows, image sizes, and images times channels of a test.

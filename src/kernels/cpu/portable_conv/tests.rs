@@ -1,6 +1,6 @@
 use super::super::conv_case::Case;
 use super::*;
-use crate::ops::testing::{Random, Tensor, assert_near, run, tolerance};
+use crate::kernels::testing::{Random, Tensor, assert_near, run, tolerance};
 
 const FLOATS: [DType; 4] = [DType::Float32, DType::Float64, DType::Float16, DType::BFloat16];
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::device::ALIGNMENT;
 use crate::error::Result;
+use crate::kernels::cpu::copy::cast;
 use crate::kernels::{Io, Kernel, Width};
-use crate::ops::copy::Cast;
-use crate::ops::{Family, Meta};
+use crate::ops::Meta;
 
 /// The product of `io` = a, b, y, on one thread, with a copied in column-major order.
 ///
@@ -18,7 +18,7 @@ pub fn prepare([a, b, y]: [&Meta; 3]) -> Result<Arc<dyn Kernel>> {
     let packed = Meta { strides: [1, rows][..].into(), ..a.clone() };
     Ok(Arc::new(Packed {
         bytes: packed.bytes().next_multiple_of(ALIGNMENT),
-        pack: Cast { dtype: a.dtype }.cpu(&[a, &packed], Width::ONE)?,
+        pack: cast(a, &packed, Width::ONE),
         multiply: super::whole([&packed, b, y], Width::ONE)?,
     }))
 }

@@ -1,7 +1,7 @@
 use super::*;
+use crate::kernels::testing::{Tensor, apply_any_width, assert_near, noise, run};
 use crate::ops::Family;
 use crate::ops::gemm::Matmul;
-use crate::ops::testing::{Tensor, apply_any_width, assert_near, noise, run};
 
 /// Attention heads interleaved in rows with `parts` such parts, as batches of matrices (batch,
 /// heads, steps, width).

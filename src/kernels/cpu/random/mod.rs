@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 mod distribution;
+mod draw;
 mod unit;
 
 use std::sync::Arc;
@@ -15,8 +16,10 @@ use super::philox::{BLOCKS, State, Words};
 use crate::device::team;
 use crate::dtype::Element;
 use crate::kernels::{Kernel, Width, kernel};
-pub use distribution::{Bernoulli, Normal, Uniform};
-pub use unit::Unit;
+pub use distribution::Bernoulli;
+use distribution::{Normal, Uniform};
+pub use draw::{advance, draw};
+use unit::Unit;
 
 /// The maximum number of elements that [`BLOCKS`] blocks yield.
 pub const MOST: usize = 4 * BLOCKS;
@@ -57,7 +60,7 @@ pub fn sample<S: Sampler>(sampler: S, state: State, group: usize) -> [S::Value; 
 
 /// Prepares filling `len` contiguous elements, output 0, from block `offset` of the generator in
 /// input 0 on; `round` converts numbers to as many elements.
-pub fn prepare<T: Element, S: Sampler>(
+fn prepare<T: Element, S: Sampler>(
     len: usize,
     offset: u64,
     sampler: S,

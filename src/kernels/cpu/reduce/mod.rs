@@ -4,11 +4,14 @@
 //! alone, each block is folded in a fixed order, and partial results are joined as a binary tree.
 //! So the result does not depend on the number of threads.
 
-pub mod fold;
+mod dispatch;
+mod fold;
 mod part;
 
 use std::ops::Range;
 use std::sync::Arc;
+
+pub use dispatch::reduce;
 
 use super::isa::{self, Baseline, Body, Isa};
 use super::walk::{Dim, Walk, dims};

@@ -10,15 +10,40 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::isa::{self, Body, Isa, Level};
+use super::not_float;
 use super::space;
 use super::walk::{Dim, Walk, dims};
-use super::wide::Wide;
+use super::wide::{Port, Wide};
 use crate::device::team;
+use crate::error::Result;
 use crate::kernels::{Io, Kernel, Width, kernel};
-use crate::ops::Meta;
-pub use backward::backward;
-pub use forward::forward;
+use crate::ops::softmax::{Softmax, SoftmaxGrad};
+use crate::ops::{Family, Meta};
+use backward::backward;
+use forward::forward;
 use row::{Buffer, CHUNK};
+
+/// Prepares x -> y, for softmax or its logarithm.
+///
+/// # Errors
+/// [`crate::Error::DType`] for types that are not floats.
+pub fn softmax(op: &Softmax, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let axis = io[0].shape.axis(op.name(), op.axis)?;
+    crate::dispatch!(float io[0].dtype,
+        T => Ok(forward(io, axis, op.log, Port::of::<T>(), width)),
+        else => not_float(op.name(), io[0]))
+}
+
+/// Prepares (dy, y) -> dx.
+///
+/// # Errors
+/// As [`softmax`].
+pub fn softmax_grad(op: &SoftmaxGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let axis = io[0].shape.axis(op.name(), op.axis)?;
+    crate::dispatch!(float io[0].dtype,
+        T => Ok(backward(io, axis, op.log, Port::of::<T>(), width)),
+        else => not_float(op.name(), io[0]))
+}
 
 /// The number of columns computed together.
 const COLUMNS: usize = 64;
