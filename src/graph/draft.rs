@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::{Node, Place, Queue, Role};
 use crate::device::{ALIGNMENT, Device};
 use crate::error::Result;
-use crate::kernels::Prepared;
+use crate::kernels::{self, Prepared, Target};
 use crate::ops::{Kind, Meta, View};
 pub use finish::Again;
 
@@ -73,6 +73,11 @@ impl Draft {
         let mut draft = Draft { device: device.clone(), queue, roles, steps, uses, hosts };
         (0..draft.steps.len()).for_each(|n| draft.note(n));
         draft
+    }
+
+    /// What runs the operations.
+    pub fn target(&self) -> &'static dyn Target {
+        kernels::target(&self.device).expect("it is recorded on a device that runs operations")
     }
 
     /// The numbers of all steps and gaps.

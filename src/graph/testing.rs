@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Edges, Graph, Parallel, Queue, Role, Schedule};
-use crate::device::cpu;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::kernels;
 use crate::kernels::{Prepared, kernel};
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::copy::Copy;
@@ -61,7 +61,7 @@ pub fn shown(graph: &Graph) -> String {
 impl Recorder {
     /// A float32 vector in a block of its own.
     pub fn tensor(&mut self, role: Role, elements: usize) -> View {
-        let view = View::new(cpu::device(), Meta::new(DType::Float32, [elements]));
+        let view = View::new(kernels::host(), Meta::new(DType::Float32, [elements]));
         self.number(&view, role);
         view
     }
@@ -108,7 +108,7 @@ impl Recorder {
     /// Appends an operation that does nothing, whatever its kind. If it `updates`, output 0 is
     /// input 0; `outputs` are the others.
     pub fn push_empty(&mut self, like: &Empty, inputs: &[View], outputs: &[View]) {
-        let one = View::new(cpu::device(), Meta::new(DType::UInt8, [1]));
+        let one = View::new(kernels::host(), Meta::new(DType::UInt8, [1]));
         let mut op = Prepared::new(&Copy.into(), &[one], None, 1).unwrap();
         let state: &'static [(usize, usize)] = if like.updates { &[(0, 0)] } else { &[] };
         op.kind = like.kind.clone();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::{Kernel, Width};
+use super::{Kernel, Target, Width};
 use crate::error::{Error, Result};
 use crate::ops::{Cost, Effects, Kind, Meta, View};
 use crate::view;
@@ -56,7 +56,8 @@ impl Prepared {
             Some(views) => metas(views).cloned().collect(),
             None => infer(kind, inputs, &ins)?,
         };
-        let (kernel, cost) = kernel(kind, &ins, &outputs, threads)?;
+        let target = super::target_of(inputs.iter().chain(given.unwrap_or_default()));
+        let (kernel, cost) = kernel(target, kind, &ins, &outputs, threads)?;
         Ok(Prepared {
             kind: kind.clone(),
             inputs: metas(inputs).cloned().collect(),
@@ -149,6 +150,7 @@ fn infer(kind: &Kind, inputs: &[View], metas: &[&Meta]) -> Result<OutputMetas> {
 
 /// The kernel and the operation's cost.
 fn kernel(
+    target: &dyn Target,
     kind: &Kind,
     inputs: &[&Meta],
     outputs: &[Arc<Meta>],
@@ -157,7 +159,7 @@ fn kernel(
     let io: SmallVec<[&Meta; 8]> =
         inputs.iter().copied().chain(outputs.iter().map(|m| &**m)).collect();
     let cost = kind.family().cost(&io);
-    Ok((super::cpu::prepare(kind, &io, Width::of(cost, threads))?, cost))
+    Ok((target.prepare(kind, &io, Width::of(cost, threads))?, cost))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 use super::{kept_longer, remake};
 use crate::error::Result;
 use crate::graph::draft::{Draft, Prepare, Step};
-use crate::kernels::cpu::matmul_update;
 use crate::ops::optim::{MatmulUpdate, Update};
 use crate::ops::{Kind, Meta};
 
@@ -34,7 +33,7 @@ fn found(draft: &Draft, n: usize) -> Option<(usize, Update)> {
     let maker = draft.maker(gradient)?;
     let product = draft.step(maker)?;
     let fits = draft.only_reader(gradient.block) == Some(n)
-        && is_split_product(product)
+        && is_split_product(draft, product)
         && product.inputs.iter().all(|factor| {
             draft.holds(factor, maker, n) && step.outputs.iter().all(|o| o.block != factor.block)
         })
@@ -43,8 +42,9 @@ fn found(draft: &Draft, n: usize) -> Option<(usize, Update)> {
 }
 
 /// Whether a step is a product that is computed in blocks of rows.
-fn is_split_product(step: &Step) -> bool {
-    let io = || step.op.inputs.iter().chain(&step.op.outputs).map(|meta| &**meta);
+fn is_split_product(draft: &Draft, step: &Step) -> bool {
+    let io: Vec<&Meta> = step.op.inputs.iter().chain(&step.op.outputs).map(|m| &**m).collect();
     matches!(step.op.kind, Kind::Matmul(_))
-        && <[&Meta; 3]>::try_from(io().collect::<Vec<_>>()).is_ok_and(matmul_update::is_split)
+        && io[2].shape.rank() == 2
+        && draft.target().is_split(&step.op.kind, &io)
 }

@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 use crate::error::Result;
 use crate::graph::draft::{Draft, Prepare, Step};
 use crate::graph::{Place, Role};
+use crate::kernels::Fusing;
 use crate::ops::Kind;
 use crate::ops::binary::{Binary, BinaryFn};
 pub use constant::Constants;
@@ -31,17 +32,16 @@ pub use constant::Constants;
 pub struct Limits {
     /// Thresholds for constants.
     pub constants: constant::Limits,
-    /// Thresholds for fusing operations into one pass over memory.
-    pub chains: chain::Limits,
+    /// Thresholds for fusing operations into one pass over memory; None for the target's.
+    pub chains: Option<Fusing>,
 }
 
 impl Limits {
     /// The default thresholds.
-    pub const DEFAULT: Limits =
-        Limits { constants: constant::Limits::DEFAULT, chains: chain::Limits::DEFAULT };
+    pub const DEFAULT: Limits = Limits { constants: constant::Limits::DEFAULT, chains: None };
     /// No thresholds: apply a rule wherever it fits.
     pub const NONE: Limits =
-        Limits { constants: constant::Limits::NONE, chains: chain::Limits::NONE };
+        Limits { constants: constant::Limits::NONE, chains: Some(Fusing::NONE) };
 }
 
 /// What rewriting may do.
@@ -77,12 +77,13 @@ pub fn rewrite(
     batch_norm::apply(draft, prepare)?;
     matmul_update::apply(draft, prepare)?;
     let limits = allowed.limits;
+    let chains = limits.chains.unwrap_or_else(|| draft.target().fusing());
     let constants = if allowed.keeps { constants(draft, limits.constants, prepare)? } else { None };
     if allowed.rounds {
-        accumulate::apply(draft, limits.chains, prepare)?;
+        accumulate::apply(draft, chains, prepare)?;
     }
-    chain::apply(draft, limits.chains, prepare)?;
-    epilogue::apply(draft, limits.chains, prepare)?;
+    chain::apply(draft, chains, prepare)?;
+    epilogue::apply(draft, chains, prepare)?;
     Ok(constants)
 }
 

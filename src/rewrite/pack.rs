@@ -49,7 +49,7 @@ fn found(draft: &Draft, n: usize, constant: &[bool]) -> Result<Option<(Kind, usi
         return Ok(None);
     }
     let io: Vec<&Meta> = step.places().map(|place| &*place.meta).collect();
-    let packing = crate::kernels::cpu::packing(&step.op.kind, &io, step.op.width)?;
+    let packing = draft.target().packing(&step.op.kind, &io, step.op.width)?;
     let packing = packing.filter(|p| constant[step.inputs[p.input].block as usize]);
     Ok(packing.map(|packing| {
         let pack = Pack {

@@ -78,6 +78,14 @@ def test_rooms_know_only_those_to_their_left(path):
     assert not strangers
 
 
+@each_shipped
+def test_processors_are_named_in_few_rooms(path):
+    """Everything else asks the target; Python has the public names of devices."""
+    if room(path) not in {"device", "kernels"}:
+        assert "cpu::device" not in code(path)
+        assert room(path) == "python" or not re.search("(?i)cpu|onednn|cuda", code(path))
+
+
 @each_rust
 def test_python_stays_in_its_room(path):
     if room(path) != "python":

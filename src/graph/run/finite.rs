@@ -7,8 +7,7 @@ use std::sync::Arc;
 use super::{Bound, Stopped};
 use crate::error::Error;
 use crate::error::finite::{NotFinite, Statistics};
-use crate::kernels::cpu::statistics::{is_finite, statistics};
-use crate::kernels::{Io, Prepared};
+use crate::kernels::{Io, Prepared, is_finite, statistics};
 use crate::ops::Meta;
 
 impl Bound {

@@ -49,7 +49,10 @@ pub mod wide;
 #[cfg(test)]
 pub mod conv_case;
 
-pub use dispatch::{packing, prepare};
+mod target;
+
+use dispatch::{packing, prepare};
+pub use target::Cpu;
 
 use crate::error::{Error, Result};
 use crate::ops::Meta;

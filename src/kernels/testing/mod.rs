@@ -9,7 +9,7 @@ use std::borrow::Borrow;
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernels::{Io, Kernel, Width, cpu};
+use crate::kernels::{Io, Kernel, Target, Width, cpu};
 use crate::ops::{Family, Kind, Meta};
 pub use host::user_code;
 pub use random::{Random, noise};
@@ -62,7 +62,7 @@ fn apply_sharing(
     let mut outputs = family.infer(&metas)?;
     family.effects().state.iter().for_each(|&(i, o)| outputs[o] = metas[i].clone());
     let io: Vec<&Meta> = metas.into_iter().chain(&outputs).collect();
-    let kernel = cpu::prepare(kind, &io, Width(threads))?;
+    let kernel = cpu::Cpu.prepare(kind, &io, Width(threads))?;
     let unwritten = places(inputs, &outputs, shared);
     let mut made = unwritten.clone();
     let checked = check(family, &*kernel, inputs);

@@ -114,7 +114,7 @@ fn fills_any_view() {
         let fill = Fill { value: Scalar::Int(1), shape: [40, 700].into(), dtype };
         let strided = Random::new(4).layout(dtype, &[40, 700]);
         for output in [Meta::new(dtype, [40, 700]), strided] {
-            let kernel = cpu::prepare(&fill.clone().into(), &[&output], Width(2)).unwrap();
+            let kernel = cpu::Cpu.prepare(&fill.clone().into(), &[&output], Width(2)).unwrap();
             assert_eq!(run(&*kernel, &NOTHING, &[output]).unwrap()[0].values(), [1.0; 28_000]);
         }
     }

@@ -61,7 +61,7 @@ fn the_engine_names_the_user_s_operation() {
         }
     }
     let host = Host::new("fails", Arc::new(Fails));
-    let engine = crate::engine::cpu();
+    let engine = crate::engine::host();
     let error = engine.submit(engine.turn(), &host.into(), Default::default()).unwrap_err();
     assert_eq!(error.to_string(), "fails: host operation failed: no");
 }

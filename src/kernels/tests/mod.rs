@@ -23,7 +23,7 @@ use std::sync::Arc;
 use super::testing::{
     Random, Tensor, apply, apply_any_width, assert_near, layouts, noise, run, tolerance,
 };
-use super::{Width, cpu};
+use super::{Target, Width, cpu};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::ops::{Family, Kind, Meta, Metas, Real, Scalar};

@@ -220,7 +220,7 @@ fn kinds_are_read_by_name() {
 #[test]
 fn a_gradient_in_the_memory_of_its_parameter_is_read_before_it_is_written() {
     use crate::ops::{Scalar, View, copy::Fill};
-    let engine = crate::engine::cpu();
+    let engine = crate::engine::host();
     let full = |n: usize, value: i64| {
         let fill = Fill { value: Scalar::Int(value), shape: [n].into(), dtype: DType::Float32 };
         engine.submit(engine.turn(), &fill.into(), Default::default()).unwrap()[0].clone()

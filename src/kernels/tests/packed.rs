@@ -13,7 +13,7 @@ fn check(of: impl Into<Kind>, inputs: &[&Tensor], threads: usize) -> bool {
     let metas: Vec<&Meta> = inputs.iter().map(|t| &t.meta).collect();
     let want = apply(&of, inputs, threads).unwrap();
     let io: Vec<&Meta> = metas.iter().copied().chain(want.iter().map(|t| &t.meta)).collect();
-    let Some(packing) = cpu::packing(&of, &io, Width(threads)).unwrap() else {
+    let Some(packing) = cpu::Cpu.packing(&of, &io, Width(threads)).unwrap() else {
         return false;
     };
     let (input, bytes) = (packing.input, packing.bytes);
@@ -79,7 +79,7 @@ fn what_does_not_pack_is_refused() {
     assert!(matches!(pack(5).infer(&[&w]), Err(Error::Shape { .. })));
     let made = pack(1).infer(&[&w]).unwrap();
     assert!(matches!(
-        cpu::prepare(&pack(1).into(), &[&w, &made[0]], Width(1)),
+        cpu::Cpu.prepare(&pack(1).into(), &[&w, &made[0]], Width(1)),
         Err(Error::Value { .. })
     ));
     let packed = Packed { of: of(), input: 1, meta: w.clone() };

@@ -198,7 +198,7 @@ fn attributes_are_read_and_checked() {
 
 #[test]
 fn the_engine_advances_its_state() {
-    let engine = crate::engine::cpu();
+    let engine = crate::engine::host();
     let kind =
         Random { dist: uniform(0.0, 1.0), shape: [5].into(), dtype: DType::Float32, offset: 0 }
             .into();

@@ -39,7 +39,8 @@ impl Elementwise {
 
 /// The rule with its default thresholds.
 fn apply(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
-    rule::apply(draft, Limits::DEFAULT.chains, prepare)
+    let limits = draft.target().fusing();
+    rule::apply(draft, limits, prepare)
 }
 
 const ADD: Binary = Binary { f: BinaryFn::Add };

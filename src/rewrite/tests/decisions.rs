@@ -6,6 +6,7 @@ use super::products::{ADD, Net};
 use super::*;
 use crate::graph::Node;
 use crate::graph::testing::{Empty, fingerprint};
+use crate::kernels::Fusing;
 use crate::kernels::testing::Random;
 use crate::ops::Real;
 use crate::ops::binary::{Binary, BinaryFn};
@@ -312,8 +313,8 @@ fn left(rule: Rule) -> u64 {
 }
 
 /// Thresholds, some of which equal the sizes of the matrices in bytes.
-const SOME: rules::chain::Limits =
-    rules::chain::Limits { short: 40 * 40 * 4, large: 72 * 72 * 4, large_rows: 128 * 128 * 4 };
+const SOME: Fusing =
+    Fusing { short: 40 * 40 * 4, large: 72 * 72 * 4, large_rows: 128 * 128 * 4, ..Fusing::NONE };
 const UNKEPT: Allowed = Allowed { rounds: true, keeps: false, limits: Limits::NONE };
 
 #[test]
@@ -337,9 +338,9 @@ fn rules_one_by_one() {
         |draft, prepare| rules::matmul_update::apply(draft, prepare),
         |draft, prepare| rules::accumulate::apply(draft, SOME, prepare),
         |draft, prepare| rules::chain::apply(draft, SOME, prepare),
-        |draft, prepare| rules::chain::apply(draft, rules::chain::Limits::NONE, prepare),
+        |draft, prepare| rules::chain::apply(draft, Fusing::NONE, prepare),
         |draft, prepare| rules::epilogue::apply(draft, SOME, prepare),
-        |draft, prepare| rules::epilogue::apply(draft, rules::chain::Limits::NONE, prepare),
+        |draft, prepare| rules::epilogue::apply(draft, Fusing::NONE, prepare),
     ];
     assert_eq!(
         rules.map(left),
@@ -366,7 +367,7 @@ fn all_rules() {
         |draft, prepare| rewrite(draft, prepare, UNKEPT).map(drop),
         |draft, prepare| rewrite(draft, prepare, Allowed { rounds: false, ..UNKEPT }).map(drop),
         |draft, prepare| {
-            let limits = Limits { chains: SOME, ..Limits::DEFAULT };
+            let limits = Limits { chains: Some(SOME), ..Limits::DEFAULT };
             rewrite(draft, prepare, Allowed { limits, ..UNKEPT }).map(drop)
         },
     ];

@@ -8,7 +8,8 @@ const MANY: usize = 1 << 18;
 
 fn both(draft: &mut Draft, prepare: &mut Prepare<'_>) -> Result<()> {
     rule::apply(draft);
-    chain::apply(draft, chain::Limits::DEFAULT, prepare)
+    let limits = draft.target().fusing();
+    chain::apply(draft, limits, prepare)
 }
 
 /// A sum with role `role`, to which two tensors are added in place, and an operation that reads it.

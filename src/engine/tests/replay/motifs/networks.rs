@@ -183,8 +183,10 @@ pub(super) fn packed(s: &mut Sketch) -> Option<()> {
     s.step(Step::Op(kind.clone(), vec![x, w]))?;
     let (of, meta) = (Box::new(kind), w_meta.clone());
     let io = vec![x_meta, w_meta, y];
-    let packing =
-        crate::kernels::cpu::packing(&of, &io.iter().collect::<Vec<_>>(), Width(1)).ok()??;
+    let packing = crate::kernels::target(crate::kernels::host())
+        .unwrap()
+        .packing(&of, &io.iter().collect::<Vec<_>>(), Width(1))
+        .ok()??;
     let (input, bytes) = (packing.input, packing.bytes);
     let pack = Pack { of: of.clone(), io, width: 1, input, bytes };
     let opaque = s.step(Step::Op(pack.into(), vec![w]))?;
