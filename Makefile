@@ -72,11 +72,11 @@ RUST_TESTS = if cargo nextest --version > /dev/null 2>&1; \
 	then cargo nextest run --no-default-features $(1); \
 	else cargo test --no-default-features --lib --tests $(1); fi
 
-# The Rust tests find oneDNN through VIRTUAL_ENV. Those of operations run a second time,
+# The Rust tests find oneDNN through VIRTUAL_ENV. Those of operations and kernels run a second time,
 # limited to AVX2.
 test-rust: build
 	@$(call RUST_TESTS)
-	@export ONEDNN_MAX_CPU_ISA=AVX2 SINGA_RS_ISA=avx2; $(call RUST_TESTS,ops::)
+	@export ONEDNN_MAX_CPU_ISA=AVX2 SINGA_RS_ISA=avx2; $(call RUST_TESTS,-- ops:: kernels::)
 	cargo test --quiet --no-default-features --doc
 
 test-python: build

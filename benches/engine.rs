@@ -36,7 +36,7 @@ fn cases() -> Vec<(&'static str, Value, Vec<Vec<usize>>, Throughput)> {
 }
 
 fn operations(criterion: &mut Criterion) {
-    let engine = engine::cpu();
+    let engine = engine::host();
     for (name, attributes, shapes, throughput) in cases() {
         let kind: Kind = serde_json::from_value(attributes).expect("an operation");
         let input =

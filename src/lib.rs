@@ -2,8 +2,8 @@
 //!
 //! A model is written imperatively; each operation is data ([`ops::Op`]) that the [`engine`]
 //! prepares and runs. Modules in dependency order, each of which may use only the earlier ones:
-//! `error, dtype, shape, packing` → `device` → `block, view` → `ops` → `graph` → `rewrite` → `engine` →
-//! `python`.
+//! `error, dtype, shape, packing` → `device` → `block, view` → `ops` → `kernels` → `graph` → `rewrite` →
+//! `engine` → `python`.
 
 pub mod block;
 pub mod device;
@@ -11,6 +11,7 @@ pub mod dtype;
 pub mod engine;
 pub mod error;
 pub mod graph;
+pub mod kernels;
 pub mod ops;
 pub mod packing;
 #[cfg(feature = "python")]

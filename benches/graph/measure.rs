@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use singa_rs::graph::{Bound, Graph};
-use singa_rs::ops::Prepared;
+use singa_rs::kernels::Prepared;
 
 /// A function, and its argument.
 pub type Pair = (fn(&Prepared), Arc<Prepared>);

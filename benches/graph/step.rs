@@ -6,9 +6,10 @@ use std::sync::Arc;
 use singa_rs::device::cpu;
 use singa_rs::dtype::DType;
 use singa_rs::graph::{Graph, Kernels, Queue, Role};
+use singa_rs::kernels::{Prepared, kernel};
 use singa_rs::ops::binary::{Binary, BinaryFn};
 use singa_rs::ops::copy::Copy;
-use singa_rs::ops::{Call, Effects, Kind, Meta, Prepared, View, kernel};
+use singa_rs::ops::{Call, Effects, Kind, Meta, View};
 
 /// A training step under construction: blocks of a few sizes, operations that do nothing.
 #[derive(Default)]

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use singa_rs::device::cpu;
 use singa_rs::dtype::DType;
 use singa_rs::graph::{Kernels, Queue, Role};
+use singa_rs::kernels::{Kernel, Prepared, kernel};
 use singa_rs::ops::copy::Copy;
-use singa_rs::ops::{Call, Effects, Kernel, Kind, Meta, Prepared, View, kernel};
+use singa_rs::ops::{Call, Effects, Kind, Meta, View};
 
 /// For each task, the tasks it depends on.
 pub type Rows = Vec<Vec<u32>>;

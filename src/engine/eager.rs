@@ -10,8 +10,9 @@ use super::run::execute;
 use super::{Engine, Inputs, Outputs, Stream, Turn, checks};
 use crate::error::{self, Result};
 use crate::graph::{Kernels, Queue};
+use crate::kernels::Prepared;
 use crate::ops::call::Parts;
-use crate::ops::{Call, Kind, Meta, Prepared, View, copy, random};
+use crate::ops::{Call, Kind, Meta, View, copy, random};
 
 impl Engine {
     /// Runs an operation into new tensors, which do not include the inputs that it updates. While
@@ -218,14 +219,15 @@ impl Engine {
             return self.append(&call, inputs, outputs);
         }
         record::settle(); // it may read state whose initialisers are still being collected
-        execute(&Prepared::new(call, self.device().threads())?, inputs, outputs)
+        let op = Prepared::new(call, self.device(), self.device().threads())?;
+        execute(&op, inputs, outputs)
     }
 
     /// Prepares the kernels of a queue's operations. Those that run user code are not cached.
     pub(super) fn prepare(&self, queue: &Queue) -> Result<Kernels> {
-        let (mut turn, threads) = (self.turn(), self.device().threads());
+        let (mut turn, device) = (self.turn(), self.device());
         Kernels::of(queue, |call| match call.effects.host {
-            true => Prepared::new(call.clone(), threads).map(Arc::new),
+            true => Prepared::new(call.clone(), device, device.threads()).map(Arc::new),
             false => turn.0.of(call).cloned().map_err(|error| error.in_op(call.name())),
         })
     }

@@ -8,7 +8,8 @@ use crate::block::{Block, Initialiser};
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::{Place, Queue};
-use crate::ops::{Call, Prepared, View};
+use crate::kernels::Prepared;
+use crate::ops::{Call, View};
 
 /// Operations that create state, still being collected.
 #[derive(Default)]
@@ -99,8 +100,8 @@ impl Steps {
             let outputs = op.outputs.iter().enumerate();
             let fresh = outputs.filter(|(o, _)| op.call.state_of(*o).is_none());
             let outputs: Vec<View> = fresh.map(|(_, place)| view(place)).collect();
-            let threads = blocks[0].device().threads();
-            let prepared = Prepared::new(op.call.clone(), threads)?;
+            let device = blocks[0].device();
+            let prepared = Prepared::new(op.call.clone(), device, device.threads())?;
             run::execute(&prepared, &inputs, &outputs)?;
         }
         Ok(())

@@ -8,8 +8,9 @@ use rustc_hash::FxBuildHasher;
 
 use crate::device::{Account, Device};
 use crate::error::Result;
+use crate::kernels::Prepared;
 use crate::ops::call::{Metas, Parts};
-use crate::ops::{Call, Kind, Meta, Prepared, View};
+use crate::ops::{Call, Kind, Meta, View};
 
 /// The most operations in the cache; the least recently used are evicted.
 const CAPACITY: NonZero<usize> = NonZero::new(8192).unwrap();
@@ -73,7 +74,7 @@ impl Kernels {
     ) -> Result<&Arc<Prepared>> {
         self.shrink();
         let (device, threads) = (&self.device, self.device.threads());
-        let make = || Ok(Entry::new(Prepared::new(call()?, threads)?, device));
+        let make = || Ok(Entry::new(Prepared::new(call()?, device, threads)?, device));
         let entry = self.cache.try_get_or_insert_mut(parts.hash(threads), make)?;
         // On a hash collision the entry is replaced.
         if entry.op.threads != threads || !parts.are_of(&entry.op) {

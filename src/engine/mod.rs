@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use smallvec::SmallVec;
 
 use crate::device::range::Range;
-use crate::device::{Device, cpu, process};
+use crate::device::{Device, process};
 use crate::error::{Error, Result};
 use crate::ops::Kind;
 use crate::view::View;
@@ -69,10 +69,10 @@ pub struct Engine {
 /// memory of another library.
 pub struct Turn<'a>(MutexGuard<'a, Kernels>);
 
-/// The engine of the CPU.
-pub fn cpu() -> &'static Engine {
-    static CPU: OnceLock<Engine> = OnceLock::new();
-    CPU.get_or_init(|| Engine::new(cpu::device().clone()))
+/// The engine of the host's device.
+pub fn host() -> &'static Engine {
+    static HOST: OnceLock<Engine> = OnceLock::new();
+    HOST.get_or_init(|| Engine::new(crate::kernels::host().clone()))
 }
 
 /// The engine of a device. A caller that gets its engine here never waits for a lock in a forked
@@ -83,8 +83,8 @@ pub fn cpu() -> &'static Engine {
 /// errors of [`process::check`].
 pub fn of(device: &Device) -> Result<&'static Engine> {
     process::check("engine")?;
-    if device.id() == cpu::device().id() {
-        return Ok(cpu());
+    if device.id() == host().device.id() {
+        return Ok(host());
     }
     Err(Error::Device { op: "engine".into(), message: format!("{device:?} cannot run operations") })
 }

@@ -11,7 +11,8 @@ use crate::device::{Account, ending};
 use crate::error::Result;
 use crate::graph::run::finite::{Before, not_finite};
 use crate::graph::{Bound, Stopped};
-use crate::ops::{Call, Io, Prepared, View};
+use crate::kernels::{Io, Prepared};
+use crate::ops::{Call, View};
 
 /// Addresses of the first elements.
 type Addresses<T> = SmallVec<[T; 8]>;

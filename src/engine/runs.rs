@@ -97,8 +97,8 @@ fn stuck() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::cpu;
     use crate::engine::Engine;
+    use crate::kernels;
 
     #[test]
     fn one_holder_at_a_time() {
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_run_gives_the_turn_away_while_it_is_in_user_code() {
-        let engine = Engine::new(cpu::device().clone());
+        let engine = Engine::new(kernels::host().clone());
         let mut run = engine.run().unwrap();
         let is_free = || engine.try_turn().is_some();
         let seen = || {

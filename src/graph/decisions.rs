@@ -8,10 +8,10 @@ use super::budget::{Order, Ways};
 use super::draft::Draft;
 use super::testing::{Empty, Recorder, fingerprint, shown};
 use super::{Graph, Kernels, Parallel, Queue, Role, order, peak, remat};
-use crate::device::cpu;
+use crate::kernels;
+use crate::kernels::testing::Random;
 use crate::ops::copy::Copy;
 use crate::ops::reduce::{Reduce, ReduceFn};
-use crate::ops::testing::Random;
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Meta, View};
 use crate::packing::{exact, plan, traces};
@@ -176,7 +176,7 @@ fn graphs() {
 #[test]
 fn what_is_computed_again() {
     let got = decided(MANY, |queue, roles, kernels| {
-        let draft = Draft::new(cpu::device(), queue, roles);
+        let draft = Draft::new(kernels::host(), queue, roles);
         let some = remat::Limits { bytes: 1 << 12, share: 0.3, gain: 0.02, rate: 0.5 };
         let limits = [remat::Limits::NONE, some, remat::Limits { rate: 2.0, ..some }];
         let shown = |limits| {
@@ -194,7 +194,7 @@ fn what_is_computed_again() {
 fn budgets() {
     let got = decided(SEEDS, |queue, roles, kernels| {
         let orders = order::orders(queue, &roles).into_iter();
-        let draft = |queue| Draft::new(cpu::device(), queue, roles.clone());
+        let draft = |queue| Draft::new(kernels::host(), queue, roles.clone());
         let orders: Vec<Order> = orders
             .map(draft)
             .map(|draft| {

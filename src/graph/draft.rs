@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::{Op, Place, Queue, Role};
 use crate::device::{ALIGNMENT, Device};
 use crate::error::Result;
+use crate::kernels::{self, Target};
 use crate::ops::{Call, Kind, Meta, View};
 pub use finish::Again;
 pub use numbers::Numbers;
@@ -49,6 +50,11 @@ impl Draft {
     /// The number of threads that kernels will be prepared for.
     pub fn threads(&self) -> usize {
         self.device.threads()
+    }
+
+    /// What runs the operations.
+    pub fn target(&self) -> &'static dyn Target {
+        kernels::target(&self.device).expect("it is recorded on a device that runs operations")
     }
 
     /// The numbers of all steps and gaps.

@@ -6,7 +6,8 @@ use rustc_hash::FxHashMap;
 
 use super::{Op, Queue};
 use crate::error::Result;
-use crate::ops::{Call, Prepared};
+use crate::kernels::Prepared;
+use crate::ops::Call;
 
 /// A prepared kernel for each call of a queue, by the address of the call, which it keeps alive.
 #[derive(Clone, Default, Debug)]

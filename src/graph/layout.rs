@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::share::{self, Blocks};
 use super::{Role, schedule};
 use crate::device::ALIGNMENT;
-use crate::ops::Prepared;
+use crate::kernels::Prepared;
 use crate::packing::{self, Lifetime};
 
 /// The offset of blocks outside the arena.

@@ -29,7 +29,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::ops::Prepared;
+use crate::kernels::Prepared;
 pub use crate::packing::Lifetime;
 pub use csr::{Csr, Edges};
 pub use kernels::Kernels;

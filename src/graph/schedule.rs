@@ -13,7 +13,7 @@ use super::hazard;
 use super::layout::{Layout, OUTSIDE};
 use super::queue::{Op, Place};
 use crate::device::ALIGNMENT;
-use crate::ops::{Prepared, Width};
+use crate::kernels::{Prepared, Width};
 use crate::packing::{self, Lifetime};
 
 /// How several threads may run a graph.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::{Edges, Graph, Kernels, Parallel, Queue, Role, Schedule};
-use crate::device::cpu;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::kernels;
+use crate::kernels::{Prepared, kernel};
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::copy::Copy;
 use crate::ops::unary::{Unary, UnaryFn};
-use crate::ops::{Call, Effects, Kind, Meta, Prepared, View, kernel};
+use crate::ops::{Call, Effects, Kind, Meta, View};
 pub use crate::packing::testing::fingerprint;
 
 /// A queue, the roles of its blocks, and the kernels of its operations.
@@ -22,7 +23,7 @@ pub struct Recorder {
 
 /// The kernels of a queue's operations: those that are known, others for one thread.
 pub fn kernels(queue: &Queue, known: &Kernels) -> Kernels {
-    let new = |call: &Arc<Call>| Prepared::new(call.clone(), 1).map(Arc::new);
+    let new = |call: &Arc<Call>| Prepared::new(call.clone(), kernels::host(), 1).map(Arc::new);
     Kernels::of(queue, |call| known.find(call).map_or_else(|| new(call), |op| Ok(op.clone())))
         .unwrap()
 }
@@ -68,7 +69,7 @@ pub fn shown(graph: &Graph) -> String {
 impl Recorder {
     /// A float32 vector in a block of its own.
     pub fn tensor(&mut self, role: Role, elements: usize) -> View {
-        let view = View::new(cpu::device(), Meta::new(DType::Float32, [elements]));
+        let view = View::new(kernels::host(), Meta::new(DType::Float32, [elements]));
         self.number(&view, role);
         view
     }
@@ -116,7 +117,7 @@ impl Recorder {
     /// Appends an operation that does nothing, whatever its kind. If it `updates`, output 0 is
     /// input 0; `outputs` are the others.
     pub fn push_empty(&mut self, like: &Empty, inputs: &[View], outputs: &[View]) {
-        let one = View::new(cpu::device(), Meta::new(DType::UInt8, [1]));
+        let one = View::new(kernels::host(), Meta::new(DType::UInt8, [1]));
         let mut op = Prepared::of(&Copy.into(), &[one], None, 1).unwrap();
         let state: &'static [(usize, usize)] = if like.updates { &[(0, 0)] } else { &[] };
         op.change(|call| call.kind = like.kind.clone());

@@ -1,12 +1,9 @@
 //! Chains of elementwise and row-wise operations, which graphs run in one pass over memory.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::cpu::chain;
-use super::{Cost, Family, Kernel, Kind, Meta, Metas, Reach, Region, Width};
+use super::{Cost, Family, Kind, Meta, Metas, Reach, Region};
 use crate::error::{Error, Result};
 
 /// Elementwise or row-wise operations in sequence, bit-identical to running them separately.
@@ -127,11 +124,4 @@ impl Family for Chain {
             bytes: io.iter().map(|meta| meta.bytes() as u64).sum(),
         }
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        chain::prepare(self, &self.values(&io[..self.inputs])?, width)
-    }
 }
-
-#[cfg(test)]
-mod tests;

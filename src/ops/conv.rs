@@ -1,14 +1,10 @@
 //! Two-dimensional convolution and its gradients. Images are (N, C, H, W); results are
 //! channels-last in memory.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::cpu::convolution;
 use super::geometry::Geometry;
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Packing, Width, exactly};
-use crate::device::onednn::Pass;
+use super::{Catalog, Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -92,14 +88,6 @@ impl Family for Conv2d {
     fn cost(&self, io: &[&Meta]) -> Cost {
         cost(io, io[io.len() - 1], io[1])
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        convolution::prepare(Pass::Forward, &self.geometry, io, width)
-    }
-
-    fn packing(&self, io: &[&Meta], width: Width) -> Result<Option<Packing>> {
-        convolution::packing(Pass::Forward, &self.geometry, io, width)
-    }
 }
 
 impl Family for Conv2dGradInput {
@@ -123,10 +111,6 @@ impl Family for Conv2dGradInput {
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         cost(io, io[0], io[1])
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        convolution::prepare(Pass::GradInput, &self.geometry, io, width)
     }
 }
 
@@ -156,10 +140,6 @@ impl Family for Conv2dGradWeight {
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         cost(io, io[0], io[2])
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        convolution::prepare(Pass::GradWeight, &self.geometry, io, width)
     }
 }
 
@@ -227,6 +207,3 @@ fn cost(io: &[&Meta], y: &Meta, w: &Meta) -> Cost {
     let bytes = io.iter().map(|m| m.bytes() as u64).sum();
     Cost { flops: 2 * y.numel() as u64 * taps, behind: 0, bytes }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,20 +1,13 @@
 //! Matrix products and convolutions fused with the chain of operations that follows, as graphs run
 //! them: the chain finds each block of the result in the cache.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::chain::{Chain, in_place};
 use super::conv::{Conv2d, Conv2dGradInput};
-use super::cpu::chain::Space;
-use super::cpu::row_blocks::RowBlocks;
-use super::cpu::{convolution, epilogue, product};
 use super::gemm::Matmul;
-use super::geometry::Geometry;
-use super::{Catalog, Cost, Family, Kernel, Kind, Meta, Metas, Region, Width};
-use crate::device::onednn::Pass;
+use super::{Catalog, Cost, Family, Kind, Meta, Metas, Region};
 use crate::error::{Error, Result};
 
 /// A product or convolution fused with a chain whose first input is its result. The inputs are the
@@ -51,44 +44,20 @@ impl Producer {
         })
     }
 
+    /// The producer as an operation on its own.
+    pub fn kind(&self) -> Kind {
+        match self.clone() {
+            Producer::Matmul(product) => product.into(),
+            Producer::Conv2d(conv) => conv.into(),
+            Producer::Conv2dGradInput(conv) => conv.into(),
+        }
+    }
+
     fn family(&self) -> &dyn Family {
         match self {
             Producer::Matmul(product) => product,
             Producer::Conv2d(conv) => conv,
             Producer::Conv2dGradInput(conv) => conv,
-        }
-    }
-
-    /// The pass and geometry of a convolution; None for a product.
-    fn convolution(&self) -> Option<(Pass, &Geometry)> {
-        match self {
-            Producer::Matmul(_) => None,
-            Producer::Conv2d(conv) => Some((Pass::Forward, &conv.geometry)),
-            Producer::Conv2dGradInput(conv) => Some((Pass::GradInput, &conv.geometry)),
-        }
-    }
-
-    /// The number of rows of the result: rows of a matrix, or images.
-    fn rows(&self, y: &Meta) -> usize {
-        match self.convolution() {
-            None => y.shape[..y.shape.rank() - 1].iter().product(),
-            Some(_) => y.shape[0],
-        }
-    }
-
-    /// The result in blocks, where possible; `io` are the inputs and the result.
-    fn in_blocks(&self, io: &[&Meta], width: Width) -> Result<Option<RowBlocks>> {
-        match self.convolution() {
-            None => product::in_blocks([io[0], io[1], io[2]], width),
-            Some((pass, geometry)) => convolution::in_blocks(pass, geometry, io, width),
-        }
-    }
-
-    /// Whether the result is computed in blocks; `io` are the inputs and the result.
-    pub fn is_split(&self, io: &[&Meta]) -> bool {
-        match self.convolution() {
-            None => product::is_split([io[0], io[1], io[2]]),
-            Some((pass, _)) => convolution::is_split(pass, io),
         }
     }
 }
@@ -110,7 +79,10 @@ impl Epilogue {
     }
 
     /// The values of the chain: its inputs and the results of all links.
-    fn values(&self, inputs: &[&Meta]) -> Result<Vec<Meta>> {
+    ///
+    /// # Errors
+    /// The errors of the operations' own inference.
+    pub fn values(&self, inputs: &[&Meta]) -> Result<Vec<Meta>> {
         let (others, factors) = inputs.split_at(self.others(inputs)?);
         let made = self.producer.family().infer(factors)?.remove(0);
         let inputs: SmallVec<[&Meta; 8]> =
@@ -119,24 +91,8 @@ impl Epilogue {
         self.chain.values(&inputs)
     }
 
-    /// How the chain is split along with the blocks of the producer's result, if there are blocks.
-    fn space(&self, io: &[&Meta], values: &[Meta]) -> Option<Space> {
-        let space = || epilogue::space(&self.chain, values, self.producer.rows(&values[0]));
-        if self.producer.is_split(io) { space() } else { None }
-    }
-
-    /// Whether the chain reads blocks of the producer's result while they are in the cache.
-    ///
-    /// # Errors
-    /// The errors of the operations' own inference.
-    pub fn is_blocked(&self, inputs: &[&Meta]) -> Result<bool> {
-        let values = self.values(inputs)?;
-        let io = self.io(inputs, &values);
-        Ok(self.space(&io, &values).is_some())
-    }
-
     /// Inputs and result of the producer.
-    fn io<'a>(&self, inputs: &[&'a Meta], values: &'a [Meta]) -> SmallVec<[&'a Meta; 4]> {
+    pub fn io<'a>(&self, inputs: &[&'a Meta], values: &'a [Meta]) -> SmallVec<[&'a Meta; 4]> {
         inputs[self.chain.inputs - 1..].iter().copied().chain(values.first()).collect()
     }
 }
@@ -177,25 +133,4 @@ impl Family for Epilogue {
         let behind = self.chain.cost(&chain).flops;
         Cost { flops: made + behind, behind, bytes }
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let outputs = self.chain.outputs.len() + usize::from(self.keeps);
-        let inputs = &io[..io.len() - outputs];
-        let values = self.values(inputs)?;
-        let first = self.io(inputs, &values);
-        let space = self.space(&first, &values);
-        let blocks = if space.is_some() { self.producer.in_blocks(&first, width)? } else { None };
-        let rows = match blocks {
-            Some(rows) => rows,
-            // Prepared with the width it has on its own, so that the kernel is exactly the same.
-            None => {
-                let own = Width::of(self.producer.family().cost(&first), width.0);
-                RowBlocks::whole(self.producer.family().cpu(&first, own)?, first.len() - 1)
-            }
-        };
-        epilogue::prepare(&self.chain, &values, (rows, space), self.keeps, width)
-    }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,17 +1,11 @@
 //! Batch normalisation by fixed statistics, prepared for many images: the factor of each channel,
 //! or weights and a bias that let the preceding convolution do the normalisation.
 
-#[cfg(test)]
-mod tests;
-
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::cpu::fold;
 #[cfg(doc)]
 use super::norm::BatchNormInference;
-use super::{Family, Kernel, Meta, Metas, Real, Width, exactly};
+use super::{Family, Meta, Metas, Real, exactly};
 use crate::error::{Error, Result};
 
 /// (scale, var) -> `scale / sqrt(var + eps)`, as [`BatchNormInference`] computes it; all (C,).
@@ -49,10 +43,6 @@ impl Family for BatchNormFactor {
         check_types(self.name(), inputs)?;
         Ok(smallvec::smallvec![Meta::new(scale.dtype, scale.shape.clone())])
     }
-
-    fn cpu(&self, io: &[&Meta], _: Width) -> Result<Arc<dyn Kernel>> {
-        fold::factor(self.eps.0, io)
-    }
 }
 
 impl Family for FoldBatchNorm {
@@ -74,10 +64,6 @@ impl Family for FoldBatchNorm {
         check_types(self.name(), inputs)?;
         let bias = Meta::new(w.dtype, [count]);
         Ok(smallvec::smallvec![Meta::new(w.dtype, w.shape.clone()), bias])
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        fold::fold(self.eps.0, self.axis, io, width)
     }
 }
 

@@ -1,11 +1,8 @@
 //! Matrix products.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::cpu::{product, product_add};
-use super::{Cost, Family, Kernel, Meta, Metas, Packing, Width, exactly};
+use super::{Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -48,14 +45,6 @@ impl Family for Matmul {
         let bytes = io.iter().map(|m| m.bytes() as u64).sum();
         Cost { flops: 2 * io[2].numel() as u64 * depth, behind: 0, bytes }
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        product::matmul([io[0], io[1], io[2]], width)
-    }
-
-    fn packing(&self, io: &[&Meta], width: Width) -> Result<Option<Packing>> {
-        product::packing([io[0], io[1], io[2]], width)
-    }
 }
 
 impl Family for MatmulAdd {
@@ -88,10 +77,6 @@ impl Family for MatmulAdd {
         let bytes = product.bytes + io[2].bytes() as u64;
         Cost { flops: product.flops + io[3].numel() as u64, behind: 0, bytes }
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        product_add::prepare([io[0], io[1], io[2], io[3]], width)
-    }
 }
 
 fn product_shape(a: &Shape, b: &Shape) -> Result<Shape> {
@@ -109,6 +94,3 @@ fn split(shape: &Shape) -> (Shape, [usize; 2]) {
     let (batch, matrix) = shape.split_at(shape.rank() - 2);
     (batch.into(), [matrix[0], matrix[1]])
 }
-
-#[cfg(test)]
-mod tests;

@@ -14,20 +14,13 @@ macro_rules! catalog {
 
 pub mod attr;
 pub mod call;
-pub mod cpu;
 pub mod elementwise;
 pub mod geometry;
-pub mod kernel;
-pub mod prepared;
-
-use std::sync::Arc;
 
 use crate::error::{Error, Result};
 pub use crate::view::{Meta, Metas, View};
 pub use attr::{Real, Scalar};
 pub use call::Call;
-pub use kernel::{Io, Kernel, Packing, Width, checked, kernel};
-pub use prepared::Prepared;
 use serde::{Deserialize, Serialize};
 
 /// The side effects of an operation.
@@ -103,7 +96,8 @@ pub struct Region<'a> {
     pub keeps: bool,
 }
 
-/// A family of operations: their meaning, their cost and their kernels.
+/// A family of operations: their meaning and their cost. Kernels are found by [`Kind`], on each
+/// target by itself.
 pub trait Family {
     /// The operation's name, as error messages and profiles print it.
     fn name(&self) -> &'static str;
@@ -148,7 +142,7 @@ pub trait Family {
         None
     }
 
-    /// The inputs whose values decide whether it can fail; [`Kernel::check`] reads them.
+    /// The inputs whose values decide whether it can fail; a kernel can check them by themselves.
     fn checked(&self) -> &'static [usize] {
         &[]
     }
@@ -156,19 +150,6 @@ pub trait Family {
     /// Its cost; `io` are the inputs, then the outputs.
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 1)
-    }
-
-    /// Prepares the kernel for the CPU; `io` are the inputs, then the outputs with their actual
-    /// metas.
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>>;
-
-    /// The same in two parts, if it is faster on an input in a packed layout. The results are
-    /// bit-identical.
-    ///
-    /// # Errors
-    /// As [`Family::cpu`].
-    fn packing(&self, _io: &[&Meta], _width: Width) -> Result<Option<Packing>> {
-        Ok(None)
     }
 }
 
@@ -229,8 +210,6 @@ pub mod random;
 pub mod reduce;
 pub mod select;
 pub mod softmax;
-#[cfg(test)]
-pub(crate) mod testing;
 pub mod unary;
 
 families! {

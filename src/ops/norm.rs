@@ -2,13 +2,10 @@
 //!
 //! Scale, bias, mean and variance are float32; float64 where x is.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::cpu::batch_norm::{self, Through};
-use super::cpu::running_average;
-use super::{Cost, Effects, Family, Kernel, Meta, Metas, Real, Width, exactly};
+use super::{Cost, Effects, Family, Meta, Metas, Real, exactly};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 /// `y = (x - mean) / sqrt(var + eps) * scale + bias`, channel by channel, with the mean and the
@@ -61,11 +58,16 @@ catalog!(
     BatchNormInferenceGrad => "batch_norm_inference_grad", RunningAverage => "running_average"
 );
 
+/// The type of tensors with one element per channel, for x of a float type.
+pub fn parameter(x: DType) -> DType {
+    if x == DType::Float64 { x } else { DType::Float32 }
+}
+
 /// Checks x (N, C, ...), `parameters` (C,) and eps; returns the meta of a parameter.
 fn check(op: &'static str, x: &Meta, parameters: &[&Meta], eps: Real) -> Result<Meta> {
     crate::ensure!(x.dtype.is_float(), Error::dtype(op, [x.dtype], "a float dtype for x"));
     crate::ensure!(x.shape.rank() >= 2, Error::shape(op, [&x.shape], "x of shape (N, C, ...)"));
-    let dtype = batch_norm::parameter(x.dtype);
+    let dtype = parameter(x.dtype);
     let parameter = Meta::new(dtype, [x.shape[1]]);
     for given in parameters {
         let want = || format!("one element for each channel of x {}: {}", x.shape, parameter.shape);
@@ -115,10 +117,6 @@ impl Family for BatchNorm {
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 8)
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        batch_norm::forward(self.eps.0, io, width)
-    }
 }
 
 impl Family for BatchNormGrad {
@@ -134,10 +132,6 @@ impl Family for BatchNormGrad {
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 10)
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        batch_norm::gradient(self.eps.0, Through::Batch, io, width)
     }
 }
 
@@ -155,10 +149,6 @@ impl Family for BatchNormInference {
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 3)
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        batch_norm::inference(self.eps.0, io, width)
-    }
 }
 
 impl Family for BatchNormInferenceGrad {
@@ -172,10 +162,6 @@ impl Family for BatchNormInferenceGrad {
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 6)
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        batch_norm::gradient(self.eps.0, Through::Constants, io, width)
     }
 }
 
@@ -197,9 +183,5 @@ impl Family for RunningAverage {
 
     fn effects(&self) -> Effects {
         Effects::updates(&[(0, 0)])
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        running_average::update(self.momentum.0, self.factor.0, io, width)
     }
 }

@@ -4,13 +4,10 @@
 //! Together they compute what [`BatchNorm`], addition and relu compute in turn, bit for bit, except
 //! that float16 and bfloat16 results are rounded only once.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::cpu::batch_norm::{self, Through};
-use super::norm::{BatchNorm, BatchNormGrad};
-use super::{Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::norm::{BatchNorm, BatchNormGrad, parameter};
+use super::{Cost, Family, Meta, Metas, exactly};
 use crate::error::{Error, Result};
 
 /// The statistics of each channel of x, and the factor and term with which [`Normalize`] applies
@@ -60,15 +57,11 @@ impl Family for BatchNormStatistics {
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 4)
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        batch_norm::statistics(self.norm.eps.0, io, width)
-    }
 }
 
 /// Checks the shape and dtype of tensors with one element per channel of x.
 fn check(op: &'static str, x: &Meta, parameters: &[&Meta]) -> Result<()> {
-    let channels = Meta::new(batch_norm::parameter(x.dtype), [*x.shape.get(1).unwrap_or(&0)]);
+    let channels = Meta::new(parameter(x.dtype), [*x.shape.get(1).unwrap_or(&0)]);
     for given in parameters {
         let fits = given.shape == channels.shape && given.dtype == channels.dtype;
         let want = || format!("{} of {} beside x {}", channels.shape, channels.dtype, x.shape);
@@ -102,10 +95,6 @@ impl Family for Normalize {
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 4)
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        batch_norm::normalize(self.adds, self.relu, io, width)
-    }
 }
 
 impl Family for BatchNormReluGrad {
@@ -122,9 +111,5 @@ impl Family for BatchNormReluGrad {
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 12)
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        batch_norm::gradient(self.norm.eps.0, Through::Relu, io, width)
     }
 }

@@ -1,11 +1,9 @@
 //! Operations on an input in a layout that only their kernel knows, and the operation that packs
 //! it: graphs that use an input many times pack it once.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Family, Kernel, Kind, Meta, Metas, Packing, Width, exactly};
+use super::{Cost, Family, Kind, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -38,12 +36,6 @@ pub struct Packed {
 
 catalog!(Pack => "pack", Packed => "packed");
 
-/// The two parts of an operation's kernel.
-fn packing(op: &'static str, of: &Kind, io: &[&Meta], width: Width) -> Result<Packing> {
-    let none = || Error::value(op, of.family().name(), "an operation that packs an input here");
-    of.family().packing(io, width)?.ok_or_else(none)
-}
-
 impl Family for Pack {
     fn name(&self) -> &'static str {
         "pack"
@@ -56,21 +48,11 @@ impl Family for Pack {
         crate::ensure!(fits, Error::shape(self.name(), [&w.shape], want()));
         Ok(smallvec::smallvec![Meta::new(DType::UInt8, [self.bytes])])
     }
-
-    fn cpu(&self, _: &[&Meta], _: Width) -> Result<Arc<dyn Kernel>> {
-        let io: Vec<&Meta> = self.io.iter().collect();
-        let packing = packing(self.name(), &self.of, &io, Width(self.width))?;
-        let fits = (packing.input, packing.bytes) == (self.input, self.bytes);
-        let got = || format!("input {} in {} bytes", self.input, self.bytes);
-        let want = || format!("input {} in {} bytes", packing.input, packing.bytes);
-        crate::ensure!(fits, Error::value(self.name(), got(), want()));
-        Ok(packing.pack)
-    }
 }
 
 impl Packed {
     /// Metas of the inputs and outputs without packing.
-    fn plain<'a>(&'a self, io: &[&'a Meta]) -> Vec<&'a Meta> {
+    pub fn plain<'a>(&'a self, io: &[&'a Meta]) -> Vec<&'a Meta> {
         let mut plain = io.to_vec();
         plain[self.input] = &self.meta;
         plain
@@ -95,18 +77,4 @@ impl Family for Packed {
     fn cost(&self, io: &[&Meta]) -> Cost {
         self.of.family().cost(&self.plain(io))
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let packing = packing(self.name(), &self.of, &self.plain(io), width)?;
-        let (got, want) = (io[self.input].bytes(), packing.bytes);
-        let fits = packing.input == self.input && got == want;
-        crate::ensure!(
-            fits,
-            Error::value(self.name(), format!("{got} bytes"), format!("{want} bytes"))
-        );
-        Ok(packing.rest)
-    }
 }
-
-#[cfg(test)]
-mod tests;

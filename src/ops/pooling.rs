@@ -1,12 +1,9 @@
 //! Pooling over windows of images (ONNX MaxPool and AveragePool).
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::cpu::pooling::{self, Windows};
 use super::geometry::Geometry;
-use super::{Cost, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -23,8 +20,11 @@ pub struct Window {
 }
 
 impl Window {
-    /// The windows over images of this size, after validation.
-    fn over(&self, op: &'static str, image: [usize; 2]) -> Result<Windows> {
+    /// The number of windows in each direction over images of this size, after validation.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for padding that a window could lie in, and for windows that do not fit.
+    pub fn over(&self, op: &'static str, image: [usize; 2]) -> Result<[usize; 2]> {
         let (kernel, stride, padding) = (self.kernel, self.stride, self.padding);
         let geometry = Geometry { stride, padding, dilation: [1; 2], groups: 1 };
         let output = geometry.output(op, image, kernel)?;
@@ -37,7 +37,7 @@ impl Window {
         let got = || format!("window {kernel:?} on image {image:?}");
         let want = "an image of at least one place and a window of less than 2^31";
         crate::ensure!(fits, Error::value(op, got(), want));
-        Ok(Windows { kernel, stride, padding: [padding[0], padding[1]], image, output })
+        Ok(output)
     }
 
     /// The type that stores a position within the window.
@@ -67,9 +67,8 @@ fn resized(x: &Meta, [h, w]: [usize; 2]) -> Meta {
     Meta { dtype: x.dtype, strides: shape.dense_like(&x.strides), shape }
 }
 
-/// Checks that dy has the size of the windows over images of `size`.
-fn check_windows(op: &'static str, windows: &Windows, dy: &Meta) -> Result<()> {
-    let [h, w] = windows.output;
+/// Checks that dy has an element for each of these windows.
+fn check_windows(op: &'static str, [h, w]: [usize; 2], dy: &Meta) -> Result<()> {
     let want: Shape = dy.shape.with(2, h).with(3, w);
     crate::ensure!(dy.shape == want, Error::shape(op, [&dy.shape], format!("{want}")));
     Ok(())
@@ -132,18 +131,13 @@ impl Family for MaxPool2d {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [x] = exactly(self.name(), inputs)?;
         let [_, _, h, w] = images(self.name(), x, true)?;
-        let y = resized(x, self.window.over(self.name(), [h, w])?.output);
+        let y = resized(x, self.window.over(self.name(), [h, w])?);
         let index = Meta { dtype: self.window.index(), ..y.clone() };
         Ok(smallvec::smallvec![y, index])
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         self.window.cost(io, io[1])
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let image = [io[0].shape[2], io[0].shape[3]];
-        pooling::max(self.window.over(self.name(), image)?, io, width)
     }
 }
 
@@ -159,7 +153,7 @@ impl Family for MaxPool2dGrad {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dy, index] = exactly(self.name(), inputs)?;
         images(self.name(), dy, false)?;
-        check_windows(self.name(), &self.window.over(self.name(), self.size)?, dy)?;
+        check_windows(self.name(), self.window.over(self.name(), self.size)?, dy)?;
         let want = || format!("an index of shape {}", dy.shape);
         crate::ensure!(index.shape == dy.shape, Error::shape(self.name(), [&index.shape], want()));
         let want = self.window.index();
@@ -173,10 +167,6 @@ impl Family for MaxPool2dGrad {
     fn cost(&self, io: &[&Meta]) -> Cost {
         self.window.cost(io, io[0])
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        pooling::max_grad(self.window.over(self.name(), self.size)?, io, width)
-    }
 }
 
 impl Family for AvgPool2d {
@@ -187,17 +177,11 @@ impl Family for AvgPool2d {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [x] = exactly(self.name(), inputs)?;
         let [_, _, h, w] = images(self.name(), x, false)?;
-        Ok(smallvec::smallvec![resized(x, self.window.over(self.name(), [h, w])?.output)])
+        Ok(smallvec::smallvec![resized(x, self.window.over(self.name(), [h, w])?)])
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         self.window.cost(io, io[1])
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let image = [io[0].shape[2], io[0].shape[3]];
-        let windows = self.window.over(self.name(), image)?;
-        pooling::average(windows, self.count_include_pad, io, width)
     }
 }
 
@@ -209,16 +193,11 @@ impl Family for AvgPool2dGrad {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dy] = exactly(self.name(), inputs)?;
         images(self.name(), dy, false)?;
-        check_windows(self.name(), &self.window.over(self.name(), self.size)?, dy)?;
+        check_windows(self.name(), self.window.over(self.name(), self.size)?, dy)?;
         Ok(smallvec::smallvec![resized(dy, self.size)])
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         self.window.cost(io, io[0])
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let windows = self.window.over(self.name(), self.size)?;
-        pooling::average_grad(windows, self.count_include_pad, io, width)
     }
 }

@@ -1,13 +1,9 @@
 //! Choosing between elements.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::cpu::isa::{Isa, Least, Level};
-use super::cpu::loops::{Loop, Map3, Operand, map3};
-use super::{Catalog, Family, Kernel, Meta, Metas, Reach, Width, elementwise, exactly};
-use crate::dtype::{Bool, DType};
+use super::{Catalog, Family, Meta, Metas, Reach, elementwise, exactly};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 /// a where the condition (bool) holds, b elsewhere (ONNX Where); all three broadcast, and a and b
@@ -47,30 +43,4 @@ impl Family for Where {
     fn any_output_strides(&self) -> bool {
         true
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let isa = Isa::active();
-        // Only bits are moved, so the size of the dtype is all that matters.
-        let tile = match io[1].dtype.size() {
-            1 => map3::<Bool, u8, u8, u8>(isa, Choose),
-            2 => map3::<Bool, u16, u16, u16>(isa, Choose),
-            4 => map3::<Bool, u32, u32, u32>(isa, Choose),
-            _ => map3::<Bool, u64, u64, u64>(isa, Choose),
-        };
-        let operands = [0, 1, 2, 3].map(|i| Operand::plain(io[i]));
-        Ok(Arc::new(Loop::new(tile, operands, width)))
-    }
 }
-
-struct Choose;
-
-impl<T: Copy> Map3<Bool, T, T, T> for Choose {
-    type Reach = Least;
-    #[inline(always)]
-    fn at<L: Level>(&self, condition: Bool, a: T, b: T) -> T {
-        if condition.get() { a } else { b }
-    }
-}
-
-#[cfg(test)]
-mod tests;

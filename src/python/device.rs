@@ -10,9 +10,10 @@ use super::args::natural;
 use super::exit;
 use super::tensor::{self, Handle};
 use crate::block::note_change;
-use crate::device::{Account, Device, cpu};
+use crate::device::{Account, Device};
 use crate::engine::{self, Stream};
 use crate::error::Error;
+use crate::kernels;
 
 /// A place where tensors live and operations run.
 #[pyclass(name = "Device", module = "singa_rs._core", frozen, subclass)]
@@ -115,13 +116,13 @@ pub(super) fn accounts<'py>(
 /// The CPU: always there, the default.
 #[pyfunction(name = "cpu")]
 fn cpu_device(py: Python<'_>) -> PyResult<Bound<'_, PyDevice>> {
-    object(py, cpu::device().clone())
+    object(py, kernels::host().clone())
 }
 
 /// A device as an object; the CPU is always the same one.
 pub(super) fn object(py: Python<'_>, device: Arc<Device>) -> PyResult<Bound<'_, PyDevice>> {
     static CPU: PyOnceLock<Py<PyDevice>> = PyOnceLock::new();
-    if !Arc::ptr_eq(&device, cpu::device()) {
+    if !Arc::ptr_eq(&device, kernels::host()) {
         return Bound::new(py, PyDevice(device));
     }
     let made = CPU.get_or_try_init(py, || Py::new(py, PyDevice(device)))?;

@@ -18,12 +18,12 @@ use super::exit;
 use super::op;
 use super::tensor::{self, Handle};
 use crate::block::Block;
-use crate::device::cpu;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::engine::record::{self, Mode};
 use crate::engine::{self, Turn};
 use crate::error::{Error, Result};
+use crate::kernels;
 use crate::ops::copy::{Cast, Copy};
 use crate::shape::Shape;
 use crate::view::{Meta, View};
@@ -34,7 +34,7 @@ fn lent(array: &Bound<'_, PyUntypedArray>, dtype: DType, shape: Shape) -> View {
     let data: *mut u8 = unsafe { (*array.as_array_ptr()).fields.data.cast() };
     let (first, meta) =
         (NonNull::new(data).unwrap_or(NonNull::dangling()), Meta::new(dtype, shape));
-    let block = Block::foreign(cpu::device(), meta.bytes(), first, Box::new(()));
+    let block = Block::foreign(kernels::host(), meta.bytes(), first, Box::new(()));
     View { block, meta: Arc::new(meta), offset: 0 }
 }
 
@@ -156,7 +156,7 @@ fn baked(array: &Bound<'_, PyUntypedArray>, from: View) -> PyResult<View> {
             from.meta.bytes(),
         )
     };
-    let engine = engine::cpu();
+    let engine = engine::host();
     Ok(exit::detach(array.py(), || engine.bake(&mut engine.turn(), from, bytes))?)
 }
 

@@ -11,11 +11,11 @@ use super::exit;
 use super::graph::{at_line, note_line};
 use super::host::PythonFn;
 use super::tensor::{self, Handle};
-use crate::device::cpu;
 use crate::device::live::LARGE;
 use crate::engine::record::{self, Mode};
 use crate::engine::{self, Engine, Inputs, Outputs, Turn};
 use crate::error::Error;
+use crate::kernels;
 use crate::ops::host::Host;
 use crate::ops::unary::Saves;
 use crate::ops::{Kind, View};
@@ -38,7 +38,7 @@ impl Op {
 
 /// The engine that runs an operation on these tensors.
 fn engine_of(kind: &Kind, views: &[View]) -> crate::Result<&'static Engine> {
-    let device = views.first().map_or(cpu::device(), |v| v.block.device());
+    let device = views.first().map_or(kernels::host(), |v| v.block.device());
     engine::of(device).map_err(|error| error.in_op(kind.family().name()))
 }
 

@@ -15,10 +15,11 @@ use super::error::GraphError;
 use super::exit;
 use super::journal;
 use crate::block::{Block, note_change};
-use crate::device::{Account, cpu, heap};
+use crate::device::{Account, heap};
 use crate::dtype::DType;
 use crate::engine::{self, record};
 use crate::error::Error;
+use crate::kernels;
 use crate::view::{Meta, View};
 
 /// A view of a block: a tensor without names and gradients.
@@ -125,7 +126,7 @@ impl Handle {
         let Extents(shape) = shape;
         shape.checked_numel("tensor")?;
         let dtype = dtype.map_or(Ok(DType::Float32), dtype::parse)?;
-        let device = device.map_or(cpu::device(), |d| &d.0);
+        let device = device.map_or(kernels::host(), |d| &d.0);
         self.set(record::fresh(device, &Arc::new(Meta::new(dtype, shape))));
         Ok(())
     }

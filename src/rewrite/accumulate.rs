@@ -5,12 +5,11 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::chain::Limits;
 use super::{ADD, is_seen_whole, kept_longer, remake, writes_apart};
 use crate::error::Result;
 use crate::graph::Place;
 use crate::graph::draft::Draft;
-use crate::ops::cpu::product;
+use crate::kernels::Fusing;
 use crate::ops::gemm::{Matmul, MatmulAdd};
 use crate::ops::{Family, Kind, Meta};
 
@@ -18,7 +17,7 @@ use crate::ops::{Family, Kind, Meta};
 ///
 /// # Errors
 /// Any error of inferring an operation.
-pub fn apply(draft: &mut Draft, limits: Limits) -> Result<()> {
+pub fn apply(draft: &mut Draft, limits: Fusing) -> Result<()> {
     for n in draft.numbers() {
         let Some((product, inputs)) = found(draft, limits, n) else { continue };
         remake(draft, n, MatmulAdd.into(), inputs)?;
@@ -29,7 +28,7 @@ pub fn apply(draft: &mut Draft, limits: Limits) -> Result<()> {
 
 /// A match: step `n` adds something to a product that nothing else reads. Returns the product's
 /// step, and its factors with the addend. Of two products, the later one is fused.
-fn found(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, SmallVec<[Place; 4]>)> {
+fn found(draft: &Draft, limits: Fusing, n: usize) -> Option<(usize, SmallVec<[Place; 4]>)> {
     let step = draft.step(n)?;
     let [a, b] = &step.inputs[..] else { return None };
     if step.call.kind != ADD || a.block == b.block {
@@ -45,12 +44,13 @@ fn found(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, SmallVec<[Pl
 }
 
 /// The step of a product that could be computed at step `n`, its only reader.
-fn product_of(draft: &Draft, limits: Limits, made: &Place, n: usize) -> Option<usize> {
+fn product_of(draft: &Draft, limits: Fusing, made: &Place, n: usize) -> Option<usize> {
     let maker = draft.maker(made)?;
     let step = draft.step(maker)?;
     let io: SmallVec<[&Meta; 4]> =
         step.inputs.iter().map(|place| &*place.meta).chain([&*made.meta]).collect();
-    let is_whole = || made.meta.bytes() > limits.short && !product::is_split([io[0], io[1], io[2]]);
+    let is_whole =
+        || made.meta.bytes() > limits.short && !draft.target().is_split(&step.call.kind, &io);
     let fits = step.call.kind == Kind::from(Matmul)
         && draft.only_reader(made.block) == Some(n)
         && is_seen_whole(draft, made, n)

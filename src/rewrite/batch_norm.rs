@@ -142,8 +142,7 @@ fn gradients_of(
         return None;
     }
     let pairs = draft.readers(y.block).iter();
-    let mut pairs =
-        pairs.filter_map(|relu| Some((relu, behind_relu(draft, statistics, y, relu)?)));
+    let mut pairs = pairs.filter_map(|relu| Some((relu, behind_relu(draft, statistics, y, relu)?)));
     // The gradient must read what the forward pass read and wrote.
     let kept = || statistics.inputs[..2].iter().chain(&statistics.outputs);
     pairs.find(|&(_, norm)| kept().all(|place| draft.holds(place, n, norm)))

@@ -8,39 +8,15 @@ use crate::device::ALIGNMENT;
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Op, Place, Role};
+use crate::kernels::Fusing;
 use crate::ops::chain::{Chain, Link};
-use crate::ops::cpu::chain::Space;
-use crate::ops::epilogue::Producer;
 use crate::ops::{Effects, Kind, Meta, Reach};
-
-/// The most inputs and links of a chain: with more, the blocks of all of them exceed the cache.
-pub(super) const MOST_INPUTS: usize = 8;
-const MOST_LINKS: usize = 16;
-
-/// The sizes of results, in bytes, for which fusing pays off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Up to this size, operations are so short that the overhead of a call matters.
-    pub short: usize,
-    /// From this size on, a result is evicted from the cache between two operations.
-    pub large: usize,
-    /// `large` for operations on rows, which take longer than fetching the rows from the
-    /// second-level cache.
-    pub large_rows: usize,
-}
-
-impl Limits {
-    /// The default thresholds.
-    pub const DEFAULT: Limits = Limits { short: 16 << 10, large: 256 << 10, large_rows: 4 << 20 };
-    /// No thresholds: results of any size.
-    pub const NONE: Limits = Limits { short: usize::MAX, large: 0, large_rows: 0 };
-}
 
 /// Applies the rule wherever it fits.
 ///
 /// # Errors
 /// Any error of inferring an operation.
-pub fn apply(draft: &mut Draft, limits: Limits) -> Result<()> {
+pub fn apply(draft: &mut Draft, limits: Fusing) -> Result<()> {
     for n in draft.numbers() {
         while let Some((before, pair)) = longer(draft, limits, n) {
             let call = draft.infer(pair.chain.into(), &pair.inputs)?;
@@ -53,7 +29,7 @@ pub fn apply(draft: &mut Draft, limits: Limits) -> Result<()> {
 }
 
 /// An earlier step that step `n` can be fused with, and the resulting chain.
-fn longer(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, Pair)> {
+fn longer(draft: &Draft, limits: Fusing, n: usize) -> Option<(usize, Pair)> {
     let step = draft.step(n)?;
     let second = as_chain(draft, n)?;
     step.inputs.iter().find_map(|place| {
@@ -145,8 +121,7 @@ impl Pair {
             pair.outputs.push(output.clone());
             pair.chain.outputs.push(link);
         }
-        let fits = pair.inputs.len() <= MOST_INPUTS && pair.chain.links.len() <= MOST_LINKS;
-        fits.then_some(pair)
+        Some(pair)
     }
 
     /// Computes the second chain's outputs from the inputs of both.
@@ -171,7 +146,10 @@ impl Pair {
     }
 
     /// Whether the chain can run block by block, and fusing saves memory traffic or call overhead.
-    fn is_worth_it(&self, draft: &Draft, limits: Limits) -> bool {
+    fn is_worth_it(&self, draft: &Draft, limits: Fusing) -> bool {
+        if self.inputs.len() > limits.inputs || self.chain.links.len() > limits.links {
+            return false;
+        }
         let inputs: Vec<&Meta> = self.inputs.iter().map(|place| &*place.meta).collect();
         let Ok(values) = self.chain.values(&inputs) else { return false };
         let fits =
@@ -181,7 +159,7 @@ impl Pair {
         let large = if has_rows { limits.large_rows } else { limits.large };
         (bytes <= limits.short || bytes >= large || self.is_behind_blocks(draft))
             && self.chain.outputs.iter().zip(&self.outputs).all(fits)
-            && Space::of(&self.chain, &values).is_some()
+            && draft.target().blocks_chain(&self.chain, &values)
     }
 
     /// Whether an input is produced in blocks, so that the chain may become the producer's
@@ -189,7 +167,7 @@ impl Pair {
     fn is_behind_blocks(&self, draft: &Draft) -> bool {
         let makes_blocks = |step: &Op| {
             let io: SmallVec<[&Meta; 4]> = step.places().map(|place| &*place.meta).collect();
-            Producer::of(&step.call.kind).is_some_and(|producer| producer.is_split(&io))
+            draft.target().is_split(&step.call.kind, &io)
         };
         let makers = self.inputs.iter().filter_map(|place| draft.step(draft.maker(place)?));
         makers.into_iter().any(makes_blocks)

@@ -4,11 +4,12 @@
 
 use smallvec::SmallVec;
 
-use super::chain::{Limits, MOST_INPUTS, links};
+use super::chain::links;
 use super::{add_new, is_seen_whole, kept_longer, writes_apart};
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Op, Place};
+use crate::kernels::Fusing;
 use crate::ops::chain::Chain;
 use crate::ops::epilogue::{Epilogue, Producer};
 use crate::ops::{Family, Meta};
@@ -17,7 +18,7 @@ use crate::ops::{Family, Meta};
 ///
 /// # Errors
 /// Any error of inferring an operation.
-pub fn apply(draft: &mut Draft, limits: Limits) -> Result<()> {
+pub fn apply(draft: &mut Draft, limits: Fusing) -> Result<()> {
     for n in draft.numbers() {
         let Some((at, fused)) = found(draft, limits, n) else { continue };
         let call = draft.infer(fused.epilogue.into(), &fused.inputs)?;
@@ -38,14 +39,14 @@ struct Fused {
 }
 
 /// The producer that step `n` can be fused with, and the step that then holds both.
-fn found(draft: &Draft, limits: Limits, n: usize) -> Option<(usize, Fused)> {
+fn found(draft: &Draft, limits: Fusing, n: usize) -> Option<(usize, Fused)> {
     let step = draft.step(n)?;
     let chain = links(step)?;
     step.inputs.iter().find_map(|made| {
         let before = draft.maker(made)?;
         let at = place_for(draft, before, n, made)?;
         let fused = Fused::new(draft, before, (n, &chain), made)?;
-        let fits = fused.infers_outputs(made) && fused.is_worth_it(limits, made);
+        let fits = fused.infers_outputs(made) && fused.is_worth_it(draft, limits, made);
         fits.then_some((at, fused))
     })
 }
@@ -110,9 +111,9 @@ impl Fused {
 
     /// Whether the producer's result stays in the cache for the chain, or fusing saves the overhead
     /// of a short operation.
-    fn is_worth_it(&self, limits: Limits, made: &Place) -> bool {
-        let is_blocked = || self.epilogue.is_blocked(&self.metas()).unwrap_or(false);
-        self.epilogue.chain.inputs <= MOST_INPUTS
+    fn is_worth_it(&self, draft: &Draft, limits: Fusing, made: &Place) -> bool {
+        let is_blocked = || draft.target().blocks_epilogue(&self.epilogue, &self.metas());
+        self.epilogue.chain.inputs <= limits.inputs
             && (made.meta.bytes() <= limits.short || is_blocked())
     }
 

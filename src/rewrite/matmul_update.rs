@@ -5,9 +5,8 @@ use super::{kept_longer, remake};
 use crate::error::Result;
 use crate::graph::Op;
 use crate::graph::draft::Draft;
-use crate::ops::cpu::matmul_update;
+use crate::ops::Kind;
 use crate::ops::optim::{MatmulUpdate, Update};
-use crate::ops::{Kind, Meta};
 
 /// Applies the rule wherever it fits.
 ///
@@ -35,7 +34,7 @@ fn found(draft: &Draft, n: usize) -> Option<(usize, Update)> {
     let maker = draft.maker(gradient)?;
     let product = draft.step(maker)?;
     let fits = draft.only_reader(gradient.block) == Some(n)
-        && is_split_product(product)
+        && is_split_product(draft, product)
         && product.inputs.iter().all(|factor| {
             draft.holds(factor, maker, n) && step.outputs.iter().all(|o| o.block != factor.block)
         })
@@ -44,8 +43,9 @@ fn found(draft: &Draft, n: usize) -> Option<(usize, Update)> {
 }
 
 /// Whether a step is a product that is computed in blocks of rows.
-fn is_split_product(step: &Op) -> bool {
-    let io = || step.call.inputs.iter().chain(&step.call.outputs).map(|meta| &**meta);
+fn is_split_product(draft: &Draft, step: &Op) -> bool {
+    let io = step.call.io();
     matches!(step.call.kind, Kind::Matmul(_))
-        && <[&Meta; 3]>::try_from(io().collect::<Vec<_>>()).is_ok_and(matmul_update::is_split)
+        && io[2].shape.rank() == 2
+        && draft.target().is_split(&step.call.kind, &io)
 }

@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Op, Place, Role};
+use crate::kernels::Fusing;
 use crate::ops::Kind;
 use crate::ops::binary::{Binary, BinaryFn};
 pub use constant::Constants;
@@ -31,17 +32,16 @@ pub use constant::Constants;
 pub struct Limits {
     /// Thresholds for constants.
     pub constants: constant::Limits,
-    /// Thresholds for fusing operations into one pass over memory.
-    pub chains: chain::Limits,
+    /// Thresholds for fusing operations into one pass over memory; None for the target's.
+    pub chains: Option<Fusing>,
 }
 
 impl Limits {
     /// The default thresholds.
-    pub const DEFAULT: Limits =
-        Limits { constants: constant::Limits::DEFAULT, chains: chain::Limits::DEFAULT };
+    pub const DEFAULT: Limits = Limits { constants: constant::Limits::DEFAULT, chains: None };
     /// No thresholds: apply a rule wherever it fits.
     pub const NONE: Limits =
-        Limits { constants: constant::Limits::NONE, chains: chain::Limits::NONE };
+        Limits { constants: constant::Limits::NONE, chains: Some(Fusing::NONE) };
 }
 
 /// What rewriting may do.
@@ -73,12 +73,13 @@ pub fn rewrite(draft: &mut Draft, allowed: Allowed) -> Result<Option<Constants>>
     batch_norm::apply(draft)?;
     matmul_update::apply(draft)?;
     let limits = allowed.limits;
+    let chains = limits.chains.unwrap_or_else(|| draft.target().fusing());
     let constants = if allowed.keeps { constants(draft, limits.constants)? } else { None };
     if allowed.rounds {
-        accumulate::apply(draft, limits.chains)?;
+        accumulate::apply(draft, chains)?;
     }
-    chain::apply(draft, limits.chains)?;
-    epilogue::apply(draft, limits.chains)?;
+    chain::apply(draft, chains)?;
+    epilogue::apply(draft, chains)?;
     Ok(constants)
 }
 

@@ -7,8 +7,9 @@ use super::constant;
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Op, Place};
+use crate::kernels::Width;
 use crate::ops::packed::{Pack, Packed};
-use crate::ops::{Kind, Meta, Width};
+use crate::ops::{Kind, Meta};
 
 /// A weight's block and offset, and how it is packed.
 type Key = (u32, usize, Kind);
@@ -50,7 +51,7 @@ fn found(draft: &Draft, n: usize, constant: &[bool]) -> Result<Option<(Kind, usi
     }
     let io: Vec<&Meta> = step.places().map(|place| &*place.meta).collect();
     let width = Width::of(step.call.cost(), draft.threads());
-    let packing = step.call.kind.family().packing(&io, width)?;
+    let packing = draft.target().packing(&step.call.kind, &io, width)?;
     let packing = packing.filter(|p| constant[step.inputs[p.input].block as usize]);
     Ok(packing.map(|packing| {
         let pack = Pack {

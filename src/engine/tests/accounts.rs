@@ -279,7 +279,7 @@ fn seeds_have_keys_of_their_own() {
 
 #[test]
 fn operations_run_on_the_engine_of_their_device_alone() {
-    assert!(std::ptr::eq(of(crate::device::cpu::device()).unwrap(), cpu()));
+    assert!(std::ptr::eq(of(crate::kernels::host()).unwrap(), host()));
     let other = Device::new(7, "other", Box::new(Limited { left: 0.into() }), 1);
     assert!(matches!(of(&other), Err(Error::Device { .. })));
 }

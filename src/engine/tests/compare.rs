@@ -3,8 +3,9 @@
 use super::*;
 use crate::engine::Compared;
 use crate::error::Error;
+use crate::kernels::Prepared;
+use crate::ops::Real;
 use crate::ops::norm::BatchNormInference;
-use crate::ops::{Prepared, Real};
 
 /// A recording of `y = f(x + w); w = w + x`, and the tensors that it reads and writes.
 struct World {
@@ -180,7 +181,7 @@ fn a_graph_that_is_as_recorded_for_a_fault_says_so_and_runs() {
         run(engine, binary("add"), &[x, w]).unwrap().to_vec()
     });
     let [add] = recording.queue.ops_mut() else { panic!("one was recorded") };
-    let mut op = Prepared::new(add.call.clone(), 1).unwrap();
+    let mut op = Prepared::new(add.call.clone(), engine.device(), 1).unwrap();
     op.change(|call| call.kind = BatchNormInference { eps: Real(0.0) }.into());
     add.call = op.call().clone();
     engine.turn().0.insert(op);

@@ -1,9 +1,9 @@
 //! Prepared kernels: which of them are cached, and that they run.
 
 use super::*;
+use crate::kernels::testing::user_code;
 use crate::ops::call::Parts;
 use crate::ops::random::Advance;
-use crate::ops::testing::user_code;
 use crate::ops::unary::{Unary, UnaryFn};
 
 /// How many bytes prepared kernels may hold.

@@ -2,8 +2,8 @@
 //! contents.
 
 use super::*;
+use crate::kernels::{Prepared, kernel};
 use crate::ops::copy::Copy;
-use crate::ops::{Prepared, kernel};
 
 /// Records an operation that should produce a tensor like this, but does nothing.
 fn never_written(engine: &Engine, like: &View) -> View {

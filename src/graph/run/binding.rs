@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::Stopped;
 use crate::error::{Error, Result};
 use crate::graph::{Csr, Graph};
-use crate::ops::{Io, Kernel, Prepared};
+use crate::kernels::{Io, Kernel, Prepared};
 
 /// See the module's documentation.
 pub(super) struct Binding {

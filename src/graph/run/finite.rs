@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::{Bound, Stopped};
 use crate::error::Error;
 use crate::error::finite::{NotFinite, Statistics};
-use crate::ops::cpu::statistics::{is_finite, statistics};
-use crate::ops::{Io, Meta, Prepared};
+use crate::kernels::{Io, Prepared, is_finite, statistics};
+use crate::ops::Meta;
 
 impl Bound {
     /// Runs nodes in recorded order, up to the first one that produces a NaN or an infinity.

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use super::*;
 use crate::graph::Role::*;
 use crate::graph::testing::Recorder;
-use crate::ops::{Effects, Prepared, View, kernel};
+use crate::kernels::{Prepared, kernel};
+use crate::ops::{Effects, View};
 
 /// Memory aligned to 64 bytes.
 #[repr(align(64))]

@@ -2,7 +2,8 @@ use super::*;
 use crate::graph::Graph;
 use crate::graph::Role::*;
 use crate::graph::testing::Recorder;
-use crate::ops::{Prepared, View};
+use crate::kernels::Prepared;
+use crate::ops::View;
 
 /// `branches` chains of `length` negations of one tensor, recorded one after the other; their ends
 /// are results.

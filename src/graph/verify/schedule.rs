@@ -8,7 +8,7 @@ use super::ranges::Ranges;
 use super::{Fault, Graph, Operand, Resource};
 use crate::graph::Schedule;
 use crate::graph::layout::Layout;
-use crate::ops::Width;
+use crate::kernels::Width;
 
 /// Checks that only nodes that may run beside others do so, and that any two nodes of a segment,
 /// one of which writes bytes that the other touches, are connected by edges within the segment.

@@ -3,18 +3,14 @@
 mod partial;
 mod table;
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use partial::Divisor;
+pub use partial::{fault, is_partial};
+pub(crate) use table::binary_rows;
 pub use table::{BinaryFn, Class};
 
-use super::cpu::loops::{Loop, Operand};
-use super::{
-    Catalog, Cost, Family, Kernel, Meta, Metas, Reach, Scalar, Width, elementwise, exactly,
-};
-use crate::dtype::{Bool, DType};
+use super::{Catalog, Cost, Family, Meta, Metas, Reach, Scalar, elementwise, exactly};
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 
 /// c = f(a, b) for two tensors of one dtype, broadcast. Comparisons and logic return bool. Dividing
@@ -98,48 +94,24 @@ impl Family for Binary {
     }
 
     fn checked(&self) -> &'static [usize] {
-        if partial::is_partial(self.f) { &[1] } else { &[] }
+        if is_partial(self.f) { &[1] } else { &[] }
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, cost(self.f))
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let operands = [0, 1, 2].map(|i| Operand::widened(io[i]));
-        let made = Arc::new(Loop::new(self.f.tile(io[0].dtype), operands, width));
-        let divisor = Divisor { f: self.f, name: self.name(), input: 1, meta: io[1] };
-        // If the second operand is broadcast to no element at all, it is not checked.
-        Ok(if io[2].numel() == 0 { made } else { divisor.checked(made, width) })
-    }
 }
 
 impl BinaryScalar {
-    /// The scalar as an operand for a tensor of `dtype`.
-    fn operand(&self, dtype: DType) -> Result<Operand> {
-        let name = self.name();
-        if matches!(self.f, BinaryFn::And | BinaryFn::Or | BinaryFn::Xor) {
-            let truth = elementwise::truth(self.scalar).get() as i64;
-            return operand(name, Scalar::Int(truth), dtype);
-        }
-        operand(name, self.scalar, dtype)
+    /// The scalar as an element of the tensor's type.
+    ///
+    /// # Errors
+    /// Those of [`elementwise::element`].
+    pub fn element<T: Element>(&self) -> Result<T> {
+        let is_logic = matches!(self.f, BinaryFn::And | BinaryFn::Or | BinaryFn::Xor);
+        let truth = || Scalar::Int(elementwise::truth(self.scalar).get() as i64);
+        elementwise::element(self.name(), if is_logic { truth() } else { self.scalar })
     }
-}
-
-/// A scalar as an operand of the type that tensors of `dtype` compute in.
-fn operand(name: &'static str, scalar: Scalar, dtype: DType) -> Result<Operand> {
-    use elementwise::element;
-    Ok(match dtype {
-        DType::Float16 => Operand::constant_of(element::<half::f16>(name, scalar)?.to_f32()),
-        DType::BFloat16 => Operand::constant_of(element::<half::bf16>(name, scalar)?.to_f32()),
-        DType::Float32 => Operand::constant_of(element::<f32>(name, scalar)?),
-        DType::Float64 => Operand::constant_of(element::<f64>(name, scalar)?),
-        DType::Int32 => Operand::constant_of(element::<i32>(name, scalar)?),
-        DType::Int64 => Operand::constant_of(element::<i64>(name, scalar)?),
-        DType::Int8 => Operand::constant_of(element::<i8>(name, scalar)?),
-        DType::UInt8 => Operand::constant_of(element::<u8>(name, scalar)?),
-        DType::Bool => Operand::constant_of(element::<Bool>(name, scalar)?),
-    })
 }
 
 impl Family for BinaryScalar {
@@ -150,7 +122,7 @@ impl Family for BinaryScalar {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [a] = exactly(self.name(), inputs)?;
         let dtype = result_dtype(self.f, self.name(), a.dtype)?;
-        self.operand(a.dtype)?;
+        crate::dispatch!(a.dtype, T => self.element::<T>().map(drop))?;
         if !self.reverse {
             partial::check_scalar(self.f, self.name(), self.scalar, a.dtype)?;
         }
@@ -170,22 +142,10 @@ impl Family for BinaryScalar {
     }
 
     fn checked(&self) -> &'static [usize] {
-        if self.reverse && partial::is_partial(self.f) { &[0] } else { &[] }
+        if self.reverse && is_partial(self.f) { &[0] } else { &[] }
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, cost(self.f))
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let [a, c] = [0, 1].map(|i| Operand::widened(io[i]));
-        let scalar = self.operand(io[0].dtype)?;
-        let operands = if self.reverse { [scalar, a, c] } else { [a, scalar, c] };
-        let made = Arc::new(Loop::new(self.f.tile(io[0].dtype), operands, width));
-        let divisor = Divisor { f: self.f, name: self.name(), input: 0, meta: io[0] };
-        Ok(if self.reverse { divisor.checked(made, width) } else { made })
-    }
 }
-
-#[cfg(test)]
-mod tests;

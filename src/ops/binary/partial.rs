@@ -1,13 +1,9 @@
 //! Functions that are not always defined on integers: division and powers.
 
-use std::sync::Arc;
-
 use super::BinaryFn;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::cpu::number::Integer;
-use crate::ops::cpu::scan::Scan;
-use crate::ops::{Io, Kernel, Meta, Scalar, Width, checked};
+use crate::ops::Scalar;
 
 /// Whether `f` is undefined for some integer second operands.
 pub fn is_partial(f: BinaryFn) -> bool {
@@ -15,7 +11,7 @@ pub fn is_partial(f: BinaryFn) -> bool {
 }
 
 /// The error for integers without a result.
-fn fault(f: BinaryFn, name: &'static str) -> Error {
+pub fn fault(f: BinaryFn, name: &'static str) -> Error {
     match f {
         BinaryFn::Pow => Error::value(name, "a negative exponent of an integer", "one from 0 on"),
         _ => Error::value(name, "an integer divided by zero", "divisors other than zero"),
@@ -33,38 +29,4 @@ pub fn check_scalar(f: BinaryFn, name: &'static str, scalar: Scalar, dtype: DTyp
     };
     crate::ensure!(!(lacks && dtype.is_int()), fault(f, name));
     Ok(())
-}
-
-/// A function, and the input that is its second operand.
-pub struct Divisor<'a> {
-    pub f: BinaryFn,
-    pub name: &'static str,
-    pub input: usize,
-    pub meta: &'a Meta,
-}
-
-impl Divisor<'_> {
-    /// `kernel`, which then runs only if results are defined for every second operand.
-    pub fn checked(self, kernel: Arc<dyn Kernel>, width: Width) -> Arc<dyn Kernel> {
-        crate::dispatch!(int self.meta.dtype, T => match self.f {
-            BinaryFn::Pow => self.refusing(T::lacks_power, kernel, width),
-            f if is_partial(f) => self.refusing(T::lacks_quotient, kernel, width),
-            _ => kernel,
-        }, else => kernel)
-    }
-
-    fn refusing<T: Integer>(
-        self,
-        lacks: impl Fn(T) -> bool + Send + Sync + 'static,
-        kernel: Arc<dyn Kernel>,
-        width: Width,
-    ) -> Arc<dyn Kernel> {
-        let (f, name, scan) = (self.f, self.name, Scan::new(self.input, self.meta, width));
-        let check = move |io: &Io| {
-            let worst = scan.largest(io, |b| lacks(b) as u32)?;
-            crate::ensure!(worst == 0, fault(f, name));
-            Ok(())
-        };
-        checked(check, kernel)
-    }
 }

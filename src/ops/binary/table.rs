@@ -2,11 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dtype::{Bool, DType};
-use crate::ops::cpu::isa::{Isa, Level};
-use crate::ops::cpu::loops::{Map2, Tile, map2};
-use crate::ops::cpu::number::{Number, Value};
-
 /// Which element types a function supports, and the type of its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
@@ -18,6 +13,7 @@ pub enum Class {
     Logical,
 }
 
+/// Generates the enum of functions and its methods from the rows.
 macro_rules! functions {
     (@bool) => { None };
     (@bool $as:ident) => { Some(BinaryFn::$as) };
@@ -67,108 +63,65 @@ macro_rules! functions {
             }
 
             /// The logical function that it is equivalent to on booleans, if it supports them.
-            pub(super) fn on_booleans(self) -> Option<BinaryFn> {
+            pub fn on_booleans(self) -> Option<BinaryFn> {
                 match self {
                     $(BinaryFn::$number => functions!(@bool $($as)?),)*
                     $(BinaryFn::$truth)|* => Some(self),
-                }
-            }
-
-            /// The tile of its values on numbers.
-            fn numbers<T: Number>(self, isa: Isa) -> Box<dyn Tile<3>> {
-                match self {
-                    $(BinaryFn::$number => {
-                        struct Row;
-                        impl<T: Number> Map2<T, T, T> for Row {
-                            type Reach = T::Reach;
-                            #[inline(always)]
-                            fn at<L: Level>(&self, $a: T, $b: T) -> T {
-                                $value
-                            }
-                        }
-                        map2::<T, T, T>(isa, Row)
-                    })*
-                    _ => self.truths::<T>(isa),
-                }
-            }
-
-            /// The tile of its truth values.
-            fn truths<T: Value>(self, isa: Isa) -> Box<dyn Tile<3>> {
-                match self {
-                    $(BinaryFn::$truth => {
-                        struct Row;
-                        impl<T: Value> Map2<T, T, Bool> for Row {
-                            type Reach = T::Reach;
-                            #[inline(always)]
-                            fn at<L: Level>(&self, $x: T, $y: T) -> Bool {
-                                ($holds).into()
-                            }
-                        }
-                        map2::<T, T, Bool>(isa, Row)
-                    })*
-                    _ => unreachable!("{} has no truth values", self.name()),
                 }
             }
         }
     };
 }
 
-// A row: name, name with a scalar, value; for numbers also the types, and the equivalent logical
-// function on booleans. `T` is the type of the computation, `L` the instruction set.
-functions! {
-    /// a + b.
-    Add Arithmetic "add" "add_scalar" { a, b => a.plus(b) } (Or);
-    /// a - b.
-    Sub Arithmetic "sub" "sub_scalar" { a, b => a.minus(b) } ();
-    /// a b.
-    Mul Arithmetic "mul" "mul_scalar" { a, b => a.times(b) } (And);
-    /// a / b of floats.
-    Div Floating "div" "div_scalar" { a, b => a.over(b) } ();
-    /// a to the power of b.
-    Pow Arithmetic "pow" "pow_scalar" { a, b => a.power::<L>(b) } ();
-    /// The larger one, or NaN.
-    Maximum Arithmetic "maximum" "maximum_scalar" { a, b => a.larger(b) } (Or);
-    /// The smaller one, or NaN.
-    Minimum Arithmetic "minimum" "minimum_scalar" { a, b => a.smaller(b) } (And);
-    /// a / b rounded towards minus infinity.
-    FloorDivide Arithmetic "floor_divide" "floor_divide_scalar"
-        { a, b => a.floor_over(b) } ();
-    /// The remainder of that division, with b's sign.
-    Remainder Arithmetic "remainder" "remainder_scalar"
-        { a, b => a.modulo(b) } ();
-    ---
-    /// a < b.
-    Lt "lt" "lt_scalar" { a, b => a.less(b) };
-    /// a <= b.
-    Le "le" "le_scalar" { a, b => a.at_most(b) };
-    /// a > b.
-    Gt "gt" "gt_scalar" { a, b => b.less(a) };
-    /// a >= b.
-    Ge "ge" "ge_scalar" { a, b => b.at_most(a) };
-    /// a equals b.
-    Eq "eq" "eq_scalar" { a, b => a.same(b) };
-    /// a differs from b.
-    Ne "ne" "ne_scalar" { a, b => !a.same(b) };
-    /// Neither is zero.
-    And "and" "and_scalar" { a, b => a.truth() & b.truth() };
-    /// At least one is not zero.
-    Or "or" "or_scalar" { a, b => a.truth() | b.truth() };
-    /// Exactly one is zero.
-    Xor "xor" "xor_scalar" { a, b => a.truth() ^ b.truth() };
-}
-
-impl BinaryFn {
-    /// The tile for elements of a dtype that [`Class`] allows.
-    pub(super) fn tile(self, dtype: DType) -> Box<dyn Tile<3>> {
-        let isa = Isa::active();
-        match dtype {
-            DType::Float16 | DType::BFloat16 | DType::Float32 => self.numbers::<f32>(isa),
-            DType::Float64 => self.numbers::<f64>(isa),
-            DType::Int32 => self.numbers::<i32>(isa),
-            DType::Int64 => self.numbers::<i64>(isa),
-            DType::Int8 => self.numbers::<i8>(isa),
-            DType::UInt8 => self.numbers::<u8>(isa),
-            DType::Bool => self.on_booleans().unwrap_or(self).truths::<Bool>(isa),
+/// Hands the rows to a macro: here and in each target, which makes kernels of them.
+///
+/// A row: name, name with a scalar, value; for numbers also the types, and the equivalent logical
+/// function on booleans. `T` is the type of the computation, `L` the instruction set.
+macro_rules! binary_rows {
+    ($expand:ident) => {
+        $expand! {
+            /// a + b.
+            Add Arithmetic "add" "add_scalar" { a, b => a.plus(b) } (Or);
+            /// a - b.
+            Sub Arithmetic "sub" "sub_scalar" { a, b => a.minus(b) } ();
+            /// a b.
+            Mul Arithmetic "mul" "mul_scalar" { a, b => a.times(b) } (And);
+            /// a / b of floats.
+            Div Floating "div" "div_scalar" { a, b => a.over(b) } ();
+            /// a to the power of b.
+            Pow Arithmetic "pow" "pow_scalar" { a, b => a.power::<L>(b) } ();
+            /// The larger one, or NaN.
+            Maximum Arithmetic "maximum" "maximum_scalar" { a, b => a.larger(b) } (Or);
+            /// The smaller one, or NaN.
+            Minimum Arithmetic "minimum" "minimum_scalar" { a, b => a.smaller(b) } (And);
+            /// a / b rounded towards minus infinity.
+            FloorDivide Arithmetic "floor_divide" "floor_divide_scalar"
+                { a, b => a.floor_over(b) } ();
+            /// The remainder of that division, with b's sign.
+            Remainder Arithmetic "remainder" "remainder_scalar"
+                { a, b => a.modulo(b) } ();
+            ---
+            /// a < b.
+            Lt "lt" "lt_scalar" { a, b => a.less(b) };
+            /// a <= b.
+            Le "le" "le_scalar" { a, b => a.at_most(b) };
+            /// a > b.
+            Gt "gt" "gt_scalar" { a, b => b.less(a) };
+            /// a >= b.
+            Ge "ge" "ge_scalar" { a, b => b.at_most(a) };
+            /// a equals b.
+            Eq "eq" "eq_scalar" { a, b => a.same(b) };
+            /// a differs from b.
+            Ne "ne" "ne_scalar" { a, b => !a.same(b) };
+            /// Neither is zero.
+            And "and" "and_scalar" { a, b => a.truth() & b.truth() };
+            /// At least one is not zero.
+            Or "or" "or_scalar" { a, b => a.truth() | b.truth() };
+            /// Exactly one is zero.
+            Xor "xor" "xor_scalar" { a, b => a.truth() ^ b.truth() };
         }
-    }
+    };
 }
+pub(crate) use binary_rows;
+
+binary_rows!(functions);

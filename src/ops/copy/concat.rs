@@ -1,13 +1,9 @@
 //! Joining tensors along an axis.
-#![allow(unsafe_code)]
-
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::ops::cpu::loops::Loop;
-use crate::ops::{Catalog, Family, Io, Kernel, Meta, Metas, Width, elementwise};
+use crate::ops::{Catalog, Family, Meta, Metas, elementwise};
 use crate::shape::Shape;
 use crate::view;
 
@@ -70,45 +66,5 @@ impl Family for Concat {
 
     fn any_output_strides(&self) -> bool {
         true
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let (output, inputs) = io.split_last().expect("an operation has an output");
-        let axis = output.shape.axis(self.name(), self.axis)?;
-        let (mut pieces, mut start) = (Vec::new(), 0);
-        for (input, meta) in inputs.iter().enumerate() {
-            let place = Meta {
-                dtype: output.dtype,
-                shape: meta.shape.clone(),
-                strides: output.strides.clone(),
-            };
-            let offset = start as isize * output.strides[axis] * output.dtype.size() as isize;
-            pieces.push(Piece { input, offset, copy: super::mover(meta, &place, width) });
-            start += meta.shape[axis];
-        }
-        Ok(Arc::new(Joiner { pieces }))
-    }
-}
-
-/// One input, and its destination.
-struct Piece {
-    input: usize,
-    /// In bytes.
-    offset: isize,
-    copy: Loop<2>,
-}
-
-struct Joiner {
-    pieces: Vec<Piece>,
-}
-
-impl Kernel for Joiner {
-    fn run(&self, io: &Io) -> Result<()> {
-        for Piece { input, offset, copy } in &self.pieces {
-            let to = io.output::<u8>(0).wrapping_offset(*offset);
-            // SAFETY: the piece is a part of the output, which no input overlaps.
-            unsafe { copy.run_at([io.input::<u8>(*input).cast_mut(), to])? };
-        }
-        Ok(())
     }
 }

@@ -1,19 +1,12 @@
 //! Tensors made from scalars.
-#![allow(unsafe_code)]
-
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::team;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::ops::cpu::loops::{Loop, Operand, identity};
 use crate::ops::elementwise::element;
-use crate::ops::{
-    Catalog, Cost, Family, Kernel, Meta, Metas, Real, Scalar, Width, exactly, kernel,
-};
+use crate::ops::{Catalog, Cost, Family, Meta, Metas, Real, Scalar, exactly};
 use crate::shape::Shape;
 
 /// A tensor filled with one value. The dtype must represent it: floats round to floats, and stay
@@ -35,18 +28,20 @@ impl Catalog for Fill {
 }
 
 impl Fill {
-    fn operand(&self) -> Result<Operand> {
-        dispatch!(self.dtype, T => {
-            let made = element::<T>(self.name(), self.value)?;
-            let whole = |value: i64| made.to_f64() as i128 == value as i128;
-            let exact = match self.value {
-                Scalar::Int(value) => !self.dtype.is_float() || whole(value),
-                Scalar::Real(_) => true,
-            };
-            let want = || format!("an integer that {} holds", self.dtype);
-            crate::ensure!(exact, Error::value(self.name(), self.value.to_f64(), want()));
-            Ok(Operand::constant_of(made))
-        })
+    /// The value as an element.
+    ///
+    /// # Errors
+    /// [`Error::Value`] and [`Error::DType`] where the dtype does not represent it.
+    pub fn element<T: Element>(&self) -> Result<T> {
+        let made = element::<T>(self.name(), self.value)?;
+        let whole = |value: i64| made.to_f64() as i128 == value as i128;
+        let exact = match self.value {
+            Scalar::Int(value) => !self.dtype.is_float() || whole(value),
+            Scalar::Real(_) => true,
+        };
+        let want = || format!("an integer that {} holds", self.dtype);
+        crate::ensure!(exact, Error::value(self.name(), self.value.to_f64(), want()));
+        Ok(made)
     }
 }
 
@@ -58,17 +53,12 @@ impl Family for Fill {
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [] = exactly(self.name(), inputs)?;
         self.shape.checked_numel(self.name())?;
-        self.operand()?;
+        dispatch!(self.dtype, T => self.element::<T>().map(drop))?;
         Ok(smallvec::smallvec![Meta::new(self.dtype, self.shape.clone())])
     }
 
     fn any_output_strides(&self) -> bool {
         true
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let operands = [self.operand()?, Operand::plain(io[0])];
-        Ok(Arc::new(Loop::new(identity(self.dtype.size()), operands, width)))
     }
 }
 
@@ -94,7 +84,10 @@ impl Catalog for Arange {
 
 impl Arange {
     /// The first number and the step as integers.
-    fn integers(&self) -> Result<[i64; 2]> {
+    ///
+    /// # Errors
+    /// [`Error::Value`] and [`Error::DType`] where the dtype does not represent all numbers.
+    pub fn integers(&self) -> Result<[i64; 2]> {
         let name = self.name();
         let [start, step] = [element(name, self.start)?, element(name, self.step)?];
         let steps = i64::try_from(self.count.saturating_sub(1)).ok();
@@ -147,37 +140,4 @@ impl Family for Arange {
         // Each number is computed and rounded separately.
         Cost::elementwise(io, 8)
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let stride = io[0].strides[0];
-        if self.dtype.is_int() {
-            let [start, step] = self.integers()?;
-            let value = move |i: usize| start.wrapping_add(step.wrapping_mul(i as i64));
-            return Ok(
-                dispatch!(self.dtype, T => numbers(self.count, stride, width, move |i| T::from_i64(value(i)))),
-            );
-        }
-        let (start, step) = (self.start.to_f64(), self.step.to_f64());
-        let value = move |i: usize| start + i as f64 * step;
-        Ok(
-            dispatch!(self.dtype, T => numbers(self.count, stride, width, move |i| T::from_f64(value(i)))),
-        )
-    }
-}
-
-/// A kernel that writes `value(i)` to every position `i`.
-fn numbers<T: Element>(
-    count: usize,
-    stride: isize,
-    Width(width): Width,
-    value: impl Fn(usize) -> T + Send + Sync + 'static,
-) -> Arc<dyn Kernel> {
-    kernel(0, move |io| {
-        team::parallel(width, &|part| {
-            for i in team::share(count, 1024, width, part) {
-                // SAFETY: the output has `count` elements, `stride` apart.
-                unsafe { io.output::<T>(0).offset(i as isize * stride).write(value(i)) };
-            }
-        })
-    })
 }

@@ -5,8 +5,6 @@ mod concat;
 mod convert;
 mod fill;
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 pub use cast::Cast;
@@ -14,8 +12,7 @@ pub use concat::Concat;
 pub use convert::Convert;
 pub use fill::{Arange, Fill};
 
-use super::cpu::loops::{Loop, Operand, identity};
-use super::{Catalog, Family, Kernel, Meta, Metas, Width, exactly};
+use super::{Catalog, Family, Meta, Metas, exactly};
 use crate::error::Result;
 
 /// The same elements in new memory, row-major (ONNX Identity).
@@ -41,17 +38,4 @@ impl Family for Copy {
     fn any_output_strides(&self) -> bool {
         true
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        Ok(Arc::new(mover(io[0], io[1], width)))
-    }
 }
-
-/// A loop that copies elements unchanged.
-fn mover(from: &Meta, to: &Meta, width: Width) -> Loop<2> {
-    let operands = [Operand::plain(from), Operand::plain(to)];
-    Loop::new(identity(to.dtype.size()), operands, width)
-}
-
-#[cfg(test)]
-mod tests;

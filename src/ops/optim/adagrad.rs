@@ -1,14 +1,10 @@
 //! AdaGrad.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::{Signature, prepare, scalar};
+use super::Signature;
 use crate::error::Result;
-use crate::ops::cpu::update::Rule;
-use crate::ops::cpu::wide::Wide;
-use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width};
+use crate::ops::{Catalog, Cost, Effects, Family, Meta, Metas};
 
 /// `(param, grad, lr, history, eps, [decay])`: updates `param` and `history`.
 ///
@@ -42,33 +38,5 @@ impl Family for Adagrad {
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 16)
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let decay = self.weight_decay.then_some(5);
-        prepare!(self, io, &[3], width, move |io: &Io| Step {
-            lr: scalar(io, 2),
-            eps: scalar(io, 4),
-            decay: decay.map(|i| scalar(io, i)),
-        })
-    }
-}
-
-struct Step {
-    lr: f64,
-    eps: f64,
-    decay: Option<f64>,
-}
-
-impl Rule for Step {
-    #[inline(always)]
-    fn step<A: Wide>(&self, p: &mut [A], g: &[A], [history, _]: [&mut [A]; 2]) {
-        let [lr, eps] = [self.lr, self.eps].map(A::of);
-        let decay = self.decay.map(A::of);
-        for ((p, &g), history) in p.iter_mut().zip(g).zip(history) {
-            let g = decay.map_or(g, |d| g + d * *p);
-            *history = *history + g * g;
-            *p = *p - lr * g / (*history + eps).sqrt();
-        }
     }
 }

@@ -1,15 +1,12 @@
 //! Updates whose gradient is a matrix product used nowhere else, as graphs run them.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::{Adagrad, Adam, Rmsprop, Sgd};
 use crate::error::{Error, Result};
-use crate::ops::cpu::matmul_update;
 use crate::ops::gemm::Matmul;
-use crate::ops::{Cost, Effects, Family, Kernel, Kind, Meta, Metas, Width};
+use crate::ops::{Cost, Effects, Family, Kind, Meta, Metas};
 
 /// An optimizer's update with the gradient `a b`: inputs as of the update, but with `a` (M, K) in
 /// place of the gradient and `b` (K, N) after all others; outputs as of the update. Bit-identical
@@ -45,7 +42,17 @@ impl Update {
         })
     }
 
-    pub(super) fn family(&self) -> &dyn Family {
+    /// The update as an operation on its own.
+    pub fn kind(&self) -> Kind {
+        match self.clone() {
+            Update::Adagrad(update) => update.into(),
+            Update::Adam(update) => update.into(),
+            Update::Rmsprop(update) => update.into(),
+            Update::Sgd(update) => update.into(),
+        }
+    }
+
+    fn family(&self) -> &dyn Family {
         match self {
             Update::Adagrad(update) => update,
             Update::Adam(update) => update,
@@ -59,7 +66,7 @@ catalog!(MatmulUpdate => "matmul_update");
 
 impl MatmulUpdate {
     /// The inputs of the update, with `gradient`, the product of a and b, in its place.
-    fn inputs<'a>(inputs: &[&'a Meta], gradient: &'a Meta) -> SmallVec<[&'a Meta; 8]> {
+    pub fn inputs<'a>(inputs: &[&'a Meta], gradient: &'a Meta) -> SmallVec<[&'a Meta; 8]> {
         let mut inputs = SmallVec::from_slice(&inputs[..inputs.len() - 1]);
         inputs[1] = gradient;
         inputs
@@ -92,14 +99,5 @@ impl Family for MatmulUpdate {
         let depth = a.shape.last().copied().unwrap_or(0) as u64;
         let update = Cost::elementwise(io, 6);
         Cost { flops: update.flops + 2 * param.numel() as u64 * depth, ..update }
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let outputs = self.effects().state.len();
-        let (inputs, outputs) = io.split_at(io.len() - outputs);
-        let (a, b) = (inputs[1], inputs[inputs.len() - 1]);
-        let product = Matmul.infer(&[a, b])?.remove(0);
-        let inputs = Self::inputs(inputs, &product);
-        matmul_update::prepare(self.update.family(), [a, b, &product], &inputs, outputs, width)
     }
 }

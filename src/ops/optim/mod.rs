@@ -10,19 +10,16 @@ mod adam;
 mod matmul_update;
 mod rmsprop;
 mod sgd;
-#[cfg(test)]
-mod tests;
 
 pub use adagrad::Adagrad;
-pub use adam::Adam;
+pub use adam::{Adam, STEP};
 pub use matmul_update::{MatmulUpdate, Update};
 pub use rmsprop::Rmsprop;
 pub use sgd::Sgd;
 
-use super::{Io, Meta, Metas};
+use super::{Meta, Metas};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::cpu::wide::Wide;
 use crate::view;
 
 /// The requirements on an optimizer's inputs; inputs 0 and 1 are the parameter and its gradient.
@@ -102,32 +99,6 @@ impl Signature<'_> {
 }
 
 /// The dtype of a parameter's moments.
-fn moment_dtype(param: DType) -> DType {
+pub fn moment_dtype(param: DType) -> DType {
     if param == DType::Float64 { DType::Float64 } else { DType::Float32 }
 }
-
-/// A second moment, flushed unless nothing is added to it before the division by its root: then
-/// not even a denormal one may become zero.
-#[inline(always)]
-fn second_moment<A: Wide>(value: A, eps: f64) -> A {
-    if eps == 0.0 { value } else { value.flushed() }
-}
-
-/// The value of hyperparameter `i`.
-fn scalar(io: &Io, i: usize) -> f64 {
-    // SAFETY: `infer` checked that it is a float32 with one element.
-    #[allow(unsafe_code)]
-    let value = unsafe { *io.input::<f32>(i) };
-    value as f64
-}
-
-/// Prepares an update for the parameter's dtype.
-macro_rules! prepare {
-    ($family:expr, $io:expr, $moments:expr, $width:expr, $read:expr) => {{
-        let io = $io;
-        $crate::dispatch!(float io[0].dtype, T =>
-            Ok($crate::ops::cpu::update::prepare::<T, _>(io, $moments, $width, $read)),
-            else => Err($crate::Error::dtype($family.name(), [io[0].dtype], "a float dtype")))
-    }};
-}
-use prepare;

@@ -1,14 +1,10 @@
 //! Stochastic gradient descent.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::{Signature, prepare, scalar};
+use super::Signature;
 use crate::error::Result;
-use crate::ops::cpu::update::Rule;
-use crate::ops::cpu::wide::Wide;
-use crate::ops::{Catalog, Cost, Effects, Family, Io, Kernel, Meta, Metas, Width};
+use crate::ops::{Catalog, Cost, Effects, Family, Meta, Metas};
 
 /// `(param, grad, lr, [decay], [buf, momentum, dampening])`: updates `param` and `buf`.
 ///
@@ -25,21 +21,14 @@ pub struct Sgd {
 }
 
 impl Sgd {
-    fn decay(&self) -> Option<usize> {
+    /// The number of the input that holds the weight decay.
+    pub fn decay(&self) -> Option<usize> {
         self.weight_decay.then_some(3)
     }
 
-    fn buffer(&self) -> Option<usize> {
+    /// The number of the input that holds the momentum buffer.
+    pub fn buffer(&self) -> Option<usize> {
         self.momentum.then_some(3 + self.weight_decay as usize)
-    }
-
-    fn rule(&self, io: &Io) -> Step {
-        Step {
-            lr: scalar(io, 2),
-            decay: self.decay().map(|i| scalar(io, i)),
-            momentum: self.buffer().map(|i| [scalar(io, i + 1), 1.0 - scalar(io, i + 2)]),
-            nesterov: self.nesterov,
-        }
     }
 }
 
@@ -71,36 +60,5 @@ impl Family for Sgd {
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 6)
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let family = self.clone();
-        prepare!(self, io, self.buffer().as_slice(), width, move |io: &Io| family.rule(io))
-    }
-}
-
-struct Step {
-    lr: f64,
-    decay: Option<f64>,
-    /// Momentum, and 1 - dampening.
-    momentum: Option<[f64; 2]>,
-    nesterov: bool,
-}
-
-impl Rule for Step {
-    #[inline(always)]
-    fn step<A: Wide>(&self, p: &mut [A], g: &[A], [buffer, _]: [&mut [A]; 2]) {
-        let lr = A::of(self.lr);
-        let decay = self.decay.map(A::of);
-        let decayed = |g: A, p: A| decay.map_or(g, |d| g + d * p);
-        let Some(momentum) = self.momentum else {
-            return p.iter_mut().zip(g).for_each(|(p, &g)| *p = *p - lr * decayed(g, *p));
-        };
-        let [momentum, fresh] = momentum.map(A::of);
-        for ((p, &g), buffer) in p.iter_mut().zip(g).zip(buffer) {
-            let g = decayed(g, *p);
-            *buffer = (momentum * *buffer + fresh * g).flushed();
-            *p = *p - lr * if self.nesterov { g + momentum * *buffer } else { *buffer };
-        }
     }
 }

@@ -1,12 +1,10 @@
 //! Moving a generator forward.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::check_state;
 use crate::error::Result;
-use crate::ops::{Catalog, Effects, Family, Kernel, Meta, Metas, Width, exactly, kernel};
+use crate::ops::{Catalog, Effects, Family, Meta, Metas, exactly};
 
 /// (state): moves a generator's position forward by a number of 128-bit blocks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -34,16 +32,5 @@ impl Family for Advance {
 
     fn effects(&self) -> Effects {
         Effects::updates(&[(0, 0)])
-    }
-
-    fn cpu(&self, _io: &[&Meta], _width: Width) -> Result<Arc<dyn Kernel>> {
-        let by = self.by as i64;
-        Ok(kernel(0, move |io| {
-            // SAFETY: the state is two int64.
-            #[allow(unsafe_code)]
-            let state = unsafe { io.write::<i64>(0, 2) };
-            state[1] = state[1].wrapping_add(by);
-            Ok(())
-        }))
     }
 }

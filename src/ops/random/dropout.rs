@@ -1,14 +1,11 @@
 //! Dropout and its gradient.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::{check_state, is_zero};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::cpu::dropout::{backward, forward};
-use crate::ops::{Catalog, Cost, Effects, Family, Kernel, Kind, Meta, Metas, Real, Width, exactly};
+use crate::ops::{Catalog, Cost, Effects, Family, Kind, Meta, Metas, Real, exactly};
 
 /// (x[, state]) -> (y, mask): each element is kept with probability 1 - ratio and then divided by
 /// it, or else zero (Srivastava et al. 2014, in the inverted form of ONNX `Dropout`). `mask` is a
@@ -59,12 +56,6 @@ impl Family for Dropout {
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 24)
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        crate::dispatch!(float io[0].dtype,
-            T => Ok(forward::<T>(io, self.ratio.0, self.offset, width)),
-            else => Err(not_float(self.name(), io[0])))
-    }
 }
 
 /// (dy, mask) -> dx: the gradient of [`Dropout`]; keeps the memory order of `dy`.
@@ -103,11 +94,6 @@ impl Family for DropoutGrad {
 
     fn in_place(&self) -> &'static [(usize, usize)] {
         &[(0, 0)]
-    }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        crate::dispatch!(float io[0].dtype, T => Ok(backward::<T>(io, self.ratio.0, width)),
-            else => Err(not_float(self.name(), io[0])))
     }
 }
 

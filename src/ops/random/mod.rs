@@ -1,25 +1,19 @@
 //! Random numbers: fills, dropout, and the generator's advance.
 //!
-//! The generator is a function of a key and a position (see [`super::cpu::philox`]), both in a
-//! state tensor. Operations only read it, from their own offset on; the engine advances the
-//! position past the blocks they used.
+//! The generator (Philox; Salmon et al. 2011) is a function of a key and a position, both in a state
+//! tensor. Operations only read it, from their own offset on; the engine advances the position past
+//! the blocks they used.
 
 mod advance;
 mod dropout;
-#[cfg(test)]
-mod tests;
 
 pub use advance::Advance;
 pub use dropout::{Dropout, DropoutGrad};
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::cpu::random::{Bernoulli, Normal, Uniform, Unit, prepare};
-use super::cpu::wide::{Float, Wide};
-use super::{Catalog, Cost, Effects, Family, Kernel, Kind, Meta, Metas, Real, Width, exactly};
-use crate::dtype::{Bool, DType, Element};
+use super::{Catalog, Cost, Effects, Family, Kind, Meta, Metas, Real, exactly};
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
@@ -129,40 +123,6 @@ impl Family for Random {
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(&io[1..], 24)
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let n = io[1].numel();
-        Ok(match self.dist {
-            Distribution::Bernoulli { p: Real(p) } => crate::dispatch!(self.dtype,
-                T => prepare::<T, _>(n, self.offset, Bernoulli::new(p), numbers, width)),
-            _ => crate::dispatch!(float self.dtype, T => self.fill::<T>(n, width),
-                else => return Err(Error::dtype(self.name(), [self.dtype], "a float dtype"))),
-        })
-    }
-}
-
-impl Random {
-    /// Prepares filling `n` floats.
-    fn fill<T: Float<Wide: Unit>>(&self, n: usize, width: Width) -> Arc<dyn Kernel> {
-        match self.dist {
-            Distribution::Uniform { low: Real(low), high: Real(high) } => {
-                let uniform = Uniform::<T::Wide>::new(T::DTYPE, low, high);
-                prepare::<T, _>(n, self.offset, uniform, T::narrow_slice, width)
-            }
-            Distribution::Normal { mean: Real(mean), std: Real(std) } => {
-                let normal = Normal { mean: T::Wide::of(mean), std: T::Wide::of(std) };
-                prepare::<T, _>(n, self.offset, normal, T::narrow_slice, width)
-            }
-            Distribution::Bernoulli { p: Real(p) } => {
-                prepare::<T, _>(n, self.offset, Bernoulli::new(p), numbers, width)
-            }
-        }
-    }
-}
-
-/// Truth values as elements.
-fn numbers<T: Element>(from: &[Bool], to: &mut [T]) {
-    to.iter_mut().zip(from).for_each(|(to, from)| *to = T::from_i64(from.to_i64()));
 }
 
 /// Whether an operation starts at the generator's position, as eager ones do.

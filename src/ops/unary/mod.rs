@@ -3,21 +3,15 @@
 mod rows;
 mod table;
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 pub use rows::Saves;
 pub use table::UnaryFn;
+pub(crate) use table::unary_rows;
 
-use super::cpu::isa::{Isa, Level};
-use super::cpu::loops::{Loop, Map1, Operand, Tile, map1};
-use super::cpu::number::Value;
-use super::{Catalog, Cost, Family, Kernel, Meta, Metas, Reach, Width, elementwise, exactly};
-use crate::dispatch;
-use crate::dtype::{Bool, DType};
+use super::{Catalog, Cost, Family, Meta, Metas, Reach, elementwise, exactly};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use rows::Gradient;
 
 /// y = f(x). Floats; integers if the function maps integers to integers; `not` takes any dtype and
 /// returns bool.
@@ -47,21 +41,8 @@ impl Catalog for UnaryGrad {
 }
 
 impl Unary {
-    /// The tile for elements of `dtype`.
-    fn tile(&self, dtype: DType) -> Result<Box<dyn Tile<2>>> {
-        let isa = Isa::active();
-        if self.f == UnaryFn::Not {
-            return Ok(not(isa, dtype));
-        }
-        let tile = match dtype {
-            DType::Float64 => self.f.floats::<f64>(isa),
-            float if float.is_float() => self.f.floats::<f32>(isa),
-            int => dispatch!(int int, T => self.f.integers::<T>(isa), else => None),
-        };
-        tile.ok_or_else(|| self.refusal(dtype))
-    }
-
-    fn refusal(&self, dtype: DType) -> Error {
+    /// The error for a dtype that the function does not take.
+    pub fn refusal(&self, dtype: DType) -> Error {
         let integers = if self.f.takes_integers() { " or integer" } else { "" };
         Error::dtype(self.name(), [dtype], format!("a float{integers} tensor: cast first"))
     }
@@ -84,26 +65,6 @@ impl Unary {
         let nan = [min, max].into_iter().flatten().any(|bound| bound.0.is_nan());
         crate::ensure!(!nan, Error::value("clip", "nan", "bounds that are numbers"));
         Ok(())
-    }
-}
-
-fn not(isa: Isa, dtype: DType) -> Box<dyn Tile<2>> {
-    struct Not;
-    impl<T: Value> Map1<T, Bool> for Not {
-        type Reach = T::Reach;
-        #[inline(always)]
-        fn at<L: Level>(&self, a: T) -> Bool {
-            (!a.truth()).into()
-        }
-    }
-    match dtype {
-        DType::Float16 | DType::BFloat16 | DType::Float32 => map1::<f32, Bool>(isa, Not),
-        DType::Float64 => map1::<f64, Bool>(isa, Not),
-        DType::Int32 => map1::<i32, Bool>(isa, Not),
-        DType::Int64 => map1::<i64, Bool>(isa, Not),
-        DType::Int8 => map1::<i8, Bool>(isa, Not),
-        DType::UInt8 => map1::<u8, Bool>(isa, Not),
-        DType::Bool => map1::<Bool, Bool>(isa, Not),
     }
 }
 
@@ -134,20 +95,12 @@ impl Family for Unary {
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, self.f.cost())
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let operands = [Operand::widened(io[0]), Operand::widened(io[1])];
-        Ok(Arc::new(Loop::new(self.tile(io[0].dtype)?, operands, width)))
-    }
 }
 
 impl UnaryGrad {
-    fn tile(&self, dtype: DType) -> Result<Gradient> {
-        let tile = match dtype {
-            DType::Float64 => self.f.gradient::<f64>(Isa::active()),
-            _ => self.f.gradient::<f32>(Isa::active()),
-        };
-        tile.ok_or_else(|| Error::dtype(self.name(), [dtype], "a function that has a gradient"))
+    /// The error for a function that has no gradient.
+    pub fn refusal(&self, dtype: DType) -> Error {
+        Error::dtype(self.name(), [dtype], "a function that has a gradient")
     }
 
     fn check(&self, inputs: &[&Meta]) -> Result<()> {
@@ -199,17 +152,4 @@ impl Family for UnaryGrad {
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, self.f.cost())
     }
-
-    fn cpu(&self, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-        let operand = |i: usize| Operand::widened(io[i]);
-        Ok(match self.tile(io[0].dtype)? {
-            Gradient::One(tile) => Arc::new(Loop::new(tile, [operand(0), operand(1)], width)),
-            Gradient::Two(tile) => {
-                Arc::new(Loop::new(tile, [operand(0), operand(1), operand(2)], width))
-            }
-        })
-    }
 }
-
-#[cfg(test)]
-mod tests;

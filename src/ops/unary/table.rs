@@ -2,12 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Gradient, Parameter, Saves};
+use super::rows::{Saves, functions};
 use crate::ops::Real;
-use crate::ops::cpu::isa::{Isa, Level};
-use crate::ops::cpu::loops::{Map1, Map2, Tile, map1, map2};
-use crate::ops::cpu::math::Float;
-use crate::ops::cpu::number::{Integer, Value};
 use Saves::{Input, Nothing, Output};
 
 /// Floating-point operations per element: an instruction or two, a polynomial, or several of them.
@@ -15,211 +11,115 @@ const CHEAP: u64 = 1;
 const COSTLY: u64 = 16;
 const COSTLIEST: u64 = 48;
 
-use super::rows::functions;
-
-// A row: variant, parameters, name and cost; its value for floats, and for integers if it maps them
-// to integers; what its gradient needs besides dy, and the gradient. `T` is the type of the
-// computation, `L` the instruction set.
-functions! {
-    /// -x.
-    Neg "neg" CHEAP { x => -x } { x => x.negative() } { Nothing; dy => -dy };
-    /// |x|; the smallest integer wraps to itself.
-    Abs "abs" CHEAP { x => x.abs() } { x => x.magnitude() }
-        { Input; dy, x => if x > T::ZERO { dy } else if x < T::ZERO { -dy } else { x + T::ZERO } };
-    /// -1, 0 or 1.
-    Sign "sign" CHEAP { x => sign(x) } { x => x.sign() } { Nothing; _dy => T::ZERO };
-    /// e^x.
-    Exp "exp" COSTLY { x => x.exp::<L>() } {} { Output; dy, y => dy * y };
-    /// The natural logarithm.
-    Log "log" COSTLY { x => x.log::<L>() } {} { Input; dy, x => dy / x };
-    /// The square root.
-    Sqrt "sqrt" CHEAP { x => x.sqrt() } {} { Output; dy, y => dy * T::of(0.5) / y };
-    /// x x.
-    Square "square" CHEAP { x => x * x } { x => x.times(x) } { Input; dy, x => twice(dy * x) };
-    /// 1/x.
-    Reciprocal "reciprocal" CHEAP { x => T::ONE / x } {} { Output; dy, y => -dy * y * y };
-    /// The least integer not below x.
-    Ceil "ceil" CHEAP { x => x.ceil() } { x => x } { Nothing; _dy => T::ZERO };
-    /// The greatest integer not above x.
-    Floor "floor" CHEAP { x => x.floor() } { x => x } { Nothing; _dy => T::ZERO };
-    /// The nearest integer, halves away from zero.
-    Round "round" CHEAP { x => round(x) } { x => x } { Nothing; _dy => T::ZERO };
-    /// The nearest integer, halves to even (ONNX Round).
-    RoundE "rounde" CHEAP { x => x.round_ties_even() } { x => x } { Nothing; _dy => T::ZERO };
-    /// The sine.
-    Sin "sin" COSTLY { x => x.sin::<L>() } {} { Input; dy, x => dy * x.cos::<L>() };
-    /// The cosine.
-    Cos "cos" COSTLY { x => x.cos::<L>() } {} { Input; dy, x => -dy * x.sin::<L>() };
-    /// The tangent.
-    Tan "tan" COSTLY { x => x.tan::<L>() } {} { Output; dy, y => dy * y.mad::<L>(y, T::ONE) };
-    /// The arc sine.
-    Asin "asin" COSTLY { x => x.asin::<L>() } {}
-        { Input; dy, x => dy / ((T::ONE - x) * (T::ONE + x)).sqrt() };
-    /// The arc cosine.
-    Acos "acos" COSTLY { x => x.acos::<L>() } {}
-        { Input; dy, x => -dy / ((T::ONE - x) * (T::ONE + x)).sqrt() };
-    /// The arc tangent.
-    Atan "atan" COSTLY { x => x.atan::<L>() } {} { Input; dy, x => atan_gradient::<T, L>(dy, x) };
-    /// The hyperbolic sine.
-    Sinh "sinh" COSTLY { x => x.sinh::<L>() } {} { Input; dy, x => dy * x.cosh::<L>() };
-    /// The hyperbolic cosine.
-    Cosh "cosh" COSTLY { x => x.cosh::<L>() } {} { Input; dy, x => dy * x.sinh::<L>() };
-    /// The hyperbolic tangent.
-    Tanh "tanh" COSTLY { x => x.tanh::<L>() } {}
-        { Output; dy, y => dy * ((T::ONE - y) * (T::ONE + y)) };
-    /// The inverse hyperbolic sine.
-    Asinh "asinh" COSTLY { x => x.asinh::<L>() } {} { Input; dy, x => dy / asinh_slope::<T, L>(x) };
-    /// The inverse hyperbolic cosine.
-    Acosh "acosh" COSTLY { x => x.acosh::<L>() } {}
-        { Input; dy, x => dy / ((x - T::ONE).sqrt() * (x + T::ONE).sqrt()) };
-    /// The inverse hyperbolic tangent.
-    Atanh "atanh" COSTLY { x => x.atanh::<L>() } {}
-        { Input; dy, x => dy / ((T::ONE - x) * (T::ONE + x)) };
-    /// 1 / (1 + e^-x).
-    Sigmoid "sigmoid" COSTLY { x => x.sigmoid::<L>() } {}
-        { Output; dy, y => dy * y * (T::ONE - y) };
-    /// max(x, 0).
-    Relu "relu" CHEAP { x => if x <= T::ZERO { T::ZERO } else { x } } { x => x.larger(T::default()) }
-        { Output; dy, y => if y <= T::ZERO { T::ZERO } else { dy } };
-    /// log(1 + e^x).
-    Softplus "softplus" COSTLY { x => x.softplus::<L>() } {}
-        { Output; dy, y => -dy * (-y).expm1::<L>() };
-    /// x / (1 + |x|).
-    Softsign "softsign" CHEAP { x => softsign(x) } {}
-        { Input; dy, x => { let d = T::ONE + x.abs(); dy / d / d } };
-    /// The error function.
-    Erf "erf" COSTLIEST { x => x.erf::<L>() } {}
-        { Input; dy, x => dy * T::of(std::f64::consts::FRAC_2_SQRT_PI) * x.gauss::<L>() };
-    /// x times the normal distribution function (the exact form of Hendrycks and Gimpel 2016).
-    Gelu "gelu" COSTLIEST { x => at_least(x, -FAR).gelu::<L>() } {}
-        { Input; dy, x => dy * within(x, FAR).gelu_slope::<L>() };
-    /// x sigmoid(x).
-    Silu "silu" COSTLY { x => at_least(x, -FAR).silu::<L>() } {}
-        { Input; dy, x => dy * within(x, FAR).silu_slope::<L>() };
-    /// x, or a x below 0 (ONNX LeakyRelu).
-    LeakyRelu { a: Real } "leakyrelu" CHEAP
-        { x => if x <= T::ZERO { scaled(a, x) } else { x } } {}
-        { if a.0 >= 0.0 { Output } else { Input };
-          dy, s => if s <= T::ZERO { dy * a } else { dy } };
-    /// x, or alpha (e^x - 1) below 0 (ONNX Elu).
-    Elu { alpha: Real } "elu" COSTLY
-        { x => if x <= T::ZERO { alpha * x.expm1::<L>() } else { x } } {}
-        { if alpha.0 > 0.0 { Output } else { Input };
-          dy, s => if s <= T::ZERO { dy * elu_slope::<T, L>(s, alpha, alpha) } else { dy } };
-    /// gamma x, or gamma alpha (e^x - 1) below 0 (ONNX Selu).
-    Selu { alpha: Real, gamma: Real } "selu" COSTLY
-        { x => if x <= T::ZERO { gamma * alpha * x.expm1::<L>() } else { gamma * x } } {}
-        { if alpha.0 > 0.0 && gamma.0 > 0.0 { Output } else { Input };
-          dy, s => selu_gradient::<T, L>(dy, s, alpha, gamma) };
-    /// alpha x + gamma, clamped between 0 and 1 (ONNX HardSigmoid, whose beta is gamma here).
-    HardSigmoid { alpha: Real, gamma: Real } "hardsigmoid" CHEAP
-        { x => clip(x * alpha + gamma, Some(T::ZERO), Some(T::ONE)) } {}
-        { Output; dy, y => if (y > T::ZERO) & (y < T::ONE) { dy * alpha } else { T::ZERO } };
-    /// x clamped to min and max, each of which may be absent.
-    Clip { min: Option<Real>, max: Option<Real> } "clip" CHEAP
-        { x => clip(x, min, max) } { x => clip_integer(x, min, max) }
-        { Input; dy, x => if is_inside(x, min, max) { dy } else { T::ZERO } };
+/// Hands the rows to a macro: here and in each target, which makes kernels of them.
+///
+/// A row: variant, parameters, name and cost; its value for floats, and for integers if it maps
+/// them to integers; what its gradient needs besides dy, and the gradient. `T` is the type of the
+/// computation, `L` the instruction set.
+macro_rules! unary_rows {
+    ($expand:ident) => {
+        $expand! {
+            /// -x.
+            Neg "neg" CHEAP { x => -x } { x => x.negative() } { Nothing; dy => -dy };
+            /// |x|; the smallest integer wraps to itself.
+            Abs "abs" CHEAP { x => x.abs() } { x => x.magnitude() }
+                { Input; dy, x => if x > T::ZERO { dy } else if x < T::ZERO { -dy } else { x + T::ZERO } };
+            /// -1, 0 or 1.
+            Sign "sign" CHEAP { x => sign(x) } { x => x.sign() } { Nothing; _dy => T::ZERO };
+            /// e^x.
+            Exp "exp" COSTLY { x => x.exp::<L>() } {} { Output; dy, y => dy * y };
+            /// The natural logarithm.
+            Log "log" COSTLY { x => x.log::<L>() } {} { Input; dy, x => dy / x };
+            /// The square root.
+            Sqrt "sqrt" CHEAP { x => x.sqrt() } {} { Output; dy, y => dy * T::of(0.5) / y };
+            /// x x.
+            Square "square" CHEAP { x => x * x } { x => x.times(x) } { Input; dy, x => twice(dy * x) };
+            /// 1/x.
+            Reciprocal "reciprocal" CHEAP { x => T::ONE / x } {} { Output; dy, y => -dy * y * y };
+            /// The least integer not below x.
+            Ceil "ceil" CHEAP { x => x.ceil() } { x => x } { Nothing; _dy => T::ZERO };
+            /// The greatest integer not above x.
+            Floor "floor" CHEAP { x => x.floor() } { x => x } { Nothing; _dy => T::ZERO };
+            /// The nearest integer, halves away from zero.
+            Round "round" CHEAP { x => round(x) } { x => x } { Nothing; _dy => T::ZERO };
+            /// The nearest integer, halves to even (ONNX Round).
+            RoundE "rounde" CHEAP { x => x.round_ties_even() } { x => x } { Nothing; _dy => T::ZERO };
+            /// The sine.
+            Sin "sin" COSTLY { x => x.sin::<L>() } {} { Input; dy, x => dy * x.cos::<L>() };
+            /// The cosine.
+            Cos "cos" COSTLY { x => x.cos::<L>() } {} { Input; dy, x => -dy * x.sin::<L>() };
+            /// The tangent.
+            Tan "tan" COSTLY { x => x.tan::<L>() } {} { Output; dy, y => dy * y.mad::<L>(y, T::ONE) };
+            /// The arc sine.
+            Asin "asin" COSTLY { x => x.asin::<L>() } {}
+                { Input; dy, x => dy / ((T::ONE - x) * (T::ONE + x)).sqrt() };
+            /// The arc cosine.
+            Acos "acos" COSTLY { x => x.acos::<L>() } {}
+                { Input; dy, x => -dy / ((T::ONE - x) * (T::ONE + x)).sqrt() };
+            /// The arc tangent.
+            Atan "atan" COSTLY { x => x.atan::<L>() } {} { Input; dy, x => atan_gradient::<T, L>(dy, x) };
+            /// The hyperbolic sine.
+            Sinh "sinh" COSTLY { x => x.sinh::<L>() } {} { Input; dy, x => dy * x.cosh::<L>() };
+            /// The hyperbolic cosine.
+            Cosh "cosh" COSTLY { x => x.cosh::<L>() } {} { Input; dy, x => dy * x.sinh::<L>() };
+            /// The hyperbolic tangent.
+            Tanh "tanh" COSTLY { x => x.tanh::<L>() } {}
+                { Output; dy, y => dy * ((T::ONE - y) * (T::ONE + y)) };
+            /// The inverse hyperbolic sine.
+            Asinh "asinh" COSTLY { x => x.asinh::<L>() } {} { Input; dy, x => dy / asinh_slope::<T, L>(x) };
+            /// The inverse hyperbolic cosine.
+            Acosh "acosh" COSTLY { x => x.acosh::<L>() } {}
+                { Input; dy, x => dy / ((x - T::ONE).sqrt() * (x + T::ONE).sqrt()) };
+            /// The inverse hyperbolic tangent.
+            Atanh "atanh" COSTLY { x => x.atanh::<L>() } {}
+                { Input; dy, x => dy / ((T::ONE - x) * (T::ONE + x)) };
+            /// 1 / (1 + e^-x).
+            Sigmoid "sigmoid" COSTLY { x => x.sigmoid::<L>() } {}
+                { Output; dy, y => dy * y * (T::ONE - y) };
+            /// max(x, 0).
+            Relu "relu" CHEAP { x => if x <= T::ZERO { T::ZERO } else { x } } { x => x.larger(T::default()) }
+                { Output; dy, y => if y <= T::ZERO { T::ZERO } else { dy } };
+            /// log(1 + e^x).
+            Softplus "softplus" COSTLY { x => x.softplus::<L>() } {}
+                { Output; dy, y => -dy * (-y).expm1::<L>() };
+            /// x / (1 + |x|).
+            Softsign "softsign" CHEAP { x => softsign(x) } {}
+                { Input; dy, x => { let d = T::ONE + x.abs(); dy / d / d } };
+            /// The error function.
+            Erf "erf" COSTLIEST { x => x.erf::<L>() } {}
+                { Input; dy, x => dy * T::of(std::f64::consts::FRAC_2_SQRT_PI) * x.gauss::<L>() };
+            /// x times the normal distribution function (the exact form of Hendrycks and Gimpel 2016).
+            Gelu "gelu" COSTLIEST { x => at_least(x, -FAR).gelu::<L>() } {}
+                { Input; dy, x => dy * within(x, FAR).gelu_slope::<L>() };
+            /// x sigmoid(x).
+            Silu "silu" COSTLY { x => at_least(x, -FAR).silu::<L>() } {}
+                { Input; dy, x => dy * within(x, FAR).silu_slope::<L>() };
+            /// x, or a x below 0 (ONNX LeakyRelu).
+            LeakyRelu { a: Real } "leakyrelu" CHEAP
+                { x => if x <= T::ZERO { scaled(a, x) } else { x } } {}
+                { if a.0 >= 0.0 { Output } else { Input };
+                  dy, s => if s <= T::ZERO { dy * a } else { dy } };
+            /// x, or alpha (e^x - 1) below 0 (ONNX Elu).
+            Elu { alpha: Real } "elu" COSTLY
+                { x => if x <= T::ZERO { alpha * x.expm1::<L>() } else { x } } {}
+                { if alpha.0 > 0.0 { Output } else { Input };
+                  dy, s => if s <= T::ZERO { dy * elu_slope::<T, L>(s, alpha, alpha) } else { dy } };
+            /// gamma x, or gamma alpha (e^x - 1) below 0 (ONNX Selu).
+            Selu { alpha: Real, gamma: Real } "selu" COSTLY
+                { x => if x <= T::ZERO { gamma * alpha * x.expm1::<L>() } else { gamma * x } } {}
+                { if alpha.0 > 0.0 && gamma.0 > 0.0 { Output } else { Input };
+                  dy, s => selu_gradient::<T, L>(dy, s, alpha, gamma) };
+            /// alpha x + gamma, clamped between 0 and 1 (ONNX HardSigmoid, whose beta is gamma here).
+            HardSigmoid { alpha: Real, gamma: Real } "hardsigmoid" CHEAP
+                { x => clip(x * alpha + gamma, Some(T::ZERO), Some(T::ONE)) } {}
+                { Output; dy, y => if (y > T::ZERO) & (y < T::ONE) { dy * alpha } else { T::ZERO } };
+            /// x clamped to min and max, each of which may be absent.
+            Clip { min: Option<Real>, max: Option<Real> } "clip" CHEAP
+                { x => clip(x, min, max) } { x => clip_integer(x, min, max) }
+                { Input; dy, x => if is_inside(x, min, max) { dy } else { T::ZERO } };
+        }
+    };
 }
+pub(crate) use unary_rows;
 
-/// Beyond this gelu and silu are x or 0, and infinities must not be multiplied by zeros.
-const FAR: f64 = 1e4;
-
-#[inline(always)]
-fn at_least<T: Float>(x: T, low: f64) -> T {
-    if x < T::of(low) { T::of(low) } else { x }
-}
-
-#[inline(always)]
-fn within<T: Float>(x: T, far: f64) -> T {
-    let x = at_least(x, -far);
-    if x > T::of(far) { T::of(far) } else { x }
-}
-
-#[inline(always)]
-fn sign<T: Float>(x: T) -> T {
-    // NaN, or positive 0 for either zero.
-    let middle = x + T::ZERO;
-    let above = if x > T::ZERO { T::ONE } else { middle };
-    if x < T::ZERO { -T::ONE } else { above }
-}
-
-#[inline(always)]
-fn round<T: Float>(x: T) -> T {
-    let whole = x.trunc();
-    let away = if (x - whole).abs() >= T::of(0.5) { T::ONE } else { T::ZERO };
-    whole + away.copysign(x)
-}
-
-#[inline(always)]
-fn softsign<T: Float>(x: T) -> T {
-    let a = x.abs();
-    let y = x / (T::ONE + a);
-    if a == T::of(f64::INFINITY) { T::ONE.copysign(x) } else { y }
-}
-
-/// sqrt(x^2 + 1), without overflow.
-#[inline(always)]
-fn asinh_slope<T: Float, L: Level>(x: T) -> T {
-    let a = x.abs();
-    let root = x.mad::<L>(x, T::ONE).sqrt();
-    if a > T::of(1e9) { a } else { root }
-}
-
-/// dy / (x^2 + 1), without overflow.
-#[inline(always)]
-fn atan_gradient<T: Float, L: Level>(dy: T, x: T) -> T {
-    let near = dy / x.mad::<L>(x, T::ONE);
-    if x.abs() > T::of(1e9) { dy / x / x } else { near }
-}
-
-/// 2 x, without doubling a factor of x, which could overflow first.
-#[inline(always)]
-fn twice<T: Float>(x: T) -> T {
-    x + x
-}
-
-/// a x, but 0 and not NaN for 0 times infinity.
-#[inline(always)]
-fn scaled<T: Float>(a: T, x: T) -> T {
-    let product = a * x;
-    if (a == T::ZERO) & !x.is_nan() { T::ZERO } else { product }
-}
-
-/// The slope of scale (e^x - 1), computed from its value if that was saved, in the negative range.
-#[inline(always)]
-fn elu_slope<T: Float, L: Level>(saved: T, scale: T, sign: T) -> T {
-    if sign > T::ZERO { saved + scale } else { scale * saved.exp::<L>() }
-}
-
-#[inline(always)]
-fn selu_gradient<T: Float, L: Level>(dy: T, saved: T, alpha: T, gamma: T) -> T {
-    let both = if alpha < gamma { alpha } else { gamma };
-    let below = dy * elu_slope::<T, L>(saved, gamma * alpha, both);
-    let above = dy * gamma;
-    if saved <= T::ZERO { below } else { above }
-}
-
-#[inline(always)]
-fn clip<T: Float>(x: T, min: Option<T>, max: Option<T>) -> T {
-    let (min, max) = bounds(min, max);
-    let x = if x < min { min } else { x };
-    if x > max { max } else { x }
-}
-
-#[inline(always)]
-fn is_inside<T: Float>(x: T, min: Option<T>, max: Option<T>) -> bool {
-    let (min, max) = bounds(min, max);
-    (x >= min) & (x <= max)
-}
-
-#[inline(always)]
-fn bounds<T: Float>(min: Option<T>, max: Option<T>) -> (T, T) {
-    (min.unwrap_or(T::of(f64::NEG_INFINITY)), max.unwrap_or(T::of(f64::INFINITY)))
-}
-
-/// The bounds are integers; those outside the range of the type are clamped to it.
-#[inline(always)]
-fn clip_integer<T: Integer>(x: T, min: Option<Real>, max: Option<Real>) -> T {
-    let x = min.map_or(x, |min| x.larger(T::from_f64(min.0)));
-    max.map_or(x, |max| x.smaller(T::from_f64(max.0)))
-}
+unary_rows!(functions);

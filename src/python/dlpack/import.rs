@@ -16,9 +16,9 @@ use super::{
     dl_type,
 };
 use crate::block::Block;
-use crate::device::cpu;
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::kernels;
 use crate::shape::{Shape, Strides};
 use crate::view::{Meta, View};
 
@@ -182,7 +182,7 @@ impl Parts {
         let low = self.first.as_ptr().wrapping_offset(span.start * size as isize);
         let start = NonNull::new(low).unwrap_or(self.first);
         let bytes = (span.end - span.start) as usize * size;
-        let block = Block::foreign(cpu::device(), bytes, start, owner);
+        let block = Block::foreign(kernels::host(), bytes, start, owner);
         View { block, offset: -span.start as usize, meta: std::sync::Arc::new(self.meta) }
     }
 }

@@ -117,7 +117,7 @@ impl PyRecording {
         let results = views(&results)?;
         lines::forget();
         journal::close();
-        let engine = engine::cpu();
+        let engine = engine::host();
         let ended = exit::detach(py, || engine.end_recording(&results))?;
         self.set_open(false);
         *self.ended() = Some(ended);
@@ -181,7 +181,7 @@ impl PyRecording {
         memory_budget: Option<PyBudget>,
         limits: bool,
     ) -> PyResult<PyGraph> {
-        let engine = engine::cpu();
+        let engine = engine::host();
         let usual = Parallel::new(engine.device().threads());
         let least_gain = least_gain.unwrap_or(usual.least_gain);
         let parallel = parallel.then_some(Parallel { least_gain, ..usual });

@@ -8,7 +8,8 @@ const MIDDLE: [usize; 2] = [512, 256];
 
 /// The rule with its default thresholds.
 fn apply(draft: &mut Draft) -> Result<()> {
-    rule::apply(draft, Limits::DEFAULT.chains)
+    let limits = draft.target().fusing();
+    rule::apply(draft, limits)
 }
 
 fn names(net: Net) -> Vec<&'static str> {

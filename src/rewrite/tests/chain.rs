@@ -39,7 +39,8 @@ impl Elementwise {
 
 /// The rule with its default thresholds.
 fn apply(draft: &mut Draft) -> Result<()> {
-    rule::apply(draft, Limits::DEFAULT.chains)
+    let limits = draft.target().fusing();
+    rule::apply(draft, limits)
 }
 
 const ADD: Binary = Binary { f: BinaryFn::Add };

@@ -1,6 +1,6 @@
 use super::*;
 use crate::graph::Role::{Argument, Captured, Slot, Temporary};
-use crate::ops::testing::user_code;
+use crate::kernels::testing::user_code;
 use crate::ops::unary::UnaryFn::Exp;
 use crate::ops::{Scalar, copy};
 use crate::rewrite::constant::{self as rule, Limits};

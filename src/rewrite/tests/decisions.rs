@@ -6,13 +6,14 @@ use super::products::{ADD, Net};
 use super::*;
 use crate::graph::Op;
 use crate::graph::testing::{Empty, fingerprint};
+use crate::kernels::Fusing;
+use crate::kernels::testing::Random;
 use crate::ops::Real;
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::gemm::Matmul;
 use crate::ops::norm::{BatchNorm, BatchNormGrad, BatchNormInference};
 use crate::ops::optim::Sgd;
 use crate::ops::softmax::{Softmax, SoftmaxGrad};
-use crate::ops::testing::Random;
 use crate::ops::unary::UnaryGrad;
 use crate::rewrite as rules;
 use crate::view::SliceRange;
@@ -310,8 +311,8 @@ fn left(rule: Rule) -> u64 {
 }
 
 /// Thresholds, some of which equal the sizes of the matrices in bytes.
-const SOME: rules::chain::Limits =
-    rules::chain::Limits { short: 40 * 40 * 4, large: 72 * 72 * 4, large_rows: 128 * 128 * 4 };
+const SOME: Fusing =
+    Fusing { short: 40 * 40 * 4, large: 72 * 72 * 4, large_rows: 128 * 128 * 4, ..Fusing::NONE };
 const UNKEPT: Allowed = Allowed { rounds: true, keeps: false, limits: Limits::NONE };
 
 #[test]
@@ -335,9 +336,9 @@ fn rules_one_by_one() {
         |draft| rules::matmul_update::apply(draft),
         |draft| rules::accumulate::apply(draft, SOME),
         |draft| rules::chain::apply(draft, SOME),
-        |draft| rules::chain::apply(draft, rules::chain::Limits::NONE),
+        |draft| rules::chain::apply(draft, Fusing::NONE),
         |draft| rules::epilogue::apply(draft, SOME),
-        |draft| rules::epilogue::apply(draft, rules::chain::Limits::NONE),
+        |draft| rules::epilogue::apply(draft, Fusing::NONE),
     ];
     assert_eq!(
         rules.map(left),
@@ -364,7 +365,7 @@ fn all_rules() {
         |draft| rewrite(draft, UNKEPT).map(drop),
         |draft| rewrite(draft, Allowed { rounds: false, ..UNKEPT }).map(drop),
         |draft| {
-            let limits = Limits { chains: SOME, ..Limits::DEFAULT };
+            let limits = Limits { chains: Some(SOME), ..Limits::DEFAULT };
             rewrite(draft, Allowed { limits, ..UNKEPT }).map(drop)
         },
     ];

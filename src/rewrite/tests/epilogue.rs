@@ -12,7 +12,8 @@ const LARGE: [usize; 2] = [1024, 512];
 
 /// The rule with its default thresholds.
 fn apply(draft: &mut Draft) -> Result<()> {
-    rule::apply(draft, Limits::DEFAULT.chains)
+    let limits = draft.target().fusing();
+    rule::apply(draft, limits)
 }
 
 #[test]

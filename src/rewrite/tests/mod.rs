@@ -20,8 +20,9 @@ use crate::device::cpu;
 use crate::dtype::DType;
 use crate::graph::testing::{Recorder, kernels};
 use crate::graph::{Graph, Role};
+use crate::kernels::Prepared;
 use crate::ops::unary::{Unary, UnaryFn};
-use crate::ops::{Kind, Meta, Prepared, View};
+use crate::ops::{Kind, Meta, View};
 use crate::view::SliceRange;
 
 /// A rule.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::device::onednn;
 use crate::graph::Role::{Argument, Captured, Slot};
-use crate::ops::Width;
+use crate::kernels::Width;
 use crate::ops::conv::Conv2d;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
@@ -30,7 +30,11 @@ fn products(role: Role, rows: &[usize]) -> (Recorder, View) {
 /// Whether the kernel of such a product prefers packed weights, which depends on the processor.
 fn wants_packed(rows: usize) -> bool {
     let io = [[rows, 256], [256, 128], [rows, 128]].map(|s| Meta::new(DType::Float32, s));
-    let packing = Kind::from(Matmul).family().packing(&io.each_ref(), Width::ONE);
+    let packing = crate::kernels::target(crate::kernels::host()).unwrap().packing(
+        &Kind::from(Matmul),
+        &io.each_ref(),
+        Width::ONE,
+    );
     packing.unwrap().is_some()
 }
 
@@ -98,7 +102,11 @@ fn convolutions(roles: &[Role]) -> (Recorder, Vec<View>) {
 /// Whether convolutions prefer packed weights, which they do on all known processors.
 fn packs_convolutions() -> bool {
     let io = convolved();
-    let packing = Kind::from(PADDED).family().packing(&io.each_ref(), Width::ONE);
+    let packing = crate::kernels::target(crate::kernels::host()).unwrap().packing(
+        &Kind::from(PADDED),
+        &io.each_ref(),
+        Width::ONE,
+    );
     let packs = packing.unwrap().is_some();
     if !packs {
         eprintln!("skipped: no convolution packs its weights");

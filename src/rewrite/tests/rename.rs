@@ -9,7 +9,8 @@ const MANY: usize = 1 << 18;
 
 fn both(draft: &mut Draft) -> Result<()> {
     rule::apply(draft);
-    chain::apply(draft, chain::Limits::DEFAULT)
+    let limits = draft.target().fusing();
+    chain::apply(draft, limits)
 }
 
 /// A sum with role `role`, to which two tensors are added in place, and an operation that reads it.

@@ -12,6 +12,7 @@ use crate::device::team;
 use crate::engine::{Budget, Executable, Limits, Options, Recording};
 use crate::error::Error;
 use crate::graph::{Graph, Parallel};
+use crate::kernels::{self, Fusing};
 use crate::ops::Kind;
 use crate::rewrite;
 use features::Features;
@@ -168,8 +169,10 @@ fn limits(random: &mut Random) -> Limits {
     if random.below(2) == 0 {
         constants.each = [0.0, 0.1, 1.0, 10.0][random.below(4)];
         constants.all = [0.0, 0.005][random.below(2)];
-        chains.short = random.below(200);
-        chains.large = chains.short + random.below(200);
+        let short = random.below(200);
+        let large = short + random.below(200);
+        let fusing = chains.unwrap_or_else(|| kernels::target(kernels::host()).unwrap().fusing());
+        *chains = Some(Fusing { short, large, ..fusing });
         recomputing.bytes = random.below(60);
     }
     drawn

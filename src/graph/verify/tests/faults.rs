@@ -7,10 +7,11 @@ use crate::graph::Role::*;
 use crate::graph::layout::Layout;
 use crate::graph::testing::{Empty, Recorder};
 use crate::graph::{Csr, Edges, Graph};
+use crate::kernels::Prepared;
 use crate::ops::chain::{Chain, Link};
 use crate::ops::copy::Copy;
 use crate::ops::unary::{Unary, UnaryFn};
-use crate::ops::{Kind, Prepared, View};
+use crate::ops::{Kind, View};
 use crate::view::SliceRange;
 
 /// `a = -x; b = -a; y = a + b`.

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::super::play::Step;
 use super::Sketch;
+use crate::kernels::Width;
+use crate::ops::Kind;
 use crate::ops::packed::{Pack, Packed};
-use crate::ops::{Kind, Width};
 
 // ---- images -------------------------------------------------------------------------------------
 
@@ -182,7 +183,10 @@ pub(super) fn packed(s: &mut Sketch) -> Option<()> {
     s.step(Step::Op(kind.clone(), vec![x, w]))?;
     let (of, meta) = (Box::new(kind), w_meta.clone());
     let io = vec![x_meta, w_meta, y];
-    let packing = of.family().packing(&io.iter().collect::<Vec<_>>(), Width(1)).ok()??;
+    let packing = crate::kernels::target(crate::kernels::host())
+        .unwrap()
+        .packing(&of, &io.iter().collect::<Vec<_>>(), Width(1))
+        .ok()??;
     let (input, bytes) = (packing.input, packing.bytes);
     let pack = Pack { of: of.clone(), io, width: 1, input, bytes };
     let opaque = s.step(Step::Op(pack.into(), vec![w]))?;

@@ -1,0 +1,159 @@
+//! Chains of elementwise or row-wise operations: each processes a block of rows after the previous
+//! one.
+#![allow(unsafe_code)]
+
+mod matrix;
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::blocks::Blocks;
+use crate::device::ALIGNMENT;
+use crate::error::Result;
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::Meta;
+use crate::ops::chain::Chain;
+pub use matrix::Space;
+
+/// Prepares a chain with these values: its inputs and the results of all links.
+///
+/// # Errors
+/// Those of the links.
+pub fn prepare(chain: &Chain, values: &[Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let Some(space) = Space::of(chain, values) else {
+        let blocks = Blocks::new(1, 1, Width::ONE);
+        let passes = blocks.for_both(|_| Pass::new(chain, values, |_| 0, width))?;
+        return Ok(Arc::new(Blocked { blocks, passes }));
+    };
+    let blocks = Blocks::new(space.rows, space.block_rows(width), width);
+    let inner = if blocks.is_split() { Width::ONE } else { width };
+    let passes = blocks.for_both(|rows| {
+        let metas: Vec<Meta> = (0..values.len()).map(|v| space.block(values, v, rows)).collect();
+        Pass::new(chain, &metas, |v| space.row_bytes(values, v), inner)
+    })?;
+    Ok(Arc::new(Blocked { blocks, passes }))
+}
+
+/// Where a link finds an operand, or writes its result.
+#[derive(Clone, Copy)]
+enum Place {
+    /// The number of the input, and the bytes from row to row.
+    Input(usize, usize),
+    /// The number of the output, and the bytes from row to row.
+    Output(usize, usize),
+    /// The offset in bytes into the scratch memory.
+    Between(usize),
+}
+
+/// The links' kernels for a block.
+#[derive(Clone)]
+struct Pass {
+    calls: Vec<Call>,
+    /// Bytes of intermediate results; the kernels' own scratch memory follows them.
+    between: usize,
+    scratch: usize,
+}
+
+#[derive(Clone)]
+struct Call {
+    kernel: Arc<dyn Kernel>,
+    operands: SmallVec<[Place; 4]>,
+    result: Place,
+}
+
+impl Pass {
+    /// `step` returns the bytes from row to row of a value.
+    fn new(
+        chain: &Chain,
+        values: &[Meta],
+        step: impl Fn(usize) -> usize,
+        width: Width,
+    ) -> Result<Pass> {
+        let (places, between) = places(chain, values, step);
+        let calls = chain.links.iter().zip(chain.inputs..).map(|(link, result)| {
+            let io: SmallVec<[&Meta; 4]> =
+                link.operands.iter().chain([&result]).map(|&v| &values[v]).collect();
+            let kernel = super::prepare(&link.kind, &io, width)?;
+            let operands = link.operands.iter().map(|&v| places[v]).collect();
+            Ok(Call { kernel, operands, result: places[result] })
+        });
+        let calls = calls.collect::<Result<Vec<_>>>()?;
+        let scratch = calls.iter().map(|call| call.kernel.scratch()).max().unwrap_or(0);
+        Ok(Pass { calls, between, scratch: between + scratch.next_multiple_of(ALIGNMENT) })
+    }
+}
+
+/// The place of each value, and the total bytes of the intermediate results.
+fn places(chain: &Chain, values: &[Meta], step: impl Fn(usize) -> usize) -> (Vec<Place>, usize) {
+    let mut places: Vec<Place> = (0..chain.inputs).map(|i| Place::Input(i, step(i))).collect();
+    let last_use = |value: usize| {
+        let links = (0..).zip(&chain.links).filter(|(_, link)| link.operands.contains(&value));
+        links.map(|(i, _)| i).last().unwrap_or(0)
+    };
+    let room = values[chain.inputs..].iter().map(Meta::bytes).max().unwrap_or(0);
+    let room = room.next_multiple_of(ALIGNMENT);
+    // For each slot of the scratch memory, the last link that reads its contents.
+    let mut rooms: Vec<usize> = Vec::new();
+    for i in 0..chain.links.len() {
+        if let Some(output) = chain.outputs.iter().position(|&o| o == i) {
+            places.push(Place::Output(output, step(chain.inputs + i)));
+            continue;
+        }
+        let free = rooms.iter().position(|&last| last < i).unwrap_or(rooms.len());
+        rooms.resize(rooms.len().max(free + 1), 0);
+        rooms[free] = last_use(chain.inputs + i).max(i);
+        places.push(Place::Between(free * room));
+    }
+    (places, rooms.len() * room)
+}
+
+/// A chain, block by block.
+struct Blocked {
+    blocks: Blocks,
+    passes: [Pass; 2],
+}
+
+impl Blocked {
+    /// Bytes of scratch memory per thread.
+    fn space(&self) -> usize {
+        self.passes[0].scratch.max(self.passes[1].scratch)
+    }
+
+    /// Runs a pass on the rows of inputs and outputs from `row` on.
+    fn run_pass(&self, pass: &Pass, io: &Io, row: usize, space: *mut u8) -> Result<()> {
+        let address = |place: &Place| match *place {
+            Place::Input(i, step) => io.input::<u8>(i).wrapping_add(row * step).cast_mut(),
+            Place::Output(o, step) => io.output::<u8>(o).wrapping_add(row * step),
+            Place::Between(at) => space.wrapping_add(at),
+        };
+        for call in &pass.calls {
+            let operands: SmallVec<[*const u8; 4]> =
+                call.operands.iter().map(|place| address(place).cast_const()).collect();
+            let result = [address(&call.result)];
+            let scratch = space.wrapping_add(pass.between);
+            // SAFETY: `io` is what this was prepared for; each thread has its own scratch memory,
+            // and blocks are disjoint.
+            call.kernel.run(&unsafe { Io::new(&operands, &result, scratch) })?;
+        }
+        Ok(())
+    }
+}
+
+impl Kernel for Blocked {
+    fn scratch(&self) -> usize {
+        self.blocks.parts() * self.space()
+    }
+
+    fn bytes(&self) -> usize {
+        let calls = self.passes.iter().flat_map(|pass| &pass.calls);
+        size_of_val(self) + calls.map(|call| call.kernel.bytes()).sum::<usize>()
+    }
+
+    fn run(&self, io: &Io) -> Result<()> {
+        self.blocks.each(|part, rows| {
+            let space = io.scratch::<u8>().wrapping_add(part * self.space());
+            self.run_pass(self.blocks.of(&self.passes, rows), io, rows.start, space)
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! The kernel of each operation.
+
+use std::sync::Arc;
+
+use super::batch_norm::{self, Through};
+use super::{
+    chain, convolution, copy, cross_entropy, dropout, elementwise, epilogue, fold, gather, host,
+    matmul_update, optimizers, packed, pooling, product, product_add, random, reduce,
+    running_average, softmax,
+};
+use crate::device::onednn::Pass;
+use crate::error::Result;
+use crate::kernels::{Kernel, Packing, Width};
+use crate::ops::{Kind, Meta};
+
+/// Prepares the kernel of an operation; `io` are the inputs, then the outputs with their actual
+/// metas.
+///
+/// # Errors
+/// Those of the kernels: what the operation's inference rejects, and those of the library.
+pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    match kind {
+        Kind::Adagrad(op) => optimizers::adagrad(op, io, width),
+        Kind::Adam(op) => optimizers::adam(op, io, width),
+        Kind::Advance(op) => Ok(random::advance(op.by)),
+        Kind::Arange(op) => copy::arange(op, io[0], width),
+        Kind::AvgPool2d(op) => pooling::average(op, io, width),
+        Kind::AvgPool2dGrad(op) => pooling::average_grad(op, io, width),
+        Kind::BatchNorm(op) => batch_norm::forward(op.eps.0, io, width),
+        Kind::BatchNormFactor(op) => fold::factor(op.eps.0, io),
+        Kind::BatchNormGrad(op) => batch_norm::gradient(op.eps.0, Through::Batch, io, width),
+        Kind::BatchNormInference(op) => batch_norm::inference(op.eps.0, io, width),
+        Kind::BatchNormInferenceGrad(op) => {
+            batch_norm::gradient(op.eps.0, Through::Constants, io, width)
+        }
+        Kind::BatchNormReluGrad(op) => {
+            batch_norm::gradient(op.norm.eps.0, Through::Relu, io, width)
+        }
+        Kind::BatchNormStatistics(op) => batch_norm::statistics(op.norm.eps.0, io, width),
+        Kind::Binary(op) => Ok(elementwise::binary(op, io, width)),
+        Kind::BinaryScalar(op) => elementwise::binary_scalar(op, io, width),
+        Kind::Cast(_) => Ok(copy::cast(io[0], io[1], width)),
+        Kind::Chain(op) => chain::prepare(op, &op.values(&io[..op.inputs])?, width),
+        Kind::Concat(op) => copy::concat(op, io, width),
+        Kind::Conv2d(op) => convolution::prepare(Pass::Forward, &op.geometry, io, width),
+        Kind::Conv2dGradInput(op) => convolution::prepare(Pass::GradInput, &op.geometry, io, width),
+        Kind::Conv2dGradWeight(op) => {
+            convolution::prepare(Pass::GradWeight, &op.geometry, io, width)
+        }
+        Kind::Convert(_) => Ok(copy::convert(io[0], io[1], width)),
+        Kind::Copy(_) => Ok(Arc::new(copy::mover(io[0], io[1], width))),
+        Kind::Dropout(op) => dropout::dropout(op, io, width),
+        Kind::DropoutGrad(op) => dropout::dropout_grad(op, io, width),
+        Kind::Epilogue(op) => epilogue::prepare(op, io, width),
+        Kind::Fill(op) => copy::fill(op, io[0], width),
+        Kind::FoldBatchNorm(op) => fold::fold(op.eps.0, op.axis, io, width),
+        Kind::Gather(op) => gather::gather(op, io, width),
+        Kind::GatherGrad(op) => gather::gather_grad(op, io, width),
+        Kind::Host(op) => Ok(host::prepare(op, io)),
+        Kind::Matmul(_) => product::matmul([io[0], io[1], io[2]], width),
+        Kind::MatmulAdd(_) => product_add::prepare([io[0], io[1], io[2], io[3]], width),
+        Kind::MatmulUpdate(op) => matmul_update::prepare(op, io, width),
+        Kind::MaxPool2d(op) => pooling::max(op, io, width),
+        Kind::MaxPool2dGrad(op) => pooling::max_grad(op, io, width),
+        Kind::Normalize(op) => batch_norm::normalize(op.adds, op.relu, io, width),
+        Kind::Pack(op) => packed::pack(op),
+        Kind::Packed(op) => packed::rest(op, io, width),
+        Kind::Places(op) => Ok(gather::places(op, io)),
+        Kind::Random(op) => random::draw(op, io[1], width),
+        Kind::Reduce(op) => reduce::reduce(op, io, width),
+        Kind::Rmsprop(op) => optimizers::rmsprop(op, io, width),
+        Kind::RunningAverage(op) => running_average::update(op.momentum.0, op.factor.0, io, width),
+        Kind::Sgd(op) => optimizers::sgd(op, io, width),
+        Kind::Softmax(op) => softmax::softmax(op, io, width),
+        Kind::SoftmaxCrossEntropy(op) => cross_entropy::loss(op, io, width),
+        Kind::SoftmaxCrossEntropyGrad(op) => cross_entropy::gradient(op, io, width),
+        Kind::SoftmaxGrad(op) => softmax::softmax_grad(op, io, width),
+        Kind::Unary(op) => elementwise::unary(op, io, width),
+        Kind::UnaryGrad(op) => elementwise::unary_grad(op, io, width),
+        Kind::Where(_) => Ok(elementwise::select(io, width)),
+    }
+}
+
+/// The same in two parts, if it is faster on an input in a packed layout. The results are
+/// bit-identical.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn packing(kind: &Kind, io: &[&Meta], width: Width) -> Result<Option<Packing>> {
+    match kind {
+        Kind::Conv2d(op) => convolution::packing(Pass::Forward, &op.geometry, io, width),
+        Kind::Matmul(_) => product::packing([io[0], io[1], io[2]], width),
+        _ => Ok(None),
+    }
+}

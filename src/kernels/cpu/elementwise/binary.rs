@@ -1,0 +1,141 @@
+//! Functions of two tensors, or of a tensor and a scalar.
+
+use std::sync::Arc;
+
+use crate::dtype::{Bool, DType};
+use crate::error::Result;
+use crate::kernels::cpu::isa::{Isa, Level};
+use crate::kernels::cpu::loops::{Loop, Map2, Operand, Tile, map2};
+use crate::kernels::cpu::number::{Integer, Number, Value};
+use crate::kernels::cpu::scan::Scan;
+use crate::kernels::{Io, Kernel, Width, checked};
+use crate::ops::binary::{Binary, BinaryFn, BinaryScalar, binary_rows, fault, is_partial};
+use crate::ops::{Family, Meta};
+
+/// Prepares (a, b) -> c, broadcast.
+pub fn binary(op: &Binary, io: &[&Meta], width: Width) -> Arc<dyn Kernel> {
+    let operands = [0, 1, 2].map(|i| Operand::widened(io[i]));
+    let made = Arc::new(Loop::new(tile(op.f, io[0].dtype), operands, width));
+    let divisor = Divisor { f: op.f, name: op.name(), input: 1, meta: io[1] };
+    // If the second operand is broadcast to no element at all, it is not checked.
+    if io[2].numel() == 0 { made } else { divisor.checked(made, width) }
+}
+
+/// Prepares a -> c with a scalar as the other operand.
+///
+/// # Errors
+/// Those of a scalar that the dtype does not represent.
+pub fn binary_scalar(op: &BinaryScalar, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let [a, c] = [0, 1].map(|i| Operand::widened(io[i]));
+    let scalar = scalar(op, io[0].dtype)?;
+    let operands = if op.reverse { [scalar, a, c] } else { [a, scalar, c] };
+    let made = Arc::new(Loop::new(tile(op.f, io[0].dtype), operands, width));
+    let divisor = Divisor { f: op.f, name: op.name(), input: 0, meta: io[0] };
+    Ok(if op.reverse { divisor.checked(made, width) } else { made })
+}
+
+/// The scalar as an operand of the type that tensors of `dtype` compute in.
+fn scalar(op: &BinaryScalar, dtype: DType) -> Result<Operand> {
+    Ok(match dtype {
+        DType::Float16 => Operand::constant_of(op.element::<half::f16>()?.to_f32()),
+        DType::BFloat16 => Operand::constant_of(op.element::<half::bf16>()?.to_f32()),
+        wide => crate::dispatch!(wide, T => Operand::constant_of(op.element::<T>()?)),
+    })
+}
+
+/// The tile for elements of a dtype that the function supports.
+fn tile(f: BinaryFn, dtype: DType) -> Box<dyn Tile<3>> {
+    let isa = Isa::active();
+    match dtype {
+        DType::Float16 | DType::BFloat16 | DType::Float32 => numbers::<f32>(f, isa),
+        DType::Float64 => numbers::<f64>(f, isa),
+        DType::Int32 => numbers::<i32>(f, isa),
+        DType::Int64 => numbers::<i64>(f, isa),
+        DType::Int8 => numbers::<i8>(f, isa),
+        DType::UInt8 => numbers::<u8>(f, isa),
+        DType::Bool => truths::<Bool>(f.on_booleans().unwrap_or(f), isa),
+    }
+}
+
+/// Turns the rows of the table into tiles.
+macro_rules! tiles {
+    (
+        $($(#[$doc:meta])* $number:ident $class:ident $name:literal $scalar:literal
+            { $a:ident, $b:ident => $value:expr } ($($as:ident)?);)*
+        ---
+        $($(#[$truth_doc:meta])* $truth:ident $truth_name:literal $truth_scalar:literal
+            { $x:ident, $y:ident => $holds:expr };)*
+    ) => {
+        /// The tile of a function's values on numbers.
+        fn numbers<T: Number>(f: BinaryFn, isa: Isa) -> Box<dyn Tile<3>> {
+            match f {
+                $(BinaryFn::$number => {
+                    struct Row;
+                    impl<T: Number> Map2<T, T, T> for Row {
+                        type Reach = T::Reach;
+                        #[inline(always)]
+                        fn at<L: Level>(&self, $a: T, $b: T) -> T {
+                            $value
+                        }
+                    }
+                    map2::<T, T, T>(isa, Row)
+                })*
+                _ => truths::<T>(f, isa),
+            }
+        }
+
+        /// The tile of a function's truth values.
+        fn truths<T: Value>(f: BinaryFn, isa: Isa) -> Box<dyn Tile<3>> {
+            match f {
+                $(BinaryFn::$truth => {
+                    struct Row;
+                    impl<T: Value> Map2<T, T, Bool> for Row {
+                        type Reach = T::Reach;
+                        #[inline(always)]
+                        fn at<L: Level>(&self, $x: T, $y: T) -> Bool {
+                            ($holds).into()
+                        }
+                    }
+                    map2::<T, T, Bool>(isa, Row)
+                })*
+                _ => unreachable!("{} has no truth values", f.name()),
+            }
+        }
+    };
+}
+
+binary_rows!(tiles);
+
+/// A function, and the input that is its second operand.
+struct Divisor<'a> {
+    f: BinaryFn,
+    name: &'static str,
+    input: usize,
+    meta: &'a Meta,
+}
+
+impl Divisor<'_> {
+    /// `kernel`, which then runs only if results are defined for every second operand.
+    fn checked(self, kernel: Arc<dyn Kernel>, width: Width) -> Arc<dyn Kernel> {
+        crate::dispatch!(int self.meta.dtype, T => match self.f {
+            BinaryFn::Pow => self.refusing(T::lacks_power, kernel, width),
+            f if is_partial(f) => self.refusing(T::lacks_quotient, kernel, width),
+            _ => kernel,
+        }, else => kernel)
+    }
+
+    fn refusing<T: Integer>(
+        self,
+        lacks: impl Fn(T) -> bool + Send + Sync + 'static,
+        kernel: Arc<dyn Kernel>,
+        width: Width,
+    ) -> Arc<dyn Kernel> {
+        let (f, name, scan) = (self.f, self.name, Scan::new(self.input, self.meta, width));
+        let check = move |io: &Io| {
+            let worst = scan.largest(io, |b| lacks(b) as u32)?;
+            crate::ensure!(worst == 0, fault(f, name));
+            Ok(())
+        };
+        checked(check, kernel)
+    }
+}

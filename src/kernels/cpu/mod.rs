@@ -1,0 +1,63 @@
+//! How the CPU runs operations: loops, portable kernels, and a library for convolutions and
+//! products.
+
+pub mod access;
+pub mod batch_norm;
+pub mod blocks;
+pub mod chain;
+pub mod convolution;
+pub mod copy;
+pub mod cross_entropy;
+mod dispatch;
+pub mod dropout;
+pub mod elementwise;
+pub mod epilogue;
+pub mod fold;
+pub mod follow;
+pub mod gather;
+pub mod host;
+pub mod isa;
+pub mod loops;
+pub mod math;
+pub mod matmul_update;
+pub mod matrices;
+pub mod number;
+pub mod onednn;
+pub mod optimizers;
+pub mod packed;
+pub mod panels;
+pub mod philox;
+pub mod pooling;
+pub mod portable_conv;
+pub mod portable_gemm;
+pub mod product;
+pub mod product_add;
+pub mod random;
+pub mod reduce;
+pub mod row_blocks;
+pub mod running_average;
+pub mod scan;
+pub mod softmax;
+pub mod space;
+pub mod statistics;
+pub mod tile;
+pub mod update;
+pub mod walk;
+pub mod whole;
+pub mod wide;
+
+#[cfg(test)]
+pub mod conv_case;
+
+mod target;
+
+use dispatch::{packing, prepare};
+pub use target::Cpu;
+
+use crate::error::{Error, Result};
+use crate::ops::Meta;
+
+/// The error of a kernel for floats only.
+fn not_float<T>(op: &'static str, x: &Meta) -> Result<T> {
+    Err(Error::dtype(op, [x.dtype], "a float dtype"))
+}

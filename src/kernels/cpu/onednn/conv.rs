@@ -1,0 +1,168 @@
+//! Convolutions by oneDNN: images channels-last, weights packed as the primitive prefers.
+
+use smallvec::SmallVec;
+
+use super::layout::{
+    Layout, Place, Tensor, compute_types, describe, is_disjoint, is_same, settled,
+};
+use super::steps::Steps;
+use crate::device::onednn::{self, Descriptor, Library, Pass, Primitive, Tensors, Window};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::kernels::Width;
+use crate::ops::Meta;
+use crate::ops::geometry::Geometry;
+
+/// A convolution's tensors and their places.
+struct Problem {
+    pass: Pass,
+    window: Window,
+    x: Tensor,
+    /// With groups as a leading dimension of its own.
+    w: Tensor,
+    bias: Option<Tensor>,
+    y: Tensor,
+}
+
+/// The convolution of `io`: x, w, optionally b, y; or dy, w, dx; or dy, x, dw. No tensor is empty.
+/// `None` where oneDNN is missing or has no fast implementation.
+///
+/// # Errors
+/// [`crate::Error::Library`].
+pub fn prepare(
+    pass: Pass,
+    geometry: &Geometry,
+    io: &[&Meta],
+    width: Width,
+) -> Result<Option<Steps>> {
+    let Some(library) = onednn::library() else { return Ok(None) };
+    let Some(window) = window(geometry) else { return Ok(None) };
+    if pass == Pass::GradWeight && has_known_fault(geometry, io) {
+        return Ok(None);
+    }
+    let problem = Problem::new(pass, window, geometry.groups, io);
+    for &compute in compute_types(io[0].dtype) {
+        // First with the images as they are, then with copies where they are not channels-last.
+        for copy in [false, true] {
+            let steps = problem.steps(library, compute, copy, width)?;
+            if steps.is_some() {
+                return Ok(steps);
+            }
+        }
+    }
+    Ok(None)
+}
+
+impl Problem {
+    fn new(pass: Pass, window: Window, groups: usize, io: &[&Meta]) -> Self {
+        let last = io.len() - 1;
+        let tensor = |i: usize| {
+            let place = if i == last { Place::Output(0) } else { Place::Input(i) };
+            Tensor { place, meta: io[i].clone() }
+        };
+        let [x, w, y] = match pass {
+            Pass::Forward => [0, 1, last],
+            Pass::GradInput => [2, 1, 0],
+            Pass::GradWeight => [1, 2, 0],
+        };
+        let bias = (pass == Pass::Forward && last == 3).then(|| tensor(2));
+        let mut w = tensor(w);
+        w.meta = grouped(&w.meta, groups);
+        Problem { pass, window, x: tensor(x), w, bias, y: tensor(y) }
+    }
+
+    fn steps(
+        &self,
+        library: &'static Library,
+        compute: DType,
+        copy: bool,
+        width: Width,
+    ) -> Result<Option<Steps>> {
+        let [x, y] = [&self.x, &self.y].map(|t| image(&t.meta, compute, copy));
+        let bias = self.bias.as_ref().map(|b| Meta::new(compute, b.meta.shape.clone()));
+        let made = self.primitive(library, compute, [&x, &y], bias.as_ref(), width)?;
+        let Some((primitive, packed)) = made else { return Ok(None) };
+        let x = (&self.x, Layout::Strided(x));
+        let y = (&self.y, Layout::Strided(y));
+        let w = (&self.w, Layout::Packed(packed, compute));
+        let bias = self.bias.as_ref().zip(bias.map(Layout::Strided));
+        let tensors: SmallVec<[_; 4]> = match self.pass {
+            Pass::Forward => [x, w].into_iter().chain(bias).chain([y]).collect(),
+            Pass::GradInput => [y, w, x].into_iter().collect(),
+            Pass::GradWeight => [y, x, w].into_iter().collect(),
+        };
+        let steps = Steps::new(library, primitive, &tensors, width)?;
+        // bfloat16 weight gradients multiply uninitialised scratch memory by zero, which gives NaN
+        // if it contains one.
+        let reads_garbage = self.pass == Pass::GradWeight && compute != DType::Float32;
+        Ok(if reads_garbage { steps.map(Steps::starting_clear) } else { steps })
+    }
+
+    /// The primitive for images and a bias of these layouts, and its layout for the weights.
+    fn primitive(
+        &self,
+        library: &Library,
+        compute: DType,
+        [x, y]: [&Meta; 2],
+        bias: Option<&Meta>,
+        width: Width,
+    ) -> Result<Option<(Primitive, Descriptor)>> {
+        let (Some(x), Some(y)) = (describe(library, x)?, describe(library, y)?) else {
+            return Ok(None);
+        };
+        let dims: SmallVec<[i64; 5]> = self.w.meta.shape.iter().map(|&e| e as i64).collect();
+        let w = Descriptor::any(library, compute, &dims)?;
+        let bias = bias.map(|meta| describe(library, meta)).transpose()?.flatten();
+        onednn::convolution(library, self.pass, &self.window, Tensors { x, w, bias, y }, width.0)
+    }
+}
+
+/// Weight gradients that oneDNN 3.2 computes wrongly; both cases are rare and small.
+fn has_known_fault(geometry: &Geometry, io: &[&Meta]) -> bool {
+    let [dy, x, dw] = [0, 1, 2].map(|i| &io[i].shape);
+    // bfloat16 kernels leave taps that only ever see padding unwritten.
+    let is_idle = |d: usize, tap: usize| {
+        let (stride, dilation) = (geometry.stride[d], geometry.dilation[d]);
+        let place = |i: usize| (i * stride + tap * dilation).checked_sub(geometry.padding[d]);
+        !(0..dy[2 + d]).any(|i| place(i).is_some_and(|place| place < x[2 + d]))
+    };
+    let idle = (0..2).any(|d| (0..dw[2 + d]).any(|tap| is_idle(d, tap)));
+    // Strided 1x1 kernels write past their scratch memory if the channels do not fill a vector:
+    // https://github.com/uxlfoundation/oneDNN/issues/6035.
+    let strided = dw[2..] == [1, 1] && geometry.stride != [1, 1];
+    idle || strided && dw[1] < 16
+}
+
+/// `None` where a number does not fit oneDNN's integers.
+fn window(geometry: &Geometry) -> Option<Window> {
+    let pair =
+        |a: usize, b: usize| Some([i32::try_from(a).ok()?.into(), i32::try_from(b).ok()?.into()]);
+    let [top, left, bottom, right] = geometry.padding;
+    Some(Window {
+        stride: pair(geometry.stride[0], geometry.stride[1])?,
+        gap: pair(geometry.dilation[0] - 1, geometry.dilation[1] - 1)?,
+        before: pair(top, left)?,
+        after: pair(bottom, right)?,
+    })
+}
+
+/// Weights (O, I, kh, kw) as (groups, O / groups, I, kh, kw) if there are groups.
+fn grouped(w: &Meta, groups: usize) -> Meta {
+    if groups == 1 {
+        return w.clone();
+    }
+    let each = w.shape[0] / groups;
+    let shape = [groups, each].into_iter().chain(w.shape[1..].iter().copied()).collect();
+    let outer = w.strides[0] * each as isize;
+    let strides = std::iter::once(outer).chain(w.strides.iter().copied()).collect();
+    Meta { dtype: w.dtype, shape, strides }
+}
+
+/// The layout in which images are passed: channels-last, or their own unless `copy` is set.
+fn image(meta: &Meta, compute: DType, copy: bool) -> Meta {
+    let shape = meta.shape.clone();
+    let strides = shape.dense_like(&[3, 0, 2, 1]);
+    let last = Meta { dtype: compute, shape, strides };
+    let usable = !copy && meta.dtype == compute && is_disjoint(meta);
+    if usable && !is_same(meta, &last) { settled(meta) } else { last }
+}

@@ -1,0 +1,241 @@
+//! Kernels made of steps: reorders of tensors into the layout or type that a oneDNN primitive
+//! requires, then the primitive, then a reorder of its result.
+#![allow(unsafe_code)]
+
+mod packing;
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::layout::{Layout, Place, Tensor, describe, settled};
+use crate::device::onednn::{self, Descriptor, Library, Primitive};
+use crate::device::{ALIGNMENT, team};
+use crate::error::Result;
+use crate::kernels::cpu::copy;
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::Meta;
+use packing::Packed;
+
+#[derive(Clone)]
+enum Action {
+    /// A kernel of this crate; reads the first place and writes the second.
+    Ours(Arc<dyn Kernel>),
+    /// A oneDNN primitive; writes the last place and reads the others.
+    Primitive(Arc<Primitive>),
+}
+
+#[derive(Clone)]
+struct Step {
+    action: Action,
+    places: SmallVec<[Place; 4]>,
+}
+
+impl Step {
+    fn scratch(&self) -> usize {
+        match &self.action {
+            Action::Ours(kernel) => kernel.scratch(),
+            Action::Primitive(primitive) => primitive.scratch(),
+        }
+    }
+
+    /// # Safety
+    /// `io` is what the steps were made for, and `scratch` has [`Step::scratch`] bytes.
+    unsafe fn run(&self, io: &Io, scratch: *mut u8) -> Result<()> {
+        let at: SmallVec<[*mut u8; 4]> = self.places.iter().map(|p| p.address(io)).collect();
+        match &self.action {
+            // SAFETY: by the caller's promise.
+            Action::Primitive(primitive) => unsafe { primitive.run(&at, scratch) },
+            Action::Ours(kernel) => {
+                let (inputs, outputs) = ([at[0].cast_const()], [at[1]]);
+                // SAFETY: by the caller's promise.
+                kernel.run(&unsafe { Io::new(&inputs, &outputs, scratch) })
+            }
+        }
+    }
+}
+
+/// Steps that run in sequence.
+pub struct Steps {
+    library: &'static Library,
+    width: Width,
+    steps: Vec<Step>,
+    /// Bytes of the tensors in scratch memory; each step's own scratch memory follows them.
+    reserved: usize,
+    starts_clear: bool,
+    packed: Option<Packed>,
+}
+
+impl Steps {
+    /// The primitive, with the steps that bring its tensors into the layouts it requires and bring
+    /// back its result, the last one. `None` where oneDNN has no fast reorder to its own layout.
+    ///
+    /// # Errors
+    /// [`crate::Error::Library`], or the error of preparing a copy.
+    pub fn new(
+        library: &'static Library,
+        primitive: Primitive,
+        tensors: &[(&Tensor, Layout)],
+        width: Width,
+    ) -> Result<Option<Self>> {
+        let mut steps = Steps {
+            library,
+            width,
+            steps: Vec::new(),
+            reserved: 0,
+            starts_clear: false,
+            packed: None,
+        };
+        let ((result, layout), inputs) = tensors.split_last().expect("a primitive has a result");
+        let mut places = SmallVec::new();
+        for (tensor, layout) in inputs {
+            let first = steps.steps.len();
+            let Some(place) = steps.read(tensor, layout)? else { return Ok(None) };
+            steps.note_packed(tensor, layout, place, first);
+            places.push(place);
+        }
+        let direct = layout.is_that_of(result, library)?;
+        let place = if direct { result.place } else { steps.reserve(layout) };
+        places.push(place);
+        steps.steps.push(Step { action: Action::Primitive(Arc::new(primitive)), places });
+        let done = direct || steps.write((place, layout), result)?;
+        Ok(done.then_some(steps))
+    }
+
+    /// Zeroes all scratch memory before each run, for a primitive that reads uninitialised parts of
+    /// it.
+    pub fn starting_clear(self) -> Self {
+        Steps { starts_clear: true, ..self }
+    }
+
+    /// The place of the tensor in this layout, after steps that bring it there.
+    fn read(&mut self, tensor: &Tensor, layout: &Layout) -> Result<Option<Place>> {
+        if layout.is_that_of(tensor, self.library)? {
+            return Ok(Some(tensor.place));
+        }
+        let to = self.reserve(layout);
+        let from = describe(self.library, &settled(&tensor.meta))?;
+        if self.reorder((from, tensor.place), (layout.describe(self.library)?, to))? {
+            return Ok(Some(to));
+        }
+        let (meta, packed) = layout.strided(tensor);
+        if !packed {
+            self.copy((tensor.place, &tensor.meta), (to, &meta))?;
+            return Ok(Some(to));
+        }
+        // oneDNN does not support these strides or this type directly: row-major first.
+        let rows = Layout::Strided(meta);
+        let from = rows.describe(self.library)?;
+        let Some(place) = self.read(tensor, &rows)? else { return Ok(None) };
+        let done = self.reorder((from, place), (layout.describe(self.library)?, to))?;
+        Ok(done.then_some(to))
+    }
+
+    /// Brings a result of this layout to its destination. False where oneDNN has no fast reorder.
+    fn write(&mut self, from: (Place, &Layout), to: &Tensor) -> Result<bool> {
+        let (place, layout) = from;
+        let described = || layout.describe(self.library);
+        let plain = describe(self.library, &settled(&to.meta))?;
+        if self.reorder((described()?, place), (plain, to.place))? {
+            return Ok(true);
+        }
+        let (meta, packed) = layout.strided(to);
+        let mut from = place;
+        if packed {
+            let rows = Layout::Strided(meta.clone());
+            from = self.reserve(&rows);
+            let ends = [(described()?, place), (rows.describe(self.library)?, from)];
+            let [source, target] = ends;
+            if !self.reorder(source, target)? {
+                return Ok(false);
+            }
+        }
+        self.copy((from, &meta), (to.place, &to.meta))?;
+        Ok(true)
+    }
+
+    /// Reserves scratch memory for a tensor.
+    fn reserve(&mut self, layout: &Layout) -> Place {
+        let place = Place::Scratch(self.reserved);
+        self.reserved += layout.bytes(self.library).next_multiple_of(ALIGNMENT);
+        place
+    }
+
+    /// Adds oneDNN's reorder between two layouts. False where it has no fast one.
+    fn reorder(
+        &mut self,
+        (from, source): (Option<Descriptor>, Place),
+        (to, target): (Option<Descriptor>, Place),
+    ) -> Result<bool> {
+        let (Some(from), Some(to)) = (from, to) else { return Ok(false) };
+        let made = onednn::reorder(self.library, from, to, self.width.0)?;
+        let Some(primitive) = made else { return Ok(false) };
+        let places = [source, target].into_iter().collect();
+        self.steps.push(Step { action: Action::Primitive(Arc::new(primitive)), places });
+        Ok(true)
+    }
+
+    /// Adds this crate's copy kernel, which supports any strides and types.
+    fn copy(&mut self, from: (Place, &Meta), to: (Place, &Meta)) -> Result<()> {
+        let kernel = copy::cast(from.1, to.1, self.width);
+        let places = [from.0, to.0].into_iter().collect();
+        self.steps.push(Step { action: Action::Ours(kernel), places });
+        Ok(())
+    }
+
+    fn clear(&self, io: &Io) -> Result<()> {
+        let (bytes, parts) = (self.scratch(), self.width.0);
+        team::parallel(parts, &|part| {
+            let range = team::share(bytes, ALIGNMENT, parts, part);
+            // SAFETY: the scratch memory belongs to this run, and the parts are disjoint.
+            unsafe { io.scratch::<u8>().add(range.start).write_bytes(0, range.len()) };
+        })
+    }
+
+    /// The name of the implementation of the main primitive: the one that reads several tensors.
+    pub fn implementation(&self) -> Option<&str> {
+        self.steps.iter().find_map(|step| match &step.action {
+            Action::Primitive(primitive) if step.places.len() > 2 => {
+                Some(primitive.implementation())
+            }
+            _ => None,
+        })
+    }
+
+    /// The number of steps.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether there are no steps.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+}
+
+impl std::fmt::Display for Steps {
+    /// The implementations' names in execution order.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = |step: &Step| match &step.action {
+            Action::Primitive(primitive) => primitive.implementation().to_owned(),
+            Action::Ours(_) => "copy".into(),
+        };
+        f.write_str(&self.steps.iter().map(name).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl Kernel for Steps {
+    fn scratch(&self) -> usize {
+        self.reserved + self.steps.iter().map(Step::scratch).max().unwrap_or(0)
+    }
+
+    fn run(&self, io: &Io) -> Result<()> {
+        if self.starts_clear {
+            self.clear(io)?;
+        }
+        let scratch = io.scratch::<u8>().wrapping_add(self.reserved);
+        // SAFETY: `io` is what the kernel was prepared for, with as much scratch memory as
+        // requested.
+        self.steps.iter().try_for_each(|step| unsafe { step.run(io, scratch) })
+    }
+}

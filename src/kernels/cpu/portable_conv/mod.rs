@@ -1,0 +1,123 @@
+//! Convolution without a library: what each position sees is copied into a matrix (im2col), block
+//! by block, and multiplied by the weight. Blocks depend on the sizes alone and each sum is
+//! computed by one thread, so the number of threads does not change a bit of the result.
+
+mod apply;
+mod images;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod weight;
+
+use std::sync::Arc;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernels::{Kernel, Width, kernel};
+use crate::ops::Meta;
+use crate::ops::geometry::Geometry;
+use apply::{Apply, Weight};
+use images::Images;
+use sweep::{Extents, Sweep};
+use weight::WeightGradient;
+
+/// Scratch memory per thread: roughly an L2 cache.
+const BYTES: usize = 2 << 20;
+/// The maximum number of positions computed at once.
+const ROWS: usize = 512;
+
+fn plane(meta: &Meta) -> [usize; 2] {
+    [meta.shape[2], meta.shape[3]]
+}
+
+fn extents(image: &Meta, weight: &Meta, output: &Meta) -> Extents {
+    Extents { image: plane(image), window: plane(weight), output: plane(output) }
+}
+
+fn not_float(dtype: DType) -> Result<Arc<dyn Kernel>> {
+    Err(Error::dtype("conv2d", [dtype], "a float dtype"))
+}
+
+fn nothing() -> Result<Arc<dyn Kernel>> {
+    Ok(kernel(0, |_| Ok(())))
+}
+
+/// The kernel of a convolution: `io` = x (N, I, H, W), w (O, I/groups, kh, kw), optionally b (O,),
+/// y. Any strides and any float type; float16 and bfloat16 are accumulated in float32.
+///
+/// # Errors
+/// [`Error::DType`] for other types.
+pub fn forward(geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let (x, w, y) = (io[0], io[1], io[io.len() - 1]);
+    if y.numel() == 0 {
+        return nothing();
+    }
+    let groups = geometry.groups;
+    let result = Images::new(y, groups);
+    let apply = Apply {
+        images: x.shape[0],
+        groups,
+        sweeps: vec![Sweep::of_output(geometry, extents(x, w, y))],
+        source: Images::new(x, groups),
+        result,
+        weight: Weight {
+            group: result.channels as isize * w.strides[0],
+            source: w.strides[1],
+            result: w.strides[0],
+            window: [w.strides[2], w.strides[3]],
+        },
+        bias: (io.len() == 4).then(|| io[2].strides[0]),
+    };
+    crate::dispatch!(float x.dtype, T => Ok(apply::prepare::<T>(apply, width)),
+        else => not_float(x.dtype))
+}
+
+/// The kernel of a convolution's gradient with respect to its image: `io` = dy, w, dx.
+///
+/// # Errors
+/// As [`forward`].
+pub fn grad_input(geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let [dy, w, dx] = [io[0], io[1], io[2]];
+    if dx.numel() == 0 {
+        return nothing();
+    }
+    let groups = geometry.groups;
+    let source = Images::new(dy, groups);
+    let apply = Apply {
+        images: dx.shape[0],
+        groups,
+        sweeps: Sweep::of_image(geometry, extents(dx, w, dy)),
+        source,
+        result: Images::new(dx, groups),
+        weight: Weight {
+            group: source.channels as isize * w.strides[0],
+            source: w.strides[0],
+            result: w.strides[1],
+            window: [w.strides[2], w.strides[3]],
+        },
+        bias: None,
+    };
+    crate::dispatch!(float dy.dtype, T => Ok(apply::prepare::<T>(apply, width)),
+        else => not_float(dy.dtype))
+}
+
+/// The kernel of a convolution's gradient with respect to its weight: `io` = dy, x, dw.
+///
+/// # Errors
+/// As [`forward`].
+pub fn grad_weight(geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let [dy, x, dw] = [io[0], io[1], io[2]];
+    if dw.numel() == 0 {
+        return nothing();
+    }
+    let gradient = WeightGradient {
+        images: x.shape[0],
+        groups: geometry.groups,
+        sweep: Sweep::of_output(geometry, extents(x, dw, dy)),
+        dy: Images::new(dy, geometry.groups),
+        x: Images::new(x, geometry.groups),
+        strides: [0, 1, 2, 3].map(|d| dw.strides[d]),
+    };
+    crate::dispatch!(float dy.dtype, T => Ok(weight::prepare::<T>(gradient, width)),
+        else => not_float(dy.dtype))
+}

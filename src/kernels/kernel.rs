@@ -1,0 +1,192 @@
+//! Prepared kernels, and the memory handed to them.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use crate::error::Result;
+
+/// How many threads a kernel uses: fixed when it is prepared, never chosen by the scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Width(pub usize);
+
+/// Work of fewer units than this (bytes moved or arithmetic operations) stays on one thread.
+const GRAIN: u64 = 64 << 10;
+
+impl Width {
+    /// One thread.
+    pub const ONE: Width = Width(1);
+
+    /// As many threads, up to `threads`, as can each get a worthwhile amount of work.
+    pub fn of(cost: crate::ops::Cost, threads: usize) -> Width {
+        let work = cost.bytes.max(cost.flops) / GRAIN;
+        Width((work as usize).clamp(1, threads.max(1)))
+    }
+}
+
+/// Code ready to run on tensors of given metas; immutable, and shared by equal operations.
+pub trait Kernel: Send + Sync {
+    /// Bytes of scratch memory needed during a run.
+    fn scratch(&self) -> usize {
+        0
+    }
+
+    /// Bytes the kernel itself holds, as far as known (libraries do not report theirs).
+    fn bytes(&self) -> usize {
+        size_of_val(self)
+    }
+
+    /// Computes the outputs.
+    ///
+    /// # Errors
+    /// Errors that depend on the data, such as a label out of range.
+    fn run(&self, io: &Io) -> Result<()>;
+
+    /// Validates only the inputs that [`crate::ops::Family::checked`] names.
+    ///
+    /// # Errors
+    /// The same error that [`Kernel::run`] would return for these values.
+    fn check(&self, _io: &Io) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A kernel that first brings an input into a layout of its own, split in two: an input packed once
+/// serves many runs.
+pub struct Packing {
+    /// The index of the input.
+    pub input: usize,
+    /// Size in bytes of the packed input.
+    pub bytes: usize,
+    /// Reads the input and writes its packed form.
+    pub pack: Arc<dyn Kernel>,
+    /// The kernel that takes the packed input instead of the original.
+    pub rest: Arc<dyn Kernel>,
+}
+
+/// The memory of one kernel run: addresses of the first elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Io<'a> {
+    inputs: &'a [*const u8],
+    outputs: &'a [*mut u8],
+    scratch: *mut u8,
+}
+
+// SAFETY: an Io is addresses only; kernels that split work over threads write disjoint parts.
+unsafe impl Send for Io<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Io<'_> {}
+
+impl<'a> Io<'a> {
+    /// Binds the addresses.
+    ///
+    /// # Safety
+    /// For the lifetime of the value, each address is valid for the elements of the meta that the
+    /// kernel was prepared with (inputs initialised), and `scratch` for the bytes the kernel
+    /// requires, aligned to 64, or null if it requires none; outputs overlap nothing but inputs
+    /// named by `in_place` or `state` pairs. If used only for [`Kernel::check`], addresses that the
+    /// check does not read may be arbitrary.
+    pub unsafe fn new(inputs: &'a [*const u8], outputs: &'a [*mut u8], scratch: *mut u8) -> Self {
+        // An empty scratch has no address, but even an empty slice needs an aligned one.
+        let scratch = if scratch.is_null() { NOWHERE } else { scratch };
+        Io { inputs, outputs, scratch }
+    }
+
+    /// The number of inputs.
+    pub fn input_count(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Address of the first element of input `i`.
+    pub fn input<T>(&self, i: usize) -> *const T {
+        self.inputs[i].cast()
+    }
+
+    /// Address of the first element of output `i`.
+    pub fn output<T>(&self, i: usize) -> *mut T {
+        self.outputs[i].cast()
+    }
+
+    /// Address of the scratch memory, aligned to 64 bytes.
+    pub fn scratch<T>(&self) -> *mut T {
+        self.scratch.cast()
+    }
+
+    /// Input `i` as a slice.
+    ///
+    /// # Safety
+    /// The input has `len` contiguous elements of type `T` from its first one on, and no output
+    /// written in the meantime overlaps them.
+    pub unsafe fn read<T>(&self, i: usize, len: usize) -> &'a [T] {
+        // SAFETY: by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.input(i), len) }
+    }
+
+    /// Output `i` as a slice.
+    ///
+    /// # Safety
+    /// The output has `len` contiguous elements of type `T` from its first one on, and nothing else
+    /// reads or writes them in the meantime. They may be uninitialised memory: `T` must be a plain
+    /// number.
+    pub unsafe fn write<T>(&self, i: usize, len: usize) -> &'a mut [T] {
+        // SAFETY: by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.output(i), len) }
+    }
+}
+
+/// The address of an empty scratch.
+const NOWHERE: *mut u8 = std::ptr::without_provenance_mut(64);
+
+struct FnKernel<F> {
+    scratch: usize,
+    run: F,
+}
+
+impl<F: Fn(&Io) -> Result<()> + Send + Sync> Kernel for FnKernel<F> {
+    fn scratch(&self) -> usize {
+        self.scratch
+    }
+
+    fn run(&self, io: &Io) -> Result<()> {
+        (self.run)(io)
+    }
+}
+
+struct Checked<C> {
+    check: C,
+    kernel: Arc<dyn Kernel>,
+}
+
+impl<C: Fn(&Io) -> Result<()> + Send + Sync> Kernel for Checked<C> {
+    fn scratch(&self) -> usize {
+        self.kernel.scratch()
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(self) + self.kernel.bytes()
+    }
+
+    fn run(&self, io: &Io) -> Result<()> {
+        self.check(io)?;
+        self.kernel.run(io)
+    }
+
+    fn check(&self, io: &Io) -> Result<()> {
+        (self.check)(io)
+    }
+}
+
+/// A kernel that runs only if `check` passes; see [`Kernel::check`].
+pub fn checked(
+    check: impl Fn(&Io) -> Result<()> + Send + Sync + 'static,
+    kernel: Arc<dyn Kernel>,
+) -> Arc<dyn Kernel> {
+    Arc::new(Checked { check, kernel })
+}
+
+/// A kernel made from a function that needs `scratch` bytes of scratch memory.
+pub fn kernel(
+    scratch: usize,
+    run: impl Fn(&Io) -> Result<()> + Send + Sync + 'static,
+) -> Arc<dyn Kernel> {
+    Arc::new(FnKernel { scratch, run })
+}

@@ -1,0 +1,84 @@
+//! How operations run on a processor.
+
+pub mod cpu;
+pub mod kernel;
+pub mod prepared;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::ops::chain::Chain;
+use crate::ops::epilogue::Epilogue;
+use crate::ops::{Kind, Meta};
+// The numbers that they inspect are in memory that the host can read.
+pub use cpu::statistics::{is_finite, statistics};
+pub use kernel::{Io, Kernel, Packing, Width, checked, kernel};
+pub use prepared::Prepared;
+
+/// A kind of processor: what runs there, and what is worth doing there.
+pub trait Target: Send + Sync {
+    /// Prepares the kernel of an operation; `io` are the inputs, then the outputs with their
+    /// actual metas.
+    ///
+    /// # Errors
+    /// Those of the kernels: what the operation's inference rejects, and those of libraries.
+    fn prepare(&self, kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>>;
+
+    /// The same in two parts, if it is faster on an input in a packed layout. The results are
+    /// bit-identical.
+    ///
+    /// # Errors
+    /// As [`Target::prepare`].
+    fn packing(&self, kind: &Kind, io: &[&Meta], width: Width) -> Result<Option<Packing>>;
+
+    /// Whether an operation's result is computed in blocks, each of which other operations can
+    /// find in the cache; `io` are the inputs and the result.
+    fn is_split(&self, kind: &Kind, io: &[&Meta]) -> bool;
+
+    /// Whether a chain with these values, its inputs and the results of all links, runs block by
+    /// block.
+    fn blocks_chain(&self, chain: &Chain, values: &[Meta]) -> bool;
+
+    /// Whether the chain reads blocks of the producer's result while they are in the cache.
+    fn blocks_epilogue(&self, epilogue: &Epilogue, inputs: &[&Meta]) -> bool;
+
+    /// When fusing pays off.
+    fn fusing(&self) -> Fusing;
+}
+
+/// The sizes of results, in bytes, for which fusing pays off, and the limits of a fused operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fusing {
+    /// Up to this size, operations are so short that the overhead of a call matters.
+    pub short: usize,
+    /// From this size on, a result is evicted from the cache between two operations.
+    pub large: usize,
+    /// `large` for operations on rows, which take longer than fetching the rows from the
+    /// second-level cache.
+    pub large_rows: usize,
+    /// The most inputs of a chain: with more, the blocks of all of them exceed the cache.
+    pub inputs: usize,
+    /// The most links of a chain.
+    pub links: usize,
+}
+
+impl Fusing {
+    /// Results of any size.
+    pub const NONE: Fusing =
+        Fusing { short: usize::MAX, large: 0, large_rows: 0, inputs: 8, links: 16 };
+}
+
+/// The device whose memory is the host's.
+pub fn host() -> &'static Arc<Device> {
+    crate::device::cpu::device()
+}
+
+/// The target that runs a device's operations; None for a device that runs none.
+pub fn target(device: &Device) -> Option<&'static dyn Target> {
+    (device.id() == host().id()).then_some(&cpu::Cpu as &dyn Target)
+}

@@ -1,0 +1,237 @@
+use super::*;
+use crate::device;
+use crate::device::onednn::Pass;
+use crate::kernels::cpu::conv_case::Case;
+use crate::kernels::cpu::onednn;
+use crate::ops::conv::*;
+use crate::ops::geometry::Geometry;
+
+const FLOATS: [DType; 4] = [DType::Float32, DType::BFloat16, DType::Float16, DType::Float64];
+
+/// The results of naive loops: y, dx, dw.
+fn plain(case: &Case, [x, w, dy]: &[Tensor; 3], bias: Option<&Tensor>) -> [Vec<f64>; 3] {
+    let [mut y, mut dx, mut dw] = [dy, x, w].map(|t| vec![0.0; t.meta.numel()]);
+    let (xs, ws, gs) = (x.values(), w.values(), dy.values());
+    if let Some(bias) = bias.map(Tensor::values) {
+        let plane = case.output[0] * case.output[1];
+        y.iter_mut().enumerate().for_each(|(i, y)| *y = bias[i / plane % bias.len()]);
+    }
+    case.products(|i, j, k| {
+        y[k] += xs[i] * ws[j];
+        dx[i] += gs[k] * ws[j];
+        dw[j] += gs[k] * xs[i];
+    });
+    [y, dx, dw]
+}
+
+/// The operation and its two gradients.
+fn kinds(case: &Case) -> [Kind; 3] {
+    let geometry = || case.geometry.clone();
+    [
+        Conv2d { geometry: geometry() }.into(),
+        Conv2dGradInput { geometry: geometry(), size: case.image }.into(),
+        Conv2dGradWeight { geometry: geometry(), kernel: case.window }.into(),
+    ]
+}
+
+/// Compares the three operations with naive loops on tensors of these layouts.
+fn check(case: &Case, tensors: [Tensor; 3], bias: Option<Tensor>, threads: usize) {
+    let wants = plain(case, &tensors, bias.as_ref());
+    let [x, w, dy] = &tensors;
+    let inputs = [[x, w].into_iter().chain(&bias).collect(), vec![dy, w], vec![dy, x]];
+    for ((kind, inputs), want) in kinds(case).into_iter().zip(inputs).zip(wants) {
+        let got = apply(&kind, &inputs, threads).unwrap();
+        let metas: Vec<&Meta> = inputs.iter().map(|t| &t.meta).collect();
+        let near = 4.0 * tolerance(x.meta.dtype);
+        assert_near(&got[0].values(), &want, near, &format!("{kind:?} of {metas:?}"));
+    }
+}
+
+#[test]
+fn any_geometry_and_layout_as_plain_loops() {
+    let mut random = Random::new(seed());
+    for round in 0..rounds(120) {
+        let case = Case::random(&mut random);
+        let dtype = FLOATS[round % 4];
+        let lies_anyhow = round % 3 == 0;
+        let tensors = case.shapes().map(|shape| {
+            let meta = if lies_anyhow { random.layout(dtype, &shape) } else { usual(dtype, shape) };
+            random.tensor(meta)
+        });
+        let bias = random.layout(dtype, &[case.channels[1]]);
+        let bias = (round % 2 == 0).then(|| random.tensor(bias));
+        check(&case, tensors, bias, 1 + round % 2);
+    }
+}
+
+/// Sizes at which oneDNN chooses its kernels for full vectors and many blocks.
+fn larger(random: &mut Random) -> Case {
+    loop {
+        let mut pair = |from: &[usize]| [(); 2].map(|()| from[random.below(from.len())]);
+        let (stride, dilation) = (pair(&[1, 1, 1, 2, 2, 3]), pair(&[1, 1, 1, 2, 3]));
+        let (window, image) = (pair(&[1, 2, 3, 3, 3, 4, 5, 7]), pair(&[1, 5, 8, 13, 14, 28, 31]));
+        let (before, after) = (pair(&[0, 1, 1, 2, 3]), pair(&[0, 1, 1, 2, 3]));
+        let [one_by_one, equal] = pair(&[0, 1, 2]).map(|n| n == 0);
+        let window = if one_by_one { [1, 1] } else { window };
+        let after = if equal { before } else { after };
+        let padding = if one_by_one { [0; 4] } else { [before[0], before[1], after[0], after[1]] };
+        let groups = [1, 1, 1, 2, 3, 16][random.below(6)];
+        let mut size = || [1, 3, 4, 8, 15, 16, 17, 24, 32, 40, 64][random.below(11)];
+        let each = if groups == 16 { [1 + size() % 3; 2] } else { [size(), size()] };
+        let geometry = Geometry { stride, padding, dilation, groups };
+        if let Ok(output) = geometry.output("", image, window) {
+            let (n, channels) = (1 + random.below(4), each.map(|n| n * groups));
+            return Case { geometry, n, channels, image, window, output };
+        }
+    }
+}
+
+/// Compares one operation with the portable kernel in float64, relative to the largest result.
+fn check_portable(kind: &Kind, inputs: &[&Tensor], threads: usize) {
+    let wide =
+        |t: &&Tensor| Tensor::new(Meta { dtype: DType::Float64, ..t.meta.clone() }, &t.values());
+    let wides: Vec<Tensor> = inputs.iter().map(wide).collect();
+    let want = apply(kind, &wides.iter().collect::<Vec<_>>(), threads).unwrap();
+    let got = apply(kind, inputs, threads).unwrap();
+    let (got, want) = (got[0].values(), want[0].values());
+    let scale = want.iter().fold(1.0, |m: f64, v| m.max(v.abs()));
+    let near = 4.0 * tolerance(inputs[0].meta.dtype) * scale;
+    let metas: Vec<&Meta> = inputs.iter().map(|t| &t.meta).collect();
+    for (g, w) in got.iter().zip(&want) {
+        assert!((g - w).abs() <= near, "got {g}, want {w}: {kind:?} of {metas:?}");
+    }
+}
+
+#[test]
+fn larger_sizes_as_in_float64() {
+    let mut random = Random::new(seed());
+    for round in 0..rounds(24) {
+        let case = larger(&mut random);
+        let (dtype, geometry) = (FLOATS[round % 3], &case.geometry);
+        let [x, w, dy] = case.shapes().map(|shape| {
+            let row_major = random.below(4) == 0;
+            let meta = if row_major { Meta::new(dtype, shape) } else { usual(dtype, shape) };
+            random.tensor(meta)
+        });
+        let bias = random.tensor(Meta::new(dtype, [case.channels[1]]));
+        let threads = 1 + random.below(2);
+        for (kind, inputs) in kinds(&case).into_iter().zip([[&x, &w], [&dy, &w], [&dy, &x]]) {
+            check_portable(&kind, &inputs, threads);
+        }
+        let forward = Conv2d { geometry: geometry.clone() }.into();
+        check_portable(&forward, &[&x, &w, &bias], threads);
+    }
+}
+
+/// The number of random cases; `TEST_ROUNDS` and `TEST_SEED` request a longer search.
+fn rounds(usual: usize) -> usize {
+    std::env::var("TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
+fn seed() -> u64 {
+    std::env::var("TEST_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(5)
+}
+
+/// Channels-last, as are the results of other operations; close enough for weights, too.
+fn usual(dtype: DType, shape: [usize; 4]) -> Meta {
+    let shape = Shape::from(shape);
+    Meta { dtype, strides: shape.dense_like(&[3, 0, 2, 1]), shape }
+}
+
+/// 3x3 windows with padding, 1x1, 1x1 with stride, a network's first layers, depthwise.
+fn usual_cases() -> Vec<Case> {
+    let sizes = [
+        ([64, 64], 56, 3, 1, 1, 1),
+        ([64, 256], 28, 1, 1, 0, 1),
+        ([64, 128], 28, 1, 2, 0, 1),
+        ([3, 64], 64, 7, 2, 3, 1),
+        ([1, 6], 28, 5, 1, 2, 1),
+        ([6, 16], 14, 5, 1, 0, 1),
+        ([1, 32], 28, 3, 1, 0, 1),
+        ([32, 32], 14, 3, 1, 1, 32),
+    ];
+    let case = |(channels, side, kernel, stride, pad, groups)| {
+        let geometry =
+            Geometry { stride: [stride; 2], padding: [pad; 4], dilation: [1; 2], groups };
+        let (image, window) = ([side; 2], [kernel; 2]);
+        let output = geometry.output("", image, window).unwrap();
+        Case { geometry, n: 2, channels, image, window, output }
+    };
+    sizes.map(case).into()
+}
+
+#[test]
+fn expanded_operands() {
+    let case = &usual_cases()[1];
+    let mut random = Random::new(22);
+    let tensors = case.shapes().map(|shape| {
+        let strides = smallvec::smallvec![0, 1, 0, shape[1] as isize];
+        random.tensor(Meta { strides, ..Meta::new(DType::Float32, shape) })
+    });
+    let strides = smallvec::smallvec![0];
+    let bias = Meta { strides, ..Meta::new(DType::Float32, [case.channels[1]]) };
+    let bias = random.tensor(bias);
+    let [x, w, dy] = &tensors;
+    let inputs: [&[&Tensor]; 3] = [&[x, w, &bias], &[dy, w], &[dy, x]];
+    for (kind, inputs) in kinds(case).iter().zip(inputs) {
+        check_portable(kind, inputs, 2);
+    }
+}
+
+#[test]
+fn usual_convolutions_are_onednns() {
+    if !device::onednn::is_available() {
+        eprintln!("skipped: oneDNN is missing");
+        return;
+    }
+    for case in usual_cases() {
+        let [x, w, y] = case.shapes();
+        let metas = [x, w, y].map(|shape| usual(DType::Float32, shape));
+        let rows = |shape| Meta::new(DType::Float32, shape);
+        let (x, dw, y, bias) = (&metas[0], &rows(w), &metas[2], &Meta::new(DType::Float32, [w[0]]));
+        let prepare = |pass, io: &[&Meta]| {
+            let made = onednn::conv::prepare(pass, &case.geometry, io, Width(2)).unwrap();
+            assert!(made.is_some(), "{pass:?} {:?} {io:?}", case.geometry);
+        };
+        prepare(Pass::Forward, &[x, dw, bias, y]);
+        prepare(Pass::Forward, &[&rows(x.shape[..].try_into().unwrap()), dw, y]);
+        prepare(Pass::GradInput, &[y, dw, x]);
+        prepare(Pass::GradWeight, &[y, x, dw]);
+    }
+}
+
+#[test]
+fn operations_read_and_print_as_data() {
+    let text = r#"{"op":"conv2d_grad_input","stride":[1,2],"padding":[0,1,2,3],"dilation":[1,1],"groups":2,"size":[5,6]}"#;
+    let kind: Kind = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::to_string(&kind).unwrap(), text);
+    assert_eq!(kind.family().name(), "conv2d_grad_input");
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let geometry = Geometry { stride: [1; 2], padding: [0; 4], dilation: [1; 2], groups: 2 };
+    let meta = |shape: &[usize]| Meta::new(DType::Float32, shape);
+    let infer = |shapes: &[&[usize]], kind: &Kind| {
+        let metas: Vec<Meta> = shapes.iter().map(|s| meta(s)).collect();
+        kind.family().infer(&metas.iter().collect::<Vec<_>>()).map_err(|e| e.to_string())
+    };
+    let forward: Kind = Conv2d { geometry: geometry.clone() }.into();
+    let y = infer(&[&[1, 4, 5, 5], &[6, 2, 3, 3], &[6]], &forward).unwrap();
+    assert_eq!((&y[0].shape[..], &y[0].strides[..]), (&[1, 6, 3, 3][..], &[54, 1, 18, 6][..]));
+    let wrong: [&[&[usize]]; 6] = [
+        &[&[1, 4, 5, 5]],
+        &[&[1, 4, 5, 5], &[6, 4, 3, 3]],
+        &[&[1, 4, 5, 5], &[5, 2, 3, 3]],
+        &[&[1, 4, 5, 5], &[6, 2, 6, 3]],
+        &[&[1, 4, 5, 5], &[6, 2, 3, 3], &[1]],
+        &[&[4, 5, 5], &[6, 2, 3, 3]],
+    ];
+    for shapes in wrong {
+        assert!(infer(shapes, &forward).unwrap_err().starts_with("conv2d: got "), "{shapes:?}");
+    }
+    let dx: Kind = Conv2dGradInput { geometry: geometry.clone(), size: [5, 5] }.into();
+    assert!(infer(&[&[1, 6, 3, 4], &[6, 2, 3, 3]], &dx).is_err());
+    let dw: Kind = Conv2dGradWeight { geometry, kernel: [3, 3] }.into();
+    assert!(infer(&[&[1, 6, 3, 3], &[2, 4, 5, 5]], &dw).is_err());
+}

@@ -1,0 +1,30 @@
+//! Operations, run: what they compute, in every layout and dtype and on any number of threads.
+
+mod binary;
+mod chain;
+mod conv;
+mod copy;
+mod cross_entropy;
+mod epilogue;
+mod fold;
+mod gemm;
+mod host;
+mod index;
+mod optim;
+mod packed;
+mod random;
+mod reduce;
+mod select;
+mod softmax;
+mod unary;
+
+use std::sync::Arc;
+
+use super::testing::{
+    Random, Tensor, apply, apply_any_width, assert_near, layouts, noise, run, tolerance,
+};
+use super::{Target, Width, cpu};
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::ops::{Family, Kind, Meta, Metas, Real, Scalar};
+use crate::shape::Shape;

@@ -1,0 +1,157 @@
+//! Indexing by a tensor of indices.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Catalog, Cost, Family, Meta, Metas, exactly};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// (x, indices) -> y: `y[a.., i.., b..] = x[a.., indices[i..], b..]` where `indices` replace `axis`
+/// (ONNX `Gather`). Indices are of any int or float dtype and rank; negative ones count from the
+/// end. An index out of range is an [`Error::Index`], a fractional one an [`Error::Value`], before
+/// anything is written. y is row-major.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Gather {
+    /// The axis of x that is indexed.
+    pub axis: i64,
+}
+
+impl Catalog for Gather {
+    fn names() -> Vec<&'static str> {
+        vec!["gather"]
+    }
+}
+
+impl Family for Gather {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x, indices] = exactly(self.name(), inputs)?;
+        check_indices(self.name(), [x.dtype, indices.dtype])?;
+        let axis = x.shape.axis(self.name(), self.axis)?;
+        let (before, after) = (&x.shape[..axis], &x.shape[axis + 1..]);
+        let shape: Shape = [before, &indices.shape, after].concat().into_iter().collect();
+        shape.checked_numel(self.name())?;
+        Ok(smallvec::smallvec![Meta::new(x.dtype, shape)])
+    }
+
+    fn checked(&self) -> &'static [usize] {
+        &[1]
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(&io[1..], 1)
+    }
+}
+
+/// (dy, indices) -> dx: the gradient of [`Gather`] with respect to x, whose axis has `size`
+/// entries. Where an index repeats, the gradients are added in the order of the indices, in float32
+/// for float16 and bfloat16. dx is row-major.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct GatherGrad {
+    /// The axis of x that was indexed.
+    pub axis: i64,
+    /// Its extent.
+    pub size: usize,
+}
+
+impl GatherGrad {
+    /// The shape of dx, and the axis.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where dy does not contain the shape of the indices.
+    pub fn shape(&self, dy: &Meta, indices: &Meta) -> Result<(Shape, usize)> {
+        let (rank, taken) = (dy.shape.rank(), indices.shape.rank());
+        let want = || format!("a gradient that contains the indices' shape {}", indices.shape);
+        let bad = || Error::shape(self.name(), [&dy.shape, &indices.shape], want());
+        crate::ensure!(rank >= taken, bad());
+        let any: Shape = (0..=rank - taken).collect();
+        let axis = any.axis(self.name(), self.axis)?;
+        crate::ensure!(dy.shape[axis..axis + taken] == indices.shape[..], bad());
+        let (before, after) = (&dy.shape[..axis], &dy.shape[axis + taken..]);
+        let shape: Shape = [before, &[self.size], after].concat().into_iter().collect();
+        shape.checked_numel(self.name())?;
+        Ok((shape, axis))
+    }
+}
+
+impl Catalog for GatherGrad {
+    fn names() -> Vec<&'static str> {
+        vec!["gather_grad"]
+    }
+}
+
+impl Family for GatherGrad {
+    fn name(&self) -> &'static str {
+        "gather_grad"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [dy, indices] = exactly(self.name(), inputs)?;
+        check_indices(self.name(), [dy.dtype, indices.dtype])?;
+        crate::ensure!(
+            dy.dtype.is_float(),
+            Error::dtype(self.name(), [dy.dtype], "a gradient of a float dtype")
+        );
+        let (shape, _) = self.shape(dy, indices)?;
+        Ok(smallvec::smallvec![Meta::new(dy.dtype, shape)])
+    }
+
+    fn checked(&self) -> &'static [usize] {
+        &[1]
+    }
+}
+
+/// The operation that looks positions up, for error messages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum PlacesOf {
+    Onehot,
+    ScatterElements,
+}
+
+/// indices -> int64: positions in an axis of `size` entries, counted from its start, checked as in
+/// [`Gather`]; without a size, any integers.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Places {
+    /// The operation they are for.
+    pub of: PlacesOf,
+    /// The number of entries of the axis, if it is to be checked.
+    pub size: Option<usize>,
+}
+
+impl Catalog for Places {
+    fn names() -> Vec<&'static str> {
+        vec!["onehot_places", "scatter_elements_places"]
+    }
+}
+
+impl Family for Places {
+    fn name(&self) -> &'static str {
+        match self.of {
+            PlacesOf::Onehot => "onehot_places",
+            PlacesOf::ScatterElements => "scatter_elements_places",
+        }
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [indices] = exactly(self.name(), inputs)?;
+        check_indices(self.name(), [indices.dtype])?;
+        Ok(smallvec::smallvec![Meta::new(DType::Int64, indices.shape.clone())])
+    }
+
+    fn checked(&self) -> &'static [usize] {
+        &[0]
+    }
+}
+
+/// Checks that the last of these dtypes is valid for indices.
+fn check_indices<const N: usize>(op: &'static str, dtypes: [DType; N]) -> Result<()> {
+    let fits = dtypes[N - 1].is_int() || dtypes[N - 1].is_float();
+    crate::ensure!(fits, Error::dtype(op, dtypes, "indices of an int or float dtype"));
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Softmax and log-softmax.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Catalog, Cost, Family, Meta, Metas, Reach, exactly};
+use crate::error::{Error, Result};
+
+/// x -> y: `exp(x) / sum(exp(x))` along an axis, or its logarithm (ONNX `Softmax`, `LogSoftmax`
+/// from version 13). The greatest value is subtracted first; if it is infinite, the row is NaN. y
+/// keeps the memory order of x.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Softmax {
+    /// The axis along which the results (or their exponentials) add up to 1.
+    pub axis: i64,
+    /// Whether the logarithm is computed.
+    pub log: bool,
+}
+
+/// (dy, y) -> dx: the gradient of [`Softmax`]: `y * (dy - sum(dy * y))`, or of its logarithm:
+/// `dy - exp(y) * sum(dy)`. dx keeps the memory order of dy.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct SoftmaxGrad {
+    /// The forward operation's axis.
+    pub axis: i64,
+    /// Whether the forward operation computed the logarithm.
+    pub log: bool,
+}
+
+impl Catalog for Softmax {
+    fn names() -> Vec<&'static str> {
+        vec!["softmax", "log_softmax"]
+    }
+}
+
+impl Family for Softmax {
+    fn name(&self) -> &'static str {
+        if self.log { "log_softmax" } else { "softmax" }
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x] = exactly(self.name(), inputs)?;
+        crate::ensure!(x.dtype.is_float(), not_float(self.name(), x));
+        x.shape.axis(self.name(), self.axis)?;
+        Ok(smallvec::smallvec![x.like(x.dtype)])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0)]
+    }
+
+    fn reach(&self, rank: usize) -> Reach {
+        reach(self.axis, rank)
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 24)
+    }
+}
+
+impl Catalog for SoftmaxGrad {
+    fn names() -> Vec<&'static str> {
+        vec!["softmax_grad", "log_softmax_grad"]
+    }
+}
+
+impl Family for SoftmaxGrad {
+    fn name(&self) -> &'static str {
+        if self.log { "log_softmax_grad" } else { "softmax_grad" }
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [dy, y] = exactly(self.name(), inputs)?;
+        crate::ensure!(dy.dtype.is_float(), not_float(self.name(), dy));
+        let want = "two tensors of one dtype";
+        crate::ensure!(dy.dtype == y.dtype, Error::dtype(self.name(), [dy.dtype, y.dtype], want));
+        let want = "two tensors of one shape";
+        crate::ensure!(dy.shape == y.shape, Error::shape(self.name(), [&dy.shape, &y.shape], want));
+        dy.shape.axis(self.name(), self.axis)?;
+        Ok(smallvec::smallvec![dy.like(dy.dtype)])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0), (1, 0)]
+    }
+
+    fn reach(&self, rank: usize) -> Reach {
+        reach(self.axis, rank)
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, if self.log { 24 } else { 6 })
+    }
+}
+
+fn reach(axis: i64, rank: usize) -> Reach {
+    let is_last = axis == -1 || axis + 1 == rank as i64;
+    if is_last { Reach::Row } else { Reach::All }
+}
+
+fn not_float(op: &'static str, x: &Meta) -> Error {
+    Error::dtype(op, [x.dtype], "a float dtype")
+}
