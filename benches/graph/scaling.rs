@@ -44,7 +44,7 @@ fn nanoseconds(time: Duration, count: usize) -> f64 {
 
 /// The times of recording a network and of making a graph of it.
 fn times(network: fn(&Engine, usize, &View) -> View, count: usize) -> [Duration; 2] {
-    let engine = engine::cpu();
+    let engine = engine::host();
     let x = matrix(engine, [1 + count / STEP, WIDTH]);
     let mut recording = None;
     // What is recorded once more has warm caches; a single short recording is mostly noise.
