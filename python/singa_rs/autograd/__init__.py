@@ -13,7 +13,7 @@ import sys
 import types
 from typing import Any
 
-from .. import _naming
+from .. import naming
 from ..tensor import to_numpy
 
 from . import math, methods, unary  # isort: skip - all submodules, before functions of their names
@@ -133,7 +133,7 @@ globals().update(math.CLASSES)
 
 # Backward functions call user code; functions of the tables are fast and name themselves in errors.
 _QUIET = {"backward", "gradients", "set_training", *unary.TABLE, *math.TABLE}
-_naming.name_functions(globals(), _QUIET)
+naming.name_functions(globals(), _QUIET)
 
 #: Layers that SINGA's programs also import from here.
 _LAYERS = (

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._core import float32, float64
-from .._creation import as_operand
-from .._dtypes import promote
-from .._naming import FOREIGN, reraise
-from .._numbers import as_array, as_number
+from ..naming import FOREIGN, reraise
 from ..tensor import Tensor, as_tensor
+from ..tensor.creation import as_operand
+from ..tensor.dtypes import promote
+from ..tensor.numbers import as_array, as_number
 from . import ops
 from .casting import cast
 from .scalar import with_number

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from .._creation import as_operand
-from .._dtypes import promote
 from ..tensor import Tensor
+from ..tensor.creation import as_operand
+from ..tensor.dtypes import promote
 from . import ops
 from .tape import Rule
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from .. import _core
 from .._core import DTypeError, ShapeError, bool_, int64
-from .._creation import as_operand, from_numpy
-from .._dtypes import promote
-from .._indexing import parse
-from .._numbers import as_array, whole
 from ..tensor import Tensor, as_tensor
+from ..tensor.creation import as_operand, from_numpy
+from ..tensor.dtypes import promote
+from ..tensor.indexing import parse
+from ..tensor.numbers import as_array, whole
 from . import ops
 from .casting import cast
 from .tape import Rule

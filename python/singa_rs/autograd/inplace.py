@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from .._core import DTypeError, GraphError, ShapeError
-from .._dtypes import to_storage
-from .._indexing import parse
-from .._numbers import as_array, as_number
-from .._writing import write_array, write_tensor
 from ..tensor import Tensor
+from ..tensor.dtypes import to_storage
+from ..tensor.indexing import parse
+from ..tensor.numbers import as_array, as_number
+from ..tensor.writing import write_array, write_tensor
 from . import binary, ops
 from .casting import cast, convert
 from .mode import mode, no_grad

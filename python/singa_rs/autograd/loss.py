@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import ShapeError, float32
-from .._numbers import real
 from ..tensor import Tensor, as_tensor
+from ..tensor.numbers import real
 from . import ops
 from .casting import cast
 from .tape import Rule

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import ShapeError, bool_, float32
-from .._numbers import is_integral
 from ..tensor import Tensor, as_tensor
+from ..tensor.numbers import is_integral
 from . import binary, ops, reduce
 from .binary import Binary, compute
 from .casting import cast, promoted

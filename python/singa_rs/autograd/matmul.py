@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import ShapeError
-from .._creation import as_operand
-from .._dtypes import promote
-from .._numbers import real
 from ..tensor import Tensor
+from ..tensor.creation import as_operand
+from ..tensor.dtypes import promote
+from ..tensor.numbers import real
 from . import ops
 from .casting import cast
 from .mode import mode

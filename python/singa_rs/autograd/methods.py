@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _core
 from .._core import DTypeError
-from .._naming import named
+from ..naming import named
 from ..tensor import Tensor, as_tensor
 from . import contract, inplace, math, reduce, shape, unary
 from .casting import cast

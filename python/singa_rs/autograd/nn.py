@@ -14,10 +14,10 @@ import numpy as np
 
 from .. import _core
 from .._core import ShapeError
-from .._numbers import real, whole, wholes
-from .._plain import Settings
 from ..device import report_warnings
 from ..tensor import Tensor
+from ..tensor.numbers import real, whole, wholes
+from ..tensor.plain import Settings
 from . import ops
 from .mode import mode
 from .tape import Rule

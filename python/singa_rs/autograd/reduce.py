@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._core import float32, int64
-from .._numbers import wholes
 from ..tensor import Tensor
+from ..tensor.numbers import wholes
 from . import ops
 from .casting import cast
 from .tape import Rule

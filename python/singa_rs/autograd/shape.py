@@ -8,10 +8,10 @@ from numbers import Integral
 from typing import Any
 
 from .._core import GraphError, ShapeError
-from .._creation import as_operand, as_shape
-from .._naming import named
-from .._numbers import whole, wholes
+from ..naming import named
 from ..tensor import Tensor
+from ..tensor.creation import as_operand, as_shape
+from ..tensor.numbers import whole, wholes
 from . import ops
 from .casting import promoted
 from .reduce import as_axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import float32
-from .._numbers import whole
 from ..tensor import Tensor
+from ..tensor.numbers import whole
 from . import ops
 from .casting import cast
 from .tape import Rule

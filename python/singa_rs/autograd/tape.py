@@ -12,8 +12,8 @@ import numpy as np
 
 from .. import _core
 from .._core import GraphError, ShapeError
-from .._plain import plain
 from ..tensor import Tensor, as_tensor
+from ..tensor.plain import plain
 from . import ops
 from .mode import mode, no_grad
 

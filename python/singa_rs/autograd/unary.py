@@ -7,8 +7,8 @@ from typing import Any
 
 from .. import _core
 from .._core import DTypeError, float32
-from .._numbers import real
 from ..tensor import Tensor
+from ..tensor.numbers import real
 from . import ops
 from .mode import mode
 from .tape import Rule

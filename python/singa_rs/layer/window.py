@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._plain import Settings
 from ..errors import ShapeError
+from ..tensor.plain import Settings
 from .check import one_of, padding, pair
 
 PAD_MODES = ("NOTSET", "SAME_UPPER", "SAME_LOWER")

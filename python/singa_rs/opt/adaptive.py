@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from .. import _updates
-from ..tensor import Tensor
+from ..tensor import Tensor, updates
 from .base import Optimizer
 from .schedule import DecayScheduler
 
@@ -53,7 +52,7 @@ class RMSProp(Optimizer):
         self.device_check(param_value, param_grad, *self._own_tensors())
         average = self._moments.of(param_value, param_name, "running_average")
         decay = self.decay_value if self._uses("weight_decay") else None
-        _updates.rmsprop(
+        updates.rmsprop(
             param_value,
             param_grad,
             self.lr_value,
@@ -100,7 +99,7 @@ class AdaGrad(Optimizer):
         self.device_check(param_value, param_grad, *self._own_tensors())
         history = self._moments.of(param_value, param_name, "history")
         decay = self.decay_value if self._uses("weight_decay") else None
-        _updates.adagrad(param_value, param_grad, self.lr_value, history, self.epsilon_value, decay)
+        updates.adagrad(param_value, param_grad, self.lr_value, history, self.epsilon_value, decay)
 
 
 class Adam(Optimizer):
@@ -152,7 +151,7 @@ class Adam(Optimizer):
         self.device_check(param_value, param_grad, *self._own_tensors())
         first = self._moments.of(param_value, param_name, "m")
         second = self._moments.of(param_value, param_name, "v")
-        _updates.adam(
+        updates.adam(
             param_value,
             param_grad,
             self.lr_value,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from .. import _updates, tensor
+from .. import tensor
 from ..layer.check import flag
-from ..tensor import Tensor
+from ..tensor import Tensor, updates
 from .base import Optimizer
 from .schedule import DecayScheduler
 
@@ -67,4 +67,4 @@ class SGD(Optimizer):
             buffer = self._moments.of(param_value, param_name, "moments")
             momentum = (buffer, self.mom_value, self.dam_value)
         decay = self.decay_value if self._uses("weight_decay") else None
-        _updates.sgd(param_value, param_grad, self.lr_value, decay, momentum, self.nesterov)
+        updates.sgd(param_value, param_grad, self.lr_value, decay, momentum, self.nesterov)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from .._files import path_of, replacing
+from ..files import path_of, replacing
 from . import dot, html, trace
 from .profile import Profile, profile
 

@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - declarations
 """Declarations, for type checkers, of the methods that `autograd` gives tensors."""
 
 from __future__ import annotations
@@ -6,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .autograd import Operator
-    from .tensor import Tensor
+    from ..autograd import Operator
+    from . import Tensor
 
 Ints = int | Sequence[int]
 Axes = int | Sequence[int] | None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import _core
-from ._core import GraphError, ShapeError
-from ._creation import as_shape
-from .tensor import Tensor
+from .. import _core
+from .._core import GraphError, ShapeError
+from . import Tensor
+from .creation import as_shape
 
 
 class Placeholder(Tensor):

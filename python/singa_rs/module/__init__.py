@@ -8,20 +8,20 @@ from os import PathLike
 from types import FunctionType
 from typing import Any, ClassVar
 
-from . import _files, autograd, device
-from ._entry import wrap_deprecated, wrap_forward, wrap_train_one_batch
-from ._graphs import Graphed
-from ._taps import Tappable
-from .errors import CheckpointError, DTypeError
-from .layer.base import Layer
-from .layer.calls import wrap
-from .layer.check import flag, mapping
-from .layer.collect import below, match, uninitialised
-from .layer.node import now
-from .layer.tree import join
-from .record import MISS, Taps
+from .. import autograd, device, files
+from ..errors import CheckpointError, DTypeError
+from ..layer.base import Layer
+from ..layer.calls import wrap
+from ..layer.check import flag, mapping
+from ..layer.collect import below, match, uninitialised
+from ..layer.node import now
+from ..layer.tree import join
+from ..record import MISS, Taps
+from ..tensor import Tensor
+from .entry import wrap_deprecated, wrap_forward, wrap_train_one_batch
+from .graphs import Graphed
 from .summary import table
-from .tensor import Tensor
+from .taps import Tappable
 
 
 class Module(Graphed, Tappable):
@@ -146,9 +146,9 @@ class Module(Graphed, Tappable):
                 a Tensor.
             OSError: the file cannot be written.
         """
-        from . import _archive
+        from . import archive
 
-        path = _files.path_of("save_states", fpath)
+        path = files.path_of("save_states", fpath)
         found = self.get_states()
         if not found and (waiting := uninitialised(self)):
             names = ", ".join(sorted({type(layer).__name__ for layer in waiting}))
@@ -158,7 +158,7 @@ class Module(Graphed, Tappable):
         auxiliary = {} if aux_states is None else mapping(aux_states, "save_states: aux_states")
         inside = join(self._node.path, "")
         states = {name.removeprefix(inside): one for name, one in found.items()}
-        _archive.write(path, states, auxiliary)
+        archive.write(path, states, auxiliary)
 
     def load_states(self, fpath: str | PathLike[str]) -> dict[str, Tensor]:
         """Copies a file's states into those of the same names, and returns its auxiliary states.
@@ -174,12 +174,12 @@ class Module(Graphed, Tappable):
                 holds or than fits into memory; none of its names is the model's, a shape differs,
                 or a value does not fit the state's dtype. Nothing has been written.
         """
-        from . import _archive
+        from . import archive
 
-        path = _files.path_of("load_states", fpath)
+        path = files.path_of("load_states", fpath)
         states = self.get_states()
 
-        def admit(declared: Mapping[str, _archive.Declared]) -> None:
+        def admit(declared: Mapping[str, archive.Declared]) -> None:
             try:
                 names = match(declared, states, self._node.path)
             except ValueError as error:
@@ -189,7 +189,7 @@ class Module(Graphed, Tappable):
             if not names and not uninitialised(self):
                 _compare(path, unused, missing, True)
 
-        arrays, auxiliary = _archive.read(path, admit)
+        arrays, auxiliary = archive.read(path, admit)
         names = match(arrays, states, self._node.path)
         waiting = {name: array for name, array in arrays.items() if name not in names}
         is_whole = not uninitialised(self)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from . import _core
-from .tensor import Tensor
+from .. import _core
+from . import Tensor
 
 
 @cache

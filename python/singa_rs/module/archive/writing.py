@@ -8,9 +8,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from .. import _files
-from ..errors import CheckpointError, GraphError
-from ..tensor import Placeholder, Tensor
+from ... import files
+from ...errors import CheckpointError, GraphError
+from ...tensor import Placeholder, Tensor
 from .format import ARRAYS, ATTRIBUTES, declare, member, unusable
 
 
@@ -30,7 +30,7 @@ def write(path: str, model: Mapping[str, Tensor], auxiliary: Mapping[str, Any]) 
         attributes = declare(tensors, auxiliary)
     except ValueError as error:
         raise CheckpointError(f"save_states: {path}: {error}") from error
-    with _files.replacing("save_states", path) as file:
+    with files.replacing("save_states", path) as file:
         _write(file, tensors, attributes)
 
 

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._core import Handle, ShapeError
+from .._core import Handle, ShapeError
 
 if TYPE_CHECKING:
-    from .tensor import Tensor
+    from . import Tensor
 
 
 def abs(t: Tensor) -> Tensor:

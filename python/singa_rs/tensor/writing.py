@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core
-from ._core import DTypeError, GraphError, Handle, ShapeError
-from ._dtypes import bfloat16, promote, to_storage
-from ._numbers import as_array, number, real, whole
+from .. import _core
+from .._core import DTypeError, GraphError, Handle, ShapeError
+from .dtypes import bfloat16, promote, to_storage
+from .numbers import as_array, number, real, whole
 
 if TYPE_CHECKING:
-    from .tensor import Tensor
+    from . import Tensor
 
 _copy = _core.Op("copy")
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import autograd, tensor
-from ._graphs import graph_function
-from .layer.calls import with_place
-from .layer.node import now
-from .record import MISS
+from .. import autograd, tensor
+from ..layer.calls import with_place
+from ..layer.node import now
+from ..record import MISS
+from .graphs import graph_function
 
 if TYPE_CHECKING:
-    from .module import Module
+    from . import Module
 
 
 def _admit(value: Any, to: Any) -> Any:

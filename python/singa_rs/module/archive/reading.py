@@ -10,9 +10,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from .. import _files, device
-from ..errors import CheckpointError
-from ..tensor import Tensor
+from ... import device, files
+from ...errors import CheckpointError
+from ...tensor import Tensor
 from .format import ARRAYS, ATTRIBUTES, ATTRIBUTES_LIMIT, MODEL, Declared, member, parse
 from .members import RATIO, Members, names_room
 
@@ -33,7 +33,7 @@ def read(
         CheckpointError: the file is missing, truncated, damaged or not a state file, or holds more
             than the available memory; the message names the file and the entry.
     """
-    with _files.reading("load_states", path) as file:
+    with files.reading("load_states", path) as file:
         size = os.fstat(file.fileno()).st_size
         with _damage(path, "the zip file"):
             outer = Members(file, size, _OUTER)

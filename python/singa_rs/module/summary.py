@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from .layer.collect import below, own_params
+from ..layer.collect import below, own_params
 
 if TYPE_CHECKING:
-    from .layer.base import Layer
+    from ..layer.base import Layer
 
 _HEAD = ("name", "type", "output shape", "parameters")
 

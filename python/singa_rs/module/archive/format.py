@@ -8,8 +8,8 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from .. import tensor
-from ..tensor import Tensor
+from ... import tensor
+from ...tensor import Tensor
 
 ARRAYS = "tensor_dict.npz"
 ATTRIBUTES = "states_attr.json"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import record, viz
-from .errors import GraphError
-from .layer.base import Layer
-from .layer.check import flag
-from .layer.node import now
-from .record import MISS, GraphFunction, Options, Plan, Shortcut, name_written
-from .tensor import Tensor
+from .. import record, viz
+from ..errors import GraphError
+from ..layer.base import Layer
+from ..layer.check import flag
+from ..layer.node import now
+from ..record import MISS, GraphFunction, Options, Plan, Shortcut, name_written
+from ..tensor import Tensor
 
 
 class Graphs:
