@@ -288,14 +288,3 @@ def parted(a: Tensor, creator: Any = None) -> None:
         note_view(left, view, view._base[1])
     a._base, a._views = None, ()
     remake(a, _Constant() if creator is None else creator)
-
-
-IN_PLACE = {
-    "__iadd__": operator(binary.Add),
-    "__isub__": operator(binary.Sub),
-    "__imul__": operator(binary.Mul),
-    "__itruediv__": operator(binary.Div),
-    "__ifloordiv__": operator(binary.FloorDivide),
-    "__imod__": operator(binary.Remainder),
-    "__ipow__": operator(binary.Pow),
-}

@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any
 
 from .._core import GraphError, ShapeError
-from ..naming import named
 from ..tensor import Tensor
 from ..tensor.creation import as_operand, as_shape
 from ..tensor.numbers import whole, wholes
@@ -192,7 +191,8 @@ def stack(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def set_shape(x: Tensor, shape: Ints) -> None:
-    """Reshapes a tensor in place, in its own memory; one extent may be -1 (`t.shape = ...`).
+    """Reshapes a tensor in place, in its own memory; one extent may be -1. `t.shape = ...`, for
+    which the engine calls this.
 
     The creator of the tensor still gets its gradient.
 
@@ -213,7 +213,3 @@ def set_shape(x: Tensor, shape: Ints) -> None:
         node.shape, node.edges = x.shape, (x._creator,)
         remake(x, node)
     x.rebind(view)
-
-
-#: Called by the engine's `shape` property.
-Tensor._set_shape = named(set_shape, Tensor.__module__, "shape")

@@ -8,7 +8,7 @@ The functions of this module and Python's operators on tensors are differentiabl
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _core, naming
 from .._core import ShapeError
@@ -31,7 +31,6 @@ from .creation import (
     zeros,
     zeros_like,
 )
-from .declared import Differentiable
 from .dtypes import (
     bfloat16,
     bool_,
@@ -93,10 +92,18 @@ from .writing import (
     uniform,
 )
 
+if TYPE_CHECKING:
+    from ..autograd.methods import Methods as _Methods
+else:
+
+    class _Methods:
+        """Stands for the methods that `autograd` adds to `Tensor`."""
+
+
 _numbers = itertools.count()
 
 
-class Tensor(Conversions, Writes, Differentiable, _core.Handle):
+class Tensor(Conversions, Writes, _Methods, _core.Handle):
     """An n-dimensional array (SINGA Tensor).
 
     `Tensor(shape)` reads as zeros until it is written. With `data` (an array, a list, a number)
