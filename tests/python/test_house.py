@@ -126,7 +126,6 @@ ORDER = ["_core", "device", "tensor", "autograd", "record", "layer", "module"]
 BESIDE = {
     "errors": "_core",
     "files": "_core",
-    "naming": "_core",
     "_dtypes": "tensor",
     "_numbers": "tensor",
     "compat.raw": "tensor",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core import float32, float64
-from ..naming import FOREIGN, reraise
+from ..errors import FOREIGN, reraise
 from ..tensor import Tensor, as_tensor
 from ..tensor.creation import as_operand
 from ..tensor.dtypes import promote

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._core import ShapeError, bool_, float32
+from .._core import ShapeError, bool_
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import is_integral
 from . import ops, reduce
@@ -24,7 +24,7 @@ from .binary import (
     Sub,
     compute,
 )
-from .casting import cast, promoted
+from .casting import floating, promoted
 from .mode import mode
 from .reduce import Axes
 from .tape import Rule, edge
@@ -186,8 +186,7 @@ def mean(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa:
     one = _reduced("mean", reduce.reduce_mean, l, axis, keepdims)
     if one is not None:
         return one
-    xs = promoted(l)
-    return Mean()(*(x if x.dtype.is_float else cast(x, float32) for x in xs))[0]
+    return Mean()(*map(floating, promoted(l)))[0]
 
 
 class Max(Rule):
@@ -285,7 +284,7 @@ class CosSim(Rule):
 
 def cossim(a: Tensor, b: Tensor) -> Tensor:
     """The cosine of the angle between the rows of `a` and `b`, both (N, D); (N,)."""
-    return CosSim()(*(x if x.dtype.is_float else cast(x, float32) for x in promoted((a, b))))[0]
+    return CosSim()(*map(floating, promoted((a, b))))[0]
 
 
 class PRelu(Rule):

@@ -8,15 +8,15 @@ from typing import Any
 
 from .. import _core
 from .._core import DTypeError
-from ..naming import named
+from ..errors import named
 from ..tensor import Tensor, as_tensor
 from . import binary, contract, inplace, math, reduce, shape, unary
 from .casting import cast
 from .engine import leave_gradients
 from .index import getitem
 from .matmul import matmul
+from .reduce import softmax
 from .repeat import repeat
-from .softmax import softmax
 from .tape import Dummy, Operator, Port, retain
 
 Operation = Callable[[Any, Any], Tensor]

@@ -15,7 +15,7 @@ from ..tensor.creation import as_shape
 from ..tensor.indexing import span
 from ..tensor.numbers import whole, wholes
 from . import ops
-from .parts import Part
+from .ops import Part
 from .reduce import as_axes
 from .tape import Rule
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import naming, tensor
+from .. import errors, tensor
 from ..autograd import BatchNormHandle
 from ..tensor import float16, float32, int32
 from .raw import RawTensor, raw
@@ -136,4 +136,4 @@ def Gaussian(mean: float, std: float, x: tensor.Tensor) -> None:
     x.gaussian(mean, std)
 
 
-naming.name_functions(globals(), {"raw"})
+errors.name_functions(globals(), {"raw"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from math import prod
 from os import PathLike
 from types import FunctionType
 from typing import Any, ClassVar
@@ -13,14 +14,12 @@ from ..errors import CheckpointError, DTypeError
 from ..layer.base import Layer
 from ..layer.calls import wrap
 from ..layer.check import flag, mapping
-from ..layer.collect import below, match, uninitialised
+from ..layer.collect import below, match, own_params, uninitialised
 from ..layer.node import now
 from ..layer.tree import join
 from ..record import MISS, Taps
 from ..tensor import Tensor
-from .entry import wrap_deprecated, wrap_forward, wrap_train_one_batch
-from .graphs import Graphed
-from .summary import table
+from .graphs import Graphed, wrap_deprecated, wrap_forward, wrap_train_one_batch
 from .taps import Tappable
 
 
@@ -130,7 +129,7 @@ class Module(Graphed, Tappable):
     def summary(self) -> str:
         """A table of the layers: name, type, the shape of the first result, parameters; with
         their totals."""
-        return table(self)
+        return _table(self)
 
     def save_states(
         self, fpath: str | PathLike[str], aux_states: Mapping[str, Tensor] | None = None
@@ -235,3 +234,40 @@ def _compare(path: str, unused: set[str], missing: set[str], fails: bool) -> Non
         raise CheckpointError(f"load_states: {path}: no name is the model's; {'; '.join(lists)}")
     if lists:
         warnings.warn(f"load_states: {path}: {'; '.join(lists)}", stacklevel=3)
+
+
+#: The columns of a summary.
+_HEAD = ("name", "type", "output shape", "parameters")
+
+
+def _table(module: Layer) -> str:
+    """One row per layer; values that are unknown before its first call are shown as a dash."""
+    rows, total, frozen, counted = [], 0, 0, set()
+    for layer in below(module):
+        own = {id(t): t for t in own_params(layer).values() if id(t) not in counted}
+        counted.update(own)
+        count = sum(prod(t.shape) for t in own.values())
+        total += count
+        frozen += sum(prod(t.shape) for t in own.values() if not t.requires_grad)
+        unknown = "-" if layer._makes_tensors() else f"{count:,}"
+        rows.append((layer._node.path or "(model)", type(layer).__name__, _shape(layer), unknown))
+    lines = _align([_HEAD, *rows])
+    lines.insert(1, "-" * max(map(len, lines)))
+    lines += [lines[1], f"{total:,} parameters" + (f", {frozen:,} of them fixed" if frozen else "")]
+    return "\n".join(lines)
+
+
+def _shape(layer: Any) -> str:
+    shape = layer._node.output_shape
+    return "-" if shape is None else str(tuple(shape))
+
+
+def _align(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    *left, last = widths
+    return [
+        "  ".join(
+            [*(cell.ljust(w) for cell, w in zip(row[:-1], left, strict=True)), row[-1].rjust(last)]
+        )
+        for row in rows
+    ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from .. import _core, naming
+from .. import _core, errors
 from .._core import ShapeError
 from .conversion import CallableInt, Conversions
 from .creation import (
@@ -156,9 +156,9 @@ class Tensor(Conversions, Writes, _Methods, _core.Handle):
                 self.rebind(data if same else _core.Op("convert", dtype=want.name)(data))
             else:
                 self.rebind(from_numpy(as_array(data, "Tensor"), device, dtype))
-        except naming.FOREIGN as error:
+        except errors.FOREIGN as error:
             given = (self, shape, device, dtype, data)
-            naming.reraise("Tensor", Tensor.__init__, given, {}, error)
+            errors.reraise("Tensor", Tensor.__init__, given, {}, error)
         if not requires_grad:
             self.requires_grad = False
         if creator is not None:
@@ -348,5 +348,5 @@ from .placeholder import Placeholder  # noqa: E402
 PlaceHolder = Placeholder
 
 # Except those that the package itself calls for every operation.
-naming.name_functions(globals(), {"as_shape", "as_tensor"})
-naming.name_methods(Writes, Conversions, Tensor, Placeholder, RawTensor)
+errors.name_functions(globals(), {"as_shape", "as_tensor"})
+errors.name_methods(Writes, Conversions, Tensor, Placeholder, RawTensor)
