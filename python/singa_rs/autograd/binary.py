@@ -15,10 +15,9 @@ from ..tensor.dtypes import promote
 from ..tensor.numbers import as_array, as_number
 from . import ops
 from .casting import cast
+from .ops import Grads, Tensors
 from .scalar import with_number
 from .tape import Rule
-
-Gradients = tuple[Tensor | None, Tensor | None]
 
 
 class Binary(Rule):
@@ -48,7 +47,7 @@ class Binary(Rule):
         if self.saves is not None:
             self.saved = type(self).saves(*xs, *ys)
 
-    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> Gradients:
+    def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """Each operand's gradient, summed over the axes that it was broadcast along."""
         (dy,), (a, b) = dys, self.shapes or (None, None)
         return (

@@ -22,6 +22,7 @@ from ..tensor.writing import write_array, write_tensor
 from . import binary, ops
 from .casting import cast, convert
 from .mode import mode, no_grad
+from .ops import Grads, Tensors
 from .tape import Rule, edge, made_by, note, remake, retain
 from .views import Expand, Identity, Select, View, live_views, note_view
 
@@ -94,9 +95,7 @@ class _Patch(Rule):
     def __init__(self, view: View | _Run) -> None:
         self.view = view
 
-    def gradients(
-        self, dys: tuple[Tensor, ...], wanted: Any
-    ) -> tuple[Tensor | None, Tensor | None]:
+    def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """Those of the rest of the old value, None if nothing is left of it, and of the part."""
         (dy,) = dys
         part = self.view.forward(dy)

@@ -12,6 +12,7 @@ from ..tensor.numbers import real
 from . import ops
 from .casting import cast
 from .mode import mode
+from .ops import Grads, Tensors
 from .tape import Rule, record
 
 
@@ -25,9 +26,7 @@ class Matmul(Rule):
         x, w = xs
         self.saved = (x.saved(), w.saved())
 
-    def gradients(
-        self, dys: tuple[Tensor, ...], wanted: Any
-    ) -> tuple[Tensor | None, Tensor | None]:
+    def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """`dy @ w.T` and `x.T @ dy`, summed over broadcast axes."""
         (dy,), (x, w) = dys, (self.load(0), self.load(1))
         dx = ops.reduce_to(ops.matmul(dy, ops.swap(w)), x.shape) if wanted[0] else None
@@ -170,9 +169,7 @@ class AddBias(Rule):
     def _shape(self, n: int) -> tuple[int, int]:
         return (1, n) if self.axis == 0 else (n, 1)
 
-    def gradients(
-        self, dys: tuple[Tensor, ...], wanted: Any
-    ) -> tuple[Tensor | None, Tensor | None]:
+    def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """`dy`, and its sum over the other axis."""
         total = ops.op("reduce", f="sum", axes=(self.axis,), keepdims=False)
         return dys[0], total(dys[0]) if wanted[1] else None

@@ -12,6 +12,10 @@ from .._core import DType, Op
 from ..device import report_warnings
 from ..tensor import Tensor
 
+#: The inputs, outputs or gradients of an operation; a gradient that there is not is None.
+Tensors = tuple[Tensor, ...]
+Grads = tuple[Tensor | None, ...]
+
 
 @functools.lru_cache(maxsize=4096, typed=True)
 def op(name: str, **attrs: Any) -> Op:

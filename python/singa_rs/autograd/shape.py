@@ -13,6 +13,7 @@ from ..tensor.creation import as_operand, as_shape
 from ..tensor.numbers import whole, wholes
 from . import ops
 from .casting import promoted
+from .ops import Grads, Tensors
 from .reduce import as_axes
 from .tape import Rule, remake
 from .views import (
@@ -162,9 +163,7 @@ class Concat(Rule):
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         self.sizes = tuple(x.shape[self.along] for x in xs)
 
-    def gradients(
-        self, dys: tuple[Tensor, ...], wanted: Sequence[bool]
-    ) -> tuple[Tensor | None, ...]:
+    def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
         """Each tensor's part of `dy`."""
         (dy,), made, start = dys, [], 0
         for size, want in zip(self.sizes, wanted, strict=True):
