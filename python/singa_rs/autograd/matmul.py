@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .._core import ShapeError
@@ -34,15 +35,8 @@ class Matmul(Rule):
 
     def _to_w(self, dy: Tensor, x: Tensor, w: Tensor) -> Tensor:
         if w.rank == 2 and x.rank > 2:  # one product of tall matrices instead of many and a sum
-            dy, x = (ops.reshape(t, (_rows(t), t.shape[-1])) for t in (dy, x))
+            dy, x = (ops.reshape(t, (math.prod(t.shape[:-1]), t.shape[-1])) for t in (dy, x))
         return ops.reduce_to(ops.matmul(ops.swap(x), dy), w.shape)
-
-
-def _rows(t: Tensor) -> int:
-    rows = 1
-    for extent in t.shape[:-1]:
-        rows *= extent
-    return rows
 
 
 def matmul(x: Tensor, w: Tensor) -> Tensor:

@@ -71,6 +71,33 @@ def _reduction(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return method
 
 
+def _softmax(self: Tensor, axis: int = -1) -> Tensor:
+    """Softmax over one axis."""
+    return softmax(self, axis)
+
+
+def _transpose(self: Tensor, *axes: Any) -> Tensor:
+    """A view with the axes in another order, reversed by default."""
+    order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+    return shape.transpose(self, order)
+
+
+def _contiguous(self: Tensor) -> Tensor:
+    """The tensor itself if it is row-major, else a row-major copy."""
+    return self if self.is_contiguous() else shape.clone(self)
+
+
+def _as_type(self: Tensor, dtype: Any) -> Tensor:
+    """A new tensor of the same values in a dtype ('int' is int32, 'float' float32)."""
+    made = cast(self, dtype)
+    return shape.clone(self) if made is self else made
+
+
+def _clip(self: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
+    """`min(max(x, min), max)`; a bound that is None does not bind."""
+    return unary.clip(self, min, max)
+
+
 class Methods(unary.Elementwise):
     """What `Tensor` gets from this package. To type checkers it is a base class of `Tensor`."""
 
@@ -120,33 +147,9 @@ class Methods(unary.Elementwise):
     expand, split, clone = shape.expand, shape.split, shape.clone
     repeat = repeat
     backward = leave_gradients
-
-    def softmax(self: Tensor, axis: int = -1) -> Tensor:
-        """Softmax over one axis."""
-        return softmax(self, axis)
-
-    def transpose(self: Tensor, *axes: Any) -> Tensor:
-        """A view with the axes in another order, reversed by default."""
-        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
-        return shape.transpose(self, order)
-
-    T = transpose
-
-    def contiguous(self: Tensor) -> Tensor:
-        """The tensor itself if it is row-major, else a row-major copy."""
-        return self if self.is_contiguous() else shape.clone(self)
-
-    def as_type(self: Tensor, dtype: Any) -> Tensor:
-        """A new tensor of the same values in a dtype ('int' is int32, 'float' float32)."""
-        made = cast(self, dtype)
-        return shape.clone(self) if made is self else made
-
-    #: NumPy's name.
-    astype = as_type
-
-    def clip(self: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
-        """`min(max(x, min), max)`; a bound that is None does not bind."""
-        return unary.clip(self, min, max)
+    softmax, contiguous, clip = _softmax, _contiguous, _clip
+    T = transpose = _transpose
+    astype = as_type = _as_type
 
     @property
     def creator(self: Tensor) -> Operator:

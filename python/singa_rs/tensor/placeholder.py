@@ -71,10 +71,7 @@ class Placeholder(Tensor):
     @property
     def numel(self) -> int:
         """The number of elements."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
