@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _files
+from . import files
 from .errors import CheckpointError
 
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -32,8 +32,8 @@ def read_idx(path: str | PathLike[str]) -> np.ndarray:
         TypeError: `path` is not a path.
         OSError: the file cannot be read; the error is also a CheckpointError.
     """
-    name = _files.path_of("read_idx", path)
-    with _files.reading("read_idx", name) as file:
+    name = files.path_of("read_idx", path)
+    with files.reading("read_idx", name) as file:
         size = os.fstat(file.fileno()).st_size
         is_packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
@@ -85,7 +85,7 @@ def load_mnist(
         ValueError: a file is damaged (CheckpointError), images are not bytes, labels are not
             integers, or their numbers differ.
     """
-    root = Path(_files.path_of("load_mnist", folder))
+    root = Path(files.path_of("load_mnist", folder))
     arrays = [read_idx(_find(root, part)) for part in _PARTS]
     for i in (0, 2):
         images, labels = arrays[i], arrays[i + 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import warnings
 
-from . import _core, _naming
+from . import _core, errors
 from ._core import Device, DeviceError
 
 __all__ = [
@@ -117,7 +117,7 @@ def report_warnings() -> None:
         warnings.warn(_waiting.pop(0), RuntimeWarning, stacklevel=4)
 
 
-_naming.name_functions(globals(), {"report_warnings"})
+errors.name_functions(globals(), {"report_warnings"})
 
 
 def _offer_onednn() -> None:

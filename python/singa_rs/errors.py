@@ -1,4 +1,22 @@
-"""The package's exceptions. Each names the operation, what it got and what it wanted."""
+"""The package's exceptions, and how public functions name themselves in them.
+
+Each exception names the operation, what it got and what it wanted. Functions raise errors of their
+own for what they check; other errors come from Python or NumPy and do not mention the operation.
+`named` prefixes these with the operation's name, and reports which argument does not match the
+signature. Only calls that fail pay for this.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Collection
+from functools import wraps
+from numbers import Integral, Real
+from types import CodeType
+from typing import Any, NoReturn
+
+import numpy as np
 
 from ._core import (
     CheckpointError,
@@ -21,3 +39,157 @@ __all__ = [
     "OutOfMemoryError",
     "ShapeError",
 ]
+
+
+#: What Python and NumPy raise for wrong arguments, excluding warnings turned into errors.
+FOREIGN = (
+    AttributeError, LookupError, NameError, ZeroDivisionError, OverflowError, AssertionError,
+    BufferError, TypeError, ValueError,
+)  # fmt: skip
+_ROOTS = (__name__.partition(".")[0], "numpy")
+_OWN = (ShapeError, DTypeError, CheckpointError)
+
+#: The values that each word of an annotation admits.
+_ADMIT: dict[str, Callable[[Any], bool]] = {
+    "Tensor": lambda value: _is_tensor(value),
+    "int": lambda value: isinstance(value, Integral),
+    "float": lambda value: isinstance(value, Real),
+    "bool": lambda value: isinstance(value, (bool, np.bool_, Integral)),
+    "str": lambda value: isinstance(value, str),
+    "Device": lambda value: hasattr(type(value), "set_num_threads"),
+    "np.ndarray": lambda value: isinstance(value, np.ndarray),
+    "None": lambda value: value is None,
+    "Sequence[Tensor]": lambda value: _all(value, "Tensor"),
+    "Sequence[int]": lambda value: _all(value, "int"),
+    **{
+        name: lambda value, name=name: type(value).__name__ == name
+        for name in ("ConvHandle", "PoolingHandle", "BatchNormHandle")
+    },
+}
+#: Type aliases in annotations.
+_ALIASES = {name: "int | Sequence[int]" for name in ("Shape", "Ints", "Pair")}
+_ALIASES["Axes"] = "int | Sequence[int] | None"
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(type(value), "shares_block")
+
+
+def _all(value: Any, word: str) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(_ADMIT[word], value))
+
+
+def named(function: Callable[..., Any], home: str, op: str | None = None) -> Callable[..., Any]:
+    """`function` as a member of the module `home`, whose errors name the operation `op`."""
+    name = op or function.__name__
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except FOREIGN as error:
+            reraise(name, function, args, kwargs, error)
+
+    call.__module__ = home
+    call.names_itself = True  # type: ignore[attr-defined]
+    return call
+
+
+def name_functions(space: dict[str, Any], quiet: Collection[str] = ()) -> None:
+    """Wraps the public functions in a module's namespace in `named`, except those in `quiet`,
+    whose errors are raised as they are."""
+    for name, function in list(space.items()):
+        is_public = inspect.isfunction(function) and not name.startswith("_")
+        if is_public and name not in quiet and not hasattr(function, "names_itself"):
+            space[name] = named(function, space["__name__"], name)
+
+
+def name_methods(*classes: type) -> None:
+    """Wraps the public methods of classes in `named`, where they take arguments."""
+    for owner in classes:
+        for name, method in list(vars(owner).items()):
+            if inspect.isfunction(method) and not name.startswith("_") and _takes(method.__code__):
+                setattr(owner, name, named(method, owner.__module__, name))
+
+
+def _takes(code: CodeType) -> bool:
+    return code.co_argcount + code.co_kwonlyargcount > 1 or bool(code.co_flags & inspect.CO_VARARGS)
+
+
+def reraise(
+    op: str, function: Callable[..., Any], args: Any, kwargs: Any, error: Exception
+) -> NoReturn:
+    """Raises the error of a failed call: `error` itself if it is specific enough, or comes from
+    code outside of this package and NumPy; otherwise one that adds what is missing."""
+    made = error if _is_users(error) else _explained(op, function, args, kwargs, error)
+    if made is error:
+        raise error
+    raise made from error
+
+
+def _is_users(error: Exception) -> bool:
+    """Whether an error was raised in user code that a function of this package called."""
+    place = error.__traceback__
+    place = place and place.tb_next
+    while place is not None:
+        if place.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _ROOTS:
+            return True
+        place = place.tb_next
+    return False
+
+
+def _explained(
+    op: str, function: Callable[..., Any], args: Any, kwargs: Any, error: Exception
+) -> Exception:
+    text = str(error)
+    if isinstance(error, _OWN) or (_is_plain(error) and re.search(rf"\b{op}\b", text)):
+        return error
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    except TypeError as wrong:
+        return TypeError(f"{op}: {wrong}")
+    given = {name: value for name, value in bound.items() if name not in ("self", "cls")}
+    misfit = _misfit(function, given)
+    if misfit is not None:
+        name, value, want = misfit
+        return TypeError(f"{op}: got {_shown(value)} for {name}, want {want}")
+    kind = TypeError if isinstance(error, (TypeError, AttributeError)) else ValueError
+    got = ", ".join(map(_shown, given.values()))
+    return kind(f"{op}: got {got}: {text}")
+
+
+def _is_plain(error: Exception) -> bool:
+    return type(error) in (TypeError, ValueError, IndexError)
+
+
+def _misfit(function: Callable[..., Any], given: dict[str, Any]) -> tuple[str, Any, str] | None:
+    """The first argument that does not match its annotation: name, value and annotation."""
+    parameters = inspect.signature(function).parameters
+    for name, value in given.items():
+        want = parameters[name].annotation
+        want = _ALIASES.get(want, want)
+        if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            want = f"Sequence[{want}]"
+        if isinstance(want, str) and not _admitted(value, want):
+            return name, value, _spoken(want)
+    return None
+
+
+def _admitted(value: Any, want: str) -> bool:
+    words = want.split(" | ")
+    known = [_ADMIT[word] for word in words if word in _ADMIT]
+    return len(known) < len(words) or any(admit(value) for admit in known)
+
+
+def _spoken(want: str) -> str:
+    text = want.replace("np.ndarray", "NumPy array").replace("Sequence[Tensor]", "list of Tensors")
+    text = text.replace("Sequence[int]", "list of ints").replace(" | ", " or ")
+    return f"an {text}" if text.startswith("int") else f"a {text}"
+
+
+def _shown(value: Any) -> str:
+    """A short description of a value."""
+    if _is_tensor(value) or isinstance(value, np.ndarray):
+        return f"{type(value).__name__} of shape {tuple(value.shape)}"
+    text = repr(value)
+    return text if len(text) <= 40 else type(value).__name__

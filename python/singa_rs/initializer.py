@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import _naming
+from . import errors
 from .tensor import Tensor
 
 Initializer = Callable[[Tensor], object]
@@ -132,7 +132,7 @@ def get(name: str | Initializer, argument: str = "initializer") -> Initializer:
     return BY_NAME[name]
 
 
-_naming.name_functions(globals(), {"get"})
+errors.name_functions(globals(), {"get"})
 
 BY_NAME: dict[str, Initializer] = {
     function.__name__: function

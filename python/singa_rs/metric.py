@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ._numbers import as_array, is_integral
 from .errors import ShapeError
 from .tensor import Tensor
+from .tensor.numbers import as_array, is_integral
 
 
 def _array(values: Any, metric: Metric) -> np.ndarray:

@@ -104,7 +104,7 @@ fn number(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(real(object.extract()?));
     }
     // Complex numbers and datetimes convert to float, too, but lose information.
-    let numbers = object.py().import("singa_rs._numbers")?;
+    let numbers = object.py().import("singa_rs.tensor.numbers")?;
     let plain = numbers.call_method1("as_number", (object,))?;
     let message = || format!("attribute: got {}, want a number", super::args::text(object));
     crate::ensure!(!plain.is_none(), PyTypeError::new_err(message()));

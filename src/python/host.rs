@@ -173,14 +173,14 @@ fn widened<'py>(bits: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// Writes the result of the user's function, which must have the shape that `infer` returned.
 fn fill(to: &mut HostOutput, from: &Bound<'_, PyAny>) -> PyResult<()> {
-    let numbers = from.py().import("singa_rs._numbers")?;
+    let numbers = from.py().import("singa_rs.tensor.numbers")?;
     let array = numbers.call_method1("as_array", (from, "host"))?;
     let shape: Shape = array.getattr("shape")?.extract::<Vec<usize>>()?.into_iter().collect();
     if shape != *to.shape {
         return Err(Error::shape("host", [&shape], format!("{} as infer told", to.shape)).into());
     }
     let want = dtype::object(from.py(), to.dtype)?;
-    let dtypes = from.py().import("singa_rs._dtypes")?;
+    let dtypes = from.py().import("singa_rs.tensor.dtypes")?;
     let array = dtypes.call_method1("to_storage", ("host", array, want))?;
     let bytes = match to.dtype {
         DType::BFloat16 => narrowed(&array)?,

@@ -330,7 +330,7 @@ def test_a_directory_that_takes_too_much(tmp_path):
 
 
 def test_more_than_the_memory_that_is_available(tmp_path, monkeypatch):
-    from singa_rs._archive import reading
+    from singa_rs.module.archive import reading
 
     class Full:
         def available(self):

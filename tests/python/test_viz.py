@@ -9,7 +9,7 @@ import pytest
 from recorded import CPU, B, Net, copy, pair, same_states, step, tensor
 from singa_rs import autograd, viz
 from singa_rs.tensor import from_numpy
-from singa_rs.viz.html import SCRIPTS, embedded
+from singa_rs.viz.pictures import SCRIPTS, embedded
 
 HOSTILE = "</script><script>alert(1)</script><!-- {{DATA}} & \"'\\ \u2028 é"
 

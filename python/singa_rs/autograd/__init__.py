@@ -13,7 +13,7 @@ import sys
 import types
 from typing import Any
 
-from .. import _naming
+from .. import errors
 from ..tensor import to_numpy
 
 from . import math, methods, unary  # isort: skip - all submodules, before functions of their names
@@ -73,18 +73,22 @@ from .places import (
     shape,
 )
 from .reduce import (
+    LogSoftMax,
     ReduceMax,
     ReduceMean,
     ReduceMin,
     ReduceProd,
     ReduceSum,
+    SoftMax,
     argmax,
     argmin,
+    log_softmax,
     reduce_max,
     reduce_mean,
     reduce_min,
     reduce_prod,
     reduce_sum,
+    softmax,
 )
 from .repeat import (
     DepthToSpace,
@@ -116,7 +120,6 @@ from .shape import (
     transpose,
     unsqueeze,
 )
-from .softmax import LogSoftMax, SoftMax, log_softmax, softmax
 from .tape import Dummy, Operator, Rule
 from .views import Expand, Flatten, Identity, Reshape, Select, Slice, Squeeze, Transpose, Unsqueeze
 
@@ -133,7 +136,7 @@ globals().update(math.CLASSES)
 
 # Backward functions call user code; functions of the tables are fast and name themselves in errors.
 _QUIET = {"backward", "gradients", "set_training", *unary.TABLE, *math.TABLE}
-_naming.name_functions(globals(), _QUIET)
+errors.name_functions(globals(), _QUIET)
 
 #: Layers that SINGA's programs also import from here.
 _LAYERS = (

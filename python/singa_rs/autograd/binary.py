@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from .._core import float32, float64
-from .._creation import as_operand
-from .._dtypes import promote
-from .._naming import FOREIGN, reraise
-from .._numbers import as_array, as_number
+from ..errors import FOREIGN, reraise
 from ..tensor import Tensor, as_tensor
+from ..tensor.creation import as_operand
+from ..tensor.dtypes import promote
+from ..tensor.numbers import as_array, as_number
 from . import ops
 from .casting import cast
+from .ops import Grads, Tensors
 from .scalar import with_number
 from .tape import Rule
-
-Gradients = tuple[Tensor | None, Tensor | None]
 
 
 class Binary(Rule):
@@ -48,7 +47,7 @@ class Binary(Rule):
         if self.saves is not None:
             self.saved = type(self).saves(*xs, *ys)
 
-    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> Gradients:
+    def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """Each operand's gradient, summed over the axes that it was broadcast along."""
         (dy,), (a, b) = dys, self.shapes or (None, None)
         return (
@@ -138,7 +137,7 @@ class Pow(Binary):
 
 
 class Maximum(Binary):
-    """The larger of each pair; NaN wins. Equal ones share the gradient."""
+    """The larger of each pair; NaN wins (NumPy maximum). Equal ones share the gradient."""
 
     f = "maximum"
     saves = _operands
@@ -157,7 +156,7 @@ class Maximum(Binary):
 
 
 class Minimum(Maximum):
-    """The smaller of each pair; NaN wins. Equal ones share the gradient."""
+    """The smaller of each pair; NaN wins (NumPy minimum). Equal ones share the gradient."""
 
     f = "minimum"
     wins = "lt"
@@ -174,74 +173,17 @@ class Remainder(Binary):
         return ops.neg(ops.mul(dy, whole))
 
 
-class _Flat(Binary):
-    """A function whose gradient is zero or that has none."""
-
-    differentiable = False
-
-
-class FloorDivide(_Flat):
+class FloorDivide(Binary):
     """`floor(a / b)` (NumPy floor_divide); it has no gradient."""
 
     f = "floor_divide"
+    differentiable = False
 
 
-class Comparison(_Flat):
+class Comparison(Binary):
     """A truth value for each pair. An integer and a float are compared as float64."""
 
-
-class Less(Comparison):
-    """`a < b` (ONNX Less)."""
-
-    f = "lt"
-
-
-class LessEqual(Comparison):
-    """`a <= b` (ONNX LessOrEqual)."""
-
-    f = "le"
-
-
-class Greater(Comparison):
-    """`a > b` (ONNX Greater)."""
-
-    f = "gt"
-
-
-class GreaterEqual(Comparison):
-    """`a >= b` (ONNX GreaterOrEqual)."""
-
-    f = "ge"
-
-
-class Equal(Comparison):
-    """`a == b` (ONNX Equal)."""
-
-    f = "eq"
-
-
-class NotEqual(Comparison):
-    """`a != b` (NumPy not_equal)."""
-
-    f = "ne"
-
-
-class And(Comparison):
-    """Whether both are non-zero (ONNX And)."""
-
-    f = "and"
-
-
-class Or(Comparison):
-    """Whether one is non-zero (ONNX Or)."""
-
-    f = "or"
-
-
-class Xor(Comparison):
-    """Whether exactly one is non-zero (ONNX Xor)."""
-
-    f = "xor"
+    differentiable = False
 
 
 def compute(cls: type[Binary], a: Any, b: Any) -> Tensor:

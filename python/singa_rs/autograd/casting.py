@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from .._creation import as_operand
-from .._dtypes import promote
+from .._core import float32
 from ..tensor import Tensor
+from ..tensor.creation import as_operand
+from ..tensor.dtypes import promote
 from . import ops
 from .tape import Rule
 
@@ -35,6 +36,11 @@ def cast(x: Tensor, to: Any) -> Tensor:
     """`x` in dtype `to` (ONNX Cast); `x` itself if it already has it."""
     to = _core.dtype(to)
     return x if x.dtype == to else Cast(to)(x)[0]
+
+
+def floating(x: Tensor) -> Tensor:
+    """`x` itself if it is of floats, else in float32."""
+    return x if x.dtype.is_float else Cast(float32)(x)[0]
 
 
 class Convert(Cast):

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._core import ShapeError
-from .._dtypes import promote
-from .._numbers import is_integral
 from ..tensor import Tensor, as_tensor
+from ..tensor.dtypes import promote
+from ..tensor.numbers import is_integral
 from .casting import cast
 from .matmul import matmul
 from .reduce import as_axes, reduce_sum

@@ -9,13 +9,14 @@ import numpy as np
 
 from .. import _core
 from .._core import DTypeError, ShapeError, bool_, int64
-from .._creation import as_operand, from_numpy
-from .._dtypes import promote
-from .._indexing import parse
-from .._numbers import as_array, whole
 from ..tensor import Tensor, as_tensor
+from ..tensor.creation import as_operand, from_numpy
+from ..tensor.dtypes import promote
+from ..tensor.indexing import parse
+from ..tensor.numbers import as_array, whole
 from . import ops
 from .casting import cast
+from .ops import Grads, Tensors
 from .tape import Rule
 from .views import Select, Transpose, _PlainReshape
 
@@ -145,9 +146,7 @@ class Where(Rule):
         self.shapes = ops.shapes_if_broadcast(xs, ys[0]) or (None, None)
         self.save(self.__dict__.pop("flags"))
 
-    def gradients(
-        self, dys: tuple[Tensor, ...], wanted: Any
-    ) -> tuple[Tensor | None, Tensor | None]:
+    def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """`dy` where each was taken, else 0."""
         (dy,), flags = dys, self.load(0)
         none, (a, b) = ops.full((), 0, dy), self.shapes

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from .._core import DTypeError, GraphError, ShapeError
-from .._dtypes import to_storage
-from .._indexing import parse
-from .._numbers import as_array, as_number
-from .._writing import write_array, write_tensor
 from ..tensor import Tensor
+from ..tensor.dtypes import to_storage
+from ..tensor.indexing import parse
+from ..tensor.numbers import as_array, as_number
+from ..tensor.writing import write_array, write_tensor
 from . import binary, ops
 from .casting import cast, convert
 from .mode import mode, no_grad
+from .ops import Grads, Tensors
 from .tape import Rule, edge, made_by, note, remake, retain
 from .views import Expand, Identity, Select, View, live_views, note_view
 
@@ -94,9 +95,7 @@ class _Patch(Rule):
     def __init__(self, view: View | _Run) -> None:
         self.view = view
 
-    def gradients(
-        self, dys: tuple[Tensor, ...], wanted: Any
-    ) -> tuple[Tensor | None, Tensor | None]:
+    def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """Those of the rest of the old value, None if nothing is left of it, and of the part."""
         (dy,) = dys
         part = self.view.forward(dy)
@@ -288,14 +287,3 @@ def parted(a: Tensor, creator: Any = None) -> None:
         note_view(left, view, view._base[1])
     a._base, a._views = None, ()
     remake(a, _Constant() if creator is None else creator)
-
-
-IN_PLACE = {
-    "__iadd__": operator(binary.Add),
-    "__isub__": operator(binary.Sub),
-    "__imul__": operator(binary.Mul),
-    "__itruediv__": operator(binary.Div),
-    "__ifloordiv__": operator(binary.FloorDivide),
-    "__imod__": operator(binary.Remainder),
-    "__ipow__": operator(binary.Pow),
-}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import ShapeError, float32
-from .._numbers import real
 from ..tensor import Tensor, as_tensor
+from ..tensor.numbers import real
 from . import ops
-from .casting import cast
+from .casting import floating
 from .tape import Rule
 
 #: Keeps logarithms finite, as in SINGA.
@@ -169,18 +169,14 @@ class SoftMaxCrossEntropy(Loss):
         return (ops.op("softmax_cross_entropy_grad")(dys[0], *saved),)
 
 
-def _floating(x: Tensor) -> Tensor:
-    return x if x.dtype.is_float else cast(x, float32)
-
-
 def mse_loss(x: Tensor, t: Any) -> Tensor:
     """The mean of `(x - t) ** 2` over all elements; shapes must be equal (SINGA mse_loss)."""
-    return MeanSquareError(t)(_floating(x))[0]
+    return MeanSquareError(t)(floating(x))[0]
 
 
 def cross_entropy(x: Tensor, t: Any) -> Tensor:
     """`-sum(t * log(x + 1e-4)) / x.shape[0]` of probabilities `x`; shapes must be equal."""
-    return CrossEntropy(t)(_floating(x))[0]
+    return CrossEntropy(t)(floating(x))[0]
 
 
 def binary_cross_entropy(x: Tensor, t: Any) -> Tensor:
@@ -188,7 +184,7 @@ def binary_cross_entropy(x: Tensor, t: Any) -> Tensor:
 
     `-sum(t * log(x + 1e-4) + (1 - t) * log(1 - x + 1e-4)) / x.shape[0]`
     """
-    return BinaryCrossEntropy(t)(_floating(x))[0]
+    return BinaryCrossEntropy(t)(floating(x))[0]
 
 
 def ranking_loss(pos: Tensor, neg: Tensor, M: float = 0.2) -> Tensor:
@@ -209,4 +205,4 @@ def softmax_cross_entropy(x: Tensor, t: Any) -> Tensor:
         DTypeError: a weight that the dtype of `x` cannot hold.
         ShapeError: shapes that do not fit.
     """
-    return SoftMaxCrossEntropy(t)(_floating(x))[0]
+    return SoftMaxCrossEntropy(t)(floating(x))[0]

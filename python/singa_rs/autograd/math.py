@@ -6,38 +6,41 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._core import ShapeError, bool_, float32
-from .._numbers import is_integral
+from .._core import ShapeError, bool_
 from ..tensor import Tensor, as_tensor
-from . import binary, ops, reduce
-from .binary import Binary, compute
-from .casting import cast, promoted
+from ..tensor.numbers import is_integral
+from . import ops, reduce
+from .binary import (
+    Add,
+    Binary,
+    Comparison,
+    Div,
+    FloorDivide,
+    Maximum,
+    Minimum,
+    Mul,
+    Pow,
+    Remainder,
+    Sub,
+    compute,
+)
+from .casting import floating, promoted
 from .mode import mode
 from .reduce import Axes
 from .tape import Rule, edge
 
-# This package's class, SINGA's function, and the docstring's first sentence.
-_TABLE = """
-Add           add           `a + b` (ONNX Add).
-Sub           sub           `a - b` (ONNX Sub).
-Mul           mul           `a * b` (ONNX Mul).
-Div           div           `a / b` (ONNX Div); integers are divided as float32.
-Pow           pow           `a ** b` (ONNX Pow).
-Maximum       maximum       The larger of each pair; NaN wins (NumPy maximum).
-Minimum       minimum       The smaller of each pair; NaN wins (NumPy minimum).
-FloorDivide   floor_divide  `floor(a / b)` (NumPy floor_divide); it has no gradient.
-Remainder     remainder     `a - floor(a / b) * b` (NumPy remainder).
-Less          less          `a < b`, bool (ONNX Less).
-LessEqual     less_equal    `a <= b`, bool (ONNX LessOrEqual).
-Greater       greater       `a > b`, bool (ONNX Greater).
-GreaterEqual  greater_equal `a >= b`, bool (ONNX GreaterOrEqual).
-Equal         equal         `a == b`, bool (ONNX Equal).
-NotEqual      not_equal     `a != b`, bool (NumPy not_equal).
-And           _and          Whether both are non-zero, bool (ONNX And).
-Or            _or           Whether one is non-zero, bool (ONNX Or).
-Xor           _xor          Whether exactly one is non-zero, bool (ONNX Xor).
+# Comparisons: the class, the function, the engine's name, and the docstring.
+_COMPARISONS = """
+Less          less           lt   `a < b`, bool (ONNX Less).
+LessEqual     less_equal     le   `a <= b`, bool (ONNX LessOrEqual).
+Greater       greater        gt   `a > b`, bool (ONNX Greater).
+GreaterEqual  greater_equal  ge   `a >= b`, bool (ONNX GreaterOrEqual).
+Equal         equal          eq   `a == b`, bool (ONNX Equal).
+NotEqual      not_equal      ne   `a != b`, bool (NumPy not_equal).
+And           _and           and  Whether both are non-zero, bool (ONNX And).
+Or            _or            or   Whether one is non-zero, bool (ONNX Or).
+Xor           _xor           xor  Whether exactly one is non-zero, bool (ONNX Xor).
 """
-
 
 Function = Callable[[Any, Any], Tensor]
 
@@ -93,21 +96,26 @@ def _make_flat(cls: type[Binary]) -> Function:
     return function
 
 
-def _documented(function: Function, name: str, doc: str) -> Function:
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = __package__
-    function.__doc__ = f"{doc}\n\n    Numbers, arrays and other dtypes are converted first."
-    return function
-
-
 FUNCTIONS: dict[str, Function] = {}
 CLASSES: dict[str, type[Binary]] = {}
-for _row in _TABLE.strip().splitlines():
-    _class, _name, _doc = _row.split(maxsplit=2)
-    _cls = CLASSES[_class] = getattr(binary, _class)
-    _cls.op = ops.op("binary", f=_cls.f)
-    _make = _make_function if _cls.differentiable else _make_flat
-    FUNCTIONS[_name] = _documented(_make(_cls), _name, _doc)
+
+
+def _add(cls: type[Binary], name: str) -> None:
+    """Makes the function of a class."""
+    cls.op = ops.op("binary", f=cls.f)
+    function = _make_function(cls) if cls.differentiable else _make_flat(cls)
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __package__
+    function.__doc__ = f"{cls.__doc__}\n\n    Numbers, arrays and other dtypes are converted first."
+    CLASSES[cls.__name__], FUNCTIONS[name] = cls, function
+
+
+for _cls in (Add, Sub, Mul, Div, Pow, Maximum, Minimum, Remainder, FloorDivide):
+    _add(_cls, _cls.f)
+for _row in _COMPARISONS.strip().splitlines():
+    _class, _name, _f, _doc = _row.split(maxsplit=3)
+    _body = {"f": _f, "__doc__": _doc, "__module__": __package__}
+    _add(type(_class, (Comparison,), _body), _name)
 #: The names of the functions in the table.
 TABLE = frozenset(FUNCTIONS)
 
@@ -178,8 +186,7 @@ def mean(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa:
     one = _reduced("mean", reduce.reduce_mean, l, axis, keepdims)
     if one is not None:
         return one
-    xs = promoted(l)
-    return Mean()(*(x if x.dtype.is_float else cast(x, float32) for x in xs))[0]
+    return Mean()(*map(floating, promoted(l)))[0]
 
 
 class Max(Rule):
@@ -277,7 +284,7 @@ class CosSim(Rule):
 
 def cossim(a: Tensor, b: Tensor) -> Tensor:
     """The cosine of the angle between the rows of `a` and `b`, both (N, D); (N,)."""
-    return CosSim()(*(x if x.dtype.is_float else cast(x, float32) for x in promoted((a, b))))[0]
+    return CosSim()(*map(floating, promoted((a, b))))[0]
 
 
 class PRelu(Rule):

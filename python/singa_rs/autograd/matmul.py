@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .._core import ShapeError
-from .._creation import as_operand
-from .._dtypes import promote
-from .._numbers import real
 from ..tensor import Tensor
+from ..tensor.creation import as_operand
+from ..tensor.dtypes import promote
+from ..tensor.numbers import real
 from . import ops
 from .casting import cast
 from .mode import mode
+from .ops import Grads, Tensors
 from .tape import Rule, record
 
 
@@ -25,9 +27,7 @@ class Matmul(Rule):
         x, w = xs
         self.saved = (x.saved(), w.saved())
 
-    def gradients(
-        self, dys: tuple[Tensor, ...], wanted: Any
-    ) -> tuple[Tensor | None, Tensor | None]:
+    def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """`dy @ w.T` and `x.T @ dy`, summed over broadcast axes."""
         (dy,), (x, w) = dys, (self.load(0), self.load(1))
         dx = ops.reduce_to(ops.matmul(dy, ops.swap(w)), x.shape) if wanted[0] else None
@@ -35,15 +35,8 @@ class Matmul(Rule):
 
     def _to_w(self, dy: Tensor, x: Tensor, w: Tensor) -> Tensor:
         if w.rank == 2 and x.rank > 2:  # one product of tall matrices instead of many and a sum
-            dy, x = (ops.reshape(t, (_rows(t), t.shape[-1])) for t in (dy, x))
+            dy, x = (ops.reshape(t, (math.prod(t.shape[:-1]), t.shape[-1])) for t in (dy, x))
         return ops.reduce_to(ops.matmul(ops.swap(x), dy), w.shape)
-
-
-def _rows(t: Tensor) -> int:
-    rows = 1
-    for extent in t.shape[:-1]:
-        rows *= extent
-    return rows
 
 
 def matmul(x: Tensor, w: Tensor) -> Tensor:
@@ -170,9 +163,7 @@ class AddBias(Rule):
     def _shape(self, n: int) -> tuple[int, int]:
         return (1, n) if self.axis == 0 else (n, 1)
 
-    def gradients(
-        self, dys: tuple[Tensor, ...], wanted: Any
-    ) -> tuple[Tensor | None, Tensor | None]:
+    def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """`dy`, and its sum over the other axis."""
         total = ops.op("reduce", f="sum", axes=(self.axis,), keepdims=False)
         return dys[0], total(dys[0]) if wanted[1] else None

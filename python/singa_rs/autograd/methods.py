@@ -1,25 +1,28 @@
-"""The methods that `Tensor` gets from this package: operators, and functions as methods."""
+"""The operators of `Tensor` and its methods that are recorded for backward."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import isfunction
+from types import FunctionType
 from typing import Any
 
 from .. import _core
 from .._core import DTypeError
-from .._naming import named
+from ..errors import named
 from ..tensor import Tensor, as_tensor
-from . import contract, inplace, math, reduce, shape, unary
+from . import binary, contract, inplace, math, reduce, shape, unary
 from .casting import cast
 from .engine import leave_gradients
 from .index import getitem
 from .matmul import matmul
+from .reduce import softmax
 from .repeat import repeat
-from .softmax import softmax
 from .tape import Dummy, Operator, Port, retain
 
+Operation = Callable[[Any, Any], Tensor]
+
 _binary = math.FUNCTIONS
+_product = named(matmul, Tensor.__module__)
 
 
 def _comparison(function: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Any]:
@@ -34,12 +37,14 @@ def _comparison(function: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], 
     return compare
 
 
-def _reflected(function: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+def _both(function: Callable[[Any, Any], Tensor]) -> tuple[Operation, Operation]:
+    """An operator, and its reflected form."""
+
     def reflected(a: Tensor, b: Any) -> Tensor:
         return function(b, a)
 
     reflected.__doc__ = function.__doc__
-    return reflected
+    return function, reflected
 
 
 def _bools(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -54,44 +59,6 @@ def _bools(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     logical.__doc__ = function.__doc__
     return named(logical, Tensor.__module__, name)
-
-
-_OPERATORS = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "truediv": "div",
-    "pow": "pow",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-}
-_COMPARISONS = {
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}
-_LOGICAL = {"and": "_and", "or": "_or", "xor": "_xor"}
-
-
-def _operators() -> dict[str, Any]:
-    product = named(matmul, Tensor.__module__)
-    made: dict[str, Any] = {"__matmul__": product, "__neg__": unary.FUNCTIONS["negative"]}
-    made["__rmatmul__"] = _reflected(product)
-    made["__abs__"] = unary.FUNCTIONS["abs"]
-    made["__pos__"] = shape.clone
-    made["__invert__"] = _bools("not", unary.FUNCTIONS["_not"])
-    for name, function in _OPERATORS.items():
-        made[f"__{name}__"] = _binary[function]
-        made[f"__r{name}__"] = _reflected(_binary[function])
-    made["__div__"], made["__rdiv__"] = made["__truediv__"], made["__rtruediv__"]
-    for name, function in _COMPARISONS.items():
-        made[f"__{name}__"] = _comparison(_binary[function])
-    for name, function in _LOGICAL.items():
-        made[f"__{name}__"] = made[f"__r{name}__"] = _bools(name, _binary[function])
-    return {**made, **inplace.IN_PLACE}
 
 
 def _reduction(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -126,84 +93,98 @@ def _as_type(self: Tensor, dtype: Any) -> Tensor:
     return shape.clone(self) if made is self else made
 
 
-def _astype(self: Tensor, dtype: Any) -> Tensor:
-    """`as_type` under NumPy's name."""
-    return _as_type(self, dtype)
-
-
 def _clip(self: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
     """`min(max(x, min), max)`; a bound that is None does not bind."""
     return unary.clip(self, min, max)
 
 
-def _concatenated(self: Tensor, rest: list[Tensor], axis: int) -> Tensor:
-    return shape.cat([self, *rest], axis)
+class Methods(unary.Elementwise):
+    """What `Tensor` gets from this package. To type checkers it is a base class of `Tensor`."""
+
+    __add__, __radd__ = _both(_binary["add"])
+    __sub__, __rsub__ = _both(_binary["sub"])
+    __mul__, __rmul__ = _both(_binary["mul"])
+    __truediv__, __rtruediv__ = __div__, __rdiv__ = _both(_binary["div"])
+    __floordiv__, __rfloordiv__ = _both(_binary["floor_divide"])
+    __mod__, __rmod__ = _both(_binary["remainder"])
+    __pow__, __rpow__ = _both(_binary["pow"])
+    __matmul__, __rmatmul__ = _both(_product)
+    __iadd__ = inplace.operator(binary.Add)
+    __isub__ = inplace.operator(binary.Sub)
+    __imul__ = inplace.operator(binary.Mul)
+    __itruediv__ = inplace.operator(binary.Div)
+    __ifloordiv__ = inplace.operator(binary.FloorDivide)
+    __imod__ = inplace.operator(binary.Remainder)
+    __ipow__ = inplace.operator(binary.Pow)
+    __lt__ = _comparison(_binary["less"])
+    __le__ = _comparison(_binary["less_equal"])
+    __gt__ = _comparison(_binary["greater"])
+    __ge__ = _comparison(_binary["greater_equal"])
+    __eq__ = _comparison(_binary["equal"])
+    __ne__ = _comparison(_binary["not_equal"])
+    __and__ = __rand__ = _bools("and", _binary["_and"])
+    __or__ = __ror__ = _bools("or", _binary["_or"])
+    __xor__ = __rxor__ = _bools("xor", _binary["_xor"])
+    __invert__ = _bools("not", unary.FUNCTIONS["_not"])
+    __neg__ = unary.FUNCTIONS["negative"]
+    __abs__ = unary.FUNCTIONS["abs"]
+    __pos__ = shape.clone
+    __getitem__ = getitem
+    __setitem__ = named(inplace.setitem, Tensor.__module__, "index")
+
+    sum = _reduction(reduce.reduce_sum)
+    mean = _reduction(reduce.reduce_mean)
+    max = _reduction(reduce.reduce_max)
+    min = _reduction(reduce.reduce_min)
+    prod = _reduction(reduce.reduce_prod)
+    any = _reduction(reduce.any)
+    all = _reduction(reduce.all)
+    argmax = _reduction(reduce.argmax)
+    argmin = _reduction(reduce.argmin)
+    dot = matmul
+    reshape = shape.plain_reshape
+    flatten, squeeze, unsqueeze = shape.flatten, shape.squeeze, shape.unsqueeze
+    expand, split, clone = shape.expand, shape.split, shape.clone
+    repeat = repeat
+    backward = leave_gradients
+    softmax, contiguous, clip = _softmax, _contiguous, _clip
+    T = transpose = _transpose
+    astype = as_type = _as_type
+
+    @property
+    def creator(self: Tensor) -> Operator:
+        """The operation that made the tensor; a Dummy for a leaf (SINGA creator)."""
+        creator = self._creator
+        if creator is None:
+            return Dummy(self, self._name)
+        return creator.node if type(creator) is Port else creator
+
+    @creator.setter
+    def creator(self: Tensor, creator: Operator | None) -> None:
+        self._creator = None if isinstance(creator, Dummy) else creator
+
+    def _made_name(self: Tensor) -> str:
+        creator = self._creator
+        return self.creator.output_name(creator.index if type(creator) is Port else 0)
+
+    #: What the functions and the other methods of `tensor` call.
+    _concatenated, _einsum = staticmethod(shape.cat), staticmethod(contract.einsum)
+    _tensordot = contract.tensordot
+    _overwritten, _parted, _shared = inplace.overwritten, inplace.parted, inplace.shared
+    _retain, _set_shape = retain, named(shape.set_shape, Tensor.__module__, "shape")
 
 
-def _einsum(self: Tensor, formula: str, args: Any) -> Tensor:
-    return contract.einsum(formula, args)
+def _give(name: str, method: Any) -> None:
+    """Gives `Tensor` a method, whose errors name it; the functions in tables do so themselves."""
+    names_itself = (
+        name in unary.TABLE or name.startswith("_") or not isinstance(method, FunctionType)
+    )
+    setattr(Tensor, name, method if names_itself else named(method, Tensor.__module__, name))
 
 
-def _creator(self: Tensor) -> Operator:
-    """The operation that made the tensor; a Dummy for a leaf (SINGA creator)."""
-    creator = self._creator
-    if creator is None:
-        return Dummy(self, self._name)
-    return creator.node if type(creator) is Port else creator
-
-
-def _set_creator(self: Tensor, creator: Operator | None) -> None:
-    self._creator = None if isinstance(creator, Dummy) else creator
-
-
-def _made_name(self: Tensor) -> str:
-    creator = self._creator
-    return self.creator.output_name(creator.index if type(creator) is Port else 0)
-
-
-_METHODS = {
-    **{n: f for n, f in unary.FUNCTIONS.items() if n not in ("clip", "_not")},
-    "sum": _reduction(reduce.reduce_sum),
-    "mean": _reduction(reduce.reduce_mean),
-    "max": _reduction(reduce.reduce_max),
-    "min": _reduction(reduce.reduce_min),
-    "prod": _reduction(reduce.reduce_prod),
-    "any": _reduction(reduce.any),
-    "all": _reduction(reduce.all),
-    "argmax": _reduction(reduce.argmax),
-    "argmin": _reduction(reduce.argmin),
-    "softmax": _softmax,
-    "clip": _clip,
-    "reshape": shape.plain_reshape,
-    "transpose": _transpose,
-    "T": _transpose,
-    "flatten": shape.flatten,
-    "squeeze": shape.squeeze,
-    "unsqueeze": shape.unsqueeze,
-    "expand": shape.expand,
-    "split": shape.split,
-    "repeat": repeat,
-    "clone": shape.clone,
-    "contiguous": _contiguous,
-    "as_type": _as_type,
-    "astype": _astype,
-    "dot": matmul,
-    "backward": leave_gradients,
-    "__getitem__": getitem,
-    "__setitem__": named(inplace.setitem, Tensor.__module__, "index"),
-    "_concatenated": _concatenated,
-    "_einsum": _einsum,
-    "_tensordot": contract.tensordot,
-    "_overwritten": inplace.overwritten,
-    "_parted": inplace.parted,
-    "_shared": inplace.shared,
-    "_made_name": _made_name,
-    "_retain": retain,
-    "creator": property(_creator, _set_creator),
-}
-
-#: Functions whose errors already name them.
-_QUIET = {*_operators(), *unary.TABLE}
-for _name, _method in {**_operators(), **_METHODS}.items():
-    is_public = isfunction(_method) and (_name not in _QUIET and _name[0] != "_")
-    setattr(Tensor, _name, named(_method, Tensor.__module__, _name) if is_public else _method)
+for _name, _function in unary.FUNCTIONS.items():
+    if _name not in vars(Methods) and not _name.startswith("_"):
+        _give(_name, _function)
+for _name, _method in vars(Methods).items():
+    if isinstance(_method, (FunctionType, property, staticmethod)):
+        _give(_name, _method)

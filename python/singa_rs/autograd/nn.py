@@ -14,12 +14,13 @@ import numpy as np
 
 from .. import _core
 from .._core import ShapeError
-from .._numbers import real, whole, wholes
-from .._plain import Settings
 from ..device import report_warnings
 from ..tensor import Tensor
+from ..tensor.numbers import real, whole, wholes
+from ..tensor.plain import Settings
 from . import ops
 from .mode import mode
+from .ops import Grads, Tensors
 from .tape import Rule
 from .views import KeepsShape
 
@@ -125,9 +126,7 @@ class _Conv2d(Rule):
         self.save(*xs[:2])
         self.has_bias = len(xs) == 3
 
-    def gradients(
-        self, dys: tuple[Tensor, ...], wanted: Sequence[bool]
-    ) -> tuple[Tensor | None, ...]:
+    def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
         """The gradients of x and W, and of b if it was given."""
         (dy,), (x, W) = dys, (self.load(0), self.load(1))
         size, kernel = x.shape[2:], W.shape[2:]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._core import DTypeError, ShapeError
-from .._numbers import real
-from .._plain import Settings
 from ..tensor import Tensor
+from ..tensor.numbers import real
+from ..tensor.plain import Settings
 from . import ops
 from .mode import mode
 from .tape import Rule

@@ -1,15 +1,20 @@
-"""Operations, cached by their attributes, and the few that many gradient rules share."""
+"""Operations, cached by their attributes, and what many gradient rules share."""
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
 from .._core import DType, Op
 from ..device import report_warnings
 from ..tensor import Tensor
+
+#: The inputs, outputs or gradients of an operation; a gradient that there is not is None.
+Tensors = tuple[Tensor, ...]
+Grads = tuple[Tensor | None, ...]
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
@@ -135,3 +140,27 @@ def shapes_if_broadcast(xs: tuple[Tensor, ...], y: Tensor) -> tuple[tuple[int, .
     shape = y.shape
     shapes = tuple(x.shape for x in xs)
     return None if all(s == shape for s in shapes) else shapes
+
+
+class Part:
+    """The gradient of some of a tensor's elements, `count` from `start`, `step` apart along each
+    axis; that of the others is zero."""
+
+    __slots__ = ("values", "ranges", "shape")
+
+    def __init__(
+        self, values: Tensor, ranges: Sequence[tuple[int, int, int]], shape: tuple[int, ...]
+    ) -> None:
+        self.values, self.ranges, self.shape = values, ranges, shape
+
+    def whole(self) -> Tensor:
+        """The gradient of all elements, in separate memory."""
+        made = full(self.shape, 0, self.values)
+        part = made.view_slice(self.ranges)
+        copy.into([reshape(self.values, part.shape)], [part])
+        return made
+
+    def add_to(self, grad: Tensor) -> None:
+        """Adds to the gradient of all elements, in place."""
+        part = grad.view_slice(self.ranges)
+        add.into([part, reshape(self.values, part.shape)], [part])

@@ -9,9 +9,9 @@ import numpy as np
 
 from .. import _core
 from .._core import ShapeError
-from .._creation import filled, from_numpy
-from .._numbers import as_array, number, whole, wholes
 from ..tensor import Tensor, as_tensor
+from ..tensor.creation import filled, from_numpy
+from ..tensor.numbers import as_array, number, whole, wholes
 from . import ops
 from .index import as_indices
 from .reduce import as_axes

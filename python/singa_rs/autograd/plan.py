@@ -8,7 +8,7 @@ from .. import _core
 from .._core import GraphError
 from ..tensor import Tensor
 from . import ops
-from .parts import Part
+from .ops import Part
 from .tape import Operator, Port, Rule, alive
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from .. import _core
 from .._core import ShapeError
-from .._creation import as_shape
-from .._numbers import as_array, number, whole, wholes
 from ..tensor import Tensor
+from ..tensor.creation import as_shape
+from ..tensor.numbers import as_array, number, whole, wholes
 from . import ops
 from .index import gather
 from .reduce import as_axes

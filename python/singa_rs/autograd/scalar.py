@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from .._core import bool_, float32, float64, int64
-from .._dtypes import fits, with_scalar
 from ..tensor import Tensor
+from ..tensor.dtypes import fits, with_scalar
 from . import ops
 from .casting import cast
 from .mode import mode

@@ -8,12 +8,12 @@ from numbers import Integral
 from typing import Any
 
 from .._core import GraphError, ShapeError
-from .._creation import as_operand, as_shape
-from .._naming import named
-from .._numbers import whole, wholes
 from ..tensor import Tensor
+from ..tensor.creation import as_operand, as_shape
+from ..tensor.numbers import whole, wholes
 from . import ops
 from .casting import promoted
+from .ops import Grads, Tensors
 from .reduce import as_axes
 from .tape import Rule, remake
 from .views import (
@@ -163,9 +163,7 @@ class Concat(Rule):
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         self.sizes = tuple(x.shape[self.along] for x in xs)
 
-    def gradients(
-        self, dys: tuple[Tensor, ...], wanted: Sequence[bool]
-    ) -> tuple[Tensor | None, ...]:
+    def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
         """Each tensor's part of `dy`."""
         (dy,), made, start = dys, [], 0
         for size, want in zip(self.sizes, wanted, strict=True):
@@ -192,7 +190,8 @@ def stack(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 def set_shape(x: Tensor, shape: Ints) -> None:
-    """Reshapes a tensor in place, in its own memory; one extent may be -1 (`t.shape = ...`).
+    """Reshapes a tensor in place, in its own memory; one extent may be -1. `t.shape = ...`, for
+    which the engine calls this.
 
     The creator of the tensor still gets its gradient.
 
@@ -213,7 +212,3 @@ def set_shape(x: Tensor, shape: Ints) -> None:
         node.shape, node.edges = x.shape, (x._creator,)
         remake(x, node)
     x.rebind(view)
-
-
-#: Called by the engine's `shape` property.
-Tensor._set_shape = named(set_shape, Tensor.__module__, "shape")

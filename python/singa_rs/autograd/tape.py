@@ -12,10 +12,11 @@ import numpy as np
 
 from .. import _core
 from .._core import GraphError, ShapeError
-from .._plain import plain
 from ..tensor import Tensor, as_tensor
+from ..tensor.plain import plain
 from . import ops
 from .mode import mode, no_grad
+from .ops import Grads, Tensors
 
 
 class Port:
@@ -127,9 +128,7 @@ class Operator:
         """As `gradients`, of which parts may be given as `Part`."""
         return self.gradients(dys, wanted)
 
-    def gradients(
-        self, dys: tuple[Tensor, ...], wanted: Sequence[bool]
-    ) -> tuple[Tensor | None, ...]:
+    def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
         """The gradient of each input, from those of the outputs, checked; None if there is none."""
         for held, version in self._versions:
             if held.version != version:

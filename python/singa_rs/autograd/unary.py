@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from .. import _core
 from .._core import DTypeError, float32
-from .._numbers import real
 from ..tensor import Tensor
+from ..tensor.numbers import real
 from . import ops
 from .mode import mode
 from .tape import Rule
@@ -16,42 +16,6 @@ from .tape import Rule
 Function = Callable[[Tensor], Tensor]
 #: The module in which the table's classes and functions are found.
 PACKAGE = __package__
-
-# SINGA's class, its function, the engine's name, and the docstring.
-_TABLE = """
-Abs         abs         abs         Absolute values (ONNX Abs); the gradient at 0 is 0.
-Acos        acos        acos        Inverse cosines (ONNX Acos).
-Acosh       acosh       acosh       Inverse hyperbolic cosines (ONNX Acosh).
-Asin        asin        asin        Inverse sines (ONNX Asin).
-Asinh       asinh       asinh       Inverse hyperbolic sines (ONNX Asinh).
-Atan        atan        atan        Inverse tangents (ONNX Atan).
-Atanh       atanh       atanh       Inverse hyperbolic tangents (ONNX Atanh).
-Ceil        ceil        ceil        Rounds up (ONNX Ceil); the gradient is 0.
-Cos         cos         cos         Cosines (ONNX Cos).
-Cosh        cosh        cosh        Hyperbolic cosines (ONNX Cosh).
-Erf         erf         erf         The error function (ONNX Erf).
-Exp         exp         exp         Exponentials (ONNX Exp).
-Floor       floor       floor       Rounds down (ONNX Floor); the gradient is 0.
-GELU        gelu        gelu        `x * Phi(x)` with the exact normal distribution (ONNX Gelu).
-Log         log         log         Natural logarithms (ONNX Log).
-Not         _not        not         Whether the element is zero, bool (ONNX Not).
-Negative    negative    neg         `-x` (ONNX Neg).
-ReLU        relu        relu        `max(x, 0)` (ONNX Relu); NaN stays NaN.
-Reciprocal  reciprocal  reciprocal  `1 / x` (ONNX Reciprocal).
-Round       round       round       Rounds half away from zero (SINGA Round); the gradient is 0.
-Rounde      rounde      rounde      Rounds half to even (ONNX Round); the gradient is 0.
-SiLU        silu        silu        `x * sigmoid(x)` (ONNX Swish).
-Sigmoid     sigmoid     sigmoid     `1 / (1 + exp(-x))` (ONNX Sigmoid).
-Sign        sign        sign        -1, 0 or 1 (ONNX Sign); the gradient is 0.
-Sin         sin         sin         Sines (ONNX Sin).
-Sinh        sinh        sinh        Hyperbolic sines (ONNX Sinh).
-SoftPlus    softplus    softplus    `log(1 + exp(x))` without overflow (ONNX Softplus).
-SoftSign    softsign    softsign    `x / (1 + |x|)` (ONNX Softsign).
-Sqrt        sqrt        sqrt        Square roots (ONNX Sqrt).
-Square      square      square      `x * x` (SINGA square).
-Tan         tan         tan         Tangents (ONNX Tan).
-Tanh        tanh        tanh        Hyperbolic tangents (ONNX Tanh).
-"""
 
 
 class Unary(Rule):
@@ -81,7 +45,7 @@ class Unary(Rule):
         return (self.grad_op(dys[0], self.load(0)),)
 
 
-def _make_class(name: str, f: Any, doc: str, params: dict[str, Any] | None = None) -> type[Unary]:
+def _make_class(name: str, f: str, doc: str) -> type[Unary]:
     op, grad_op = ops.op("unary", f=f), ops.op("unary_grad", f=f)
     body = {"op": op, "grad_op": grad_op, "saves": _core.unary_saves(op), "__doc__": doc}
     return type(name, (Unary,), {**body, "__module__": PACKAGE})
@@ -132,12 +96,64 @@ def _as_float(x: Tensor) -> Tensor:
     return made
 
 
+class _Row(NamedTuple):
+    """What a function is made of: its class, its docstring, and the engine's name for it, which is
+    the function's unless it is given."""
+
+    kind: str
+    doc: str
+    f: str = ""
+
+
+#: For type checkers, the function that takes the row's place.
+_row: Callable[..., Function] = cast(Any, _Row)
+
+
+class Elementwise:
+    """The table: each row becomes a class and a function of `autograd`, and a method of tensors
+    unless its name is private."""
+
+    abs = _row("Abs", "Absolute values (ONNX Abs); the gradient at 0 is 0.")
+    acos = _row("Acos", "Inverse cosines (ONNX Acos).")
+    acosh = _row("Acosh", "Inverse hyperbolic cosines (ONNX Acosh).")
+    asin = _row("Asin", "Inverse sines (ONNX Asin).")
+    asinh = _row("Asinh", "Inverse hyperbolic sines (ONNX Asinh).")
+    atan = _row("Atan", "Inverse tangents (ONNX Atan).")
+    atanh = _row("Atanh", "Inverse hyperbolic tangents (ONNX Atanh).")
+    ceil = _row("Ceil", "Rounds up (ONNX Ceil); the gradient is 0.")
+    cos = _row("Cos", "Cosines (ONNX Cos).")
+    cosh = _row("Cosh", "Hyperbolic cosines (ONNX Cosh).")
+    erf = _row("Erf", "The error function (ONNX Erf).")
+    exp = _row("Exp", "Exponentials (ONNX Exp).")
+    floor = _row("Floor", "Rounds down (ONNX Floor); the gradient is 0.")
+    gelu = _row("GELU", "`x * Phi(x)` with the exact normal distribution (ONNX Gelu).")
+    log = _row("Log", "Natural logarithms (ONNX Log).")
+    _not = _row("Not", "Whether the element is zero, bool (ONNX Not).", "not")
+    negative = _row("Negative", "`-x` (ONNX Neg).", "neg")
+    relu = _row("ReLU", "`max(x, 0)` (ONNX Relu); NaN stays NaN.")
+    reciprocal = _row("Reciprocal", "`1 / x` (ONNX Reciprocal).")
+    round = _row("Round", "Rounds half away from zero (SINGA Round); the gradient is 0.")
+    rounde = _row("Rounde", "Rounds half to even (ONNX Round); the gradient is 0.")
+    silu = _row("SiLU", "`x * sigmoid(x)` (ONNX Swish).")
+    sigmoid = _row("Sigmoid", "`1 / (1 + exp(-x))` (ONNX Sigmoid).")
+    sign = _row("Sign", "-1, 0 or 1 (ONNX Sign); the gradient is 0.")
+    sin = _row("Sin", "Sines (ONNX Sin).")
+    sinh = _row("Sinh", "Hyperbolic sines (ONNX Sinh).")
+    softplus = _row("SoftPlus", "`log(1 + exp(x))` without overflow (ONNX Softplus).")
+    softsign = _row("SoftSign", "`x / (1 + |x|)` (ONNX Softsign).")
+    sqrt = _row("Sqrt", "Square roots (ONNX Sqrt).")
+    square = _row("Square", "`x * x` (SINGA square).")
+    tan = _row("Tan", "Tangents (ONNX Tan).")
+    tanh = _row("Tanh", "Hyperbolic tangents (ONNX Tanh).")
+
+
 FUNCTIONS: dict[str, Function] = {}
 CLASSES: dict[str, type[Unary]] = {}
-for _row in _TABLE.strip().splitlines():
-    _class, _name, _f, _doc = _row.split(maxsplit=3)
-    CLASSES[_class] = _make_class(_class, _f, _doc)
-    FUNCTIONS[_name] = _make_function(CLASSES[_class], _name, _doc)
+for _name, _made in list(vars(Elementwise).items()):
+    if isinstance(_made, _Row):
+        CLASSES[_made.kind] = _make_class(_made.kind, _made.f or _name, _made.doc)
+        FUNCTIONS[_name] = _make_function(CLASSES[_made.kind], _name, _made.doc)
+        setattr(Elementwise, _name, FUNCTIONS[_name])
 #: The names of the functions in the table.
 TABLE = frozenset(FUNCTIONS)
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from .._core import ShapeError
-from .._creation import as_shape
-from .._indexing import span
-from .._numbers import whole, wholes
 from ..tensor import Tensor
+from ..tensor.creation import as_shape
+from ..tensor.indexing import span
+from ..tensor.numbers import whole, wholes
 from . import ops
-from .parts import Part
+from .ops import Part
 from .reduce import as_axes
 from .tape import Rule
 

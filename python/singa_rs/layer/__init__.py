@@ -4,31 +4,27 @@ from .activation import (
     ELU,
     GELU,
     SELU,
+    BinaryCrossEntropy,
+    CrossEntropy,
     HardSigmoid,
     LeakyReLU,
+    MeanSquareError,
+    RankingLoss,
     ReLU,
     Sigmoid,
     SiLU,
     SoftMax,
+    SoftMaxCrossEntropy,
     SoftPlus,
     SoftSign,
     Tanh,
 )
 from .base import Layer
-from .container import Sequential
 from .conv import Conv2d, SeparableConv2d
-from .embedding import Embedding
-from .linear import Gemm, Linear
-from .loss import (
-    BinaryCrossEntropy,
-    CrossEntropy,
-    MeanSquareError,
-    RankingLoss,
-    SoftMaxCrossEntropy,
-)
+from .linear import Embedding, Gemm, Linear
 from .norm import BatchNorm2d
 from .pooling import AvgPool1d, AvgPool2d, GlobalAvgPool2d, MaxPool1d, MaxPool2d, Pooling2d
-from .shape import Add, Cat, Dropout, Flatten, Reshape
+from .shape import Add, Cat, Dropout, Flatten, Reshape, Sequential
 
 __all__ = [
     "ELU",

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy, deepcopy
 from typing import Any, ClassVar
 
-from .._naming import FOREIGN
-from ..errors import DTypeError
+from ..errors import FOREIGN, DTypeError
 from ..record import NOTHING, note_change, slots
 from ..tensor import Tensor
 from . import check, collect, tree

@@ -7,8 +7,8 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import autograd
-from .._naming import FOREIGN
-from .._naming import reraise as name_it
+from ..errors import FOREIGN
+from ..errors import reraise as name_it
 from ..record import PatientLock, is_recording, making_state
 from . import collect, tree
 from .node import now

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._numbers import is_integral, is_real, real
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
+from ..tensor.numbers import is_integral, is_real, real
 
 
 def count(value: Any, argument: str, least: int = 1) -> int:

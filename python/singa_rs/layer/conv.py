@@ -11,7 +11,7 @@ from . import activation as activations
 from .base import Layer
 from .check import axes, count, features, float_input
 from .parameters import normal, parameter
-from .window import Window
+from .pooling import Window
 
 
 class Conv2d(Layer):

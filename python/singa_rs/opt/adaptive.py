@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, ClassVar
 
-from .. import _updates
+from ..autograd.ops import op
 from ..tensor import Tensor
-from .base import Optimizer
+from .base import Optimizer, moments_by_name
 from .schedule import DecayScheduler
 
 _Limits = dict[str, tuple[str, dict[str, float]]]
 _FRACTION = {"low": 0.0, "below": 1.0}
 
 
-class RMSProp(Optimizer):
+class _Adaptive(Optimizer):
+    """An optimizer whose update is one operation on the parameter, the gradient, the learning rate,
+    moments, further tensors, and, where it is used, the weight decay."""
+
+    #: The operation's name and attributes, and which moments it reads.
+    _op: ClassVar[str]
+    _attributes: ClassVar[dict[str, bool]] = {}
+    _kinds: ClassVar[tuple[str, ...]]
+    #: Gets the further tensors.
+    _more: ClassVar[Callable[[Any], tuple[Tensor, ...]]]
+    #: The operation without weight decay, and with it.
+    _updates: ClassVar[list[Any]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._updates = [op(cls._op, weight_decay=d, **cls._attributes) for d in (False, True)]
+
+    def __init__(
+        self, lr: float | DecayScheduler, **hyperparameters: float | DecayScheduler
+    ) -> None:
+        super().__init__(lr)
+        for name, value in hyperparameters.items():
+            setattr(self, name, value)
+
+    def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
+        """Updates the parameter and its moments in place."""
+        self.device_check(param_value, param_grad, *self._own_tensors())
+        read = [param_value, param_grad, self.lr_value]
+        for kind in self._kinds:
+            read.append(self._moments.of(param_value, param_name, kind))
+        read += self._more(self)
+        decays = self._uses("weight_decay")
+        if decays:
+            read.append(self.decay_value)
+        self._updates[decays](*read)
+
+
+class RMSProp(_Adaptive):
     """`average = rho * average + (1 - rho) * g**2; p -= lr * g / sqrt(average + epsilon)`, with
     weight decay added to g. Epsilon is inside the root, as in SINGA (Tieleman and Hinton, 2012).
     """
@@ -24,7 +63,8 @@ class RMSProp(Optimizer):
         "epsilon": ("epsilon_value", {}),
         "weight_decay": ("decay_value", {}),
     }
-    moment_kinds: ClassVar[tuple[str, ...]] = ("running_average",)
+    moment_kinds = _kinds = ("running_average",)
+    _op, _more = "rmsprop", attrgetter("rho_value", "epsilon_value")
 
     def __init__(
         self,
@@ -38,33 +78,14 @@ class RMSProp(Optimizer):
         Raises:
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
-        super().__init__(lr)
-        self.rho = rho
-        self.epsilon = epsilon
-        self.weight_decay = weight_decay
+        super().__init__(lr, rho=rho, epsilon=epsilon, weight_decay=weight_decay)
 
-    @property
-    def running_average(self) -> dict[str, Tensor]:
-        """The averages of squared gradients by parameter name."""
-        return self._moments.named("running_average")
-
-    def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
-        """Updates the parameter and its average in place."""
-        self.device_check(param_value, param_grad, *self._own_tensors())
-        average = self._moments.of(param_value, param_name, "running_average")
-        decay = self.decay_value if self._uses("weight_decay") else None
-        _updates.rmsprop(
-            param_value,
-            param_grad,
-            self.lr_value,
-            average,
-            self.rho_value,
-            self.epsilon_value,
-            decay,
-        )
+    running_average = moments_by_name(
+        "running_average", "The averages of squared gradients by parameter name."
+    )
 
 
-class AdaGrad(Optimizer):
+class AdaGrad(_Adaptive):
     """`history += g**2; p -= lr * g / sqrt(history + epsilon)`, with weight decay added to g.
     Epsilon is inside the root, as in SINGA (Duchi et al., 2011)."""
 
@@ -73,7 +94,9 @@ class AdaGrad(Optimizer):
         "epsilon": ("epsilon_value", {}),
         "weight_decay": ("decay_value", {}),
     }
-    moment_kinds: ClassVar[tuple[str, ...]] = ("history",)
+    moment_kinds = _kinds = ("history",)
+    _op = "adagrad"
+    _more = staticmethod(lambda optimizer: (optimizer.epsilon_value,))
 
     def __init__(
         self,
@@ -86,24 +109,12 @@ class AdaGrad(Optimizer):
         Raises:
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
-        super().__init__(lr)
-        self.epsilon = epsilon
-        self.weight_decay = weight_decay
+        super().__init__(lr, epsilon=epsilon, weight_decay=weight_decay)
 
-    @property
-    def history(self) -> dict[str, Tensor]:
-        """The sums of squared gradients by parameter name."""
-        return self._moments.named("history")
-
-    def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
-        """Updates the parameter and its history in place."""
-        self.device_check(param_value, param_grad, *self._own_tensors())
-        history = self._moments.of(param_value, param_name, "history")
-        decay = self.decay_value if self._uses("weight_decay") else None
-        _updates.adagrad(param_value, param_grad, self.lr_value, history, self.epsilon_value, decay)
+    history = moments_by_name("history", "The sums of squared gradients by parameter name.")
 
 
-class Adam(Optimizer):
+class Adam(_Adaptive):
     """Bias-corrected first and second moments (Kingma and Ba, 2015), epsilon outside the root,
     the step counted by `step_counter` + 1; weight decay is added to the gradient."""
 
@@ -114,8 +125,9 @@ class Adam(Optimizer):
         "epsilon": ("epsilon_value", {}),
         "weight_decay": ("decay_value", {}),
     }
-    moment_kinds: ClassVar[tuple[str, ...]] = ("m", "v")
-    _decoupled: ClassVar[bool] = False
+    moment_kinds = _kinds = ("m", "v")
+    _op, _attributes = "adam", {"decoupled": False}
+    _more = attrgetter("beta_1_value", "beta_2_value", "epsilon_value", "step_counter")
 
     def __init__(
         self,
@@ -131,45 +143,19 @@ class Adam(Optimizer):
         Raises:
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
-        super().__init__(lr)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
-        self.weight_decay = weight_decay
-
-    @property
-    def m(self) -> dict[str, Tensor]:
-        """The first moments by parameter name."""
-        return self._moments.named("m")
-
-    @property
-    def v(self) -> dict[str, Tensor]:
-        """The second moments by parameter name."""
-        return self._moments.named("v")
-
-    def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
-        """Updates the parameter and its moments in place."""
-        self.device_check(param_value, param_grad, *self._own_tensors())
-        first = self._moments.of(param_value, param_name, "m")
-        second = self._moments.of(param_value, param_name, "v")
-        _updates.adam(
-            param_value,
-            param_grad,
-            self.lr_value,
-            (first, second),
-            (self.beta_1_value, self.beta_2_value),
-            self.epsilon_value,
-            self.step_counter,
-            self.decay_value if self._uses("weight_decay") else None,
-            self._decoupled,
+        super().__init__(
+            lr, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, weight_decay=weight_decay
         )
+
+    m = moments_by_name("m", "The first moments by parameter name.")
+    v = moments_by_name("v", "The second moments by parameter name.")
 
 
 class AdamW(Adam):
     """Adam whose weight decay shrinks the parameter itself by `lr * weight_decay` instead of
     being added to the gradient (Loshchilov and Hutter, 2019)."""
 
-    _decoupled: ClassVar[bool] = True
+    _attributes = {"decoupled": True}
 
     def __init__(
         self,

@@ -21,6 +21,11 @@ from .schedule import Constant, DecayScheduler, number
 _device = attrgetter("device")
 
 
+def moments_by_name(kind: str, doc: str) -> Any:
+    """A property of an optimizer: its moments of one kind."""
+    return property(lambda optimizer: optimizer._moments.named(kind), doc=doc)
+
+
 class Optimizer:
     """Applies gradients to parameters.
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import tensor
-from .._numbers import is_real, real
 from ..layer.check import flag, tensors
 from ..record import note_change
 from ..tensor import Tensor
+from ..tensor.numbers import is_real, real
 
 
 def number(value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, ClassVar
 
-from .. import _updates, tensor
+from .. import tensor
+from ..autograd.ops import op
 from ..layer.check import flag
 from ..tensor import Tensor
-from .base import Optimizer
+from .base import Optimizer, moments_by_name
 from .schedule import DecayScheduler
+
+
+@cache
+def _update(momentum: bool, nesterov: bool, weight_decay: bool) -> Any:
+    return op("sgd", momentum=momentum, nesterov=nesterov, weight_decay=weight_decay)
 
 
 class SGD(Optimizer):
@@ -30,6 +37,7 @@ class SGD(Optimizer):
         "weight_decay": ("decay_value", {}),
     }
     moment_kinds: ClassVar[tuple[str, ...]] = ("moments",)
+    moments = moments_by_name("moments", "The momentum buffers by parameter name.")
 
     def __init__(
         self,
@@ -54,17 +62,13 @@ class SGD(Optimizer):
         if self.nesterov and (not self._uses("momentum") or self._uses("dampening")):
             raise ValueError("SGD: nesterov wants a momentum and no dampening")
 
-    @property
-    def moments(self) -> dict[str, Tensor]:
-        """The momentum buffers by parameter name."""
-        return self._moments.named("moments")
-
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates the parameter and its buffer in place."""
         self.device_check(param_value, param_grad, *self._own_tensors())
-        momentum = None
+        decay: tuple[Tensor, ...] = (self.decay_value,) if self._uses("weight_decay") else ()
+        momentum: tuple[Tensor, ...] = ()
         if self._uses("momentum"):
             buffer = self._moments.of(param_value, param_name, "moments")
             momentum = (buffer, self.mom_value, self.dam_value)
-        decay = self.decay_value if self._uses("weight_decay") else None
-        _updates.sgd(param_value, param_grad, self.lr_value, decay, momentum, self.nesterov)
+        update = _update(momentum != (), self.nesterov, decay != ())
+        update(param_value, param_grad, self.lr_value, *decay, *momentum)

@@ -10,20 +10,20 @@ import numpy as np
 
 from .. import _core
 from .._core import GraphError, InternalError, signature
-from .._plain import EXACT, Same
 from ..autograd.history import has_history
 from ..autograd.inplace import is_intermediate
 from ..autograd.mode import mode, training_scope
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
+from ..tensor.plain import EXACT, Same
 from .changes import Effects, Undo, changes, effects
 from .options import Options
+from .runs import Verifier, fault_of
 from .snapshot import Snapshot, matches, pattern, text
 from .standins import StandIns, is_itself
 from .state import LATE_STATE
 from .taking import Taken, take
 from .trees import attributes, first_ones, flatten, is_marked, leaves, replace
-from .verification import Verifier, fault_of
 
 
 class Call:

@@ -12,10 +12,9 @@ from .._core import signature
 from ..tensor import Tensor
 from .attempt import Attempt, staged
 from .changes import Effects
-from .profile import profile
+from .runs import Verifier, profile
 from .snapshot import Item, Snapshot, is_container, matches, pattern, text
 from .trees import first_ones, given_name, has_attributes, is_row
-from .verification import Verifier
 
 
 class Entry:

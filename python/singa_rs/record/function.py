@@ -16,7 +16,7 @@ from .entry import Entry
 from .history import History, warn_user
 from .options import Options
 from .patience import PatientLock
-from .profile import profile
+from .runs import profile
 from .shortcut import Shortcut
 from .snapshot import Snapshot
 from .taking import uncollected

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .. import _core
-from .verification import Verifier
+from .runs import Verifier
 
 #: Units of memory in bytes.
 _UNITS = {

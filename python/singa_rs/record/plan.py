@@ -13,10 +13,10 @@ from .attempt import Call
 from .changes import Undo
 from .history import warn_user
 from .options import Options
+from .runs import fault_of
 from .snapshot import Snapshot
 from .taking import Taken, take, uncollected
 from .trees import replace
-from .verification import fault_of
 
 #: Accounts that are not memory of the step.
 _NOT_COUNTED = ("pool", "kernels")

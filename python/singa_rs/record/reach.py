@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from .. import _core
-from .._plain import Settings
 from ..autograd.tape import Operator
+from ..tensor.plain import Settings
 from .places import NOTHING, in_slots, own_attributes, read
 from .taps import Probe, Tap
 

@@ -12,9 +12,8 @@ from ..autograd.history import cut
 from ..autograd.mode import Nodes, set_nodes
 from .history import warn_user
 from .options import Options
-from .profile import profile
+from .runs import Verifier, fault_of, profile
 from .state import LATE_STATE, note_change
-from .verification import Verifier, fault_of
 
 
 class Recorded:

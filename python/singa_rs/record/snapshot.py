@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core import Watch
-from .._plain import EXACT, plain, show
 from ..autograd.inplace import is_intermediate
 from ..autograd.tape import Operator, watched_leaves
 from ..tensor import Placeholder, Tensor
+from ..tensor.plain import EXACT, plain, show
 from .places import NOTHING, attributes_of
 from .reach import Read, asks_identity, classes, in_class, in_module, inside, is_open, outside
 from .trees import OF_TENSORS, given_name

@@ -11,8 +11,8 @@ from typing import Any
 
 from .. import _core
 from .._core import signature
-from .._plain import EXACT
 from ..tensor import Placeholder, Tensor
+from ..tensor.plain import EXACT
 from .places import Place
 from .snapshot import Snapshot
 from .trees import flatten, leaves, replace

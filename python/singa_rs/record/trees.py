@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from .._plain import plain
 from ..tensor import Placeholder, Tensor
+from ..tensor.plain import plain
 from .places import slots
 from .taps import Tapped
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from .._files import path_of, replacing
-from . import dot, html, trace
+from ..files import path_of, replacing
+from .pictures import dot_text, html_text, trace_text
 from .profile import Profile, profile
 
 
@@ -72,18 +72,18 @@ class Graph:
 
     def to_dot(self) -> str:
         """The operations and the tensors that they pass to each other, in Graphviz's language."""
-        return dot.text(self.data(), self.title)
+        return dot_text(self.data(), self.title)
 
     def to_trace(self, path: str | PathLike[str]) -> None:
         """Writes the last profile for `chrome://tracing` and ui.perfetto.dev; takes one first if
         there is none."""
         measured = self.last_profile or self.profile()
-        _write("to_trace", path, trace.text(measured, self.data(), self.title))
+        _write("to_trace", path, trace_text(measured, self.data(), self.title))
 
     def to_html(self, path: str | PathLike[str]) -> None:
         """Writes one self-contained page: the graph, the arena over time, the memory curve, and
         the timeline of the last profile."""
-        _write("to_html", path, html.text(self.data(), self.title, self.last_profile))
+        _write("to_html", path, html_text(self.data(), self.title, self.last_profile))
 
     def __repr__(self) -> str:
         return repr(self._graph)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import _core
-from ._core import GraphError, ShapeError
-from ._creation import as_shape
-from .tensor import Tensor
+from .. import _core
+from .._core import GraphError, ShapeError
+from . import Tensor
+from .creation import as_shape
 
 
 class Placeholder(Tensor):
@@ -71,10 +71,7 @@ class Placeholder(Tensor):
     @property
     def numel(self) -> int:
         """The number of elements."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .layer.base import Layer
-from .layer.check import flag
-from .layer.collect import below
-from .layer.tree import join
-from .record import Tap, Taps
-from .tensor import Tensor
+from ..layer.base import Layer
+from ..layer.check import flag
+from ..layer.collect import below
+from ..layer.tree import join
+from ..record import Tap, Taps
+from ..tensor import Tensor
 
 
 class Tappable(Layer):

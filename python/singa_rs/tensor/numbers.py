@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ._core import DTypeError, Handle
+from .._core import DTypeError, Handle
 
 
 def as_number(value: Any) -> float | int | None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _core
-from ._numbers import as_array, wholes
-from .tensor import Tensor
+from .. import _core
+from ..tensor import Tensor
+from ..tensor.numbers import as_array, wholes
 
 
 class CallableShape(tuple):
     """A shape that may also be called: `shape()`, `shape(0)`."""
 
     def __call__(self, axis: int | None = None) -> Any:
+        """All extents, or that of one axis."""
         return tuple(self) if axis is None else self[axis]
 
 

@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core
+from .. import _core
 
 if TYPE_CHECKING:
-    from .tensor import Tensor
+    from . import Tensor
 
 
 class CallableInt(int):
     """An int that may be called: NumPy reads `t.size`, SINGA calls `t.size()`."""
 
     def __call__(self) -> int:
+        """The int itself."""
         return int(self)
 
 
 def _rebuild(
     array: np.ndarray, dtype: str, state: dict[str, Any], kind: type[Tensor] | None = None
 ) -> Tensor:
-    from .tensor import Tensor
+    from . import Tensor
 
     made = Tensor(data=array, dtype=dtype)
     made.__dict__.update(state)

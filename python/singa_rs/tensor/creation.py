@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core
-from ._core import Device, DType, Handle, ShapeError
-from ._dtypes import bfloat16, float32, incoming, int32, int64, to_storage
-from ._numbers import as_array, number, wholes
+from .. import _core
+from .._core import Device, DType, Handle, ShapeError
+from .dtypes import bfloat16, float32, incoming, int32, int64, to_storage
+from .numbers import as_array, number, wholes
 
 if TYPE_CHECKING:
-    from .tensor import Tensor
+    from . import Tensor
 
 Shape = int | Sequence[int]
 

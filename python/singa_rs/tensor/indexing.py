@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._core import Handle
-from ._numbers import as_array, is_integral
+from .._core import Handle
+from .numbers import as_array, is_integral
 
 Range = tuple[int, int, int]
 

@@ -8,12 +8,12 @@ The functions of this module and Python's operators on tensors are differentiabl
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import _core, _naming
-from ._conversion import CallableInt, Conversions
-from ._core import ShapeError
-from ._creation import (
+from .. import _core, errors
+from .._core import ShapeError
+from .conversion import CallableInt, Conversions
+from .creation import (
     arange,
     as_shape,
     as_tensor,
@@ -31,8 +31,7 @@ from ._creation import (
     zeros,
     zeros_like,
 )
-from ._declared import Differentiable
-from ._dtypes import (
+from .dtypes import (
     bfloat16,
     bool_,
     float16,
@@ -44,7 +43,7 @@ from ._dtypes import (
     sizeof,
     uint8,
 )
-from ._functions import (
+from .functions import (
     abs,
     add,
     average,
@@ -80,8 +79,8 @@ from ._functions import (
     tensordot,
     transpose,
 )
-from ._numbers import as_array
-from ._writing import (
+from .numbers import as_array
+from .writing import (
     Writes,
     add_column,
     add_row,
@@ -93,10 +92,18 @@ from ._writing import (
     uniform,
 )
 
+if TYPE_CHECKING:
+    from ..autograd.methods import Methods as _Methods
+else:
+
+    class _Methods:
+        """Stands for the methods that `autograd` adds to `Tensor`."""
+
+
 _numbers = itertools.count()
 
 
-class Tensor(Conversions, Writes, Differentiable, _core.Handle):
+class Tensor(Conversions, Writes, _Methods, _core.Handle):
     """An n-dimensional array (SINGA Tensor).
 
     `Tensor(shape)` reads as zeros until it is written. With `data` (an array, a list, a number)
@@ -149,9 +156,9 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
                 self.rebind(data if same else _core.Op("convert", dtype=want.name)(data))
             else:
                 self.rebind(from_numpy(as_array(data, "Tensor"), device, dtype))
-        except _naming.FOREIGN as error:
+        except errors.FOREIGN as error:
             given = (self, shape, device, dtype, data)
-            _naming.reraise("Tensor", Tensor.__init__, given, {}, error)
+            errors.reraise("Tensor", Tensor.__init__, given, {}, error)
         if not requires_grad:
             self.requires_grad = False
         if creator is not None:
@@ -333,13 +340,13 @@ class Tensor(Conversions, Writes, Differentiable, _core.Handle):
 _core.set_tensor_class(Tensor)
 
 # These derive from Tensor.
-from ._placeholder import Placeholder  # noqa: E402
-from ._raw import RawTensor  # noqa: E402
-from ._raw import raw as _raw  # noqa: E402
+from ..compat.raw import RawTensor  # noqa: E402
+from ..compat.raw import raw as _raw  # noqa: E402
+from .placeholder import Placeholder  # noqa: E402
 
 #: SINGA's spelling.
 PlaceHolder = Placeholder
 
 # Except those that the package itself calls for every operation.
-_naming.name_functions(globals(), {"as_shape", "as_tensor"})
-_naming.name_methods(Writes, Conversions, Tensor, Placeholder, RawTensor)
+errors.name_functions(globals(), {"as_shape", "as_tensor"})
+errors.name_methods(Writes, Conversions, Tensor, Placeholder, RawTensor)

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from math import prod
 from os import PathLike
 from types import FunctionType
 from typing import Any, ClassVar
 
-from . import _files, autograd, device
-from ._entry import wrap_deprecated, wrap_forward, wrap_train_one_batch
-from ._graphs import Graphed
-from ._taps import Tappable
-from .errors import CheckpointError, DTypeError
-from .layer.base import Layer
-from .layer.calls import wrap
-from .layer.check import flag, mapping
-from .layer.collect import below, match, uninitialised
-from .layer.node import now
-from .layer.tree import join
-from .record import MISS, Taps
-from .summary import table
-from .tensor import Tensor
+from .. import autograd, device, files
+from ..errors import CheckpointError, DTypeError
+from ..layer.base import Layer
+from ..layer.calls import wrap
+from ..layer.check import flag, mapping
+from ..layer.collect import below, match, own_params, uninitialised
+from ..layer.node import now
+from ..layer.tree import join
+from ..record import MISS, Taps
+from ..tensor import Tensor
+from .graphs import Graphed, wrap_deprecated, wrap_forward, wrap_train_one_batch
+from .taps import Tappable
 
 
 class Module(Graphed, Tappable):
@@ -130,7 +129,7 @@ class Module(Graphed, Tappable):
     def summary(self) -> str:
         """A table of the layers: name, type, the shape of the first result, parameters; with
         their totals."""
-        return table(self)
+        return _table(self)
 
     def save_states(
         self, fpath: str | PathLike[str], aux_states: Mapping[str, Tensor] | None = None
@@ -146,9 +145,9 @@ class Module(Graphed, Tappable):
                 a Tensor.
             OSError: the file cannot be written.
         """
-        from . import _archive
+        from . import archive
 
-        path = _files.path_of("save_states", fpath)
+        path = files.path_of("save_states", fpath)
         found = self.get_states()
         if not found and (waiting := uninitialised(self)):
             names = ", ".join(sorted({type(layer).__name__ for layer in waiting}))
@@ -158,7 +157,7 @@ class Module(Graphed, Tappable):
         auxiliary = {} if aux_states is None else mapping(aux_states, "save_states: aux_states")
         inside = join(self._node.path, "")
         states = {name.removeprefix(inside): one for name, one in found.items()}
-        _archive.write(path, states, auxiliary)
+        archive.write(path, states, auxiliary)
 
     def load_states(self, fpath: str | PathLike[str]) -> dict[str, Tensor]:
         """Copies a file's states into those of the same names, and returns its auxiliary states.
@@ -174,12 +173,12 @@ class Module(Graphed, Tappable):
                 holds or than fits into memory; none of its names is the model's, a shape differs,
                 or a value does not fit the state's dtype. Nothing has been written.
         """
-        from . import _archive
+        from . import archive
 
-        path = _files.path_of("load_states", fpath)
+        path = files.path_of("load_states", fpath)
         states = self.get_states()
 
-        def admit(declared: Mapping[str, _archive.Declared]) -> None:
+        def admit(declared: Mapping[str, archive.Declared]) -> None:
             try:
                 names = match(declared, states, self._node.path)
             except ValueError as error:
@@ -189,7 +188,7 @@ class Module(Graphed, Tappable):
             if not names and not uninitialised(self):
                 _compare(path, unused, missing, True)
 
-        arrays, auxiliary = _archive.read(path, admit)
+        arrays, auxiliary = archive.read(path, admit)
         names = match(arrays, states, self._node.path)
         waiting = {name: array for name, array in arrays.items() if name not in names}
         is_whole = not uninitialised(self)
@@ -235,3 +234,40 @@ def _compare(path: str, unused: set[str], missing: set[str], fails: bool) -> Non
         raise CheckpointError(f"load_states: {path}: no name is the model's; {'; '.join(lists)}")
     if lists:
         warnings.warn(f"load_states: {path}: {'; '.join(lists)}", stacklevel=3)
+
+
+#: The columns of a summary.
+_HEAD = ("name", "type", "output shape", "parameters")
+
+
+def _table(module: Layer) -> str:
+    """One row per layer; values that are unknown before its first call are shown as a dash."""
+    rows, total, frozen, counted = [], 0, 0, set()
+    for layer in below(module):
+        own = {id(t): t for t in own_params(layer).values() if id(t) not in counted}
+        counted.update(own)
+        count = sum(prod(t.shape) for t in own.values())
+        total += count
+        frozen += sum(prod(t.shape) for t in own.values() if not t.requires_grad)
+        unknown = "-" if layer._makes_tensors() else f"{count:,}"
+        rows.append((layer._node.path or "(model)", type(layer).__name__, _shape(layer), unknown))
+    lines = _align([_HEAD, *rows])
+    lines.insert(1, "-" * max(map(len, lines)))
+    lines += [lines[1], f"{total:,} parameters" + (f", {frozen:,} of them fixed" if frozen else "")]
+    return "\n".join(lines)
+
+
+def _shape(layer: Any) -> str:
+    shape = layer._node.output_shape
+    return "-" if shape is None else str(tuple(shape))
+
+
+def _align(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    *left, last = widths
+    return [
+        "  ".join(
+            [*(cell.ljust(w) for cell, w in zip(row[:-1], left, strict=True)), row[-1].rjust(last)]
+        )
+        for row in rows
+    ]

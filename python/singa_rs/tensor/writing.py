@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core
-from ._core import DTypeError, GraphError, Handle, ShapeError
-from ._dtypes import bfloat16, promote, to_storage
-from ._numbers import as_array, number, real, whole
+from .. import _core
+from .._core import DTypeError, GraphError, Handle, ShapeError
+from .dtypes import bfloat16, promote, to_storage
+from .numbers import as_array, number, real, whole
 
 if TYPE_CHECKING:
-    from .tensor import Tensor
+    from . import Tensor
 
 _copy = _core.Op("copy")
 
@@ -109,23 +109,17 @@ class Writes:
 
     def gaussian(self: Tensor, mean: float, std: float, inplace: bool = True) -> Tensor:
         """Writes normally distributed numbers, in place or into a new tensor; returns it."""
-        return self._draw(
-            {"normal": {"mean": real(mean, "gaussian: mean"), "std": real(std, "gaussian: std")}},
-            inplace,
-        )
+        return self._draw("gaussian", "normal", inplace, mean=mean, std=std)
 
     def uniform(self: Tensor, low: float, high: float, inplace: bool = True) -> Tensor:
         """Writes numbers drawn uniformly from [low, high), in place or into a new tensor; returns
         it."""
-        return self._draw(
-            {"uniform": {"low": real(low, "uniform: low"), "high": real(high, "uniform: high")}},
-            inplace,
-        )
+        return self._draw("uniform", "uniform", inplace, low=low, high=high)
 
     def bernoulli(self: Tensor, p: float, inplace: bool = True) -> Tensor:
         """Writes ones with probability `p`, else zeros, in place or into a new tensor; returns
         it."""
-        return self._draw({"bernoulli": {"p": real(p, "bernoulli: p")}}, inplace)
+        return self._draw("bernoulli", "bernoulli", inplace, p=p)
 
     def fitting(
         self: Tensor, value: Tensor | np.ndarray, op: str, written: Mapping[int, Sequence[Tensor]]
@@ -161,10 +155,11 @@ class Writes:
             first = tuple((0, 1, 1) for _ in self.shape)
             self.view_slice(first).item()
 
-    def _draw(self: Tensor, dist: dict[str, Any], inplace: bool) -> Tensor:
-        """Fills with numbers from the random stream of initial values."""
+    def _draw(self: Tensor, name: str, dist: str, inplace: bool, **parameters: float) -> Tensor:
+        """Fills with numbers from the random stream of initial values, for the method `name`."""
+        numbers = {key: real(value, f"{name}: {key}") for key, value in parameters.items()}
         to = self if inplace else type(self)(self.shape, self.device, self.dtype)
-        op = _core.Op("random", dist=dist, shape=to.shape, dtype=to.dtype.name)
+        op = _core.Op("random", dist={dist: numbers}, shape=to.shape, dtype=to.dtype.name)
         op.into([_core.random_state(to.device, "init")], [to])
         to._overwritten(to)
         return to

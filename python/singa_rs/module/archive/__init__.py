@@ -9,8 +9,7 @@ its bytes can unpack to, with the model and with the available memory before any
 is unpacked.
 """
 
-from .format import Declared
+from .format import Declared, write
 from .reading import read
-from .writing import write
 
 __all__ = ["Declared", "read", "write"]

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from . import _core
-from ._core import DType, DTypeError
-from ._numbers import as_array
+from .. import _core
+from .._core import DType, DTypeError
+from .numbers import as_array
 
 float32 = _core.float32
 float64 = _core.float64

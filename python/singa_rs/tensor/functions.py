@@ -6,58 +6,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._core import Handle, ShapeError
+from .._core import Handle, ShapeError
 
 if TYPE_CHECKING:
-    from .tensor import Tensor
+    from . import Tensor
 
 
-def abs(t: Tensor) -> Tensor:
-    """Absolute values."""
-    return t.abs()
+def _method(name: str, doc: str) -> Callable[[Tensor], Tensor]:
+    """The function that calls a method of its argument."""
+
+    def function(t: Tensor) -> Tensor:
+        return getattr(t, name)()
+
+    return _called(function, name, doc)
 
 
-def exp(t: Tensor) -> Tensor:
-    """Exponentials."""
-    return t.exp()
+def _called(function: Any, name: str, doc: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
 
 
-def ceil(t: Tensor) -> Tensor:
-    """Rounds up."""
-    return t.ceil()
-
-
-def log(t: Tensor) -> Tensor:
-    """Natural logarithms."""
-    return t.log()
-
-
-def sigmoid(t: Tensor) -> Tensor:
-    """`1 / (1 + exp(-t))`."""
-    return t.sigmoid()
-
-
-def sign(t: Tensor) -> Tensor:
-    """-1, 0 or 1."""
-    return t.sign()
-
-
-def sqrt(t: Tensor) -> Tensor:
-    """Square roots."""
-    return t.sqrt()
-
-
-def square(t: Tensor) -> Tensor:
-    """Squares."""
-    return t.square()
-
-
-def tanh(t: Tensor) -> Tensor:
-    """Hyperbolic tangents."""
-    return t.tanh()
+abs = _method("abs", "Absolute values.")
+exp = _method("exp", "Exponentials.")
+ceil = _method("ceil", "Rounds up.")
+log = _method("log", "Natural logarithms.")
+sigmoid = _method("sigmoid", "`1 / (1 + exp(-t))`.")
+sign = _method("sign", "-1, 0 or 1.")
+sqrt = _method("sqrt", "Square roots.")
+square = _method("square", "Squares.")
+tanh = _method("tanh", "Hyperbolic tangents.")
 
 
 def _into(made: Tensor, out: Tensor | None) -> Tensor:
@@ -92,49 +74,33 @@ def softmax(t: Tensor, out: Tensor | None = None) -> Tensor:
     return _into(t.softmax(-1), out)
 
 
-def lt(t: Tensor, x: Any) -> Tensor:
-    """`t < x`, bool."""
-    return t < x
+def _comparison(name: str, sign: str) -> Callable[[Tensor, Any], Tensor]:
+    compare = getattr(operator, name)
+
+    def function(t: Tensor, x: Any) -> Tensor:
+        return compare(t, x)
+
+    return _called(function, name, f"`t {sign} x`, bool.")
 
 
-def le(t: Tensor, x: Any) -> Tensor:
-    """`t <= x`, bool."""
-    return t <= x
+lt = _comparison("lt", "<")
+le = _comparison("le", "<=")
+gt = _comparison("gt", ">")
+ge = _comparison("ge", ">=")
+eq = _comparison("eq", "==")
 
 
-def gt(t: Tensor, x: Any) -> Tensor:
-    """`t > x`, bool."""
-    return t > x
+def _arithmetic(name: str, sign: str, compute: Any) -> Callable[..., Tensor]:
+    def function(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
+        return _into(compute(lhs, rhs), ret)
+
+    return _called(function, name, f"`lhs {sign} rhs`, written into `ret` if given.")
 
 
-def ge(t: Tensor, x: Any) -> Tensor:
-    """`t >= x`, bool."""
-    return t >= x
-
-
-def eq(t: Tensor, x: Any) -> Tensor:
-    """`t == x`, bool."""
-    return t == x
-
-
-def add(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
-    """`lhs + rhs`, written into `ret` if given."""
-    return _into(lhs + rhs, ret)
-
-
-def sub(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
-    """`lhs - rhs`, written into `ret` if given."""
-    return _into(lhs - rhs, ret)
-
-
-def eltwise_mult(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
-    """`lhs * rhs`, written into `ret` if given."""
-    return _into(lhs * rhs, ret)
-
-
-def div(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
-    """`lhs / rhs`, written into `ret` if given."""
-    return _into(lhs / rhs, ret)
+add = _arithmetic("add", "+", operator.add)
+sub = _arithmetic("sub", "-", operator.sub)
+eltwise_mult = _arithmetic("eltwise_mult", "*", operator.mul)
+div = _arithmetic("div", "/", operator.truediv)
 
 
 def mult(
@@ -187,7 +153,7 @@ def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     if not tensors:
         raise ShapeError("concatenate: got no tensors, want at least one")
     first, *rest = tensors
-    return first._concatenated(rest, axis)
+    return first._concatenated([first, *rest], axis)
 
 
 def einsum(ops: str, *args: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._core import DType
+from .._core import DType
 
 #: Types whose values compare as Python compares them.
 EXACT = frozenset({int, bool, str, bytes, type(None), DType, range})
