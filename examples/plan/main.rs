@@ -7,6 +7,7 @@
 //! Exits with 0 on success if everything fits, 1 if it does not fit, 2 on bad arguments or files, 3
 //! if the time limit was reached without an answer.
 
+mod compare;
 mod options;
 mod table;
 
@@ -27,6 +28,10 @@ fn main() -> ExitCode {
     let result = Command::parse(std::env::args().skip(1)).and_then(|command| match command {
         Command::Plan(options) => run(&options),
         Command::Make(make) => write(&make),
+        Command::Compare(compare) => {
+            compare::run(compare.seconds, compare.seeds);
+            Ok(ExitCode::SUCCESS)
+        }
     });
     result.unwrap_or_else(|message| {
         eprintln!("plan: {message}");

@@ -6,14 +6,24 @@ use singa_rs::packing::exact::Method;
 
 const USAGE: &str = "usage:
   plan FILE.csv [--alignment BYTES] [--offsets OUT.csv]
-       [--capacity BYTES [--seconds SECONDS] [--method any|tiling|branch]]
+       [--capacity BYTES [--seconds SECONDS] [--method any|tiling|branch|floors]]
   plan make training|pareto|packing|loose COUNT SEED FILE.csv
+  plan compare SECONDS SEEDS
 FILE.csv holds rows of id,lower,upper,size: steps from lower on, upper not included, and bytes.";
 
 /// The command to run.
 pub enum Command {
     Plan(Options),
     Make(Make),
+    Compare(Compare),
+}
+
+/// How to compare the exact searches on hard packings.
+pub struct Compare {
+    /// The limit for each search of each packing.
+    pub seconds: f64,
+    /// Packings of each kind and size.
+    pub seeds: u64,
 }
 
 /// How to plan a file.
@@ -52,7 +62,13 @@ impl Command {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         match words[..] {
             ["make", kind, count, seed, file] => make(kind, count, seed, file).map(Command::Make),
-            [file, ref rest @ ..] if !file.starts_with('-') && file != "make" => {
+            ["compare", limit, seeds] => {
+                let (seconds, seeds) = (seconds("SECONDS", limit)?, number("SEEDS", seeds)?);
+                Ok(Command::Compare(Compare { seconds, seeds }))
+            }
+            [file, ref rest @ ..]
+                if !file.starts_with('-') && !["make", "compare"].contains(&file) =>
+            {
                 options(file, rest).map(Command::Plan)
             }
             _ => Err(USAGE.into()),
@@ -96,7 +112,7 @@ impl Options {
         match option {
             "--alignment" => self.alignment = number::<usize>(option, value)?.max(1),
             "--capacity" => self.capacity = Some(number(option, value)?),
-            "--seconds" => self.seconds = seconds(value)?,
+            "--seconds" => self.seconds = seconds(option, value)?,
             "--method" => self.method = method(value)?,
             "--offsets" => self.offsets = Some(value.into()),
             _ => return Err(format!("got {option:?}, want an option\n{USAGE}")),
@@ -109,10 +125,10 @@ fn number<T: FromStr>(what: &str, text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{what}: got {text:?}, want a number"))
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = number("--seconds", text)?;
+fn seconds(what: &str, text: &str) -> Result<f64, String> {
+    let seconds: f64 = number(what, text)?;
     let is_duration = (0.0..=1e9).contains(&seconds);
-    is_duration.then_some(seconds).ok_or(format!("--seconds: got {text:?}, want 0 to 1e9"))
+    is_duration.then_some(seconds).ok_or(format!("{what}: got {text:?}, want 0 to 1e9"))
 }
 
 fn method(text: &str) -> Result<Method, String> {
@@ -120,6 +136,7 @@ fn method(text: &str) -> Result<Method, String> {
         "any" => Ok(Method::Any),
         "tiling" => Ok(Method::Tiling),
         "branch" => Ok(Method::Branch),
-        _ => Err(format!("--method: got {text:?}, want any, tiling or branch")),
+        "floors" => Ok(Method::Floors),
+        _ => Err(format!("--method: got {text:?}, want any, tiling, branch or floors")),
     }
 }

@@ -3,6 +3,7 @@
 mod branch;
 mod effort;
 mod fillers;
+mod floors;
 mod groups;
 mod pq_tree;
 mod solve;
@@ -12,6 +13,7 @@ use super::Piece;
 use crate::packing::Lifetime;
 use branch::Outcome;
 pub use effort::Effort;
+use floors::Task;
 use tiling::Tile;
 
 /// Whether the pieces fit.
@@ -34,6 +36,9 @@ pub enum Method {
     Tiling,
     /// Only `branch`, which can also prove that there is no packing.
     Branch,
+    /// Only `floors`, searches of which some can prove that, too, with more inference; one of them
+    /// is that of Moffitt (2023).
+    Floors,
 }
 
 /// Looks for offsets, multiples of `alignment`, at which every piece ends at or below `capacity`.
@@ -54,8 +59,13 @@ pub fn pack(
 }
 
 /// Offsets at which every piece ends at or below `capacity`, if some are found.
-pub(super) fn offsets(pieces: &[Piece], capacity: usize, effort: Effort) -> Option<Vec<usize>> {
-    match search(pieces, capacity, Method::Any, effort) {
+pub(super) fn offsets(
+    pieces: &[Piece],
+    capacity: usize,
+    method: Method,
+    effort: Effort,
+) -> Option<Vec<usize>> {
+    match search(pieces, capacity, method, effort) {
         Outcome::Found(offsets) => Some(offsets),
         Outcome::Impossible | Outcome::Unknown => None,
     }
@@ -65,7 +75,9 @@ pub(super) fn offsets(pieces: &[Piece], capacity: usize, effort: Effort) -> Opti
 fn search(pieces: &[Piece], capacity: usize, method: Method, mut effort: Effort) -> Outcome {
     let mut offsets = Vec::new();
     for window in windows(pieces) {
-        match solve::solve(&tiles(window), capacity, method, &mut effort) {
+        let (tiles, durations) = (tiles(window), durations(window));
+        let task = Task { tiles: &tiles, durations: &durations, height: capacity };
+        match solve::solve(task, method, &mut effort) {
             Outcome::Found(found) => offsets.extend(found),
             outcome => return outcome,
         }
@@ -84,6 +96,10 @@ fn windows(pieces: &[Piece]) -> impl Iterator<Item = &[Piece]> {
 
 fn tiles(pieces: &[Piece]) -> Vec<Tile> {
     pieces.iter().map(|p| Tile { start: p.first, end: p.last + 1, size: p.size }).collect()
+}
+
+fn durations(pieces: &[Piece]) -> Vec<u32> {
+    pieces.iter().map(|piece| piece.steps).collect()
 }
 
 #[cfg(test)]

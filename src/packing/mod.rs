@@ -32,9 +32,11 @@ pub struct Plan {
 /// Heuristics that take quadratic time are tried for at most this many pieces.
 const MOST_QUADRATIC: usize = 20_000;
 
-/// The exact search is tried for at most this many pieces, and takes at most `EXACT_STEPS` steps.
+/// The exact search is tried for at most this many pieces, and takes at most `EXACT_STEPS` steps;
+/// then the searches by floors, which are far slower, at most `FLOORS_STEPS`.
 const MOST_EXACT: usize = 500;
 const EXACT_STEPS: u64 = 1 << 15;
+const FLOORS_STEPS: u64 = 1 << 15;
 
 /// A non-empty piece of memory. Time is counted in pieces, by the number of those that begin
 /// earlier, so that two pieces meet exactly if their lifetimes do.
@@ -45,6 +47,8 @@ struct Piece {
     first: u32,
     last: u32,
     size: usize,
+    /// The caller's steps from its first to its last.
+    steps: u32,
 }
 
 impl Piece {
@@ -92,8 +96,12 @@ fn improve(pieces: &[Piece], best: &mut Best) {
         search::search(pieces, &orders::orders(pieces), best);
     }
     if !best.is_near() && pieces.len() <= MOST_EXACT {
-        let (bound, effort) = (best.bound, exact::Effort::steps(EXACT_STEPS));
-        best.attempt(pieces, || exact::offsets(pieces, bound, effort));
+        let bound = best.bound;
+        let tries = [(exact::Method::Any, EXACT_STEPS), (exact::Method::Floors, FLOORS_STEPS)];
+        for (method, steps) in tries {
+            let effort = exact::Effort::steps(steps);
+            best.attempt(pieces, || exact::offsets(pieces, bound, method, effort));
+        }
     }
 }
 
@@ -144,7 +152,8 @@ fn pieces(lifetimes: &[Lifetime], sizes: &[usize], alignment: usize) -> Vec<Piec
     let mut pieces: Vec<Piece> = some
         .map(|(index, (life, size))| {
             let size = size.next_multiple_of(alignment);
-            Piece { index, first: life.first, last: life.last, size }
+            let steps = life.last - life.first;
+            Piece { index, first: life.first, last: life.last, size, steps }
         })
         .collect();
     pieces.sort_by_key(|piece| (piece.first, std::cmp::Reverse(piece.size)));

@@ -1,7 +1,11 @@
 //! Synthetic workloads to compare planners with; the same for the same seed.
 
+mod calls;
+mod hard;
+
 use super::Lifetime;
 use super::random::Random;
+pub use hard::{Kind, hard};
 
 /// Pieces of memory to plan.
 #[derive(Clone, Debug, Default)]

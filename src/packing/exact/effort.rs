@@ -34,6 +34,11 @@ impl Effort {
         left.map(|_| ())
     }
 
+    /// The steps that are left.
+    pub(super) fn left(&self) -> u64 {
+        self.steps
+    }
+
     /// Whether nothing is left.
     pub(super) fn is_spent(&self) -> bool {
         self.steps == 0

@@ -5,28 +5,33 @@ use super::Method;
 use super::branch::{self, Outcome};
 use super::effort::Effort;
 use super::fillers::fillers;
+use super::floors::{self, Task};
 use super::tiling::{self, Tile};
 
 /// Steps of each search in the first round.
 const FIRST_TURN: u64 = 1 << 14;
 
-/// Looks for offsets at which every tile ends at or below `height`.
-pub(super) fn solve(tiles: &[Tile], height: usize, method: Method, effort: &mut Effort) -> Outcome {
+/// How many times the steps of the others the searches by floors get, which are several.
+const FLOORS: u64 = 4;
+
+/// Looks for offsets at which every tile ends at or below the height.
+pub(super) fn solve(task: Task, method: Method, effort: &mut Effort) -> Outcome {
+    let (tiles, height) = (task.tiles, task.height);
     let mirrored = mirrored(tiles);
     let sides = [tiles, &mirrored];
     let filled = match method {
-        Method::Branch => [None, None],
+        Method::Branch | Method::Floors => [None, None],
         Method::Any | Method::Tiling => sides.map(|side| filled(side, height)),
     };
     for round in 0.. {
-        let steps = FIRST_TURN << round;
+        let (steps, before) = (FIRST_TURN << round, effort.left());
         for (side, filled) in sides.iter().zip(&filled) {
             let turn = |effort: &mut Effort| match filled {
                 Some(filled) => tile(filled, tiles.len(), round, effort),
                 None => Outcome::Unknown,
             };
             let mut outcome = effort.limited(steps, turn);
-            if outcome == Outcome::Unknown && method != Method::Tiling {
+            if outcome == Outcome::Unknown && matches!(method, Method::Any | Method::Branch) {
                 outcome =
                     effort.limited(steps, |effort| branch::search(side, height, round, effort));
             }
@@ -34,7 +39,14 @@ pub(super) fn solve(tiles: &[Tile], height: usize, method: Method, effort: &mut 
                 return outcome;
             }
         }
-        if method == Method::Tiling && filled.iter().all(Option::is_none) {
+        if matches!(method, Method::Any | Method::Floors) {
+            let outcome = floors::search(task, round, FLOORS * steps, effort);
+            if outcome != Outcome::Unknown || effort.is_spent() {
+                return outcome;
+            }
+        }
+        if effort.left() == before {
+            // Nothing can be tried: there are too many holes or tiles.
             break;
         }
     }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::traces::{self, PACKED, Trace};
+use super::super::traces::{self, Kind, PACKED, Trace};
 use super::*;
 
 fn packed(trace: &Trace, capacity: usize, method: Method, steps: u64) -> Packing {
@@ -50,7 +50,7 @@ proptest! {
     ) {
         let trace = trace(&given);
         let truth = any_offsets_fit(&trace, capacity, &mut Vec::new());
-        for method in [Method::Any, Method::Branch] {
+        for method in [Method::Any, Method::Branch, Method::Floors] {
             match packed(&trace, capacity, method, 1 << 20) {
                 Packing::Fits(offsets) => prop_assert!(is_valid(&trace, &offsets, capacity)),
                 Packing::Impossible => prop_assert!(!truth),
@@ -69,7 +69,7 @@ proptest! {
     ) {
         let trace = trace(&given);
         let capacity = crate::packing::bound(&trace.lifetimes, &trace.sizes, 1) + more;
-        for method in [Method::Any, Method::Branch, Method::Tiling] {
+        for method in [Method::Any, Method::Branch, Method::Tiling, Method::Floors] {
             if let Packing::Fits(offsets) = packed(&trace, capacity, method, 1 << 12) {
                 prop_assert!(is_valid(&trace, &offsets, capacity));
             }
@@ -81,12 +81,40 @@ proptest! {
 #[test]
 fn a_pinwheel_is_a_tiling() {
     let pinwheel = trace(&[(0, 1, 1), (2, 0, 2), (1, 1, 1), (0, 0, 2), (1, 0, 1)]);
-    for method in [Method::Any, Method::Branch, Method::Tiling] {
+    for method in [Method::Any, Method::Branch, Method::Tiling, Method::Floors] {
         let Packing::Fits(offsets) = packed(&pinwheel, 3, method, 1 << 12) else {
             panic!("{method:?} finds none");
         };
         assert!(is_valid(&pinwheel, &offsets, 3));
         assert_ne!(packed(&pinwheel, 2, method, 1 << 12), Packing::Fits(offsets));
+    }
+}
+
+/// Packings of which the other searches find none.
+#[test]
+fn hard_packings_are_found() {
+    for (kind, boxes, seed) in
+        [(Kind::Wheels, 450, 0), (Kind::Calls, 150, 0), (Kind::Network, 150, 0)]
+    {
+        let (trace, height) = traces::hard(kind, boxes, seed);
+        let Packing::Fits(offsets) = packed(&trace, height, Method::Floors, 1 << 22) else {
+            panic!("{kind:?}, {boxes} boxes, seed {seed}");
+        };
+        assert!(is_valid(&trace, &offsets, height));
+    }
+}
+
+#[test]
+fn hard_packings_fit_and_are_the_same_for_the_same_seed() {
+    for (kind, seed) in Kind::ALL.into_iter().flat_map(|kind| [0, 1].map(|seed| (kind, seed))) {
+        for count in [12, 150, 450] {
+            let (trace, height) = traces::hard(kind, count, seed);
+            let again = traces::hard(kind, count, seed).0;
+            assert_eq!((&trace.lifetimes, &trace.sizes), (&again.lifetimes, &again.sizes));
+            assert!(crate::packing::bound(&trace.lifetimes, &trace.sizes, 64) <= height);
+            let is_about = trace.sizes.len().abs_diff(count) <= count / 5;
+            assert!(count < 100 || is_about, "{kind:?} {count}");
+        }
     }
 }
 
