@@ -41,6 +41,7 @@ class _Adaptive(Optimizer):
 
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates the parameter and its moments in place."""
+        self._fit(param_value)
         self.device_check(param_value, param_grad, *self._own_tensors())
         read = [param_value, param_grad, self.lr_value]
         for kind in self._kinds:

@@ -30,9 +30,10 @@ class Optimizer:
     """Applies gradients to parameters.
 
     Each hyperparameter is an attribute (`lr`), a `DecayScheduler` that may be assigned a number or
-    another schedule at any time, and a float32 tensor of shape (1,) with its current value
-    (`lr_value`), which the update operations read; so a new value takes effect at the next
-    update. `step_counter` is an int32 tensor of shape (1,).
+    another schedule at any time, and a tensor of shape (1,) with its current value (`lr_value`),
+    which the update operations read; so a new value takes effect at the next update. These tensors
+    are float32, and float64 from the first update of a float64 parameter on. `step_counter` is an
+    int32 tensor of shape (1,).
 
     Subclasses override `apply`, declare further hyperparameters and moments, and read the tensors.
     """
@@ -40,18 +41,21 @@ class Optimizer:
     #: Attribute of each hyperparameter -> (attribute of its tensor, the values it may have).
     hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]] = {"lr": ("lr_value", {})}
     _moments: Moments
+    #: Whether the tensors of the hyperparameters are float64.
+    _is_double = False
     #: Kinds of moments, as `get_states` names them.
     moment_kinds: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, lr: float | DecayScheduler, dtype: Any = tensor.float32) -> None:
-        """`lr`: a number from 0 or a schedule. `dtype` is accepted for SINGA's programs and has no
-        effect: hyperparameters are float32, moments are as precise as their update needs.
+        """`lr`: a number from 0 or a schedule. `dtype` is that of the hyperparameters'
+        tensors: float64, or else float32. Moments are as precise as their update needs.
 
         Raises:
             TypeError: a learning rate that is neither.
             ValueError: one below 0, infinite or NaN.
         """
         self.dtype = dtype
+        self._is_double = Tensor((0,), dtype=dtype).dtype == tensor.float64
         self.step_counter = _scalar(tensor.int32)
         self._moments = Moments(*self.moment_kinds)
         self.lr = lr
@@ -100,17 +104,50 @@ class Optimizer:
         argument = f"{type(self).__name__}: {name}"
         schedule = value
         if not isinstance(value, DecayScheduler):
-            schedule = Constant(_held(value, argument, **limits))
+            schedule = Constant(self._held(value, argument, **limits))
         elif isinstance(value, Constant):
-            _held(value.init_value, argument, **limits)
+            self._held(value.init_value, argument, **limits)
         if holder in self.__dict__:
             self._evaluate(argument, schedule, getattr(self, holder))
             return schedule
         with making_state():
-            made = _scalar(tensor.float32)
-            self._evaluate(argument, schedule, made)
+            made = self._made(argument, schedule)
         object.__setattr__(self, holder, made)
         return schedule
+
+    def _made(self, argument: str, schedule: DecayScheduler) -> Tensor:
+        """A tensor for a hyperparameter, with its value."""
+        made = _scalar(tensor.float64 if self._is_double else tensor.float32)
+        self._evaluate(argument, schedule, made)
+        return made
+
+    def _fit(self, param: Tensor) -> None:
+        """Makes the hyperparameters as precise as an update of this parameter."""
+        if self._is_double or param.dtype != tensor.float64:
+            return
+        self._is_double = True
+        for name, (holder, _) in self.hyperparameters.items():
+            schedule, before = getattr(self, name), getattr(self, holder)
+            with making_state():
+                made = self._made(f"{type(self).__name__}: {name}", schedule)
+                # The program may have written another value into the tensor itself.
+                if type(schedule) is Constant and (now := before.item()) != np.float32(
+                    float(schedule)
+                ):
+                    made.set_value(now)
+            object.__setattr__(self, holder, made)
+        note_change()
+
+    def _held(self, value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
+        """A number in [low, below) that stays in this range in the dtype in which it is stored."""
+        made = number(value, argument, low, below)
+        if self._is_double:
+            return made
+        with np.errstate(over="ignore"):
+            held = float(np.float32(made))
+        if not low <= held < below or held == 0 != made:
+            raise ValueError(f"{argument}: got {value!r}, which is {held:g} in float32, its dtype")
+        return made
 
     def _evaluate(self, argument: str, schedule: DecayScheduler, holder: Tensor) -> None:
         if type(schedule) is Constant:
@@ -241,16 +278,6 @@ def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
     if value.shape != (1,):
         raise ShapeError(f"{argument}: the schedule gave {value.shape}, want (1,)")
     return value
-
-
-def _held(value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
-    """A number in [low, below) that stays in this range in float32, in which it is stored."""
-    made = number(value, argument, low, below)
-    with np.errstate(over="ignore"):
-        held = float(np.float32(made))
-    if not low <= held < below or held == 0 != made:
-        raise ValueError(f"{argument}: got {value!r}, which is {held:g} in float32, its dtype")
-    return made
 
 
 def _scalar(dtype: Any) -> Tensor:

@@ -109,9 +109,9 @@ class ExponentialDecay(DecayScheduler):
         self.staircase = flag(staircase, "ExponentialDecay: staircase")
 
     def call(self, step: Tensor) -> Tensor:
-        """A float32 tensor of shape (1,)."""
+        """A float64 tensor of shape (1,)."""
         _check_step(step, self)
-        step = step.as_type(tensor.float32)
+        step = step.as_type(tensor.float64)
         exponent = step // self.decay_steps if self.staircase else step / self.decay_steps
         return self.init_value * tensor.exp(exponent * math.log(self.decay_rate))
 

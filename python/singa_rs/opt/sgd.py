@@ -64,6 +64,7 @@ class SGD(Optimizer):
 
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates the parameter and its buffer in place."""
+        self._fit(param_value)
         self.device_check(param_value, param_grad, *self._own_tensors())
         decay: tuple[Tensor, ...] = (self.decay_value,) if self._uses("weight_decay") else ()
         momentum: tuple[Tensor, ...] = ()

@@ -6,28 +6,44 @@ use std::sync::Arc;
 use super::not_float;
 use super::update::{Rule, prepare};
 use super::wide::Wide;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::{Io, Kernel, Width, checked};
 use crate::ops::optim::{Adagrad, Adam, Rmsprop, STEP, Sgd};
 use crate::ops::{Family, Meta};
 
-/// Prepares an update whose rule `read` makes from the hyperparameters.
+/// Prepares an update whose rule `rule` makes from the hyperparameters.
 fn update<R: Rule>(
     op: &dyn Family,
     io: &[&Meta],
     moments: &[usize],
     width: Width,
-    read: impl Fn(&Io) -> R + Send + Sync + 'static,
+    rule: impl Fn(&Scalars) -> R + Send + Sync + 'static,
 ) -> Result<Arc<dyn Kernel>> {
+    let are_double: Vec<bool> = io.iter().map(|meta| meta.dtype == DType::Float64).collect();
+    let read = move |io: &Io| rule(&Scalars { io, are_double: &are_double });
     crate::dispatch!(float io[0].dtype, T => Ok(prepare::<T, _>(io, moments, width, read)),
         else => not_float(op.name(), io[0]))
 }
 
-/// The value of hyperparameter `i`.
-fn scalar(io: &Io, i: usize) -> f64 {
-    // SAFETY: `infer` checked that it is a float32 with one element.
-    let value = unsafe { *io.input::<f32>(i) };
-    value as f64
+/// The hyperparameters of an update: float32 or float64.
+struct Scalars<'a> {
+    io: &'a Io<'a>,
+    /// By input: whether it is float64.
+    are_double: &'a [bool],
+}
+
+impl Scalars<'_> {
+    /// The value of input `i`.
+    fn get(&self, i: usize) -> f64 {
+        // SAFETY: `infer` checked that it has one element of one of these dtypes.
+        unsafe {
+            match self.are_double[i] {
+                true => *self.io.input::<f64>(i),
+                false => (*self.io.input::<f32>(i)).into(),
+            }
+        }
+    }
 }
 
 /// A second moment, flushed unless nothing is added to it before the division by its root: then
@@ -43,10 +59,10 @@ fn second_moment<A: Wide>(value: A, eps: f64) -> A {
 /// [`Error::DType`] for parameters that are not floats.
 pub fn adagrad(op: &Adagrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let decay = op.weight_decay.then_some(5);
-    update(op, io, &[3], width, move |io: &Io| History {
-        lr: scalar(io, 2),
-        eps: scalar(io, 4),
-        decay: decay.map(|i| scalar(io, i)),
+    update(op, io, &[3], width, move |io: &Scalars| History {
+        lr: io.get(2),
+        eps: io.get(4),
+        decay: decay.map(|i| io.get(i)),
     })
 }
 
@@ -76,7 +92,7 @@ impl Rule for History {
 /// As [`adagrad`].
 pub fn adam(op: &Adam, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let family = op.clone();
-    let update = update(op, io, &[3, 4], width, move |io: &Io| Moments::new(&family, io))?;
+    let update = update(op, io, &[3, 4], width, move |io: &Scalars| Moments::new(&family, io))?;
     Ok(checked(check_step, update))
 }
 
@@ -107,11 +123,11 @@ struct Moments {
 }
 
 impl Moments {
-    fn new(op: &Adam, io: &Io) -> Moments {
-        let step = step(io);
-        let [lr, beta1, beta2, eps] = [2, 5, 6, 7].map(|i| scalar(io, i));
+    fn new(op: &Adam, io: &Scalars) -> Moments {
+        let step = step(io.io);
+        let [lr, beta1, beta2, eps] = [2, 5, 6, 7].map(|i| io.get(i));
         let bias = |beta: f64| 1.0 - beta.powf(step as f64 + 1.0);
-        let decay = if op.weight_decay { scalar(io, 9) } else { 0.0 };
+        let decay = if op.weight_decay { io.get(9) } else { 0.0 };
         Moments {
             shrink: op.decoupled.then_some(1.0 - lr * decay),
             decay: (op.weight_decay && !op.decoupled).then_some(decay),
@@ -146,11 +162,11 @@ impl Rule for Moments {
 /// As [`adagrad`].
 pub fn rmsprop(op: &Rmsprop, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let decay = op.weight_decay.then_some(6);
-    update(op, io, &[3], width, move |io: &Io| Average {
-        lr: scalar(io, 2),
-        rho: scalar(io, 4),
-        eps: scalar(io, 5),
-        decay: decay.map(|i| scalar(io, i)),
+    update(op, io, &[3], width, move |io: &Scalars| Average {
+        lr: io.get(2),
+        rho: io.get(4),
+        eps: io.get(5),
+        decay: decay.map(|i| io.get(i)),
     })
 }
 
@@ -181,7 +197,7 @@ impl Rule for Average {
 /// As [`adagrad`].
 pub fn sgd(op: &Sgd, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let family = op.clone();
-    update(op, io, op.buffer().as_slice(), width, move |io: &Io| Descent::new(&family, io))
+    update(op, io, op.buffer().as_slice(), width, move |io: &Scalars| Descent::new(&family, io))
 }
 
 /// The rule of stochastic gradient descent.
@@ -194,11 +210,11 @@ struct Descent {
 }
 
 impl Descent {
-    fn new(op: &Sgd, io: &Io) -> Descent {
+    fn new(op: &Sgd, io: &Scalars) -> Descent {
         Descent {
-            lr: scalar(io, 2),
-            decay: op.decay().map(|i| scalar(io, i)),
-            momentum: op.buffer().map(|i| [scalar(io, i + 1), 1.0 - scalar(io, i + 2)]),
+            lr: io.get(2),
+            decay: op.decay().map(|i| io.get(i)),
+            momentum: op.buffer().map(|i| [io.get(i + 1), 1.0 - io.get(i + 2)]),
             nesterov: op.nesterov,
         }
     }

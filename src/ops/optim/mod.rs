@@ -1,7 +1,7 @@
 //! Optimizers: each operation updates one parameter and its moments in place.
 //!
-//! Hyperparameters are float32 tensors of shape (1,), read when the operation runs, so that they
-//! may change from step to step. Arithmetic is in the moments' dtype: float64 for float64
+//! Hyperparameters are float32 or float64 tensors of shape (1,), read when the operation runs, so
+//! that they may change from step to step. Arithmetic is in the moments' dtype: float64 for float64
 //! parameters, float32 for all others. Decaying moments are set to zero where they would be
 //! denormal.
 
@@ -29,7 +29,7 @@ struct Signature<'a> {
     inputs: usize,
     /// Which inputs are moments.
     moments: &'a [usize],
-    /// Which inputs are integers of shape (1,); the remaining ones are float32 hyperparameters.
+    /// Which inputs are integers of shape (1,); the remaining ones are hyperparameters.
     counters: &'a [usize],
 }
 
@@ -89,9 +89,12 @@ impl Signature<'_> {
 
     fn check_one(&self, i: usize, inputs: &[&Meta]) -> Result<()> {
         let (meta, counter) = (inputs[i], self.counters.contains(&i));
-        let dtype = if counter { DType::Int32 } else { DType::Float32 };
-        let want = || format!("input {i} of dtype {dtype}");
-        crate::ensure!(meta.dtype == dtype, Error::dtype(self.op, [meta.dtype], want()));
+        let (fits, dtypes) = match counter {
+            true => (meta.dtype == DType::Int32, "int32"),
+            false => (matches!(meta.dtype, DType::Float32 | DType::Float64), "float32 or float64"),
+        };
+        let want = || format!("input {i} of dtype {dtypes}");
+        crate::ensure!(fits, Error::dtype(self.op, [meta.dtype], want()));
         let want = || format!("input {i} of shape (1,)");
         crate::ensure!(*meta.shape == [1], Error::shape(self.op, [&meta.shape], want()));
         Ok(())
