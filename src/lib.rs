@@ -1,9 +1,9 @@
 //! singa_rs: a deep-learning training engine.
 //!
-//! A model is written imperatively; each operation is data ([`ops::Op`]) that the [`engine`]
+//! A model is written imperatively; each operation is data ([`ops::Call`]) that the [`engine`]
 //! prepares and runs. Modules in dependency order, each of which may use only the earlier ones:
-//! `error, dtype, shape, packing` → `device` → `block, view` → `ops` → `kernels` → `graph` → `rewrite` →
-//! `engine` → `python`.
+//! `error, dtype, shape, packing` → `device` → `block, view` → `ops` → `kernels` → `graph` →
+//! `rewrite` → `engine` → `python`.
 
 pub mod block;
 pub mod device;

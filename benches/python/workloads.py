@@ -39,8 +39,7 @@ class Case(NamedTuple):
 
 
 def exact(number: float) -> float:
-    """The nearest float32: singa_rs has float32 hyperparameters whatever the dtype of parameters,
-    so all contenders use the same values in float64, too."""
+    """The nearest float32, so that all contenders use the same value in every dtype."""
     return float(np.float32(number))
 
 

@@ -101,11 +101,11 @@ fn is_by_columns(kept: &Walk<2>, reduced: &Walk<1>) -> bool {
 
 /// Access to tensors of any dtype by a reduction of values of type `V` to results of type `R`.
 pub struct Access<V, R> {
-    /// Reads elements, as [`fold::Operand::load`].
+    /// Reads elements, as `fold::Operand::load`.
     pub load: unsafe fn(*const u8, isize, isize, &mut [V]),
     /// Whether the elements themselves are of type `V`.
     pub direct: bool,
-    /// Writes a result, as [`fold::store`].
+    /// Writes a result, as `fold::store`.
     pub store: unsafe fn(*mut u8, isize, R, usize),
 }
 
