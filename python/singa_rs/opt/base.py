@@ -123,7 +123,7 @@ class Optimizer:
 
     def _fit(self, param: Tensor) -> None:
         """Makes the hyperparameters as precise as an update of this parameter."""
-        if self._is_double or param.dtype != tensor.float64:
+        if self._is_double or getattr(param, "dtype", None) != tensor.float64:
             return
         self._is_double = True
         for name, (holder, _) in self.hyperparameters.items():
