@@ -32,11 +32,10 @@ pub struct Plan {
 /// Heuristics that take quadratic time are tried for at most this many pieces.
 const MOST_QUADRATIC: usize = 20_000;
 
-/// The exact search is tried for at most this many pieces, and takes at most `EXACT_STEPS` steps;
-/// then the searches by floors, which are far slower, at most `FLOORS_STEPS`.
+/// The exact search is tried for at most this many pieces, and takes at most `EXACT_STEPS` steps:
+/// too few for the searches by floors, which are far slower, to begin.
 const MOST_EXACT: usize = 500;
 const EXACT_STEPS: u64 = 1 << 15;
-const FLOORS_STEPS: u64 = 1 << 15;
 
 /// A non-empty piece of memory. Time is counted in pieces, by the number of those that begin
 /// earlier, so that two pieces meet exactly if their lifetimes do.
@@ -96,12 +95,8 @@ fn improve(pieces: &[Piece], best: &mut Best) {
         search::search(pieces, &orders::orders(pieces), best);
     }
     if !best.is_near() && pieces.len() <= MOST_EXACT {
-        let bound = best.bound;
-        let tries = [(exact::Method::Any, EXACT_STEPS), (exact::Method::Floors, FLOORS_STEPS)];
-        for (method, steps) in tries {
-            let effort = exact::Effort::steps(steps);
-            best.attempt(pieces, || exact::offsets(pieces, bound, method, effort));
-        }
+        let (bound, effort) = (best.bound, exact::Effort::steps(EXACT_STEPS));
+        best.attempt(pieces, || exact::offsets(pieces, bound, exact::Method::Any, effort));
     }
 }
 
