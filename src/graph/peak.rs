@@ -6,8 +6,8 @@ use super::{Kernels, Queue, Role, layout, liveness};
 use crate::device::ALIGNMENT;
 use crate::packing;
 
-/// The most bytes of temporary blocks and scratch that are live at once while a queue's operations run,
-/// each rounded up to 64; blocks that share memory in place count once.
+/// The most bytes of temporary blocks and scratch that are live at once while a queue's operations
+/// run, each rounded up to 64; blocks that share memory in place count once.
 pub fn peak(queue: &Queue, roles: &[Role], kernels: &Kernels) -> usize {
     let (ops, bytes) = (queue.ops(), queue.sizes());
     let lifetimes = liveness::lifetimes(ops, roles.len());

@@ -7,7 +7,7 @@ use super::{Kernel, Width};
 use crate::device::Device;
 use crate::error::Result;
 use crate::ops::call::{Call, Parts};
-use crate::ops::{Kind, View};
+use crate::ops::{Cost, Kind, View};
 
 /// An operation that moves fewer bytes than this, and does little arithmetic per byte, is short.
 const SHORT_BYTES: u64 = 256 << 10;
@@ -33,14 +33,18 @@ impl Prepared {
     /// Errors of the target, such as a shortage of memory.
     pub fn new(call: Arc<Call>, device: &Device, threads: usize) -> Result<Self> {
         let target = super::target(device).expect("an engine runs what is prepared");
-        let width = Width::of(call.cost(), threads);
-        let kernel = target.prepare(&call.kind, &call.io(), width)?;
-        Ok(Prepared::with(call, threads, kernel))
+        let cost = call.cost();
+        let kernel = target.prepare(&call.kind, &call.io(), Width::of(cost, threads))?;
+        Ok(Prepared::made(call, threads, cost, kernel))
     }
 
     /// A call with a given kernel.
     pub fn with(call: Arc<Call>, threads: usize, kernel: Arc<dyn Kernel>) -> Self {
         let cost = call.cost();
+        Prepared::made(call, threads, cost, kernel)
+    }
+
+    fn made(call: Arc<Call>, threads: usize, cost: Cost, kernel: Arc<dyn Kernel>) -> Self {
         let is_short = cost.bytes.max(cost.flops / 4) < SHORT_BYTES;
         Prepared { call, threads, kernel, width: Width::of(cost, threads), is_short }
     }

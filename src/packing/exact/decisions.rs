@@ -27,25 +27,31 @@ fn group(random: &mut Random, most: usize) -> (Group, Vec<usize>) {
     (group, sizes)
 }
 
+/// Cuts one of the boxes in two, in one of so many cuts at a moment, else at a height; leaves it as
+/// it is where one part would be empty.
+pub(super) fn cut(boxes: &mut Vec<Tile>, random: &mut Random, ways: usize) {
+    let at = random.below(boxes.len());
+    let (mut one, mut other) = (boxes[at], boxes[at]);
+    if random.below(ways) == 0 {
+        one.end = one.start + random.below((one.end - one.start) as usize) as u32;
+        other.start = one.end;
+    } else {
+        one.size = random.below(one.size);
+        other.size -= one.size;
+    }
+    if one.start < one.end && one.size > 0 {
+        boxes[at] = one;
+        boxes.push(other);
+    }
+}
+
 /// A rectangle of steps and units, cut into boxes on a grid so coarse that many are alike; one box
 /// in `loose` is a unit lower.
 fn boxes(seed: u64, loose: usize) -> Vec<Tile> {
     let mut random = Random::new(seed);
     let mut boxes = vec![Tile { start: 0, end: STEPS, size: UNITS }];
     for _ in 0..40 + random.below(400) {
-        let at = random.below(boxes.len());
-        let (mut one, mut other) = (boxes[at], boxes[at]);
-        if random.below(2) == 0 {
-            one.end = one.start + random.below((one.end - one.start) as usize) as u32;
-            other.start = one.end;
-        } else {
-            one.size = random.below(one.size);
-            other.size -= one.size;
-        }
-        if one.start < one.end && one.size > 0 {
-            boxes[at] = one;
-            boxes.push(other);
-        }
+        cut(&mut boxes, &mut random, 2);
     }
     let is_lower = |b: &Tile, random: &mut Random| b.size > 1 && random.below(loose) == 0;
     for at in &mut boxes {

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::super::effort::Effort;
-use super::failures::Failures;
+use super::failures::{Divided, Failures};
 use super::problem::Problem;
 use super::state::{State, mix};
 use super::{MOST_DEPTH, NODE, Verdict};
@@ -38,44 +38,10 @@ struct Search<'a> {
 impl Search<'_> {
     /// Packs each part of a part by itself, with nothing before the last place.
     fn parts(&mut self, whole: &Range<usize>, last: Place) -> Verdict {
-        let parts = self.state.split(whole);
-        let hash = |part| self.state.hash(part) ^ mix(LAST + last.1 as usize, last.0);
-        let hashes: Vec<u128> = parts.iter().map(hash).collect();
-        if self.failures.have_any(&hashes) {
-            return Verdict::Impossible;
-        }
-        for (part, hash) in parts.iter().zip(hashes) {
-            self.depth += 1;
-            let verdict = self.part(part, last);
-            self.depth -= 1;
-            if verdict == Verdict::Impossible {
-                self.failures.insert(hash);
-            }
-            if verdict != Verdict::Found {
-                return verdict;
-            }
-        }
-        Verdict::Found
-    }
-
-    /// Tries all tiles that may come next.
-    fn part(&mut self, part: &Range<usize>, last: Place) -> Verdict {
-        if self.depth > MOST_DEPTH || self.effort.spend(NODE).is_none() {
-            return Verdict::Unknown;
-        }
-        let start = self.state.mark();
-        let mut verdict = Verdict::Impossible;
-        for next in self.options(part, last) {
-            // Floors may have risen since.
-            if self.state.supports[next.1 as usize] == next.0 {
-                verdict = self.attempt(part, next);
-            }
-            if verdict != Verdict::Impossible || !self.pass_over(part, next) {
-                break;
-            }
-        }
-        self.state.undo(start);
-        verdict
+        let parts = self.state.split(whole).into_iter();
+        let hash = |part: &_| self.state.hash(part) ^ mix(LAST + last.1 as usize, last.0);
+        let parts: Vec<_> = parts.map(|part| (part.clone(), hash(&part))).collect();
+        self.all(&parts, last)
     }
 
     /// Goes on from a tile.
@@ -112,6 +78,38 @@ impl Search<'_> {
         let mut options: Vec<Place> = places().filter(may_follow).filter(is_on_floor).collect();
         options.sort_unstable();
         options
+    }
+}
+
+impl Divided for Search<'_> {
+    type From = Place;
+
+    fn failures(&mut self) -> &mut Failures {
+        &mut self.failures
+    }
+
+    fn depth(&mut self) -> &mut usize {
+        &mut self.depth
+    }
+
+    /// Tries all tiles that may come next.
+    fn part(&mut self, part: &Range<usize>, last: Place) -> Verdict {
+        if self.depth > MOST_DEPTH || self.effort.spend(NODE).is_none() {
+            return Verdict::Unknown;
+        }
+        let start = self.state.mark();
+        let mut verdict = Verdict::Impossible;
+        for next in self.options(part, last) {
+            // Floors may have risen since.
+            if self.state.supports[next.1 as usize] == next.0 {
+                verdict = self.attempt(part, next);
+            }
+            if verdict != Verdict::Impossible || !self.pass_over(part, next) {
+                break;
+            }
+        }
+        self.state.undo(start);
+        verdict
     }
 }
 

@@ -10,7 +10,7 @@ pub(super) use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::super::effort::Effort;
-use super::failures::Failures;
+use super::failures::{Divided, Failures};
 use super::problem::Problem;
 use super::skyline::{self, Corner, Side, Tiles};
 use super::state::State;
@@ -45,43 +45,9 @@ struct Search<'a> {
 impl Search<'_> {
     /// Packs each part of a part by itself.
     fn parts(&mut self, whole: &Range<usize>) -> Verdict {
-        let parts = self.state.split(whole);
-        let hashes: Vec<u128> = parts.iter().map(|part| self.state.hash(part)).collect();
-        if self.failures.have_any(&hashes) {
-            return Verdict::Impossible;
-        }
-        for (part, hash) in parts.iter().zip(hashes) {
-            self.depth += 1;
-            let verdict = self.part(part);
-            self.depth -= 1;
-            if verdict == Verdict::Impossible {
-                self.failures.insert(hash);
-            }
-            if verdict != Verdict::Found {
-                return verdict;
-            }
-        }
-        Verdict::Found
-    }
-
-    /// Tries all ways at one corner.
-    fn part(&mut self, part: &Range<usize>) -> Verdict {
-        if self.depth > MOST_DEPTH || self.effort.spend(NODE).is_none() {
-            return Verdict::Unknown;
-        }
-        let corner = self.corner(part);
-        let tiles = self.by_waste(&corner, part);
-        for tile in tiles {
-            self.offsets[tile as usize] = corner.floor;
-            let verdict = self.attempt(part, |state| state.place(tile, corner.floor, part));
-            if verdict != Verdict::Impossible {
-                return verdict;
-            }
-        }
-        let Some(to) = corner.waste else {
-            return Verdict::Impossible;
-        };
-        self.attempt(part, |state| state.waste(corner.section(), to, &corner.tiles, part))
+        let parts = self.state.split(whole).into_iter();
+        let parts: Vec<_> = parts.map(|part| (part.clone(), self.state.hash(&part))).collect();
+        self.all(&parts, ())
     }
 
     /// The tiles to try in a corner; of a thrifty search those that can lie there, those first that
@@ -147,5 +113,37 @@ impl Search<'_> {
             Side::End => after || fills && before,
         };
         Reverse((levels, fills))
+    }
+}
+
+impl Divided for Search<'_> {
+    type From = ();
+
+    fn failures(&mut self) -> &mut Failures {
+        &mut self.failures
+    }
+
+    fn depth(&mut self) -> &mut usize {
+        &mut self.depth
+    }
+
+    /// Tries all ways at one corner.
+    fn part(&mut self, part: &Range<usize>, (): ()) -> Verdict {
+        if self.depth > MOST_DEPTH || self.effort.spend(NODE).is_none() {
+            return Verdict::Unknown;
+        }
+        let corner = self.corner(part);
+        let tiles = self.by_waste(&corner, part);
+        for tile in tiles {
+            self.offsets[tile as usize] = corner.floor;
+            let verdict = self.attempt(part, |state| state.place(tile, corner.floor, part));
+            if verdict != Verdict::Impossible {
+                return verdict;
+            }
+        }
+        let Some(to) = corner.waste else {
+            return Verdict::Impossible;
+        };
+        self.attempt(part, |state| state.waste(corner.section(), to, &corner.tiles, part))
     }
 }

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::packing::exact::decisions::cut;
 
 fn tiles(given: &[(u32, u32, usize)]) -> Vec<Tile> {
     given.iter().map(|g| Tile { start: g.0, end: g.0 + g.1, size: g.2 }).collect()
@@ -105,19 +106,7 @@ fn boxes(seed: u64) -> (Vec<Tile>, usize) {
     let (steps, units) = (2 + random.below(6) as u32, 4 + random.below(16));
     let mut boxes = vec![Tile { start: 0, end: steps, size: units }];
     for _ in 0..10 + random.below(60) {
-        let at = random.below(boxes.len());
-        let (mut one, mut other) = (boxes[at], boxes[at]);
-        if random.below(3) == 0 {
-            one.end = one.start + random.below((one.end - one.start) as usize) as u32;
-            other.start = one.end;
-        } else {
-            one.size = random.below(one.size);
-            other.size -= one.size;
-        }
-        if one.start < one.end && one.size > 0 {
-            boxes[at] = one;
-            boxes.push(other);
-        }
+        cut(&mut boxes, &mut random, 3);
     }
     if boxes.len() > 1 && random.below(2) == 0 {
         boxes.swap_remove(random.below(boxes.len()));
