@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Edges, Graph, Kernels, Parallel, Queue, Role, Schedule};
+use super::{Edges, Graph, Kernels, Op, Parallel, Queue, Role, Schedule};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels;
@@ -12,6 +12,15 @@ use crate::ops::copy::Copy;
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Call, Effects, Kind, Meta, View};
 pub use crate::packing::testing::fingerprint;
+
+/// An operation as text: its kinds, one by one where they are several, and its places.
+pub fn told(op: &Op) -> String {
+    let kinds: Vec<&Kind> = match op.call.kind.family().region() {
+        Some(region) => region.operations().map(|link| &link.kind).collect(),
+        None => vec![&op.call.kind],
+    };
+    format!("{kinds:?} {:?} {:?};", op.inputs, op.outputs)
+}
 
 /// A queue, the roles of its blocks, and the kernels of its operations.
 #[derive(Default)]

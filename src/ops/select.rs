@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Family, Meta, Metas, Reach, elementwise, exactly};
+use super::{Catalog, Family, Locality, Meta, Metas, elementwise, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -36,8 +36,8 @@ impl Family for Where {
         &[(0, 0), (1, 0), (2, 0)]
     }
 
-    fn reach(&self, _rank: usize) -> Reach {
-        Reach::Element
+    fn locality(&self, _rank: usize) -> Locality {
+        Locality::Element
     }
 
     fn any_output_strides(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Cost, Family, Meta, Metas, Reach, exactly};
+use super::{Catalog, Cost, Family, Locality, Meta, Metas, exactly};
 use crate::error::{Error, Result};
 
 /// x -> y: `exp(x) / sum(exp(x))` along an axis, or its logarithm (ONNX `Softmax`, `LogSoftmax`
@@ -48,8 +48,8 @@ impl Family for Softmax {
         &[(0, 0)]
     }
 
-    fn reach(&self, rank: usize) -> Reach {
-        reach(self.axis, rank)
+    fn locality(&self, rank: usize) -> Locality {
+        locality(self.axis, rank)
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
@@ -83,8 +83,8 @@ impl Family for SoftmaxGrad {
         &[(0, 0), (1, 0)]
     }
 
-    fn reach(&self, rank: usize) -> Reach {
-        reach(self.axis, rank)
+    fn locality(&self, rank: usize) -> Locality {
+        locality(self.axis, rank)
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
@@ -92,9 +92,9 @@ impl Family for SoftmaxGrad {
     }
 }
 
-fn reach(axis: i64, rank: usize) -> Reach {
+fn locality(axis: i64, rank: usize) -> Locality {
     let is_last = axis == -1 || axis + 1 == rank as i64;
-    if is_last { Reach::Row } else { Reach::All }
+    if is_last { Locality::Row } else { Locality::All }
 }
 
 fn not_float(op: &'static str, x: &Meta) -> Error {

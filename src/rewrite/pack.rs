@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::constant;
+use super::hoist;
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Op, Place};
@@ -19,7 +19,7 @@ type Key = (u32, usize, Kind);
 /// # Errors
 /// Any error of inferring an operation.
 pub fn apply(draft: &mut Draft) -> Result<()> {
-    let constant = constant::blocks(draft);
+    let constant = hoist::blocks(draft);
     let mut known: FxHashMap<Key, Place> = FxHashMap::default();
     for n in draft.numbers().step_by(2) {
         let Some((pack, input)) = found(draft, n, &constant)? else { continue };

@@ -13,11 +13,11 @@ from .run import Seen
 #: Roles of a graph's blocks.
 ROLES = ("argument", "captured", "slot", "temporary")
 RULES = (
-    "rename common dead batch_norm matmul_update chain epilogue pack constant fold softmax "
-    "accumulate"
+    "functionalize cse dce batch_norm update links producer pack hoist fold_batch_norm "
+    "log_softmax sum"
 ).split()
 #: Rows for which a few hundred seeds do not suffice.
-RARE = {"rule matmul_update", "rule pack", "rule fold", "rule accumulate", "rule softmax"}
+RARE = {"rule update", "rule pack", "rule fold_batch_norm", "rule sum", "rule log_softmax"}
 _SESSIONS = (
     "step,evaluation,parameter written,hyperparameter,attribute,argument written,plan,states,file,"
     "tap,frozen,seed,mode,look,kept,trim,memory exchanged,gradients dropped,second model,"
@@ -84,22 +84,23 @@ def _fired(old: dict[str, Any], new: dict[str, Any], constants: int) -> set[str]
     text = json.dumps([node["attributes"] for node in new["nodes"]])
     fired = set()
     if names["chain"]:
-        fired.add("chain")
+        fired.add("links")
     if any(name.endswith("_chain") for name in names):
-        fired.add("epilogue")
+        fired.add("producer")
     if names["normalize"] or '"normalize"' in text:
         fired.add("batch_norm")
-    fired |= {rule for rule in ("matmul_update",) if names[rule]}
+    if names["matmul_update"]:
+        fired.add("update")
     if names["matmul_add"]:
-        fired.add("accumulate")
+        fired.add("sum")
     if constants:
-        fired.add("constant")
+        fired.add("hoist")
     if names["packed"]:
         fired.add("pack")
     if were["batch_norm_inference"] and not names["normalize"] and constants:
-        fired.add("fold")
+        fired.add("fold_batch_norm")
     if were["log"] and "log_softmax" in text + "".join(names) and not were["log_softmax"]:
-        fired.add("softmax")
+        fired.add("log_softmax")
     return fired | _gone(old, new)
 
 
@@ -112,16 +113,16 @@ def _gone(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
         outputs = {place["block"] for place in node["outputs"]}
         if outputs & {place["block"] for place in node["inputs"]}:
             if all(old["blocks"][b]["role"] == "temporary" for b in outputs):
-                fired.add("rename")
+                fired.add("functionalize")
         elif inputs in seen and not {p["block"] for p in node["inputs"]} & written:
-            fired.add("common")
+            fired.add("cse")
         seen.add(inputs)
         written |= outputs & {place["block"] for place in node["inputs"]}
         read |= {place["block"] for place in node["inputs"]}
     for node in old["nodes"]:
         blocks = [place["block"] for place in node["outputs"]]
         if all(b not in read and old["blocks"][b]["role"] == "temporary" for b in blocks):
-            fired.add("dead")
+            fired.add("dce")
     return fired
 
 

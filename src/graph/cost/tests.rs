@@ -2,9 +2,8 @@ use super::*;
 use crate::device::cpu;
 use crate::dtype::DType;
 use crate::ops::binary::{Binary, BinaryFn};
-use crate::ops::chain::{Chain, Link};
-use crate::ops::epilogue::{Epilogue, Producer};
 use crate::ops::gemm::Matmul;
+use crate::ops::region::{Link, Region};
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Kind, Meta, View};
 
@@ -54,10 +53,10 @@ fn memory_beyond_the_caches_is_slower() {
 
 #[test]
 fn what_a_small_product_and_what_follows_it_compute_costs_alike() {
-    let relu = Link { kind: Unary { f: UnaryFn::Relu }.into(), operands: smallvec::smallvec![0] };
-    let producer = Producer::of(&Matmul.into()).unwrap();
-    let chain = Chain { inputs: 1, links: vec![relu], outputs: vec![0] };
-    let op = prepared(Epilogue { producer, chain, keeps: false }, [&[8, 8]; 2]);
+    let relu = Link { kind: Unary { f: UnaryFn::Relu }.into(), operands: smallvec::smallvec![2] };
+    let producer = Some(Box::new(Link::first(&Matmul.into(), 2)));
+    let region = Region { producer, ..Region::of_links(2, vec![relu], vec![1]) };
+    let op = prepared(region, [&[8, 8]; 2]);
     let cost = op.cost();
     assert!(cost.behind > 0 && cost.behind < cost.flops);
     assert!(close(work(&op), cost.bytes as f64 / NEAR + cost.flops as f64 / SPARSE));

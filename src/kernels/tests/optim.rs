@@ -1,7 +1,10 @@
 //! Optimizers compared with their formulas in float64.
 
 use super::*;
+use crate::ops::gemm::Matmul;
 use crate::ops::optim::*;
+use crate::ops::region::{Link, Region};
+use crate::ops::unary::{Unary, UnaryFn};
 
 const SHAPE: [usize; 3] = [5, 67, 4];
 const N: usize = 5 * 67 * 4;
@@ -259,7 +262,7 @@ fn a_gradient_that_is_a_product_made_in_blocks_of_rows_is_the_same() {
         let a =
             Tensor::strided(dtype, &[rows, depth], &[1, rows as isize], &noise(rows * depth, 3));
         let state = || Tensor::dense(moment_dtype(dtype), &[rows, columns], &[0.5; 900 * 131]);
-        let g = apply_any_width(&crate::ops::gemm::Matmul, &[&a, &b]).unwrap().remove(0);
+        let g = apply_any_width(&Matmul, &[&a, &b]).unwrap().remove(0);
         if dtype != DType::BFloat16 {
             let io = [&a.meta, &b.meta, &g.meta];
             assert!(cpu::product::is_split(io));
@@ -268,14 +271,53 @@ fn a_gradient_that_is_a_product_made_in_blocks_of_rows_is_the_same() {
         let step = Tensor::one(DType::Int32, 2.0);
         let (m, v) = (state(), state());
         for (update, rest) in [
-            (Update::Sgd(sgd.clone()), vec![&lr, &m, &half, &half]),
-            (Update::Adam(adam.clone()), vec![&lr, &m, &v, &half, &half, &eps, &step, &half]),
+            (Kind::from(sgd.clone()), vec![&lr, &m, &half, &half]),
+            (adam.clone().into(), vec![&lr, &m, &v, &half, &half, &eps, &step, &half]),
         ] {
             let apart = [&[&p, &g][..], &rest].concat();
-            let want = apply_any_width(&update.kind(), &apart).unwrap();
+            let want = apply_any_width(&update, &apart).unwrap();
             let fused = [&[&p, &a][..], &rest, &[&b]].concat();
-            let got = apply_any_width(&MatmulUpdate { update }, &fused).unwrap();
-            assert!(got == want, "{dtype}");
+            let product = Some([1, fused.len() - 1]);
+            let region = updating(&update, fused.len(), product, &[]);
+            assert!(apply_any_width(&region, &fused).unwrap() == want, "{dtype}");
+            let metas: Vec<&Meta> = fused.iter().map(|tensor| &tensor.meta).collect();
+            let is_blocked = cpu::Cpu.is_blocked(&region, &region.values(&metas).unwrap());
+            assert_eq!(is_blocked, cpu::product::is_split([&a.meta, &b.meta, &g.meta]), "{dtype}");
+
+            // With a link in between, and with that link alone.
+            let neg = [Unary { f: UnaryFn::Neg }.into()];
+            let turned = apply_any_width(&neg[0], &[&g]).unwrap().remove(0);
+            let want = apply_any_width(&update, &[&[&p, &turned][..], &rest].concat()).unwrap();
+            let region = updating(&update, fused.len(), product, &neg);
+            assert!(apply_any_width(&region, &fused).unwrap() == want, "{dtype}");
+            let region = updating(&update, apart.len(), None, &neg);
+            assert!(apply_any_width(&region, &apart).unwrap() == want, "{dtype}");
         }
+    }
+}
+
+/// An update of `inputs` inputs whose gradient is the product of two of them, or input 1, with
+/// `links` in between.
+fn updating(update: &Kind, inputs: usize, product: Option<[usize; 2]>, links: &[Kind]) -> Region {
+    let producer =
+        product.map(|factors| Box::new(Link { kind: Matmul.into(), operands: factors[..].into() }));
+    let made = usize::from(producer.is_some());
+    let first = if made == 1 { inputs } else { 1 };
+    let link = |(i, kind): (usize, &Kind)| {
+        let operand = if i == 0 { first } else { inputs + made + i - 1 };
+        Link { kind: kind.clone(), operands: [operand][..].into() }
+    };
+    let before = made + links.len();
+    let count = update.family().effects().state.len();
+    let operands = (0..inputs - made).map(|i| if i == 1 { inputs + before - 1 } else { i });
+    let consumer = Link { kind: update.clone(), operands: operands.collect() };
+    Region {
+        producer,
+        consumer: Some(Box::new(consumer)),
+        ..Region::of_links(
+            inputs,
+            links.iter().enumerate().map(link).collect(),
+            (before..before + count).collect(),
+        )
     }
 }

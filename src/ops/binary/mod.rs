@@ -9,7 +9,7 @@ pub use partial::{fault, is_partial};
 pub(crate) use table::binary_rows;
 pub use table::{BinaryFn, Class};
 
-use super::{Catalog, Cost, Family, Meta, Metas, Reach, Scalar, elementwise, exactly};
+use super::{Catalog, Cost, Family, Locality, Meta, Metas, Scalar, elementwise, exactly};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 
@@ -85,8 +85,8 @@ impl Family for Binary {
         &[(0, 0), (1, 0)]
     }
 
-    fn reach(&self, _rank: usize) -> Reach {
-        Reach::Element
+    fn locality(&self, _rank: usize) -> Locality {
+        Locality::Element
     }
 
     fn any_output_strides(&self) -> bool {
@@ -133,8 +133,8 @@ impl Family for BinaryScalar {
         &[(0, 0)]
     }
 
-    fn reach(&self, _rank: usize) -> Reach {
-        Reach::Element
+    fn locality(&self, _rank: usize) -> Locality {
+        Locality::Element
     }
 
     fn any_output_strides(&self) -> bool {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Signature;
 use crate::error::Result;
-use crate::ops::{Catalog, Cost, Effects, Family, Meta, Metas};
+use crate::ops::{Catalog, Cost, Effects, Family, Locality, Meta, Metas};
 
 /// `(param, grad, lr, history, eps, [decay])`: updates `param` and `history`.
 ///
@@ -34,6 +34,10 @@ impl Family for Adagrad {
 
     fn effects(&self) -> Effects {
         Effects::updates(&[(0, 0), (3, 1)])
+    }
+
+    fn locality(&self, _rank: usize) -> Locality {
+        Locality::Element
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Signature;
 use crate::error::Result;
-use crate::ops::{Catalog, Cost, Effects, Family, Meta, Metas};
+use crate::ops::{Catalog, Cost, Effects, Family, Locality, Meta, Metas};
 
 /// `(param, grad, lr, m, v, beta1, beta2, eps, step, [decay])`: updates `param`, `m` and `v`.
 ///
@@ -46,6 +46,10 @@ impl Family for Adam {
 
     fn checked(&self) -> &'static [usize] {
         &[STEP]
+    }
+
+    fn locality(&self, _rank: usize) -> Locality {
+        Locality::Element
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {

@@ -7,13 +7,11 @@
 
 mod adagrad;
 mod adam;
-mod matmul_update;
 mod rmsprop;
 mod sgd;
 
 pub use adagrad::Adagrad;
 pub use adam::{Adam, STEP};
-pub use matmul_update::{MatmulUpdate, Update};
 pub use rmsprop::Rmsprop;
 pub use sgd::Sgd;
 
@@ -21,6 +19,9 @@ use super::{Meta, Metas};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::view;
+
+/// The number of the input that holds the gradient.
+pub const GRADIENT: usize = 1;
 
 /// The requirements on an optimizer's inputs; inputs 0 and 1 are the parameter and its gradient.
 struct Signature<'a> {

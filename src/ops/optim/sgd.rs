@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Signature;
 use crate::error::Result;
-use crate::ops::{Catalog, Cost, Effects, Family, Meta, Metas};
+use crate::ops::{Catalog, Cost, Effects, Family, Locality, Meta, Metas};
 
 /// `(param, grad, lr, [decay], [buf, momentum, dampening])`: updates `param` and `buf`.
 ///
@@ -56,6 +56,10 @@ impl Family for Sgd {
             Some(3) => &[(0, 0), (3, 1)],
             Some(_) => &[(0, 0), (4, 1)],
         })
+    }
+
+    fn locality(&self, _rank: usize) -> Locality {
+        Locality::Element
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {

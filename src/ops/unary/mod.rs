@@ -9,7 +9,7 @@ pub use rows::Saves;
 pub use table::UnaryFn;
 pub(crate) use table::unary_rows;
 
-use super::{Catalog, Cost, Family, Meta, Metas, Reach, elementwise, exactly};
+use super::{Catalog, Cost, Family, Locality, Meta, Metas, elementwise, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -84,8 +84,8 @@ impl Family for Unary {
         &[(0, 0)]
     }
 
-    fn reach(&self, _rank: usize) -> Reach {
-        Reach::Element
+    fn locality(&self, _rank: usize) -> Locality {
+        Locality::Element
     }
 
     fn any_output_strides(&self) -> bool {
@@ -141,8 +141,8 @@ impl Family for UnaryGrad {
         }
     }
 
-    fn reach(&self, _rank: usize) -> Reach {
-        Reach::Element
+    fn locality(&self, _rank: usize) -> Locality {
+        Locality::Element
     }
 
     fn any_output_strides(&self) -> bool {

@@ -1,17 +1,17 @@
-mod accumulate;
 mod batch_norm;
-mod chain;
-mod common;
-mod constant;
-mod dead;
+mod cse;
+mod dce;
 mod decisions;
-mod epilogue;
-mod fold;
-mod matmul_update;
+mod fold_batch_norm;
+mod functionalize;
+mod hoist;
+mod links;
+mod log_softmax;
 mod pack;
+mod producer;
 mod products;
-mod rename;
-mod softmax;
+mod sum;
+mod update;
 
 use std::sync::Arc;
 

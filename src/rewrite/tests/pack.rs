@@ -5,7 +5,7 @@ use crate::kernels::Width;
 use crate::ops::conv::Conv2d;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
-use crate::rewrite::{constant, pack as rule};
+use crate::rewrite::{hoist, pack as rule};
 
 /// Products of arguments with these numbers of rows and one matrix, which has this role; and the
 /// matrix.
@@ -173,7 +173,7 @@ fn weights_are_packed_once_or_else_by_their_kernels() {
     }
     let apart = |each: f64| {
         let limits =
-            Limits { constants: constant::Limits { each, all: 0.0 }, chains: Limits::NONE.chains };
+            Limits { constants: hoist::Limits { each, all: 0.0 }, chains: Limits::NONE.chains };
         let allowed = Allowed { rounds: false, keeps: true, limits };
         apart_by_all(convolutions(&[Captured]).0, allowed)
     };

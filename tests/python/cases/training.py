@@ -109,12 +109,12 @@ def optimizer(family, reference, *args, updates, label, **attrs):
 
 
 A, B = (P[0], 5), (5, P[1])
-for attrs, reference, extra in (
-    ({"update": "sgd", "momentum": True, "nesterov": True}, sgd(True, True, False), [0.9, 0.25]),
-    ({"update": "rmsprop"}, rmsprop(False), [0.9, 1e-3]),
+for update, reference, extra in (
+    ({"op": "sgd", "momentum": True, "nesterov": True}, sgd(True, True, False), [0.9, 0.25]),
+    ({"op": "rmsprop"}, rmsprop(False), [0.9, 1e-3]),
 ):
     table.case(
-        "matmul_update",
+        "region",
         of_product(reference),
         P,
         A,
@@ -122,8 +122,16 @@ for attrs, reference, extra in (
         Arg(P, 0.1, 2, dtype="wide"),
         *map(number, extra),
         B,
-        attrs={**attrs, "weight_decay": False},
-        label=attrs["update"],
+        attrs={
+            "inputs": 7,
+            "producer": {"kind": {"op": "matmul"}, "operands": (1, 6)},
+            "consumer": {
+                "kind": {**update, "weight_decay": False},
+                "operands": (0, 7, 2, 3, 4, 5),
+            },
+            "outputs": (1, 2),
+        },
+        label=f"update-{update['op']}",
         updates=(0, 3),
         specials=(np.nan,),
         scale=16,

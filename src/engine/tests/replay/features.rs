@@ -68,7 +68,7 @@ impl Features {
         let nodes = executable.graph().ops();
         self.names.extend(nodes.iter().map(|node| node.call.kind.family().name()));
         let links = nodes.iter().map(|node| match &node.call.kind {
-            Kind::Chain(chain) => chain.links.len() as u64 - 1,
+            Kind::Region(region) => region.links.len().saturating_sub(1) as u64,
             _ => 0,
         });
         self.chains += links.sum::<u64>();

@@ -164,10 +164,17 @@ pub(super) fn product(s: &mut Sketch) -> Option<()> {
     let y = s.op(json!({"op": "matmul"}), &[a, b])?;
     let sum = s.op(json!({"op": "binary", "f": "add"}), &[y, c])?;
     s.op(json!({"op": "unary", "f": "relu"}), &[sum])?;
-    s.op(json!({"op": "matmul_add"}), &[a, b, c])?;
+    let matmul = |factors: [usize; 2]| json!({"kind": {"op": "matmul"}, "operands": factors});
+    let add = json!({"kind": {"op": "binary", "f": "add"}, "operands": [3, 2]});
+    let region = json!({"op": "region", "inputs": 3, "producer": matmul([0, 1]), "links": [add],
+                        "outputs": [1], "exact": false});
+    s.op(region, &[a, b, c])?;
     let (weight, history, eps) =
         (s.numbers(&[4, 5])?, s.fill(&[4, 5], 0.25, "float32")?, ones(s, 1e-8)?);
-    let update = json!({"op": "matmul_update", "update": "adagrad", "weight_decay": false});
+    let adagrad = json!({"op": "adagrad", "weight_decay": false});
+    let update = json!({"op": "region", "inputs": 6, "producer": matmul([1, 5]),
+                        "consumer": {"kind": adagrad, "operands": [0, 6, 2, 3, 4]},
+                        "outputs": [1, 2]});
     let rate = s.fixed - 1;
     s.op(update, &[weight, a, rate, history, eps, b]).map(drop)
 }

@@ -5,7 +5,7 @@ use crate::ops::conv::Conv2d;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
 use crate::ops::norm::BatchNormInference;
-use crate::rewrite::fold as rule;
+use crate::rewrite::fold_batch_norm as rule;
 
 /// The roles of the tensors of a convolution and a normalisation.
 struct Roles {

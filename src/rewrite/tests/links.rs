@@ -4,7 +4,7 @@ use crate::ops::binary::{Binary, BinaryFn, BinaryScalar};
 use crate::ops::gemm::Matmul;
 use crate::ops::reduce::{Reduce, ReduceFn};
 use crate::ops::softmax::{Softmax, SoftmaxGrad};
-use crate::rewrite::chain as rule;
+use crate::rewrite::fusion::links as rule;
 
 /// A recording of elementwise operations on a few tensors of this shape.
 struct Elementwise {
@@ -88,7 +88,7 @@ fn cross_entropy(shape: &[usize], axis: i64) -> Elementwise {
     let logarithm = all.push(log, &[&kept], Role::Temporary);
     let terms = all.push(MUL, &[&logarithm, &t], Role::Temporary);
     let loss = View::new(cpu::device(), Meta::new(DType::Float32, [0; 0]));
-    let sum = Reduce { f: ReduceFn::Sum, axes: SmallVec::new(), keepdims: false };
+    let sum = Reduce { f: ReduceFn::Sum, axes: smallvec::SmallVec::new(), keepdims: false };
     all.recorder.push(sum, &[terms], &[loss]);
     let safe = all.push(tiny, &[&p], Role::Temporary);
     let slope = all.push(DIV, &[&t, &safe], Role::Temporary);

@@ -2,7 +2,7 @@ use super::*;
 use crate::graph::Role::{Argument, Slot, Temporary};
 use crate::ops::softmax::{Softmax, SoftmaxGrad};
 use crate::ops::unary::UnaryGrad;
-use crate::rewrite::softmax as rule;
+use crate::rewrite::log_softmax as rule;
 
 const LOG: UnaryFn = UnaryFn::Log;
 

@@ -1,10 +1,10 @@
 use super::*;
 use crate::ops::binary::{Binary, BinaryFn};
-use crate::ops::chain::{Chain, Link};
 use crate::ops::conv::{Conv2d, Conv2dGradInput};
-use crate::ops::epilogue::*;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
+use crate::ops::optim::Sgd;
+use crate::ops::region::{Link, Region};
 use crate::ops::unary::{Unary, UnaryFn};
 
 /// Noise interspersed with all the special values for comparisons and sums.
@@ -25,27 +25,35 @@ fn link(kind: impl Into<Kind>, operands: &[usize]) -> Link {
     Link { kind: kind.into(), operands: operands.into() }
 }
 
-/// relu(y + addend) and, if requested, the sum, too.
-fn chain(outputs: &[usize]) -> Chain {
-    let links =
-        vec![link(Binary { f: BinaryFn::Add }, &[0, 1]), link(Unary { f: UnaryFn::Relu }, &[2])];
-    Chain { inputs: 2, links, outputs: outputs.into() }
+/// A producer followed by relu(y + addend), for inputs addend and those of the producer; `outputs`
+/// are numbers of results, of which 0 is the producer's.
+fn followed(producer: Link, outputs: &[usize]) -> Region {
+    let count = 1 + producer.operands.len();
+    let links = vec![
+        link(Binary { f: BinaryFn::Add }, &[count, 0]),
+        link(Unary { f: UnaryFn::Relu }, &[count + 1]),
+    ];
+    let producer = Some(Box::new(producer.renamed(|v| v + 1)));
+    Region { producer, ..Region::of_links(count, links, outputs.into()) }
 }
 
-/// Asserts that a producer fused with the chain gives the same as the two run in turn; `is_blocked`
-/// says whether the fused operation works block by block.
+/// Asserts that a producer fused with what follows gives the same as the operations run in turn;
+/// `is_blocked` says whether the region works block by block.
 #[track_caller]
-fn check(producer: Producer, factors: &[&Tensor], addend: &Tensor, is_blocked: bool) {
-    let made = apply_any_width(&producer.kind(), factors).unwrap().remove(0);
-    for (outputs, keeps) in [(&[1][..], false), (&[1, 0], false), (&[1], true), (&[1, 0], true)] {
-        let chain = chain(outputs);
-        let mut want = apply(&chain, &[&made, addend], 2).unwrap();
-        want.extend(keeps.then(|| made.clone()));
+fn check(producer: impl Into<Kind>, factors: &[&Tensor], addend: &Tensor, is_blocked: bool) {
+    let producer = producer.into();
+    let made = apply_any_width(&producer, factors).unwrap().remove(0);
+    let sum = apply(&Binary { f: BinaryFn::Add }, &[&made, addend], 2).unwrap().remove(0);
+    let bent = apply(&Unary { f: UnaryFn::Relu }, &[&sum], 2).unwrap().remove(0);
+    let results = [made, sum, bent];
+    for outputs in [&[2][..], &[2, 1], &[2, 0], &[2, 1, 0]] {
+        let want: Vec<Tensor> = outputs.iter().map(|&output| results[output].clone()).collect();
         let inputs = [&[addend], factors].concat();
-        let epilogue = Epilogue { producer: producer.clone(), chain, keeps };
+        let region = followed(Link::first(&producer, factors.len()), outputs);
         let metas: Vec<&Meta> = inputs.iter().map(|tensor| &tensor.meta).collect();
-        assert_eq!(cpu::epilogue::is_blocked(&epilogue, &metas).unwrap(), is_blocked);
-        assert!(apply_any_width(&epilogue, &inputs).unwrap() == want, "{epilogue:?}");
+        let values = region.values(&metas).unwrap();
+        assert_eq!(cpu::Cpu.is_blocked(&region, &values), is_blocked);
+        assert!(apply_any_width(&region, &inputs).unwrap() == want, "{region:?}");
     }
 }
 
@@ -56,7 +64,7 @@ fn products_by_rows_as_one_after_the_other() {
         let columns = 1600 / dtype.size();
         let (a, b) = (tensor(dtype, &[801, 40], 1), tensor(dtype, &[40, columns], 2));
         for addend in [vec![columns], vec![1, 1], vec![801, 1], vec![801, columns]] {
-            check(Producer::Matmul(Matmul), &[&a, &b], &tensor(dtype, &addend, 3), true);
+            check(Matmul, &[&a, &b], &tensor(dtype, &addend, 3), true);
         }
     }
 }
@@ -67,16 +75,16 @@ fn products_of_transposed_factors_as_one_after_the_other() {
     let a = Tensor::strided(DType::Float32, &[640, 24], &[1, 640], &values);
     let b = Tensor::strided(DType::Float32, &[24, 128], &[1, 24], &special(24 * 128, 5));
     let sum = tensor(DType::Float32, &[640, 128], 6);
-    check(Producer::Matmul(Matmul), &[&a, &b], &sum, true);
+    check(Matmul, &[&a, &b], &sum, true);
 }
 
 #[test]
 fn products_of_batches_as_one_after_the_other() {
     let dtype = DType::Float32;
     let (a, b) = (tensor(dtype, &[9, 100, 40], 1), tensor(dtype, &[40, 400], 2));
-    check(Producer::Matmul(Matmul), &[&a, &b], &tensor(dtype, &[400], 3), true);
+    check(Matmul, &[&a, &b], &tensor(dtype, &[400], 3), true);
     let planes = tensor(dtype, &[100, 400], 3);
-    check(Producer::Matmul(Matmul), &[&a, &b], &planes, false);
+    check(Matmul, &[&a, &b], &planes, false);
 }
 
 /// Noise laid out as attention heads, interleaved in rows three times as long: batches of matrices
@@ -94,22 +102,21 @@ fn heads(dtype: DType, steps: usize, width: usize, is_turned: bool) -> Tensor {
 
 #[test]
 fn products_of_heads_as_one_after_the_other() {
-    let product = Producer::Matmul(Matmul);
     for dtype in [DType::Float32, DType::Float64, DType::BFloat16] {
         let steps = if dtype == DType::Float64 { 95 } else { 151 };
         let (q, k) = (heads(dtype, steps, 20, false), heads(dtype, steps, 20, true));
         for addend in [vec![1], vec![steps], vec![4, 6, steps, 1], vec![4, 6, steps, steps]] {
-            check(product.clone(), &[&q, &k], &tensor(dtype, &addend, 3), true);
+            check(Matmul, &[&q, &k], &tensor(dtype, &addend, 3), true);
         }
         let planes = tensor(dtype, &[steps, steps], 3);
-        check(product.clone(), &[&q, &k], &planes, false);
+        check(Matmul, &[&q, &k], &planes, false);
         // A transposed left factor, and right factors common to all heads or to all samples.
         let turned = heads(dtype, 20, steps, true);
         let sum = tensor(dtype, &[4, 6, steps, steps], 4);
         for right in [&[20, steps][..], &[6, 20, steps], &[4, 1, 20, steps]] {
             let right = tensor(dtype, right, 5);
-            check(product.clone(), &[&turned, &right], &sum, true);
-            check(product.clone(), &[&q, &right], &sum, true);
+            check(Matmul, &[&turned, &right], &sum, true);
+            check(Matmul, &[&q, &right], &sum, true);
         }
     }
 }
@@ -118,16 +125,16 @@ fn products_of_heads_as_one_after_the_other() {
 fn empty_batches_as_one_after_the_other() {
     let dtype = DType::Float32;
     let (a, b) = (tensor(dtype, &[0, 300, 16], 1), tensor(dtype, &[0, 16, 300], 2));
-    check(Producer::Matmul(Matmul), &[&a, &b], &tensor(dtype, &[300], 3), false);
+    check(Matmul, &[&a, &b], &tensor(dtype, &[300], 3), false);
     let (a, b) = (tensor(dtype, &[8, 300, 0], 1), tensor(dtype, &[8, 0, 300], 2));
-    check(Producer::Matmul(Matmul), &[&a, &b], &tensor(dtype, &[300], 3), true);
+    check(Matmul, &[&a, &b], &tensor(dtype, &[300], 3), true);
 }
 
 #[test]
 fn small_products_as_one_after_the_other() {
     for dtype in [DType::Float32, DType::Float64, DType::Float16] {
         let (a, b) = (tensor(dtype, &[17, 9], 1), tensor(dtype, &[9, 5], 2));
-        check(Producer::Matmul(Matmul), &[&a, &b], &tensor(dtype, &[5], 3), false);
+        check(Matmul, &[&a, &b], &tensor(dtype, &[5], 3), false);
     }
 }
 
@@ -139,26 +146,55 @@ fn convolutions_by_images_as_one_after_the_other() {
         let w = tensor(dtype, &[channels, 3, 3, 3], 2);
         let x = tensor(dtype, &[23, 3, 25, 25], 1);
         let one = tensor(dtype, &[1], 3);
-        let conv = Producer::Conv2d(Conv2d { geometry: geometry.clone() });
+        let conv = Conv2d { geometry: geometry.clone() };
         check(conv.clone(), &[&x, &w], &one, true);
         check(conv, &[&x, &w, &tensor(dtype, &[channels], 4)], &one, true);
         let dy = tensor(dtype, &[23, 3, 25, 25], 5);
         let w = tensor(dtype, &[3, channels, 3, 3], 6);
         let gradient = Conv2dGradInput { geometry: geometry.clone(), size: [25, 25] };
-        check(Producer::Conv2dGradInput(gradient), &[&dy, &w], &one, true);
+        check(gradient, &[&dy, &w], &one, true);
     }
 }
 
 #[test]
 fn wrong_inputs_are_refused() {
-    let epilogue =
-        Epilogue { producer: Producer::Matmul(Matmul), chain: chain(&[1]), keeps: false };
+    let region = followed(Link::first(&Matmul.into(), 2), &[2]);
     let [a, b, row] = [&[3, 4][..], &[4, 5], &[5]].map(|shape| Meta::new(DType::Float32, shape));
-    assert!(epilogue.infer(&[&row, &a, &b]).is_ok());
-    assert!(matches!(epilogue.infer(&[&row]), Err(Error::Arity { .. })));
-    assert!(matches!(epilogue.infer(&[&row, &a, &a]), Err(Error::Shape { .. })));
-    assert!(matches!(epilogue.infer(&[&a, &a, &b]), Err(Error::Shape { .. })));
-    let none = Chain { inputs: 0, links: Vec::new(), outputs: Vec::new() };
-    let empty = Epilogue { chain: none, ..epilogue };
-    assert!(matches!(empty.infer(&[&a, &b]), Err(Error::Arity { .. })));
+    assert!(region.infer(&[&row, &a, &b]).is_ok());
+    assert!(matches!(region.infer(&[&row]), Err(Error::Arity { .. })));
+    assert!(matches!(region.infer(&[&row, &a, &a]), Err(Error::Shape { .. })));
+    assert!(matches!(region.infer(&[&a, &a, &b]), Err(Error::Shape { .. })));
+}
+
+#[test]
+fn operations_where_they_cannot_stand_are_refused() {
+    let right = followed(Link::first(&Matmul.into(), 2), &[2, 0]);
+    let [a, b, row] = [&[3, 4][..], &[4, 5], &[5]].map(|shape| Meta::new(DType::Float32, shape));
+    let refused = |change: &dyn Fn(&mut Region)| {
+        let mut region = right.clone();
+        change(&mut region);
+        region.infer(&[&row, &a, &b]).unwrap_err()
+    };
+    assert!(right.infer(&[&row, &a, &b]).is_ok());
+    let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
+    let changes: [&dyn Fn(&mut Region); 9] = [
+        &|r| r.links[1].operands[0] = 5,
+        &|r| r.links[0].operands[1] = 9,
+        &|r| r.links[0] = link(Matmul, &[1, 2]),
+        &|r| r.links[1] = link(Unary { f: UnaryFn::Relu }, &[1]),
+        &|r| r.producer = Some(Box::new(link(sgd.clone(), &[1, 1, 2]))),
+        &|r| r.consumer = Some(Box::new(link(Unary { f: UnaryFn::Relu }, &[3]))),
+        &|r| r.outputs = vec![1, 2],
+        &|r| r.outputs = vec![2, 0, 1],
+        &|r| r.outputs = vec![],
+    ];
+    for change in changes {
+        let error = refused(change);
+        let known = [
+            matches!(error, Error::Value { .. }),
+            matches!(error, Error::Shape { .. }),
+            matches!(error, Error::Arity { .. }),
+        ];
+        assert!(known.contains(&true), "{error}");
+    }
 }

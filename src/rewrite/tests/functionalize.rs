@@ -2,15 +2,15 @@ use super::*;
 use crate::graph::Op;
 use crate::graph::Role::{Captured, Slot, Temporary};
 use crate::ops::softmax::Softmax;
-use crate::rewrite::{chain, rename as rule};
+use crate::rewrite::{functionalize as rule, fusion::links};
 use crate::view::SliceRange;
 
 const MANY: usize = 1 << 18;
 
 fn both(draft: &mut Draft) -> Result<()> {
-    rule::apply(draft);
+    rule::apply(draft)?;
     let limits = draft.target().fusing();
-    chain::apply(draft, limits)
+    links::apply(draft, limits)
 }
 
 /// A sum with role `role`, to which two tensors are added in place, and an operation that reads it.
@@ -32,18 +32,13 @@ fn what_is_added_to_in_place_becomes_one_pass() {
     assert_eq!(names, ["chain"]);
 }
 
-fn apply(draft: &mut Draft) -> Result<()> {
-    rule::apply(draft);
-    Ok(())
-}
-
 #[test]
 fn what_is_not_updated_element_by_element_stays_in_place() {
     let softmax = Softmax { axis: 0, log: false };
     let update = |r: &mut Recorder, sum: &View, _: &View| {
         r.push(softmax, std::slice::from_ref(sum), std::slice::from_ref(sum));
     };
-    let (_, graph) = rewritten(collected(Temporary, update), apply);
+    let (_, graph) = rewritten(collected(Temporary, update), rule::apply);
     let is_in_place = |node: &Op| node.inputs[0].block == node.outputs[0].block;
     let found: Vec<bool> = graph.ops().iter().map(is_in_place).collect();
     assert_eq!(found, [false, false, true, false, false]);
@@ -51,7 +46,7 @@ fn what_is_not_updated_element_by_element_stays_in_place() {
 
 #[test]
 fn updates_that_stay_apart_take_one_place() {
-    let (names, graph) = rewritten(collected(Temporary, |_, _, _| ()), apply);
+    let (names, graph) = rewritten(collected(Temporary, |_, _, _| ()), rule::apply);
     assert_eq!(names, ["neg", "add", "add", "neg"]);
     assert_eq!(graph.arena_bytes(), MANY * 4);
 }

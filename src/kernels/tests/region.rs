@@ -1,6 +1,6 @@
 use super::*;
 use crate::ops::binary::{Binary, BinaryFn};
-use crate::ops::chain::*;
+use crate::ops::region::{Link, Region};
 use crate::ops::softmax::{Softmax, SoftmaxGrad};
 use crate::ops::unary::{Unary, UnaryFn};
 
@@ -9,7 +9,7 @@ fn link(kind: impl Into<Kind>, operands: &[usize]) -> Link {
 }
 
 /// tanh(p * t), softmax p = softmax(x + b), and the gradient of that, for inputs x, b and t.
-fn with_rows(axis: i64, log: bool) -> Chain {
+fn with_rows(axis: i64, log: bool) -> Region {
     let links = vec![
         link(Binary { f: BinaryFn::Add }, &[0, 1]),
         link(Softmax { axis, log }, &[3]),
@@ -17,17 +17,17 @@ fn with_rows(axis: i64, log: bool) -> Chain {
         link(SoftmaxGrad { axis, log }, &[5, 4]),
         link(Unary { f: UnaryFn::Tanh }, &[6]),
     ];
-    Chain { inputs: 3, links, outputs: vec![4, 1] }
+    Region::of_links(3, links, vec![4, 1])
 }
 
 /// The results of the links run one at a time.
-fn apart(chain: &Chain, inputs: &[Tensor]) -> Vec<Tensor> {
+fn apart(region: &Region, inputs: &[Tensor]) -> Vec<Tensor> {
     let mut values = inputs.to_vec();
-    for link in &chain.links {
+    for link in &region.links {
         let operands: Vec<&Tensor> = link.operands.iter().map(|&v| &values[v]).collect();
         values.push(apply_any_width(&link.kind, &operands).unwrap().remove(0));
     }
-    chain.outputs.iter().map(|o| values[chain.inputs + o].clone()).collect()
+    region.outputs.iter().map(|o| values[region.inputs + o].clone()).collect()
 }
 
 #[track_caller]
@@ -36,9 +36,9 @@ fn check(shape: &[usize], bias: &[usize], target: &[usize]) {
     for dtype in [DType::Float32, DType::Float64, DType::BFloat16] {
         let inputs = [shape, bias, target].map(|shape| random.tensor(Meta::new(dtype, shape)));
         for (axis, log) in [(-1, false), (shape.len() as i64 - 1, true)] {
-            let chain = with_rows(axis, log);
-            let got = apply_any_width(&chain, &inputs).unwrap();
-            assert!(got == apart(&chain, &inputs), "{shape:?} + {bias:?}, * {target:?}, {dtype}");
+            let region = with_rows(axis, log);
+            let got = apply_any_width(&region, &inputs).unwrap();
+            assert!(got == apart(&region, &inputs), "{shape:?} + {bias:?}, * {target:?}, {dtype}");
         }
     }
 }
@@ -68,8 +68,8 @@ fn rows_of_a_transposed_matrix_are_those_along_its_last_axis() {
     };
     let inputs =
         [transposed(&mut random), Tensor::one(DType::Float32, 0.5), transposed(&mut random)];
-    let chain = with_rows(-1, false);
-    assert!(apply_any_width(&chain, &inputs).unwrap() == apart(&chain, &inputs));
+    let region = with_rows(-1, false);
+    assert!(apply_any_width(&region, &inputs).unwrap() == apart(&region, &inputs));
 }
 
 #[test]

@@ -1,41 +1,42 @@
-//! Chains of elementwise or row-wise operations: each processes a block of rows after the previous
-//! one.
+//! The links and the consumer of a region: each processes a block of rows after the one before it.
 #![allow(unsafe_code)]
-
-mod matrix;
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::blocks::Blocks;
+use super::stripes::Stripes;
 use crate::device::ALIGNMENT;
 use crate::error::Result;
+use crate::kernels::cpu::{self, blocks::Blocks};
 use crate::kernels::{Io, Kernel, Width};
 use crate::ops::Meta;
-use crate::ops::chain::Chain;
-pub use matrix::Space;
+use crate::ops::region::Region;
 
-/// Prepares a chain with these values: its inputs and the results of all links.
+/// Prepares a region without a producer; `values` are the metas of all its values.
 ///
 /// # Errors
-/// Those of the links.
-pub fn prepare(chain: &Chain, values: &[Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let Some(space) = Space::of(chain, values) else {
+/// Those of the operations.
+pub fn prepare(region: &Region, values: &[Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let stripes = match region.operations().count() {
+        1 => None,
+        _ => Stripes::of(region, values),
+    };
+    let Some(stripes) = stripes else {
         let blocks = Blocks::new(1, 1, Width::ONE);
-        let passes = blocks.for_both(|_| Pass::new(chain, values, |_| 0, width))?;
+        let passes = blocks.for_both(|_| Pass::new(region, values, |_| 0, width))?;
         return Ok(Arc::new(Blocked { blocks, passes }));
     };
-    let blocks = Blocks::new(space.rows, space.block_rows(width), width);
+    let blocks = Blocks::new(stripes.rows, stripes.block_rows(width), width);
     let inner = if blocks.is_split() { Width::ONE } else { width };
     let passes = blocks.for_both(|rows| {
-        let metas: Vec<Meta> = (0..values.len()).map(|v| space.block(values, v, rows)).collect();
-        Pass::new(chain, &metas, |v| space.row_bytes(values, v), inner)
+        let metas: Vec<Meta> = (0..values.len()).map(|v| stripes.block(values, v, rows)).collect();
+        Pass::new(region, &metas, |v| stripes.row_bytes(values, v), inner)
     })?;
     Ok(Arc::new(Blocked { blocks, passes }))
 }
 
-/// Where a link finds an operand, or writes its result.
+/// Where an operation finds an operand, or writes a result.
 #[derive(Clone, Copy)]
 enum Place {
     /// The number of the input, and the bytes from row to row.
@@ -46,7 +47,7 @@ enum Place {
     Between(usize),
 }
 
-/// The links' kernels for a block.
+/// The kernels for a block.
 #[derive(Clone)]
 struct Pass {
     calls: Vec<Call>,
@@ -59,24 +60,27 @@ struct Pass {
 struct Call {
     kernel: Arc<dyn Kernel>,
     operands: SmallVec<[Place; 4]>,
-    result: Place,
+    results: SmallVec<[Place; 2]>,
 }
 
 impl Pass {
     /// `step` returns the bytes from row to row of a value.
     fn new(
-        chain: &Chain,
+        region: &Region,
         values: &[Meta],
         step: impl Fn(usize) -> usize,
         width: Width,
     ) -> Result<Pass> {
-        let (places, between) = places(chain, values, step);
-        let calls = chain.links.iter().zip(chain.inputs..).map(|(link, result)| {
-            let io: SmallVec<[&Meta; 4]> =
-                link.operands.iter().chain([&result]).map(|&v| &values[v]).collect();
-            let kernel = super::prepare(&link.kind, &io, width)?;
+        let (places, between) = places(region, values, step);
+        let calls = (region.inputs..).zip(region.operations()).map(|(at, link)| {
+            // Only the last operation may have several results.
+            let last = region.consumer.as_deref().is_some_and(|last| std::ptr::eq(last, link));
+            let results = at..if last { values.len() } else { at + 1 };
+            let io = link.operands.iter().copied().chain(results.clone());
+            let io: SmallVec<[&Meta; 8]> = io.map(|v| &values[v]).collect();
+            let kernel = cpu::prepare(&link.kind, &io, width)?;
             let operands = link.operands.iter().map(|&v| places[v]).collect();
-            Ok(Call { kernel, operands, result: places[result] })
+            Ok(Call { kernel, operands, results: places[results].into() })
         });
         let calls = calls.collect::<Result<Vec<_>>>()?;
         let scratch = calls.iter().map(|call| call.kernel.scratch()).max().unwrap_or(0);
@@ -85,30 +89,30 @@ impl Pass {
 }
 
 /// The place of each value, and the total bytes of the intermediate results.
-fn places(chain: &Chain, values: &[Meta], step: impl Fn(usize) -> usize) -> (Vec<Place>, usize) {
-    let mut places: Vec<Place> = (0..chain.inputs).map(|i| Place::Input(i, step(i))).collect();
+fn places(region: &Region, values: &[Meta], step: impl Fn(usize) -> usize) -> (Vec<Place>, usize) {
+    let mut places: Vec<Place> = (0..region.inputs).map(|i| Place::Input(i, step(i))).collect();
     let last_use = |value: usize| {
-        let links = (0..).zip(&chain.links).filter(|(_, link)| link.operands.contains(&value));
-        links.map(|(i, _)| i).last().unwrap_or(0)
+        let links = (0..).zip(region.operations());
+        links.filter(|(_, link)| link.operands.contains(&value)).map(|(i, _)| i).last().unwrap_or(0)
     };
-    let room = values[chain.inputs..].iter().map(Meta::bytes).max().unwrap_or(0);
+    let room = values[region.inputs..].iter().map(Meta::bytes).max().unwrap_or(0);
     let room = room.next_multiple_of(ALIGNMENT);
-    // For each slot of the scratch memory, the last link that reads its contents.
+    // For each slot of the scratch memory, the last operation that reads its contents.
     let mut rooms: Vec<usize> = Vec::new();
-    for i in 0..chain.links.len() {
-        if let Some(output) = chain.outputs.iter().position(|&o| o == i) {
-            places.push(Place::Output(output, step(chain.inputs + i)));
+    for i in 0..values.len() - region.inputs {
+        if let Some(output) = region.outputs.iter().position(|&o| o == i) {
+            places.push(Place::Output(output, step(region.inputs + i)));
             continue;
         }
         let free = rooms.iter().position(|&last| last < i).unwrap_or(rooms.len());
         rooms.resize(rooms.len().max(free + 1), 0);
-        rooms[free] = last_use(chain.inputs + i).max(i);
+        rooms[free] = last_use(region.inputs + i).max(i);
         places.push(Place::Between(free * room));
     }
     (places, rooms.len() * room)
 }
 
-/// A chain, block by block.
+/// A region, block by block.
 struct Blocked {
     blocks: Blocks,
     passes: [Pass; 2],
@@ -128,13 +132,13 @@ impl Blocked {
             Place::Between(at) => space.wrapping_add(at),
         };
         for call in &pass.calls {
-            let operands: SmallVec<[*const u8; 4]> =
+            let operands: SmallVec<[*const u8; 8]> =
                 call.operands.iter().map(|place| address(place).cast_const()).collect();
-            let result = [address(&call.result)];
+            let results: SmallVec<[*mut u8; 4]> = call.results.iter().map(address).collect();
             let scratch = space.wrapping_add(pass.between);
             // SAFETY: `io` is what this was prepared for; each thread has its own scratch memory,
             // and blocks are disjoint.
-            call.kernel.run(&unsafe { Io::new(&operands, &result, scratch) })?;
+            call.kernel.run(&unsafe { Io::new(&operands, &results, scratch) })?;
         }
         Ok(())
     }
@@ -155,5 +159,10 @@ impl Kernel for Blocked {
             let space = io.scratch::<u8>().wrapping_add(part * self.space());
             self.run_pass(self.blocks.of(&self.passes, rows), io, rows.start, space)
         })
+    }
+
+    /// What the last operation checks has the same places among the region's inputs and its own.
+    fn check(&self, io: &Io) -> Result<()> {
+        self.passes[0].calls.last().map_or(Ok(()), |call| call.kernel.check(io))
     }
 }

@@ -3,7 +3,7 @@ use crate::graph::Role::{Argument, Captured, Slot, Temporary};
 use crate::kernels::testing::user_code;
 use crate::ops::unary::UnaryFn::Exp;
 use crate::ops::{Scalar, copy};
-use crate::rewrite::constant::{self as rule, Limits};
+use crate::rewrite::hoist::{self as rule, Limits};
 use crate::view::SliceRange;
 
 const MANY: usize = 1 << 16;

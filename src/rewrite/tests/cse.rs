@@ -1,6 +1,6 @@
 use super::*;
 use crate::graph::Role::{Captured, Slot, Temporary};
-use crate::rewrite::common as rule;
+use crate::rewrite::cse as rule;
 
 fn left(recorder: Recorder) -> (Vec<&'static str>, Graph) {
     let apply: Rule = |draft| {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::graph::Role::{Captured, Slot, Temporary};
-use crate::rewrite::dead as rule;
+use crate::rewrite::dce as rule;
 
 fn left(recorder: Recorder) -> Vec<&'static str> {
     let apply: Rule = |draft| {

@@ -2,7 +2,7 @@ use super::products::Net;
 use super::*;
 use crate::ops::gemm::Matmul;
 use crate::ops::optim::Sgd;
-use crate::rewrite::matmul_update as rule;
+use crate::rewrite::fusion::update as rule;
 
 /// A product that computes a weight's gradient, and the update, with something in between. Sizes
 /// are those of the weight.

@@ -1,15 +1,15 @@
-//! The values of a chain as matrices, processed one block of rows at a time.
+//! The values of a region as matrices, processed one block of rows at a time.
 
 use crate::kernels::Width;
 use crate::ops::Meta;
-use crate::ops::chain::Chain;
+use crate::ops::region::Region;
 use crate::shape::Shape;
 
 /// Elements of a block, such that a few blocks fit into the L1 cache.
 const BLOCK: usize = 4096;
 
-/// All values as matrices, in their common memory order.
-pub struct Space {
+/// All values as matrices in their common memory order, cut into blocks of rows.
+pub struct Stripes {
     /// The rank of whole values.
     rank: usize,
     /// Rows of a whole value.
@@ -31,12 +31,14 @@ enum Part {
     One,
 }
 
-impl Space {
-    /// The inputs and the results of all links; None where they cannot be seen as such matrices.
-    pub fn of(chain: &Chain, values: &[Meta]) -> Option<Space> {
-        let whole = values.last().filter(|whole| whole.is_dense())?;
+impl Stripes {
+    /// The values of a region without a producer; None where they cannot be seen as such matrices.
+    pub fn of(region: &Region, values: &[Meta]) -> Option<Stripes> {
+        // The last link's result or, where there are only a consumer and what it reads, that.
+        let last = (region.inputs + region.links.len() - 1) * usize::from(!region.links.is_empty());
+        let whole = values.get(last).filter(|whole| whole.is_dense())?;
         let parts: Vec<Part> = values.iter().map(|v| part(v, whole)).collect::<Option<_>>()?;
-        let (numel, has_rows) = (whole.numel(), chain.has_rows(values));
+        let (numel, has_rows) = (whole.numel(), region.has_rows(values));
         // All broadcast rows and columns must belong to the same matrix, and rows that links
         // process as a whole must be rows of that matrix.
         let widths = values.iter().zip(&parts).filter_map(|(value, part)| match part {
@@ -47,13 +49,13 @@ impl Space {
         let widths = widths.chain(whole.shape.last().copied().filter(|_| has_rows));
         let (least, most) = widths.fold((usize::MAX, 1), |(a, b), w| (a.min(w), b.max(w)));
         let is_fixed = least < usize::MAX;
-        let are_results = parts[chain.inputs..].iter().all(|&part| part == Part::Whole);
+        let are_results = parts[region.inputs..].iter().all(|&part| part == Part::Whole);
         let fits = (least == most || !is_fixed)
             && are_results
             && most <= BLOCK
             && (whole.is_contiguous() || !has_rows);
         let (rank, rows) = (whole.shape.rank().max(1), numel / most);
-        fits.then_some(Space { rank, rows, columns: most, is_fixed, parts })
+        fits.then_some(Stripes { rank, rows, columns: most, is_fixed, parts })
     }
 
     /// The number of rows processed at a time, such that `width` threads get equal parts.
@@ -66,11 +68,11 @@ impl Space {
     }
 
     /// The same with `rows` rows, unless another number is fixed.
-    pub fn with_rows(self, rows: usize) -> Option<Space> {
+    pub fn with_rows(self, rows: usize) -> Option<Stripes> {
         let numel = self.rows * self.columns;
         match self.is_fixed {
             true => (self.rows == rows).then_some(self),
-            false => Some(Space { rows, columns: numel.checked_div(rows)?, ..self }),
+            false => Some(Stripes { rows, columns: numel.checked_div(rows)?, ..self }),
         }
     }
 

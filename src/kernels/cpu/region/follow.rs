@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::row_blocks::{RowBlocks, Steps};
 use crate::error::Result;
+use crate::kernels::cpu::row_blocks::{RowBlocks, Steps};
 use crate::kernels::{Io, Kernel};
 
 /// An input of the second kernel.
@@ -94,6 +94,7 @@ impl Kernel for Followed {
         })
     }
 
+    /// What an update checks has the same places among the inputs of both.
     fn check(&self, io: &Io) -> Result<()> {
         self.kernels[0].check(io)
     }

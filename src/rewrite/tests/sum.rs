@@ -1,7 +1,7 @@
 use super::products::{ADD, Net};
 use super::*;
 use crate::ops::gemm::Matmul;
-use crate::rewrite::accumulate as rule;
+use crate::rewrite::fusion::sum as rule;
 
 /// Too large to be short, too small to be computed in blocks.
 const MIDDLE: [usize; 2] = [512, 256];
@@ -84,7 +84,7 @@ fn additions_stay_apart_where_the_product_is_needed_or_the_sum_lies_elsewhere() 
 }
 
 #[test]
-fn blocks_and_short_products_are_left_to_the_epilogue() {
+fn blocks_and_short_products_are_left_to_exact_rules() {
     for shape in [[1024, 512], [8, 4]] {
         let mut net = Net::new();
         let (y, bias) = (net.product(shape, Role::Temporary), net.given(&[shape[1]]));

@@ -4,7 +4,7 @@ use crate::graph::testing::Empty;
 use crate::ops::conv::Conv2d;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
-use crate::rewrite::epilogue as rule;
+use crate::rewrite::fusion::producer as rule;
 
 const RELU: Unary = Unary { f: UnaryFn::Relu };
 const NEG: Unary = Unary { f: UnaryFn::Neg };
@@ -135,7 +135,7 @@ fn operations_stay_apart_where_one_would_be_wrong_or_bring_nothing() {
     early.push(ADD, &[&y, &negated], Role::Slot);
     assert_eq!(early.rewritten(apply).0, ["matmul", "matmul", "neg", "add"]);
 
-    // A factor changes before the epilogue, which reads something that is not available earlier.
+    // A factor changes before the link, which reads something that is not available earlier.
     let mut changed = Net::new();
     let (a, b) = (changed.given(&[1024, 32]), changed.given(&[32, 512]));
     let y = changed.push(Matmul, &[&a, &b], Role::Temporary);
@@ -151,7 +151,7 @@ fn operations_stay_apart_where_one_would_be_wrong_or_bring_nothing() {
     part.push(ADD, &[&y, &first_rows(&y, 1)], Role::Slot);
     assert_eq!(part.rewritten(apply).0, ["matmul", "add"]);
 
-    // The epilogue writes a factor.
+    // The link writes a factor.
     let mut onto = Net::new();
     let (a, b) = (onto.given(&[768, 512]), onto.given(&[512, 512]));
     let y = onto.push(Matmul, &[&a, &b], Role::Temporary);
