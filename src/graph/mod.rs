@@ -1,26 +1,12 @@
 //! Graphs of operations: queueing, analysis, memory planning and replay. Nothing here depends on a
 //! particular operation; blocks are identified by number.
 
-pub mod access;
-pub mod budget;
-pub mod cost;
-pub mod csr;
+pub mod analysis;
 #[cfg(test)]
 mod decisions;
-pub mod draft;
-pub mod export;
-pub mod hazard;
-mod kernels;
-mod layout;
-pub mod live;
-mod liveness;
-pub mod order;
-pub mod peak;
-pub mod queue;
-pub mod remat;
-pub mod run;
-mod schedule;
-pub mod share;
+pub mod ir;
+pub mod memory;
+pub mod replay;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod verify;
@@ -31,12 +17,14 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::kernels::Prepared;
 pub use crate::packing::Lifetime;
-pub use csr::{Csr, Edges};
-pub use kernels::Kernels;
-use layout::{Layout, OUTSIDE};
-pub use queue::{Op, Place, Queue};
-pub use run::{Bound, Stopped};
-pub use schedule::{Parallel, Schedule};
+pub use analysis::csr::{Csr, Edges};
+pub use analysis::{access, cost, csr, hazard, liveness, share};
+pub use ir::queue::{Op, Place, Queue};
+pub use ir::{Kernels, draft, export, queue};
+use memory::layout::{self, Layout, OUTSIDE};
+pub use memory::{budget, live, order, peak, remat};
+pub use replay::schedule::{self, Parallel, Schedule};
+pub use replay::{Bound, Stopped};
 use share::Blocks;
 
 /// The part that a block plays in a recording.

@@ -5,8 +5,8 @@ mod segments;
 
 use rustc_hash::FxHashMap;
 
-use super::access::Access;
-use super::csr::{Csr, Edges};
+use crate::graph::access::Access;
+use crate::graph::csr::{Csr, Edges};
 use segments::Segments;
 
 /// No node, or no cell.

@@ -6,13 +6,13 @@ mod parts;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::access::{self, Access};
-use super::cost::nanoseconds;
-use super::csr::{Csr, Edges};
-use super::hazard;
-use super::layout::{Layout, OUTSIDE};
-use super::queue::{Op, Place};
 use crate::device::ALIGNMENT;
+use crate::graph::access::{self, Access};
+use crate::graph::cost::nanoseconds;
+use crate::graph::csr::{Csr, Edges};
+use crate::graph::hazard;
+use crate::graph::layout::{Layout, OUTSIDE};
+use crate::graph::queue::{Op, Place};
 use crate::kernels::{Prepared, Width};
 use crate::packing::{self, Lifetime};
 
@@ -55,7 +55,7 @@ pub struct Schedule {
 
 /// The segments that are worth sharing. `edges` are the data dependencies, independent of where
 /// blocks are placed.
-pub(super) fn segments(
+pub(in crate::graph) fn segments(
     nodes: &[Arc<Prepared>],
     edges: &Edges,
     parallel: Parallel,
@@ -111,7 +111,7 @@ const MOST_GROWTH: (f64, usize) = (0.25, 16 << 20);
 /// Where that would take too much memory, segments are cut into ever smaller windows; pieces that
 /// still share bytes are ordered by the schedule's edges. The longest windows come first; the last
 /// item has the original lifetimes.
-pub(super) fn roundings(
+pub(in crate::graph) fn roundings(
     lifetimes: &[Lifetime],
     sizes: &[usize],
     segments: &[Range<u32>],
@@ -150,7 +150,7 @@ fn rounded(life: &Lifetime, segments: &[Range<u32>], window: u32) -> Lifetime {
 
 impl Schedule {
     /// The dependencies between the nodes of the segments for a given layout.
-    pub(super) fn new(
+    pub(in crate::graph) fn new(
         ops: &[Op],
         kernels: &[Arc<Prepared>],
         layout: &Layout,

@@ -109,7 +109,7 @@ impl Queue {
     }
 
     /// The same queue with its operations in another order, a permutation of their numbers.
-    pub(super) fn sorted(&self, order: &[u32]) -> Queue {
+    pub(in crate::graph) fn sorted(&self, order: &[u32]) -> Queue {
         let ops = order.iter().map(|&n| self.ops[n as usize].clone()).collect();
         Queue { ops, ..self.without_ops() }
     }
@@ -121,7 +121,7 @@ impl Queue {
     }
 
     /// Takes the operations out.
-    pub(super) fn take_ops(&mut self) -> Vec<Op> {
+    pub(in crate::graph) fn take_ops(&mut self) -> Vec<Op> {
         std::mem::take(&mut self.ops)
     }
 
@@ -166,7 +166,7 @@ impl Queue {
     }
 
     /// The operations and the sizes of the blocks; the blocks are released.
-    pub(super) fn into_parts(self) -> (Vec<Op>, Vec<usize>) {
+    pub(in crate::graph) fn into_parts(self) -> (Vec<Op>, Vec<usize>) {
         let bytes = self.sizes();
         (self.ops, bytes)
     }

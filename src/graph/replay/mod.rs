@@ -6,11 +6,12 @@ mod crew;
 pub mod finite;
 mod parallel;
 mod patience;
+pub mod schedule;
 mod serial;
 mod sync;
 
-use super::Graph;
 use crate::error::Error;
+use crate::graph::Graph;
 use binding::Binding;
 use parallel::Parallel;
 

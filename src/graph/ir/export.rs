@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Graph, Place, Role};
+use crate::graph::{Graph, Place, Role};
 use crate::ops::Kind;
 
 impl Role {

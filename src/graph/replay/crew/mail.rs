@@ -1,8 +1,8 @@
 //! Mail from a worker to a part: completed tasks with successors in that part.
 
 use super::tasks::NONE;
-use crate::graph::run::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::graph::run::sync::{Apart, AtomicU32};
+use crate::graph::replay::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::graph::replay::sync::{Apart, AtomicU32};
 
 /// A wait-free list that one thread appends to while another one reads it. Each entry shows by its
 /// value whether it has been written, so the two threads share no end index.

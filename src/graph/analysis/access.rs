@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::Role;
-use super::csr::Csr;
-use super::queue::{Op, Place};
+use crate::graph::Role;
+use crate::graph::csr::Csr;
+use crate::graph::queue::{Op, Place};
 
 /// A range of bytes of a resource that an operation reads or writes. Resources are the blocks, by
 /// number, followed by the host, which keeps operations with user code in order.
@@ -51,14 +51,17 @@ pub fn accesses(ops: &[Op], blocks: usize) -> Csr<Access> {
 }
 
 /// Adds an access to the current row unless its range is empty.
-pub(super) fn add(found: &mut Csr<Access>, access: Access) {
+pub(in crate::graph) fn add(found: &mut Csr<Access>, access: Access) {
     if access.start < access.end {
         found.push(access);
     }
 }
 
 /// The temporary blocks among these places, each once, in ascending order.
-pub(super) fn temporaries<'a>(places: impl Iterator<Item = &'a Place>, roles: &[Role]) -> Vec<u32> {
+pub(in crate::graph) fn temporaries<'a>(
+    places: impl Iterator<Item = &'a Place>,
+    roles: &[Role],
+) -> Vec<u32> {
     let is_temporary = |block: &u32| roles[*block as usize] == Role::Temporary;
     let mut found: Vec<u32> = places.map(|place| place.block).filter(is_temporary).collect();
     found.sort_unstable();

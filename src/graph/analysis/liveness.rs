@@ -1,6 +1,6 @@
 //! Liveness: the range of operations over which each block is needed.
 
-use super::Op;
+use crate::graph::Op;
 use crate::packing::Lifetime;
 
 /// The lifetime of each block.

@@ -1,9 +1,9 @@
 //! The memory that an order of operations needs, by which orders and recomputation are judged. It
 //! does no planning and takes linear time.
 
-use super::share::{self, Blocks};
-use super::{Kernels, Queue, Role, layout, liveness};
 use crate::device::ALIGNMENT;
+use crate::graph::share::{self, Blocks};
+use crate::graph::{Kernels, Queue, Role, layout, liveness};
 use crate::packing;
 
 /// The most bytes of temporary blocks and scratch that are live at once while a queue's operations

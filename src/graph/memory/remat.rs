@@ -7,8 +7,8 @@ mod state;
 
 use smallvec::smallvec;
 
-use super::Kernels;
-use super::draft::{Again, Draft};
+use crate::graph::Kernels;
+use crate::graph::draft::{Again, Draft};
 use state::{Candidate, State};
 
 /// What is worth recomputing.

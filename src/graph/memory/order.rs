@@ -7,8 +7,8 @@ mod list;
 mod precedence;
 mod work;
 
-use super::peak::peak;
-use super::{Kernels, Queue, Role};
+use crate::graph::peak::peak;
+use crate::graph::{Kernels, Queue, Role};
 use work::Work;
 
 /// The operations in a few legal orders, the recorded one first; `roles` has one entry per block.

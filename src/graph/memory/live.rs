@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Graph, Lifetime, Place};
 use crate::device::ALIGNMENT;
 use crate::error::LiveTensor;
+use crate::graph::{Graph, Lifetime, Place};
 use crate::packing;
 
 /// A tensor in the arena, or an operation's scratch.
@@ -66,7 +66,7 @@ impl Graph {
     }
 
     /// What the arena holds while a node runs, for error messages; `lines` are those of the user's
-    /// program, indexed by [`Op::origin`](super::Op::origin).
+    /// program, indexed by [`Op::origin`](crate::graph::Op::origin).
     pub fn live_tensors(&self, node: usize, lines: &[Arc<str>]) -> Vec<LiveTensor> {
         let at = Lifetime { first: node as u32, last: node as u32 };
         let residents = self.residents().into_iter();

@@ -3,32 +3,32 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::share::{self, Blocks};
-use super::{Role, schedule};
 use crate::device::ALIGNMENT;
+use crate::graph::share::{self, Blocks};
+use crate::graph::{Role, schedule};
 use crate::kernels::Prepared;
 use crate::packing::{self, Lifetime};
 
 /// The offset of blocks outside the arena.
-pub(super) const OUTSIDE: usize = usize::MAX;
+pub(in crate::graph) const OUTSIDE: usize = usize::MAX;
 
 /// Offsets in the arena.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(in crate::graph) struct Layout {
     /// By block.
-    pub(super) offsets: Vec<usize>,
+    pub(in crate::graph) offsets: Vec<usize>,
     /// (node, offset), in ascending order.
-    pub(super) scratch: Vec<(u32, usize)>,
+    pub(in crate::graph) scratch: Vec<(u32, usize)>,
     /// Bytes of the arena.
-    pub(super) height: usize,
+    pub(in crate::graph) height: usize,
     /// The most bytes that are live at once.
-    pub(super) bound: usize,
+    pub(in crate::graph) bound: usize,
 }
 
 impl Layout {
     /// Applies in-place sharing and plans the arena. Nodes of a segment may run concurrently as far
     /// as the arena then takes at most `most_bytes`.
-    pub(super) fn new(
+    pub(in crate::graph) fn new(
         blocks: &Blocks,
         kernels: &[Arc<Prepared>],
         segments: &[Range<u32>],
@@ -60,14 +60,14 @@ impl Layout {
     }
 
     /// The offset of a node's scratch, if it needs any.
-    pub(super) fn scratch_offset(&self, node: u32) -> Option<usize> {
+    pub(in crate::graph) fn scratch_offset(&self, node: u32) -> Option<usize> {
         let found = self.scratch.binary_search_by_key(&node, |&(n, _)| n).ok()?;
         Some(self.scratch[found].1)
     }
 }
 
 /// By block: the lifetime and size of what owns memory in the arena; `Lifetime::NEVER` for others.
-pub(super) fn buffers(blocks: &Blocks, owners: &[u32]) -> (Vec<Lifetime>, Vec<usize>) {
+pub(in crate::graph) fn buffers(blocks: &Blocks, owners: &[u32]) -> (Vec<Lifetime>, Vec<usize>) {
     let mut lifetimes = vec![Lifetime::NEVER; owners.len()];
     let mut sizes = vec![0; owners.len()];
     let is_temporary = |block: &usize| blocks.roles[*block] == Role::Temporary;

@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::Role;
-use super::queue::{Op, Place};
+use crate::graph::Role;
+use crate::graph::queue::{Op, Place};
 use crate::packing::Lifetime;
 
 /// Operations, and what is known of each block.
@@ -34,7 +34,10 @@ pub fn owners(blocks: &Blocks) -> Vec<u32> {
 /// the operation uses each of them once, and `may` allows it. `may` must check that both places are
 /// whole temporary blocks, the input's not needed after the operation and the output's not before
 /// it.
-pub(super) fn pairs(op: &Op, may: impl Fn(&Place, &Place) -> bool) -> SmallVec<[(u32, u32); 2]> {
+pub(in crate::graph) fn pairs(
+    op: &Op,
+    may: impl Fn(&Place, &Place) -> bool,
+) -> SmallVec<[(u32, u32); 2]> {
     let times = |block: u32| op.places().filter(|p| p.block == block).count();
     let mut found = SmallVec::<[(u32, u32); 2]>::new();
     for &(i, o) in op.call.kind.family().in_place() {

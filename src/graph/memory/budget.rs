@@ -10,10 +10,10 @@ mod timeline;
 
 use std::sync::OnceLock;
 
-use super::draft::{Again, Draft};
-use super::{Graph, Kernels, Parallel};
 use crate::device::team;
 use crate::error::Result;
+use crate::graph::draft::{Again, Draft};
+use crate::graph::{Graph, Kernels, Parallel};
 use course::Course;
 use keep::keep;
 use simulate::{Outcome, Patience, Policy, simulate};

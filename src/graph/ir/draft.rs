@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Op, Place, Queue, Role};
 use crate::device::{ALIGNMENT, Device};
 use crate::error::Result;
+use crate::graph::{Op, Place, Queue, Role};
 use crate::kernels::{self, Target};
 use crate::ops::{Call, Kind, Meta, View};
 pub use finish::Again;

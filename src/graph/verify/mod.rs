@@ -17,7 +17,7 @@ pub(super) use kept::kept;
 pub(super) use replay::replay;
 pub(super) use schedule::schedule;
 
-use super::{Graph, Place, Role};
+use crate::graph::{Graph, Place, Role};
 
 /// A mistake in an analysis.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

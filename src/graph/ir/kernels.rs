@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Op, Queue};
 use crate::error::Result;
+use crate::graph::{Op, Queue};
 use crate::kernels::Prepared;
 use crate::ops::Call;
 

@@ -1,0 +1,8 @@
+//! What is recorded: queues of operations, drafts of them, and their serialised form.
+
+pub mod draft;
+pub mod export;
+mod kernels;
+pub mod queue;
+
+pub use kernels::Kernels;
