@@ -18,14 +18,14 @@ use crate::error::{Error, Result};
 use crate::kernels::Prepared;
 pub use crate::packing::Lifetime;
 pub use analysis::csr::{Csr, Edges};
-pub use analysis::{access, cost, csr, hazard, liveness, share};
-pub use ir::queue::{Op, Place, Queue};
-pub use ir::{Kernels, draft, export, queue};
+pub use analysis::{cost, csr, hazard, liveness};
+pub use ir::queue::{Kernels, Op, Place, Queue};
+pub use ir::{draft, export, queue};
+use liveness::Blocks;
 use memory::layout::{self, Layout, OUTSIDE};
 pub use memory::{budget, live, order, peak, remat};
 pub use replay::schedule::{self, Parallel, Schedule};
 pub use replay::{Bound, Stopped};
-use share::Blocks;
 
 /// The part that a block plays in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -102,9 +102,9 @@ impl Graph {
         bytes: Vec<usize>,
         parallel: Option<Parallel>,
     ) -> Graph {
-        let accesses = access::accesses(&ops, bytes.len());
+        let accesses = hazard::accesses(&ops, bytes.len());
         let hazard::Hazards { edges, cycles } = hazard::hazards(&accesses, bytes.len() + 1);
-        let written = access::written(&accesses, bytes.len() + 1);
+        let written = hazard::written(&accesses, bytes.len() + 1);
         let lifetimes = liveness::lifetimes(&ops, bytes.len());
         let segments = parallel.map_or(Vec::new(), |p| schedule::segments(&kernels, &edges, p));
         let blocks = Blocks { ops: &ops, roles: &roles, bytes: &bytes, lifetimes: &lifetimes };

@@ -1,13 +1,72 @@
 //! Data dependencies from memory hazards. Tracking the last writer and the readers since for each
 //! range of bytes yields read-after-write, write-after-read and write-after-write edges.
 
-mod segments;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use crate::graph::access::Access;
-use crate::graph::csr::{Csr, Edges};
-use segments::Segments;
+use super::csr::{Csr, Edges};
+use crate::graph::Op;
+
+/// A range of bytes of a resource that an operation reads or writes. Resources are the blocks, by
+/// number, followed by the host, which keeps operations with user code in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The resource's number.
+    pub resource: u32,
+    /// Whether it is written; otherwise it is read.
+    pub is_write: bool,
+    /// The first byte.
+    pub start: usize,
+    /// One past the last byte; greater than `start`.
+    pub end: usize,
+}
+
+impl Access {
+    /// A read.
+    pub fn read(resource: u32, range: Range<usize>) -> Self {
+        Access { resource, is_write: false, start: range.start, end: range.end }
+    }
+
+    /// A write.
+    pub fn write(resource: u32, range: Range<usize>) -> Self {
+        Access { is_write: true, ..Access::read(resource, range) }
+    }
+}
+
+/// The accesses of each node: reads, then writes. `blocks` is the number of blocks.
+pub fn accesses(ops: &[Op], blocks: usize) -> Csr<Access> {
+    let mut found = Csr::with_capacity(ops.len(), 3 * ops.len());
+    for op in ops {
+        for place in &op.inputs {
+            add(&mut found, Access::read(place.block, place.byte_range()));
+        }
+        for place in &op.outputs {
+            add(&mut found, Access::write(place.block, place.byte_range()));
+        }
+        if op.call.effects.host {
+            add(&mut found, Access::write(blocks as u32, 0..1));
+        }
+        found.end_row();
+    }
+    found
+}
+
+/// Adds an access to the current row unless its range is empty.
+pub(in crate::graph) fn add(found: &mut Csr<Access>, access: Access) {
+    if access.start < access.end {
+        found.push(access);
+    }
+}
+
+/// Whether each resource is written.
+pub fn written(accesses: &Csr<Access>, resources: usize) -> Vec<bool> {
+    let mut written = vec![false; resources];
+    let writes = accesses.items().iter().filter(|access| access.is_write);
+    writes.for_each(|access| written[access.resource as usize] = true);
+    written
+}
 
 /// No node, or no cell.
 const NONE: u32 = u32::MAX;
@@ -138,6 +197,59 @@ impl Readers {
     fn list(&self, list: u32) -> impl Iterator<Item = u32> {
         let cell = |at: u32| self.0.get(at as usize).copied();
         std::iter::successors(cell(list), move |&(_, next)| cell(next)).map(|(node, _)| node)
+    }
+}
+
+/// Disjoint ranges by their start: (end, last accesses).
+#[derive(Default)]
+struct Segments(BTreeMap<usize, (usize, Last)>);
+
+impl Segments {
+    /// Calls `touch` for each part of the range. A written range becomes one part.
+    fn touch(&mut self, access: &Access, mut touch: impl FnMut(&mut Last)) {
+        let (start, end) = (access.start, access.end);
+        self.cut(start);
+        self.cut(end);
+        self.fill(start, end);
+        self.0.range_mut(start..end).for_each(|(_, (_, last))| touch(last));
+        if access.is_write {
+            self.join(start, end);
+        }
+    }
+
+    /// Splits the range around `at`, if there is one.
+    fn cut(&mut self, at: usize) {
+        let Some((_, (end, last))) = self.0.range_mut(..at).next_back() else { return };
+        if *end > at {
+            let rest = (std::mem::replace(end, at), *last);
+            self.0.insert(at, rest);
+        }
+    }
+
+    /// Adds ranges for bytes that have not been touched yet.
+    fn fill(&mut self, start: usize, end: usize) {
+        let mut at = start;
+        let mut gaps: smallvec::SmallVec<[(usize, usize); 4]> = smallvec::SmallVec::new();
+        for (&next, &(after, _)) in self.0.range(start..end) {
+            if next > at {
+                gaps.push((at, next));
+            }
+            at = after;
+        }
+        if at < end {
+            gaps.push((at, end));
+        }
+        self.0.extend(gaps.into_iter().map(|(start, end)| (start, (end, UNTOUCHED))));
+    }
+
+    /// Joins the ranges that a write has just made equal.
+    fn join(&mut self, start: usize, end: usize) {
+        while let Some((&next, _)) = self.0.range(start + 1..end).next() {
+            self.0.remove(&next);
+        }
+        if let Some((first, _)) = self.0.get_mut(&start) {
+            *first = end;
+        }
     }
 }
 

@@ -2,7 +2,4 @@
 
 pub mod draft;
 pub mod export;
-mod kernels;
 pub mod queue;
-
-pub use kernels::Kernels;

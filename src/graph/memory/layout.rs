@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::device::ALIGNMENT;
-use crate::graph::share::{self, Blocks};
+use crate::graph::liveness::{self, Blocks};
 use crate::graph::{Role, schedule};
 use crate::kernels::Prepared;
 use crate::packing::{self, Lifetime};
@@ -34,7 +34,7 @@ impl Layout {
         segments: &[Range<u32>],
         most_bytes: usize,
     ) -> Layout {
-        let owners = share::owners(blocks);
+        let owners = liveness::owners(blocks);
         let (mut lifetimes, mut sizes) = buffers(blocks, &owners);
         let scratch = scratch(kernels);
         lifetimes.extend(scratch.iter().map(|&(n, _)| Lifetime { first: n, last: n }));

@@ -1,10 +1,13 @@
 //! The addresses of a graph's places.
 
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::Stopped;
+use crate::device::ending;
 use crate::error::{Error, Result};
 use crate::graph::{Csr, Graph};
 use crate::kernels::{Io, Kernel, Prepared};
@@ -132,6 +135,26 @@ impl Binding {
     pub(super) unsafe fn run(&self, step: &Step) -> Result<()> {
         // SAFETY: by the caller's promise; `ops` keeps the kernel.
         unsafe { (*self.calls[step.call as usize].kernel).run(&self.io(step)) }
+    }
+
+    /// Runs nodes in recorded order on the calling thread, up to the first one that fails.
+    ///
+    /// # Safety
+    /// As [`super::Bound::run_from`].
+    pub(super) unsafe fn run_all(&self, nodes: Range<usize>) -> std::result::Result<(), Stopped> {
+        let mut node = nodes.start;
+        let run = || {
+            for step in &self.steps[nodes] {
+                ending::check()?;
+                // SAFETY: by the caller's promise.
+                unsafe { self.run(step) }?;
+                node += 1;
+            }
+            Ok(())
+        };
+        let done = catch_unwind(AssertUnwindSafe(run));
+        let done = done.unwrap_or_else(|panic| Err(Error::panic("", &*panic)));
+        done.map_err(|error| self.stopped(node, error))
     }
 
     /// Lets a node's kernel check its inputs.

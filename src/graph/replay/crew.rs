@@ -22,16 +22,12 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::sync::Ordering::{Acquire, Relaxed};
+use super::sync::Ordering::{Acquire, Relaxed, Release};
 use super::sync::{Apart, AtomicU32, AtomicUsize, set};
 use crate::graph::Schedule;
-use late::Late;
-use mail::Mail;
 use tasks::{NONE, Tasks};
 use worker::Worker;
 
-mod late;
-mod mail;
 mod tasks;
 mod worker;
 
@@ -120,6 +116,90 @@ impl Crew {
     fn take(&self, worker: usize) -> u32 {
         let offer = &self.offers[worker].0;
         if offer.load(Relaxed) == NONE { NONE } else { offer.swap(NONE, Acquire) }
+    }
+}
+
+/// A wait-free list that one thread appends to while another one reads it. Each entry shows by its
+/// value whether it has been written, so the two threads share no end index.
+struct Mail {
+    entries: Box<[AtomicU32]>,
+    /// How many were written; used by the sender alone.
+    sent: Apart<AtomicU32>,
+    /// How many were read; used by the receiver alone.
+    received: Apart<AtomicU32>,
+}
+
+impl Mail {
+    /// Room for `most` entries between two calls of `clear`.
+    fn new(most: usize) -> Mail {
+        let count = || Apart(AtomicU32::new(0));
+        let entries = (0..most).map(|_| AtomicU32::new(NONE)).collect();
+        Mail { entries, sent: count(), received: count() }
+    }
+
+    /// Empties the list.
+    fn clear(&mut self) {
+        let written = self.entries.iter().take(self.sent.0.load(Relaxed) as usize);
+        written.for_each(|entry| entry.store(NONE, Relaxed));
+        [&self.sent, &self.received].iter().for_each(|count| count.0.store(0, Relaxed));
+    }
+
+    /// Appends an entry and publishes everything that its sender wrote before.
+    #[inline(always)]
+    fn send(&self, seat: u32) {
+        let sent = self.sent.0.load(Relaxed);
+        self.sent.0.store(sent + 1, Relaxed);
+        self.entries[sent as usize].store(seat, Release);
+    }
+
+    /// Passes the unread entries to `take`.
+    #[inline(always)]
+    fn receive(&self, mut take: impl FnMut(u32)) {
+        let first = self.received.0.load(Relaxed);
+        let mut next = first;
+        for entry in &self.entries[first as usize..] {
+            let seat = entry.load(Acquire);
+            if seat == NONE {
+                break;
+            }
+            take(seat);
+            next += 1;
+        }
+        if next > first {
+            self.received.0.store(next, Relaxed);
+        }
+    }
+}
+
+/// The tasks that a worker skipped, in the order in which they have become ready since.
+struct Late {
+    tasks: Box<[u32]>,
+    first: usize,
+    end: usize,
+}
+
+impl Late {
+    /// Room for `most` tasks between two calls of `clear`.
+    fn new(most: usize) -> Late {
+        Late { tasks: vec![0; most].into(), first: 0, end: 0 }
+    }
+
+    fn clear(&mut self) {
+        (self.first, self.end) = (0, 0);
+    }
+
+    fn push(&mut self, seat: u32) {
+        self.tasks[self.end] = seat;
+        self.end += 1;
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<u32> {
+        if self.first == self.end {
+            return None;
+        }
+        self.first += 1;
+        Some(self.tasks[self.first - 1])
     }
 }
 

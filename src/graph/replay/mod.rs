@@ -7,7 +7,6 @@ pub mod finite;
 mod parallel;
 mod patience;
 pub mod schedule;
-mod serial;
 mod sync;
 
 use crate::error::Error;
@@ -78,7 +77,7 @@ impl Bound {
         unsafe {
             match &self.parallel {
                 Some(parallel) => parallel.run(&self.binding, first..end),
-                None => serial::run(&self.binding, first..end),
+                None => self.binding.run_all(first..end),
             }
         }
     }

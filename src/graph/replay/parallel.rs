@@ -7,9 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use super::Stopped;
 use super::binding::Binding;
 use super::crew::Crew;
-use super::{Stopped, serial};
 use crate::device::{ending, team};
 use crate::error::Error;
 use crate::graph::Schedule;
@@ -43,13 +43,13 @@ impl Parallel {
             crew.begin(segment, tasks);
             // SAFETY: by the caller's promise, and because the nodes before have run.
             unsafe {
-                serial::run(binding, next..first)?;
+                binding.run_all(next..first)?;
                 self.run_segment(binding, &crew, first..end)?;
             }
             next = end;
         }
         // SAFETY: as above.
-        unsafe { serial::run(binding, next..nodes.end) }
+        unsafe { binding.run_all(next..nodes.end) }
     }
 
     /// Runs the nodes of the segment on which the crew has begun.

@@ -7,10 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::device::ALIGNMENT;
-use crate::graph::access::{self, Access};
 use crate::graph::cost::nanoseconds;
 use crate::graph::csr::{Csr, Edges};
-use crate::graph::hazard;
+use crate::graph::hazard::{self, Access};
 use crate::graph::layout::{Layout, OUTSIDE};
 use crate::graph::queue::{Op, Place};
 use crate::kernels::{Prepared, Width};
@@ -198,15 +197,15 @@ fn add(accesses: &mut Csr<Access>, n: u32, (op, kernel): (&Op, &Prepared), layou
     };
     for place in &op.inputs {
         let (resource, range) = locate(place);
-        access::add(accesses, Access::read(resource, range));
+        hazard::add(accesses, Access::read(resource, range));
     }
     for place in &op.outputs {
         let (resource, range) = locate(place);
-        access::add(accesses, Access::write(resource, range));
+        hazard::add(accesses, Access::write(resource, range));
     }
     if let Some(offset) = layout.scratch_offset(n) {
         let end = offset + kernel.kernel.scratch();
-        access::add(accesses, Access::write(arena, offset..end));
+        hazard::add(accesses, Access::write(arena, offset..end));
     }
 }
 

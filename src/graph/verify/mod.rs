@@ -2,20 +2,14 @@
 //! sharing and planning, only the data that these produce.
 
 mod edges;
-mod kept;
 mod node;
 mod ranges;
-mod recorded;
-mod region;
 mod replay;
-mod schedule;
 
 use std::ops::Range;
 
-pub(super) use edges::edges;
-pub(super) use kept::kept;
-pub(super) use replay::replay;
-pub(super) use schedule::schedule;
+pub(super) use edges::{edges, schedule};
+pub(super) use replay::{kept, replay};
 
 use crate::graph::{Graph, Place, Role};
 
@@ -245,7 +239,7 @@ impl Fault {
 pub(super) fn verify(graph: &Graph) -> Result<(), Fault> {
     let order: Vec<u32> = (0..graph.ops().len() as u32).collect();
     edges(graph, graph.edges())?;
-    (0..graph.ops().len()).try_for_each(|n| region::links(graph, n))?;
+    (0..graph.ops().len()).try_for_each(|n| node::links(graph, n))?;
     replay(graph, &graph.layout, &order)?;
     graph.schedule().map_or(Ok(()), |found| schedule(graph, &graph.layout, found))
 }

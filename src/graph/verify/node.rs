@@ -1,4 +1,5 @@
-//! Are a node's operands apart from each other, and each within its memory?
+//! Are a node's operands apart from each other, and each within its memory? And do the links of a
+//! fused node find their operands and make its outputs?
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,8 +8,9 @@ use smallvec::SmallVec;
 
 use super::{Fault, Graph, Operand, Place, Role};
 use crate::device::ALIGNMENT;
-use crate::graph::layout::{Layout, OUTSIDE};
-use crate::ops::Meta;
+use crate::graph::memory::layout::{Layout, OUTSIDE};
+use crate::ops::chain::Link;
+use crate::ops::{Meta, Reach, Region};
 
 /// A separate memory: the arena, or a block outside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,4 +148,48 @@ fn may_share(graph: &Graph, n: usize, one: &Located, other: &Located) -> bool {
     let is_allowed =
         op.effects.state.contains(&pair) || op.kind.family().in_place().contains(&pair);
     is_allowed && from.meta == to.meta && one.bytes == other.bytes
+}
+
+/// The values of a region so far: its inputs, followed by the results of links.
+type Values = SmallVec<[Meta; 8]>;
+
+/// Checks the inner links of a node, if it has any.
+pub(super) fn links(graph: &Graph, n: usize) -> Result<(), Fault> {
+    let op = &graph.ops()[n];
+    let Some(region) = op.call.kind.family().region() else { return Ok(()) };
+    let inputs: SmallVec<[&Meta; 8]> = op.inputs.iter().map(|p| &*p.meta).collect();
+    let mut values = given(&region, &inputs).ok_or(Fault::Link { node: n, link: 0 })?;
+    for (i, link) in region.links.iter().enumerate() {
+        values.push(result(link, &values).ok_or(Fault::Link { node: n, link: i })?);
+    }
+    let first = values.len() - region.links.len();
+    let made = region.outputs.iter().map(|&link| first + link).chain(region.keeps.then_some(0));
+    let made: SmallVec<[usize; 4]> = made.collect();
+    let (got, want) = (op.outputs.len(), made.len());
+    crate::ensure!(got == want, Fault::Operands { node: n, got, want });
+    for (o, (place, value)) in op.outputs.iter().zip(made).enumerate() {
+        let is_made = values.get(value).is_some_and(|value| *value == *place.meta);
+        crate::ensure!(is_made, Fault::Meta { node: n, operand: Operand::Output(o) });
+    }
+    Ok(())
+}
+
+/// The values that links start from: the producer's result, if there is one, and the other inputs.
+fn given(region: &Region, inputs: &[&Meta]) -> Option<Values> {
+    let Some(producer) = region.producer else {
+        let fits = inputs.len() == region.inputs;
+        return fits.then(|| inputs.iter().map(|&meta| meta.clone()).collect());
+    };
+    let (others, factors) = inputs.split_at_checked(region.inputs.checked_sub(1)?)?;
+    let made = producer.infer(factors).ok()?.into_iter().next()?;
+    Some(std::iter::once(made).chain(others.iter().map(|&meta| meta.clone())).collect())
+}
+
+/// The result of a link, which must work element by element or row by row.
+fn result(link: &Link, values: &[Meta]) -> Option<Meta> {
+    let operands: Option<SmallVec<[&Meta; 4]>> =
+        link.operands.iter().map(|&value| values.get(value)).collect();
+    let [result] = &link.kind.family().infer(&operands?).ok()?[..] else { return None };
+    let reach = link.kind.family().reach(result.shape.rank());
+    (reach != Reach::All).then(|| result.clone())
 }

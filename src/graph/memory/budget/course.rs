@@ -6,10 +6,10 @@ use smallvec::SmallVec;
 use super::simulate::Outcome;
 use super::timeline::Timeline;
 use crate::device::ALIGNMENT;
-use crate::graph::access::temporaries;
 use crate::graph::cost::nanoseconds;
 use crate::graph::draft::{Again, Draft};
-use crate::graph::{Kernels, Op, Place, share};
+use crate::graph::liveness::temporaries;
+use crate::graph::{Kernels, Op, Place, liveness};
 
 /// An operation.
 pub(super) struct Step {
@@ -107,7 +107,7 @@ impl Course {
         for (i, step) in self.steps.iter_mut().enumerate() {
             let recorded = draft.step(step.number).expect("it has the draft's number");
             let uses = |place: &Place| &self.blocks[place.block as usize].uses;
-            let pairs = share::pairs(recorded, |from, to| {
+            let pairs = liveness::pairs(recorded, |from, to| {
                 let meets = uses(from).last() == Some(&i) && uses(to).first() == Some(&i);
                 meets && draft.is_whole(from) && draft.is_whole(to)
             });

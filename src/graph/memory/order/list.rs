@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::work::Work;
+use super::Work;
 
 /// A ready node: all its predecessors have run.
 struct Ready {

@@ -101,7 +101,7 @@ fn parameters_change_on_their_side_of_user_code() {
     push(&mut recorder, false, &[], std::slice::from_ref(&made));
     push(&mut recorder, true, &[], &[]);
     push(&mut recorder, false, std::slice::from_ref(&made), std::slice::from_ref(&q));
-    let before = precedence::precedence(&recorder.queue, &recorder.roles);
+    let before = precedence(&recorder.queue, &recorder.roles);
     let rows: Vec<&[u32]> = before.iter().collect();
     assert_eq!(rows, [&[][..], &[], &[0], &[1, 2]]);
 }

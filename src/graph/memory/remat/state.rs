@@ -2,7 +2,7 @@
 
 use crate::graph::cost::nanoseconds;
 use crate::graph::draft::Draft;
-use crate::graph::share;
+use crate::graph::liveness;
 use crate::graph::{Kernels, Role};
 use crate::ops::Effects;
 use crate::packing::{self, Lifetime};
@@ -83,7 +83,7 @@ impl<'a> State<'a> {
         let mut live = packing::curve(self.times.len(), pieces);
         for (n, step) in self.draft.steps() {
             let uses = |block: u32| self.segments[block as usize].first();
-            let pairs = share::pairs(step, |from, to| {
+            let pairs = liveness::pairs(step, |from, to| {
                 let ends = uses(from.block).and_then(|uses| uses.last()) == Some(&n);
                 let begins = uses(to.block).and_then(|uses| uses.first()) == Some(&n);
                 ends && begins && self.draft.is_whole(from) && self.draft.is_whole(to)
