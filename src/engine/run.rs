@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::block::Block;
 use crate::device::{Account, ending};
 use crate::error::Result;
-use crate::graph::run::finite::{Before, not_finite};
+use crate::graph::replay::finite::{Before, not_finite};
 use crate::graph::{Bound, Stopped};
 use crate::kernels::{Io, Prepared};
 use crate::ops::{Call, View};

@@ -1,26 +1,12 @@
 //! Graphs of operations: queueing, analysis, memory planning and replay. Nothing here depends on a
 //! particular operation; blocks are identified by number.
 
-pub mod access;
-pub mod budget;
-pub mod cost;
-pub mod csr;
+pub mod analysis;
 #[cfg(test)]
 mod decisions;
-pub mod draft;
-pub mod export;
-pub mod hazard;
-mod kernels;
-mod layout;
-pub mod live;
-mod liveness;
-pub mod order;
-pub mod peak;
-pub mod queue;
-pub mod remat;
-pub mod run;
-mod schedule;
-pub mod share;
+pub mod ir;
+pub mod memory;
+pub mod replay;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod verify;
@@ -31,13 +17,15 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::kernels::Prepared;
 pub use crate::packing::Lifetime;
-pub use csr::{Csr, Edges};
-pub use kernels::Kernels;
-use layout::{Layout, OUTSIDE};
-pub use queue::{Op, Place, Queue};
-pub use run::{Bound, Stopped};
-pub use schedule::{Parallel, Schedule};
-use share::Blocks;
+pub use analysis::csr::{Csr, Edges};
+pub use analysis::{cost, csr, hazard, liveness};
+pub use ir::queue::{Kernels, Op, Place, Queue};
+pub use ir::{draft, export, queue};
+use liveness::Blocks;
+use memory::layout::{self, Layout, OUTSIDE};
+pub use memory::{budget, live, order, peak, remat};
+pub use replay::schedule::{self, Parallel, Schedule};
+pub use replay::{Bound, Stopped};
 
 /// The part that a block plays in a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,9 +102,9 @@ impl Graph {
         bytes: Vec<usize>,
         parallel: Option<Parallel>,
     ) -> Graph {
-        let accesses = access::accesses(&ops, bytes.len());
+        let accesses = hazard::accesses(&ops, bytes.len());
         let hazard::Hazards { edges, cycles } = hazard::hazards(&accesses, bytes.len() + 1);
-        let written = access::written(&accesses, bytes.len() + 1);
+        let written = hazard::written(&accesses, bytes.len() + 1);
         let lifetimes = liveness::lifetimes(&ops, bytes.len());
         let segments = parallel.map_or(Vec::new(), |p| schedule::segments(&kernels, &edges, p));
         let blocks = Blocks { ops: &ops, roles: &roles, bytes: &bytes, lifetimes: &lifetimes };

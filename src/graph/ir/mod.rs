@@ -1,0 +1,5 @@
+//! What is recorded: queues of operations, drafts of them, and their serialised form.
+
+pub mod draft;
+pub mod export;
+pub mod queue;
