@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::eager::draws;
 use super::record::{self, Mode, Recorder};
 use super::recording::{Blocks, Draws, Recording};
-use super::run::{execute, raise_versions};
 use super::{Engine, Inputs, Turn};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -41,7 +40,7 @@ impl Engine {
         advance_all(moved.unwrap_or_default())?;
         let unwritten = record::with(|r| r.recording.unwritten(inputs, outputs));
         zero_all(unwritten.unwrap_or_default())?;
-        raise_versions(call, inputs, outputs);
+        call.raise_versions(inputs, outputs);
         record::with(|r| {
             r.recording.push(call, inputs, outputs, r.line());
             if let Some(state) = generator {
@@ -70,7 +69,7 @@ impl Engine {
         }
         let view = View::of(self.device(), &array.meta);
         let op = turn.0.get(&copy::Copy.into(), std::slice::from_ref(&array), None)?;
-        execute(op, &[array], std::slice::from_ref(&view))?;
+        op.execute(&[array], std::slice::from_ref(&view))?;
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         record::with(|r| r.recording.bake(&view.block, hasher.finish()));
@@ -130,10 +129,10 @@ impl Engine {
         record::with(|r| r.recording.draw_state(generator));
         let copied = View::of(self.device(), &generator.meta);
         let op = turn.0.get(&copy::Copy.into(), std::slice::from_ref(generator), None)?;
-        execute(op, std::slice::from_ref(generator), std::slice::from_ref(&copied))?;
+        op.execute(std::slice::from_ref(generator), std::slice::from_ref(&copied))?;
         let advance = Kind::from(random::Advance { by });
         let op = turn.0.get(&advance, std::slice::from_ref(generator), None)?;
-        execute(op, std::slice::from_ref(generator), &[])?;
+        op.execute(std::slice::from_ref(generator), &[])?;
         Ok(copied)
     }
 }
@@ -173,9 +172,9 @@ fn initialise(turn: &mut Turn, call: &Arc<Call>, inputs: &[View], outputs: &[Vie
         waits
     });
     if taken == Some(true) {
-        raise_versions(call, inputs, outputs);
+        call.raise_versions(inputs, outputs);
         return Ok(());
     }
     record::settle();
-    execute(turn.0.of(call)?, inputs, outputs)
+    turn.0.of(call)?.execute(inputs, outputs)
 }

@@ -1,13 +1,11 @@
 //! Bitwise comparison of a run of a graph with a run of the operations as recorded.
 
 use std::hash::Hasher;
-use std::ptr::NonNull;
 
 use rustc_hash::FxHasher;
 
 use super::executable::Executable;
-use super::{Engine, Run, run};
-use crate::block::Block;
+use super::{Engine, Run};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::{Bound, Graph, Op, Role};
@@ -79,15 +77,12 @@ impl Executable {
 
     /// What a run of this graph, or of one with the same block numbers, left.
     fn left(&self, bound: &Bound, arguments: &[View]) -> Left {
-        let made = self.slots.iter().map(|slot| (slot.block, bound.start(slot.block), slot.bytes));
+        let hashed = |n| move |bytes: &[u8]| (n, hash(bytes, dtype(&self.graph, n)));
+        let made = self.slots.iter();
+        let made = made.filter_map(|slot| bound.look(slot.block, slot.bytes, hashed(slot.block)));
         let updated = self.updated(arguments).into_iter();
-        let updated = updated.map(|(n, block)| (n, start(&block), block.bytes()));
-        made.chain(updated)
-            .filter(|(_, start, _)| !start.is_null())
-            .map(|(n, start, len)| {
-                (n, run::look(start, len, |bytes| hash(bytes, dtype(&self.graph, n))))
-            })
-            .collect()
+        let updated = updated.filter(|(_, block)| block.is_allocated());
+        made.chain(updated.filter_map(|(n, block)| block.read(hashed(n)).ok())).collect()
     }
 
     /// The first block in which two runs differ, in words.
@@ -106,10 +101,6 @@ impl Executable {
             None => format!("block {block} differs"),
         })
     }
-}
-
-fn start(block: &Block) -> *mut u8 {
-    block.address().map_or(std::ptr::null_mut(), NonNull::as_ptr)
 }
 
 /// The element type of a block: a float type if some operation accesses it as floats.

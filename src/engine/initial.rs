@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::run;
 use crate::block::{Block, Initialiser};
 use crate::device::Device;
 use crate::error::Result;
@@ -102,7 +101,7 @@ impl Steps {
             let outputs: Vec<View> = fresh.map(|(_, place)| view(place)).collect();
             let device = blocks[0].device();
             let prepared = Prepared::new(op.call.clone(), device, device.threads())?;
-            run::execute(&prepared, &inputs, &outputs)?;
+            prepared.execute(&inputs, &outputs)?;
         }
         Ok(())
     }

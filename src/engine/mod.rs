@@ -41,7 +41,7 @@ use kernels::Kernels;
 pub use options::{Budget, Limits, Options};
 pub use recording::Recording;
 pub use rng::{Rng, Stream};
-pub use run::check_finite;
+pub use crate::kernels::check_finite;
 use runs::Runs;
 
 /// The inputs of an operation.

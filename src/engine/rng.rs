@@ -62,11 +62,9 @@ pub(super) fn keys(seed: u64) -> Result<[u64; 2]> {
 }
 
 /// Sets a generator's key and position. The caller must hold the device's turn.
-#[allow(unsafe_code)]
 pub(super) fn set(state: &View, key: u64, position: u64) -> Result<()> {
-    let pointer = state.address(true)?.cast::<[i64; 2]>();
-    // SAFETY: the block holds two int64, and the caller holds the device's turn.
-    unsafe { pointer.write([key as i64, position as i64]) };
+    let numbers = [key as i64, position as i64].map(i64::to_ne_bytes);
+    state.block.write(numbers.as_flattened())?;
     state.block.touch();
     Ok(())
 }

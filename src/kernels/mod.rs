@@ -1,6 +1,8 @@
 //! How operations run on a processor.
 
 pub mod cpu;
+mod execute;
+mod finite;
 pub mod kernel;
 pub mod prepared;
 #[cfg(test)]
@@ -14,8 +16,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::ops::region::Region;
 use crate::ops::{Kind, Meta};
-// The numbers that they inspect are in memory that the host can read.
-pub use cpu::statistics::{is_finite, statistics};
+pub use execute::check_finite;
 pub use kernel::{Io, Kernel, Packing, Width, checked, kernel};
 pub use prepared::Prepared;
 

@@ -46,10 +46,10 @@ impl Executable {
         self.check(&state.bound)?;
         self.refresh(&mut state)?;
         let updated = self.updated(arguments);
-        let before =
-            updated.iter().map(|(_, block)| run::save(block)).collect::<Result<Vec<_>>>()?;
+        let before = updated.iter().map(|(_, block)| block.save()).collect::<Result<Vec<_>>>()?;
         let done = f(&state.bound);
-        updated.iter().zip(&before).for_each(|((_, block), bytes)| run::restore(block, bytes));
+        let mut saved = updated.iter().zip(&before);
+        saved.try_for_each(|((_, block), bytes)| block.write(bytes))?;
         drop(slots);
         done.map_err(|stopped| self.describe(&self.graph, stopped))
     }

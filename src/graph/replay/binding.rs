@@ -137,17 +137,24 @@ impl Binding {
         unsafe { (*self.calls[step.call as usize].kernel).run(&self.io(step)) }
     }
 
-    /// Runs nodes in recorded order on the calling thread, up to the first one that fails.
+    /// Runs nodes in recorded order on the calling thread, up to the first one that fails or, if
+    /// `CHECKED`, that produces a NaN or an infinity.
     ///
     /// # Safety
     /// As [`super::Bound::run_from`].
-    pub(super) unsafe fn run_all(&self, nodes: Range<usize>) -> std::result::Result<(), Stopped> {
+    pub(super) unsafe fn run_all<const CHECKED: bool>(
+        &self, nodes: Range<usize>) -> std::result::Result<(), Stopped> {
         let mut node = nodes.start;
         let run = || {
             for step in &self.steps[nodes] {
                 ending::check()?;
                 // SAFETY: by the caller's promise.
-                unsafe { self.run(step) }?;
+                unsafe {
+                    match CHECKED {
+                        true => self.op(node).run_checked(&self.io(step)),
+                        false => self.run(step),
+                    }
+                }?;
                 node += 1;
             }
             Ok(())

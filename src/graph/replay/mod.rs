@@ -3,11 +3,12 @@
 
 mod binding;
 mod crew;
-pub mod finite;
 mod parallel;
 mod patience;
 pub mod schedule;
 mod sync;
+
+use std::ops::Range;
 
 use crate::error::Error;
 use crate::graph::Graph;
@@ -45,9 +46,24 @@ impl Bound {
         self.binding.bind(block, start);
     }
 
-    /// The address of a block outside the arena; null until it is bound.
-    pub fn start(&self, block: u32) -> *mut u8 {
-        self.binding.start(block)
+    /// Calls `f` with the bytes of a block outside the arena, if it is bound. Nobody may write them
+    /// meanwhile: the caller holds the run's guard.
+    pub fn look<T>(&self, block: u32, bytes: usize, f: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let start = self.binding.start(block);
+        // SAFETY: the block is bound to memory of this size, which nobody writes meanwhile.
+        (!start.is_null()).then(|| f(unsafe { std::slice::from_raw_parts(start, bytes) }))
+    }
+
+    /// Runs nodes in recorded order, up to the first one that produces a NaN or an infinity.
+    ///
+    /// # Errors
+    /// [`Stopped`] at that node, with [`crate::Error::NotFinite`], or at the first kernel that fails.
+    ///
+    /// # Safety
+    /// As [`Bound::run_from`].
+    pub unsafe fn run_checked(&self, nodes: Range<usize>) -> Result<(), Stopped> {
+        // SAFETY: by the caller's promise.
+        unsafe { self.binding.run_all::<true>(nodes) }
     }
 
     /// Runs all nodes.
@@ -77,7 +93,7 @@ impl Bound {
         unsafe {
             match &self.parallel {
                 Some(parallel) => parallel.run(&self.binding, first..end),
-                None => self.binding.run_all(first..end),
+                None => self.binding.run_all::<false>(first..end),
             }
         }
     }

@@ -43,13 +43,13 @@ impl Parallel {
             crew.begin(segment, tasks);
             // SAFETY: by the caller's promise, and because the nodes before have run.
             unsafe {
-                binding.run_all(next..first)?;
+                binding.run_all::<false>(next..first)?;
                 self.run_segment(binding, &crew, first..end)?;
             }
             next = end;
         }
         // SAFETY: as above.
-        unsafe { binding.run_all(next..nodes.end) }
+        unsafe { binding.run_all::<false>(next..nodes.end) }
     }
 
     /// Runs the nodes of the segment on which the crew has begun.

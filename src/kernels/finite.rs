@@ -1,42 +1,37 @@
-//! Replay that checks every result for NaNs and infinities.
+//! Checking the results of operations for NaNs and infinities.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Bound, Stopped};
-use crate::error::Error;
+// The numbers are in memory that the host can read.
+use super::cpu::statistics::{is_finite, statistics};
+use super::{Io, Prepared};
 use crate::error::finite::{NotFinite, Statistics};
-use crate::kernels::{Io, Prepared, is_finite, statistics};
+use crate::error::{Error, Result};
 use crate::ops::Meta;
 
-impl Bound {
-    /// Runs nodes in recorded order, up to the first one that produces a NaN or an infinity.
+impl Prepared {
+    /// Runs the kernel; an error if a result is not finite.
     ///
     /// # Errors
-    /// [`Stopped`] at that node, with [`Error::NotFinite`], or at the first kernel that fails.
+    /// Those of the kernel; [`Error::NotFinite`].
     ///
     /// # Safety
-    /// As [`Bound::run_from`].
-    pub unsafe fn run_checked(&self, nodes: Range<usize>) -> Result<(), Stopped> {
-        nodes.into_iter().try_for_each(|node| {
-            let op = self.binding.op(node);
-            // SAFETY: by the caller's promise; no node runs meanwhile.
-            let io = unsafe { self.binding.io(&self.binding.steps()[node]) };
-            // SAFETY: as above.
-            let before = unsafe { Before::of(op, &io) };
-            // SAFETY: as above, and the nodes before have run.
-            unsafe { self.run_from(node, node + 1) }?;
-            // SAFETY: the node has written its outputs.
-            let found = unsafe { not_finite(op, &io, before) };
-            found.map_or(Ok(()), |error| Err(Stopped { node, end: node + 1, error }))
-        })
+    /// The addresses point to tensors that fit the operation's metas and that nothing else accesses
+    /// meanwhile.
+    pub unsafe fn run_checked(&self, io: &Io) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        let before = unsafe { Before::of(self, io) };
+        self.kernel.run(io)?;
+        // SAFETY: as above, and the kernel has written its outputs.
+        unsafe { not_finite(self, io, before) }.map_or(Ok(()), Err)
     }
 }
 
 /// Statistics of the inputs that an operation overwrites, taken before it runs; the other inputs
 /// can be examined afterwards.
-pub struct Before(Vec<Option<Statistics>>);
+struct Before(Vec<Option<Statistics>>);
 
 impl Before {
     /// Examines the inputs that the operation is about to overwrite.
@@ -44,7 +39,7 @@ impl Before {
     /// # Safety
     /// The addresses point to tensors that fit the operation's metas and that nothing writes
     /// meanwhile.
-    pub unsafe fn of(op: &Prepared, io: &Io) -> Before {
+    unsafe fn of(op: &Prepared, io: &Io) -> Before {
         let reach = |meta: &Meta, first: *const u8| {
             let (span, size) = (meta.span(), meta.dtype.size() as isize);
             let at = |place: isize| first.wrapping_offset(place * size).addr();
@@ -67,7 +62,7 @@ impl Before {
 ///
 /// # Safety
 /// As [`Before::of`]; the operation has run since, and nothing else has written its tensors.
-pub unsafe fn not_finite(op: &Prepared, io: &Io, before: Before) -> Option<Error> {
+unsafe fn not_finite(op: &Prepared, io: &Io, before: Before) -> Option<Error> {
     // SAFETY: by the caller's promise.
     let is_finite = |o: usize| unsafe { is_finite(&op.outputs[o], io.output::<u8>(o)) };
     if (0..op.outputs.len()).all(is_finite) {
