@@ -1,6 +1,6 @@
 //! From a recording to the graph that runs: rewriting, ordering, recomputation.
 
-use super::constants::Constants;
+use super::executable::Constants;
 use super::recording::Recording;
 use super::{Budget, Engine, Options};
 use crate::error::{Error, Result, Usage, guarded};

@@ -29,7 +29,7 @@ ROOMS = [
     {"python"},
 ]
 PLACE = {room: place for place, rooms in enumerate(ROOMS) for room in rooms}
-ENGINE = ("engine/run.rs", "engine/rng.rs", "engine/tests/")
+ENGINE = ("engine/executable/replay.rs", "engine/tests/")
 UNSAFE = ("device/", "block.rs", "kernels/", "graph/replay/", *ENGINE, "python/")
 LINES = 400
 

@@ -143,7 +143,9 @@ impl Binding {
     /// # Safety
     /// As [`super::Bound::run_from`].
     pub(super) unsafe fn run_all<const CHECKED: bool>(
-        &self, nodes: Range<usize>) -> std::result::Result<(), Stopped> {
+        &self,
+        nodes: Range<usize>,
+    ) -> std::result::Result<(), Stopped> {
         let mut node = nodes.start;
         let run = || {
             for step in &self.steps[nodes] {

@@ -4,9 +4,9 @@ use std::hash::Hasher;
 
 use rustc_hash::FxHasher;
 
-use super::executable::Executable;
-use super::{Engine, Run};
 use crate::dtype::DType;
+use crate::engine::executable::Executable;
+use crate::engine::{Engine, Run};
 use crate::error::{Error, Result};
 use crate::graph::{Bound, Graph, Op, Role};
 use crate::ops::View;

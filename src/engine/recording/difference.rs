@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::recording::{Recording, Source};
+use crate::engine::recording::{Recording, Source};
 use crate::graph::{Op, Place, Role};
 
 impl Recording {

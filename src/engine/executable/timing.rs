@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
-use super::executable::Executable;
-use super::{Engine, Run};
 use crate::block::Block;
+use crate::engine::executable::Executable;
+use crate::engine::{Engine, Run};
 use crate::error::Result;
 use crate::graph::Place;
 use crate::ops::View;

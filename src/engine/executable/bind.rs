@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::constants::Constants;
-use super::executable::{Executable, State};
-use super::recording::{Recording, Source};
 use crate::block::{Block, Latest};
 use crate::device::Account;
+use crate::engine::executable::Constants;
+use crate::engine::executable::{Executable, State};
+use crate::engine::recording::{Recording, Source};
 use crate::error::{Error, Result, Usage};
 use crate::graph::{Bound, Place, Role};
 use crate::ops::View;
 
 /// A block that a run produces outside the arena.
-pub(super) struct Slot {
+pub(in crate::engine) struct Slot {
     pub block: u32,
     pub bytes: usize,
     pub latest: Arc<Latest>,
@@ -22,7 +22,7 @@ pub(super) struct Slot {
 
 impl Executable {
     /// Binds blocks that may have changed since the last run.
-    pub(super) fn bind(&self, state: &mut State, arguments: &[View]) -> Result<()> {
+    pub(in crate::engine) fn bind(&self, state: &mut State, arguments: &[View]) -> Result<()> {
         let height = self.arena_bytes();
         if state.is_ready {
             // The arena may have been trimmed.
@@ -59,12 +59,12 @@ impl Executable {
 
     /// Binds memory for the run's results outside the arena, reusing that of the last run if nobody
     /// else can see it.
-    pub(super) fn bind_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
+    pub(in crate::engine) fn bind_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
         self.bind_slots_to(bound, |slot| slot.latest.reusable())
     }
 
     /// The same, with memory that no earlier run used.
-    pub(super) fn bind_fresh_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
+    pub(in crate::engine) fn bind_fresh_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
         self.bind_slots_to(bound, |_| None)
     }
 
@@ -84,7 +84,7 @@ impl Executable {
         Ok(blocks)
     }
 
-    pub(super) fn result(&self, place: &Place, arguments: &[View]) -> View {
+    pub(in crate::engine) fn result(&self, place: &Place, arguments: &[View]) -> View {
         let mut offset = place.offset;
         let block = match self.graph.roles()[place.block as usize] {
             Role::Argument => {
@@ -150,7 +150,7 @@ impl Executable {
     }
 
     /// The existing blocks (captured or arguments) that the run writes, with their numbers.
-    pub(super) fn updated(&self, arguments: &[View]) -> Vec<(u32, Arc<Block>)> {
+    pub(in crate::engine) fn updated(&self, arguments: &[View]) -> Vec<(u32, Arc<Block>)> {
         let given = self.arguments.iter().zip(arguments).map(|(p, v)| (p.block, &v.block));
         let known = self.captured.iter().map(|(n, block)| (*n, block));
         let written = known.chain(given).filter(|(n, _)| self.graph.is_written(*n));
@@ -159,7 +159,7 @@ impl Executable {
 }
 
 impl Recording {
-    pub(super) fn captured(&self) -> Vec<(u32, Arc<Block>)> {
+    pub(in crate::engine) fn captured(&self) -> Vec<(u32, Arc<Block>)> {
         let blocks = self.queue.blocks().iter().zip(&self.sources).enumerate();
         let is_captured = |s: &Source| matches!(s, Source::Captured | Source::Constant(_));
         let captured = blocks.filter(|(_, (_, source))| is_captured(source));
@@ -168,7 +168,7 @@ impl Recording {
 
     /// Whether captured blocks may overlap, as memory of another library may. Dependency analysis
     /// does not account for that.
-    pub(super) fn has_aliases(&self) -> bool {
+    pub(in crate::engine) fn has_aliases(&self) -> bool {
         let captured = self.captured();
         let mut lent = captured.iter().filter(|(_, block)| block.is_lent());
         lent.any(|(n, block)| captured.iter().any(|(k, other)| n != k && block.meets(other)))
@@ -176,7 +176,7 @@ impl Recording {
 
     /// The results outside the arena; tensors that still hold such a block follow that of the
     /// latest run.
-    pub(super) fn slots(&self) -> Vec<Slot> {
+    pub(in crate::engine) fn slots(&self) -> Vec<Slot> {
         let slot = |(n, block): (usize, &Arc<Block>)| {
             let latest = Arc::<Latest>::default();
             let is_kept = self.kept.contains(&(n as u32));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::initial::Initial;
-use super::recording::Recording;
-use super::seed::Seeded;
 use crate::block::Block;
+use crate::engine::recording::Recording;
+use crate::engine::recording::initial::Initial;
+use crate::engine::rng::Seeded;
 use crate::error::{Error, Result};
 use crate::ops::{Meta, View};
 
@@ -29,7 +29,7 @@ thread_local! {
 }
 
 /// The recorder of a thread.
-pub(super) struct Recorder {
+pub(in crate::engine) struct Recorder {
     pub recording: Recording,
     /// The operations of state scopes.
     pub state: Initial,
@@ -174,14 +174,14 @@ pub fn fresh(device: &Arc<crate::device::Device>, meta: &Arc<Meta>) -> View {
 }
 
 /// Makes state that is being collected readable.
-pub(super) fn settle() {
+pub(in crate::engine) fn settle() {
     if mode() == Mode::State {
         with(|recorder| std::mem::take(&mut recorder.state).settle());
     }
 }
 
 /// Calls `f` with this thread's recorder, if it is recording.
-pub(super) fn with<T>(f: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
+pub(in crate::engine) fn with<T>(f: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
     RECORDER.with_borrow_mut(|recorder| recorder.as_mut().map(f))
 }
 

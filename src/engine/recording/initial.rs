@@ -12,7 +12,7 @@ use crate::ops::{Call, View};
 
 /// Operations that create state, still being collected.
 #[derive(Default)]
-pub(super) struct Initial {
+pub(in crate::engine) struct Initial {
     queue: Queue,
 }
 

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use super::eager::draws;
-use super::record::{self, Mode, Recorder};
-use super::recording::{Blocks, Draws, Recording};
-use super::{Engine, Inputs, Turn};
 use crate::dtype::DType;
+use crate::engine::eager::draws;
+use crate::engine::record::{self, Mode, Recorder};
+use crate::engine::recording::{Blocks, Draws, Recording};
+use crate::engine::{Engine, Inputs, Turn};
 use crate::error::Result;
 use crate::ops::{Call, Kind, Scalar, View, copy, random};
 
 impl Engine {
     /// Records an operation, or defers it as an initialiser; `outputs` are those that are not
     /// state.
-    pub(super) fn put_off(
+    pub(in crate::engine) fn put_off(
         &self,
         turn: &mut Turn,
         call: &Arc<Call>,
@@ -29,7 +29,12 @@ impl Engine {
     }
 
     /// Records an operation.
-    pub(super) fn append(&self, call: &Arc<Call>, inputs: &[View], outputs: &[View]) -> Result<()> {
+    pub(in crate::engine) fn append(
+        &self,
+        call: &Arc<Call>,
+        inputs: &[View],
+        outputs: &[View],
+    ) -> Result<()> {
         self.make_room(call)?;
         let generator = call.effects.generator;
         let moved = record::with(|r| {
@@ -96,7 +101,7 @@ impl Engine {
 
     /// Prepares a draw. A recorded one starts where earlier recorded draws ended. An initialiser of
     /// state draws from a copy of the generator, which itself advances at once.
-    pub(super) fn draw<'a>(
+    pub(in crate::engine) fn draw<'a>(
         &self,
         turn: &mut Turn,
         kind: &'a Kind,

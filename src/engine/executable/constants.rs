@@ -4,18 +4,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::executable::{Executable, State};
-use super::recording::Recording;
-use super::{Engine, run};
 use crate::block::Block;
 use crate::device::Account;
+use crate::engine::Engine;
+use crate::engine::executable::{Executable, State};
+use crate::engine::recording::Recording;
 use crate::error::Result;
 use crate::graph::export::size;
 use crate::graph::{Bound, Graph};
 use crate::rewrite;
 
 /// See the module's documentation.
-pub(super) struct Constants {
+pub(in crate::engine) struct Constants {
     pub graph: Graph,
     /// The blocks that it reads, as indices into the captured blocks.
     read: Vec<usize>,
@@ -40,7 +40,7 @@ pub struct Kept {
 type Captured = [(u32, Arc<Block>)];
 
 /// The state of the cached results.
-pub(super) struct Memo {
+pub(in crate::engine) struct Memo {
     pub bound: Bound,
     /// The versions of the blocks they were computed from; None if they are not valid.
     versions: Option<Vec<u64>>,
@@ -116,7 +116,7 @@ impl Constants {
 
 impl Executable {
     /// Recomputes the constants unless they are valid. All captured blocks must be bound.
-    pub(super) fn refresh(&self, state: &mut State) -> Result<()> {
+    pub(in crate::engine) fn refresh(&self, state: &mut State) -> Result<()> {
         let Some((constants, memo)) = self.constants.as_ref().zip(state.memo.as_mut()) else {
             return Ok(());
         };
@@ -124,7 +124,7 @@ impl Executable {
             return Ok(());
         }
         memo.versions = None;
-        let done = run::replay(&memo.bound, 0..constants.graph.ops().len());
+        let done = super::replay::replay(&memo.bound, 0..constants.graph.ops().len());
         done.map_err(|stopped| self.describe(&constants.graph, stopped))?;
         memo.versions = Some(constants.versions(&self.captured));
         constants.computed.fetch_add(1, Relaxed);

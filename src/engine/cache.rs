@@ -40,15 +40,15 @@ impl Drop for Entry {
 }
 
 /// See the module's documentation.
-pub struct Kernels {
+pub struct KernelCache {
     device: Arc<Device>,
     cache: LruCache<u64, Entry, FxBuildHasher>,
 }
 
-impl Kernels {
+impl KernelCache {
     pub fn new(device: &Arc<Device>) -> Self {
         let cache = LruCache::with_hasher(CAPACITY, FxBuildHasher);
-        Kernels { device: device.clone(), cache }
+        KernelCache { device: device.clone(), cache }
     }
 
     /// An operation from the cache, prepared if it is new.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::executable::Executable;
+use crate::engine::executable::Executable;
 use crate::error::{Error, Result};
 use crate::ops::View;
 
