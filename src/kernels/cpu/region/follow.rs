@@ -21,7 +21,7 @@ pub enum Input {
 
 /// Where blocks are written.
 #[derive(Clone, Copy)]
-pub enum Target {
+pub enum Destination {
     /// In scratch memory, with this many bytes per thread.
     Scratch(usize),
     /// In an output of the operation, with the bytes from row to row.
@@ -35,7 +35,7 @@ pub struct Followed {
     /// The inputs of the operation that the blocks are computed from.
     pub factors: SmallVec<[usize; 4]>,
     /// Where the blocks are written.
-    pub target: Target,
+    pub destination: Destination,
     /// The second kernel, for a block and for the last one.
     pub kernels: [Arc<dyn Kernel>; 2],
     /// The inputs of the second kernel.
@@ -47,7 +47,7 @@ pub struct Followed {
 impl Followed {
     /// Bytes of scratch memory per thread for a block.
     fn block(&self) -> usize {
-        if let Target::Scratch(bytes) = self.target { bytes } else { 0 }
+        if let Destination::Scratch(bytes) = self.destination { bytes } else { 0 }
     }
 
     /// Bytes of scratch memory per thread.
@@ -58,9 +58,9 @@ impl Followed {
 
     fn run_block(&self, io: &Io, rows: &Range<usize>, space: *mut u8) -> Result<()> {
         let from = |step: isize| step * rows.start as isize;
-        let made = match self.target {
-            Target::Scratch(_) => space,
-            Target::Output(o, step) => io.output::<u8>(o).wrapping_offset(from(step)),
+        let made = match self.destination {
+            Destination::Scratch(_) => space,
+            Destination::Output(o, step) => io.output::<u8>(o).wrapping_offset(from(step)),
         };
         let scratch = space.wrapping_add(self.block());
         // SAFETY: `io` is what this was prepared for; each thread has its own scratch memory.

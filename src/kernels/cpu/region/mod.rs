@@ -18,7 +18,7 @@ use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::geometry::Geometry;
 use crate::ops::region::{Link, Region};
 use crate::ops::{Kind, Meta};
-use follow::{Followed, Input, Target};
+use follow::{Destination, Followed, Input};
 use stripes::Stripes;
 
 /// Prepares a region; `io` are its inputs and outputs.
@@ -117,10 +117,10 @@ impl<'a> Behind<'a> {
         let bytes = cut(blocks.sizes()[0])[0].bytes().next_multiple_of(ALIGNMENT);
         let outputs = &self.region.outputs;
         let given = self.others.iter().zip(1..).map(|(&i, v)| Input::Given(i, step(v)));
-        let kept = Target::Output(outputs.len(), step(0));
+        let kept = Destination::Output(outputs.len(), step(0));
         Ok(Arc::new(Followed {
             factors: self.producer.operands.clone(),
-            target: if self.keeps { kept } else { Target::Scratch(bytes) },
+            destination: if self.keeps { kept } else { Destination::Scratch(bytes) },
             inputs: std::iter::once(Input::Block).chain(given).collect(),
             outputs: outputs.iter().map(|output| step(self.region.inputs + output)).collect(),
             kernels,

@@ -38,7 +38,7 @@ pub fn prepare(region: &Region, values: &[Meta], width: Width) -> Result<Arc<dyn
 
 /// Where an operation finds an operand, or writes a result.
 #[derive(Clone, Copy)]
-enum Place {
+enum Location {
     /// The number of the input, and the bytes from row to row.
     Input(usize, usize),
     /// The number of the output, and the bytes from row to row.
@@ -50,17 +50,17 @@ enum Place {
 /// The kernels for a block.
 #[derive(Clone)]
 struct Pass {
-    calls: Vec<Call>,
+    stages: Vec<Stage>,
     /// Bytes of intermediate results; the kernels' own scratch memory follows them.
     between: usize,
     scratch: usize,
 }
 
 #[derive(Clone)]
-struct Call {
+struct Stage {
     kernel: Arc<dyn Kernel>,
-    operands: SmallVec<[Place; 4]>,
-    results: SmallVec<[Place; 2]>,
+    operands: SmallVec<[Location; 4]>,
+    results: SmallVec<[Location; 2]>,
 }
 
 impl Pass {
@@ -71,26 +71,31 @@ impl Pass {
         step: impl Fn(usize) -> usize,
         width: Width,
     ) -> Result<Pass> {
-        let (places, between) = places(region, values, step);
-        let calls = (region.inputs..).zip(region.operations()).map(|(at, link)| {
+        let (locations, between) = locations(region, values, step);
+        let stages = (region.inputs..).zip(region.operations()).map(|(at, link)| {
             // Only the last operation may have several results.
             let last = region.consumer.as_deref().is_some_and(|last| std::ptr::eq(last, link));
             let results = at..if last { values.len() } else { at + 1 };
             let io = link.operands.iter().copied().chain(results.clone());
             let io: SmallVec<[&Meta; 8]> = io.map(|v| &values[v]).collect();
             let kernel = cpu::prepare(&link.kind, &io, width)?;
-            let operands = link.operands.iter().map(|&v| places[v]).collect();
-            Ok(Call { kernel, operands, results: places[results].into() })
+            let operands = link.operands.iter().map(|&v| locations[v]).collect();
+            Ok(Stage { kernel, operands, results: locations[results].into() })
         });
-        let calls = calls.collect::<Result<Vec<_>>>()?;
-        let scratch = calls.iter().map(|call| call.kernel.scratch()).max().unwrap_or(0);
-        Ok(Pass { calls, between, scratch: between + scratch.next_multiple_of(ALIGNMENT) })
+        let stages = stages.collect::<Result<Vec<_>>>()?;
+        let scratch = stages.iter().map(|stage| stage.kernel.scratch()).max().unwrap_or(0);
+        Ok(Pass { stages, between, scratch: between + scratch.next_multiple_of(ALIGNMENT) })
     }
 }
 
-/// The place of each value, and the total bytes of the intermediate results.
-fn places(region: &Region, values: &[Meta], step: impl Fn(usize) -> usize) -> (Vec<Place>, usize) {
-    let mut places: Vec<Place> = (0..region.inputs).map(|i| Place::Input(i, step(i))).collect();
+/// The location of each value, and the total bytes of the intermediate results.
+fn locations(
+    region: &Region,
+    values: &[Meta],
+    step: impl Fn(usize) -> usize,
+) -> (Vec<Location>, usize) {
+    let mut locations: Vec<Location> =
+        (0..region.inputs).map(|i| Location::Input(i, step(i))).collect();
     let last_use = |value: usize| {
         let links = (0..).zip(region.operations());
         links.filter(|(_, link)| link.operands.contains(&value)).map(|(i, _)| i).last().unwrap_or(0)
@@ -101,15 +106,15 @@ fn places(region: &Region, values: &[Meta], step: impl Fn(usize) -> usize) -> (V
     let mut rooms: Vec<usize> = Vec::new();
     for i in 0..values.len() - region.inputs {
         if let Some(output) = region.outputs.iter().position(|&o| o == i) {
-            places.push(Place::Output(output, step(region.inputs + i)));
+            locations.push(Location::Output(output, step(region.inputs + i)));
             continue;
         }
         let free = rooms.iter().position(|&last| last < i).unwrap_or(rooms.len());
         rooms.resize(rooms.len().max(free + 1), 0);
         rooms[free] = last_use(region.inputs + i).max(i);
-        places.push(Place::Between(free * room));
+        locations.push(Location::Between(free * room));
     }
-    (places, rooms.len() * room)
+    (locations, rooms.len() * room)
 }
 
 /// A region, block by block.
@@ -126,19 +131,19 @@ impl Blocked {
 
     /// Runs a pass on the rows of inputs and outputs from `row` on.
     fn run_pass(&self, pass: &Pass, io: &Io, row: usize, space: *mut u8) -> Result<()> {
-        let address = |place: &Place| match *place {
-            Place::Input(i, step) => io.input::<u8>(i).wrapping_add(row * step).cast_mut(),
-            Place::Output(o, step) => io.output::<u8>(o).wrapping_add(row * step),
-            Place::Between(at) => space.wrapping_add(at),
+        let address = |at: &Location| match *at {
+            Location::Input(i, step) => io.input::<u8>(i).wrapping_add(row * step).cast_mut(),
+            Location::Output(o, step) => io.output::<u8>(o).wrapping_add(row * step),
+            Location::Between(at) => space.wrapping_add(at),
         };
-        for call in &pass.calls {
+        for stage in &pass.stages {
             let operands: SmallVec<[*const u8; 8]> =
-                call.operands.iter().map(|place| address(place).cast_const()).collect();
-            let results: SmallVec<[*mut u8; 4]> = call.results.iter().map(address).collect();
+                stage.operands.iter().map(|at| address(at).cast_const()).collect();
+            let results: SmallVec<[*mut u8; 4]> = stage.results.iter().map(address).collect();
             let scratch = space.wrapping_add(pass.between);
             // SAFETY: `io` is what this was prepared for; each thread has its own scratch memory,
             // and blocks are disjoint.
-            call.kernel.run(&unsafe { Io::new(&operands, &results, scratch) })?;
+            stage.kernel.run(&unsafe { Io::new(&operands, &results, scratch) })?;
         }
         Ok(())
     }
@@ -150,8 +155,8 @@ impl Kernel for Blocked {
     }
 
     fn bytes(&self) -> usize {
-        let calls = self.passes.iter().flat_map(|pass| &pass.calls);
-        size_of_val(self) + calls.map(|call| call.kernel.bytes()).sum::<usize>()
+        let stages = self.passes.iter().flat_map(|pass| &pass.stages);
+        size_of_val(self) + stages.map(|stage| stage.kernel.bytes()).sum::<usize>()
     }
 
     fn run(&self, io: &Io) -> Result<()> {
@@ -163,6 +168,6 @@ impl Kernel for Blocked {
 
     /// What the last operation checks has the same places among the region's inputs and its own.
     fn check(&self, io: &Io) -> Result<()> {
-        self.passes[0].calls.last().map_or(Ok(()), |call| call.kernel.check(io))
+        self.passes[0].stages.last().map_or(Ok(()), |stage| stage.kernel.check(io))
     }
 }
