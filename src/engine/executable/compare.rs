@@ -70,7 +70,7 @@ impl Executable {
             recorded.run_and(engine, run, arguments, |bound| recorded.left(bound, arguments))?;
         let difference = match got {
             Ok(got) => self.difference(&got, &want),
-            Err(error) => Some(format!("it fails, which they do not: {error}")),
+            Err(error) => Some(format!("it fails where they do not: {error}")),
         };
         Ok(Compared { results, difference })
     }

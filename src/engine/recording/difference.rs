@@ -94,7 +94,7 @@ impl Recording {
             .iter()
             .find(|op| op.outputs.iter().any(|place| place.block as usize == n));
         let what = maker.map_or_else(|| "a tensor".into(), |op| kept.at(op));
-        Some(format!("what {what} makes is kept after one of them only"))
+        Some(format!("the result of {what} is kept after one of them only"))
     }
 
     /// An operation's name and line.
