@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from layered import normal
+from layer_calls import normal
 from singa_rs import (
     GraphError,
     autograd,

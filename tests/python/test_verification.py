@@ -7,7 +7,7 @@ import pytest
 from singa_rs import autograd, device, layer, module, opt
 from singa_rs.errors import InternalError, OutOfMemoryError
 from singa_rs.record import Options
-from singa_rs.record.runs import Verifier
+from singa_rs.record.verifier import Verifier
 from singa_rs.tensor import Tensor, from_numpy
 
 CPU = device.get_default_device()

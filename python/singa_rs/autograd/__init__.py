@@ -60,7 +60,7 @@ from .nn import (
 )
 from .norm import BatchNormHandle, _BatchNorm2d, batchnorm_2d
 from .ops import axis_helper, back_broadcast
-from .places import (
+from .positions import (
     ConstantOfShape,
     NonZero,
     OneHot,

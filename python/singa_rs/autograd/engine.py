@@ -9,7 +9,7 @@ from .._core import DTypeError, GraphError, ShapeError, set_origin
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .mode import mode
-from .plan import Leaf, Plan, Step
+from .order import Leaf, Plan, Step
 from .tape import Port, Rule, release, watched_leaves
 
 Pairs = Iterator[tuple[Tensor, Tensor]]

@@ -16,8 +16,8 @@ from .. import _core
 from .._core import ShapeError
 from ..device import report_warnings
 from ..tensor import Tensor
+from ..tensor.keys import Settings
 from ..tensor.numbers import real, whole, wholes
-from ..tensor.plain import Settings
 from . import ops
 from .mode import mode
 from .ops import Grads, Tensors

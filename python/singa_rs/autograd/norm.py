@@ -8,8 +8,8 @@ from typing import Any
 
 from .._core import DTypeError, ShapeError
 from ..tensor import Tensor
+from ..tensor.keys import Settings
 from ..tensor.numbers import real
-from ..tensor.plain import Settings
 from . import ops
 from .mode import mode
 from .tape import Rule

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._core import GraphError, ShapeError
 from ..tensor import Tensor, as_tensor
-from ..tensor.plain import plain
+from ..tensor.keys import key_of
 from . import ops
 from .mode import mode, no_grad
 from .ops import Grads, Tensors
@@ -168,7 +168,7 @@ class Operator:
 
     def _key(self, method: str) -> Any:
         """Equal for operations that recordings equate: of one class, with equal attributes."""
-        return (type(self), method, *((name, plain(value)) for name, value in self.settings()))
+        return (type(self), method, *((name, key_of(value)) for name, value in self.settings()))
 
     def settings(self) -> list[tuple[str, Any]]:
         """The attributes, except those of the tape."""

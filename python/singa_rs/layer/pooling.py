@@ -7,7 +7,7 @@ from typing import Any
 from .. import autograd
 from ..errors import ShapeError
 from ..tensor import Tensor
-from ..tensor.plain import Settings
+from ..tensor.keys import Settings
 from .base import Layer
 from .check import axes, count, float_input, one_of, padding, pair
 

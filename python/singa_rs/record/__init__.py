@@ -5,26 +5,26 @@ Objects whose attributes a recorded step may read (layers, optimizers, schedules
 when one of them is set.
 """
 
+from .fast_path import MISS, FastPath
 from .function import GraphFunction, name_written
+from .lock import UserCodeLock
 from .options import Options, memory_budget
-from .patience import PatientLock
 from .places import NOTHING, slots
 from .plan import Plan, infer, plan
 from .session import Recorded
-from .shortcut import MISS, Shortcut
 from .state import making_state, note_change
-from .taking import is_recording
 from .taps import Tap, Taps
+from .tracing import is_recording
 
 __all__ = [
     "MISS",
     "NOTHING",
     "GraphFunction",
     "Options",
-    "PatientLock",
+    "UserCodeLock",
     "Plan",
     "Recorded",
-    "Shortcut",
+    "FastPath",
     "Tap",
     "Taps",
     "infer",

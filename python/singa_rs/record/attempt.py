@@ -15,15 +15,15 @@ from ..autograd.inplace import is_intermediate
 from ..autograd.mode import mode, training_scope
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
-from ..tensor.plain import EXACT, Same
-from .changes import Effects, Undo, changes, effects
+from ..tensor.keys import EXACT, Same
+from .effects import Effects, Undo, changes, effects
 from .options import Options
-from .runs import Verifier, fault_of
 from .snapshot import Snapshot, matches, pattern, text
-from .standins import StandIns, is_itself
 from .state import LATE_STATE
-from .taking import Taken, take
+from .tracers import Tracers, is_itself
+from .tracing import Traced, trace
 from .trees import attributes, first_ones, flatten, is_marked, leaves, replace
+from .verifier import Verifier, fault_of
 
 
 class Call:
@@ -146,17 +146,17 @@ class Attempt:
         self.call, self.before = call, before
         #: The attributes in the memory of an argument, with its index and their distance from it.
         self.held = _held(call.tensors, before)
-        stand_ins = StandIns((call.args, call.kwargs), call.known)
+        tracers = Tracers((call.args, call.kwargs), call.known)
         self.tapping = undo.tapping
-        run = self.tapping.around(partial(call.run, stand_ins.given))
-        with stand_ins:
-            self.taken: Taken = take(call.device, stand_ins.tensors, run, undo, before.tensors)
+        run = self.tapping.around(partial(call.run, tracers.given))
+        with tracers:
+            self.traced: Traced = trace(call.device, tracers.tensors, run, undo, before.tensors)
         #: The attributes that the step sets on its arguments, by index of the argument.
-        self.marks = stand_ins.marks(call.tensors)
-        self.after = stand_ins.restore(call.look, call.root)
+        self.marks = tracers.marks(call.tensors)
+        self.after = tracers.restore(call.look, call.root)
         self.changes = changes(before, self.after)
-        late = LATE_STATE if self.taken.recording.state_is_late else None
-        self._obstacle = late or stand_ins.difference() or self.taken.results.obstacle
+        late = LATE_STATE if self.traced.recording.state_is_late else None
+        self._obstacle = late or tracers.difference() or self.traced.results.obstacle
         #: The graph to run; see `plan` and `take_graph_of`.
         self.graph: _core.Graph
         #: What compares its runs with the operations as recorded, if anything does; and the
@@ -168,7 +168,7 @@ class Attempt:
 
     def plan(self, options: Options) -> None:
         """Makes a graph of the recording, whose runs its tensors show from then on."""
-        recording = self.taken.recording
+        recording = self.traced.recording
         try:
             self.graph = options.graph_of(recording, self.call.training)
             self.verifier = options.verifier(recording, self.graph)
@@ -212,7 +212,7 @@ class Attempt:
 
     def take_graph_of(self, equal: Attempt) -> None:
         """Uses the graph of an equal recording, whose runs this one's tensors show from then on."""
-        equal.graph.adopt(self.taken.recording)
+        equal.graph.adopt(self.traced.recording)
         self.graph, self.verifier, self.verified = equal.graph, equal.verifier, equal.verified
 
     def run(self) -> list[Tensor]:
@@ -233,14 +233,14 @@ class Attempt:
     def build(self, made: Sequence[Tensor]) -> Any:
         """The result of the call, from what a run of its graph made."""
         held = self.before.tensors
-        return self.tapping.deliver(self.taken.results.build(self.call.tensors, made, held))
+        return self.tapping.deliver(self.traced.results.build(self.call.tensors, made, held))
 
     def compare(self, later: Attempt) -> Effects | str:
         """What both do to the attributes, if the recordings are the same; else the first
         difference, as text."""
-        difference = self.taken.recording.difference(later.taken.recording)
+        difference = self.traced.recording.difference(later.traced.recording)
         if difference is None:
-            difference = self.taken.results.difference(later.taken.results)
+            difference = self.traced.results.difference(later.traced.results)
         if difference is None and self.tapping.probes != later.tapping.probes:
             difference = "the taps that the step comes by"
         if difference is None and self.marks != later.marks:
@@ -250,7 +250,7 @@ class Attempt:
         found = effects(self.changes, later.changes, later.after)
         spots, captured = later.before.spots(), set(self.graph.captured())
         for path in found.kept if isinstance(found, Effects) else ():
-            is_answered = path in self.taken.results.paths
+            is_answered = path in self.traced.results.paths
             if is_answered or path in spots and spots[path].block in captured:
                 return f"attribute {path}, which the step may read before it replaces it"
         return found

@@ -11,10 +11,10 @@ from .. import viz
 from .._core import signature
 from ..tensor import Tensor
 from .attempt import Attempt, staged
-from .changes import Effects
-from .runs import Verifier, profile
+from .effects import Effects
 from .snapshot import Item, Snapshot, is_container, matches, pattern, text
 from .trees import first_ones, given_name, has_attributes, is_row
+from .verifier import Verifier, profile
 
 
 class Entry:
@@ -26,7 +26,7 @@ class Entry:
         call, self.graph, self.effects = attempt.call, attempt.graph, effects
         self.function, self.training, self.paused = call.function, call.training, call.paused
         self.signature, self.requires_grad = call.signature, call.requires_grad
-        self.device, self.results = call.device, attempt.taken.results
+        self.device, self.results = call.device, attempt.traced.results
         self.tapping, self.marks = attempt.tapping, attempt.marks
         #: What compares later runs with the operations as recorded, if anything does; and the
         #: outcome of the last comparison, as text.

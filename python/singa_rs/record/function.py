@@ -11,15 +11,15 @@ from .._core import GraphError, running
 from .._core import changes as count_changes
 from ..autograd.mode import mode
 from .attempt import Attempt, Call
-from .changes import Effects, Undo
+from .effects import Effects, Undo
 from .entry import Entry
+from .fast_path import FastPath
 from .history import History, warn_user
+from .lock import UserCodeLock
 from .options import Options
-from .patience import PatientLock
-from .runs import profile
-from .shortcut import Shortcut
 from .snapshot import Snapshot
-from .taking import uncollected
+from .tracing import uncollected
+from .verifier import profile
 
 #: The number of unequal recordings in a row after which a function stays eager.
 MOST_UNEQUAL = 4
@@ -65,7 +65,7 @@ class GraphFunction:
         self._entries: OrderedDict[Hashable, list[Entry]] = OrderedDict()
         self._attempts: OrderedDict[Hashable, Attempt] = OrderedDict()
         self._unequal = self._fruitless = 0
-        self._lock = PatientLock(name)
+        self._lock = UserCodeLock(name)
         #: Whether a call is being recorded, by the thread that holds the lock.
         self._is_recording = False
         #: What the last call replayed, the attributes that it found, and the count of changes.
@@ -101,12 +101,12 @@ class GraphFunction:
                     return self._replay(ready, tensors, root)
         return self._call(Call(function, root, training, args, kwargs))
 
-    def shortcut(self) -> Shortcut | None:
+    def fast_path(self) -> FastPath | None:
         """The fast path for calls like the last one, if a replay only has to run the graph."""
         ready = self._ready
         if ready is None or profile.level or self.check_every is not None or not ready[0].is_simple:
             return None
-        return Shortcut(*ready)
+        return FastPath(*ready)
 
     def explain(self) -> str:
         """The function's graphs, keys and recordings, as text."""

@@ -8,7 +8,7 @@ from collections import deque
 from typing import NamedTuple
 
 from .attempt import Call
-from .patience import PACKAGE
+from .lock import PACKAGE
 
 
 class Event(NamedTuple):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .. import _core
-from .runs import Verifier
+from .verifier import Verifier
 
 #: Units of memory in bytes.
 _UNITS = {

@@ -10,13 +10,13 @@ from weakref import WeakKeyDictionary
 from .. import _core
 from ..tensor import Placeholder
 from .attempt import Call
-from .changes import Undo
+from .effects import Undo
 from .history import warn_user
 from .options import Options
-from .runs import fault_of
 from .snapshot import Snapshot
-from .taking import Taken, take, uncollected
+from .tracing import Traced, trace, uncollected
 from .trees import replace
+from .verifier import fault_of
 
 #: Accounts that are not memory of the step.
 _NOT_COUNTED = ("pool", "kernels")
@@ -25,15 +25,15 @@ _NOT_COUNTED = ("pool", "kernels")
 class Plan:
     """The memory of one step, stated without running it."""
 
-    def __init__(self, name: str, options: Options, training: bool, taken: Taken) -> None:
-        self.name, self._options, self._recording = name, options, taken.recording
+    def __init__(self, name: str, options: Options, training: bool, traced: Traced) -> None:
+        self.name, self._options, self._recording = name, options, traced.recording
         self._budget = options.budget(training)
-        self._graph = graph = options.graph_of(taken.recording, training)
+        self._graph = graph = options.graph_of(traced.recording, training)
         #: The warning about the graph, if this package made a faulty one.
         self.fault = fault_of(graph)
         accounts = graph.memory()
         # The caller still holds the last results while the next ones are made.
-        accounts["results"] += taken.results.nbytes
+        accounts["results"] += traced.results.nbytes
         #: Bytes by account of the device's ledger.
         self.accounts = {k: v for k, v in accounts.items() if k not in _NOT_COUNTED}
         #: How many operations, and how many blocks of memory they name.
@@ -132,8 +132,8 @@ def plan(
     call = Call(function, root, training, args, kwargs)
     undo = Undo(call, _attributes(call))
     try:
-        taken = take(call.device, call.tensors, undo.tapping.around(call.run), undo)
-        made = Plan(name, options, training, taken)
+        traced = trace(call.device, call.tensors, undo.tapping.around(call.run), undo)
+        made = Plan(name, options, training, traced)
     except BaseException:
         undo()
         raise
@@ -151,7 +151,7 @@ def infer(function: Callable[..., Any], root: Any, training: bool, *given: Any) 
     call = Call(function, root, training, args, kwargs)
     undo = Undo(call, call.look())
     try:
-        take(call.device, call.tensors, undo.tapping.around(call.run), undo)
+        trace(call.device, call.tensors, undo.tapping.around(call.run), undo)
     except BaseException:
         undo()
         raise

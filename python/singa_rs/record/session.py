@@ -12,8 +12,8 @@ from ..autograd.history import cut
 from ..autograd.mode import Nodes, set_nodes
 from .history import warn_user
 from .options import Options
-from .runs import Verifier, fault_of, profile
 from .state import LATE_STATE, note_change
+from .verifier import Verifier, fault_of, profile
 
 
 class Recorded:

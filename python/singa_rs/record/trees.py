@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..tensor import Placeholder, Tensor
-from ..tensor.plain import plain
+from ..tensor.keys import key_of
 from .places import slots
 from .taps import Tapped
 
@@ -58,9 +58,9 @@ def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
     if kind in (list, tuple) or _is_named(value):
         return (kind, *[flatten(item, tensors) for item in value])
     if isinstance(value, dict):
-        names = tuple(map(plain, value))
+        names = tuple(map(key_of, value))
         return (kind, names, *[flatten(item, tensors) for item in value.values()])
-    return ("=", plain(value))
+    return ("=", key_of(value))
 
 
 def _is_named(value: Any) -> bool:
@@ -259,7 +259,7 @@ class Constant:
         if isinstance(mine, np.ndarray) and isinstance(its, np.ndarray):
             alike = mine.dtype == its.dtype and mine.shape == its.shape
             return alike and mine.tobytes() == its.tobytes()
-        return plain(mine) == plain(its)
+        return key_of(mine) == key_of(its)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -6,9 +6,9 @@ import types
 
 import numpy as np
 import pytest
+from scenarios import Fit, Step, X, hold, x
 from singa_rs import autograd, layer, module, opt
 from singa_rs.tensor import Tensor, from_numpy
-from stories import Fit, Step, X, hold, x
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*without a graph")
 

@@ -12,7 +12,7 @@ from typing import Any
 from .. import _core
 from .._core import signature
 from ..tensor import Placeholder, Tensor
-from ..tensor.plain import EXACT
+from ..tensor.keys import EXACT
 from .places import Place
 from .snapshot import Snapshot
 from .trees import flatten, leaves, replace
@@ -21,7 +21,7 @@ _VIEWS = ("_base", "_views")
 _TAPE = ("_creator", *_VIEWS)
 
 
-class StandIns:
+class Tracers:
     """The arguments of a call, a tree, with other tensors in place of the given ones. Within the
     context the function may be called.
 

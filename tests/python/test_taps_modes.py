@@ -11,7 +11,7 @@ from recorded import B, Net, batch, evaluated, pair, same, step
 from singa_rs import autograd, layer, module, opt
 from singa_rs.autograd.tape import watched_leaves
 from singa_rs.tensor import Tensor, from_numpy
-from tapping import Inside, equal, tapped
+from tap_models import Inside, equal, tapped
 
 
 def test_evaluation_and_another_batch():

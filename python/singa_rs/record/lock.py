@@ -11,14 +11,14 @@ from .._core import GraphError
 
 #: How many seconds a thread waits for one that is in the program's own code, which may itself be
 #: waiting for this thread: a deadlock. Waits for graphs have the same limit.
-PATIENCE = 3.0
+TIMEOUT = 3.0
 #: The interval in seconds at which a waiting thread checks where the other one is.
 _LOOK = 0.1
 #: Code in this folder is not the program's own.
 PACKAGE = str(Path(__file__).parents[1])
 
 
-class PatientLock:
+class UserCodeLock:
     """A re-entrant lock. A waiting thread gets a GraphError if the holder stays in the program's
     own code for too long: a step being recorded, a host operation, an initialiser, but also a
     signal handler, a finaliser or a warnings hook."""
@@ -42,10 +42,10 @@ class PatientLock:
         while not self._lock.acquire(timeout=_LOOK):
             if not _is_in_program(self._holder):
                 since = time.monotonic()
-            elif time.monotonic() - since >= PATIENCE:
+            elif time.monotonic() - since >= TIMEOUT:
                 raise GraphError(
                     f"{self._what}: another thread has been in the program's own code for "
-                    f"{PATIENCE:.0f} seconds with what this thread needs; if that code waits for "
+                    f"{TIMEOUT:.0f} seconds with what this thread needs; if that code waits for "
                     "this thread, call the model with use_graph=False here"
                 )
 

@@ -6,9 +6,9 @@ import copy
 import numpy as np
 import pytest
 from recorded import pair, replays, same
+from scenarios import from_numpy64, leaf
 from singa_rs import DTypeError, GraphError, autograd, module, opt, tensor
 from singa_rs.tensor import Tensor, from_numpy
-from stories import from_numpy64, leaf
 
 
 @pytest.fixture(autouse=True)

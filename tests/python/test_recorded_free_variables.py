@@ -4,7 +4,7 @@ import types
 
 import numpy as np
 import pytest
-from reading import Plain, Scaled, by_default
+from readers import Plain, Scaled, by_default
 from recorded import B, Net, pair, replays, step
 from singa_rs import module
 from singa_rs.tensor import from_numpy
