@@ -185,7 +185,7 @@ def test_copied_optimizers_of_two_parameters_of_one_name():
     for one in (first, second):
         optimizer.apply("W", one, grad)
     other = copy.deepcopy(optimizer)
-    with pytest.raises(ValueError, match="2 parameters called 'W'"):
+    with pytest.raises(ValueError, match="2 parameters named 'W'"):
         other.apply("W", first, grad)
     different = Tensor((3,))
     other.apply("W", different, Tensor((3,)))

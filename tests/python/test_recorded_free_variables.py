@@ -205,7 +205,7 @@ def test_a_number_of_an_object_that_each_step_raises():
     assert replays(recorded) >= 4
 
 
-@pytest.mark.filterwarnings("ignore:.*without a graph")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 def test_a_float_of_an_object_that_each_step_changes():
     recorded, eager = pair(Clicking, 1, 0.5)
     for _ in range(8):

@@ -10,7 +10,7 @@ from scenarios import Fit, Step, X, hold, x
 from singa_rs import autograd, layer, module, opt
 from singa_rs.tensor import Tensor, from_numpy
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*without a graph")
+pytestmark = pytest.mark.filterwarnings("ignore:.*runs eagerly")
 
 
 def made(forward, **attributes):

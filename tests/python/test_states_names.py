@@ -111,7 +111,7 @@ def test_names_of_the_model_are_held_to_the_same(tmp_path):
 
     with pytest.raises(CheckpointError, match="cannot tell apart"):
         Holder("x", "x.npy").save_states(tmp_path / "s")
-    with pytest.raises(CheckpointError, match="zip file cannot hold"):
+    with pytest.raises(CheckpointError, match="zip file cannot store"):
         Holder("a\0b").save_states(tmp_path / "s")
     assert os.listdir(tmp_path) == []
     first, second = Holder("a/b", "é", ".."), Holder("a/b", "é", "..")

@@ -37,7 +37,7 @@ class Window(Settings):
             pad_mode=one_of(pad_mode, f"{layer}: pad_mode", PAD_MODES),
         )
         if self.pad_mode != "NOTSET" and any(self.pads):
-            raise ValueError(f"{layer}: padding: got {pads!r} beside pad_mode {pad_mode!r}, want 0")
+            raise ValueError(f"{layer}: padding: got {pads!r} with pad_mode {pad_mode!r}, want 0")
 
     @property
     def extent(self) -> tuple[int, int]:

@@ -210,7 +210,7 @@ class Graphed(Layer):
             return f"{type(self).__name__} runs eagerly: compile it with use_graph=True"
         functions = self._graphs.all()
         if not functions:
-            return f"{type(self).__name__}: nothing was called since it was compiled"
+            return f"{type(self).__name__}: nothing has been called since it was compiled"
         return "\n".join(function.explain() for function in functions)
 
 
@@ -225,7 +225,7 @@ def _is_parallel(graph_alg: Any) -> bool:
 def _refuse(**options: Any) -> None:
     for name, value in options.items():
         if value is not None:
-            raise GraphError(f"compile: {name} is not there yet; leave it None")
+            raise GraphError(f"compile: {name} is not supported yet; leave it None")
 
 
 def _every(value: Any) -> int | None:
@@ -248,7 +248,7 @@ def _finite(value: Any, use_graph: bool) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"compile: got check_finite={value!r}, want a bool")
     if value and not use_graph:
-        raise ValueError("compile: check_finite looks at the results of graphs: use_graph=True")
+        raise ValueError("compile: check_finite=True checks graphs, so it needs use_graph=True")
     return value
 
 

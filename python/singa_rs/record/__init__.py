@@ -1,3 +1,4 @@
+# ruff: noqa: F401 - the names of other files are public here
 """Recording steps and replaying them: graph functions, plans, recording by hand.
 
 Objects whose attributes a recorded step may read (layers, optimizers, schedules) yield them from
@@ -15,24 +16,3 @@ from .session import Recorded
 from .state import making_state, note_change
 from .taps import Tap, Taps
 from .tracing import is_recording
-
-__all__ = [
-    "MISS",
-    "NOTHING",
-    "GraphFunction",
-    "Options",
-    "UserCodeLock",
-    "Plan",
-    "Recorded",
-    "FastPath",
-    "Tap",
-    "Taps",
-    "infer",
-    "is_recording",
-    "memory_budget",
-    "making_state",
-    "name_written",
-    "note_change",
-    "plan",
-    "slots",
-]

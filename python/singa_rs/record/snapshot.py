@@ -77,7 +77,7 @@ class Alias(NamedTuple):
     path: str
 
     def __str__(self) -> str:
-        return f"what {self.path} is" if self.path else "the model itself"
+        return f"the object at {self.path}" if self.path else "the model itself"
 
 
 class Kind(NamedTuple):

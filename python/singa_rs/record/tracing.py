@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .. import _core
-from ..autograd.history import cut
 from ..autograd.mode import Nodes, mode, set_nodes
+from ..autograd.order import cut
 from ..tensor import Tensor
 from .effects import Undo
 from .trees import Results

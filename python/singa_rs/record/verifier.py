@@ -41,7 +41,7 @@ class Profile:
     def text(self) -> str:
         """The mean time of the counted runs, as text."""
         if not self.level:
-            return "runs of graphs are not timed: SetVerbosity(1) before they run"
+            return "runs of graphs are not timed; call SetVerbosity(1) before they run"
         counted = max(0, self.runs - self.skip)
         if not counted:
             return f"{self.runs} runs of graphs, none counted: the first {self.skip} are skipped"
@@ -56,69 +56,71 @@ class Profile:
 profile = Profile()
 
 
-#: What warnings say about a wrong graph.
-_REPORT = (
-    "the operations run as they were recorded, which is right, if slower. This is a fault of "
-    "singa_rs, not of the program: please report it, with this message and the step's code"
-)
+def _fault(reason: str) -> str:
+    """The warning about a graph that is wrong."""
+    return (
+        f"the graph made from the recording is not used: {reason}. The operations run as they were "
+        "recorded, which is correct but slower. This is a bug in singa_rs, not in your program: "
+        "please report it, with this message and the code of the step"
+    )
 
 
 def fault_of(graph: _core.Graph) -> str | None:
-    """The warning for a graph that runs the operations as recorded because the optimised one failed
-    a check; None for other graphs."""
-    if graph.fault is None:
-        return None
-    return f"the graph that was made of the recording is not used: {graph.fault}; {_REPORT}"
+    """The warning about a graph that runs the operations as recorded because the optimised one
+    failed a check; None for other graphs."""
+    return None if graph.fault is None else _fault(graph.fault)
 
 
-class Verifier:
-    """Compares runs of one graph with runs of the operations as recorded, to the bit: the first
-    run, and with `every` the first of every so many. What a step changes is saved before the
-    graph's run and restored after it, so that results and parameters are those of the operations
-    as recorded, whatever the graph computes."""
+class VerifiedGraph:
+    """A graph whose runs are compared with runs of the operations as recorded, to the bit: the
+    first run, and with `every` the first of every so many. What a step changes is saved before the
+    graph's run and restored after it, so results and parameters are those of the operations as
+    recorded, whatever the graph computes. A graph that differs is replaced by these operations.
+    """
 
-    def __init__(self, recorded: _core.Graph, every: int | None) -> None:
-        self.recorded, self.every = recorded, every
-        self._runs = 0
+    def __init__(
+        self, graph: _core.Graph, recorded: _core.Graph | None = None, every: int | None = None
+    ) -> None:
+        """`recorded` runs the operations as recorded; without it no run is compared."""
+        self.graph, self._every, self._runs = graph, every, 0
+        #: None as soon as no later run will be compared.
+        self.recorded = recorded
         #: The outcome of the last comparison, as text.
-        self.said = "not compared yet"
+        self.outcome = "no run was compared" if recorded is None else "not compared yet"
         #: The warning about the graph, if it was found to be wrong.
-        self.fault: str | None = None
+        self.fault = fault_of(graph)
 
-    @property
-    def is_done(self) -> bool:
-        """Whether no later run will be compared."""
-        return self.fault is not None or (self.every is None and self._runs > 0)
-
-    def run(
-        self, graph: _core.Graph, tensors: Sequence[Tensor]
-    ) -> tuple[list[Tensor], _core.Graph]:
-        """Runs a graph once. Returns the results, and the graph for later runs: the operations as
-        recorded if the given graph differs."""
-        is_due = self._runs == 0 or (self.every is not None and self._runs % self.every == 0)
+    def run(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Runs the graph once."""
+        recorded = self.recorded
+        if recorded is None:
+            return self.graph.run(tensors)
+        is_due = self._runs == 0 or (self._every is not None and self._runs % self._every == 0)
         self._runs += 1
-        if not is_due:
-            return graph.run(tensors), graph
-        obstacle = graph.obstacle(self.recorded)
-        if obstacle is None and not self.recorded.fits(tensors):
+        made = self._compared(recorded, tensors) if is_due else self.graph.run(tensors)
+        if self.fault is not None or self._every is None:
+            self.recorded = None
+        return made
+
+    def _compared(self, recorded: _core.Graph, tensors: Sequence[Tensor]) -> list[Tensor]:
+        obstacle = self.graph.obstacle(recorded)
+        if obstacle is None and not recorded.fits(tensors):
             obstacle = "the arguments share memory that the operations as recorded write"
         if obstacle is None:
             try:
-                made, difference = graph.compare(self.recorded, tensors)
+                made, difference = self.graph.compare(recorded, tensors)
             except OutOfMemoryError:
-                obstacle = "memory does not suffice for both"
+                obstacle = "there is not enough memory for both"
             else:
-                return made, self._judge(graph, difference)
-        self.said = f"not compared: {obstacle}"
-        return graph.run(tensors), graph
+                self._judge(recorded, difference)
+                return made
+        self.outcome = f"not compared: {obstacle}"
+        return self.graph.run(tensors)
 
-    def _judge(self, graph: _core.Graph, difference: str | None) -> _core.Graph:
+    def _judge(self, recorded: _core.Graph, difference: str | None) -> None:
         if difference is None:
-            self.said = "equal to the operations as recorded, to the bit"
-            return graph
-        self.said = f"not used, as {difference}"
-        self.fault = (
-            f"the graph that was made of the recording is not used, as {difference} from what was "
-            f"recorded; {_REPORT}"
-        )
-        return self.recorded
+            self.outcome = "equal to the operations as recorded, to the bit"
+            return
+        self.outcome = f"not used, as {difference}"
+        self.fault = _fault(f"{difference} from what was recorded")
+        self.graph = recorded
