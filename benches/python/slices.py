@@ -3,8 +3,8 @@ backward, eager, on one thread.
 
     python benches/python/slices.py
 
-Prints the processor time of a pass over T slices for each T, the same with `split`, and their ratio: medians
-of rounds in turn. The gradients of all slices go into one buffer, each slice once.
+Prints the processor time of a pass over T slices for each T, the same with `split`, and their
+ratio: medians of rounds in turn. The gradients of all slices go into one buffer, each slice once.
 """
 
 from __future__ import annotations
