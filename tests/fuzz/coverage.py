@@ -63,13 +63,13 @@ RULE_WAYS = tuple(map(ways.named, ("as recorded", "within rounding")))
 
 
 def rules(seen: dict[str, Seen], into: Counter) -> None:
-    """Adds the rules that fired on the graphs of a program."""
+    """Adds the operations in the graphs of a program, and the rules that fired on them."""
     recorded, rounded = (_graphs(seen[way.name]) for way in RULE_WAYS)
     for rewritten in (_graphs(seen[ways.REPLAYED.name]), rounded):
         for before, after in zip(recorded, rewritten, strict=False):
             old, new = json.loads(before.to_json()), json.loads(after.to_json())
-            for block in new["blocks"]:
-                into[f"role {block['role']}"] += 1
+            into.update(f"role {block['role']}" for block in new["blocks"])
+            into.update(f"operation {node['name']}" for node in (*old["nodes"], *new["nodes"]))
             for rule in _fired(old, new, after.constants[0]):
                 into[f"rule {rule}"] += 1
 

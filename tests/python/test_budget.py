@@ -90,7 +90,7 @@ def test_sizes_and_fractions():
         model, _, _ = compiled("perceptron", memory_budget=given)
         plan = model.plan(x, y)
         assert plan.arena_bytes <= plan.budget_bytes == bytes_, given
-        assert f"{arena:,} if nothing were computed again, budget {bytes_:,}" in plan.summary()
+        assert f"{arena:,} without recomputation, within a budget of {bytes_:,}" in plan.summary()
 
 
 class Normalised(module.Module):

@@ -1,6 +1,5 @@
 """Undoing a recording restores everything: after plans, after errors, in steps that turn eager."""
 
-import contextlib
 import signal
 import warnings
 
@@ -313,50 +312,6 @@ def test_objects_and_containers():
     planned(model), failed(model)
     assert (model.n, model.settings.n, model.settings.others) == (1, 1, {"a": [1]})
     assert model.numbers == {1, 2} and list(model.order) == ["a", "b"]
-
-
-# ---- recordings by hand --------------------------------------------------------------------------
-
-
-def by_hand(w, ends):
-    with contextlib.suppress(Failure), CPU.record():
-        (w * 2).sum().backward()
-        w.requires_grad, w.name, w.data = False, "another", w * 3
-        ends()
-
-
-def test_a_recording_by_hand_that_fails():
-    autograd.training = True
-    w = Tensor(data=X, requires_grad=True, stores_grad=True)
-    want = looks(w)
-    by_hand(w, fail)
-    assert looks(w) == want and np.array_equal(w.to_numpy(), X)
-
-
-def test_a_recording_by_hand_that_is_forgotten():
-    autograd.training = True
-    w = Tensor(data=X, requires_grad=True, stores_grad=True)
-    for is_open in (True, False):
-        CPU.EnableGraph(True)
-        (w * 2).sum().backward()
-        assert w.grad is not None
-        if not is_open:
-            CPU.EnableGraph(False)
-        CPU.ResetGraph()
-        assert w.grad is None
-        CPU.EnableGraph(False)
-    CPU.ResetGraph()
-
-
-def test_a_recording_by_hand_that_has_run_stays():
-    autograd.training = True
-    w = Tensor(data=X, requires_grad=True, stores_grad=True)
-    CPU.EnableGraph(True)
-    (w * 2).sum().backward()
-    CPU.EnableGraph(False)
-    CPU.RunGraph()
-    CPU.ResetGraph()
-    assert np.array_equal(w.grad.to_numpy(), 2 * X)
 
 
 # ---- errors of a run -----------------------------------------------------------------------------

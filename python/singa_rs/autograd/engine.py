@@ -9,8 +9,9 @@ from .._core import DTypeError, GraphError, ShapeError, set_origin
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .mode import mode
-from .plan import Leaf, Plan, Step
-from .tape import Port, Rule, release, watched_leaves
+from .order import Leaf, Plan, Step
+from .rule import Rule
+from .tape import Port, release, watched_leaves
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
@@ -41,7 +42,7 @@ def backward(y: Tensor, dy: Any = None) -> Pairs:
     if y.stores_grad:
         return iter([(y, ops.copy(seed))])
     raise GraphError(
-        f"backward: the tensor of shape {y.shape} was not recorded: no operation made it of "
+        f"backward: the tensor of shape {y.shape} was not recorded: no operation made it from "
         "tensors that require a gradient while autograd.training was True"
     )
 

@@ -16,7 +16,7 @@ from ..layer.base import Layer
 from ..layer.calls import with_place
 from ..layer.check import flag
 from ..layer.node import now
-from ..record import MISS, GraphFunction, Options, Plan, Shortcut, name_written
+from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Graphs:
     def __init__(self, options: Options) -> None:
         self.options = options
         #: The fast path for calls like the last one.
-        self.shortcut: Shortcut | None = None
+        self.fast_path: FastPath | None = None
         self._functions: dict[Any, GraphFunction] = {}
 
     def of(self, function: Callable[..., Any], module: Any, name: str) -> GraphFunction:
@@ -43,15 +43,15 @@ class Graphs:
 
     def call(self, function: Callable[..., Any], module: Any, args: tuple[Any, ...]) -> Any:
         """Calls a method by the fast path; MISS if it does not apply."""
-        shortcut = self.shortcut
-        if shortcut is None or now.running or shortcut.training is not module.training:
+        fast_path = self.fast_path
+        if fast_path is None or now.running or fast_path.training is not module.training:
             return MISS
-        if function is not None and function is not shortcut.function:
+        if function is not None and function is not fast_path.function:
             return MISS
         try:
-            return shortcut(args)
+            return fast_path(args)
         except Exception as error:
-            name_written(error, shortcut.graph, module)
+            name_written(error, fast_path.graph, module)
             raise
 
     def all(self) -> list[GraphFunction]:
@@ -210,7 +210,7 @@ class Graphed(Layer):
             return f"{type(self).__name__} runs eagerly: compile it with use_graph=True"
         functions = self._graphs.all()
         if not functions:
-            return f"{type(self).__name__}: nothing was called since it was compiled"
+            return f"{type(self).__name__}: nothing has been called since it was compiled"
         return "\n".join(function.explain() for function in functions)
 
 
@@ -225,7 +225,7 @@ def _is_parallel(graph_alg: Any) -> bool:
 def _refuse(**options: Any) -> None:
     for name, value in options.items():
         if value is not None:
-            raise GraphError(f"compile: {name} is not there yet; leave it None")
+            raise GraphError(f"compile: {name} is not supported yet; leave it None")
 
 
 def _every(value: Any) -> int | None:
@@ -248,7 +248,7 @@ def _finite(value: Any, use_graph: bool) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"compile: got check_finite={value!r}, want a bool")
     if value and not use_graph:
-        raise ValueError("compile: check_finite looks at the results of graphs: use_graph=True")
+        raise ValueError("compile: check_finite=True checks graphs, so it needs use_graph=True")
     return value
 
 
@@ -301,7 +301,7 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
             if graphed is not None:
                 made = graphed(function, self, training, args, kwargs)
                 if self._has_mode and self.training is training and name == self._step():
-                    self._graphs.shortcut = graphed.shortcut()
+                    self._graphs.fast_path = graphed.fast_path()
                 return made
         if _holds_array(args) or _holds_array(kwargs):
             args, kwargs = _admit(args, self.device), _admit(kwargs, self.device)

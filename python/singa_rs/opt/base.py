@@ -146,7 +146,7 @@ class Optimizer:
         with np.errstate(over="ignore"):
             held = float(np.float32(made))
         if not low <= held < below or held == 0 != made:
-            raise ValueError(f"{argument}: got {value!r}, which is {held:g} in float32, its dtype")
+            raise ValueError(f"{argument}: got {value!r}, which becomes {held:g} in float32")
         return made
 
     def _evaluate(self, argument: str, schedule: DecayScheduler, holder: Tensor) -> None:
@@ -274,9 +274,9 @@ def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
     """A schedule's value at a step, which must fit a hyperparameter's tensor."""
     value = schedule(step)
     if not isinstance(value, Tensor):
-        raise TypeError(f"{argument}: the schedule gave {value!r}, want a Tensor")
+        raise TypeError(f"{argument}: the schedule returned {value!r}, want a Tensor")
     if value.shape != (1,):
-        raise ShapeError(f"{argument}: the schedule gave {value.shape}, want (1,)")
+        raise ShapeError(f"{argument}: the schedule returned shape {value.shape}, want (1,)")
     return value
 
 

@@ -60,7 +60,7 @@ class SGD(Optimizer):
         self.weight_decay = weight_decay
         self.nesterov = flag(nesterov, "SGD: nesterov")
         if self.nesterov and (not self._uses("momentum") or self._uses("dampening")):
-            raise ValueError("SGD: nesterov wants a momentum and no dampening")
+            raise ValueError("SGD: nesterov needs momentum, and no dampening")
 
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates the parameter and its buffer in place."""

@@ -67,9 +67,9 @@ class Probe:
         if not isinstance(tensor, Tensor):
             raise TypeError(
                 f"tap {self.name!r}: got {type(tensor).__name__}, want a Tensor; tap one of its "
-                "tensors where the step makes it"
+                "tensors inside the step, where it is made"
             )
-        _come_by(self)
+        _reached(self)
         wants_value, wants_grad = self.wants
         self.take(tensor.detach() if wants_value else None, None)
         if wants_grad:
@@ -77,7 +77,7 @@ class Probe:
 
     def tell(self, grad: Tensor) -> None:
         """Takes the gradient."""
-        _come_by(self)
+        _reached(self)
         if self.tap is not None:
             self.tap.grad = grad.detach()
 
@@ -115,7 +115,7 @@ class _Now(threading.local):
 _now = _Now()
 
 
-def _come_by(probe: Probe) -> None:
+def _reached(probe: Probe) -> None:
     if _now.probes is not None and probe not in _now.probes:
         _now.probes[probe] = probe.seen()
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from reading import Plain, Scaled
+from readers import Plain, Scaled
 from recorded import B, replays
 from singa_rs import autograd, module
 from singa_rs.tensor import Tensor, from_numpy

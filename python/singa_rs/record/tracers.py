@@ -1,7 +1,7 @@
-"""Stand-ins: what a recorded function gets in place of the tensors that it was called with.
+"""Tracers: what a recorded function gets in place of the tensors that it was called with.
 
 They distinguish what it reaches through its arguments, which differ from call to call, from what it
-reaches in another way, such as a global or a closure, even if both are one tensor.
+reaches in another way, such as a global or a closure, even if both are the same tensor.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from .. import _core
 from .._core import signature
 from ..tensor import Placeholder, Tensor
-from ..tensor.plain import EXACT
+from ..tensor.keys import EXACT
 from .places import Place
 from .snapshot import Snapshot
 from .trees import flatten, leaves, replace
@@ -21,12 +21,12 @@ _VIEWS = ("_base", "_views")
 _TAPE = ("_creator", *_VIEWS)
 
 
-class StandIns:
-    """The arguments of a call, a tree, with other tensors in place of the given ones. Within the
-    context the function may be called.
+class Tracers:
+    """The arguments of a call, with a tracer in place of each tensor. The function may be called
+    within the context.
 
     Parameters, which `backward` and optimizers know by identity, are not replaced; nor are `known`
-    tensors, which the program may know likewise, and tensors that share memory with either.
+    tensors, which the program may compare by identity, and tensors that share memory with either.
     """
 
     def __init__(self, given: Any, known: frozenset[int]) -> None:
@@ -50,12 +50,12 @@ class StandIns:
         pass
 
     def __exit__(self, *_: object) -> None:
-        """Points stand-ins that were kept, and views of them, to the real tensors."""
+        """Points tracers that were kept, and views of them, to the real tensors."""
         _core.show(self._views, self._real)
 
     def restore(self, look: Callable[[], Snapshot], root: Any) -> Snapshot:
-        """Gives the real tensors the flags and names that their stand-ins got, and puts them where
-        the program keeps their stand-ins; returns what `look` sees afterwards."""
+        """Gives the real tensors the flags and names that their tracers got, and puts them where
+        the program keeps their tracers; returns what `look` sees afterwards."""
         real = {}
         for made, one in zip(self._made, self._real, strict=True):
             one.__dict__.update(_attributes(made, but=_TAPE))
@@ -81,19 +81,19 @@ class StandIns:
         tensors: list[Tensor] = []
         tree = flatten(self.given, tensors)
         if tree != self._tree or list(map(id, tensors)) != list(map(id, self.tensors)):
-            return "the step changes a list or dictionary that it was given"
+            return "the step changes a list or dictionary among its arguments"
         if signature(self._views + self._made) != signature(self._views + self._views):
-            return "the step points a tensor that it was given to other memory"
+            return "the step rebinds an argument to other memory"
         for made, before in zip(self._made, self._before, strict=True):
             if before.get("_creator") is not None and made._creator is not before["_creator"]:
-                return "the step writes a tensor that operations have made, as part of the tape"
+                return "the step writes an argument that is the result of recorded operations"
             if any(type(value) not in EXACT for value in _set(made.__dict__, before).values()):
-                return "the step sets or deletes attributes of a tensor that it was given"
+                return "the step sets or deletes attributes of an argument"
         return None
 
 
 def is_itself(tensor: Tensor, known: frozenset[int]) -> bool:
-    """Whether a tensor has no stand-in: its gradient is stored, as a parameter's is, or it is
+    """Whether a tensor gets no tracer: its gradient is stored, as a parameter's is, or it is
     known."""
     is_named = tensor._stores_grad or id(tensor) in known
     return is_named and not isinstance(tensor, Placeholder)

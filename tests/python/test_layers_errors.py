@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from layered import call, normal
+from layer_calls import call, normal
 from singa_rs import DTypeError, ShapeError, layer
 from singa_rs.tensor import Tensor
 

@@ -5,7 +5,7 @@ import pytest
 from recorded import B, Net, evaluated, function, pair, replays, same, step
 from singa_rs import layer, module, opt
 from singa_rs.tensor import from_numpy
-from tapping import Inside, equal, tapped
+from tap_models import Inside, equal, tapped
 
 
 @pytest.mark.parametrize("options", [{}, {"grad": True}, {"value": False, "grad": True}])

@@ -213,7 +213,7 @@ def test_a_compiled_model_called_by_a_host_operation():
             return super().forward(Calling()(x)[0])
 
     recorded, eager = pair(Outer)
-    with pytest.raises(GraphError, match="called by user code that a graph runs"):
+    with pytest.raises(GraphError, match="called from user code that a graph is running"):
         recorded(*batch())
     inner.graph(False)
     for _ in range(4):

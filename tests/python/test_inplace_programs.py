@@ -4,8 +4,8 @@ import copy
 
 import numpy as np
 import pytest
+from scenarios import from_numpy64, leaf
 from singa_rs import autograd, tensor
-from stories import from_numpy64, leaf
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ class Settings:
     key: Hashable
 
     def __init__(self, **values: Any) -> None:
-        self.__dict__.update(values, key=(type(self), tuple(map(plain, values.values()))))
+        self.__dict__.update(values, key=(type(self), tuple(map(key_of, values.values()))))
 
     def __setattr__(self, name: str, value: Any) -> None:
         kind = type(self).__name__
@@ -66,7 +66,7 @@ class Same:
         return f"a {self.kind}"
 
 
-def plain(value: Any) -> Hashable:
+def key_of(value: Any) -> Hashable:
     """The key of a value: by identity for objects other than numbers, text and the like."""
     kind = type(value)
     if kind in EXACT:
@@ -76,7 +76,7 @@ def plain(value: Any) -> Hashable:
     if isinstance(value, np.generic):
         return kind, value.tobytes()
     if kind in (tuple, frozenset):
-        return kind, kind(map(plain, value))
+        return kind, kind(map(key_of, value))
     return value.key if isinstance(value, Settings) else Same(value)
 
 

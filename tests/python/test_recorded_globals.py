@@ -5,8 +5,8 @@ import sys
 import types
 
 import pytest
+from scenarios import Step, hold, x
 from singa_rs import autograd
-from stories import Step, hold, x
 
 SCALE = 1.0
 

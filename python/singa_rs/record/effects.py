@@ -75,11 +75,13 @@ class Effects(NamedTuple):
     def shown(self) -> list[str]:
         """The effects as text."""
         lines = [self._raises(path) for path in self.counters]
-        return lines + [f"sets attribute {path}, which shows the latest run" for path in self.kept]
+        return lines + [
+            f"sets attribute {path} to a tensor of the latest run" for path in self.kept
+        ]
 
     def _raises(self, path: str) -> str:
-        where = " from what it was when recorded" if path in self.fixed else ""
-        return f"raises attribute {path}{where} by {self.counters[path][1]}"
+        where = " from its recorded value" if path in self.fixed else ""
+        return f"increments attribute {path}{where} by {self.counters[path][1]}"
 
 
 def kind(item: Item | None) -> str:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from .entry import Entry
     from .snapshot import Snapshot
 
-#: What a shortcut returns for a call that must take the slow path.
+#: What a fast_path returns for a call that must take the slow path.
 MISS = object()
 
 
-class Shortcut:
+class FastPath:
     """Replays a graph for calls whose arguments are just tensors in order, as long as nothing has
     changed that the slow path would check: what `changes` counts, the mode, the arguments."""
 
@@ -26,8 +26,8 @@ class Shortcut:
         self._held = snapshot.tensors if entry.results.paths else {}
         flags = entry.requires_grad
         known = snapshot.known
-        shortcut = _core.Shortcut(entry.graph, snapshot.watch, count, flags, ORDINARY, known)
-        self._call = shortcut.call
+        fast_path = _core.Shortcut(entry.graph, snapshot.watch, count, flags, ORDINARY, known)
+        self._call = fast_path.call
         self._is_row = _is_row(entry.results)
 
     def __call__(self, args: tuple[Any, ...]) -> Any:

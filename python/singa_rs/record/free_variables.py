@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from .. import _core
 from ..autograd.tape import Operator
-from ..tensor.plain import Settings
+from ..tensor.keys import Settings
 from .places import NOTHING, in_slots, own_attributes, read
 from .taps import Probe, Tap
 

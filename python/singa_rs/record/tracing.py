@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .. import _core
-from ..autograd.history import cut
 from ..autograd.mode import Nodes, mode, set_nodes
+from ..autograd.order import cut
 from ..tensor import Tensor
-from .changes import Undo
+from .effects import Undo
 from .trees import Results
 
 
@@ -25,7 +25,7 @@ def is_recording() -> bool:
     return False
 
 
-class Taken(NamedTuple):
+class Traced(NamedTuple):
     """A recording that has ended, and what the recorded function returned."""
 
     recording: _core.Recording
@@ -56,13 +56,13 @@ def noting(nodes: Nodes) -> Iterator[None]:
         cut(nodes)
 
 
-def take(
+def trace(
     device: _core.Device,
     arguments: Sequence[Tensor],
     call: Callable[[], Any],
     undo: Undo | None = None,
     held: Mapping[str, Tensor] | None = None,
-) -> Taken:
+) -> Traced:
     """Records a call without running its operations.
 
     Args:
@@ -88,4 +88,4 @@ def take(
     results.note_cut()
     results.let_go()
     recording.seal()
-    return Taken(recording, results)
+    return Traced(recording, results)

@@ -101,7 +101,7 @@ SET = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*without a graph")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 @pytest.mark.parametrize("name", SET)
 def test_marks_that_a_step_makes_arrive_in_every_call(name):
     class Marking(module.Module):
@@ -119,7 +119,7 @@ def test_marks_that_a_step_makes_arrive_in_every_call(name):
         assert looks(x) == looks(other) != looks(from_numpy(X))
 
 
-@pytest.mark.filterwarnings("ignore:.*without a graph")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 def test_attributes_of_results():
     class Telling(module.Module):
         def forward(self, x):
@@ -184,7 +184,7 @@ MADE = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*without a graph")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 @pytest.mark.parametrize("first", MADE)
 @pytest.mark.parametrize("then", MADE)
 def test_tensors_that_are_written_in_place(first, then):
@@ -199,7 +199,7 @@ def test_tensors_that_are_written_in_place(first, then):
         same(*made)
 
 
-@pytest.mark.filterwarnings("ignore:.*without a graph")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 def test_a_later_loss_of_what_a_step_has_written():
     """The tape leads from the loss to the parameter, which a graph would hide."""
 

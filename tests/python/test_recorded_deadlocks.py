@@ -338,7 +338,7 @@ def test_a_process_ends_while_a_thread_waits(tmp_path):
     program = tmp_path / "waits.py"
     program.write_text(
         "import threading\n"
-        "import test_recorded_waiting as t\n"
+        "import test_recorded_deadlocks as t\n"
         "model, other = t.compiled(), t.compiled()\n"
         "def act():\n"
         "    threading.Thread(target=lambda: t.run(lambda: other(t.from_numpy(t.X)))).start()\n"

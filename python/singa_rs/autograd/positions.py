@@ -15,15 +15,9 @@ from ..tensor.numbers import as_array, number, whole, wholes
 from . import ops
 from .index import as_indices
 from .reduce import as_axes
-from .tape import Rule
+from .rule import Opaque, Rule, function
 
 Extents = tuple[int, ...]
-
-
-class _Flat(Rule):
-    """An operation that has no gradient."""
-
-    differentiable = False
 
 
 def _single(value: Any, what: str) -> Any:
@@ -34,7 +28,7 @@ def _single(value: Any, what: str) -> Any:
     return array.reshape(()).item()
 
 
-class OneHot(_Flat):
+class OneHot(Opaque):
     """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot)."""
 
     def __init__(self, axis: int, depth: Any, values: Any = (0.0, 1.0)) -> None:
@@ -81,7 +75,7 @@ def onehot(axis: int, indices: Any, depth: Any, values: Any = (0.0, 1.0)) -> Ten
     return OneHot(axis, depth, values)(as_indices(indices, "onehot"))[0]
 
 
-class NonZero(_Flat):
+class NonZero(Opaque):
     """The positions of the non-zero elements (ONNX NonZero)."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -94,7 +88,7 @@ def nonzero(x: Tensor) -> Tensor:
     return NonZero()(x)[0]
 
 
-class Shape(_Flat):
+class Shape(Opaque):
     """The extents (ONNX Shape)."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -106,8 +100,16 @@ def shape(x: Tensor) -> Tensor:
     return Shape()(x)[0]
 
 
-class ConstantOfShape(_Flat):
-    """A tensor of one value whose extents are the elements of another (ONNX ConstantOfShape)."""
+class ConstantOfShape(Opaque):
+    """A tensor of `value` whose extents are the elements of `x` (ONNX ConstantOfShape).
+
+    The dtype is that of the value if it is bool or int32, else float32.
+
+    Raises:
+        ShapeError: a negative extent.
+        ValueError: an extent with a fraction; a value that is not one element, or that the dtype
+            cannot hold.
+    """
 
     def __init__(self, value: float = 0.0) -> None:
         self.value = _single(value, "constant_of_shape: value")
@@ -118,21 +120,28 @@ class ConstantOfShape(_Flat):
         return filled("constant_of_shape", sizes, self.value, dtype)
 
 
-def constant_of_shape(x: Tensor, value: float = 0.0) -> Tensor:
-    """A tensor of `value` whose extents are the elements of `x` (ONNX ConstantOfShape).
-
-    The dtype is that of the value if it is bool or int32, else float32.
-
-    Raises:
-        ShapeError: a negative extent.
-        ValueError: an extent with a fraction; a value that is not one element, or that the dtype
-            cannot hold.
-    """
-    return ConstantOfShape(value)(x)[0]
+constant_of_shape = function(ConstantOfShape, "constant_of_shape")
 
 
 class ScatterElements(Rule):
-    """A copy with `updates` written at `indices` along an axis (ONNX ScatterElements)."""
+    """A copy of `x` with `updates` at `indices` along an axis (ONNX ScatterElements).
+
+    Gradients go to `x` alone, as in SINGA.
+
+    Args:
+        x: any shape but ().
+        indices: as many axes as `x`; along `axis` any extent, along the others at most that of
+            `x`. Nothing broadcasts.
+        updates: the shape of `indices`.
+        axis: the axis that the indices refer to.
+
+    Raises:
+        ShapeError: indices or updates of a shape that does not fit.
+        ValueError: an index out of range or with a fraction.
+        DTypeError: an update that the dtype of `x` cannot hold.
+    """
+
+    keeps = ("places",)
 
     def __init__(self, indices: Any, updates: Any, axis: int = 0) -> None:
         self.indices, self.updates = indices, updates
@@ -156,7 +165,7 @@ class ScatterElements(Rule):
         if not fits:
             raise ShapeError(
                 f"scatter_elements: got indices of shape {indices} for axis {self.along} of "
-                f"{have}, want as many axes, and no larger ones but along that"
+                f"{have}, want as many axes, none larger except that one"
             )
         if updates != indices:
             shapes = f"updates of shape {updates} for indices of {indices}"
@@ -176,30 +185,10 @@ class ScatterElements(Rule):
         infer = lambda x, *_: (x.shape, x.dtype)  # noqa: E731
         return _core.HostOp("scatter_elements", infer, write, axis)(x, *rest)
 
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(self.__dict__.pop("places"))
-
     def gradients(self, dys: tuple[Tensor, ...], wanted: Sequence[bool]) -> tuple[Tensor]:
         """`dy` where nothing was written."""
         places = self.load(0)
         return (self._written(dys[0], places, ops.full(places.shape, 0, dys[0])),)
 
 
-def scatter_elements(x: Tensor, indices: Any, updates: Any, axis: int = 0) -> Tensor:
-    """A copy of `x` with `updates` at `indices` along an axis (ONNX ScatterElements).
-
-    Gradients go to `x` alone, as in SINGA.
-
-    Args:
-        x: any shape but ().
-        indices: as many axes as `x`; along `axis` any extent, along the others at most that of
-            `x`. Nothing broadcasts.
-        updates: the shape of `indices`.
-        axis: the axis that the indices refer to.
-
-    Raises:
-        ShapeError: indices or updates of a shape that does not fit.
-        ValueError: an index out of range or with a fraction.
-        DTypeError: an update that the dtype of `x` cannot hold.
-    """
-    return ScatterElements(indices, updates, axis)(x)[0]
+scatter_elements = function(ScatterElements, "scatter_elements")

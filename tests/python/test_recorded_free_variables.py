@@ -4,7 +4,7 @@ import types
 
 import numpy as np
 import pytest
-from reading import Plain, Scaled, by_default
+from readers import Plain, Scaled, by_default
 from recorded import B, Net, pair, replays, step
 from singa_rs import module
 from singa_rs.tensor import from_numpy
@@ -205,7 +205,7 @@ def test_a_number_of_an_object_that_each_step_raises():
     assert replays(recorded) >= 4
 
 
-@pytest.mark.filterwarnings("ignore:.*without a graph")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 def test_a_float_of_an_object_that_each_step_changes():
     recorded, eager = pair(Clicking, 1, 0.5)
     for _ in range(8):

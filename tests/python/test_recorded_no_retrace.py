@@ -4,7 +4,7 @@ import dataclasses
 import sys
 
 import pytest
-from stories import Step, hold, x
+from scenarios import Step, hold, x
 
 
 def replayed(make, calls=8):

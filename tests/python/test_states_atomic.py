@@ -196,7 +196,7 @@ def test_optimizers_set_all_or_nothing(wrong):
 
 def test_a_schedule_that_fails_leaves_the_step():
     optimizer = opt.SGD(Broken(0.1))
-    with pytest.raises(ShapeError, match="the schedule gave"):
+    with pytest.raises(ShapeError, match="the schedule returned"):
         optimizer.set_states({"step_counter": 7})
     assert optimizer.get_states()["step_counter"] == 0 and optimizer.lr_value.tolist() == [0]
 
