@@ -130,7 +130,6 @@ table.case(
 )
 
 
-
 def scaled(convolution):
     """A convolution, and its product with a scalar."""
     return {
