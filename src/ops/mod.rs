@@ -208,7 +208,7 @@ families! {
     norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,
     norm::RunningAverage,
     normalize::BatchNormReluGrad, normalize::BatchNormStatistics, normalize::Normalize,
-    optim::Adagrad, optim::Adam, optim::Rmsprop, optim::Sgd,
+    optim::Update,
     packed::Pack, packed::Packed,
     pooling::AvgPool2d, pooling::AvgPool2dGrad, pooling::MaxPool2d, pooling::MaxPool2dGrad,
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,

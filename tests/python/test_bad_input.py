@@ -53,7 +53,7 @@ def test_a_refused_call_changes_nothing():
     version = param.version
     lr = to_handle(np.ones(1), "float32")
     with pytest.raises(_core.ShapeError):
-        _core.Op("sgd", momentum=False, nesterov=False, weight_decay=False)(
+        _core.Op("update", f="sgd", momentum=False, nesterov=False, weight_decay=False)(
             param, to_handle(np.ones((3, 2)), "float32"), lr
         )
     assert param.version == version and (param.to_numpy() == 1).all()

@@ -19,7 +19,7 @@ class _Adaptive(Optimizer):
     """An optimizer whose update is one operation on the parameter, the gradient, the learning rate,
     moments, further tensors, and, where it is used, the weight decay."""
 
-    #: The operation's name and attributes, and which moments it reads.
+    #: The rule and its attributes, and which moments it reads.
     _op: ClassVar[str]
     _attributes: ClassVar[dict[str, bool]] = {}
     _kinds: ClassVar[tuple[str, ...]]
@@ -30,7 +30,7 @@ class _Adaptive(Optimizer):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._updates = [op(cls._op, weight_decay=d, **cls._attributes) for d in (False, True)]
+        cls._updates = [op("update", f=cls._op, weight_decay=d, **cls._attributes) for d in (False, True)]
 
     def __init__(
         self, lr: float | DecayScheduler, **hyperparameters: float | DecayScheduler

@@ -16,7 +16,7 @@ from .schedule import DecayScheduler
 
 @cache
 def _update(momentum: bool, nesterov: bool, weight_decay: bool) -> Any:
-    return op("sgd", momentum=momentum, nesterov=nesterov, weight_decay=weight_decay)
+    return op("update", f="sgd", momentum=momentum, nesterov=nesterov, weight_decay=weight_decay)
 
 
 class SGD(Optimizer):

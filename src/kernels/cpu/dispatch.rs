@@ -19,8 +19,6 @@ use crate::ops::{Kind, Meta};
 /// Those of the kernels: what the operation's inference rejects, and those of the library.
 pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     match kind {
-        Kind::Adagrad(op) => optimizers::adagrad(op, io, width),
-        Kind::Adam(op) => optimizers::adam(op, io, width),
         Kind::Advance(op) => Ok(random::advance(op.by)),
         Kind::Arange(op) => copy::arange(op, io[0], width),
         Kind::AvgPool2d(op) => pooling::average(op, io, width),
@@ -64,15 +62,14 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Random(op) => random::draw(op, io[1], width),
         Kind::Reduce(op) => reduce::reduce(op, io, width),
         Kind::Region(op) => region::prepare(op, io, width),
-        Kind::Rmsprop(op) => optimizers::rmsprop(op, io, width),
         Kind::RunningAverage(op) => running_average::update(op.momentum.0, op.factor.0, io, width),
-        Kind::Sgd(op) => optimizers::sgd(op, io, width),
         Kind::Softmax(op) => softmax::softmax(op, io, width),
         Kind::SoftmaxCrossEntropy(op) => cross_entropy::loss(op, io, width),
         Kind::SoftmaxCrossEntropyGrad(op) => cross_entropy::gradient(op, io, width),
         Kind::SoftmaxGrad(op) => softmax::softmax_grad(op, io, width),
         Kind::Unary(op) => elementwise::unary(op, io, width),
         Kind::UnaryGrad(op) => elementwise::unary_grad(op, io, width),
+        Kind::Update(op) => optimizers::prepare(op, io, width),
         Kind::Where(_) => Ok(elementwise::select(io, width)),
     }
 }

@@ -3,7 +3,7 @@ use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::conv::{Conv2d, Conv2dGradInput};
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
-use crate::ops::optim::Sgd;
+use crate::ops::optim::{Rule, Update};
 use crate::ops::region::{Link, Region};
 use crate::ops::unary::{Unary, UnaryFn};
 
@@ -176,7 +176,7 @@ fn operations_where_they_cannot_stand_are_refused() {
         region.infer(&[&row, &a, &b]).unwrap_err()
     };
     assert!(right.infer(&[&row, &a, &b]).is_ok());
-    let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
+    let sgd = Update { rule: Rule::Sgd { momentum: false, nesterov: false }, weight_decay: false };
     let changes: [&dyn Fn(&mut Region); 9] = [
         &|r| r.links[1].operands[0] = 5,
         &|r| r.links[0].operands[1] = 9,

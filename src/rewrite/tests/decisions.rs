@@ -11,7 +11,7 @@ use crate::ops::Real;
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::gemm::Matmul;
 use crate::ops::norm::{BatchNorm, BatchNormGrad, BatchNormInference};
-use crate::ops::optim::Sgd;
+use crate::ops::optim::{self, Update};
 use crate::ops::softmax::{Softmax, SoftmaxGrad};
 use crate::ops::unary::UnaryGrad;
 use crate::rewrite as rules;
@@ -289,7 +289,10 @@ impl Draw {
         let lr = View::new(cpu::device(), Meta::new(DType::Float32, [1]));
         self.net.recorder.number(&lr, Role::Captured);
         let g = self.or_other(&g);
-        let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
+        let sgd = Update {
+            rule: optim::Rule::Sgd { momentum: false, nesterov: false },
+            weight_decay: false,
+        };
         self.net.recorder.push(sgd, &[w.clone(), g, lr], &[w]);
     }
 }

@@ -1,7 +1,7 @@
 use super::products::Net;
 use super::*;
 use crate::ops::gemm::Matmul;
-use crate::ops::optim::Sgd;
+use crate::ops::optim::{self, Update};
 use crate::rewrite::fusion::update as rule;
 
 /// A product that computes a weight's gradient, and the update, with something in between. Sizes
@@ -21,7 +21,8 @@ fn update(
     recorder.number(&g, role);
     recorder.push(Matmul, &[transposed, dy.clone()], std::slice::from_ref(&g));
     between(&mut recorder, [&x, &g, &w]);
-    let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
+    let sgd =
+        Update { rule: optim::Rule::Sgd { momentum: false, nesterov: false }, weight_decay: false };
     recorder.push(sgd, &[w.clone(), g, lr], &[w]);
     rewritten(recorder, rule::apply).0
 }
@@ -50,8 +51,10 @@ fn a_gradient_is_made_apart_where_its_update_writes_what_it_is_made_of() {
         let [lr, factor, dampening] = [(); 3].map(|()| net.given(&[1]));
         let g =
             net.push(Matmul, &[&x.permute(&[1, 0]).unwrap(), &first_rows(&w, 8)], Role::Temporary);
-        let (sgd, mut inputs) =
-            (Sgd { momentum, nesterov: false, weight_decay: false }, vec![w, g, lr]);
+        let (sgd, mut inputs) = (
+            Update { rule: optim::Rule::Sgd { momentum, nesterov: false }, weight_decay: false },
+            vec![w, g, lr],
+        );
         inputs.extend([buffer, factor, dampening].into_iter().filter(|_| momentum));
         net.recorder.push(sgd, &inputs, &[]);
         assert_eq!(net.rewritten(rule::apply).0, ["matmul", "sgd"]);

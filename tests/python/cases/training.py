@@ -87,15 +87,15 @@ def of_product(update):
 UNFIT = Bad(SHAPE, shapes=(P, (5, 4)))
 
 
-def optimizer(family, reference, *args, updates, label, **attrs):
+def optimizer(f, reference, *args, updates, label, **attrs):
     """A case of an update; float64 only agrees to float32, the dtype of hyperparameters."""
     shapes = tuple(arg.shape if isinstance(arg, Arg) else arg for arg in args)
     table.case(
-        family,
+        "update",
         reference,
         *args,
-        attrs=attrs,
-        label=label,
+        attrs={"f": f, **attrs},
+        label=f"{f}-{label}",
         updates=updates,
         specials=(np.nan,),
         scale=4,
@@ -110,8 +110,8 @@ def optimizer(family, reference, *args, updates, label, **attrs):
 
 A, B = (P[0], 5), (5, P[1])
 for update, reference, extra in (
-    ({"op": "sgd", "momentum": True, "nesterov": True}, sgd(True, True, False), [0.9, 0.25]),
-    ({"op": "rmsprop"}, rmsprop(False), [0.9, 1e-3]),
+    ({"op": "update", "f": "sgd", "momentum": True, "nesterov": True}, sgd(True, True, False), [0.9, 0.25]),
+    ({"op": "update", "f": "rmsprop"}, rmsprop(False), [0.9, 1e-3]),
 ):
     table.case(
         "region",
@@ -131,7 +131,7 @@ for update, reference, extra in (
             },
             "outputs": (1, 2),
         },
-        label=f"update-{update['op']}",
+        label=f"update-{update['f']}",
         updates=(0, 3),
         specials=(np.nan,),
         scale=16,

@@ -132,27 +132,27 @@ fn moments(s: &mut Sketch) -> Option<Vec<usize>> {
 
 pub(super) fn adam(s: &mut Sketch) -> Option<()> {
     let (first, rest, decoupled) = (updated(s)?, moments(s)?, s.is());
-    let update = json!({"op": "adam", "decoupled": decoupled, "weight_decay": true});
+    let update = json!({"op": "update", "f": "adam", "decoupled": decoupled, "weight_decay": true});
     s.op(update, &[&first[..], &rest].concat()).map(drop)
 }
 
 pub(super) fn adagrad(s: &mut Sketch) -> Option<()> {
     let (first, history, eps) = (updated(s)?, state(s)?, ones(s, 1e-8)?);
-    let update = json!({"op": "adagrad", "weight_decay": false});
+    let update = json!({"op": "update", "f": "adagrad", "weight_decay": false});
     s.op(update, &[&first[..], &[history, eps]].concat()).map(drop)
 }
 
 pub(super) fn rmsprop(s: &mut Sketch) -> Option<()> {
     let (first, average) = (updated(s)?, state(s)?);
     let (rho, eps) = (ones(s, 0.9)?, ones(s, 1e-8)?);
-    let update = json!({"op": "rmsprop", "weight_decay": false});
+    let update = json!({"op": "update", "f": "rmsprop", "weight_decay": false});
     s.op(update, &[&first[..], &[average, rho, eps]].concat()).map(drop)
 }
 
 pub(super) fn momentum(s: &mut Sketch) -> Option<()> {
     let (first, buffer, nesterov) = (updated(s)?, state(s)?, s.is());
     let (decay, momentum, dampening) = (ones(s, 0.01)?, ones(s, 0.9)?, ones(s, 0.0)?);
-    let update = json!({"op": "sgd", "momentum": true, "nesterov": nesterov, "weight_decay": true});
+    let update = json!({"op": "update", "f": "sgd", "momentum": true, "nesterov": nesterov, "weight_decay": true});
     s.op(update, &[&first[..], &[decay, buffer, momentum, dampening]].concat()).map(drop)
 }
 
@@ -171,7 +171,7 @@ pub(super) fn product(s: &mut Sketch) -> Option<()> {
     s.op(region, &[a, b, c])?;
     let (weight, history, eps) =
         (s.numbers(&[4, 5])?, s.fill(&[4, 5], 0.25, "float32")?, ones(s, 1e-8)?);
-    let adagrad = json!({"op": "adagrad", "weight_decay": false});
+    let adagrad = json!({"op": "update", "f": "adagrad", "weight_decay": false});
     let update = json!({"op": "region", "inputs": 6, "producer": matmul([1, 5]),
                         "consumer": {"kind": adagrad, "operands": [0, 6, 2, 3, 4]},
                         "outputs": [1, 2]});
