@@ -79,10 +79,12 @@ test-rust: build
 	@export ONEDNN_MAX_CPU_ISA=AVX2 SINGA_RS_ISA=avx2; $(call RUST_TESTS,-- ops:: kernels::)
 	cargo test --quiet --no-default-features --doc
 
+# Two processes: many tests wait for a child, a lock or a single thread.
 test-python: build
-	$(BIN)/python -m pytest $(ARGS)
-	SINGA_RS_KERNELS=portable $(BIN)/python -m pytest tests/python/test_operations.py \
-	    tests/python/test_gradients.py tests/python/test_views.py $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	SINGA_RS_KERNELS=portable $(BIN)/python -m pytest -n 2 --dist loadfile \
+	    tests/python/test_operations.py tests/python/test_gradients.py tests/python/test_views.py \
+	    $(ARGS)
 
 # Debian and Ubuntu: apt-get install chromium. Without it the target says so and passes.
 test-browser: build

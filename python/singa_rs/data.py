@@ -78,7 +78,7 @@ def _fill(stream: Any, into: memoryview, want: int) -> None:
 def load_mnist(
     folder: str | PathLike[str],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """MNIST, Fashion-MNIST or the like from a folder of four IDX files: training images
+    """MNIST, Fashion-MNIST or the like from a directory of four IDX files: training images
     (N, 1, H, W) in [0, 1] and labels (N,), then the same for testing.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from . import catalogue, motifs, training, values, ways
@@ -53,6 +54,16 @@ def count(program: Program, seen: dict[str, Seen], into: Counter) -> None:
         into["programs replayed"] += name == ways.REPLAYED.name and one.replays > 0
         if one.error is not None:
             into[f"error {type(one.error).__name__}"] += name == ways.EAGER.name
+    if ways.REPLAYED.name in seen:
+        _operations(map(_data, _graphs(seen[ways.REPLAYED.name])), into)
+
+
+def _operations(graphs: Iterable[dict[str, Any]], into: Counter) -> None:
+    into.update(f"operation {node['name']}" for graph in graphs for node in graph["nodes"])
+
+
+def _data(graph: Any) -> dict[str, Any]:
+    return json.loads(graph.to_json())
 
 
 # ---- rules ---------------------------------------------------------------------------------------
@@ -67,9 +78,9 @@ def rules(seen: dict[str, Seen], into: Counter) -> None:
     recorded, rounded = (_graphs(seen[way.name]) for way in RULE_WAYS)
     for rewritten in (_graphs(seen[ways.REPLAYED.name]), rounded):
         for before, after in zip(recorded, rewritten, strict=False):
-            old, new = json.loads(before.to_json()), json.loads(after.to_json())
+            old, new = _data(before), _data(after)
+            _operations((old, new), into)
             into.update(f"role {block['role']}" for block in new["blocks"])
-            into.update(f"operation {node['name']}" for node in (*old["nodes"], *new["nodes"]))
             for rule in _fired(old, new, after.constants[0]):
                 into[f"rule {rule}"] += 1
 

@@ -39,7 +39,7 @@ STRANGE = [
     np.ma.masked,
     None,
     {},
-    object(),
+    NotImplemented,
 ]
 NUMBERS = [
     True,

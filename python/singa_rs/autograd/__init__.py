@@ -20,14 +20,7 @@ from . import binary, methods, unary  # isort: skip - all submodules, before fun
 from .binary import Binary
 from .casting import Cast, cast
 from .engine import Gradients, backward, gradients
-from .index import (
-    Embedding,
-    Gather,
-    Where,
-    embedding,
-    gather,
-    where,
-)
+from .index import Embedding, Gather, Where, embedding, gather, where
 from .loss import (
     BinaryCrossEntropy,
     CrossEntropy,

@@ -36,7 +36,7 @@ class Slot:
             self.grad, self.owned = ops.add(self.grad, grad), True
 
     def _put_part(self, part: Part) -> None:
-        """Adds a part at its place, so that many parts cost no more than the whole once."""
+        """Adds a part in its place, so that many parts cost no more than the whole once."""
         if self.grad is None:
             self.grad = part.whole()
         else:
@@ -45,7 +45,7 @@ class Slot:
         self.owned = True
 
     def take(self) -> Tensor:
-        """The sum, in memory that belongs to whoever takes it."""
+        """The sum, in memory that belongs to the caller."""
         grad = self.grad if self.owned else ops.copy(self.grad)
         self.grad = None
         grad.requires_grad = False
@@ -64,8 +64,8 @@ class Leaf(Slot):
         self.missing = 0
 
 
-class Step:
-    """A node that backward goes through."""
+class Visit:
+    """A node that backward passes through."""
 
     __slots__ = ("node", "targets", "slots", "blocks")
 
@@ -86,28 +86,28 @@ class Step:
         return slot
 
 
-class Plan:
-    """The nodes that lead to a wanted gradient, in an order for backward."""
+class Order:
+    """The nodes that lead to a wanted gradient, in the order of backward."""
 
     def __init__(self, root: Operator) -> None:
-        #: The steps to run, the last one first: each after all that use its outputs.
-        self.order: list[Step] = []
+        #: The visits to run, the last one first: each after all that use its outputs.
+        self.visits: list[Visit] = []
         #: The parameters whose gradients are wanted.
         self.leaves: dict[int, Leaf] = {}
-        steps: dict[int, Step] = {}
+        known: dict[int, Visit] = {}
         for node in postorder(root):
-            targets = self._targets(node, steps) if node.differentiable else []
+            targets = self._targets(node, known) if node.differentiable else []
             if node.retained is not None or node.watched is not None or any(targets):
-                step = steps[id(node)] = Step(node, targets)
-                self.order.append(step)
-        #: The step of the root, if a gradient leads through it.
-        self.root = steps.get(id(root))
-        #: For each parameter's block, how many nodes have yet to read what they kept of it.
+                visit = known[id(node)] = Visit(node, targets)
+                self.visits.append(visit)
+        #: The visit of the root, if a gradient leads through it.
+        self.root = known.get(id(root))
+        #: For each parameter's block, how many nodes still have to read what they saved of it.
         self.readers = {leaf.block: 0 for leaf in self.leaves.values()}
-        for step in self.order if self.readers else ():
-            self._count_readers(step)
+        for visit in self.visits if self.readers else ():
+            self._count_readers(visit)
 
-    def _targets(self, node: Operator, steps: dict[int, Step]) -> list[Slot | None]:
+    def _targets(self, node: Operator, known: dict[int, Visit]) -> list[Slot | None]:
         targets: list[Slot | None] = []
         for edge in node.edges:
             if isinstance(edge, Tensor):
@@ -120,11 +120,11 @@ class Plan:
                     )
                 targets.append(self._leaf(edge) if wants else None)
             elif type(edge) is Port:
-                step = steps.get(id(edge.node))
-                targets.append(None if step is None else step.slot(edge.index))
+                visit = known.get(id(edge.node))
+                targets.append(None if visit is None else visit.slot(edge.index))
             else:
-                step = steps.get(id(edge))
-                targets.append(None if step is None else step.slot(0))
+                visit = known.get(id(edge))
+                targets.append(None if visit is None else visit.slot(0))
         return targets
 
     def _leaf(self, tensor: Tensor) -> Leaf:
@@ -134,11 +134,11 @@ class Plan:
         leaf.missing += 1
         return leaf
 
-    def _count_readers(self, step: Step) -> None:
+    def _count_readers(self, visit: Visit) -> None:
         readers = self.readers
-        found = [block for t in kept(step.node) if (block := t.block_id) in readers]
-        step.blocks = found if len(found) < 2 else list(dict.fromkeys(found))
-        for block in step.blocks:
+        found = [block for t in kept(visit.node) if (block := t.block_id) in readers]
+        visit.blocks = found if len(found) < 2 else list(dict.fromkeys(found))
+        for block in visit.blocks:
             readers[block] += 1
 
 

@@ -90,9 +90,7 @@ class Opaque(Rule):
 
 
 def function(
-    rule: Callable[_P, Rule],
-    name: str,
-    convert: Callable[[Tensor], Tensor] | None = None,
+    rule: Callable[_P, Rule], name: str, convert: Callable[[Tensor], Tensor] | None = None
 ) -> Callable[Concatenate[Tensor, _P], Tensor]:
     """The function `rule(...)(x)[0]` of a tensor, with the rule's parameters and documentation.
     `convert` is applied to the tensor first."""

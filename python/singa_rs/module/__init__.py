@@ -141,7 +141,7 @@ class Module(Graphed, Tappable):
 
         Raises:
             CheckpointError: no layer has parameters yet; an auxiliary name is also the model's,
-                or the file cannot hold a name; the path is a folder, a pipe or a device.
+                or the file cannot store a name; the path is a directory, a pipe or a device.
             TypeError: `fpath` is not a path; an auxiliary name is not a str, or its state is not
                 a Tensor.
             OSError: the file cannot be written.

@@ -123,7 +123,7 @@ class Graphed(Layer):
                 and describes its inputs and outputs. Operations run as they were recorded.
             verify: True compares the first run of each new graph with a run of the operations as
                 they were recorded: results, parameters and states must be equal to the bit, and
-                a graph that differs, which is a fault of this package, is not used, with a
+                a graph that differs, which is a bug in this package, is not used, with a
                 RuntimeWarning. That run takes as long as two, and more memory (`plan` shows how
                 much). Nothing is compared if memory is short, if user code would run twice, or
                 with `exact=False`. N compares every Nth run, False none.

@@ -26,6 +26,15 @@ def moments_by_name(kind: str, doc: str) -> Any:
     return property(lambda optimizer: optimizer._moments.named(kind), doc=doc)
 
 
+#: Names of tensors that are not the hyperparameter's with `_value`.
+_HOLDERS = {"momentum": "mom_value", "dampening": "dam_value", "weight_decay": "decay_value"}
+
+
+def holders(**limits: dict[str, float]) -> dict[str, tuple[str, dict[str, float]]]:
+    """`hyperparameters` with these limits, each with SINGA's name of its tensor."""
+    return {name: (_HOLDERS.get(name, f"{name}_value"), one) for name, one in limits.items()}
+
+
 class Optimizer:
     """Applies gradients to parameters.
 

@@ -10,7 +10,7 @@ from .. import tensor
 from ..autograd.ops import op
 from ..layer.check import flag
 from ..tensor import Tensor
-from .base import Optimizer, moments_by_name
+from .base import Optimizer, holders, moments_by_name
 from .schedule import DecayScheduler
 
 
@@ -30,12 +30,7 @@ class SGD(Optimizer):
     SINGA's `SGD`. PyTorch starts the buffer with g undampened instead.
     """
 
-    hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]] = {
-        "lr": ("lr_value", {}),
-        "momentum": ("mom_value", {}),
-        "dampening": ("dam_value", {"low": -math.inf}),
-        "weight_decay": ("decay_value", {}),
-    }
+    hyperparameters = holders(lr={}, momentum={}, dampening={"low": -math.inf}, weight_decay={})
     moment_kinds: ClassVar[tuple[str, ...]] = ("moments",)
     moments = moments_by_name("moments", "The momentum buffers by parameter name.")
 

@@ -86,7 +86,7 @@ class Call:
         self.parameters = [
             (Same(x), x.block_id, x.offset) if is_itself(x, known) else None for x in self.tensors
         ]
-        # Parameters have no stand-ins, so each has graphs of its own. Writes into what operations
+        # Parameters have no tracers, so each has graphs of its own. Writes into what operations
         # have made are part of the tape, writes into other tensors are not.
         self.made = tuple(map(is_intermediate, self.tensors))
         of_tensors = (tuple(self.requires_grad), self.made, tuple(self.parameters))

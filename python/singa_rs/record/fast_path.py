@@ -1,4 +1,4 @@
-"""The fast path for a call like the one before: a few checks, then the replay."""
+"""The fast path for a call like the previous one: a few checks, then the replay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .entry import Entry
     from .snapshot import Snapshot
 
-#: What a fast_path returns for a call that must take the slow path.
+#: What the fast path returns for a call that must take the slow path.
 MISS = object()
 
 
@@ -26,8 +26,8 @@ class FastPath:
         self._held = snapshot.tensors if entry.results.paths else {}
         flags = entry.requires_grad
         known = snapshot.known
-        fast_path = _core.Shortcut(entry.graph, snapshot.watch, count, flags, ORDINARY, known)
-        self._call = fast_path.call
+        check = _core.Shortcut(entry.graph, snapshot.watch, count, flags, ORDINARY, known)
+        self._call = check.call
         self._is_row = _is_row(entry.results)
 
     def __call__(self, args: tuple[Any, ...]) -> Any:

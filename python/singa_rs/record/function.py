@@ -271,11 +271,7 @@ class GraphFunction:
                 self._stay_eager(f"{count} were never replayed; reason of the last one: {reason}")
 
     def _settle(
-        self,
-        attempt: Attempt,
-        verdict: Effects | str | None,
-        previous: Attempt | None,
-        reason: str,
+        self, attempt: Attempt, verdict: Effects | str | None, previous: Attempt | None, reason: str
     ) -> None:
         """Notes the outcome of a recording that has run, and keeps its graph if it is equal to the
         one before."""

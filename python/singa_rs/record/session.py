@@ -204,7 +204,7 @@ def run_graph(device: _core.Device, sequential: bool = True) -> None:
 
 
 def reset_graph(device: _core.Device) -> None:
-    """Discards what was buffered; an active recording starts anew (SINGA ResetGraph)."""
+    """Discards what was buffered; an active recording starts over (SINGA ResetGraph)."""
     session = _sessions.of.pop(device, None)
     if session is None:
         return

@@ -32,8 +32,8 @@ from .free_variables import (
 from .places import NOTHING, attributes_of
 from .trees import OF_TENSORS, given_name
 
-#: Of a longer list, tuple or dictionary only the length is compared, of a larger array only its
-#: identity and layout; and no more objects of the program's own classes are inspected.
+#: Of a longer list, tuple or dictionary only the length is compared, of a larger array only the
+#: identity and layout. No more user-defined objects than this are inspected.
 LONGEST = 1000
 
 #: The prefix of the paths of arguments.

@@ -1,4 +1,4 @@
-"""Taking one recording of a Python function."""
+"""Tracing: one recording of a Python function, and what the function returned."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def trace(
         arguments: the tensors that each run gets as inputs.
         call: the function, without arguments.
         undo: where the call's changes are noted, if they may be undone.
-        held: tensors in attributes of the model. A result that is one of them stands for the
+        held: tensors in attributes of the model. A result that is one of them represents the
             attribute, as a run finds it.
 
     Raises:

@@ -192,10 +192,7 @@ class Results:
         self._held.clear()
 
     def build(
-        self,
-        arguments: Sequence[Tensor],
-        made: Sequence[Tensor],
-        held: Mapping[str, Tensor],
+        self, arguments: Sequence[Tensor], made: Sequence[Tensor], held: Mapping[str, Tensor]
     ) -> Any:
         """The results of a run; `held` are the attributes as the call found them."""
         self.cut_off(made)

@@ -1,4 +1,4 @@
-"""Runs of graphs: timed, and compared with runs of the operations as they were recorded."""
+"""Runs of graphs: timed, and verified against runs of the operations as they were recorded."""
 
 from __future__ import annotations
 

@@ -32,18 +32,7 @@ from .creation import (
     zeros,
     zeros_like,
 )
-from .dtypes import (
-    bfloat16,
-    bool_,
-    float16,
-    float32,
-    float64,
-    int8,
-    int32,
-    int64,
-    sizeof,
-    uint8,
-)
+from .dtypes import bfloat16, bool_, float16, float32, float64, int8, int32, int64, sizeof, uint8
 from .functions import (
     abs,
     add,

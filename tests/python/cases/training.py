@@ -110,7 +110,11 @@ def optimizer(f, reference, *args, updates, label, **attrs):
 
 A, B = (P[0], 5), (5, P[1])
 for update, reference, extra in (
-    ({"op": "update", "f": "sgd", "momentum": True, "nesterov": True}, sgd(True, True, False), [0.9, 0.25]),
+    (
+        {"op": "update", "f": "sgd", "momentum": True, "nesterov": True},
+        sgd(True, True, False),
+        [0.9, 0.25],
+    ),
     ({"op": "update", "f": "rmsprop"}, rmsprop(False), [0.9, 1e-3]),
 ):
     table.case(

@@ -209,8 +209,7 @@ def _array(
     shape, is_fortran, dtype = _head(stream)
     if shape != declared.shape:
         raise _error(
-            path,
-            f"{name!r} has shape {shape} in {ARRAYS}, {declared.shape} in {ATTRIBUTES}",
+            path, f"{name!r} has shape {shape} in {ARRAYS}, {declared.shape} in {ATTRIBUTES}"
         )
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise ValueError(f"it has the type {dtype}, want numbers")
