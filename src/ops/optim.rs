@@ -20,7 +20,8 @@ pub struct Update {
     /// The rule.
     #[serde(flatten)]
     pub rule: Rule,
-    /// Whether there is a weight decay: `g = grad + decay * param` takes the gradient's place.
+    /// Whether there is a weight decay: unless the rule says otherwise, `g = grad + decay * param`
+    /// takes the gradient's place.
     pub weight_decay: bool,
 }
 
@@ -48,6 +49,9 @@ pub enum Rule {
     /// `(history, eps, [decay])`: `history += g*g; param -= lr*g / sqrt(history+eps)` (Duchi,
     /// Hazan, Singer 2011; epsilon inside the root as in SINGA's `opt.AdaGrad`).
     Adagrad,
+    /// `(m, beta1, beta2, [decay])`: `param -= lr * (sign(beta1*m + (1-beta1)*g) + decay*param);`
+    /// `m = beta2*m + (1-beta2)*g`, where g is the gradient without decay (Chen et al. 2023).
+    Lion,
     /// `(avg, rho, eps, [decay])`: `avg = rho*avg + (1-rho)*g*g; param -= lr*g / sqrt(avg+eps)`
     /// (Hinton's lecture 6e; epsilon inside the root as in SINGA's `opt.RMSProp`).
     Rmsprop,
@@ -86,6 +90,7 @@ impl Rule {
                 ("adam", &[Moment, Moment, Number, Number, Number, Step, Decay], 24)
             }
             Rule::Adagrad => ("adagrad", &[Moment, Number, Decay], 16),
+            Rule::Lion => ("lion", &[Moment, Number, Number, Decay], 10),
             Rule::Rmsprop => ("rmsprop", &[Moment, Number, Number, Decay], 16),
         }
     }
@@ -94,7 +99,8 @@ impl Rule {
 impl Catalog for Update {
     fn names() -> Vec<&'static str> {
         let sgd = Rule::Sgd { momentum: false, nesterov: false };
-        let rules = [Rule::Adagrad, Rule::Adam { decoupled: false }, Rule::Rmsprop, sgd];
+        let adam = Rule::Adam { decoupled: false };
+        let rules = [Rule::Adagrad, adam, Rule::Lion, Rule::Rmsprop, sgd];
         rules.map(|rule| rule.row().0).into()
     }
 }

@@ -156,3 +156,27 @@ class AdamW(Adam):
     ) -> None:
         """As `Adam`, with the paper's defaults."""
         super().__init__(lr, beta_1, beta_2, epsilon, weight_decay)
+
+
+class Lion(_Adaptive):
+    """`p -= lr * (sign(beta_1 * m + (1 - beta_1) * g) + weight_decay * p); m = beta_2 * m +
+    (1 - beta_2) * g`: one moment, and steps of one size (Chen et al., 2023)."""
+
+    hyperparameters = holders(lr={}, beta_1=_FRACTION, beta_2=_FRACTION, weight_decay={})
+    moment_kinds, _op = ("m",), "lion"
+
+    def __init__(
+        self,
+        lr: float | DecayScheduler = 1e-4,
+        beta_1: float | DecayScheduler = 0.9,
+        beta_2: float | DecayScheduler = 0.99,
+        weight_decay: float | DecayScheduler = 0,
+    ) -> None:
+        """Numbers from 0 (betas below 1), or schedules; the defaults are the paper's.
+
+        Raises:
+            TypeError, ValueError: an argument that is neither, or out of its range.
+        """
+        super().__init__(lr, beta_1=beta_1, beta_2=beta_2, weight_decay=weight_decay)
+
+    m = moments_by_name("m", "The averages of gradients by parameter name.")

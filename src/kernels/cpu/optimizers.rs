@@ -29,6 +29,7 @@ pub fn prepare(op: &Update, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
             Ok(checked(move |io| check_step(read_step(io, step)), update))
         }
         Rule::Adagrad => by(op, io, width, |numbers| History(numbers.clone())),
+        Rule::Lion => by(op, io, width, |numbers| Sign(numbers.clone())),
         Rule::Rmsprop => by(op, io, width, |numbers| Average(numbers.clone())),
     }
 }
@@ -111,6 +112,31 @@ impl Formula for History {
             let g = decayed(decay, g, *p);
             *history = *history + g * g;
             *p = *p - lr * g / (*history + eps).sqrt();
+        }
+    }
+}
+
+/// Lion's.
+struct Sign(Numbers);
+
+impl Formula for Sign {
+    #[inline(always)]
+    fn step<A: Wide>(&self, p: &mut [A], g: &[A], [m, _]: [&mut [A]; 2]) {
+        let [lr, beta1, beta2] = [0, 1, 2].map(|i| A::of(self.0.all[i]));
+        let [fresh1, fresh2] = [1, 2].map(|i| A::of(1.0 - self.0.all[i]));
+        let [zero, one, decay] = [0.0, 1.0, self.0.decay.unwrap_or(0.0)].map(A::of);
+        for ((p, &g), m) in p.iter_mut().zip(g).zip(m) {
+            let mean = beta1 * *m + fresh1 * g;
+            // Zero and NaN are their own signs.
+            let sign = if mean > zero {
+                one
+            } else if mean < zero {
+                zero - one
+            } else {
+                mean
+            };
+            *p = *p - lr * (sign + decay * *p);
+            *m = (beta2 * *m + fresh2 * g).flushed();
         }
     }
 }

@@ -111,6 +111,25 @@ fn rmsprop_and_adagrad() {
 }
 
 #[test]
+fn lion() {
+    let s = [0.1f32, 0.9, 0.99, 0.01];
+    let [lr, beta1, beta2, decay] = s.map(f64::from);
+    for weight_decay in [false, true] {
+        let arrange = |p, g, [m]: [Tensor; 1], [lr, b1, b2, wd]: [Tensor; 4]| {
+            let mut all = vec![p, g, lr, m, b1, b2, wd];
+            all.truncate(6 + weight_decay as usize);
+            all
+        };
+        check::<1>(Update { rule: Rule::Lion, weight_decay }, s, arrange, |p, g, [m]| {
+            let decay = if weight_decay { decay } else { 0.0 };
+            let mean = beta1 * *m + (1.0 - beta1) * g;
+            *p -= lr * (if mean == 0.0 { mean } else { mean.signum() } + decay * *p);
+            *m = beta2 * *m + (1.0 - beta2) * g;
+        });
+    }
+}
+
+#[test]
 fn adam_and_adamw() {
     let s = [0.1f32, 0.9, 0.999, 0.01];
     let [lr, beta1, beta2, decay] = s.map(f64::from);

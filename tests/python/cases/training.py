@@ -62,6 +62,17 @@ def adagrad(weight_decay):
     return update
 
 
+def lion(weight_decay):
+    """Chen et al. 2023."""
+
+    def update(param, grad, lr, m, beta1, beta2, *rest):
+        sign = np.sign(beta1 * m + (1 - beta1) * grad)
+        decay = rest[-1] * param if weight_decay else 0
+        return param - lr * (sign + decay), beta2 * m + (1 - beta2) * grad
+
+    return update
+
+
 def adam(decoupled, weight_decay):
     """Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019."""
 
@@ -179,6 +190,20 @@ for wd in (False, True):
         STATE,
         number(0.9),
         number(1e-3),
+        *extra,
+        updates=(0, 3),
+        label=suffix,
+        weight_decay=wd,
+    )
+    optimizer(
+        "lion",
+        lion(wd),
+        Arg(P),
+        Arg(P),
+        LR,
+        MOMENT,
+        number(0.9),
+        number(0.99),
         *extra,
         updates=(0, 3),
         label=suffix,
