@@ -301,7 +301,7 @@ fn left(rule: Rule) -> u64 {
         let recorder = Draw::program(seed);
         let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
         rule(&mut draft).unwrap();
-        let (queue, roles) = draft.finish(&[]);
+        let (queue, roles) = draft.finish();
         let node = |node: &Op| {
             let (inputs, outputs) = (&node.inputs, &node.outputs);
             format!("{:?} {inputs:?} {outputs:?};", node.call.kind)
