@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::recompute::Again;
 use super::{Edges, Graph, Kernels, Op, Parallel, Queue, Role, Schedule};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -66,6 +67,15 @@ pub fn one_segment(rows: &[&[u32]], parts: &[u32], times: &[u64]) -> Schedule {
         times: times.to_vec(),
         workers: parts.iter().max().map_or(1, |&part| part as usize + 1),
     }
+}
+
+/// Recomputations as fingerprints show them, which count operations in twos.
+pub fn doubled(again: &[Again]) -> Vec<Again> {
+    let twice = |again: &Again| {
+        let (maker, before) = (2 * again.maker, 2 * again.before);
+        Again { maker, before, ..again.clone() }
+    };
+    again.iter().map(twice).collect()
 }
 
 /// Everything that is decided about a graph, as text.

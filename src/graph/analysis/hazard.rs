@@ -7,57 +7,49 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::csr::{Csr, Edges};
-use crate::graph::Op;
+use crate::graph::{Op, Place};
 
 /// A range of bytes of a resource that an operation reads or writes. Resources are the blocks, by
 /// number, followed by the host, which keeps operations with user code in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The resource's number.
     pub resource: u32,
-    /// Whether it is written; otherwise it is read.
     pub is_write: bool,
-    /// The first byte.
     pub start: usize,
-    /// One past the last byte; greater than `start`.
     pub end: usize,
 }
 
 impl Access {
-    /// A read.
     pub fn read(resource: u32, range: Range<usize>) -> Self {
         Access { resource, is_write: false, start: range.start, end: range.end }
     }
 
-    /// A write.
     pub fn write(resource: u32, range: Range<usize>) -> Self {
         Access { is_write: true, ..Access::read(resource, range) }
     }
 }
 
-/// The accesses of each node: reads, then writes. `blocks` is the number of blocks.
+/// The accesses of each node, none of which is empty. `blocks` is the number of blocks.
 pub fn accesses(ops: &[Op], blocks: usize) -> Csr<Access> {
     let mut found = Csr::with_capacity(ops.len(), 3 * ops.len());
     for op in ops {
-        for place in &op.inputs {
-            add(&mut found, Access::read(place.block, place.byte_range()));
-        }
-        for place in &op.outputs {
-            add(&mut found, Access::write(place.block, place.byte_range()));
-        }
+        add(&mut found, op, |place| (place.block, place.byte_range()));
         if op.call.effects.host {
-            add(&mut found, Access::write(blocks as u32, 0..1));
+            found.push(Access::write(blocks as u32, 0..1));
         }
         found.end_row();
     }
     found
 }
 
-/// Adds an access to the current row unless its range is empty.
-pub(in crate::graph) fn add(found: &mut Csr<Access>, access: Access) {
-    if access.start < access.end {
-        found.push(access);
-    }
+/// Adds an operation's accesses to the current row: reads, then writes, where `locate` finds them.
+pub fn add(found: &mut Csr<Access>, op: &Op, locate: impl Fn(&Place) -> (u32, Range<usize>)) {
+    let read = |(resource, range)| Access::read(resource, range);
+    let reads = op.inputs.iter().map(&locate).map(read);
+    let writes =
+        op.outputs.iter().map(&locate).map(|(resource, range)| Access::write(resource, range));
+    let all = reads.chain(writes).filter(|access| access.start < access.end);
+    all.for_each(|access| found.push(access));
 }
 
 /// Whether each resource is written.

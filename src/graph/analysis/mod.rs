@@ -3,4 +3,4 @@
 pub mod cost;
 pub mod csr;
 pub mod hazard;
-pub mod liveness;
+pub mod timeline;

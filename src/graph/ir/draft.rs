@@ -1,7 +1,6 @@
 //! A queue that is being rewritten.
 
 mod edit;
-mod finish;
 mod numbers;
 
 use std::ops::Range;
@@ -14,7 +13,6 @@ use crate::error::Result;
 use crate::graph::{Op, Place, Queue, Role};
 use crate::kernels::{self, Target};
 use crate::ops::{Call, Kind, Meta, View};
-pub use finish::Again;
 pub use numbers::Numbers;
 
 /// The steps that use a block, in order.

@@ -2,21 +2,15 @@
 //! many limits, whatever the budget is, and the fastest one whose plan keeps to the budget is
 //! taken. So more memory never costs time, and the least memory that was reached is known.
 
-mod course;
-mod keep;
-mod levels;
-mod simulate;
-mod timeline;
-
 use std::sync::OnceLock;
 
+use super::recompute::simulate::{Outcome, Patience, Policy, simulate};
+use super::recompute::turns::{keep, outcome};
+use super::recompute::{Again, Course};
 use crate::device::team;
 use crate::error::Result;
-use crate::graph::draft::{Again, Draft};
+use crate::graph::analysis::timeline::Timeline;
 use crate::graph::{Graph, Kernels, Parallel};
-use course::Course;
-use keep::keep;
-use simulate::{Outcome, Patience, Policy, simulate};
 
 /// How many orders, the first ones, are simulated.
 const SIMULATED: usize = 3;
@@ -38,7 +32,7 @@ const AT_ONCE: usize = 16;
 const DETOUR: f64 = 1.02;
 
 /// Operations in some order, and the recomputations already known to be worthwhile.
-pub type Order = (Draft, Vec<Again>);
+pub type Order = (Course, Vec<Again>);
 
 /// A way to run the operations.
 struct Way {
@@ -74,17 +68,15 @@ impl<'a> Ways<'a> {
     /// # Errors
     /// A panic on a thread of the team.
     pub fn new(orders: &'a [Order], kernels: &'a Kernels) -> Result<Ways<'a>> {
-        let whole: Vec<usize> = orders.iter().map(|(draft, _)| draft.peak(&[], kernels)).collect();
-        let courses: Vec<Course> =
-            orders.iter().map(|(draft, _)| Course::new(draft, kernels)).collect();
+        let whole: Vec<usize> = orders.iter().map(|(course, _)| course.line.peak()).collect();
         let most = whole.iter().copied().min().unwrap_or(0);
-        let mut simulated = simulated(&courses[..SIMULATED.min(courses.len())], most)?.into_iter();
-        let of = |(order, course): (usize, &Course)| {
-            let known = [Vec::new(), orders[order].1.clone()].map(|again| course.outcome(again));
+        let mut simulated = simulated(&orders[..SIMULATED.min(orders.len())], most)?.into_iter();
+        let of = |(order, (course, known)): (usize, &Order)| {
+            let known = [Vec::new(), known.clone()].map(|again| outcome(course, again));
             let found = known.into_iter().chain(simulated.next().unwrap_or_default());
             found.map(move |outcome| Way::new(order, outcome)).collect::<Vec<_>>()
         };
-        let mut ways: Vec<Way> = courses.iter().enumerate().flat_map(of).collect();
+        let mut ways: Vec<Way> = orders.iter().enumerate().flat_map(of).collect();
         ways.sort_by(|a, b| a.outcome.time.total_cmp(&b.outcome.time));
         ways.dedup_by(|a, b| a.order == b.order && a.outcome.again == b.outcome.again);
         Ok(Ways { orders, kernels, whole, ways, parallel: None })
@@ -153,7 +145,8 @@ impl<'a> Ways<'a> {
     }
 
     fn peak(&self, way: &Way) -> usize {
-        *way.peak.get_or_init(|| self.orders[way.order].0.peak(&way.outcome.again, self.kernels))
+        let course = &self.orders[way.order].0;
+        *way.peak.get_or_init(|| peak(course, &way.outcome.again, self.kernels))
     }
 
     /// The graph of a way; its arena takes at most `most_bytes` if possible.
@@ -169,17 +162,23 @@ impl<'a> Ways<'a> {
     }
 }
 
+/// The peak memory of a run with these recomputations.
+fn peak(course: &Course, again: &[Again], kernels: &Kernels) -> usize {
+    let (queue, roles) = course.finish(again);
+    Timeline::new(&queue, &roles, kernels).peak()
+}
+
 /// For each order, the runs under many limits.
-fn simulated(courses: &[Course], whole: usize) -> Result<Vec<Vec<Outcome>>> {
-    let limits: Vec<Vec<usize>> = courses.iter().map(|course| limits(course, whole)).collect();
-    let all: Vec<(usize, usize)> = (0..courses.len())
+fn simulated(orders: &[Order], whole: usize) -> Result<Vec<Vec<Outcome>>> {
+    let limits: Vec<Vec<usize>> = orders.iter().map(|(course, _)| limits(course, whole)).collect();
+    let all: Vec<(usize, usize)> = (0..orders.len())
         .flat_map(|order| limits[order].iter().map(move |&limit| (order, limit)))
         .collect();
-    let runs = team::map(all.len(), |n| under(&courses[all[n].0], all[n].1).collect::<Vec<_>>())?;
-    let mut found = vec![Vec::new(); courses.len()];
+    let runs = team::map(all.len(), |n| under(&orders[all[n].0].0, all[n].1).collect::<Vec<_>>())?;
+    let mut found = vec![Vec::new(); orders.len()];
     all.iter().zip(runs).for_each(|(&(order, _), runs)| found[order].extend(runs));
-    let better = |order: usize| improved(&courses[order], &limits[order], &found[order]);
-    let better = team::map(courses.len(), better)?;
+    let better = |order: usize| improved(&orders[order].0, &limits[order], &found[order]);
+    let better = team::map(orders.len(), better)?;
     found.iter_mut().zip(better).for_each(|(found, better)| found.extend(better));
     Ok(found)
 }
@@ -187,7 +186,7 @@ fn simulated(courses: &[Course], whole: usize) -> Result<Vec<Vec<Outcome>>> {
 /// The limits of an order's runs: fractions of the memory that keeping everything takes.
 fn limits(course: &Course, whole: usize) -> Vec<usize> {
     let policies = 2 * PATIENCE.len();
-    let count = (MOST_STEPS / policies / course.steps.len().max(1)).clamp(LIMITS / 4, LIMITS);
+    let count = (MOST_STEPS / policies / course.steps().max(1)).clamp(LIMITS / 4, LIMITS);
     let count = count.next_multiple_of(4);
     let (whole, least) = (whole - whole / SLACK, course.least());
     let mut limits: Vec<usize> = (0..count).map(|n| (whole * n / count).max(least)).collect();

@@ -1,12 +1,10 @@
 //! The placement of temporary blocks and scratch in the arena.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::device::ALIGNMENT;
-use crate::graph::liveness::{self, Blocks};
-use crate::graph::{Role, schedule};
-use crate::kernels::Prepared;
+use crate::graph::Role;
+use crate::graph::analysis::timeline::Timeline;
 use crate::packing::{self, Lifetime};
 
 /// The offset of blocks outside the arena.
@@ -26,20 +24,20 @@ pub(in crate::graph) struct Layout {
 }
 
 impl Layout {
-    /// Applies in-place sharing and plans the arena. Nodes of a segment may run concurrently as far
-    /// as the arena then takes at most `most_bytes`.
+    /// Plans the arena. Nodes of a segment may run concurrently as far as the arena then takes at
+    /// most `most_bytes`.
     pub(in crate::graph) fn new(
-        blocks: &Blocks,
-        kernels: &[Arc<Prepared>],
+        line: &Timeline,
+        roles: &[Role],
         segments: &[Range<u32>],
         most_bytes: usize,
     ) -> Layout {
-        let owners = liveness::owners(blocks);
-        let (mut lifetimes, mut sizes) = buffers(blocks, &owners);
-        let scratch = scratch(kernels);
-        lifetimes.extend(scratch.iter().map(|&(n, _)| Lifetime { first: n, last: n }));
-        sizes.extend(scratch.iter().map(|&(_, bytes)| bytes));
-        let roundings = schedule::roundings(&lifetimes, &sizes, segments, most_bytes);
+        let owners = line.owners();
+        let (mut lifetimes, mut sizes) = (line.needed(&owners), line.sizes.clone());
+        let scratch = || (0u32..).zip(&line.scratch).filter(|(_, bytes)| **bytes > 0);
+        lifetimes.extend(scratch().map(|(n, _)| Lifetime { first: n, last: n }));
+        sizes.extend(scratch().map(|(_, bytes)| bytes));
+        let roundings = roundings(&lifetimes, &sizes, segments, most_bytes);
         let mut plans = roundings.map(|lifetimes| packing::plan(&lifetimes, &sizes, ALIGNMENT));
         let mut plan = plans.next().expect("there is one at least");
         while plan.height > most_bytes {
@@ -47,15 +45,14 @@ impl Layout {
             plan = lower;
         }
         drop(plans);
-        let is_inside = |block: usize| {
-            blocks.roles[block] == Role::Temporary && !blocks.lifetimes[block].is_never()
-        };
+        let is_inside =
+            |block: usize| roles[block] == Role::Temporary && !line.lives[block].is_never();
         let offset = |(block, &owner): (usize, &u32)| {
             if is_inside(block) { plan.offsets[owner as usize] } else { OUTSIDE }
         };
         let offsets = owners.iter().enumerate().map(offset).collect();
         let places = plan.offsets[owners.len()..].iter();
-        let scratch = scratch.iter().zip(places).map(|(&(n, _), &offset)| (n, offset)).collect();
+        let scratch = scratch().zip(places).map(|((n, _), &offset)| (n, offset)).collect();
         Layout { offsets, scratch, height: plan.height, bound: plan.bound }
     }
 
@@ -66,22 +63,48 @@ impl Layout {
     }
 }
 
-/// By block: the lifetime and size of what owns memory in the arena; `Lifetime::NEVER` for others.
-pub(in crate::graph) fn buffers(blocks: &Blocks, owners: &[u32]) -> (Vec<Lifetime>, Vec<usize>) {
-    let mut lifetimes = vec![Lifetime::NEVER; owners.len()];
-    let mut sizes = vec![0; owners.len()];
-    let is_temporary = |block: &usize| blocks.roles[*block] == Role::Temporary;
-    for block in (0..owners.len()).filter(is_temporary) {
-        let (life, owner) = (blocks.lifetimes[block], owners[block] as usize);
-        lifetimes[owner].first = lifetimes[owner].first.min(life.first);
-        lifetimes[owner].last = lifetimes[owner].last.max(life.last);
-        sizes[owner] = blocks.bytes[block];
-    }
-    (lifetimes, sizes)
+/// How much rounding may increase the peak of live bytes: by this fraction of it or by this many
+/// bytes, whichever is more.
+pub(in crate::graph) const MOST_GROWTH: (f64, usize) = (0.25, 16 << 20);
+
+/// Lifetimes extended to whole segments, so that pieces of memory needed at different times within
+/// one segment do not share bytes: otherwise the nodes that use them would have to take turns.
+/// Where that would take too much memory, segments are cut into ever smaller windows; pieces that
+/// still share bytes are ordered by the schedule's edges. The longest windows come first; the last
+/// item has the original lifetimes.
+pub(in crate::graph) fn roundings(
+    lifetimes: &[Lifetime],
+    sizes: &[usize],
+    segments: &[Range<u32>],
+    most_bytes: usize,
+) -> impl Iterator<Item = Vec<Lifetime>> {
+    let bound = |lifetimes: &[Lifetime]| packing::bound(lifetimes, sizes, ALIGNMENT);
+    let longest = segments.iter().map(|segment| segment.len() as u32).max().unwrap_or(0);
+    let least = if longest > 1 { bound(lifetimes) } else { 0 };
+    let most = least + MOST_GROWTH.1.max((MOST_GROWTH.0 * least as f64) as usize);
+    let windows = std::iter::successors(Some(longest), |window| Some(window.div_ceil(2)));
+    let windows = windows.take_while(|&window| window > 1).chain([1]);
+    let round =
+        move |window| lifetimes.iter().map(|life| rounded(life, segments, window)).collect();
+    windows.map(move |window| (window, round(window))).filter_map(
+        move |(window, rounded): (u32, Vec<_>)| {
+            (window == 1 || bound(&rounded) <= most.min(most_bytes)).then_some(rounded)
+        },
+    )
 }
 
-/// The nodes that need scratch, with its size in bytes.
-fn scratch(kernels: &[Arc<Prepared>]) -> Vec<(u32, usize)> {
-    let sizes = kernels.iter().map(|op| op.kernel.scratch());
-    (0u32..).zip(sizes).filter(|&(_, bytes)| bytes > 0).collect()
+/// Extends a lifetime to the boundaries of windows.
+pub(in crate::graph) fn rounded(life: &Lifetime, segments: &[Range<u32>], window: u32) -> Lifetime {
+    if life.is_never() {
+        return *life;
+    }
+    let around = |node: u32| {
+        let segment = segments.get(segments.partition_point(|segment| segment.end <= node))?;
+        let start = segment.start + (node.checked_sub(segment.start)? / window) * window;
+        Some((start, segment.end.min(start + window) - 1))
+    };
+    Lifetime {
+        first: around(life.first).map_or(life.first, |(first, _)| first),
+        last: around(life.last).map_or(life.last, |(_, last)| last),
+    }
 }

@@ -5,5 +5,4 @@ pub mod budget;
 pub mod layout;
 pub mod live;
 pub mod order;
-pub mod peak;
-pub mod remat;
+pub mod recompute;

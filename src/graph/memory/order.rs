@@ -1,40 +1,49 @@
 //! Legal orders of the operations that need little memory. Finding the best one is NP-hard (Sethi,
-//! 1975); the best of a few that are quick to find is taken, as judged by [`super::peak`]. This
+//! 1975); the best of a few that are quick to find is taken, as judged by [`Timeline::peak`]. This
 //! alone moves an optimizer's updates into the backward pass: each frees a gradient.
 
 mod list;
 
 use std::cmp::Reverse;
 
-use crate::device::ALIGNMENT;
 use crate::graph::analysis::hazard;
-use crate::graph::analysis::liveness::temporaries;
-use crate::graph::memory::peak::peak;
+use crate::graph::analysis::timeline::Timeline;
 use crate::graph::{Csr, Edges, Kernels, Op, Queue, Role};
+
+/// Operations in some order, with its timeline.
+pub type Ordered = (Queue, Timeline);
 
 /// The operations in a few legal orders, the recorded one first; `roles` has one entry per block.
 /// Which of them needs least memory also depends on what is recomputed.
-pub fn orders(queue: Queue, roles: &[Role]) -> Vec<Queue> {
-    let others: Vec<Queue> = others(&queue, roles).collect();
-    std::iter::once(queue).chain(others).collect()
+pub fn orders(queue: Queue, roles: &[Role], kernels: &Kernels) -> Vec<Ordered> {
+    let recorded = ordered(queue, roles, kernels);
+    let others: Vec<Ordered> = others(&recorded, roles, kernels).collect();
+    std::iter::once(recorded).chain(others).collect()
 }
 
 /// The recorded order and, if it is another one, the order that needs least memory without
 /// recomputation. On the networks tried, one of these two was best with recomputation as well.
-pub fn promising(queue: Queue, roles: &[Role], kernels: &Kernels) -> Vec<Queue> {
-    let recorded = peak(&queue, roles, kernels);
-    let best = others(&queue, roles)
-        .map(|queue| (peak(&queue, roles, kernels), queue))
+pub fn promising(queue: Queue, roles: &[Role], kernels: &Kernels) -> Vec<Ordered> {
+    let recorded = ordered(queue, roles, kernels);
+    let best = others(&recorded, roles, kernels)
+        .map(|other| (other.1.peak(), other))
         .min_by_key(|&(peak, _)| peak)
-        .filter(|&(peak, _)| peak < recorded)
-        .map(|(_, queue)| queue);
-    std::iter::once(queue).chain(best).collect()
+        .filter(|&(peak, _)| peak < recorded.1.peak())
+        .map(|(_, other)| other);
+    std::iter::once(recorded).chain(best).collect()
+}
+
+/// The operations in their order.
+pub fn ordered(queue: Queue, roles: &[Role], kernels: &Kernels) -> Ordered {
+    let line = Timeline::new(&queue, roles, kernels);
+    (queue, line)
 }
 
 /// The operations in legal orders other than the recorded one.
-fn others(queue: &Queue, roles: &[Role]) -> impl Iterator<Item = Queue> {
-    let legal = legal(&Work::new(queue, roles)).into_iter();
-    legal.filter(|order| !order.is_sorted()).map(|order| queue.sorted(&order))
+fn others(recorded: &Ordered, roles: &[Role], kernels: &Kernels) -> impl Iterator<Item = Ordered> {
+    let legal = legal(&Work::new(recorded, roles)).into_iter();
+    let other = |order: Vec<u32>| ordered(recorded.0.sorted(&order), roles, kernels);
+    legal.filter(|order| !order.is_sorted()).map(other)
 }
 
 /// Legal orders, those most similar to the recorded one first.
@@ -42,60 +51,34 @@ fn legal(work: &Work) -> [Vec<u32>; 4] {
     [list::early_frees(work), list::eager(work), list::least_peak(work), depth_first(work)]
 }
 
-struct Work {
+struct Work<'a> {
+    line: &'a Timeline,
     /// The nodes that must come before each node; one is listed twice if there are two reasons.
     before: Edges,
     /// The nodes that must come after each node.
     after: Edges,
-    /// The temporary blocks that each node uses, each once.
-    blocks: Csr<u32>,
     /// The nodes that use each temporary block.
     users: Csr<u32>,
-    /// The size of each block in the arena.
-    sizes: Vec<usize>,
 }
 
-impl Work {
-    fn new(queue: &Queue, roles: &[Role]) -> Work {
+impl Work<'_> {
+    fn new<'a>((queue, line): &'a Ordered, roles: &[Role]) -> Work<'a> {
         let before = precedence(queue, roles);
-        let blocks = blocks(queue, roles);
-        let sizes = queue.sizes().into_iter().map(|bytes| bytes.next_multiple_of(ALIGNMENT));
-        Work {
-            after: inverse(&before, before.rows()),
-            before,
-            users: inverse(&blocks, roles.len()),
-            blocks,
-            sizes: sizes.collect(),
-        }
+        let row = |n: u32| before.row(n as usize).iter().map(move |&earlier| (earlier as usize, n));
+        let after = Csr::sorted(line.nodes(), || (0..line.nodes() as u32).flat_map(row));
+        Work { line, after, before, users: line.users() }
     }
 
     /// The number of nodes.
     fn nodes(&self) -> usize {
-        self.before.rows()
+        self.line.nodes()
     }
 
     /// Whether it does not matter when a node runs: it uses no temporary block, and no other node
     /// has to wait for it.
     fn is_indifferent(&self, node: u32) -> bool {
-        self.blocks.row(node as usize).is_empty() && self.after.row(node as usize).is_empty()
+        self.line.uses(node as usize).next().is_none() && self.after.row(node as usize).is_empty()
     }
-}
-
-fn blocks(queue: &Queue, roles: &[Role]) -> Csr<u32> {
-    let mut blocks = Csr::with_capacity(queue.ops().len(), 3 * queue.ops().len());
-    for op in queue.ops() {
-        temporaries(op.places(), roles).into_iter().for_each(|block| blocks.push(block));
-        blocks.end_row();
-    }
-    blocks
-}
-
-/// The rows that contain each item.
-fn inverse(lists: &Csr<u32>, items: usize) -> Csr<u32> {
-    let pairs = || {
-        (0u32..).zip(lists.iter()).flat_map(|(n, row)| row.iter().map(move |&i| (i as usize, n)))
-    };
-    Csr::sorted(items, pairs)
 }
 
 /// The operations that must come before each operation: those with a hazard between them. And since
@@ -180,9 +163,7 @@ fn by_need(work: &Work) -> Vec<Vec<u32>> {
 
 /// The bytes that a node is the first to use.
 fn result(work: &Work, node: u32) -> usize {
-    let is_first = |block: &&u32| work.users.row(**block as usize).first() == Some(&node);
-    let blocks = work.blocks.row(node as usize).iter().filter(is_first);
-    blocks.map(|&block| work.sizes[block as usize]).sum()
+    work.line.makes.row(node as usize).iter().map(|&block| work.line.sizes[block as usize]).sum()
 }
 
 #[cfg(test)]

@@ -6,14 +6,11 @@ mod parts;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::device::ALIGNMENT;
 use crate::graph::cost::nanoseconds;
-use crate::graph::csr::{Csr, Edges};
 use crate::graph::hazard::{self, Access};
-use crate::graph::layout::{Layout, OUTSIDE};
-use crate::graph::queue::{Op, Place};
+use crate::graph::memory::layout::{Layout, OUTSIDE};
+use crate::graph::{Csr, Edges, Op, Place};
 use crate::kernels::{Prepared, Width};
-use crate::packing::{self, Lifetime};
 
 /// How several threads may run a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,52 +98,6 @@ fn gain(nodes: &[Arc<Prepared>], edges: &Edges, segment: &Range<u32>, parallel: 
     sum - longest.max(sum / parallel.workers as f64)
 }
 
-/// How much rounding may increase the peak of live bytes: by this fraction of it or by this many
-/// bytes, whichever is more.
-const MOST_GROWTH: (f64, usize) = (0.25, 16 << 20);
-
-/// Lifetimes extended to whole segments, so that pieces of memory needed at different times within
-/// one segment do not share bytes: otherwise the nodes that use them would have to take turns.
-/// Where that would take too much memory, segments are cut into ever smaller windows; pieces that
-/// still share bytes are ordered by the schedule's edges. The longest windows come first; the last
-/// item has the original lifetimes.
-pub(in crate::graph) fn roundings(
-    lifetimes: &[Lifetime],
-    sizes: &[usize],
-    segments: &[Range<u32>],
-    most_bytes: usize,
-) -> impl Iterator<Item = Vec<Lifetime>> {
-    let bound = |lifetimes: &[Lifetime]| packing::bound(lifetimes, sizes, ALIGNMENT);
-    let longest = segments.iter().map(|segment| segment.len() as u32).max().unwrap_or(0);
-    let least = if longest > 1 { bound(lifetimes) } else { 0 };
-    let most = least + MOST_GROWTH.1.max((MOST_GROWTH.0 * least as f64) as usize);
-    let windows = std::iter::successors(Some(longest), |window| Some(window.div_ceil(2)));
-    let windows = windows.take_while(|&window| window > 1).chain([1]);
-    let round =
-        move |window| lifetimes.iter().map(|life| rounded(life, segments, window)).collect();
-    windows.map(move |window| (window, round(window))).filter_map(
-        move |(window, rounded): (u32, Vec<_>)| {
-            (window == 1 || bound(&rounded) <= most.min(most_bytes)).then_some(rounded)
-        },
-    )
-}
-
-/// Extends a lifetime to the boundaries of windows.
-fn rounded(life: &Lifetime, segments: &[Range<u32>], window: u32) -> Lifetime {
-    if life.is_never() {
-        return *life;
-    }
-    let around = |node: u32| {
-        let segment = segments.get(segments.partition_point(|segment| segment.end <= node))?;
-        let start = segment.start + (node.checked_sub(segment.start)? / window) * window;
-        Some((start, segment.end.min(start + window) - 1))
-    };
-    Lifetime {
-        first: around(life.first).map_or(life.first, |(first, _)| first),
-        last: around(life.last).map_or(life.last, |(_, last)| last),
-    }
-}
-
 impl Schedule {
     /// The dependencies between the nodes of the segments for a given layout.
     pub(in crate::graph) fn new(
@@ -195,17 +146,9 @@ fn add(accesses: &mut Csr<Access>, n: u32, (op, kernel): (&Op, &Prepared), layou
             _ => (arena, range.start + offset..range.end + offset),
         }
     };
-    for place in &op.inputs {
-        let (resource, range) = locate(place);
-        hazard::add(accesses, Access::read(resource, range));
-    }
-    for place in &op.outputs {
-        let (resource, range) = locate(place);
-        hazard::add(accesses, Access::write(resource, range));
-    }
+    hazard::add(accesses, op, locate);
     if let Some(offset) = layout.scratch_offset(n) {
-        let end = offset + kernel.kernel.scratch();
-        hazard::add(accesses, Access::write(arena, offset..end));
+        accesses.push(Access::write(arena, offset..offset + kernel.kernel.scratch()));
     }
 }
 

@@ -18,140 +18,52 @@ use crate::graph::{Graph, Place, Role};
 pub enum Fault {
     /// An edge to a node from itself or from a later one.
     #[error("node {node} is to wait for node {earlier}, which comes no earlier")]
-    Backwards {
-        /// The node.
-        node: usize,
-        /// The node that is to run before it.
-        earlier: usize,
-    },
+    Backwards { node: usize, earlier: usize },
     /// Two nodes that no path of edges connects although one writes what the other touches.
     #[error("nodes {earlier} and {later} both touch {resource}, and no edges order them")]
-    Unordered {
-        /// The one recorded first.
-        earlier: usize,
-        /// The other one.
-        later: usize,
-        /// What both touch.
-        resource: Resource,
-    },
+    Unordered { earlier: usize, later: usize, resource: Resource },
     /// A read that finds something other than it did in the recording.
     #[error(
         "{reader} reads bytes {bytes:?} of block {block} as {want:?} left them, but finds {found:?}"
     )]
-    Stale {
-        /// The reader.
-        reader: Reader,
-        /// The block that it reads.
-        block: u32,
-        /// Bytes of the block.
-        bytes: Range<usize>,
-        /// The writer of these bytes in the recording.
-        want: Writer,
-        /// What the memory holds instead, if anything.
-        found: Option<Tag>,
-    },
+    Stale { reader: Reader, block: u32, bytes: Range<usize>, want: Writer, found: Option<Tag> },
     /// A read of a temporary block that nothing has written.
     #[error("node {node} reads bytes {bytes:?} of block {block}, which nothing has written")]
-    Unwritten {
-        /// The node.
-        node: usize,
-        /// The block.
-        block: u32,
-        /// Bytes of the block.
-        bytes: Range<usize>,
-    },
+    Unwritten { node: usize, block: u32, bytes: Range<usize> },
     /// An operand that a node writes and that overlaps another operand of the node.
     #[error("{one} of node {node} lies in the memory of its {other} (blocks {blocks:?})")]
-    Overlap {
-        /// The node.
-        node: usize,
-        /// What is written.
-        one: Operand,
-        /// What it overlaps.
-        other: Operand,
-        /// The blocks of the two; None for scratch.
-        blocks: [Option<u32>; 2],
-    },
+    Overlap { node: usize, one: Operand, other: Operand, blocks: [Option<u32>; 2] },
     /// An operand that reaches beyond its block or the arena.
     #[error("{operand} of node {node} (block {block:?}) ends at byte {end} of {limit}")]
-    Beyond {
-        /// The node.
-        node: usize,
-        /// The operand.
-        operand: Operand,
-        /// Its block; None for scratch.
-        block: Option<u32>,
-        /// One past its last byte.
-        end: usize,
-        /// Bytes of the block or the arena.
-        limit: usize,
-    },
+    Beyond { node: usize, operand: Operand, block: Option<u32>, end: usize, limit: usize },
     /// An operand without an offset, or with one that is not aligned.
     #[error("{operand} of node {node} (block {block:?}) has no place in the arena, or a wrong one")]
-    Misplaced {
-        /// The node.
-        node: usize,
-        /// The operand.
-        operand: Operand,
-        /// Its block; None for scratch.
-        block: Option<u32>,
-    },
+    Misplaced { node: usize, operand: Operand, block: Option<u32> },
     /// More or fewer operands than the kernel takes.
     #[error("node {node} has {got} inputs or outputs, and its kernel takes {want}")]
-    Operands {
-        /// The node.
-        node: usize,
-        /// How many there are.
-        got: usize,
-        /// How many the kernel takes.
-        want: usize,
-    },
+    Operands { node: usize, got: usize, want: usize },
     /// An operand whose dtype, shape or strides differ from those that the kernel was made for.
     #[error("{operand} of node {node} is not what its kernel was made for")]
-    Meta {
-        /// The node.
-        node: usize,
-        /// The operand.
-        operand: Operand,
-    },
+    Meta { node: usize, operand: Operand },
     /// A block that is computed once for all runs, but must not be.
     #[error("block {block} is computed once for all runs, but {what}")]
-    Kept {
-        /// The block.
-        block: u32,
-        /// What is wrong.
-        what: &'static str,
-    },
+    Kept { block: u32, what: &'static str },
     /// An operation within a node whose operands are missing or of the wrong kind.
     #[error("link {link} of node {node} does not find what it works on")]
-    Link {
-        /// The node.
-        node: usize,
-        /// The operation's index in the node.
-        link: usize,
-    },
+    Link { node: usize, link: usize },
     /// A schedule that does not contain every node exactly once.
     #[error("the schedule holds node {node} {times} times")]
-    Schedule {
-        /// The node.
-        node: usize,
-        /// How often the schedule contains it.
-        times: usize,
-    },
+    Schedule { node: usize, times: usize },
     /// A node that several threads share although it must run alone, or that is shared twice.
     #[error("node {node} is to run beside others, though it must run alone or is elsewhere, too")]
-    Beside {
-        /// The node.
-        node: usize,
-    },
+    Beside { node: usize },
 }
 
 /// What can cause a dependency between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// The memory of one block.
     Block(u32),
-    /// The arena, in which blocks take turns.
+    /// Where blocks take turns.
     Arena,
     /// User code.
     Host,
@@ -160,38 +72,30 @@ pub enum Resource {
 /// An operand of a node, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// An input.
     Input(usize),
-    /// An output.
     Output(usize),
-    /// The scratch.
     Scratch,
 }
 
 /// A reader of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// A node.
     Node(usize),
-    /// Anything after the run.
     After,
 }
 
 /// A writer of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// Something before the run.
     Before,
-    /// A node.
     Node(u32),
 }
 
 /// What a range of memory holds: bytes of a block, as left by a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// The block; None for scratch.
+    /// None for scratch.
     pub block: Option<u32>,
-    /// The writer that left the bytes.
     pub writer: Writer,
 }
 

@@ -303,7 +303,7 @@ fn left(rule: Rule) -> u64 {
         let recorder = Draw::program(seed);
         let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
         rule(&mut draft).unwrap();
-        let (queue, roles) = draft.finish(&[]);
+        let (queue, roles) = draft.finish();
         queue.ops().iter().map(told).collect::<String>() + &format!("{roles:?}")
     }))
 }

@@ -14,7 +14,7 @@ fn apart(recorder: Recorder, limits: Limits) -> (Vec<&'static str>, Vec<&'static
     let mut draft = Draft::new(cpu::device(), queue, roles);
     let taken = rule::take(&mut draft, limits);
     let names = |graph: Graph| graph.ops().iter().map(|node| node.call.name()).collect();
-    let (queue, roles) = draft.finish(&[]);
+    let (queue, roles) = draft.finish();
     let left = Graph::new(queue, roles, &kernels).unwrap();
     let (mut out, mut kept) = (Vec::new(), Vec::new());
     if let Some(taken) = taken {

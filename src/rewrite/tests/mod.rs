@@ -32,7 +32,7 @@ type Rule = fn(&mut Draft) -> Result<()>;
 fn rewritten(recorder: Recorder, rule: Rule) -> (Vec<&'static str>, Graph) {
     let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
     rule(&mut draft).unwrap();
-    let (queue, roles) = draft.finish(&[]);
+    let (queue, roles) = draft.finish();
     let kernels = kernels(&queue, &recorder.kernels);
     let graph = Graph::new(queue, roles, &kernels).unwrap();
     (graph.ops().iter().map(|node| node.call.name()).collect(), graph)

@@ -30,7 +30,7 @@ NO_GRADIENT: dict[str, str] = {
     **dict.fromkeys(("onehot_places", "scatter_elements_places"), "its result is indices"),
     **dict.fromkeys(("remainder", "remainder_scalar"), "no function of the package offers it"),
     **dict.fromkeys(("maximum_scalar", "minimum_scalar"), _BOUND),
-    **dict.fromkeys(("sgd", "adam", "adagrad", "rmsprop"), _STATE),
+    **dict.fromkeys(("sgd", "adam", "adagrad", "lion", "rmsprop"), _STATE),
     **dict.fromkeys(("running_average", "advance"), _STATE),
     **dict.fromkeys(("fill", "arange", "random"), _SOURCE),
     **dict.fromkeys((f for f in _core.operations() if "_grad" in f), _BACKWARD),

@@ -26,6 +26,13 @@ impl Draft {
         }
     }
 
+    /// The current queue, and the roles of its blocks.
+    pub fn finish(&self) -> (Queue, Vec<Role>) {
+        let mut queue = self.queue.without_ops();
+        self.steps().for_each(|(_, step)| queue.push_op(step.clone()));
+        (queue, self.roles.clone())
+    }
+
     /// Copies some steps into a queue of their own, to be run before the rest; returns it with the
     /// roles of its blocks. The steps to `remove` leave this draft, and the `kept` blocks, which
     /// they produce, become captured.

@@ -1,8 +1,8 @@
-use super::timeline::Timeline;
 use super::*;
-use crate::device::cpu;
 use crate::graph::decisions::Step;
-use crate::graph::testing::{Empty, Recorder, fingerprint};
+use crate::graph::memory::order;
+use crate::graph::memory::recompute::turns::Turns;
+use crate::graph::testing::{self, Empty, Recorder, fingerprint};
 use crate::graph::{Op, Role};
 use crate::ops::View;
 use crate::ops::copy::Copy;
@@ -48,10 +48,11 @@ struct Recorded {
 impl Recorded {
     fn new(recorder: Recorder) -> Recorded {
         let Recorder { queue, roles, kernels } = recorder;
-        Recorded { orders: [(Draft::new(cpu::device(), queue, roles), Vec::new())], kernels }
+        let course = Course::new(order::ordered(queue, &roles, &kernels), &roles);
+        Recorded { orders: [(course, Vec::new())], kernels }
     }
 
-    fn draft(&self) -> &Draft {
+    fn course(&self) -> &Course {
         &self.orders[0].0
     }
 
@@ -59,19 +60,15 @@ impl Recorded {
         Ways::new(&self.orders, &self.kernels).unwrap()
     }
 
-    fn course(&self) -> Course {
-        Course::new(self.draft(), &self.kernels)
-    }
-
     /// The size of the arena if everything is kept.
     fn whole(&self) -> usize {
-        let (queue, roles) = self.draft().finish(&[]);
+        let (queue, roles) = self.course().finish(&[]);
         Graph::new(queue, roles, &self.kernels).unwrap().arena_bytes()
     }
 
     /// The time if everything is kept.
     fn kept(&self) -> f64 {
-        self.course().outcome(Vec::new()).time
+        outcome(self.course(), Vec::new()).time
     }
 }
 
@@ -107,7 +104,7 @@ fn half_of_the_memory_of_equal_layers_costs_at_most_every_second_one() {
     let ways = recorded.ways();
     let (whole, kept) = (recorded.whole(), recorded.kept());
     let more = ways.time(whole / 2).unwrap() - kept;
-    let layer = recorded.course().steps[0].time;
+    let layer = recorded.course().times[0];
     assert!(more < 22.0 * layer, "{}", more / layer);
 }
 
@@ -130,21 +127,26 @@ fn nothing_is_computed_again_from_what_was_written_since() {
 #[test]
 fn what_there_is_room_for_is_kept_after_all() {
     let recorded = Recorded::new(training(40, |_, _| ()));
-    let (draft, whole, course) = (recorded.draft(), recorded.whole(), recorded.course());
+    let (whole, course) = (recorded.whole(), recorded.course());
     let policy = Policy { limit: whole / 4, patience: Patience::Zero, heeds_results: false };
-    let found = simulate(&course, policy).unwrap();
-    assert_eq!(Timeline::new(&course, &found.again).peak(), found.memory);
+    let found = simulate(course, policy).unwrap();
+    assert_eq!(Turns::new(course, &found.again).peak(), found.memory);
     for limit in [whole / 4, whole / 3, whole / 2, whole] {
-        let kept = keep(&course, &found, limit);
-        assert_eq!(kept.memory, draft.peak(&kept.again, &recorded.kernels));
+        let kept = keep(course, &found, limit);
+        assert_eq!(kept.memory, peak(course, &kept.again, &recorded.kernels));
         assert!(kept.memory <= limit && kept.time <= found.time, "{limit}: {kept:?}");
-        assert_eq!(kept.time, course.outcome(kept.again.clone()).time);
+        assert_eq!(kept.time, outcome(course, kept.again.clone()).time);
         let layers = kept.again.len();
-        let once = keep(&course, &kept, limit);
+        let once = keep(course, &kept, limit);
         assert_eq!(once.again.len(), layers, "nothing more can be kept");
         assert_eq!(layers == 0, limit == whole);
         assert!(limit < whole / 3 || layers < found.again.len());
     }
+}
+
+/// Fingerprints count steps in twos.
+fn doubled(outcome: Outcome) -> Outcome {
+    Outcome { again: testing::doubled(&outcome.again), ..outcome }
 }
 
 /// One fingerprint covers every run under every limit, and each run after it keeps all that it can.
@@ -152,14 +154,19 @@ fn what_there_is_room_for_is_kept_after_all() {
 fn the_same_steps_run_alike_under_the_same_limits() {
     let got = fingerprint((0..40).map(|seed| {
         let recorded = Recorded::new(Step::draw(seed));
-        let course = &recorded.course();
-        let (whole, least) = (recorded.draft().peak(&[], &recorded.kernels), course.least());
+        let course = recorded.course();
+        let (whole, least) = (course.line.peak(), course.least());
         let runs = |limit| {
             let policies = PATIENCE.iter().flat_map(|&p| [(p, false), (p, true)]);
             let found = policies.filter_map(move |(patience, heeds_results)| {
                 simulate(course, Policy { limit, patience, heeds_results })
             });
-            found.map(|run| format!("{run:?} {:?}", keep(course, &run, limit))).collect()
+            found
+                .map(|run| {
+                    let kept = keep(course, &run, limit);
+                    format!("{:?} {:?}", doubled(run), doubled(kept))
+                })
+                .collect()
         };
         let limits = (0..10).map(|n| least + whole.saturating_sub(least) * n / 10);
         limits.map(runs).collect::<Vec<String>>().concat() + &least.to_string()
@@ -171,7 +178,7 @@ fn the_same_steps_run_alike_under_the_same_limits() {
 fn long_runs_are_simulated_under_fewer_limits() {
     let got = [10, 3_000, 5_000, 10_000, 20_000].map(|layers| {
         let recorded = Recorded::new(training(layers / 2, |_, _| ()));
-        let found = limits(&recorded.course(), 1 << 40);
+        let found = limits(recorded.course(), 1 << 40);
         assert!(found.is_sorted_by(|a, b| a < b) && found.iter().all(|limit| *limit < 1 << 40));
         found.len()
     });
@@ -194,6 +201,6 @@ fn user_code_is_not_run_again() {
     }
     let recorded = Recorded::new(recorder);
     let smallest = recorded.ways().smallest().unwrap();
-    assert!(smallest.ops().len() > recorded.draft().steps().count(), "something is");
+    assert!(smallest.ops().len() > recorded.course().steps(), "something is");
     assert_eq!(smallest.ops().iter().filter(|node| node.call.effects.host).count(), 1);
 }

@@ -57,7 +57,7 @@ fn schedule(work: &Work, key: impl Fn(&Ready) -> Key) -> Vec<u32> {
 }
 
 struct List<'a, F> {
-    work: &'a Work,
+    work: &'a Work<'a>,
     key: F,
     /// How many nodes each node waits for.
     waits: Vec<usize>,
@@ -72,7 +72,7 @@ struct List<'a, F> {
 }
 
 impl<'a, F: Fn(&Ready) -> Key> List<'a, F> {
-    fn new(work: &'a Work, key: F) -> Self {
+    fn new(work: &'a Work<'a>, key: F) -> Self {
         let lengths = |rows: &crate::graph::Csr<u32>| rows.iter().map(<[u32]>::len).collect();
         let (is_done, since) = (vec![false; work.nodes()], vec![0; work.nodes()]);
         let (waits, users): (Vec<usize>, _) = (lengths(&work.before), lengths(&work.users));
@@ -92,19 +92,19 @@ impl<'a, F: Fn(&Ready) -> Key> List<'a, F> {
         if self.work.is_indifferent(node) {
             return (LAST, node as isize);
         }
-        let blocks = self.work.blocks.row(node as usize);
+        let uses = || self.work.line.uses(node as usize);
         (self.key)(&Ready {
             node,
-            change: blocks.iter().map(|&block| self.change(block)).sum(),
+            change: uses().map(|block| self.change(block)).sum(),
             since: self.since[node as usize],
-            is_source: blocks.iter().all(|&block| self.is_new(block)),
+            is_source: uses().all(|block| self.is_new(block)),
         })
     }
 
     /// By how many bytes one more use of a block would change the memory in use.
     fn change(&self, block: u32) -> isize {
         let is_last = self.users[block as usize] == 1;
-        let size = self.work.sizes[block as usize] as isize;
+        let size = self.work.line.sizes[block as usize] as isize;
         size * (isize::from(self.is_new(block)) - isize::from(is_last))
     }
 
@@ -131,7 +131,7 @@ impl<'a, F: Fn(&Ready) -> Key> List<'a, F> {
             self.since[later as usize] = done;
             self.offer(later);
         }
-        for &block in work.blocks.row(node as usize) {
+        for block in work.line.uses(node as usize) {
             let (users, left) = (work.users.row(block as usize), &mut self.users[block as usize]);
             *left -= 1;
             // The keys of its other users have changed: the block is in use from here on, or has

@@ -2,7 +2,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::graph::Graph;
-use crate::graph::peak::peak;
 use crate::graph::testing::{Empty, Recorder};
 use crate::graph::verify::replay;
 use crate::graph::verify::tests::{programs::programs, separate};
@@ -12,8 +11,8 @@ use crate::ops::copy::Copy;
 /// The operations in the best known order.
 fn ordered(recorder: Recorder) -> Recorder {
     let Recorder { queue, roles, kernels } = recorder;
-    let orders = orders(queue, &roles).into_iter();
-    let queue = orders.min_by_key(|queue| peak(queue, &roles, &kernels)).unwrap();
+    let orders = orders(queue, &roles, &kernels).into_iter();
+    let (queue, _) = orders.min_by_key(|(_, line)| line.peak()).unwrap();
     Recorder { queue, roles, kernels }
 }
 
@@ -23,7 +22,7 @@ proptest! {
     #[test]
     fn what_is_estimated_is_what_a_plan_cannot_do_without(program in programs()) {
         let recorder = program.record();
-        let estimated = peak(&recorder.queue, &recorder.roles, &recorder.kernels);
+        let estimated = Timeline::new(&recorder.queue, &recorder.roles, &recorder.kernels).peak();
         prop_assert_eq!(estimated, recorder.graph().unwrap().peak_bytes());
     }
 
@@ -31,7 +30,7 @@ proptest! {
     fn every_order_is_legal(program in programs()) {
         let Recorder { queue, roles, kernels } = program.record();
         let graph = Graph::new(queue.clone(), roles.clone(), &kernels).unwrap();
-        for order in legal(&Work::new(&queue, &roles)) {
+        for order in legal(&Work::new(&super::ordered(queue, &roles, &kernels), &roles)) {
             replay(&graph, &separate(&graph), &order).unwrap();
         }
     }

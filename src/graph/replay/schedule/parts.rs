@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::graph::csr::Edges;
+use crate::graph::Edges;
 
 /// Assigns the nodes of segments to parts, one per worker; `times` are those of the nodes. Within
 /// each level (nodes of the same depth), all parts get about the same amount of work. Subject to

@@ -1,9 +1,11 @@
 use super::*;
 use crate::graph::Graph;
 use crate::graph::Role::*;
+use crate::graph::memory::layout::{MOST_GROWTH, rounded, roundings};
 use crate::graph::testing::Recorder;
 use crate::kernels::Prepared;
 use crate::ops::View;
+use crate::packing::Lifetime;
 
 /// `branches` chains of `length` negations of one tensor, recorded one after the other; their ends
 /// are results.

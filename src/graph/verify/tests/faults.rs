@@ -4,7 +4,7 @@ use smallvec::smallvec;
 
 use super::super::{Fault, Operand, Reader, Resource, Tag, Writer, edges, replay};
 use crate::graph::Role::*;
-use crate::graph::layout::Layout;
+use crate::graph::memory::layout::Layout;
 use crate::graph::testing::{Empty, Recorder};
 use crate::graph::{Csr, Edges, Graph};
 use crate::kernels::Prepared;

@@ -1,6 +1,6 @@
 use super::{Limits, choose};
-use crate::device::cpu;
-use crate::graph::draft::Draft;
+use crate::graph::memory::order;
+use crate::graph::memory::recompute::Course;
 use crate::graph::testing::Recorder;
 use crate::graph::{Graph, Role};
 use crate::ops::View;
@@ -11,10 +11,10 @@ const LARGE: usize = 1 << 20;
 
 /// The names of the operations and the graph, recomputations included.
 fn improved(recorder: Recorder) -> (Vec<&'static str>, Graph) {
-    let draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
-    let again = choose(&draft, &recorder.kernels, Limits::DEFAULT);
-    let (queue, roles) = draft.finish(&again);
-    let graph = Graph::new(queue, roles, &recorder.kernels).unwrap();
+    let Recorder { queue, roles, kernels } = recorder;
+    let course = Course::new(order::ordered(queue, &roles, &kernels), &roles);
+    let (queue, roles) = course.finish(&choose(&course, Limits::DEFAULT));
+    let graph = Graph::new(queue, roles, &kernels).unwrap();
     graph.verify().unwrap();
     (graph.ops().iter().map(|node| node.call.name()).collect(), graph)
 }
