@@ -3,6 +3,7 @@
 //! to change rounding.
 
 mod batch_norm;
+mod cast_round_trip;
 mod cse;
 mod dce;
 mod fold_batch_norm;
@@ -57,6 +58,7 @@ pub struct Allowed {
 pub fn rewrite(draft: &mut Draft, allowed: Allowed) -> Result<Option<Constants>> {
     functionalize::apply(draft)?;
     cse::apply(draft);
+    cast_round_trip::apply(draft)?;
     dce::apply(draft);
     if allowed.rounds {
         log_softmax::apply(draft)?;

@@ -1,4 +1,5 @@
 mod batch_norm;
+mod cast_round_trip;
 mod cse;
 mod dce;
 mod decisions;

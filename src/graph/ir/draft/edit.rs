@@ -55,11 +55,16 @@ impl Draft {
         let (Some(kept), Some(left_out)) = (outputs(before), outputs(n)) else { return };
         self.remove(n);
         for (kept, left_out) in kept.iter().zip(&left_out) {
-            for reader in self.uses[left_out.block as usize].readers.clone().iter() {
-                let mut step = self.steps[reader].clone().expect("it reads");
-                point(&mut step.inputs, left_out.block, kept.block);
-                self.replace(reader, step);
-            }
+            self.redirect(left_out.block, kept.block);
+        }
+    }
+
+    /// Lets all readers of a block read another one instead.
+    pub fn redirect(&mut self, from: u32, to: u32) {
+        for reader in self.readers(from).clone().iter() {
+            let mut step = self.step(reader).cloned().expect("it reads");
+            point(&mut step.inputs, from, to);
+            self.replace(reader, step);
         }
     }
 

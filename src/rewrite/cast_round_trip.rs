@@ -1,0 +1,46 @@
+//! Leaves out casts to a wider type and back: what reads the result reads the original instead.
+
+use super::matching::{At, wherever};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::Role;
+use crate::graph::draft::Draft;
+use crate::ops::Kind;
+
+/// Applies the rule wherever it fits.
+///
+/// # Errors
+/// None.
+pub fn apply(draft: &mut Draft) -> Result<()> {
+    wherever(draft, found, |draft, (n, [made, original])| {
+        draft.remove(n);
+        draft.redirect(made, original);
+        Ok(())
+    })
+}
+
+/// A cast that undoes the one before it: its step, and the blocks of its result and the original.
+fn found(back: At) -> Option<(usize, [u32; 2])> {
+    let there = back.maker(&back.inputs[0]).filter(|step| is_cast(step) && is_cast(&back))?;
+    let (x, wide, y) = (&there.inputs[0], &back.inputs[0], &back.outputs[0]);
+    let (draft, last) = (back.draft, back.draft.readers(y.block).last());
+    let is_kept = draft.written_after(x.block, there.n).is_none_or(|n| Some(n) > last);
+    let fits = x.meta == y.meta
+        && widens(x.meta.dtype, wide.meta.dtype)
+        && draft.is_whole(x)
+        && draft.is_whole(y)
+        && back.makes(y)
+        && draft.role(y.block) == Role::Temporary
+        && is_kept;
+    fits.then_some((back.n, [y.block, x.block]))
+}
+
+fn is_cast(step: &At) -> bool {
+    matches!(step.kind(), Kind::Cast(_))
+}
+
+/// Whether a float type holds all values of another.
+fn widens(from: DType, to: DType) -> bool {
+    use DType::{BFloat16, Float16, Float32, Float64};
+    matches!((from, to), (Float16 | BFloat16, Float32 | Float64) | (Float32, Float64))
+}
