@@ -81,6 +81,19 @@ pub const GRADIENT: usize = 1;
 type Row = (&'static str, &'static [Input], u64);
 
 impl Rule {
+    /// Each rule, with the attributes that matter.
+    pub fn all() -> [Rule; 7] {
+        [
+            Rule::Adagrad,
+            Rule::Adam { decoupled: false },
+            Rule::Adam { decoupled: true },
+            Rule::Lion,
+            Rule::Rmsprop,
+            Rule::Sgd { momentum: false, nesterov: false },
+            Rule::Sgd { momentum: true, nesterov: true },
+        ]
+    }
+
     fn row(&self) -> Row {
         use Input::{Decay, Moment, Number, Step};
         match self {
@@ -98,10 +111,9 @@ impl Rule {
 
 impl Catalog for Update {
     fn names() -> Vec<&'static str> {
-        let sgd = Rule::Sgd { momentum: false, nesterov: false };
-        let adam = Rule::Adam { decoupled: false };
-        let rules = [Rule::Adagrad, adam, Rule::Lion, Rule::Rmsprop, sgd];
-        rules.map(|rule| rule.row().0).into()
+        let mut names: Vec<_> = Rule::all().iter().map(|rule| rule.row().0).collect();
+        names.dedup();
+        names
     }
 }
 

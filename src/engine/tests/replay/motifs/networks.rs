@@ -6,6 +6,7 @@ use super::super::play::Step;
 use super::Sketch;
 use crate::kernels::Width;
 use crate::ops::Kind;
+use crate::ops::optim::{Input, Rule, Update};
 use crate::ops::packed::{Pack, Packed};
 
 // ---- images -------------------------------------------------------------------------------------
@@ -119,41 +120,21 @@ fn ones(s: &mut Sketch, value: f64) -> Option<usize> {
     s.fill(&[1], value, "float32")
 }
 
-/// The inputs of Adam after the first three: moments and hyperparameters.
-fn moments(s: &mut Sketch) -> Option<Vec<usize>> {
-    let mut all = vec![state(s)?, state(s)?];
-    for value in [0.9, 0.99, 1e-8] {
-        all.push(ones(s, value)?);
+/// An update by any rule.
+pub(super) fn optimizer(s: &mut Sketch) -> Option<()> {
+    let rules = Rule::all();
+    let rule = rules[s.random.below(rules.len())].clone();
+    let update = Update { rule, weight_decay: s.is() };
+    let mut inputs = updated(s)?.to_vec();
+    for input in &update.inputs()[inputs.len()..] {
+        inputs.push(match input {
+            Input::Moment => state(s)?,
+            Input::Step => s.fill(&[1], 2.0, "int32")?,
+            Input::Decay => ones(s, 0.01)?,
+            _ => ones(s, 0.9)?,
+        });
     }
-    all.push(s.fill(&[1], 2.0, "int32")?);
-    all.push(ones(s, 0.01)?);
-    Some(all)
-}
-
-pub(super) fn adam(s: &mut Sketch) -> Option<()> {
-    let (first, rest, decoupled) = (updated(s)?, moments(s)?, s.is());
-    let update = json!({"op": "update", "f": "adam", "decoupled": decoupled, "weight_decay": true});
-    s.op(update, &[&first[..], &rest].concat()).map(drop)
-}
-
-pub(super) fn adagrad(s: &mut Sketch) -> Option<()> {
-    let (first, history, eps) = (updated(s)?, state(s)?, ones(s, 1e-8)?);
-    let update = json!({"op": "update", "f": "adagrad", "weight_decay": false});
-    s.op(update, &[&first[..], &[history, eps]].concat()).map(drop)
-}
-
-pub(super) fn rmsprop(s: &mut Sketch) -> Option<()> {
-    let (first, average) = (updated(s)?, state(s)?);
-    let (rho, eps) = (ones(s, 0.9)?, ones(s, 1e-8)?);
-    let update = json!({"op": "update", "f": "rmsprop", "weight_decay": false});
-    s.op(update, &[&first[..], &[average, rho, eps]].concat()).map(drop)
-}
-
-pub(super) fn momentum(s: &mut Sketch) -> Option<()> {
-    let (first, buffer, nesterov) = (updated(s)?, state(s)?, s.is());
-    let (decay, momentum, dampening) = (ones(s, 0.01)?, ones(s, 0.9)?, ones(s, 0.0)?);
-    let update = json!({"op": "update", "f": "sgd", "momentum": true, "nesterov": nesterov, "weight_decay": true});
-    s.op(update, &[&first[..], &[decay, buffer, momentum, dampening]].concat()).map(drop)
+    s.step(Step::Op(update.into(), inputs)).map(drop)
 }
 
 // ---- products -----------------------------------------------------------------------------------
