@@ -14,6 +14,13 @@ DTYPES = [d.name for d in map(_core.dtype, "float32 float64 float16 bfloat16".sp
 DTYPES += ["int32", "int64", "int8", "uint8", "bool"]
 
 masked = np.ma.array([1.0, 2.0], mask=[False, True])
+
+
+class Strange:
+    def __repr__(self):
+        return "Strange()"
+
+
 STRANGE = [
     1 + 2j,
     3 + 0j,
@@ -39,7 +46,7 @@ STRANGE = [
     np.ma.masked,
     None,
     {},
-    NotImplemented,
+    Strange(),
 ]
 NUMBERS = [
     True,
