@@ -142,7 +142,7 @@ def steps(net, count):
 
 @each_deep_way
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_models_go_on_training_as_they_would_have(name, way):
+def test_copied_models_train_like_the_original(name, way):
     net = Net(OPTIMIZERS[name]())
     steps(net, 3)
     made = way(net)
@@ -174,7 +174,7 @@ def test_optimizers_alone_remember_their_parameters(name, way):
     }
 
 
-def test_copied_optimizers_of_two_parameters_of_one_name():
+def test_copied_optimizers_with_two_parameters_of_one_name():
     optimizer, grad = opt.SGD(0.1, momentum=0.9), Tensor((2,)).set_value(1)
     first, second = Tensor((2,)), Tensor((2,))
     for one in (first, second):
@@ -187,7 +187,7 @@ def test_copied_optimizers_of_two_parameters_of_one_name():
     assert sorted(other.moments) == ["W", "W#2", "W#3"]
 
 
-def test_new_parameters_take_no_moments_of_ones_in_use():
+def test_new_parameters_do_not_take_moments_in_use():
     optimizer, grad = opt.SGD(0.1, momentum=0.9), Tensor((2,)).set_value(1)
     held = {"W": Tensor((2,))}
     optimizer.apply("W", held["W"], grad)
@@ -239,7 +239,7 @@ def test_names_below_a_copied_model(way):
     assert not (net.helper.fc.W.to_numpy() == 1).any()
 
 
-def test_layers_that_move_to_another_model_are_named_anew():
+def test_layers_that_move_to_another_model_are_renamed():
     net = Net()
     net.forward(IMAGES)
     for way in WAYS[:3]:
@@ -248,7 +248,7 @@ def test_layers_that_move_to_another_model_are_named_anew():
         assert [one.name for one in other.get_params().values()] == ["head.W", "head.b"]
 
 
-def test_shallow_copies_share_tensors_but_no_place():
+def test_shallow_copies_share_tensors_but_not_their_names():
     net = Net()
     net.graph(True)
     net.tap_of = net.tap("conv")

@@ -85,7 +85,7 @@ def test_placeholders(way):
 
 
 @each_way
-def test_gradients_are_found_by_the_tensors_beside_them(way):
+def test_gradients_are_found_by_the_copied_tensors(way):
     w, b = Tensor(data=normal(3), stores_grad=True), Tensor(data=normal(3), stores_grad=True)
     with autograd._training_scope(True):
         found = autograd.gradients(autograd.reduce_sum(w * b))
@@ -194,7 +194,7 @@ def test_taps_are_removed_ones_in_copies(way):
 
 
 @pytest.mark.parametrize("way", [pickled, copy.deepcopy])
-def test_what_holds_a_recording_says_that_it_cannot(way):
+def test_recordings_refuse_to_be_copied(way):
     net = Net()
     net.compile([Tensor(data=IMAGES)])
     steps(net, 3)

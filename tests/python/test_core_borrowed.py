@@ -155,7 +155,7 @@ class Producer:
     ],
     ids=["negative", "overflow", "empty overflow", "far", "least", "unaligned"],
 )
-def test_lenders_that_make_no_sense(lie):
+def test_inconsistent_lenders(lie):
     with pytest.raises(ValueError, match="from_dlpack"):
         _core.from_dlpack(Producer(**lie))
 

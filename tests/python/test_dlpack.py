@@ -167,7 +167,7 @@ def test_host_operation_raises_what_the_user_raised():
     [lambda x: np.zeros(7), lambda x: (x, x), lambda x: "text", lambda x: None, lambda: 1],
     ids=["shape", "count", "text", "none", "signature"],
 )
-def test_host_operation_that_answers_wrongly(forward):
+def test_host_operation_with_a_wrong_result(forward):
     with pytest.raises((ValueError, TypeError)):
         _core.HostOp("wrong", same, forward)(one())
 

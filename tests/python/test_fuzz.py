@@ -42,7 +42,7 @@ def test_the_programs_really_replay(report):
 
 
 @pytest.mark.timeout(900)
-def test_what_is_cheap_to_hit_is_hit(report):
+def test_frequent_items_are_drawn(report):
     rows = coverage.rows()
     families = ("opt.", "update ", "dtype ", "way ", "session ", "role ", "layer.", "Tensor.__")
     cheap = [row for row in rows if row.startswith(families)]

@@ -71,7 +71,7 @@ def test_large_indices_are_not_rounded():
             autograd.gather(from_numpy(TABLE), 0, indices)
 
 
-def test_bools_are_no_indices():
+def test_bools_are_refused_as_indices():
     table, flags = from_numpy(TABLE), from_numpy(np.array([True, False]))
     for indices in (flags, [True, False]):
         with pytest.raises(TypeError):
@@ -269,7 +269,7 @@ def test_what_is_refused_says_which_argument(call, match):
 @pytest.mark.parametrize(
     "axes", [(-3, 0), (0, -3), (2, 0), (-3, -4), (0, 0), (0, -2), (0,), (0, 1, 2)]
 )
-def test_axes_that_are_no_permutation_are_refused(axes):
+def test_axes_other_than_permutations_are_refused(axes):
     x = tensor.ones((2, 3))
     for call in (x.transpose, lambda a: autograd.transpose(x, a), lambda a: tensor.transpose(x, a)):
         with pytest.raises(ValueError, match="transpose: got axes"):

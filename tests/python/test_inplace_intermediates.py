@@ -76,7 +76,7 @@ def test_the_gradient_of_a_part_that_is_split_off():
     assert grads((right * right).sum(), a, right) == [[0, 42], [14]]
 
 
-def test_a_tensor_asks_for_its_gradient_late_or_no_more():
+def test_a_tensor_requests_its_gradient_late_or_no_longer():
     a = leaf(1.0, 2.0)
     h = a * 3
     h.stores_grad = True
@@ -160,7 +160,7 @@ def test_a_copy_of_a_view_of_a_parameter_is_written_without_a_trace():
     [lambda x: x, lambda x: x[:], lambda x: x.T(), lambda x: x.alias()],
     ids=["itself", "a part", "transposed", "another object"],
 )
-def test_what_a_users_operation_answers_is_its_own(answer):
+def test_results_of_user_operations_share_no_memory(answer):
     class Handing(autograd.Operator):
         def forward(self, x):
             return answer(x)
@@ -179,7 +179,7 @@ def test_what_a_users_operation_answers_is_its_own(answer):
     assert a.tolist() == [1, 2]
 
 
-def test_what_a_users_operation_answers_twice_is_two():
+def test_a_tensor_that_a_user_operation_returns_twice():
     class Twice(autograd.Operator):
         def forward(self, x):
             y = x * 2
@@ -309,7 +309,7 @@ def test_views_of_views_do_not_recurse(written):
     assert grads(views[-1].sum() + views[0].sum(), a, b) == [[4, 4], [2, 2]]
 
 
-def test_views_that_are_gone_are_forgotten():
+def test_collected_views_are_forgotten():
     h = leaf(1.0, 2.0) * 1
     for _ in range(50):
         h[0:1].copy_from(np.zeros(1))

@@ -280,7 +280,7 @@ def test_hyperparameters_are_as_precise_as_the_parameters():
     assert opt.SGD(0.1, dtype="float64").lr_value.item() == 0.1
 
 
-def test_what_was_written_to_a_hyperparameter_itself_stays():
+def test_values_written_into_a_hyperparameter_persist():
     optimizer, param = opt.SGD(0.1), parameter(np.zeros(1), dtype="float64")
     optimizer.lr_value.set_value(0.25)
     optimizer.apply("p", param, Tensor(data=np.ones(1), dtype="float64"))

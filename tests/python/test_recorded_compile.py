@@ -271,7 +271,7 @@ def test_explain():
         assert line in text, text
 
 
-def test_graphs_tell_their_figures():
+def test_graphs_report_their_figures():
     recorded, _ = pair(Net)
     assert recorded.graphs == []
     for _ in range(3):
@@ -310,7 +310,7 @@ def test_check_every():
     assert 5 <= function(recorded).history.recordings <= 7
 
 
-def test_optimizer_made_anew():
+def test_new_optimizer():
     recorded, eager = pair(Net)
     for i in range(8):
         if i == 4:

@@ -258,7 +258,7 @@ def test_a_host_operation_in_initialize_that_computes():
     assert np.array_equal(model(from_numpy(X)).to_numpy(), 3 * X)
 
 
-def test_a_slow_host_operation_keeps_nobody_from_waiting_a_while():
+def test_a_slow_host_operation_does_not_time_out_others_early():
     model, other = compiled(), compiled()
     Twice.act = lambda: time.sleep(0.5)
     answers = []
@@ -305,7 +305,7 @@ class Last:
 
 @pytest.mark.parametrize("way", ["finaliser", "weak reference", "lent memory"])
 @pytest.mark.parametrize("calls", [0, 1, 4])
-def test_what_runs_when_an_object_goes(way, calls):
+def test_code_that_runs_when_an_object_is_collected(way, calls):
     model, answers = compiled(Starts, calls=calls), []
     act = lambda: answers.append(run(lambda: model(from_numpy(X))))  # noqa: E731
 

@@ -125,7 +125,7 @@ OUTSIDE = {
 
 
 @pytest.mark.parametrize("how", OUTSIDE)
-def test_a_change_of_what_code_reads_otherwise(how, monkeypatch):
+def test_a_change_of_other_state_that_code_reads(how, monkeypatch):
     model, x = Reading(), from_numpy(X)
     model.how = how
     model.eval()

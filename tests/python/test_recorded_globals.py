@@ -176,7 +176,7 @@ CHANGES = (fill, extend_class, override, replace_attributes, replace_class)
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_comes_into_being_is_noticed(change):
+def test_new_names_are_noticed(change):
     hold(Scaling, change_after(change))
 
 

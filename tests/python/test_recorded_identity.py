@@ -106,7 +106,7 @@ def test_another_of_two_optimizers_that_are_held():
     hold(Two, session)
 
 
-def test_another_of_two_tensors_is_answered():
+def test_another_of_two_tensors_is_returned():
     model = made(
         lambda self, x: (x * 2.0, self.now),
         a=x,
@@ -260,7 +260,7 @@ def test_gradients_that_are_collected_after_a_while(first):
     hold(Collecting, session)
 
 
-def test_gradients_that_nobody_looks_at_in_between():
+def test_gradients_not_read_in_between():
     def session(m):
         m(x())
         for i in range(7):

@@ -75,7 +75,7 @@ def test_argument_that_an_object_holds_too(writes):
     assert results[0] == results[1]
 
 
-def test_function_gives_up_where_each_call_writes_what_it_reaches_twice():
+def test_function_stays_eager_where_each_call_writes_an_aliased_argument():
     state = tensor(2, 3)
 
     class Step(module.Module):

@@ -64,7 +64,7 @@ def counts(model):
     return model.n, model.stats
 
 
-def test_counters_go_on():
+def test_counters_continue():
     recorded, eager = pair(Counting)
     for i in range(8):
         step(recorded, eager, *batch())
@@ -277,7 +277,7 @@ def test_layer_replaced_between_steps():
     same_states(recorded, eager)
 
 
-def test_tensor_that_no_attribute_holds_is_pointed_elsewhere():
+def test_unreferenced_tensor_that_is_rebound():
     shift = Tensor((4, 6)).set_value(1)
 
     class Shifted(Net):

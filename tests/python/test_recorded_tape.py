@@ -63,7 +63,7 @@ def compiled(kind=Net, use_graph=True):
     return net
 
 
-def test_gradients_go_on_through_an_argument():
+def test_gradients_flow_on_through_an_argument():
     made = []
     for use_graph in (True, False):
         net, outside = compiled(use_graph=use_graph), parameter(2.0)
@@ -85,7 +85,7 @@ def test_an_argument_made_of_no_parameters_is_replayed():
     assert len(net.graphs) == 1 and "replayed 2 times" in net.explain()
 
 
-def test_no_gradient_goes_back_through_a_replayed_step_in_silence():
+def test_a_gradient_back_through_a_replayed_step_is_an_error():
     net, weight = compiled(Unfinished), parameter()
     for _ in range(4):
         result = net(from_numpy(X))
@@ -145,7 +145,7 @@ class Answering(Net):
         return Answer(super().train_one_batch(x))
 
 
-def test_an_answer_that_cannot_be_built_again_runs_eagerly():
+def test_a_result_that_cannot_be_rebuilt_runs_eagerly():
     net, eager = compiled(Answering), compiled(Answering, use_graph=False)
     with pytest.warns(RuntimeWarning, match="a Answer that holds tensors"):
         for _ in range(6):

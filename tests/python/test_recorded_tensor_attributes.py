@@ -60,7 +60,7 @@ def test_arguments_without_attributes_replay_as_before():
 
 
 @pytest.mark.parametrize("held", [False, True])
-def test_the_gradient_of_a_tensor_that_is_no_parameter(held):
+def test_the_gradient_of_a_tensor_other_than_a_parameter(held):
     class Reading(module.Module):
         def __init__(self):
             super().__init__()
@@ -220,7 +220,7 @@ def test_a_later_loss_of_what_a_step_has_written():
         same(*gradients)
 
 
-def test_tensors_that_nobody_writes_replay_whoever_made_them():
+def test_unwritten_results_of_operations_are_replayed():
     class Reading(Writing):
         def forward(self, x):
             return self.fc(x + self.w)

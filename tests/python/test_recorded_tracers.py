@@ -211,7 +211,7 @@ def test_list_that_the_step_changes():
 
 
 @pytest.mark.filterwarnings("ignore:.*runs eagerly")
-def test_tensor_that_the_step_points_elsewhere():
+def test_argument_that_the_step_rebinds():
     class Pointing(module.Module):
         def forward(self, x, at):
             if at == "new":

@@ -233,7 +233,7 @@ def test_a_placeholder_that_a_step_fills_is_unfilled_again():
 # ---- the tape, taps, generators, containers, objects ---------------------------------------------
 
 
-def test_the_tape_of_what_was_computed_before():
+def test_the_tape_of_earlier_computations():
     autograd.training = True
     w = Tensor(data=X, requires_grad=True, stores_grad=True)
     h = w * w
@@ -252,7 +252,7 @@ def test_the_tape_of_what_was_computed_before():
     assert np.array_equal(grad.to_numpy(), 4 * X)
 
 
-def test_what_taps_saw_in_the_last_step():
+def test_values_of_taps_in_the_last_step():
     model = compiled(Leaving)
     with model.tap("fc", grad=True) as tap:
         for _ in range(4):
@@ -345,7 +345,7 @@ def test_an_error_before_a_run_names_nothing_that_an_earlier_run_has_written():
     assert "already written" not in str(error.value)
 
 
-def test_programs_go_on_after_recordings_that_were_undone():
+def test_programs_continue_after_undone_recordings():
     recorded, eager = pair(Net)
     for i in range(12):
         if i % 3 == 1:

@@ -68,7 +68,7 @@ def test_parts_and_the_whole_are_added_in_any_order(is_first):
     np.testing.assert_allclose(found[x].to_numpy(), want, rtol=1e-14)
 
 
-def test_a_gradient_that_is_also_somebody_elses_is_not_added_to():
+def test_a_shared_gradient_is_not_accumulated_into():
     x, y = given(VALUES), given(VALUES)
     parts = autograd.reduce_sum(x[2] * 3.0)
     found = autograd.gradients(autograd.reduce_sum(x + y) + parts)

@@ -45,7 +45,7 @@ def test_set_of_a_value_that_does_not_fit(bad, method):
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "abc", [("a", 1)]])
-def test_set_of_what_is_no_mapping(wrong):
+def test_setting_anything_but_a_mapping(wrong):
     for call in (small().set_params, small().set_states, opt.SGD().set_states):
         with pytest.raises(TypeError, match=r"set_\w+: got .*, want a mapping"):
             call(wrong)

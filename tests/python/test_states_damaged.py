@@ -259,7 +259,7 @@ def test_encrypted_members(tmp_path):
 # ---- sizes ---------------------------------------------------------------------------------------
 
 
-def test_what_unpacks_to_more_than_the_file_can_hold(tmp_path):
+def test_sizes_beyond_the_compression_limit(tmp_path):
     """Compressed twice, 64 MiB of zeros take a few kilobytes."""
     path, count = tmp_path / "states.zip", 1 << 24
     body = io.BytesIO()

@@ -84,14 +84,14 @@ def test_names_that_a_file_cannot_hold(tmp_path, names):
 
 
 @pytest.mark.parametrize("wrong", [{1: Tensor((1,))}, {None: Tensor((1,))}, {b"a": Tensor((1,))}])
-def test_names_that_are_no_text(tmp_path, wrong):
+def test_names_other_than_text(tmp_path, wrong):
     with pytest.raises(TypeError, match="save_states: got the name"):
         small().save_states(tmp_path / "s", wrong)
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("wrong", [3, "abc", [Tensor((1,))], Tensor((1,)), {"a"}])
-def test_auxiliary_states_that_are_no_mapping(tmp_path, wrong):
+def test_auxiliary_states_other_than_a_mapping(tmp_path, wrong):
     with pytest.raises(TypeError, match="save_states: aux_states: got"):
         small().save_states(tmp_path / "s", wrong)
     assert os.listdir(tmp_path) == []

@@ -64,7 +64,7 @@ def test_what_is_read_is_never_overwritten():
     assert len({bits for _, bits in seen}) == 6
 
 
-def test_it_comes_and_goes():
+def test_it_is_added_and_removed():
     """A tap makes another graph; without it the previous graph is replayed again."""
     models, tap = tapped()
     for _ in range(3):

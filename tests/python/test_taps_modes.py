@@ -130,7 +130,7 @@ def test_a_tapped_result_and_argument():
         equal([model.taps["y"] for model in models])
 
 
-def test_a_tapped_gradient_that_goes_on_in_place():
+def test_a_tapped_gradient_accumulated_in_place():
     """Gradients are accumulated in place only where nothing taps them."""
 
     class Sums(module.Module):
@@ -215,7 +215,7 @@ def test_nothing_to_be_kept():
         model.tap("fc1", value=False)
 
 
-def test_a_layer_that_answers_no_tensor():
+def test_a_layer_that_returns_no_tensor():
     class Two(layer.Layer):
         def forward(self, x):
             return x, x

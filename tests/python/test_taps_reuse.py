@@ -164,7 +164,7 @@ class Answers(Net):
         return self.buffer, loss
 
 
-def test_an_answered_attribute_that_was_replaced():
+def test_a_returned_attribute_that_was_replaced():
     recorded, eager = models = pair(Answers)
     for i in range(9):
         if i == 4:
@@ -187,7 +187,7 @@ def test_a_kept_attribute_that_was_replaced():
         same(recorded.held, eager.held)
 
 
-def test_an_answered_attribute_that_the_step_replaces():
+def test_a_returned_attribute_that_the_step_replaces():
     class Swaps(Net):
         last = None
 

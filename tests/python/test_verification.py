@@ -64,7 +64,7 @@ def test_a_graph_that_does_what_was_recorded_is_used(verify):
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "yes", None])
-def test_what_is_no_number_of_runs_is_refused(wrong):
+def test_invalid_verify_intervals_are_refused(wrong):
     with pytest.raises(ValueError, match="verify="):
         compiled(verify=wrong)
 
@@ -102,7 +102,7 @@ def test_a_graph_that_does_something_else_is_never_used(monkeypatch):
     assert said.startswith("not used, as what ") and net.graphs[0].nodes > 0
 
 
-def test_without_verification_nobody_would_have_noticed(monkeypatch):
+def test_a_wrong_graph_is_used_without_verification(monkeypatch):
     net, eager = compiled(verify=False), compiled(use_graph=False)
     eager.factor = 2.0
     eager(from_numpy(X))
@@ -211,7 +211,7 @@ def test_without_memory_for_both_the_graph_runs_alone():
     assert verified.outcome == "not compared: there is not enough memory for both"
 
 
-def test_a_plan_says_what_the_first_run_takes_more():
+def test_a_plan_states_the_extra_memory_of_the_first_run():
     x = from_numpy(X)
     plan = compiled().plan(x)
     more, said = plan.verification

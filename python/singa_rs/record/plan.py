@@ -120,6 +120,7 @@ def _attributes(call: Call) -> Snapshot:
 
 @uncollected()
 def _dry_run(
+    look: Callable[[Call], Snapshot],
     use: Callable[[Traced], _T],
     function: Callable[..., Any],
     root: Any,
@@ -128,9 +129,10 @@ def _dry_run(
     kwargs: Any,
 ) -> _T:
     """What `use` makes of a recording of `function(root, *args, **kwargs)`, in whose arguments
-    Placeholders may be unfilled. Leaves the model as it was, except that it has its parameters."""
+    Placeholders may be unfilled. Leaves the model as it was, except that it has its parameters.
+    `look` inspects its attributes."""
     call = Call(function, root, training, *replace((args, kwargs), stand_in))
-    undo = Undo(call, _attributes(call))
+    undo = Undo(call, look(call))
     try:
         made = use(trace(call.device, call.tensors, undo.tapping.around(call.run), undo))
     except BaseException:
@@ -145,7 +147,7 @@ def plan(
 ) -> Plan:
     """Records and plans a call; `given` are its args and kwargs."""
     make = lambda traced: Plan(name, options, training, traced)  # noqa: E731
-    made = _dry_run(make, function, root, training, *given)
+    made = _dry_run(_attributes, make, function, root, training, *given)
     if made.fault is not None:
         warn_user(f"{name}: {made.fault}")
     return made
@@ -154,4 +156,4 @@ def plan(
 def infer(function: Callable[..., Any], root: Any, training: bool, *given: Any) -> None:
     """Lets the layers of a model infer their shapes, without running anything: they create their
     parameters and states, which take no memory until they are needed."""
-    _dry_run(lambda traced: None, function, root, training, *given)
+    _dry_run(Call.look, lambda traced: None, function, root, training, *given)

@@ -81,14 +81,10 @@ def is_row(tree: Hashable, count: int) -> bool:
 
 def leaves(value: Any) -> Iterator[Any]:
     """The parts of an argument that hold no others."""
-    if isinstance(value, dict):
-        parts: Iterable[Any] = value.values()
-    elif type(value) in (list, tuple) or _is_named(value):
-        parts = value
-    else:
+    if not (isinstance(value, dict) or type(value) in (list, tuple) or _is_named(value)):
         yield value
         return
-    for part in parts:
+    for part in value.values() if isinstance(value, dict) else value:
         yield from leaves(part)
 
 
