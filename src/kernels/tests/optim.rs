@@ -318,6 +318,15 @@ fn a_gradient_that_is_a_product_made_in_blocks_of_rows_is_the_same() {
             let is_blocked = cpu::Cpu.is_blocked(&region, &region.values(&metas).unwrap());
             assert_eq!(is_blocked, cpu::product::is_split([&a.meta, &b.meta, &g.meta]), "{dtype}");
 
+            // What the update checks is checked.
+            if update.family().checked() == [8] {
+                let negative = Tensor::one(DType::Int32, -1.0);
+                let mut wrong = fused.clone();
+                wrong[8] = &negative;
+                let got = apply_any_width(&region, &wrong);
+                assert!(matches!(got, Err(Error::Value { .. })), "{got:?}");
+            }
+
             // With a link in between, and with that link alone.
             let neg = [Unary { f: UnaryFn::Neg }.into()];
             let turned = apply_any_width(&neg[0], &[&g]).unwrap().remove(0);
