@@ -6,7 +6,6 @@
 //! denormal.
 
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 
 use super::{Catalog, Cost, Effects, Family, Locality, Meta, Metas};
 use crate::dtype::DType;
@@ -119,16 +118,16 @@ impl Catalog for Update {
 
 impl Update {
     /// What it reads, in order.
-    pub fn inputs(&self) -> SmallVec<[Input; 12]> {
+    pub fn inputs(&self) -> impl Iterator<Item = Input> {
         let more = self.rule.row().1.iter().copied();
         let first = [Input::Parameter, Input::Gradient, Input::Number];
         let is_read = |input: &Input| self.weight_decay || *input != Input::Decay;
-        first.into_iter().chain(more).filter(is_read).collect()
+        first.into_iter().chain(more).filter(is_read)
     }
 
     /// The numbers of the inputs of a kind.
-    pub fn numbers(&self, kind: Input) -> SmallVec<[usize; 4]> {
-        (0..).zip(self.inputs()).filter(|(_, input)| *input == kind).map(|(i, _)| i).collect()
+    pub fn numbers(&self, kind: Input) -> impl Iterator<Item = usize> {
+        (0..).zip(self.inputs()).filter(move |(_, input)| *input == kind).map(|(i, _)| i)
     }
 
     /// Checks that a tensor has the shape of the parameter.
@@ -182,23 +181,23 @@ impl Family for Update {
     }
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
-        let (kinds, got) = (self.inputs(), inputs.len());
-        let refusal =
-            || Error::Arity { op: self.name().into(), got, want: kinds.len().to_string() };
-        crate::ensure!(got == kinds.len(), refusal());
-        for ((i, &kind), meta) in kinds.iter().enumerate().zip(inputs) {
+        let (got, want) = (inputs.len(), self.inputs().count());
+        let refusal = || Error::Arity { op: self.name().into(), got, want: want.to_string() };
+        crate::ensure!(got == want, refusal());
+        for ((i, kind), meta) in self.inputs().enumerate().zip(inputs) {
             self.check(i, kind, inputs[0], meta)?;
         }
-        let updated = self.numbers(Input::Moment).into_iter().map(|i| inputs[i].clone());
+        let updated = self.numbers(Input::Moment).map(|i| inputs[i].clone());
         Ok(std::iter::once(inputs[0].clone()).chain(updated).collect())
     }
 
     fn effects(&self) -> Effects {
-        Effects::updates(match self.numbers(Input::Moment)[..] {
-            [] => &[(0, 0)],
-            [3] => &[(0, 0), (3, 1)],
-            [4] => &[(0, 0), (4, 1)],
-            [3, 4] => &[(0, 0), (3, 1), (4, 2)],
+        let mut moments = self.numbers(Input::Moment);
+        Effects::updates(match (moments.next(), moments.next()) {
+            (None, _) => &[(0, 0)],
+            (Some(3), None) => &[(0, 0), (3, 1)],
+            (Some(4), None) => &[(0, 0), (4, 1)],
+            (Some(3), Some(4)) => &[(0, 0), (3, 1), (4, 2)],
             _ => unreachable!("no row has other moments"),
         })
     }

@@ -25,7 +25,7 @@ pub fn prepare(op: &Update, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         }
         Rule::Adam { decoupled } => {
             let update = by(op, io, width, move |numbers| Moments::new(decoupled, numbers))?;
-            let step = op.numbers(Input::Step)[0];
+            let step = op.numbers(Input::Step).next().expect("Adam reads the step");
             Ok(checked(move |io| check_step(read_step(io, step)), update))
         }
         Rule::Adagrad => by(op, io, width, |numbers| History(numbers.clone())),
@@ -51,7 +51,8 @@ fn by<F: Formula>(
     formula: impl Fn(&Numbers) -> F + Send + Sync + 'static,
 ) -> Result<Arc<dyn Kernel>> {
     let are_double: Vec<bool> = io.iter().map(|meta| meta.dtype == DType::Float64).collect();
-    let at = [Input::Number, Input::Decay, Input::Step].map(|kind| op.numbers(kind));
+    let at = [Input::Number, Input::Decay, Input::Step];
+    let at = at.map(|kind| op.numbers(kind).collect::<SmallVec<[usize; 4]>>());
     let read = move |io: &Io| {
         let number = |&i: &usize| read_number(io, i, are_double[i]);
         formula(&Numbers {
@@ -60,7 +61,7 @@ fn by<F: Formula>(
             step: at[2].first().map_or(0, |&i| read_step(io, i)),
         })
     };
-    let moments = op.numbers(Input::Moment);
+    let moments: SmallVec<[usize; 2]> = op.numbers(Input::Moment).collect();
     crate::dispatch!(float io[0].dtype, T => Ok(pass::<T, _>(io, &moments, width, read)),
         else => not_float(op.name(), io[0]))
 }

@@ -126,7 +126,7 @@ pub(super) fn optimizer(s: &mut Sketch) -> Option<()> {
     let rule = rules[s.random.below(rules.len())].clone();
     let update = Update { rule, weight_decay: s.is() };
     let mut inputs = updated(s)?.to_vec();
-    for input in &update.inputs()[inputs.len()..] {
+    for input in update.inputs().skip(inputs.len()) {
         inputs.push(match input {
             Input::Moment => state(s)?,
             Input::Step => s.fill(&[1], 2.0, "int32")?,
