@@ -25,8 +25,8 @@ pub fn apply(draft: &mut Draft) -> Result<()> {
         match draft.step(n).map(|step| step.call.kind.clone()) {
             Some(Kind::BatchNorm(norm)) => by_batch(draft, n, norm)?,
             Some(Kind::BatchNormInference(norm)) => {
-                apply_given(draft, n, &norm)?;
-                take_along(draft, n + 1)?;
+                let pass = apply_given(draft, n, &norm)?;
+                take_along(draft, pass)?;
             }
             _ => {}
         }
@@ -36,8 +36,8 @@ pub fn apply(draft: &mut Draft) -> Result<()> {
 
 /// Applies the rule to a normalisation by the batch's statistics.
 fn by_batch(draft: &mut Draft, n: usize, norm: BatchNorm) -> Result<()> {
-    let statistics = split(draft, n, norm)?;
-    let applied = take_along(draft, n + 1)?;
+    let (statistics, pass) = split(draft, n, norm)?;
+    let applied = take_along(draft, pass)?;
     while let Some(pair) = gradients_of(draft, &statistics, n, applied) {
         fuse_gradients(draft, &statistics, pair)?;
     }
@@ -45,8 +45,8 @@ fn by_batch(draft: &mut Draft, n: usize, norm: BatchNorm) -> Result<()> {
 }
 
 /// Replaces a normalisation by given statistics with the pass, after a step that computes the
-/// factor that it multiplies by.
-fn apply_given(draft: &mut Draft, n: usize, norm: &BatchNormInference) -> Result<()> {
+/// factor that it multiplies by; returns the pass.
+fn apply_given(draft: &mut Draft, n: usize, norm: &BatchNormInference) -> Result<usize> {
     let Op { inputs, outputs, origin, .. } = draft.step(n).cloned().expect("it was found");
     let [x, scale, bias, mean, var] = [0, 1, 2, 3, 4].map(|i| inputs[i].clone());
     let given = [scale, var];
@@ -56,13 +56,12 @@ fn apply_given(draft: &mut Draft, n: usize, norm: &BatchNormInference) -> Result
     draft.replace(n, Op { call, inputs: given.into_iter().collect(), outputs: made, origin });
     let inputs: SmallVec<[Place; 4]> = smallvec![x, mean, factor, bias];
     let call = draft.infer(Normalize { adds: false, relu: false }.into(), &inputs)?;
-    draft.replace(n + 1, Op { call, inputs, outputs, origin });
-    Ok(())
+    Ok(draft.insert_after(n, Op { call, inputs, outputs, origin }))
 }
 
 /// Replaces a normalisation with statistics and, after them, the pass that applies them; returns
-/// the statistics.
-fn split(draft: &mut Draft, n: usize, norm: BatchNorm) -> Result<Op> {
+/// the statistics and the pass.
+fn split(draft: &mut Draft, n: usize, norm: BatchNorm) -> Result<(Op, usize)> {
     let mut step = draft.step(n).cloned().expect("the caller found it");
     let (x, y, origin) = (step.inputs[0].clone(), step.outputs.remove(0), step.origin);
     step.call = draft.infer(BatchNormStatistics { norm }.into(), &step.inputs)?;
@@ -72,8 +71,8 @@ fn split(draft: &mut Draft, n: usize, norm: BatchNorm) -> Result<Op> {
     let inputs: SmallVec<[Place; 4]> = smallvec![x, step.outputs[0].clone(), factor, term];
     let call = draft.infer(Normalize { adds: false, relu: false }.into(), &inputs)?;
     draft.replace(n, step.clone());
-    draft.replace(n + 1, Op { call, inputs, outputs: smallvec![y], origin });
-    Ok(step)
+    let pass = draft.insert_after(n, Op { call, inputs, outputs: smallvec![y], origin });
+    Ok((step, pass))
 }
 
 /// Lets the pass at `n` absorb the steps after it, as long as each is the only reader of its

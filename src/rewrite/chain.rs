@@ -86,7 +86,9 @@ fn takes_no_more(draft: &Draft, before: usize, n: usize) -> bool {
 /// later.
 fn becomes(draft: &Draft, inputs: &[Place], result: &Place, n: usize) -> bool {
     let lives_within = |place: &Place| draft.role(place.block) == Role::Temporary;
-    let ends = |input: &Place| draft.readers(input.block).last().is_none_or(|last| last <= n);
+    let ends = |input: &Place| {
+        draft.readers(input.block).last().is_none_or(|last| !draft.is_before(n, last))
+    };
     lives_within(result)
         && inputs
             .iter()

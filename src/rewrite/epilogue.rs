@@ -64,8 +64,7 @@ fn place_for(draft: &Draft, before: usize, n: usize, made: &Place) -> Option<usi
         return None;
     }
     let is_untouched = |output: &Place| {
-        let readers = draft.readers(output.block);
-        draft.holds(output, before, n) && readers.within(before + 1..n).is_none()
+        draft.holds(output, before, n) && !draft.is_read_between(output.block, before, n)
     };
     if second.inputs.iter().all(holds) && second.outputs.iter().all(is_untouched) {
         return Some(before);

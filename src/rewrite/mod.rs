@@ -105,11 +105,11 @@ fn remake(draft: &mut Draft, n: usize, kind: Kind, inputs: SmallVec<[Place; 4]>)
 /// The bytes of the step's inputs whose lifetimes would have to be extended to step `n` if it ran
 /// there.
 fn kept_longer(draft: &Draft, step: &Op, n: usize) -> usize {
-    let is_idle = |from: usize| (from..n).all(|between| draft.step(between).is_none());
     let kept = step.inputs.iter().enumerate().filter(|&(i, place)| {
         let is_first = step.inputs[..i].iter().all(|other| other.block != place.block);
         let last = draft.readers(place.block).last();
-        let is_needed_anyway = last.is_some_and(|last| last >= n || is_idle(last + 1));
+        let is_needed_anyway =
+            last.is_some_and(|last| !draft.is_before(last, n) || draft.is_right_before(last, n));
         is_first && draft.role(place.block) == Role::Temporary && !is_needed_anyway
     });
     kept.map(|(_, place)| draft.bytes(place.block)).sum()
@@ -119,7 +119,7 @@ fn kept_longer(draft: &Draft, step: &Op, n: usize) -> usize {
 fn is_seen_whole(draft: &Draft, output: &Place, n: usize) -> bool {
     let Some(step) = draft.step(n) else { return false };
     let is_part = |input: &&Place| input.block == output.block && *input != output;
-    draft.readers(output.block).first().is_none_or(|first| first >= n)
+    draft.readers(output.block).first().is_none_or(|first| !draft.is_before(first, n))
         && !step.inputs.iter().any(|input| is_part(&input))
 }
 
