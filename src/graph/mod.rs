@@ -14,6 +14,8 @@ mod verify;
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::kernels::Prepared;
 pub use crate::packing::Lifetime;
@@ -28,7 +30,8 @@ pub use replay::schedule::{self, Parallel, Schedule};
 pub use replay::{Bound, Stopped};
 
 /// The part that a block plays in a recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Passed in, a different one for each run.
     Argument,

@@ -59,7 +59,7 @@ fn split(draft: &mut Draft, (n, kind): (usize, Kind)) -> Result<()> {
     };
     draft.replace(n, Op { call, inputs: given, outputs, origin });
     let call = draft.infer(PASS.into(), &applied)?;
-    draft.replace(n + 1, Op { call, inputs: applied, outputs: smallvec![y], origin });
+    draft.insert_after(n, Op { call, inputs: applied, outputs: smallvec![y], origin });
     Ok(())
 }
 

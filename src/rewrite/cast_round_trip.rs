@@ -23,15 +23,16 @@ pub fn apply(draft: &mut Draft) -> Result<()> {
 fn found(back: At) -> Option<(usize, [u32; 2])> {
     let there = back.maker(&back.inputs[0]).filter(|step| is_cast(step) && is_cast(&back))?;
     let (x, wide, y) = (&there.inputs[0], &back.inputs[0], &back.outputs[0]);
-    let (draft, last) = (back.draft, back.draft.readers(y.block).last());
-    let is_kept = draft.written_after(x.block, there.n).is_none_or(|n| Some(n) > last);
+    let draft = back.draft;
+    let is_written = |n| draft.writers(x.block).iter().any(|writer| writer == n);
+    let is_kept = |n| draft.holds(x, there.n, n) && !is_written(n);
     let fits = x.meta == y.meta
         && widens(x.meta.dtype, wide.meta.dtype)
         && draft.is_whole(x)
         && draft.is_whole(y)
         && back.makes(y)
         && draft.role(y.block) == Role::Temporary
-        && is_kept;
+        && draft.readers(y.block).iter().all(is_kept);
     fits.then_some((back.n, [y.block, x.block]))
 }
 

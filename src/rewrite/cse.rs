@@ -54,6 +54,6 @@ fn is_same(draft: &Draft, before: usize, n: usize) -> bool {
 
 /// Whether a result is live at step `n` anyway, or is small.
 fn may_be_kept(draft: &Draft, kept: &Place, n: usize) -> bool {
-    let is_needed = draft.readers(kept.block).last().is_some_and(|last| last >= n);
+    let is_needed = draft.readers(kept.block).last().is_some_and(|last| !draft.is_before(last, n));
     is_needed || draft.role(kept.block) != Role::Temporary || draft.bytes(kept.block) <= SMALL
 }

@@ -113,7 +113,7 @@ fn chosen(draft: &Draft, worth: f64) -> (Vec<usize>, Vec<u32>) {
 
 /// For each constant step, the work that it and its dependencies take.
 fn saved(draft: &Draft) -> Vec<Option<f64>> {
-    let (blocks, mut saved) = (blocks(draft), vec![None; draft.numbers().end]);
+    let (blocks, mut saved) = (blocks(draft), vec![None; draft.end()]);
     for (n, step) in draft.steps().filter(|&(n, step)| is_constant(draft, n, step, &blocks)) {
         let before: f64 = makers(draft, step).filter_map(|maker| saved[maker]).sum();
         saved[n] = Some(work(&step.call) + before);

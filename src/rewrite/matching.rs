@@ -88,11 +88,12 @@ impl<'a> At<'a> {
     /// there.
     pub fn kept_longer(&self, later: At) -> usize {
         let draft = self.draft;
-        let is_idle = |from: usize| (from..later.n).all(|between| draft.step(between).is_none());
         let kept = self.inputs.iter().enumerate().filter(|&(i, place)| {
             let is_first = self.inputs[..i].iter().all(|other| other.block != place.block);
             let last = draft.readers(place.block).last();
-            let is_needed_anyway = last.is_some_and(|last| last >= later.n || is_idle(last + 1));
+            let reaches =
+                |last| !draft.is_before(last, later.n) || draft.is_right_before(last, later.n);
+            let is_needed_anyway = last.is_some_and(reaches);
             is_first && draft.role(place.block) == Role::Temporary && !is_needed_anyway
         });
         kept.map(|(_, place)| draft.bytes(place.block)).sum()
@@ -102,7 +103,8 @@ impl<'a> At<'a> {
     /// nothing.
     pub fn sees_whole(&self, output: &Place) -> bool {
         let is_part = |input: &Place| input.block == output.block && input != output;
-        self.draft.readers(output.block).first().is_none_or(|first| first >= self.n)
+        let first = self.draft.readers(output.block).first();
+        first.is_none_or(|first| !self.draft.is_before(first, self.n))
             && !self.inputs.iter().any(is_part)
     }
 

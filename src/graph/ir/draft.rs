@@ -1,19 +1,18 @@
 //! A queue that is being rewritten.
 
-mod edit;
 mod numbers;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::device::{ALIGNMENT, Device};
+use crate::device::Device;
 use crate::error::Result;
 use crate::graph::{Op, Place, Queue, Role};
 use crate::kernels::{self, Target};
 use crate::ops::{Call, Kind, Meta, View};
 pub use numbers::Numbers;
+use numbers::Sequence;
 
 /// The steps that use a block, in order.
 #[derive(Default)]
@@ -22,13 +21,15 @@ struct Uses {
     readers: Numbers,
 }
 
-/// See the module's documentation. Recorded operations have even numbers and keep them; a removed
-/// one leaves a gap, and a gap after each allows another step to be inserted.
+/// See the module's documentation. Each step has a number, which it keeps; those of recorded
+/// operations ascend. Others can be inserted anywhere, and get the next numbers: which of two steps
+/// comes first, [`Draft::is_before`] tells. A removed step leaves a gap in its place.
 pub struct Draft {
     device: Arc<Device>,
     queue: Queue,
     roles: Vec<Role>,
     steps: Vec<Option<Op>>,
+    order: Sequence,
     uses: Vec<Uses>,
     /// The steps that run user code, in order.
     hosts: Numbers,
@@ -37,10 +38,10 @@ pub struct Draft {
 impl Draft {
     /// A draft of a queue's operations; `roles` has one entry per block.
     pub fn new(device: &Arc<Device>, mut queue: Queue, roles: Vec<Role>) -> Draft {
-        let steps: Vec<_> = queue.take_ops().into_iter().flat_map(|op| [Some(op), None]).collect();
+        let steps: Vec<_> = queue.take_ops().into_iter().map(Some).collect();
         let uses = roles.iter().map(|_| Uses::default()).collect();
-        let hosts = Numbers::default();
-        let mut draft = Draft { device: device.clone(), queue, roles, steps, uses, hosts };
+        let (order, hosts) = (Sequence::new(steps.len()), Numbers::default());
+        let mut draft = Draft { device: device.clone(), queue, roles, steps, order, uses, hosts };
         (0..draft.steps.len()).for_each(|n| draft.note(n));
         draft
     }
@@ -55,14 +56,19 @@ impl Draft {
         kernels::target(&self.device).expect("it is recorded on a device that runs operations")
     }
 
-    /// The numbers of all steps and gaps.
-    pub fn numbers(&self) -> Range<usize> {
-        0..self.steps.len()
+    /// The numbers of all steps and gaps that there are now, in order.
+    pub fn numbers(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
+        self.order.numbers().collect::<Vec<usize>>().into_iter()
     }
 
-    /// The steps with their numbers.
+    /// One more than the greatest number.
+    pub fn end(&self) -> usize {
+        self.order.len()
+    }
+
+    /// The steps with their numbers, in order.
     pub fn steps(&self) -> impl Iterator<Item = (usize, &Op)> {
-        self.steps.iter().enumerate().filter_map(|(n, step)| Some((n, step.as_ref()?)))
+        self.order.numbers().filter_map(|n| Some((n, self.step(n)?)))
     }
 
     /// A step; None for a gap.
@@ -70,24 +76,25 @@ impl Draft {
         self.steps[n].as_ref()
     }
 
+    /// Whether one step comes before another one.
+    pub fn is_before(&self, first: usize, second: usize) -> bool {
+        self.order.member(first) < self.order.member(second)
+    }
+
+    /// Whether there is no step between two.
+    pub fn is_right_before(&self, first: usize, second: usize) -> bool {
+        let later = self.order.after(first).find(|&n| n == second || self.step(n).is_some());
+        later == Some(second)
+    }
+
     /// The size of a block in bytes.
     pub fn bytes(&self, block: u32) -> usize {
         self.queue.blocks()[block as usize].bytes()
     }
 
-    /// The size of a block in bytes, rounded up as in the arena.
-    pub fn size(&self, block: u32) -> usize {
-        self.bytes(block).next_multiple_of(ALIGNMENT)
-    }
-
     /// The number of blocks.
     pub fn blocks(&self) -> usize {
         self.roles.len()
-    }
-
-    /// The role of each block, by number.
-    pub fn roles(&self) -> &[Role] {
-        &self.roles
     }
 
     /// The role of a block.
@@ -116,24 +123,25 @@ impl Draft {
         let is_made = matches!(self.role(place.block), Role::Temporary | Role::Slot);
         let writer = self.writers(place.block).only()?;
         let writes = self.step(writer)?.outputs.iter().any(|output| output == place);
-        let is_first = self.readers(place.block).first().is_none_or(|reader| reader > writer);
+        let reader = self.readers(place.block).first();
+        let is_first = reader.is_none_or(|reader| self.is_before(writer, reader));
         (is_made && writes && is_first).then_some(writer)
     }
 
     /// Whether a place has the same contents after the first step as before the second: no step in
     /// between writes its block.
     pub fn holds(&self, place: &Place, first: usize, second: usize) -> bool {
-        self.writers(place.block).within(first + 1..second).is_none()
+        !self.writers(place.block).has_within(self.order.between(first, second))
     }
 
-    /// The first step after step `n` that writes a block.
-    pub fn written_after(&self, block: u32, n: usize) -> Option<usize> {
-        self.writers(block).within(n + 1..usize::MAX)
+    /// Whether any step between two reads a block.
+    pub fn is_read_between(&self, block: u32, first: usize, second: usize) -> bool {
+        self.readers(block).has_within(self.order.between(first, second))
     }
 
     /// Whether user code runs between two steps.
     pub fn has_host_between(&self, first: usize, second: usize) -> bool {
-        self.hosts.within(first + 1..second).is_some()
+        self.hosts.has_within(self.order.between(first, second))
     }
 
     /// Whether a place covers each element of its block exactly once.
@@ -165,6 +173,144 @@ impl Draft {
         let metas: SmallVec<[Arc<Meta>; 8]> = inputs.iter().map(|at| at.meta.clone()).collect();
         Ok(Arc::new(Call::new(&kind, &metas[..])?))
     }
+}
+
+impl Draft {
+    /// Puts a step in place of another, or in the gap that one has left.
+    pub fn replace(&mut self, n: usize, step: Op) {
+        self.remove(n);
+        self.steps[n] = Some(step);
+        self.note(n);
+    }
+
+    /// Removes a step.
+    pub fn remove(&mut self, n: usize) {
+        self.forget(n);
+        self.steps[n] = None;
+    }
+
+    /// Inserts a step right before another one, or a gap; returns its number.
+    pub fn insert_before(&mut self, n: usize, step: Op) -> usize {
+        self.insert(n, false, step)
+    }
+
+    /// Inserts a step right after another one, or a gap; returns its number.
+    pub fn insert_after(&mut self, n: usize, step: Op) -> usize {
+        self.insert(n, true, step)
+    }
+
+    fn insert(&mut self, n: usize, is_after: bool, step: Op) -> usize {
+        let new = loop {
+            match self.order.add(self.order.gap(n, is_after)) {
+                Some(new) => break new,
+                None => self.make_room(n),
+            }
+        };
+        self.steps.push(Some(step));
+        self.note(new);
+        new
+    }
+
+    /// Spreads the labels around a number, by which the uses of blocks are sorted.
+    fn make_room(&mut self, n: usize) {
+        let (crowd, labels) = self.order.crowd(n);
+        crowd.iter().for_each(|&n| self.forget(n as usize));
+        self.order.spread(&crowd, labels);
+        crowd.iter().for_each(|&n| self.note(n as usize));
+    }
+
+    /// The current queue, and the roles of its blocks.
+    pub fn finish(&self) -> (Queue, Vec<Role>) {
+        let mut queue = self.queue.without_ops();
+        self.steps().for_each(|(_, step)| queue.push_op(step.clone()));
+        (queue, self.roles.clone())
+    }
+
+    /// Copies some steps into a queue of their own, to be run before the rest; returns it with the
+    /// roles of its blocks. The steps to `remove` leave this draft, and the `kept` blocks, which
+    /// they produce, become captured.
+    pub fn take(&mut self, steps: &[usize], remove: &[usize], kept: &[u32]) -> (Queue, Vec<Role>) {
+        let (mut queue, mut roles) = (self.queue.without_ops(), self.roles.clone());
+        let steps = steps.iter().filter_map(|&n| self.steps[n].as_ref());
+        steps.for_each(|step| queue.push_op(step.clone()));
+        remove.iter().for_each(|&n| self.remove(n));
+        for &block in kept {
+            roles[block as usize] = Role::Slot;
+            self.roles[block as usize] = Role::Captured;
+        }
+        (queue, roles)
+    }
+
+    /// Removes step `n`, whose outputs equal those of an earlier step: its readers read the earlier
+    /// step's outputs instead.
+    pub fn merge(&mut self, before: usize, n: usize) {
+        let outputs = |n: usize| self.steps[n].as_ref().map(|step| step.outputs.clone());
+        let (Some(kept), Some(left_out)) = (outputs(before), outputs(n)) else { return };
+        self.remove(n);
+        for (kept, left_out) in kept.iter().zip(&left_out) {
+            self.redirect(left_out.block, kept.block);
+        }
+    }
+
+    /// Lets all readers of a block read another one instead.
+    pub fn redirect(&mut self, from: u32, to: u32) {
+        for reader in self.readers(from).clone().iter() {
+            let mut step = self.steps[reader].clone().expect("it reads");
+            point(&mut step.inputs, from, to);
+            self.replace(reader, step);
+        }
+    }
+
+    /// Makes step `n` write a new block in place of `block`, which it overwrites completely, and
+    /// points all later steps at the new one.
+    pub fn rename(&mut self, block: u32, n: usize) {
+        let uses = &self.uses[block as usize];
+        let later =
+            uses.readers.iter().chain(uses.writers.iter()).filter(|&user| self.is_before(n, user));
+        let later: SmallVec<[usize; 8]> = later.collect();
+        let mut step = self.steps[n].clone().expect("it writes the block");
+        let new = self.temporary(&step.outputs[0].meta).block;
+        point(&mut step.outputs, block, new);
+        self.replace(n, step);
+        for user in later {
+            let mut step = self.steps[user].clone().expect("it names the block");
+            point(&mut step.inputs, block, new);
+            point(&mut step.outputs, block, new);
+            self.replace(user, step);
+        }
+    }
+
+    /// Adds a step to the uses of its blocks and, if it runs user code, to `hosts`.
+    fn note(&mut self, n: usize) {
+        let Some(step) = &self.steps[n] else { return };
+        let member = self.order.member(n);
+        if step.call.effects.host {
+            self.hosts.insert(member);
+        }
+        for place in &step.inputs {
+            self.uses[place.block as usize].readers.insert(member);
+        }
+        for place in &step.outputs {
+            self.uses[place.block as usize].writers.insert(member);
+        }
+    }
+
+    /// Takes a step out of these again.
+    fn forget(&mut self, n: usize) {
+        let Some(step) = &self.steps[n] else { return };
+        let member = self.order.member(n);
+        self.hosts.remove(member);
+        for place in step.places() {
+            let uses = &mut self.uses[place.block as usize];
+            uses.readers.remove(member);
+            uses.writers.remove(member);
+        }
+    }
+}
+
+/// Redirects places from one block to another.
+fn point(places: &mut [Place], from: u32, to: u32) {
+    places.iter_mut().filter(|place| place.block == from).for_each(|place| place.block = to);
 }
 
 #[cfg(test)]

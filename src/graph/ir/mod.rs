@@ -3,3 +3,4 @@
 pub mod draft;
 pub mod export;
 pub mod queue;
+mod saved;

@@ -3,8 +3,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::*;
 use crate::graph::Role::*;
-use crate::graph::testing::Recorder;
+use crate::graph::testing::{self, Recorder};
+use crate::graph::{Kernels, Queue};
 use crate::kernels::{Prepared, kernel};
+use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Effects, View};
 
 /// Memory aligned to 64 bytes.
@@ -36,6 +38,30 @@ fn a_run_follows_what_is_bound() {
         unsafe { bound.run() }.unwrap();
         assert_eq!(to[0].0[..4], [value; 4]);
     }
+}
+
+#[test]
+fn what_was_written_and_read_gives_the_same_bits() {
+    let mut recorder = Recorder::default();
+    let (x, sum) = (recorder.tensor(Argument, 16), recorder.tensor(Slot, 16));
+    let half = recorder.tensor(Temporary, 16);
+    let [from, to] = [&x, &half].map(std::slice::from_ref);
+    recorder.push(Unary { f: UnaryFn::Tanh }, from, to);
+    recorder.add(&x, &half, &sum);
+    let bytes = recorder.queue.to_bytes(&recorder.roles).unwrap();
+    let (queue, roles) = Queue::from_bytes(crate::kernels::host(), &bytes).unwrap();
+    let kernels = testing::kernels(&queue, &Kernels::default());
+    let read = Graph::new(queue, roles, &kernels).unwrap();
+    let results = [recorder.graph().unwrap(), read].map(|graph| {
+        let mut memory = [[Line([f32::NAN; 16])]; 3];
+        memory[0][0].0 = std::array::from_fn(|i| 0.37 * i as f32 - 2.0);
+        let mut bound = Bound::new(&graph, start(&mut memory[2]));
+        (0..2).for_each(|b| bound.bind(b, start(&mut memory[b as usize])));
+        // SAFETY: everything is bound.
+        unsafe { bound.run() }.unwrap();
+        memory[1][0].0.map(f32::to_bits)
+    });
+    assert_eq!(results[0], results[1]);
 }
 
 #[test]

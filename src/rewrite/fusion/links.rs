@@ -49,7 +49,9 @@ fn takes_no_more(from: At, to: At) -> bool {
 /// later.
 fn becomes(to: At, inputs: &[Place], result: &Place) -> bool {
     let lives_within = |place: &Place| to.draft.role(place.block) == Role::Temporary;
-    let ends = |input: &Place| to.draft.readers(input.block).last().is_none_or(|last| last <= to.n);
+    let ends = |input: &Place| {
+        to.draft.readers(input.block).last().is_none_or(|last| !to.draft.is_before(to.n, last))
+    };
     let fits = |input: &Place| input.meta == result.meta && lives_within(input) && ends(input);
     lives_within(result) && inputs.iter().any(fits)
 }

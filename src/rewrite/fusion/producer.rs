@@ -42,8 +42,7 @@ fn place_for(from: At, to: At, made: &Place) -> Option<usize> {
     }
     let holds = |place: &Place| place.block == made.block || from.holds_until(place, to);
     let is_untouched = |output: &Place| {
-        let readers = draft.readers(output.block);
-        from.holds_until(output, to) && readers.within(from.n + 1..to.n).is_none()
+        from.holds_until(output, to) && !draft.is_read_between(output.block, from.n, to.n)
     };
     if to.inputs.iter().all(holds) && to.outputs.iter().all(is_untouched) {
         return Some(from.n);
