@@ -21,8 +21,9 @@ pub fn apply(draft: &mut Draft) -> Result<()> {
 
 /// A cast that undoes the one before it: its step, and the blocks of its result and the original.
 fn found(back: At) -> Option<(usize, [u32; 2])> {
-    let there = back.maker(&back.inputs[0]).filter(|step| is_cast(step) && is_cast(&back))?;
-    let (x, wide, y) = (&there.inputs[0], &back.inputs[0], &back.outputs[0]);
+    let wide = back.inputs.first().filter(|_| is_cast(&back))?;
+    let there = back.maker(wide).filter(is_cast)?;
+    let (x, y) = (&there.inputs[0], &back.outputs[0]);
     let draft = back.draft;
     let is_written = |n| draft.writers(x.block).iter().any(|writer| writer == n);
     let is_kept = |n| draft.holds(x, there.n, n) && !is_written(n);
