@@ -134,11 +134,12 @@ class Graphed(Layer):
             ValueError: options that exclude each other: a memory budget and `check_finite`.
         """
         parallel = _is_parallel(graph_alg)
-        _refuse(amp=amp)
+        if amp is not None:
+            raise GraphError("compile: amp is not supported yet; leave it None")
         budget = record.memory_budget(memory_budget)
         if budget is not None and check_finite:
             got = f"memory_budget={memory_budget!r} and check_finite"
-            raise ValueError(f"compile: got {got}, want one")
+            raise ValueError(f"compile: got {got}, want at most one of them")
         if not isinstance(exact, bool):
             raise TypeError(f"compile: got exact={exact!r}, want a bool")
         finite = _finite(check_finite, use_graph)
@@ -220,12 +221,6 @@ def _is_parallel(graph_alg: Any) -> bool:
     if isinstance(graph_alg, str) and graph_alg in ("sequence", "parallel"):
         return graph_alg == "parallel"
     raise ValueError(f'compile: got graph_alg={graph_alg!r}, want "sequence" or "parallel"')
-
-
-def _refuse(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise GraphError(f"compile: {name} is not supported yet; leave it None")
 
 
 def _every(value: Any) -> int | None:
