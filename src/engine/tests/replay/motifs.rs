@@ -44,6 +44,7 @@ const MOTIFS: &[Motif] = &[
     optimizer,
     optimizer,
     optimizer,
+    optimizer,
     product,
     indexed,
     moved,
