@@ -87,7 +87,7 @@ fn absorbing(step: At) -> Option<Absorbed> {
         let inputs = pass.inputs.iter().cloned().chain(other).collect();
         fits.then(|| (pass.n, step.n, kind.into(), inputs))
     });
-    absorbed.min_by_key(|&(pass, ..)| pass)
+    absorbed.reduce(|a, b| if step.draft.is_before(b.0, a.0) { b } else { a })
 }
 
 /// The tensor added to `z`, if it is another one of the same shape and type. With narrower types

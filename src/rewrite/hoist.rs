@@ -2,7 +2,7 @@
 //! parameters that they depend on are not written: they are computed once, and cached. Steps that
 //! they depend on but that stay in the run are computed on both sides.
 
-use std::collections::BTreeSet;
+use rustc_hash::FxHashSet;
 
 use crate::graph::cost::work;
 use crate::graph::draft::Draft;
@@ -51,12 +51,12 @@ pub fn take(draft: &mut Draft, limits: Limits) -> Option<Constants> {
 
 /// These steps and all steps that they transitively depend on, in order.
 fn with_makers(draft: &Draft, steps: &[usize]) -> Vec<usize> {
-    let mut needed: BTreeSet<usize> = steps.iter().copied().collect();
+    let mut needed: FxHashSet<usize> = steps.iter().copied().collect();
     let mut open = steps.to_vec();
     while let Some(step) = open.pop().and_then(|n| draft.step(n)) {
         open.extend(makers(draft, step).filter(|&maker| needed.insert(maker)));
     }
-    needed.into_iter().collect()
+    draft.numbers().filter(|n| needed.contains(n)).collect()
 }
 
 /// The steps that write the inputs of a constant step, or parts of them.

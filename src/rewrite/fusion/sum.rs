@@ -25,7 +25,7 @@ fn found(to: At, limits: Fusing) -> Option<Fused> {
     let sum = to.of(Binary { f: BinaryFn::Add })?;
     let fused = sum.inputs.iter().filter_map(|made| with_product(sum, limits, made));
     let fused = fused.filter(|_| sum.inputs[0].block != sum.inputs[1].block);
-    fused.max_by_key(|fused| fused.steps[0])
+    fused.reduce(|a, b| if to.draft.is_before(a.steps[0], b.steps[0]) { b } else { a })
 }
 
 /// The sum, fused with the product that makes one of its inputs.

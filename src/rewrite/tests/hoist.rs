@@ -1,8 +1,10 @@
 use super::*;
 use crate::graph::Role::{Argument, Captured, Slot, Temporary};
 use crate::kernels::testing::user_code;
+use crate::ops::binary::{Binary, BinaryFn};
+use crate::ops::norm::BatchNormInference;
 use crate::ops::unary::UnaryFn::Exp;
-use crate::ops::{Scalar, copy};
+use crate::ops::{Real, Scalar, copy};
 use crate::rewrite::hoist::{self as rule, Limits};
 use crate::view::SliceRange;
 
@@ -51,6 +53,30 @@ fn what_depends_on_nothing_that_is_written_is_taken_out() {
     let (left, taken, kept) = apart(step(Captured, |_, _| ()), Limits::DEFAULT);
     assert_eq!((left, taken), (vec!["add"], vec!["neg", "exp"]));
     assert_eq!(kept.len(), 1, "what lies between is not kept");
+}
+
+/// Steps that other rules have inserted stand between those that were recorded.
+#[test]
+fn constants_are_computed_in_order() {
+    let mut recorder = Recorder::default();
+    let of = |shape: &[usize]| View::new(cpu::device(), Meta::new(DType::Float32, shape));
+    let given = [of(&[4, 8]), of(&[8]), of(&[8]), of(&[8]), of(&[8])];
+    given.iter().for_each(|view| drop(recorder.number(view, Captured)));
+    let [y, z, sum] = [Temporary, Temporary, Slot].map(|role| {
+        let view = of(&[4, 8]);
+        recorder.number(&view, role);
+        view
+    });
+    let x = of(&[4, 8]);
+    recorder.number(&x, Argument);
+    let norm = BatchNormInference { eps: Real(1e-5) };
+    recorder.push(norm, &given, std::slice::from_ref(&y));
+    exp(&mut recorder, &y, &z);
+    recorder.push(Binary { f: BinaryFn::Add }, &[z, x], std::slice::from_ref(&sum));
+    let limits = crate::rewrite::Limits::NONE;
+    let allowed = Allowed { rounds: false, keeps: true, limits };
+    let [left, taken] = apart_by_all(recorder, allowed);
+    assert_eq!((left, taken), (vec!["add"], vec!["batch_norm_factor", "normalize", "exp"]));
 }
 
 /// The operation that produces an input is not worth its bytes, but is also read in the run: it is
