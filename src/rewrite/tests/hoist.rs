@@ -61,7 +61,9 @@ fn constants_are_computed_in_order() {
     let mut recorder = Recorder::default();
     let of = |shape: &[usize]| View::new(cpu::device(), Meta::new(DType::Float32, shape));
     let given = [of(&[4, 8]), of(&[8]), of(&[8]), of(&[8]), of(&[8])];
-    given.iter().for_each(|view| drop(recorder.number(view, Captured)));
+    for view in &given {
+        recorder.number(view, Captured);
+    }
     let [y, z, sum] = [Temporary, Temporary, Slot].map(|role| {
         let view = of(&[4, 8]);
         recorder.number(&view, role);
