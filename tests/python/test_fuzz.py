@@ -53,7 +53,10 @@ def test_frequent_items_are_drawn(report):
 
 
 #: Families that a few hundred programs may miss, and why.
-RARE_FAMILIES = {"batch_norm_inference_grad": "gradients through a layer in evaluation are rare"}
+RARE_FAMILIES = {
+    "batch_norm_inference": "rewriting replaces it in nearly all graphs",
+    "batch_norm_inference_grad": "gradients through a layer in evaluation are rare",
+}
 
 
 @pytest.mark.timeout(900)

@@ -368,3 +368,11 @@ def test_tensordot(axes):
 def test_formulas_that_do_not_fit(formula):
     with pytest.raises(ValueError, match="einsum"):
         tensor.einsum(formula, tensor.ones((2, 3)))
+
+
+def test_every_parametrised_function_is_also_a_method():
+    t = Tensor(data=np.float32([-2, 0.25, 3]))
+    for name in ("clip", "elu", "hardsigmoid", "leakyrelu", "selu"):
+        got, want = getattr(t, name)(), getattr(autograd, name)(t)
+        np.testing.assert_array_equal(got.to_numpy(), want.to_numpy())
+    assert t.clip(0, 1).tolist() == [0, 0.25, 1]

@@ -167,7 +167,7 @@ def test_a_model_is_recorded_again_for_another_number_of_threads(threads):
     for _ in range(4):
         model(x, y)
     assert function(model).history.recordings == recordings + 2
-    assert "on 1 thread" in model.explain() and "on 2 threads" in model.explain()
+    assert "key: 1 thread" in model.explain() and "key: 2 threads" in model.explain()
     threads(1)
     model(x, y)
     assert function(model).history.recordings == recordings + 2, "the first graph is still there"

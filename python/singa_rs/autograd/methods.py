@@ -95,7 +95,7 @@ def _as_type(self: Tensor, dtype: Any) -> Tensor:
 
 def _clip(self: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
     """`min(max(x, min), max)`; a bound that is None does not bind."""
-    return unary.clip(self, min, max)
+    return unary.FUNCTIONS["clip"](self, min, max)
 
 
 class Methods(unary.Elementwise):
