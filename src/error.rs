@@ -123,7 +123,7 @@ pub enum Error {
         message: String,
     },
     /// A failed call into a library.
-    #[error("{op}: {library} answered {status} to {call}")]
+    #[error("{op}: {library} returned {status} for {call}")]
     Library {
         /// The operation.
         op: OpName,

@@ -72,7 +72,7 @@ fn object(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Map<String, Value>
 }
 
 fn to_json(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
-    let want = "plain values, not nested any deeper";
+    let want = "plain values, not nested deeper";
     crate::ensure!(depth < DEEPEST, Error::value("operation", "nested attributes", want).into());
     if object.is_none() {
         return Ok(Value::Null);

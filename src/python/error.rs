@@ -29,13 +29,13 @@ create_exception!(
     singa_rs,
     MemoryBudgetError,
     OutOfMemoryError,
-    "A memory budget that no plan keeps."
+    "A memory budget that no plan meets."
 );
 create_exception!(
     singa_rs,
     InternalError,
     PyRuntimeError,
-    "A fault of the package: a panic, or an analysis that does not stand up to its check."
+    "A bug in the package: a panic, or an analysis that fails its check."
 );
 create_exception!(
     singa_rs,

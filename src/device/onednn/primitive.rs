@@ -61,7 +61,7 @@ impl<'a> Plan<'a> {
             })
         });
         if matches!(status, api::UNIMPLEMENTED | api::INVALID_ARGUMENTS) {
-            log::debug!("oneDNN answered {status} to {call}");
+            log::debug!("oneDNN returned {status} for {call}");
             return Ok(None);
         }
         let plan = Plan { library, descriptor: descriptor?, width };

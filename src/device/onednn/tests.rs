@@ -50,7 +50,7 @@ fn refusals_are_errors_that_name_the_call() {
     let Some(library) = opened() else { return };
     let overlap = Descriptor::strided(library, DType::Float32, &[3, 5], &[2, 1]);
     let text = overlap.err().expect("rows that overlap").to_string();
-    assert!(text.contains("oneDNN answered 2 to dnnl_memory_desc_create_with_strides"), "{text}");
+    assert!(text.contains("oneDNN returned 2 for dnnl_memory_desc_create_with_strides"), "{text}");
     assert!(Descriptor::any(library, DType::Float64, &[1]).is_err());
 }
 

@@ -70,7 +70,7 @@ impl Executable {
             recorded.run_and(engine, run, arguments, |bound| recorded.left(bound, arguments))?;
         let difference = match got {
             Ok(got) => self.difference(&got, &want),
-            Err(error) => Some(format!("it fails where they do not: {error}")),
+            Err(error) => Some(format!("it fails where the recorded operations do not: {error}")),
         };
         Ok(Compared { results, difference })
     }
@@ -96,7 +96,7 @@ impl Executable {
             Some(n) => {
                 let op = &self.graph.ops()[n];
                 let line = &self.lines()[op.origin as usize];
-                format!("what {} at {line} makes differs", op.call.name())
+                format!("the result of {} at {line} differs", op.call.name())
             }
             None => format!("block {block} differs"),
         })

@@ -24,7 +24,7 @@ impl Recording {
         let longer = if ours.len() > theirs.len() { self } else { other };
         let node = longer.queue.ops().get(ours.len().min(theirs.len()))?;
         Some(format!(
-            "operation {}, {}, is in one of them only",
+            "operation {}, {}, is only in one of them",
             ours.len().min(theirs.len()),
             longer.at(node)
         ))
@@ -33,7 +33,9 @@ impl Recording {
     fn different_node(&self, a: &Op, other: &Recording, b: &Op) -> Option<String> {
         if a.call.kind != b.call.kind {
             return Some(match a.call.name() == b.call.name() {
-                true => format!("has other attributes: {:?} and {:?}", a.call.kind, b.call.kind),
+                true => {
+                    format!("differs in its attributes: {:?} and {:?}", a.call.kind, b.call.kind)
+                }
                 false => format!("is {} in the other", other.at(b)),
             });
         }

@@ -59,7 +59,7 @@ fn of_a_graph_that_does_something_else_nothing_is_left() {
     let Compared { results, difference } = world.compare(&graph, &recorded);
     let difference = difference.expect("they differ");
     assert!(
-        difference.starts_with("what ") && difference.ends_with(" makes differs"),
+        difference.starts_with("the result of ") && difference.ends_with(" differs"),
         "{difference}"
     );
     assert_eq!(values::<f32>(&results[0]), [3f32.exp(); 3]);
@@ -86,7 +86,7 @@ fn what_makes_a_difference_is_named() {
         Executable::new(engine, &recording, &Options::AS_RECORDED).unwrap()
     });
     let difference = world.compare(&graph, &recorded).difference;
-    assert_eq!(difference.as_deref(), Some("what sgd at net.py:9 makes differs"));
+    assert_eq!(difference.as_deref(), Some("the result of sgd at net.py:9 differs"));
 }
 
 /// One graph flips the sign of a NaN, the other clears it; another operation may access the bits.

@@ -40,7 +40,7 @@ impl Isa {
             Ok("avx2") => Isa::Avx2,
             Ok("avx512") | Err(_) => Isa::Avx512,
             Ok(other) => {
-                log::warn!("SINGA_RS_ISA={other} is none of baseline, avx2, avx512: ignored");
+                log::warn!("SINGA_RS_ISA={other} is ignored: want baseline, avx2 or avx512");
                 Isa::Avx512
             }
         }

@@ -29,7 +29,7 @@ impl Concat {
                 && (0..first.rank()).all(|d| d == axis || m.shape[d] == first[d])
         };
         let shapes = inputs.iter().map(|m| &m.shape);
-        let want = || format!("shapes that agree but for axis {axis}");
+        let want = || format!("shapes that agree except on axis {axis}");
         crate::ensure!(inputs.iter().all(fits), Error::shape(self.name(), shapes, want()));
         let mut extents = inputs.iter().map(|m| m.shape[axis]);
         let sum = extents.try_fold(0usize, |sum, n| sum.checked_add(n));
