@@ -141,7 +141,12 @@ fn function(random: &mut Random) -> Value {
     }
 }
 
+/// Several functions, since there are so many.
 fn unary(s: &mut Sketch) -> Option<()> {
+    (0..4).try_for_each(|_| function_of_one(s))
+}
+
+fn function_of_one(s: &mut Sketch) -> Option<()> {
     let (f, x) = (function(s.random), s.floats()?);
     let y = s.op(json!({"op": "unary", "f": f}), &[x])?;
     let kind = serde_json::from_value::<UnaryFn>(f.clone()).expect("a function");
