@@ -324,7 +324,7 @@ def test_conversions_in_a_recorded_step_are_checked_before_it():
     for value in (1.0, 2.0, 3.0, 4.0):
         assert keep(Tensor((2,)).set_value(value)).tolist() == [value, value]
     before = keep.count.tolist()
-    with pytest.raises(TypeError, match=r"float16 holds, not 70000"):
+    with pytest.raises(TypeError, match=r"float16 can hold, not 70000"):
         keep(Tensor((2,)).set_value(70_000))
     assert keep.count.tolist() == before and keep.kept.tolist() == [4, 4]
 
