@@ -23,9 +23,13 @@ pub fn for_threads(have: usize, want: usize) -> Result<()> {
     // All threads block until `stay` is dropped, so that they exist at the same time.
     let wait = || drop(end.lock().map(|end| end.recv()));
     thread::scope(|scope| {
-        let one = |_| thread::Builder::new().stack_size(bytes).spawn_scoped(scope, wait).map(drop);
-        let begun = (0..more).try_for_each(one);
+        let mut started = Vec::new();
+        started.try_reserve_exact(more).map_err(|_| refusal(more))?;
+        let start = || thread::Builder::new().stack_size(bytes).spawn_scoped(scope, wait);
+        let begun = (0..more).try_for_each(|_| start().map(|thread| started.push(thread)));
         drop(stay);
+        // Only threads that were joined have given their stacks back.
+        started.into_iter().for_each(|thread| drop(thread.join()));
         begun.map_err(|_| refusal(more))
     })
 }
