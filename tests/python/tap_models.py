@@ -1,6 +1,7 @@
 """Models whose taps can be compared."""
 
 from recorded import Net, pair, same
+from singa_rs import layer, module, opt
 
 
 class Inside(Net):
@@ -26,3 +27,20 @@ def equal(taps):
         assert (mine is None) == (its is None)
         if mine is not None:
             same(mine, its)
+
+
+class Outer(module.Module):
+    """Trains another module."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.optimizer = inner, opt.SGD(lr=0.1)
+        self.loss = layer.SoftMaxCrossEntropy()
+
+    def forward(self, x):
+        return self.inner.forward(x)
+
+    def train_one_batch(self, x, y):
+        loss = self.loss(self.forward(x), y)
+        self.optimizer(loss)
+        return loss

@@ -11,7 +11,7 @@ from recorded import B, Net, batch, evaluated, pair, same, step
 from singa_rs import autograd, layer, module, opt
 from singa_rs.autograd.tape import watched_leaves
 from singa_rs.tensor import Tensor, from_numpy
-from tap_models import Inside, equal, tapped
+from tap_models import Inside, Outer, equal, tapped
 
 
 def test_evaluation_and_another_batch():
@@ -79,21 +79,7 @@ def test_a_step_that_passes_by_another_way():
 
 
 def test_nested_modules():
-    class Outer(module.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner, self.optimizer = Inside(), opt.SGD(lr=0.1)
-            self.loss = layer.SoftMaxCrossEntropy()
-
-        def forward(self, x):
-            return self.inner.forward(x)
-
-        def train_one_batch(self, x, y):
-            loss = self.loss(self.forward(x), y)
-            self.optimizer(loss)
-            return loss
-
-    models, tap = tapped(Outer)
+    models, tap = tapped(lambda: Outer(Inside()))
     taps = tap("inner.fc2", grad=True)
     same_place = [model.inner.tap("fc2", grad=True) for model in models]
     for _ in range(4):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from recorded import B, Net, evaluated, function, pair, replays, same, step
-from singa_rs import layer, module, opt
+from singa_rs import layer
 from singa_rs.tensor import from_numpy
-from tap_models import Inside, equal, tapped
+from tap_models import Inside, Outer, equal, tapped
 
 
 @pytest.mark.parametrize("options", [{}, {"grad": True}, {"value": False, "grad": True}])
@@ -78,21 +78,6 @@ def test_one_inside_a_step_that_wants_other_things_now_and_then():
             taps = [model.taps["hidden"] for model in models]
             equal(taps)
             assert taps[0].wants == (True, wants) and taps[0].value is not None
-
-
-class Outer(module.Module):
-    def __init__(self, inner):
-        super().__init__()
-        self.inner, self.optimizer = inner, opt.SGD(lr=0.1)
-        self.loss = layer.SoftMaxCrossEntropy()
-
-    def forward(self, x):
-        return self.inner.forward(x)
-
-    def train_one_batch(self, x, y):
-        loss = self.loss(self.forward(x), y)
-        self.optimizer(loss)
-        return loss
 
 
 @pytest.mark.parametrize("what", ["inner.fc1", "inner.fc1.W"])
