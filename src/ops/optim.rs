@@ -203,7 +203,11 @@ impl Family for Update {
     }
 
     fn checked(&self) -> &'static [usize] {
-        if let Rule::Adam { .. } = self.rule { &[8] } else { &[] }
+        match self.numbers(Input::Step).next() {
+            None => &[],
+            Some(8) => &[8],
+            _ => unreachable!("no row counts elsewhere"),
+        }
     }
 
     fn locality(&self, _rank: usize) -> Locality {

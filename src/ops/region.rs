@@ -39,6 +39,17 @@ fn exact() -> bool {
     true
 }
 
+/// What an operation is in a region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// What runs first.
+    Producer,
+    /// What follows.
+    Link,
+    /// What runs last.
+    Consumer,
+}
+
 /// One operation of a region.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Link {
@@ -78,7 +89,15 @@ impl Region {
 
     /// All operations, in order.
     pub fn operations(&self) -> impl Iterator<Item = &Link> {
-        self.producer.as_deref().into_iter().chain(&self.links).chain(self.consumer.as_deref())
+        self.parts().map(|(_, link)| link)
+    }
+
+    /// All operations, in order, and what each is in the region.
+    pub fn parts(&self) -> impl Iterator<Item = (Part, &Link)> {
+        let producer = self.producer.as_deref().into_iter().map(|link| (Part::Producer, link));
+        let links = self.links.iter().map(|link| (Part::Link, link));
+        let consumer = self.consumer.as_deref().into_iter().map(|link| (Part::Consumer, link));
+        producer.chain(links).chain(consumer)
     }
 
     /// The number of results of the producer: 0 or 1.
@@ -95,32 +114,35 @@ impl Region {
         let (got, want) = (inputs.len(), self.inputs.to_string());
         crate::ensure!(got == self.inputs, Error::Arity { op: self.name().into(), got, want });
         let mut values: Vec<Meta> = inputs.iter().map(|&meta| meta.clone()).collect();
-        for link in self.operations() {
+        for (part, link) in self.parts() {
             let knows = link.operands.iter().all(|&v| v < values.len());
             crate::ensure!(knows, self.refusal(link, "operands among the values before it"));
             let results = link.family().infer(&link.of(&values))?;
-            self.check_place(link, &results)?;
+            self.check_part(part, link, &results)?;
             values.extend(results);
         }
         self.check_outputs(values.len())?;
         Ok(values)
     }
 
-    /// Whether an operation with these results may stand where it does.
-    fn check_place(&self, link: &Link, results: &[Meta]) -> Result<()> {
-        let is =
-            |other: &Option<Box<Link>>| other.as_deref().is_some_and(|o| std::ptr::eq(o, link));
+    /// Whether an operation with these results may be this part.
+    fn check_part(&self, part: Part, link: &Link, results: &[Meta]) -> Result<()> {
         let locality = results.first().map(|meta| link.family().locality(meta.shape.rank()));
         let effects = link.family().effects();
         let is_alone = effects == Effects::PURE && results.len() == 1;
-        let (fits, want) = if is(&self.producer) {
-            (is_alone && self.owns_inputs(link), "one result, of inputs that nothing else reads")
-        } else if is(&self.consumer) {
-            let updates = !effects.state.is_empty() && locality == Some(Locality::Element);
-            (updates && self.keeps_places(link), "an update of inputs at its own places")
-        } else {
-            let is_local = is_alone && locality.is_some_and(|locality| locality != Locality::All);
-            (is_local, "an operation on elements, or on rows along the last axis")
+        let (fits, want) = match part {
+            Part::Producer => {
+                let want = "one result, of inputs that nothing else reads";
+                (is_alone && self.owns_inputs(link), want)
+            }
+            Part::Link => {
+                let is_local = locality.is_some_and(|locality| locality != Locality::All);
+                (is_alone && is_local, "an operation on elements, or on rows along the last axis")
+            }
+            Part::Consumer => {
+                let updates = !effects.state.is_empty() && locality == Some(Locality::Element);
+                (updates && self.keeps_places(link), "an update of inputs at its own places")
+            }
         };
         crate::ensure!(fits, self.refusal(link, want));
         Ok(())

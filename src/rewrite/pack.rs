@@ -4,6 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::hoist;
+use super::matching::remake;
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Op, Place};
@@ -23,21 +24,20 @@ pub fn apply(draft: &mut Draft) -> Result<()> {
     let mut known: FxHashMap<Key, Place> = FxHashMap::default();
     for n in draft.numbers() {
         let Some((pack, input)) = found(draft, n, &constant)? else { continue };
-        let mut step = draft.step(n).cloned().expect("it was found");
-        let w = step.inputs[input].clone();
-        let of = step.call.kind.clone();
+        let step = draft.step(n).expect("it was found");
+        let (mut inputs, of, origin) = (step.inputs.clone(), step.call.kind.clone(), step.origin);
+        let w = inputs[input].clone();
         let packed = match known.get(&(w.block, w.offset, pack.clone())) {
             Some(packed) => packed.clone(),
             None => {
-                let packed = insert(draft, n, (pack.clone(), &w, step.origin))?;
+                let packed = insert(draft, n, (pack.clone(), &w, origin))?;
                 known.insert((w.block, w.offset, pack), packed.clone());
                 packed
             }
         };
-        step.inputs[input] = packed;
+        inputs[input] = packed;
         let kind = Packed { of: Box::new(of), input, meta: Meta::clone(&w.meta) };
-        step.call = draft.infer(kind.into(), &step.inputs)?;
-        draft.replace(n, step);
+        remake(draft, n, kind.into(), inputs)?;
     }
     Ok(())
 }
@@ -86,13 +86,13 @@ pub fn undo(draft: &mut Draft) -> Result<()> {
         };
         let (w, packed) = (pack.inputs[0].clone(), pack.outputs[0].block);
         for reader in draft.readers(packed).clone().iter() {
-            let mut step = draft.step(reader).cloned().expect("it reads");
+            let step = draft.step(reader).expect("it reads");
             let Kind::Packed(kind) = step.call.kind.clone() else {
                 unreachable!("nobody else reads")
             };
-            step.inputs[kind.input] = w.clone();
-            step.call = draft.infer(*kind.of, &step.inputs)?;
-            draft.replace(reader, step);
+            let mut inputs = step.inputs.clone();
+            inputs[kind.input] = w.clone();
+            remake(draft, reader, *kind.of, inputs)?;
         }
         draft.remove(n);
     }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::{Fault, Graph, Operand, Place, Role};
 use crate::device::ALIGNMENT;
 use crate::graph::memory::layout::{Layout, OUTSIDE};
-use crate::ops::region::{Link, Region};
+use crate::ops::region::{Link, Part};
 use crate::ops::{Locality, Meta, Metas};
 
 /// A separate memory: the arena, or a block outside it.
@@ -159,8 +159,8 @@ pub(super) fn links(graph: &Graph, n: usize) -> Result<(), Fault> {
     let Some(region) = op.call.kind.family().region() else { return Ok(()) };
     let mut values: Values = op.inputs.iter().map(|place| Meta::clone(&place.meta)).collect();
     crate::ensure!(values.len() == region.inputs, Fault::Link { node: n, link: 0 });
-    for (i, link) in region.operations().enumerate() {
-        let made = results(link, &values).filter(|made| may_stand(region, link, made));
+    for (i, (part, link)) in region.parts().enumerate() {
+        let made = results(link, &values).filter(|made| may_stand(part, link, made));
         values.extend(made.ok_or(Fault::Link { node: n, link: i })?);
     }
     let (got, want) = (op.outputs.len(), region.outputs.len());
@@ -181,16 +181,15 @@ fn results(link: &Link, values: &[Meta]) -> Option<Metas> {
 
 /// Whether an operation works on the elements or rows of a block alone; if it is the consumer, its
 /// state must be at the places that the region's effects name. The producer may do anything.
-fn may_stand(region: &Region, link: &Link, made: &[Meta]) -> bool {
-    let is = |other: &Option<Box<Link>>| other.as_deref().is_some_and(|o| std::ptr::eq(o, link));
+fn may_stand(part: Part, link: &Link, made: &[Meta]) -> bool {
     let Some(first) = made.first() else { return false };
     let locality = link.kind.family().locality(first.shape.rank());
     let state = link.kind.family().effects().state;
-    if is(&region.consumer) {
+    if part == Part::Consumer {
         let is_own = |&(input, _): &(usize, usize)| link.operands[input] == input;
         return locality == Locality::Element
             && state.len() == made.len()
             && state.iter().all(is_own);
     }
-    made.len() == 1 && state.is_empty() && (is(&region.producer) || locality != Locality::All)
+    made.len() == 1 && state.is_empty() && (part == Part::Producer || locality != Locality::All)
 }

@@ -24,9 +24,7 @@ pub fn prepare(op: &Update, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
             by(op, io, width, move |numbers| Descent::new(momentum, nesterov, numbers))
         }
         Rule::Adam { decoupled } => {
-            let update = by(op, io, width, move |numbers| Moments::new(decoupled, numbers))?;
-            let step = op.numbers(Input::Step).next().expect("Adam reads the step");
-            Ok(checked(move |io| check_step(read_step(io, step)), update))
+            by(op, io, width, move |numbers| Moments::new(decoupled, numbers))
         }
         Rule::Adagrad => by(op, io, width, |numbers| History(numbers.clone())),
         Rule::Lion => by(op, io, width, |numbers| Sign(numbers.clone())),
@@ -62,8 +60,14 @@ fn by<F: Formula>(
         })
     };
     let moments: SmallVec<[usize; 2]> = op.numbers(Input::Moment).collect();
-    crate::dispatch!(float io[0].dtype, T => Ok(pass::<T, _>(io, &moments, width, read)),
-        else => not_float(op.name(), io[0]))
+    let update: Result<Arc<dyn Kernel>> = crate::dispatch!(float io[0].dtype,
+        T => Ok(pass::<T, _>(io, &moments, width, read)),
+        else => not_float(op.name(), io[0]));
+    let (update, name) = (update?, op.name());
+    Ok(match op.numbers(Input::Step).next() {
+        Some(step) => checked(move |io| check_step(name, read_step(io, step)), update),
+        None => update,
+    })
 }
 
 fn read_number(io: &Io, i: usize, is_double: bool) -> f64 {
@@ -82,9 +86,9 @@ fn read_step(io: &Io, i: usize) -> i32 {
     unsafe { *io.input::<i32>(i) }
 }
 
-fn check_step(step: i32) -> Result<()> {
+fn check_step(op: &'static str, step: i32) -> Result<()> {
     let want = "a step counted from 0";
-    crate::ensure!(step >= 0, Error::value("adam", format!("step {step}"), want));
+    crate::ensure!(step >= 0, Error::value(op, format!("step {step}"), want));
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::kernels::cpu::{self, blocks::Blocks};
 use crate::kernels::{Io, Kernel, Width};
 use crate::ops::Meta;
-use crate::ops::region::Region;
+use crate::ops::region::{Part, Region};
 
 /// Prepares a region without a producer; `values` are the metas of all its values.
 ///
@@ -72,10 +72,9 @@ impl Pass {
         width: Width,
     ) -> Result<Pass> {
         let (locations, between) = locations(region, values, step);
-        let stages = (region.inputs..).zip(region.operations()).map(|(at, link)| {
-            // Only the last operation may have several results.
-            let last = region.consumer.as_deref().is_some_and(|last| std::ptr::eq(last, link));
-            let results = at..if last { values.len() } else { at + 1 };
+        let stages = (region.inputs..).zip(region.parts()).map(|(at, (part, link))| {
+            // Only the consumer, which comes last, may have several results.
+            let results = at..if part == Part::Consumer { values.len() } else { at + 1 };
             let io = link.operands.iter().copied().chain(results.clone());
             let io: SmallVec<[&Meta; 8]> = io.map(|v| &values[v]).collect();
             let kernel = cpu::prepare(&link.kind, &io, width)?;
