@@ -285,6 +285,9 @@ impl Block {
     /// As [`Block::to_touch`].
     #[allow(unsafe_code)]
     pub fn read<T>(&self, f: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        if !self.device.pool().backend().is_host() {
+            return self.save().map(|bytes| f(&bytes));
+        }
         let start = self.to_touch()?;
         // SAFETY: the block has memory of this size, which nobody writes meanwhile.
         Ok(f(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.bytes) }))
@@ -294,11 +297,15 @@ impl Block {
     ///
     /// # Errors
     /// As [`Block::to_touch`]; [`Error::OutOfMemory`] for the copy.
+    #[allow(unsafe_code)]
     pub fn save(&self) -> Result<Vec<u8>> {
         let refusal = |_| self.device.pool().out_of_memory("save", self.bytes);
         let mut saved = Vec::new();
         saved.try_reserve_exact(self.bytes).map_err(refusal)?;
-        self.read(|bytes| saved.extend_from_slice(bytes))?;
+        let start = self.to_touch()?;
+        saved.resize(self.bytes, 0);
+        // SAFETY: the block has memory of this size, which nobody writes meanwhile.
+        unsafe { self.device.pool().backend().download(start, &mut saved) };
         Ok(saved)
     }
 
@@ -311,7 +318,7 @@ impl Block {
         assert_eq!(bytes.len(), self.bytes, "the bytes of a block");
         let start = self.to_overwrite()?;
         // SAFETY: the block has memory of that many bytes, which nobody else uses meanwhile.
-        unsafe { start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        unsafe { self.device.pool().backend().upload(bytes, start) };
         Ok(())
     }
 

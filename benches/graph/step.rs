@@ -6,6 +6,7 @@ use std::sync::Arc;
 use singa_rs::device::cpu;
 use singa_rs::dtype::DType;
 use singa_rs::graph::{Graph, Kernels, Queue, Role};
+use singa_rs::kernels::cpu::Cpu;
 use singa_rs::kernels::{Prepared, kernel};
 use singa_rs::ops::binary::{Binary, BinaryFn};
 use singa_rs::ops::copy::Copy;
@@ -52,7 +53,8 @@ impl Step {
         let call = self.ops.entry((which, metas.collect())).or_insert_with(|| {
             let call = empty(which, inputs, written);
             let kernel = kernel(0, |_| Ok(()));
-            self.kernels.insert(&call, Prepared::with(call.clone(), 1, kernel).into());
+            let op = Prepared::with(call.clone(), &Cpu, 1, kernel);
+            self.kernels.insert(&call, op.into());
             call
         });
         let inputs: Vec<View> = inputs.iter().copied().cloned().collect();

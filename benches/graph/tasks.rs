@@ -6,6 +6,7 @@ use std::sync::Arc;
 use singa_rs::device::cpu;
 use singa_rs::dtype::DType;
 use singa_rs::graph::{Kernels, Queue, Role};
+use singa_rs::kernels::cpu::Cpu;
 use singa_rs::kernels::{Kernel, Prepared, kernel};
 use singa_rs::ops::copy::Copy;
 use singa_rs::ops::{Call, Effects, Kind, Meta, View};
@@ -94,7 +95,7 @@ impl Tasks {
         let mut kernels = Kernels::default();
         let mut prepare = |inputs: usize| {
             let call = operation(&meta, inputs);
-            let op = Prepared::with(call.clone(), 1, work.kernel());
+            let op = Prepared::with(call.clone(), &Cpu, 1, work.kernel());
             kernels.insert(&call, op.into());
             call
         };

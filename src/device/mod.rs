@@ -8,6 +8,7 @@ pub mod ledger;
 mod limits;
 pub mod live;
 pub mod onednn;
+pub mod pages;
 pub mod pool;
 pub mod process;
 pub mod range;
@@ -21,8 +22,11 @@ use crate::error::{Error, Result};
 pub use ledger::{Account, Ledger};
 pub use pool::Pool;
 
-/// Where memory comes from: the host, or an accelerator.
+/// The memory of a kind of device: the host's, or an accelerator's.
 pub trait Backend: Send + Sync {
+    /// Whether the host can access the memory without copying it.
+    fn is_host(&self) -> bool;
+
     /// Allocates `bytes` > 0 bytes, aligned to [`ALIGNMENT`] and uninitialised; `None` if refused.
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>>;
 
@@ -32,11 +36,44 @@ pub trait Backend: Send + Sync {
     /// `pointer` came from [`Backend::allocate`] with the same `bytes` and is not used again.
     unsafe fn free(&self, pointer: NonNull<u8>, bytes: usize);
 
-    /// Sets memory to zero.
+    /// Sets every byte of memory to `value`.
     ///
     /// # Safety
-    /// `pointer` addresses `bytes` writable bytes of this device that nobody else accesses.
-    unsafe fn zero(&self, pointer: NonNull<u8>, bytes: usize);
+    /// `start` addresses `bytes` writable bytes of this device that nobody else accesses.
+    unsafe fn fill(&self, start: NonNull<u8>, value: u8, bytes: usize);
+
+    /// Copies memory to the host.
+    ///
+    /// # Safety
+    /// `from` addresses as many initialised bytes of this device, which nobody writes meanwhile.
+    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]);
+
+    /// Copies memory of the host to the device.
+    ///
+    /// # Safety
+    /// `to` addresses as many bytes of this device, which nobody else accesses.
+    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>);
+
+    /// Reserves addresses without memory, aligned to [`pages::LARGE_PAGE`]; `None` if refused.
+    fn reserve(&self, bytes: usize) -> Option<NonNull<u8>>;
+
+    /// Gives reserved addresses back.
+    ///
+    /// # Safety
+    /// They came from [`Backend::reserve`] with the same `bytes` and are not used again.
+    unsafe fn unreserve(&self, start: NonNull<u8>, bytes: usize);
+
+    /// Backs reserved addresses with memory; whether that was granted.
+    ///
+    /// # Safety
+    /// They are reserved, not backed, and both ends are multiples of [`pages::PAGE`].
+    unsafe fn commit(&self, start: NonNull<u8>, bytes: usize) -> bool;
+
+    /// Releases the memory behind reserved addresses. If they are backed again, it reads as zero.
+    ///
+    /// # Safety
+    /// They are backed, both ends are multiples of [`pages::PAGE`], and nobody uses the contents.
+    unsafe fn decommit(&self, start: NonNull<u8>, bytes: usize);
 
     /// How many more bytes could be allocated. A cached reading is used if it covers `wanted`.
     fn available(&self, wanted: usize) -> usize;
@@ -49,6 +86,16 @@ pub trait Backend: Send + Sync {
 
     /// The total physical memory of the machine, in bytes.
     fn total(&self) -> usize;
+}
+
+/// A queue of a device's work, which is done in order. The host does its work at once, so that it
+/// needs but one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stream(pub usize);
+
+impl Stream {
+    /// The calling thread.
+    pub const HOST: Stream = Stream(0);
 }
 
 /// Alignment of every block, in bytes: a cache line, and the widest vector register.

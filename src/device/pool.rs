@@ -137,7 +137,7 @@ impl Pool {
     /// Zeroes a piece. The caller must have exclusive access to it.
     pub fn zero(&self, piece: &Piece) {
         // SAFETY: a piece is memory of this device, to which its holder has exclusive access.
-        unsafe { self.backend.zero(piece.pointer, piece.bytes) };
+        unsafe { self.backend.fill(piece.pointer, 0, piece.bytes) };
     }
 
     /// Returns a piece, which is kept for the next request of its size class.

@@ -86,7 +86,7 @@ impl Engine {
         let mut turn = self.turn();
         turn.0.clear();
         let arena = self.arena.get().filter(|_| idle.is_some());
-        let given = arena.map_or(0, |arena| arena.trim(self.device()));
+        let given = arena.map_or(0, |arena| arena.trim());
         let given = given + self.device().pool().trim();
         heap::release();
         given

@@ -155,18 +155,18 @@ impl Executable {
         self.run_and(engine, run, arguments, |_| ()).map(|(results, ())| results)
     }
 
-    /// The same; `look` inspects the memory that the run leaves.
+    /// The same; `look` inspects the blocks that the run leaves in the slots.
     pub(super) fn run_and<'a, T>(
         &self,
         engine: &'a Engine,
         mut run: Run<'a>,
         arguments: &[View],
-        look: impl FnOnce(&Bound) -> T,
+        look: impl FnOnce(&[Arc<Block>]) -> T,
     ) -> Result<(Vec<View>, T)> {
-        let seen = self.with_bound(arguments, |bound| {
+        let seen = self.with_bound(arguments, |bound, made| {
             engine.poison(&self.arena, self.arena_bytes());
             self.replay(engine, &mut run, bound, self.nodes())?;
-            Ok(look(bound))
+            Ok(look(made))
         })?;
         // Hold the results before another run may reuse their memory.
         let results = self.results.iter().map(|place| self.result(place, arguments)).collect();
@@ -234,7 +234,7 @@ impl Drop for Executable {
     fn drop(&mut self) {
         self.captured.iter().for_each(|(_, block)| block.set_captured(false));
         if self.state().is_ready {
-            self.arena.leave(&self.device, self.arena_bytes());
+            self.arena.leave(self.arena_bytes());
         }
     }
 }

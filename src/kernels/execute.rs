@@ -45,7 +45,7 @@ impl Prepared {
         let place = scratch.as_ref().map_or(std::ptr::null_mut(), |s| s.pointer());
         // SAFETY: the addresses are those of live views with the metas that the kernel was prepared
         // for; the caller has ruled out invalid overlap.
-        let io = unsafe { Io::new(&from, &to, place) };
+        let io = unsafe { Io::new(&from, &to, place) }.on(self.target.stream());
         match CHECKS_FINITE.get() {
             // SAFETY: as above, both before and after the kernel has run.
             true => unsafe { self.run_checked(&io) },

@@ -4,8 +4,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-// The numbers are in memory that the host can read.
-use super::cpu::statistics::{is_finite, statistics};
 use super::{Io, Prepared};
 use crate::error::finite::{NotFinite, Statistics};
 use crate::error::{Error, Result};
@@ -40,19 +38,19 @@ impl Before {
     /// The addresses point to tensors that fit the operation's metas and that nothing writes
     /// meanwhile.
     unsafe fn of(op: &Prepared, io: &Io) -> Before {
-        let reach = |meta: &Meta, first: *const u8| {
+        let addresses = |meta: &Meta, first: *const u8| {
             let (span, size) = (meta.span(), meta.dtype.size() as isize);
             let at = |place: isize| first.wrapping_offset(place * size).addr();
             at(span.start)..at(span.end)
         };
         let written: Vec<Range<usize>> = (op.outputs.iter().enumerate())
-            .map(|(o, meta)| reach(meta, io.output::<u8>(o).cast_const()))
+            .map(|(o, meta)| addresses(meta, io.output::<u8>(o).cast_const()))
             .collect();
         let look = |(i, meta): (usize, &Arc<Meta>)| {
-            let (first, range) = (io.input::<u8>(i), reach(meta, io.input(i)));
+            let (first, range) = (io.input::<u8>(i), addresses(meta, io.input(i)));
             let is_written = written.iter().any(|w| w.start < range.end && range.start < w.end);
             // SAFETY: by the caller's promise.
-            is_written.then(|| unsafe { statistics(meta, first) })
+            is_written.then(|| unsafe { op.target.statistics(meta, first) })
         };
         Before(op.inputs.iter().enumerate().map(look).collect())
     }
@@ -64,16 +62,16 @@ impl Before {
 /// As [`Before::of`]; the operation has run since, and nothing else has written its tensors.
 unsafe fn not_finite(op: &Prepared, io: &Io, before: Before) -> Option<Error> {
     // SAFETY: by the caller's promise.
-    let is_finite = |o: usize| unsafe { is_finite(&op.outputs[o], io.output::<u8>(o)) };
+    let is_finite = |o: usize| unsafe { op.target.is_finite(&op.outputs[o], io.output(o)) };
     if (0..op.outputs.len()).all(is_finite) {
         return None;
     }
     let inputs = before.0.into_iter().enumerate().map(|(i, known)| {
         // SAFETY: by the caller's promise.
-        known.unwrap_or_else(|| unsafe { statistics(&op.inputs[i], io.input(i)) })
+        known.unwrap_or_else(|| unsafe { op.target.statistics(&op.inputs[i], io.input(i)) })
     });
     // SAFETY: by the caller's promise.
-    let output = |o: usize| unsafe { statistics(&op.outputs[o], io.output::<u8>(o)) };
+    let output = |o: usize| unsafe { op.target.statistics(&op.outputs[o], io.output(o)) };
     let report = NotFinite {
         operation: op.name(),
         line: None,

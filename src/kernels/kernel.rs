@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::device::Stream;
 use crate::error::Result;
 
 /// How many threads a kernel uses: fixed when it is prepared, never chosen by the scheduler.
@@ -63,12 +64,13 @@ pub struct Packing {
     pub rest: Arc<dyn Kernel>,
 }
 
-/// The memory of one kernel run: addresses of the first elements.
+/// The memory of one kernel run, as addresses of the first elements, and where it runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Io<'a> {
     inputs: &'a [*const u8],
     outputs: &'a [*mut u8],
     scratch: *mut u8,
+    stream: Stream,
 }
 
 // SAFETY: an Io is addresses only; kernels that split work over threads write disjoint parts.
@@ -88,7 +90,17 @@ impl<'a> Io<'a> {
     pub unsafe fn new(inputs: &'a [*const u8], outputs: &'a [*mut u8], scratch: *mut u8) -> Self {
         // An empty scratch has no address, but even an empty slice needs an aligned one.
         let scratch = if scratch.is_null() { NOWHERE } else { scratch };
-        Io { inputs, outputs, scratch }
+        Io { inputs, outputs, scratch, stream: Stream::HOST }
+    }
+
+    /// The same memory for a run on a stream of its device.
+    pub fn on(self, stream: Stream) -> Self {
+        Io { stream, ..self }
+    }
+
+    /// The stream that the kernel submits its work to.
+    pub fn stream(&self) -> Stream {
+        self.stream
     }
 
     /// The number of inputs.

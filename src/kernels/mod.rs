@@ -1,4 +1,5 @@
 //! How operations run on a processor.
+#![allow(unsafe_code)]
 
 pub mod cpu;
 mod execute;
@@ -10,10 +11,11 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::device::Device;
+use crate::device::{Device, Stream};
 use crate::error::Result;
+use crate::error::finite::Statistics;
 use crate::ops::region::Region;
 use crate::ops::{Kind, Meta};
 pub use execute::check_finite;
@@ -51,6 +53,22 @@ pub trait Target: Send + Sync {
 
     /// When fusing pays off.
     fn fusing(&self) -> Fusing;
+
+    /// The stream that operations and graphs run on.
+    fn stream(&self) -> Stream;
+
+    /// Whether every number of a tensor is finite; integers always are.
+    ///
+    /// # Safety
+    /// `first` is the address of the first element of a tensor of this meta, which is not written
+    /// meanwhile.
+    unsafe fn is_finite(&self, meta: &Meta, first: *const u8) -> bool;
+
+    /// The statistics of a tensor's numbers, skipping broadcast repetitions.
+    ///
+    /// # Safety
+    /// As [`Target::is_finite`].
+    unsafe fn statistics(&self, meta: &Meta, first: *const u8) -> Statistics;
 }
 
 /// The sizes of results, in bytes, for which fusing pays off, and the limits of a fused operation.
@@ -80,7 +98,22 @@ pub fn host() -> &'static Arc<Device> {
     crate::device::cpu::device()
 }
 
+/// The targets, by the names of the devices that they run.
+static TARGETS: RwLock<Vec<(&str, &dyn Target)>> = RwLock::new(Vec::new());
+
+/// Lets a target run the operations of all devices of this name, unless one does already.
+pub fn register(name: &'static str, target: &'static dyn Target) {
+    let mut targets = TARGETS.write().unwrap_or_else(PoisonError::into_inner);
+    if targets.iter().all(|(known, _)| *known != name) {
+        targets.push((name, target));
+    }
+}
+
 /// The target that runs a device's operations; None for a device that runs none.
 pub fn target(device: &Device) -> Option<&'static dyn Target> {
-    (device.id() == host().id()).then_some(&cpu::Cpu as &dyn Target)
+    if device.name() == host().name() {
+        return Some(&cpu::Cpu);
+    }
+    let targets = TARGETS.read().unwrap_or_else(PoisonError::into_inner);
+    targets.iter().find(|(name, _)| *name == device.name()).map(|(_, target)| *target)
 }

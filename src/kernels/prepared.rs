@@ -3,11 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Kernel, Width};
+use super::{Kernel, Target, Width};
 use crate::device::Device;
 use crate::error::Result;
 use crate::ops::call::{Call, Parts};
-use crate::ops::{Cost, Kind, View};
+use crate::ops::{Kind, View};
 
 /// An operation that moves fewer bytes than this, and does little arithmetic per byte, is short.
 const SHORT_BYTES: u64 = 256 << 10;
@@ -16,6 +16,8 @@ const SHORT_BYTES: u64 = 256 << 10;
 #[derive(Clone)]
 pub struct Prepared {
     call: Arc<Call>,
+    /// What prepared it and runs it.
+    pub target: &'static dyn Target,
     /// The number of threads it was prepared for.
     pub threads: usize,
     /// The kernel that computes the outputs.
@@ -33,20 +35,21 @@ impl Prepared {
     /// Errors of the target, such as a shortage of memory.
     pub fn new(call: Arc<Call>, device: &Device, threads: usize) -> Result<Self> {
         let target = super::target(device).expect("an engine runs what is prepared");
-        let cost = call.cost();
-        let kernel = target.prepare(&call.kind, &call.io(), Width::of(cost, threads))?;
-        Ok(Prepared::made(call, threads, cost, kernel))
+        let width = Width::of(call.cost(), threads);
+        let kernel = target.prepare(&call.kind, &call.io(), width)?;
+        Ok(Prepared::with(call, target, threads, kernel))
     }
 
     /// A call with a given kernel.
-    pub fn with(call: Arc<Call>, threads: usize, kernel: Arc<dyn Kernel>) -> Self {
+    pub fn with(
+        call: Arc<Call>,
+        target: &'static dyn Target,
+        threads: usize,
+        kernel: Arc<dyn Kernel>,
+    ) -> Self {
         let cost = call.cost();
-        Prepared::made(call, threads, cost, kernel)
-    }
-
-    fn made(call: Arc<Call>, threads: usize, cost: Cost, kernel: Arc<dyn Kernel>) -> Self {
         let is_short = cost.bytes.max(cost.flops / 4) < SHORT_BYTES;
-        Prepared { call, threads, kernel, width: Width::of(cost, threads), is_short }
+        Prepared { call, target, threads, kernel, width: Width::of(cost, threads), is_short }
     }
 
     /// Infers and checks an operation, and prepares its kernel on the device of its tensors, the

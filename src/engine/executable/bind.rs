@@ -26,7 +26,7 @@ impl Executable {
         let height = self.arena_bytes();
         if state.is_ready {
             // The arena may have been trimmed.
-            self.arena.back(&self.device, height).map_err(|error| self.explain(error))?;
+            self.arena.back(height).map_err(|error| self.explain(error))?;
         } else {
             for (number, block) in &self.captured {
                 state.bound.bind(*number, block.to_touch()?.as_ptr());
@@ -34,7 +34,7 @@ impl Executable {
             if let Some((constants, memo)) = self.constants.as_ref().zip(state.memo.as_mut()) {
                 constants.bind(memo, &mut state.bound, &self.captured)?;
             }
-            self.arena.enter(&self.device, height).map_err(|error| self.explain(error))?;
+            self.arena.enter(height).map_err(|error| self.explain(error))?;
             state.is_ready = true;
         }
         for (place, view) in self.arguments.iter().zip(arguments) {

@@ -1,14 +1,16 @@
 //! Bitwise comparison of a run of a graph with a run of the operations as recorded.
 
 use std::hash::Hasher;
+use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 
+use crate::block::Block;
 use crate::dtype::DType;
 use crate::engine::executable::Executable;
 use crate::engine::{Engine, Run};
 use crate::error::{Error, Result};
-use crate::graph::{Bound, Graph, Op, Role};
+use crate::graph::{Graph, Op, Role};
 use crate::ops::View;
 
 /// The contents of the blocks that outlive a run: number, and a hash of the bytes.
@@ -58,16 +60,16 @@ impl Executable {
         mut run: Run<'a>,
         arguments: &[View],
     ) -> Result<Compared> {
-        let got = self.aside(arguments, |bound| {
+        let got = self.aside(arguments, |bound, blocks| {
             engine.poison(&self.arena, self.arena_bytes());
             self.replay(engine, &mut run, bound, self.nodes())?;
-            Ok(recorded.left(bound, arguments))
+            Ok(recorded.left(self, blocks, arguments))
         });
         if let Err(error @ Error::OutOfMemory { .. }) = got {
             return Err(error);
         }
-        let (results, want) =
-            recorded.run_and(engine, run, arguments, |bound| recorded.left(bound, arguments))?;
+        let (results, want) = recorded
+            .run_and(engine, run, arguments, |made| recorded.left(recorded, made, arguments))?;
         let difference = match got {
             Ok(got) => self.difference(&got, &want),
             Err(error) => Some(format!("it fails where the recorded operations do not: {error}")),
@@ -75,14 +77,18 @@ impl Executable {
         Ok(Compared { results, difference })
     }
 
-    /// What a run of this graph, or of one with the same block numbers, left.
-    fn left(&self, bound: &Bound, arguments: &[View]) -> Left {
-        let hashed = |n| move |bytes: &[u8]| (n, hash(bytes, dtype(&self.graph, n)));
-        let made = self.slots.iter();
-        let made = made.filter_map(|slot| bound.look(slot.block, slot.bytes, hashed(slot.block)));
+    /// What a run of this graph left, or one of `ran`, which has the same block numbers and produced
+    /// these blocks.
+    fn left(&self, ran: &Executable, made: &[Arc<Block>], arguments: &[View]) -> Left {
+        let made = ran.slots.iter().map(|slot| slot.block).zip(made.iter().cloned());
+        let own = |(n, _): &(u32, Arc<Block>)| self.slots.iter().any(|slot| slot.block == *n);
         let updated = self.updated(arguments).into_iter();
         let updated = updated.filter(|(_, block)| block.is_allocated());
-        made.chain(updated.filter_map(|(n, block)| block.read(hashed(n)).ok())).collect()
+        let hashed = |(n, block): (u32, Arc<Block>)| {
+            let bits = |bytes: &[u8]| hash(bytes, dtype(&self.graph, n));
+            block.read(bits).ok().map(|hash| (n, hash))
+        };
+        made.filter(own).chain(updated).filter_map(hashed).collect()
     }
 
     /// The first block in which two runs differ, in words.

@@ -12,11 +12,12 @@ use crate::graph::{Bound, Graph, Stopped};
 use crate::ops::View;
 
 impl Executable {
-    /// Calls `f` with the graph bound to these arguments; tensors show the results afterwards.
+    /// Calls `f` with the graph bound to these arguments, and the blocks of its results; tensors
+    /// show these afterwards.
     pub(in crate::engine) fn with_bound<T>(
         &self,
         arguments: &[View],
-        f: impl FnOnce(&Bound) -> Result<T, Stopped>,
+        f: impl FnOnce(&Bound, &[Arc<Block>]) -> Result<T, Stopped>,
     ) -> Result<T> {
         let mut state = self.state();
         self.reached.store(NOT_FAILED, Relaxed);
@@ -25,7 +26,7 @@ impl Executable {
         self.check(&state.bound)?;
         self.refresh(&mut state)?;
         self.raise_versions(arguments);
-        let done = f(&state.bound);
+        let done = f(&state.bound, &slots);
         self.reached.store(done.as_ref().err().map_or(NOT_FAILED, |stopped| stopped.end), Relaxed);
         drop(state);
         let done = done.map_err(|stopped| self.describe(&self.graph, stopped))?;
@@ -38,7 +39,7 @@ impl Executable {
     pub(in crate::engine) fn aside<T>(
         &self,
         arguments: &[View],
-        f: impl FnOnce(&Bound) -> Result<T, Stopped>,
+        f: impl FnOnce(&Bound, &[Arc<Block>]) -> Result<T, Stopped>,
     ) -> Result<T> {
         let mut state = self.state();
         self.bind(&mut state, arguments)?;
@@ -47,7 +48,7 @@ impl Executable {
         self.refresh(&mut state)?;
         let updated = self.updated(arguments);
         let before = updated.iter().map(|(_, block)| block.save()).collect::<Result<Vec<_>>>()?;
-        let done = f(&state.bound);
+        let done = f(&state.bound, &slots);
         let mut saved = updated.iter().zip(&before);
         saved.try_for_each(|((_, block), bytes)| block.write(bytes))?;
         drop(slots);

@@ -24,7 +24,7 @@ impl Executable {
         arguments: &[View],
         runs: usize,
     ) -> Result<f64> {
-        self.with_bound(arguments, |bound| {
+        self.with_bound(arguments, |bound, _| {
             let start = Instant::now();
             (0..runs).try_for_each(|_| self.replay(engine, &mut run, bound, self.nodes()))?;
             Ok(start.elapsed().as_secs_f64() / runs.max(1) as f64)
@@ -44,7 +44,7 @@ impl Executable {
         runs: usize,
     ) -> Result<Vec<f64>> {
         let arguments = arguments.unwrap_or_else(|| self.zeros());
-        self.aside(&arguments, |bound| {
+        self.aside(&arguments, |bound, _| {
             let mut seconds = vec![0.0; self.graph().ops().len()];
             for _ in 0..runs {
                 for (node, sum) in seconds.iter_mut().enumerate() {

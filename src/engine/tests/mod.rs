@@ -18,6 +18,7 @@ mod poison;
 mod programs;
 mod recording;
 mod replay;
+mod sealed;
 mod state;
 mod streams;
 mod timing;
@@ -30,7 +31,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use serde_json::json;
 
 use super::*;
-use crate::device::{ALIGNMENT, Account, Backend};
+use crate::device::{ALIGNMENT, Account, Backend, pages};
 use crate::dtype::{DType, Element};
 use crate::view::Meta;
 
@@ -44,6 +45,10 @@ fn layout(bytes: usize) -> Layout {
 }
 
 impl Backend for Limited {
+    fn is_host(&self) -> bool {
+        true
+    }
+
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
         self.left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(bytes)).ok()?;
         // SAFETY: the size is not zero.
@@ -59,9 +64,38 @@ impl Backend for Limited {
         unsafe { std::alloc::dealloc(pointer.as_ptr(), layout(bytes)) };
     }
 
-    unsafe fn zero(&self, pointer: NonNull<u8>, bytes: usize) {
+    unsafe fn fill(&self, start: NonNull<u8>, value: u8, bytes: usize) {
         // SAFETY: guaranteed by the caller.
-        unsafe { pointer.write_bytes(0, bytes) };
+        unsafe { start.write_bytes(value, bytes) };
+    }
+
+    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr(), to.len()) };
+    }
+
+    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+    }
+
+    fn reserve(&self, bytes: usize) -> Option<NonNull<u8>> {
+        pages::reserve(bytes)
+    }
+
+    unsafe fn unreserve(&self, start: NonNull<u8>, bytes: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { pages::unreserve(start, bytes) }
+    }
+
+    unsafe fn commit(&self, start: NonNull<u8>, bytes: usize) -> bool {
+        // SAFETY: guaranteed by the caller.
+        unsafe { pages::commit(start, bytes) }
+    }
+
+    unsafe fn decommit(&self, start: NonNull<u8>, bytes: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { pages::decommit(start, bytes) }
     }
 
     fn available(&self, _wanted: usize) -> usize {
@@ -91,9 +125,9 @@ fn engine(bytes: usize) -> Engine {
 fn tensor<T: Element>(engine: &Engine, shape: &[usize], values: &[T]) -> View {
     let view = View::new(engine.device(), Meta::new(T::DTYPE, shape));
     assert_eq!(values.len(), view.meta.numel());
-    let to = view.address(true).unwrap().cast::<T>();
-    // SAFETY: the block is new and has this many elements.
-    unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+    // SAFETY: the bytes of numbers.
+    let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
+    view.block.write(bytes).unwrap();
     view
 }
 
@@ -109,9 +143,13 @@ fn places(view: &View) -> Vec<usize> {
 
 /// The elements, row-major.
 fn values<T: Element>(view: &View) -> Vec<T> {
-    let start = view.block.to_touch().unwrap().cast::<T>();
-    // SAFETY: the positions are in the block.
-    places(view).into_iter().map(|place| unsafe { start.add(place).read() }).collect()
+    let read = |bytes: &[u8]| {
+        let start = bytes.as_ptr().cast::<T>();
+        // SAFETY: the positions are in the block; a copy of it may be misaligned.
+        let value = |place| unsafe { start.add(place).read_unaligned() };
+        places(view).into_iter().map(value).collect()
+    };
+    view.block.read(read).unwrap()
 }
 
 /// Writes the first element of a float32 tensor's block as another library would: without telling

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::Stopped;
-use crate::device::ending;
+use crate::device::{Stream, ending};
 use crate::error::{Error, Result};
 use crate::graph::{Csr, Graph};
 use crate::kernels::{Io, Kernel, Prepared};
@@ -25,6 +25,7 @@ pub(super) struct Binding {
     patches: Csr<(u32, usize)>,
     /// The operations of `calls`, whose kernels they keep alive.
     ops: Vec<Arc<Prepared>>,
+    stream: Stream,
 }
 
 /// A block outside the arena, and an address relative to its start, as in `patches`.
@@ -59,6 +60,7 @@ impl Binding {
             starts: vec![std::ptr::null_mut(); graph.roles.len()],
             patches: Csr::with_capacity(0, 0),
             ops: Vec::new(),
+            stream: graph.kernels.first().map_or(Stream::HOST, |op| op.target.stream()),
         };
         let (mut known, mut outside) = (FxHashMap::default(), Vec::new());
         for (n, op) in graph.kernels.iter().enumerate() {
@@ -98,10 +100,6 @@ impl Binding {
             });
         }
         self.addresses.extend(graph.scratch_offset(n).map(|offset| arena.wrapping_add(offset)));
-    }
-
-    pub(super) fn start(&self, block: u32) -> *mut u8 {
-        self.starts[block as usize]
     }
 
     pub(super) fn bind(&mut self, block: u32, start: *mut u8) {
@@ -195,7 +193,7 @@ impl Binding {
                 true => *base.add(inputs + outputs),
                 false => std::ptr::null_mut(),
             };
-            Io::new(from, to, scratch)
+            Io::new(from, to, scratch).on(self.stream)
         }
     }
 

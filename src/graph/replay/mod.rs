@@ -46,14 +46,6 @@ impl Bound {
         self.binding.bind(block, start);
     }
 
-    /// Calls `f` with the bytes of a block outside the arena, if it is bound. Nobody may write them
-    /// meanwhile: the caller holds the run's guard.
-    pub fn look<T>(&self, block: u32, bytes: usize, f: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        let start = self.binding.start(block);
-        // SAFETY: the block is bound to memory of this size, which nobody writes meanwhile.
-        (!start.is_null()).then(|| f(unsafe { std::slice::from_raw_parts(start, bytes) }))
-    }
-
     /// Runs nodes in recorded order, up to the first one that produces a NaN or an infinity.
     ///
     /// # Errors

@@ -1,9 +1,12 @@
-//! What is worth doing on a CPU.
+//! The CPU as a target, and what is worth doing there.
+#![allow(unsafe_code)]
 
 use std::sync::Arc;
 
-use super::{dispatch, region};
+use super::{dispatch, region, statistics};
+use crate::device::Stream;
 use crate::error::Result;
+use crate::error::finite::Statistics;
 use crate::kernels::{Fusing, Kernel, Packing, Target, Width};
 use crate::ops::region::Region;
 use crate::ops::{Kind, Meta};
@@ -42,5 +45,19 @@ impl Target for Cpu {
 
     fn fusing(&self) -> Fusing {
         FUSING
+    }
+
+    fn stream(&self) -> Stream {
+        Stream::HOST
+    }
+
+    unsafe fn is_finite(&self, meta: &Meta, first: *const u8) -> bool {
+        // SAFETY: by the caller's promise.
+        unsafe { statistics::is_finite(meta, first) }
+    }
+
+    unsafe fn statistics(&self, meta: &Meta, first: *const u8) -> Statistics {
+        // SAFETY: by the caller's promise.
+        unsafe { statistics::statistics(meta, first) }
     }
 }

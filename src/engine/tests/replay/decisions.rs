@@ -22,7 +22,7 @@ fn told(
     show: impl Fn(&Engine, &Recording, &Options) -> String,
 ) -> Option<String> {
     let program = Program::draw(seed);
-    let world = World::new(&program);
+    let world = World::new(&program, engine(BYTES));
     let arguments = program.arguments(&world.engine, &mut Random(seed));
     let (recording, _kept) = world.record(&program, &arguments);
     let (queue, _) = recording.operations();

@@ -23,6 +23,10 @@ use world::{Bits, Left, World, all_bits};
 const PROGRAMS: u64 = 10_000;
 /// How many for each other set of options, and for all of them together.
 const FEWER: u64 = 2_500;
+/// How many on a device with memory of its own.
+const APART: u64 = 100;
+/// The memory of a program's device.
+const BYTES: usize = 1 << 24;
 /// How often each program is run.
 const RUNS: usize = 3;
 
@@ -79,8 +83,8 @@ type Next = (u64, bool);
 
 /// What each run leaves behind in eager execution, and the final contents of all results, if the
 /// caller holds on to them.
-fn eagerly(program: &Program, runs: &[Next]) -> (Vec<Left>, Vec<Bits>) {
-    let world = World::new(program);
+fn eagerly(program: &Program, runs: &[Next], engine: Engine) -> (Vec<Left>, Vec<Bits>) {
+    let world = World::new(program, engine);
     let mut held = Vec::new();
     let run = |&(values, writes): &Next| {
         let arguments = program.arguments(&world.engine, &mut Random(values));
@@ -111,8 +115,9 @@ fn replay(
     runs: &[Next],
     (want, want_held): &(Vec<Left>, Vec<Bits>),
     options: &Options,
+    engine: Engine,
 ) -> Features {
-    let (world, random) = (World::new(program), &mut Random(!program.seed));
+    let (world, random) = (World::new(program, engine), &mut Random(!program.seed));
     let engine = &world.engine;
     let (mut held, mut graph, mut features) = (Vec::new(), None, Features::default());
     for (run, (&(values, writes), want)) in runs.iter().zip(want).enumerate() {
@@ -151,18 +156,23 @@ fn replay(
     features
 }
 
-/// Compares graphs made with each of these options with eager execution.
-fn check(seed: u64, ways: &[Options]) -> Features {
+/// Compares graphs made with each of these options, on devices that `make` gives, with eager
+/// execution on the host.
+fn check(seed: u64, ways: &[Options], make: fn() -> Engine) -> Features {
     let _seed = Seed(seed);
     let program = Program::draw(seed);
     let random = &mut Random(!seed);
     let runs: Vec<Next> = (0..RUNS).map(|_| (random.next(), random.below(2) == 0)).collect();
-    let want = eagerly(&program, &runs);
+    let want = eagerly(&program, &runs, on_host());
     let replayed = ways.iter().map(|options| {
         let options = Options { limits: limits(random), ..options.clone() };
-        replay(&program, &runs, &want, &options)
+        replay(&program, &runs, &want, &options, make())
     });
     std::iter::once(program.features.clone()).chain(replayed).sum()
+}
+
+fn on_host() -> Engine {
+    engine(BYTES)
 }
 
 /// Random thresholds: the defaults, none, or anything in between.
@@ -219,12 +229,14 @@ fn set(variable: &str) -> Option<u64> {
 /// set; or only the one with the seed `SINGA_RS_SEED`.
 fn check_all(programs: u64, ways: &[Options]) {
     if let Some(seed) = set("SINGA_RS_SEED") {
-        check(seed, ways);
+        check(seed, ways, on_host);
         return;
     }
     let programs = set("SINGA_RS_PROGRAMS").unwrap_or(programs);
     let half = |first: u64| {
-        move || (first..programs).step_by(2).map(|seed| check(seed, ways)).sum::<Features>()
+        move || {
+            (first..programs).step_by(2).map(|seed| check(seed, ways, on_host)).sum::<Features>()
+        }
     };
     let total = std::thread::scope(|scope| {
         let other = scope.spawn(half(1));
@@ -263,4 +275,17 @@ fn replay_in_every_way_equals_eager_to_the_bit() {
     let shared = Options { budget, ..parallel(2) };
     let ways = [Options::AS_RECORDED, kept, Options::default(), parallel(2), budgeted, shared];
     check_all(FEWER, &ways);
+}
+
+/// On a device whose memory the host cannot access: eagerly, and replayed in the same ways.
+#[test]
+fn a_device_with_memory_of_its_own_gives_the_same_bits() {
+    let ways = [Options::AS_RECORDED, Options::default(), parallel(2)];
+    for seed in 0..APART {
+        let program = Program::draw(seed);
+        let runs = [(seed, true), (!seed, false)];
+        let want = eagerly(&program, &runs, on_host());
+        assert!(eagerly(&program, &runs, sealed::engine()) == want, "seed {seed}");
+        check(seed, &ways, sealed::engine);
+    }
 }

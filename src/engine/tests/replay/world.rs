@@ -15,13 +15,11 @@ fn bits(view: &View) -> Vec<u8> {
         view.block = block;
     }
     let size = view.meta.dtype.size();
-    let start = view.block.to_touch().unwrap();
-    // SAFETY: the positions are in the block.
-    let element =
-        |p: usize| unsafe { std::slice::from_raw_parts(start.add(p * size).as_ptr(), size) };
     let known =
         |bytes: &[u8]| if is_nan(view.meta.dtype, bytes) { vec![0xff; size] } else { bytes.into() };
-    places(&view).into_iter().flat_map(|place| known(element(place))).collect()
+    let element = |block: &[u8], place: usize| known(&block[place * size..][..size]);
+    let read = |block: &[u8]| places(&view).into_iter().flat_map(|p| element(block, p)).collect();
+    view.block.read(read).unwrap()
 }
 
 fn is_nan(dtype: DType, bytes: &[u8]) -> bool {
@@ -70,8 +68,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(program: &Program) -> Self {
-        let engine = engine(1 << 24);
+    pub fn new(program: &Program, engine: Engine) -> Self {
         engine.seed(&mut engine.turn(), program.seed >> 1).unwrap();
         let mut random = Random(program.seed);
         let parameters = program.parameters(&engine, &mut random);
