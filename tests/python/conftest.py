@@ -1,9 +1,12 @@
 """Fixtures of all tests."""
 
 import os
+import signal
 
 # Before every run of a graph the arena is filled with NaN, and each plan is verified.
 os.environ["SINGA_RS_CHECK"] = "1"
+# A process started in the background by a shell ignores Ctrl-C, which some tests press.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest  # noqa: E402
 from singa_rs import _core, autograd, module  # noqa: E402
