@@ -6,7 +6,7 @@ import importlib.metadata
 import warnings
 
 from . import _core, errors
-from ._core import Device, DeviceError
+from ._core import Device, DeviceError, on_one_device  # noqa: F401
 
 __all__ = [
     "Device",

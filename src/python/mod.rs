@@ -13,7 +13,7 @@ mod journal;
 mod libraries;
 mod numpy;
 mod op;
-mod saved;
+mod tape;
 mod tensor;
 mod views;
 
@@ -48,7 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     dlpack::register(module)?;
     op::register(module)?;
     graph::register(module)?;
-    saved::register(module)?;
+    tape::register(module)?;
     host::register(module)?;
     journal::register(module)?;
     libraries::register(module)?;

@@ -85,6 +85,11 @@ impl Handle {
         view.as_ref().map(what).ok_or_else(|| no_value("tensor"))
     }
 
+    /// The id of its device.
+    pub(super) fn device_id(&self) -> PyResult<i32> {
+        self.ask(|view| view.block.device().id())
+    }
+
     /// A property of the block.
     fn ask_block<T>(&self, what: impl FnOnce(&Arc<Block>) -> T) -> PyResult<T> {
         match self.ask(|view| view.block.current())? {
@@ -94,7 +99,7 @@ impl Handle {
     }
 
     /// The view's meta.
-    fn meta(&self) -> PyResult<Arc<Meta>> {
+    pub(super) fn meta(&self) -> PyResult<Arc<Meta>> {
         self.ask(|view| view.meta.clone())
     }
 }
@@ -194,7 +199,7 @@ impl Handle {
     /// A number that is the same for all tensors that share the block, and differs from that of any
     /// other live block.
     #[getter]
-    fn block_id(&self) -> PyResult<usize> {
+    pub(super) fn block_id(&self) -> PyResult<usize> {
         self.ask_block(|block| Arc::as_ptr(block).addr())
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from .. import _core
 from .._core import DTypeError, GraphError, ShapeError, set_origin
 from ..tensor import Tensor, as_tensor
 from . import ops
@@ -240,8 +241,4 @@ def _owned(visit: Visit, grads: Any, dys: tuple[Tensor, ...]) -> list[bool]:
         return [False] * len(grads)
     slot = visit.slots.get(0)
     only = len(dys) == 1 and slot is not None and slot.owned
-    held = [] if only else [dy.block_id for dy in dys]
-    held += [g.block_id for g in grads if isinstance(g, Tensor)]
-    return [
-        isinstance(g, Tensor) and held.count(g.block_id) == 1 and 0 not in g.strides for g in grads
-    ]
+    return _core.separate(grads, () if only else dys)

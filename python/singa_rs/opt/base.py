@@ -18,8 +18,6 @@ from ..tensor import Tensor
 from .moments import Moments
 from .schedule import Constant, DecayScheduler, number
 
-_device = attrgetter("device")
-
 
 def moments_by_name(kind: str, doc: str) -> Any:
     """A property of an optimizer: its moments of one kind."""
@@ -207,16 +205,12 @@ class Optimizer:
 
     def device_check(self, *inputs: Tensor) -> None:
         """Moves tensors, in place, to the device of the first."""
-        try:
-            devices = list(map(_device, inputs))
-        except AttributeError:
-            devices = []
-        if devices and devices.count(devices[0]) == len(devices):
+        if device.on_one_device(*inputs):
             return
         tensors(inputs, type(self).__name__)
         for other in inputs[1:]:
-            if other.device != devices[0]:
-                other.to_device(devices[0])
+            if other.device != inputs[0].device:
+                other.to_device(inputs[0].device)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
