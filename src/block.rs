@@ -155,9 +155,9 @@ impl Block {
         if let Some(address) = self.address() {
             return Ok(address);
         }
-        let piece = self.device.pool().take(self.bytes, self.account(), zeroed)?;
-        let address = piece.pointer();
-        *storage = Storage::Pooled(piece);
+        let allocation = self.device.pool().take(self.bytes, self.account(), zeroed)?;
+        let address = allocation.pointer();
+        *storage = Storage::Pooled(allocation);
         self.address.store(address.as_ptr(), Release);
         Ok(address)
     }
@@ -195,10 +195,10 @@ impl Block {
     pub fn retract(&self, initialiser: Arc<dyn Initialiser>) {
         let mut storage = self.storage();
         self.address.store(std::ptr::null_mut(), Release);
-        if let Storage::Pooled(piece) =
+        if let Storage::Pooled(allocation) =
             std::mem::replace(&mut *storage, Storage::Pending(initialiser))
         {
-            self.device.pool().give(piece, self.account());
+            self.device.pool().give(allocation, self.account());
         }
     }
 
@@ -273,8 +273,8 @@ impl Block {
 
     /// Zeroes the block. The caller must have exclusive access to it.
     pub fn clear(&self) {
-        if let Storage::Pooled(piece) = &*self.storage() {
-            self.device.pool().zero(piece);
+        if let Storage::Pooled(allocation) = &*self.storage() {
+            self.device.pool().zero(allocation);
         }
     }
 
@@ -331,8 +331,8 @@ impl Block {
     pub fn set_account(&self, account: Account) {
         let storage = self.storage();
         let before = Account::from_index(self.account.swap(account as u8, Relaxed));
-        if let Storage::Pooled(piece) = &*storage {
-            self.device.pool().transfer(piece, before, account);
+        if let Storage::Pooled(allocation) = &*storage {
+            self.device.pool().transfer(allocation, before, account);
         }
     }
 
@@ -349,8 +349,8 @@ impl Drop for Block {
     fn drop(&mut self) {
         let account = self.account();
         let storage = self.storage.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Storage::Pooled(piece) = std::mem::replace(storage, Storage::None) {
-            self.device.pool().give(piece, account);
+        if let Storage::Pooled(allocation) = std::mem::replace(storage, Storage::None) {
+            self.device.pool().give(allocation, account);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Block;
-use crate::device::pool::Piece;
+use crate::device::pool::Allocation;
 use crate::error::Result;
 
 /// Keeps memory of another library alive for as long as a block uses it.
@@ -24,7 +24,7 @@ pub(super) enum Storage {
     /// No memory yet; reads as zero.
     None,
     /// From the device's pool; goes back to it.
-    Pooled(Piece),
+    Pooled(Allocation),
     /// Lent by another library (DLPack).
     Lent { _owner: Box<dyn Owner> },
     /// Written when it is first needed.

@@ -22,7 +22,7 @@ thread_local! {
 
 /// Runs `body` inside the engine. Once the process is exiting, other threads park here forever.
 pub fn inside<T>(body: impl FnOnce() -> T) -> T {
-    let _place = Place::new(true);
+    let _scope = Scope::new(true);
     if is_over() {
         park();
     }
@@ -31,22 +31,22 @@ pub fn inside<T>(body: impl FnOnce() -> T) -> T {
 
 /// Runs user code from inside the engine. It counts as outside, so that nobody waits for it.
 pub fn outside<T>(body: impl FnOnce() -> T) -> T {
-    let _place = Place::new(false);
+    let _scope = Scope::new(false);
     body()
 }
 
 /// A guard that marks the calling thread as inside or outside until it is dropped.
-struct Place {
+struct Scope {
     before: bool,
 }
 
-impl Place {
-    fn new(inside: bool) -> Place {
-        Place { before: set(inside) }
+impl Scope {
+    fn new(inside: bool) -> Scope {
+        Scope { before: set(inside) }
     }
 }
 
-impl Drop for Place {
+impl Drop for Scope {
     fn drop(&mut self) {
         set(self.before);
     }

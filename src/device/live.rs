@@ -1,4 +1,4 @@
-//! The large pieces of memory in use, and the lines of the user's program that requested them.
+//! The large allocations of memory in use, and the lines of the user's program that requested them.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::Account;
-use super::pool::Piece;
+use super::pool::Allocation;
 use crate::error::LiveTensor;
 
-/// Smaller pieces are not tracked: operations on them are too short to look up a line for.
+/// Smaller allocations are not tracked: operations on them are too short to look up a line for.
 pub const LARGE: usize = 256 << 10;
 
 thread_local! {
@@ -45,32 +45,32 @@ struct Entry {
 }
 
 impl Live {
-    /// Records a piece that was allocated for a request of `wanted` bytes.
-    pub fn enter(&self, piece: &Piece, wanted: usize, account: Account) {
-        let bytes = piece.bytes();
+    /// Records an allocation that was made for a request of `wanted` bytes.
+    pub fn enter(&self, allocation: &Allocation, wanted: usize, account: Account) {
+        let bytes = allocation.bytes();
         if bytes >= LARGE {
             let entry = Entry { account, wanted, bytes, line: LINE.with_borrow(Option::clone) };
-            self.entries().insert(address(piece), entry);
+            self.entries().insert(address(allocation), entry);
         }
     }
 
-    /// Records that a piece has moved to another account.
-    pub fn set_account(&self, piece: &Piece, account: Account) {
-        if piece.bytes() >= LARGE
-            && let Some(entry) = self.entries().get_mut(&address(piece))
+    /// Records that an allocation has moved to another account.
+    pub fn set_account(&self, allocation: &Allocation, account: Account) {
+        if allocation.bytes() >= LARGE
+            && let Some(entry) = self.entries().get_mut(&address(allocation))
         {
             entry.account = account;
         }
     }
 
-    /// Forgets a piece that is returned to the pool.
-    pub fn leave(&self, piece: &Piece) {
-        if piece.bytes() >= LARGE {
-            self.entries().remove(&address(piece));
+    /// Forgets an allocation that is returned to the pool.
+    pub fn leave(&self, allocation: &Allocation) {
+        if allocation.bytes() >= LARGE {
+            self.entries().remove(&address(allocation));
         }
     }
 
-    /// The tracked pieces in use.
+    /// The tracked allocations in use.
     pub fn tensors(&self) -> Vec<LiveTensor> {
         let tensor = |entry: &Entry| LiveTensor {
             name: entry.account.name().into(),
@@ -90,6 +90,6 @@ impl Live {
     }
 }
 
-fn address(piece: &Piece) -> usize {
-    piece.pointer().addr().get()
+fn address(allocation: &Allocation) -> usize {
+    allocation.pointer().addr().get()
 }

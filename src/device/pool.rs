@@ -14,17 +14,17 @@ use crate::error::{Error, Result, Usage};
 
 /// Memory from the pool, which must be returned to it.
 #[derive(Debug)]
-pub struct Piece {
+pub struct Allocation {
     pointer: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: a piece is plain memory with a single owner.
-unsafe impl Send for Piece {}
-// SAFETY: a shared piece exposes only its address and size.
-unsafe impl Sync for Piece {}
+// SAFETY: an allocation is plain memory with a single owner.
+unsafe impl Send for Allocation {}
+// SAFETY: a shared allocation exposes only its address and size.
+unsafe impl Sync for Allocation {}
 
-impl Piece {
+impl Allocation {
     /// Its address.
     pub fn pointer(&self) -> NonNull<u8> {
         self.pointer
@@ -36,29 +36,31 @@ impl Piece {
     }
 }
 
-/// A [`Piece`] on loan, used as workspace.
+/// An [`Allocation`] on loan, used as workspace.
 pub struct Loan<'a> {
     pool: &'a Pool,
-    piece: Option<Piece>,
+    allocation: Option<Allocation>,
     account: Account,
 }
 
 impl Loan<'_> {
     /// Its address.
     pub fn pointer(&self) -> *mut u8 {
-        self.piece.as_ref().map_or(std::ptr::null_mut(), |piece| piece.pointer.as_ptr())
+        self.allocation
+            .as_ref()
+            .map_or(std::ptr::null_mut(), |allocation| allocation.pointer.as_ptr())
     }
 }
 
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
-        if let Some(piece) = self.piece.take() {
-            self.pool.give(piece, self.account);
+        if let Some(allocation) = self.allocation.take() {
+            self.pool.give(allocation, self.account);
         }
     }
 }
 
-type FreeLists = FxHashMap<usize, Vec<Piece>>;
+type FreeLists = FxHashMap<usize, Vec<Allocation>>;
 
 /// See the module's documentation.
 pub struct Pool {
@@ -107,23 +109,23 @@ impl Pool {
     /// # Errors
     /// [`Error::OutOfMemory`] if neither the pool nor the machine has it, even after cached memory
     /// of other sizes has been released to the machine.
-    pub fn take(&self, bytes: usize, account: Account, zeroed: bool) -> Result<Piece> {
+    pub fn take(&self, bytes: usize, account: Account, zeroed: bool) -> Result<Allocation> {
         let wanted = bytes;
         let bytes = size_class(wanted).ok_or_else(|| self.out_of_memory("allocate", wanted))?;
         let cached = self.free().get_mut(&bytes).and_then(Vec::pop);
-        let piece = match cached {
-            Some(piece) => {
+        let allocation = match cached {
+            Some(allocation) => {
                 self.ledger.release(Account::Pool, bytes);
-                piece
+                allocation
             }
             None => self.fresh(bytes).ok_or_else(|| self.out_of_memory("allocate", wanted))?,
         };
         self.ledger.charge(account, bytes);
-        self.live.enter(&piece, wanted, account);
+        self.live.enter(&allocation, wanted, account);
         if zeroed {
-            self.zero(&piece);
+            self.zero(&allocation);
         }
-        Ok(piece)
+        Ok(allocation)
     }
 
     /// Memory that returns to the pool when the loan is dropped, even by a panic.
@@ -131,49 +133,49 @@ impl Pool {
     /// # Errors
     /// As [`Pool::take`].
     pub fn lend(&self, bytes: usize, account: Account) -> Result<Loan<'_>> {
-        Ok(Loan { pool: self, piece: Some(self.take(bytes, account, false)?), account })
+        Ok(Loan { pool: self, allocation: Some(self.take(bytes, account, false)?), account })
     }
 
-    /// Zeroes a piece. The caller must have exclusive access to it.
-    pub fn zero(&self, piece: &Piece) {
-        // SAFETY: a piece is memory of this device, to which its holder has exclusive access.
-        unsafe { self.backend.fill(piece.pointer, 0, piece.bytes) };
+    /// Zeroes an allocation. The caller must have exclusive access to it.
+    pub fn zero(&self, allocation: &Allocation) {
+        // SAFETY: an allocation is memory of this device, to which its holder has exclusive access.
+        unsafe { self.backend.fill(allocation.pointer, 0, allocation.bytes) };
     }
 
-    /// Returns a piece, which is kept for the next request of its size class.
-    pub fn give(&self, piece: Piece, account: Account) {
+    /// Returns an allocation, which is kept for the next request of its size class.
+    pub fn give(&self, allocation: Allocation, account: Account) {
         if process::is_orphan() {
             return; // the lists' lock may be held forever; the memory dies with the process
         }
-        self.live.leave(&piece);
-        self.ledger.release(account, piece.bytes);
-        self.ledger.charge(Account::Pool, piece.bytes);
-        self.free().entry(piece.bytes).or_default().push(piece);
+        self.live.leave(&allocation);
+        self.ledger.release(account, allocation.bytes);
+        self.ledger.charge(Account::Pool, allocation.bytes);
+        self.free().entry(allocation.bytes).or_default().push(allocation);
     }
 
-    /// Moves a piece in use from one account to another.
-    pub fn transfer(&self, piece: &Piece, from: Account, to: Account) {
-        self.ledger.release(from, piece.bytes);
-        self.ledger.charge(to, piece.bytes);
-        self.live.set_account(piece, to);
+    /// Moves an allocation in use from one account to another.
+    pub fn transfer(&self, allocation: &Allocation, from: Account, to: Account) {
+        self.ledger.release(from, allocation.bytes);
+        self.ledger.charge(to, allocation.bytes);
+        self.live.set_account(allocation, to);
     }
 
     /// Releases all cached memory to the machine; returns the number of bytes.
     pub fn trim(&self) -> usize {
         let lists = std::mem::take(&mut *self.free());
         let mut total = 0;
-        for piece in lists.into_values().flatten() {
-            total += piece.bytes;
-            // SAFETY: the piece came from this backend, and nobody else holds it.
-            unsafe { self.backend.free(piece.pointer, piece.bytes) };
+        for allocation in lists.into_values().flatten() {
+            total += allocation.bytes;
+            // SAFETY: the allocation came from this backend, and nobody else holds it.
+            unsafe { self.backend.free(allocation.pointer, allocation.bytes) };
         }
         self.ledger.release(Account::Pool, total);
         total
     }
 
-    fn fresh(&self, bytes: usize) -> Option<Piece> {
+    fn fresh(&self, bytes: usize) -> Option<Allocation> {
         let pointer = self.has(bytes).then(|| self.backend.allocate(bytes)).flatten()?;
-        Some(Piece { pointer, bytes })
+        Some(Allocation { pointer, bytes })
     }
 
     /// The error for an allocation of `requested` bytes that failed in operation `op`.

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use super::api::{self, Raw, arg, query};
 use super::descriptor::Descriptor;
 use super::library::Library;
-use super::primitive::{Plan, Primitive};
+use super::primitive::{Primitive, PrimitiveDescriptor};
 use crate::error::Result;
 
 /// Which of the three is computed, which also determines the order of the arguments.
@@ -56,14 +56,14 @@ pub fn convolution(
     tensors: Tensors,
     width: usize,
 ) -> Result<Option<(Primitive, Descriptor)>> {
-    let plan = Plan::new(library, width, call(pass), |raw, attributes| {
+    let described = PrimitiveDescriptor::new(library, width, call(pass), |raw, attributes| {
         // SAFETY: all objects and arrays are live.
         unsafe { create(library, pass, window, &tensors, raw, attributes) }
     })?;
-    let Some(plan) = plan else { return Ok(None) };
+    let Some(described) = described else { return Ok(None) };
     let asked = if pass == Pass::GradWeight { query::DIFF_WEIGHTS } else { query::WEIGHTS };
-    let (own, wanted) = (plan.layout(asked)?, plan.layout(asked)?);
-    Ok(Some((plan.build(arguments(pass, tensors, own))?, wanted)))
+    let (own, wanted) = (described.layout(asked)?, described.layout(asked)?);
+    Ok(Some((described.build(arguments(pass, tensors, own))?, wanted)))
 }
 
 fn call(pass: Pass) -> &'static str {

@@ -3,7 +3,7 @@
 use super::api::{arg, query};
 use super::descriptor::Descriptor;
 use super::library::Library;
-use super::primitive::{Plan, Primitive};
+use super::primitive::{Primitive, PrimitiveDescriptor};
 use crate::error::Result;
 
 /// What is added to a product.
@@ -40,13 +40,13 @@ pub fn matmul(
         unsafe { create(raw, library.engine(), a.raw(), b.raw(), bias, y.raw(), attributes) }
     };
     let call = "dnnl_matmul_primitive_desc_create";
-    let plan = match is_sum {
-        true => Plan::adding(library, width, call, create)?,
-        false => Plan::new(library, width, call, create)?,
+    let described = match is_sum {
+        true => PrimitiveDescriptor::adding(library, width, call, create)?,
+        false => PrimitiveDescriptor::new(library, width, call, create)?,
     };
-    let Some(plan) = plan else { return Ok(None) };
-    let (own, wanted) = (plan.layout(query::WEIGHTS)?, plan.layout(query::WEIGHTS)?);
+    let Some(described) = described else { return Ok(None) };
+    let (own, wanted) = (described.layout(query::WEIGHTS)?, described.layout(query::WEIGHTS)?);
     let factors = [(arg::SRC, a), (arg::WEIGHTS, own)].into_iter();
     let tensors = factors.chain(row.map(|row| (arg::BIAS, row))).chain([(arg::DST, y)]).collect();
-    Ok(Some((plan.build(tensors)?, wanted)))
+    Ok(Some((described.build(tensors)?, wanted)))
 }

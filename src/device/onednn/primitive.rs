@@ -12,13 +12,13 @@ use crate::device::team;
 use crate::error::Result;
 
 /// A primitive descriptor: the choice of an implementation, before code is generated.
-pub(super) struct Plan<'a> {
+pub(super) struct PrimitiveDescriptor<'a> {
     library: &'a Library,
     descriptor: Owned,
     width: usize,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> PrimitiveDescriptor<'a> {
     /// The descriptor that `create` writes, for the whole team or, if `width` is 1, for one thread.
     /// `None` if oneDNN has no implementation, or only the reference one, which is slower than our
     /// own loops.
@@ -28,7 +28,7 @@ impl<'a> Plan<'a> {
         call: &'static str,
         create: impl FnOnce(*mut Raw, Raw) -> Status,
     ) -> Result<Option<Self>> {
-        Plan::with(library, &attributes(library)?, width, call, create)
+        PrimitiveDescriptor::with(library, &attributes(library)?, width, call, create)
     }
 
     /// The same for a primitive that adds to the previous contents of its result.
@@ -40,7 +40,7 @@ impl<'a> Plan<'a> {
     ) -> Result<Option<Self>> {
         let attributes = attributes(library)?;
         add_to_result(library, &attributes)?;
-        Plan::with(library, &attributes, width, call, create)
+        PrimitiveDescriptor::with(library, &attributes, width, call, create)
     }
 
     fn with(
@@ -64,9 +64,9 @@ impl<'a> Plan<'a> {
             log::debug!("oneDNN returned {status} for {call}");
             return Ok(None);
         }
-        let plan = Plan { library, descriptor: descriptor?, width };
-        let is_reference = plan.implementation().contains("ref");
-        Ok((!is_reference).then_some(plan))
+        let described = PrimitiveDescriptor { library, descriptor: descriptor?, width };
+        let is_reference = described.implementation().contains("ref");
+        Ok((!is_reference).then_some(described))
     }
 
     /// The implementation's name.
@@ -243,10 +243,10 @@ pub fn reorder(
     width: usize,
 ) -> Result<Option<Primitive>> {
     let (call, engine) = ("dnnl_reorder_primitive_desc_create", library.engine());
-    let plan = Plan::new(library, width, call, |raw, attributes| {
+    let described = PrimitiveDescriptor::new(library, width, call, |raw, attributes| {
         let create = library.functions.reorder_primitive_desc_create;
         // SAFETY: all objects are live.
         unsafe { create(raw, from.raw(), engine, to.raw(), engine, attributes) }
     })?;
-    plan.map(|plan| plan.build(vec![(arg::SRC, from), (arg::DST, to)])).transpose()
+    described.map(|described| described.build(vec![(arg::SRC, from), (arg::DST, to)])).transpose()
 }

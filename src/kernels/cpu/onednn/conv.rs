@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::layout::{
-    Layout, Place, Tensor, compute_types, describe, is_disjoint, is_same, settled,
+    Layout, Location, Tensor, compute_types, describe, is_disjoint, is_same, settled,
 };
 use super::steps::Steps;
 use crate::device::onednn::{self, Descriptor, Library, Pass, Primitive, Tensors, Window};
@@ -57,7 +57,7 @@ impl Problem {
     fn new(pass: Pass, window: Window, groups: usize, io: &[&Meta]) -> Self {
         let last = io.len() - 1;
         let tensor = |i: usize| {
-            let place = if i == last { Place::Output(0) } else { Place::Input(i) };
+            let place = if i == last { Location::Output(0) } else { Location::Input(i) };
             Tensor { place, meta: io[i].clone() }
         };
         let [x, w, y] = match pass {

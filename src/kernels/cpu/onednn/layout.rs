@@ -10,7 +10,7 @@ use crate::ops::Meta;
 
 /// The place of a step's tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Location {
     /// An input of the operation.
     Input(usize),
     /// An output of the operation.
@@ -19,13 +19,13 @@ pub enum Place {
     Scratch(usize),
 }
 
-impl Place {
+impl Location {
     /// Its address during a run.
     pub fn address(self, io: &Io) -> *mut u8 {
         match self {
-            Place::Input(i) => io.input::<u8>(i).cast_mut(),
-            Place::Output(o) => io.output(o),
-            Place::Scratch(at) => io.scratch::<u8>().wrapping_add(at),
+            Location::Input(i) => io.input::<u8>(i).cast_mut(),
+            Location::Output(o) => io.output(o),
+            Location::Scratch(at) => io.scratch::<u8>().wrapping_add(at),
         }
     }
 }
@@ -34,7 +34,7 @@ impl Place {
 #[derive(Clone, Debug)]
 pub struct Tensor {
     /// The place of its first element.
-    pub place: Place,
+    pub place: Location,
     /// Its dtype, shape and strides.
     pub meta: Meta,
 }

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::layout::{Layout, Place, Tensor, compute_types, describe, is_disjoint, settled};
+use super::layout::{Layout, Location, Tensor, compute_types, describe, is_disjoint, settled};
 use super::steps::Steps;
 use crate::device::onednn::{self, Addend, Descriptor, Library, api::MAX_RANK};
 use crate::dtype::DType;
@@ -116,7 +116,7 @@ impl Problem {
         let extents = batch.iter().map(|axis| if repeats(axis) { 1 } else { axis.extent });
         let shape = extents.chain(sides).collect();
         let strides = batch.iter().map(|axis| axis.steps[i]).chain(steps[i]).collect();
-        Tensor { place: Place::Input(i), meta: Meta { dtype, shape, strides } }
+        Tensor { place: Location::Input(i), meta: Meta { dtype, shape, strides } }
     }
 
     fn steps(
@@ -133,7 +133,7 @@ impl Problem {
         let copies = how == Operands::RowMajor;
         let [a, b] = [0, 1].map(|i| self.operand(i, dtype, copies));
         let shape = batch.iter().map(|axis| axis.extent).chain([*m, *n]).collect::<Shape>();
-        let y = Tensor { place: Place::Output(0), meta: Meta::new(dtype, shape) };
+        let y = Tensor { place: Location::Output(0), meta: Meta::new(dtype, shape) };
         let tensors = [&a, &b, &y];
         let layouts = tensors.map(|t| layout(&t.meta, compute, copies));
         let [a, b, y] = &layouts;
@@ -170,7 +170,7 @@ impl Problem {
     fn row(&self, dtype: DType) -> Tensor {
         let ones = std::iter::repeat_n(1, self.matrices.batch.len() + 1);
         let shape: Shape = ones.chain([self.matrices.size[1]]).collect();
-        Tensor { place: Place::Input(2), meta: Meta::new(dtype, shape) }
+        Tensor { place: Location::Input(2), meta: Meta::new(dtype, shape) }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::layout::{Layout, Place, Tensor, describe, settled};
+use super::layout::{Layout, Location, Tensor, describe, settled};
 use crate::device::onednn::{self, Descriptor, Library, Primitive};
 use crate::device::{ALIGNMENT, team};
 use crate::error::Result;
@@ -28,7 +28,7 @@ enum Action {
 #[derive(Clone)]
 struct Step {
     action: Action,
-    places: SmallVec<[Place; 4]>,
+    places: SmallVec<[Location; 4]>,
 }
 
 impl Step {
@@ -109,7 +109,7 @@ impl Steps {
     }
 
     /// The place of the tensor in this layout, after steps that bring it there.
-    fn read(&mut self, tensor: &Tensor, layout: &Layout) -> Result<Option<Place>> {
+    fn read(&mut self, tensor: &Tensor, layout: &Layout) -> Result<Option<Location>> {
         if layout.is_that_of(tensor, self.library)? {
             return Ok(Some(tensor.place));
         }
@@ -132,7 +132,7 @@ impl Steps {
     }
 
     /// Brings a result of this layout to its destination. False where oneDNN has no fast reorder.
-    fn write(&mut self, from: (Place, &Layout), to: &Tensor) -> Result<bool> {
+    fn write(&mut self, from: (Location, &Layout), to: &Tensor) -> Result<bool> {
         let (place, layout) = from;
         let described = || layout.describe(self.library);
         let plain = describe(self.library, &settled(&to.meta))?;
@@ -155,8 +155,8 @@ impl Steps {
     }
 
     /// Reserves scratch memory for a tensor.
-    fn reserve(&mut self, layout: &Layout) -> Place {
-        let place = Place::Scratch(self.reserved);
+    fn reserve(&mut self, layout: &Layout) -> Location {
+        let place = Location::Scratch(self.reserved);
         self.reserved += layout.bytes(self.library).next_multiple_of(ALIGNMENT);
         place
     }
@@ -164,8 +164,8 @@ impl Steps {
     /// Adds oneDNN's reorder between two layouts. False where it has no fast one.
     fn reorder(
         &mut self,
-        (from, source): (Option<Descriptor>, Place),
-        (to, target): (Option<Descriptor>, Place),
+        (from, source): (Option<Descriptor>, Location),
+        (to, target): (Option<Descriptor>, Location),
     ) -> Result<bool> {
         let (Some(from), Some(to)) = (from, to) else { return Ok(false) };
         let made = onednn::reorder(self.library, from, to, self.width.0)?;
@@ -176,7 +176,7 @@ impl Steps {
     }
 
     /// Adds this crate's copy kernel, which supports any strides and types.
-    fn copy(&mut self, from: (Place, &Meta), to: (Place, &Meta)) -> Result<()> {
+    fn copy(&mut self, from: (Location, &Meta), to: (Location, &Meta)) -> Result<()> {
         let kernel = copy::cast(from.1, to.1, self.width);
         let places = [from.0, to.0].into_iter().collect();
         self.steps.push(Step { action: Action::Ours(kernel), places });

@@ -23,7 +23,7 @@ pub(super) fn search(problem: &Problem, offsets: &mut [usize], effort: &mut Effo
 }
 
 /// An offset, and a tile there.
-type Place = (usize, u32);
+type Position = (usize, u32);
 
 struct Search<'a> {
     state: State<'a>,
@@ -37,7 +37,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Packs each part of a part by itself, with nothing before the last place.
-    fn parts(&mut self, whole: &Range<usize>, last: Place) -> Verdict {
+    fn parts(&mut self, whole: &Range<usize>, last: Position) -> Verdict {
         let parts = self.state.split(whole).into_iter();
         let hash = |part: &_| self.state.hash(part) ^ mix(LAST + last.1 as usize, last.0);
         let parts: Vec<_> = parts.map(|part| (part.clone(), hash(&part))).collect();
@@ -45,7 +45,7 @@ impl Search<'_> {
     }
 
     /// Goes on from a tile.
-    fn attempt(&mut self, part: &Range<usize>, next: Place) -> Verdict {
+    fn attempt(&mut self, part: &Range<usize>, next: Position) -> Verdict {
         let mark = self.state.mark();
         self.offsets[next.1 as usize] = next.0;
         let mut verdict = Verdict::Impossible;
@@ -57,32 +57,33 @@ impl Search<'_> {
     }
 
     /// Goes on without a tile at a place, to others; whether there is a point in that.
-    fn pass_over(&mut self, part: &Range<usize>, (offset, tile): Place) -> bool {
+    fn pass_over(&mut self, part: &Range<usize>, (offset, tile): Position) -> bool {
         let is_there = self.state.supports[tile as usize] == offset;
         !is_there || self.state.deny(tile, part) && self.state.is_open_above(offset, part)
     }
 
     /// Which tiles may come next, and where, in order.
-    fn options(&self, part: &Range<usize>, last: Place) -> Vec<Place> {
+    fn options(&self, part: &Range<usize>, last: Position) -> Vec<Position> {
         let (state, problem) = (&self.state, self.state.problem);
         let tiles = || problem.begin[part.clone()].iter().flatten();
         let places =
             || tiles().map(|&t| (state.supports[t as usize], t)).filter(|p| state.is_left(p.1));
         let least = places().map(|(support, tile)| support + problem.span(tile).size).min();
-        let is_on_floor = |(support, tile): &Place| {
+        let is_on_floor = |(support, tile): &Position| {
             let floors = &state.floors[problem.span(*tile).range()];
             floors.iter().max() == Some(support)
         };
         let is_first = |tile| !problem.twin(tile).is_some_and(|twin| state.is_left(twin));
-        let may_follow = |next: &Place| *next >= last && Some(next.0) < least && is_first(next.1);
-        let mut options: Vec<Place> = places().filter(may_follow).filter(is_on_floor).collect();
+        let may_follow =
+            |next: &Position| *next >= last && Some(next.0) < least && is_first(next.1);
+        let mut options: Vec<Position> = places().filter(may_follow).filter(is_on_floor).collect();
         options.sort_unstable();
         options
     }
 }
 
 impl Divided for Search<'_> {
-    type From = Place;
+    type From = Position;
 
     fn failures(&mut self) -> &mut Failures {
         &mut self.failures
@@ -93,7 +94,7 @@ impl Divided for Search<'_> {
     }
 
     /// Tries all tiles that may come next.
-    fn part(&mut self, part: &Range<usize>, last: Place) -> Verdict {
+    fn part(&mut self, part: &Range<usize>, last: Position) -> Verdict {
         if self.depth > MOST_DEPTH || self.effort.spend(NODE).is_none() {
             return Verdict::Unknown;
         }

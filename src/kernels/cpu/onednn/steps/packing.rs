@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Layout, Place, Step, Steps, Tensor};
+use super::{Layout, Location, Step, Steps, Tensor};
 use crate::device::ALIGNMENT;
 use crate::kernels::Packing;
 
@@ -20,19 +20,19 @@ pub(super) struct Packed {
 
 impl Packed {
     /// The corresponding place in the kernel that reads the packed input.
-    fn moved(&self, place: Place) -> Place {
+    fn moved(&self, place: Location) -> Location {
         match place {
-            Place::Scratch(at) if at == self.at => Place::Input(self.input),
-            Place::Scratch(at) if at > self.at => Place::Scratch(at - self.room()),
+            Location::Scratch(at) if at == self.at => Location::Input(self.input),
+            Location::Scratch(at) if at > self.at => Location::Scratch(at - self.room()),
             other => other,
         }
     }
 
     /// The corresponding place in the kernel that packs the input.
-    fn alone(&self, place: Place) -> Place {
+    fn alone(&self, place: Location) -> Location {
         match place {
-            Place::Scratch(at) if at == self.at => Place::Output(0),
-            Place::Input(_) => Place::Input(0),
+            Location::Scratch(at) if at == self.at => Location::Output(0),
+            Location::Input(_) => Location::Input(0),
             other => other,
         }
     }
@@ -44,8 +44,8 @@ impl Packed {
 
 impl Steps {
     /// Notes that the steps from `first` on packed a tensor, if they did.
-    pub(super) fn note_packed(&mut self, of: &Tensor, layout: &Layout, at: Place, first: usize) {
-        if let (Place::Input(input), Layout::Packed(..), Place::Scratch(at)) =
+    pub(super) fn note_packed(&mut self, of: &Tensor, layout: &Layout, at: Location, first: usize) {
+        if let (Location::Input(input), Layout::Packed(..), Location::Scratch(at)) =
             (of.place, layout, at)
         {
             let (steps, bytes) = (first..self.steps.len(), layout.bytes(self.library));
@@ -68,7 +68,7 @@ impl Steps {
     fn part(
         &self,
         is_in: impl Fn(usize) -> bool,
-        name: impl Fn(Place) -> Place,
+        name: impl Fn(Location) -> Location,
         reserved: usize,
     ) -> Steps {
         let chosen = self.steps.iter().enumerate().filter(|(n, _)| is_in(*n));
@@ -77,7 +77,7 @@ impl Steps {
             Step { places, ..step.clone() }
         });
         let steps: Vec<Step> = renamed.collect();
-        let is_scratch = |place: &Place| matches!(place, Place::Scratch(_));
+        let is_scratch = |place: &Location| matches!(place, Location::Scratch(_));
         let uses = steps.iter().any(|step| step.places.iter().any(is_scratch));
         Steps {
             steps,
