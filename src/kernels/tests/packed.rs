@@ -55,7 +55,7 @@ fn products_with_packed_matrices_give_the_same_bits() {
     let mut random = Random::new(6);
     let sizes = [[784, 256], [256, 256], [512, 1000], [4096, 64], [511, 129], [2048, 48]];
     let small = [[127, 127], [64, 64], [100, 33], [40, 200], [17, 300]];
-    let rows = [1, 3, 8, 17, 64, 127, 128, 300];
+    let rows = [1, 8, 17, 127, 300];
     for (m, [k, n]) in
         rows.into_iter().flat_map(|m| sizes.into_iter().chain(small).map(move |s| (m, s)))
     {

@@ -105,15 +105,19 @@ fn products_of_heads_as_one_after_the_other() {
     for dtype in [DType::Float32, DType::Float64, DType::BFloat16] {
         let steps = if dtype == DType::Float64 { 95 } else { 151 };
         let (q, k) = (heads(dtype, steps, 20, false), heads(dtype, steps, 20, true));
-        for addend in [vec![1], vec![steps], vec![4, 6, steps, 1], vec![4, 6, steps, steps]] {
-            check(Matmul, &[&q, &k], &tensor(dtype, &addend, 3), true);
+        // What is added, and right factors, in all ways for one type and in one way for the others.
+        let some = |all| if dtype == DType::Float32 { all } else { 1 };
+        let addends = [vec![steps], vec![1], vec![4, 6, steps, 1], vec![4, 6, steps, steps]];
+        for addend in &addends[..some(4)] {
+            check(Matmul, &[&q, &k], &tensor(dtype, addend, 3), true);
         }
         let planes = tensor(dtype, &[steps, steps], 3);
         check(Matmul, &[&q, &k], &planes, false);
         // A transposed left factor, and right factors common to all heads or to all samples.
         let turned = heads(dtype, 20, steps, true);
         let sum = tensor(dtype, &[4, 6, steps, steps], 4);
-        for right in [&[20, steps][..], &[6, 20, steps], &[4, 1, 20, steps]] {
+        let rights = [&[6, 20, steps][..], &[20, steps], &[4, 1, 20, steps]];
+        for right in &rights[..some(3)] {
             let right = tensor(dtype, right, 5);
             check(Matmul, &[&turned, &right], &sum, true);
             check(Matmul, &[&q, &right], &sum, true);
