@@ -36,7 +36,8 @@ _RUNS = "of module `opt`, drawn with the updates"
 #: Public names that are not drawn as operations, and why.
 LEFT_OUT: dict[str, str] = {
     "autograd.Any": "a name of typing",
-    "autograd.CLASSES": "a table",
+    "autograd.METHODS": "a table",
+    "autograd.OF_TENSOR": "a table",
     "autograd.FUNCTIONS": "a table",
     "autograd.backward": _DRIVES,
     "autograd.gradients": _DRIVES,

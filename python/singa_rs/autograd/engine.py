@@ -11,11 +11,13 @@ from . import ops
 from .mode import mode
 from .order import Leaf, Order, Visit
 from .rule import Rule
+from .table import as_method, public
 from .tape import Port, release, watched_leaves
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
 
+@public(quiet=True)
 def backward(y: Tensor, dy: Any = None) -> Pairs:
     """The gradients of `y` with respect to every tensor with `stores_grad` (SINGA backward).
 
@@ -85,11 +87,13 @@ def _key(key: Any) -> Any:
     return id(key) if isinstance(key, Tensor) else key
 
 
+@public(Gradients, quiet=True)
 def gradients(y: Tensor, dy: Any = None) -> Gradients:
     """All gradients that `backward` yields, by tensor or `id(tensor)` (SINGA gradients)."""
     return Gradients(backward(y, dy))
 
 
+@as_method("backward")
 def leave_gradients(y: Tensor, dy: Any = None) -> None:
     """Runs `backward` and adds each gradient to the tensor's `grad` (PyTorch Tensor.backward)."""
     for tensor, grad in backward(y, dy):

@@ -18,6 +18,7 @@ from . import ops
 from .casting import cast
 from .ops import Grads, Tensors
 from .rule import Rule, function
+from .table import public
 from .views import Select, Transpose, _PlainReshape
 
 
@@ -111,6 +112,7 @@ class Embedding(Rule):
         return None, grad(dys[0], self.load(0)) if wanted[1] else None
 
 
+@public(Embedding)
 def embedding(x: Tensor, w: Tensor) -> Tensor:
     """The rows of `w` (n, m) at the indices `x` of any shape: shape `x.shape + (m,)`.
 
@@ -189,6 +191,7 @@ def where(x: Any, y: Any, condition: Any) -> Tensor:
     """SINGA's order."""
 
 
+@public(Where)
 def where(*operands: Any, **named: Any) -> Tensor:
     """`x` where `condition` holds, else `y`; broadcasts (ONNX Where).
 

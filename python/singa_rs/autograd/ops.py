@@ -11,6 +11,7 @@ from .. import _core
 from .._core import DType, Op
 from ..device import report_warnings
 from ..tensor import Tensor
+from .table import public
 
 #: The inputs, outputs or gradients of an operation; a gradient that there is not is None.
 Tensors = tuple[Tensor, ...]
@@ -123,6 +124,7 @@ def reduce_to(dy: Tensor, shape: tuple[int, ...] | None) -> Tensor:
     return reshape(dy, shape)
 
 
+@public()
 def axis_helper(y_shape: tuple[int, ...], x_shape: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of `y_shape` along which `x_shape` was broadcast (SINGA axis_helper)."""
     added = len(y_shape) - len(x_shape)
@@ -130,6 +132,7 @@ def axis_helper(y_shape: tuple[int, ...], x_shape: tuple[int, ...]) -> tuple[int
     return (*range(added), *inner)
 
 
+@public()
 def back_broadcast(y_shape: tuple[int, ...], x_shape: tuple[int, ...], x: Tensor) -> Tensor:
     """Sums `x`, of `y_shape`, over what `x_shape` was broadcast along (SINGA back_broadcast)."""
     return reduce_to(x, tuple(x_shape))
