@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, final
 import numpy.typing as npt
 from typing_extensions import disjoint_base
 
-from .record import Recorded
+from .record.session import Recorded
 
 __all__ = [
     "CheckpointError",
