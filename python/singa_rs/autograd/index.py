@@ -16,10 +16,12 @@ from ..tensor.indexing import parse
 from ..tensor.numbers import as_array, whole
 from . import ops
 from .casting import cast
+from .mode import mode
 from .ops import Grads, Tensors
 from .rule import Rule, function
 from .table import public
-from .views import Select, Transpose, _PlainReshape
+from .tape import record
+from .views import Index, Select, Transpose, _PlainReshape
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
@@ -28,6 +30,11 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     Raises:
         IndexError: as NumPy (ValueError if a tensor as index is out of range).
     """
+    y = x.view_index(key)
+    if y is not None:
+        if mode.tape:
+            record(Index(key), (x,), (y,))
+        return y
     found = parse(key, x.shape)
     y = Select(found.ranges, found.shape)(x)[0]
     if found.places is None:

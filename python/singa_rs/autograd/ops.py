@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
@@ -143,27 +142,3 @@ def shapes_if_broadcast(xs: tuple[Tensor, ...], y: Tensor) -> tuple[tuple[int, .
     shape = y.shape
     shapes = tuple(x.shape for x in xs)
     return None if all(s == shape for s in shapes) else shapes
-
-
-class Part:
-    """The gradient of some of a tensor's elements, `count` from `start`, `step` apart along each
-    axis; that of the others is zero."""
-
-    __slots__ = ("values", "ranges", "shape")
-
-    def __init__(
-        self, values: Tensor, ranges: Sequence[tuple[int, int, int]], shape: tuple[int, ...]
-    ) -> None:
-        self.values, self.ranges, self.shape = values, ranges, shape
-
-    def whole(self) -> Tensor:
-        """The gradient of all elements, in separate memory."""
-        made = full(self.shape, 0, self.values)
-        part = made.view_slice(self.ranges)
-        copy.into([reshape(self.values, part.shape)], [part])
-        return made
-
-    def add_to(self, grad: Tensor) -> None:
-        """Adds to the gradient of all elements, in place."""
-        part = grad.view_slice(self.ranges)
-        add.into([part, reshape(self.values, part.shape)], [part])
