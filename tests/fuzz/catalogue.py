@@ -108,7 +108,8 @@ LEFT_OUT: dict[str, str] = {
     **{
         f"Tensor.{name}": _MEMORY
         for name in (
-            "alias rebind saved set_account view_expand view_permute view_reshape view_slice"
+            "alias rebind saved set_account view_expand view_index view_permute view_reshape "
+            "view_slice"
         ).split()
     },
     **{f"Tensor.{name}": _MOVES for name in ("reset_like", "to_type", "to_device", "to_host")},
