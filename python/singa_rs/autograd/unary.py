@@ -161,7 +161,7 @@ def _enter(name: str, row: _Row) -> None:
     if row.tensor:
 
         def of_t(t: Tensor) -> Tensor:
-            return function(t)
+            return getattr(t, name)()
 
         of_tensor(of_t, name, row.doc)
 
