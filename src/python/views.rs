@@ -44,7 +44,7 @@ fn basic(
         }
     }
     let found = slice.indices(extent as isize)?;
-    let count = found.slicelength as usize;
+    let count = found.slicelength;
     let start = if count == 0 { 0 } else { found.start as usize };
     // A step that is never taken may be any number.
     Ok(Some((SliceRange { start, count, step: if count > 1 { found.step } else { 1 } }, true)))
