@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from singa_rs import autograd, device, tensor
@@ -28,13 +28,12 @@ def by_index(x: Tensor) -> list[Tensor]:
     return [x[:, t] for t in range(x.shape[1])]
 
 
-def by_split(x: Tensor) -> list[Tensor]:
-    """The same tensors from one operation, whose parts keep the axis with extent 1."""
-    parts = autograd.split(x, 1, num_output=x.shape[1])
-    return [autograd.squeeze(part, 1) for part in parts]
+def by_split(x: Tensor) -> Sequence[Tensor]:
+    """The same from one operation, whose parts keep the axis with extent 1."""
+    return autograd.split(x, 1, num_output=x.shape[1])
 
 
-def passes(x: Tensor, slices: Callable[[Tensor], list[Tensor]]) -> Callable[[], Tensor]:
+def passes(x: Tensor, slices: Callable[[Tensor], Sequence[Tensor]]) -> Callable[[], Tensor]:
     """A loss that reads all slices, and its gradient."""
 
     def run() -> Tensor:

@@ -1,10 +1,14 @@
 //! Views of a tensor: they share its block.
 
+use pyo3::exceptions::PyIndexError;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyInt, PySlice, PyTuple};
 
 use super::args::Extents;
 use super::tensor::{self, Handle};
 use crate::error::{Error, Result};
+use crate::shape::Shape;
 use crate::view::SliceRange;
 
 fn range((start, count, step): (i64, i64, i64)) -> Result<SliceRange> {
@@ -14,8 +18,65 @@ fn range((start, count, step): (i64, i64, i64)) -> Result<SliceRange> {
     Ok(SliceRange { start: start as usize, count: count as usize, step: step as isize })
 }
 
+/// The elements of one axis that a key selects, and whether the axis is kept; `None` for anything
+/// but a plain int, and a slice of plain ints.
+fn basic(
+    key: &Bound<'_, PyAny>,
+    axis: usize,
+    extent: usize,
+) -> PyResult<Option<(SliceRange, bool)>> {
+    if key.is_exact_instance_of::<PyInt>() {
+        let given: Option<isize> = key.extract().ok();
+        let n = extent as isize;
+        let Some(i) = given.filter(|i| (-n..n).contains(i)) else {
+            let text = format!("index: {key} is out of range for axis {axis} of size {extent}");
+            return Err(PyIndexError::new_err(text));
+        };
+        let start = (if i < 0 { i + n } else { i }) as usize;
+        return Ok(Some((SliceRange { start, count: 1, step: 1 }, false)));
+    }
+    let Ok(slice) = key.cast_exact::<PySlice>() else { return Ok(None) };
+    let py = key.py();
+    for name in [intern!(py, "start"), intern!(py, "stop"), intern!(py, "step")] {
+        let bound = slice.getattr(name)?;
+        if !bound.is_none() && !bound.is_exact_instance_of::<PyInt>() {
+            return Ok(None);
+        }
+    }
+    let found = slice.indices(extent as isize)?;
+    let count = found.slicelength;
+    let start = if count == 0 { 0 } else { found.start as usize };
+    // A step that is never taken may be any number.
+    Ok(Some((SliceRange { start, count, step: if count > 1 { found.step } else { 1 } }, true)))
+}
+
 #[pymethods]
 impl Handle {
+    /// The elements at a key of plain ints, and slices of them; None for any other key.
+    fn view_index<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Handle>>> {
+        let view = self.view()?;
+        let shape = &view.meta.shape;
+        let keys = key.cast_exact::<PyTuple>().ok();
+        let count = keys.map_or(1, |keys| keys.len());
+        if count > shape.rank() {
+            return Ok(None);
+        }
+        let (mut ranges, mut kept) = (Vec::with_capacity(shape.rank()), Vec::new());
+        for (axis, &extent) in shape.iter().enumerate() {
+            let whole = (SliceRange { start: 0, count: extent, step: 1 }, true);
+            let found = match keys {
+                _ if axis >= count => Some(whole),
+                Some(keys) => basic(&*keys.get_borrowed_item(axis)?, axis, extent)?,
+                None => basic(key, axis, extent)?,
+            };
+            let Some((range, is_kept)) = found else { return Ok(None) };
+            ranges.push(range);
+            kept.extend(is_kept.then_some(range.count));
+        }
+        let part = view.slice(&ranges)?.reshape(&kept.into_iter().collect::<Shape>())?;
+        part.map(|part| tensor::make(key.py(), part)).transpose()
+    }
+
     /// The same elements, row-major, in another shape; None where that requires a copy.
     fn view_reshape<'py>(
         &self,

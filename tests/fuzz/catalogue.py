@@ -36,7 +36,8 @@ _RUNS = "of module `opt`, drawn with the updates"
 #: Public names that are not drawn as operations, and why.
 LEFT_OUT: dict[str, str] = {
     "autograd.Any": "a name of typing",
-    "autograd.CLASSES": "a table",
+    "autograd.METHODS": "a table",
+    "autograd.OF_TENSOR": "a table",
     "autograd.FUNCTIONS": "a table",
     "autograd.backward": _DRIVES,
     "autograd.gradients": _DRIVES,
@@ -107,7 +108,8 @@ LEFT_OUT: dict[str, str] = {
     **{
         f"Tensor.{name}": _MEMORY
         for name in (
-            "alias rebind saved set_account view_expand view_permute view_reshape view_slice"
+            "alias rebind saved set_account view_expand view_index view_permute view_reshape "
+            "view_slice"
         ).split()
     },
     **{f"Tensor.{name}": _MOVES for name in ("reset_like", "to_type", "to_device", "to_host")},

@@ -13,6 +13,9 @@ VALUES = np.random.default_rng(0).standard_normal(SHAPE)
 PARTS = {
     "rows": [np.s_[t] for t in range(4)],
     "columns": [np.s_[:, t] for t in range(6)],
+    "columns backwards": [np.s_[:, t] for t in range(-1, -7, -1)],
+    "last axis, one left out": [np.s_[:, :, 2], np.s_[:, :, 0], np.s_[:, 5:2:-1, 1]],
+    "columns again": [np.s_[:, t] for t in (3, 2, 4, 1, 3, 2, 5, 0)],
     "some twice": [np.s_[:, 1:4], np.s_[:, 2:5], np.s_[1]],
     "with steps": [np.s_[::2], np.s_[:, ::-1], np.s_[1::2, -1:0:-2]],
     "single numbers": [np.s_[0, 0, 0], np.s_[-1, -1, -1], np.s_[0, 0, 0]],
@@ -54,6 +57,30 @@ def test_all_parts_are_added(parts, is_leaf):
     x = given(VALUES)
     found = autograd.gradients(loss_of_parts(x if is_leaf else x * 1.0, parts))
     np.testing.assert_allclose(found[x].to_numpy(), expected(parts), rtol=1e-14)
+
+
+@pytest.mark.parametrize("is_retained", [True, False])
+def test_parts_of_a_part(is_retained):
+    x = given(VALUES)
+    part = x[1]
+    part.stores_grad = is_retained
+    terms = [autograd.reduce_sum(part[:, t] * part[:, t]) for t in range(3)]
+    found = autograd.gradients(sum(terms[1:], terms[0]) + autograd.reduce_sum(part * 3.0))
+    want = np.zeros(SHAPE)
+    want[1] = 2 * VALUES[1] + 3
+    np.testing.assert_allclose(found[x].to_numpy(), want, rtol=1e-14)
+    assert (part in found) == is_retained
+    if is_retained:
+        np.testing.assert_array_equal(found[part].to_numpy(), found[x].to_numpy()[1])
+
+
+@pytest.mark.parametrize("size", [8, 1 << 14])
+def test_many_parts_of_any_size(size):
+    x = given(np.arange(300 * size).reshape(300, size) % 7.0)
+    terms = [autograd.reduce_sum(x[t] * float(t)) for t in range(300)]
+    found = autograd.gradients(autograd.add_all(*terms))
+    want = np.broadcast_to(np.arange(300.0)[:, None], (300, size))
+    np.testing.assert_array_equal(found[x].to_numpy(), want)
 
 
 @pytest.mark.parametrize("is_first", [True, False])

@@ -13,124 +13,33 @@ import sys
 import types
 from typing import Any
 
-from .. import errors
+from .. import tensor as _tensor
+from ..tensor import Tensor as _Tensor
 from ..tensor import to_numpy
 
-from . import binary, methods, unary  # isort: skip - all submodules, before functions of their names
+# isort: off - what the rows of these files give, before submodules of the same names
+from . import contract, functions, loss, math, methods, nn, norm, positions, repeat, unary
+
+# isort: on
 from .binary import Binary
-from .casting import Cast, cast
-from .engine import Gradients, backward, gradients
-from .index import Embedding, Gather, Where, embedding, gather, where
-from .loss import (
-    BinaryCrossEntropy,
-    CrossEntropy,
-    Loss,
-    MeanSquareError,
-    RankingLoss,
-    SoftMaxCrossEntropy,
-    binary_cross_entropy,
-    cross_entropy,
-    mse_loss,
-    ranking_loss,
-    softmax_cross_entropy,
-)
-from .math import CosSim, Max, Mean, Min, PRelu, Sum, add_all, cossim, max, mean, min, prelu, sum
-from .matmul import AddBias, Gemm, Matmul, add_bias, gemm, matmul
+from .engine import Gradients
 from .mode import mode as _mode
 from .mode import no_grad, set_training
 from .mode import training_scope as _training_scope
-from .nn import (
-    ConvHandle,
-    Dropout,
-    GlobalAveragePool,
-    PoolingHandle,
-    _Conv2d,
-    _Pooling2d,
-    conv2d,
-    dropout,
-    globalaveragepool,
-    pooling_2d,
-)
-from .norm import BatchNormHandle, _BatchNorm2d, batchnorm_2d
-from .ops import axis_helper, back_broadcast
-from .positions import (
-    ConstantOfShape,
-    NonZero,
-    OneHot,
-    ScatterElements,
-    Shape,
-    constant_of_shape,
-    nonzero,
-    onehot,
-    scatter_elements,
-    shape,
-)
-from .reduce import (
-    LogSoftMax,
-    ReduceMax,
-    ReduceMean,
-    ReduceMin,
-    ReduceProd,
-    ReduceSum,
-    SoftMax,
-    argmax,
-    argmin,
-    log_softmax,
-    reduce_max,
-    reduce_mean,
-    reduce_min,
-    reduce_prod,
-    reduce_sum,
-    softmax,
-)
-from .repeat import (
-    DepthToSpace,
-    Pad,
-    Repeat,
-    SpaceToDepth,
-    Tile,
-    UpSample,
-    depth_to_space,
-    pad,
-    repeat,
-    space_to_depth,
-    tile,
-    upsample,
-)
 from .rule import Rule
-from .shape import (
-    Concat,
-    Split,
-    cat,
-    clone,
-    expand,
-    flatten,
-    identity,
-    reshape,
-    slice,
-    split,
-    squeeze,
-    stack,
-    transpose,
-    unsqueeze,
-)
+from .table import FUNCTIONS, METHODS, OF_TENSOR
 from .tape import Dummy, Operator
-from .views import Expand, Flatten, Identity, Reshape, Select, Slice, Squeeze, Transpose, Unsqueeze
+from .views import Select
 
 #: SINGA's name for `tensor.to_numpy`.
 ctensor2numpy = to_numpy
 #: SINGA's older name for Operator.
 Operation = Operator
 
-globals().update(unary.FUNCTIONS)
-globals().update(binary.FUNCTIONS)
-globals().update(unary.CLASSES)
-globals().update(binary.CLASSES)
-
-
-# Backward functions call user code; functions of the tables are fast and name themselves in errors.
-_QUIET = {"backward", "gradients", "set_training", *unary.TABLE, *binary.FUNCTIONS}
-errors.name_functions(globals(), _QUIET)
+globals().update(FUNCTIONS)
+vars(_tensor).update(OF_TENSOR)
+for _name, _method in METHODS.items():
+    setattr(_Tensor, _name, _method)
 
 #: Layers that SINGA's programs also import from here.
 _LAYERS = (

@@ -19,6 +19,7 @@ from .mode import mode
 from .ops import Grads, Tensors
 from .rule import Rule
 from .scalar import with_number
+from .table import public
 from .tape import edge
 
 Function = Callable[[Any, Any], Tensor]
@@ -116,65 +117,87 @@ def _to_modulus(node: Binary, dy: Tensor) -> Tensor:
     return ops.neg(ops.mul(dy, whole))
 
 
-class _Row(NamedTuple):
-    """What a function is made of: its documentation, its gradients (none without them), what these
-    need, and the engine's name for it, which is the function's unless it is given."""
+class Row(NamedTuple):
+    """What a function is made of: its documentation, its operator, its name in `tensor` if it is
+    there, its gradients (none without them), what these need, and the engine's name for it, which
+    is the function's unless it is given."""
 
     doc: str
+    operator: str = ""
+    tensor: str = ""
     saves: str = ""
     to_a: Callable[[Any, Tensor], Tensor] | None = None
     to_b: Callable[[Any, Tensor], Tensor] | None = None
     f: str = ""
 
 
-#: By class and function.
-_ROWS = {
-    ("Add", "add"): _Row("`a + b` (ONNX Add).", "", _same, _same),
-    ("Sub", "sub"): _Row("`a - b` (ONNX Sub).", "", _same, lambda node, dy: ops.neg(dy)),
-    ("Mul", "mul"): _Row(
+#: Python's names of the operators in the table.
+ARITHMETIC = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow"
+}  # fmt: skip
+COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+OF_BOOLS = {"&": "and", "|": "or", "^": "xor"}
+
+#: The table: each row becomes a class and a function of `autograd`, by these names, and what its
+#: operator and its name in `tensor` say.
+ROWS = {
+    ("Add", "add"): Row("`a + b` (ONNX Add).", "+", "add", "", _same, _same),
+    ("Sub", "sub"): Row("`a - b` (ONNX Sub).", "-", "sub", "", _same, lambda node, dy: ops.neg(dy)),
+    ("Mul", "mul"): Row(
         "`a * b` (ONNX Mul).",
+        "*",
+        "eltwise_mult",
         "ab",
         lambda node, dy: ops.mul(dy, node.load(1)),
         lambda node, dy: ops.mul(dy, node.load(0)),
     ),
-    ("Div", "div"): _Row(
+    ("Div", "div"): Row(
         "`a / b` (ONNX Div); integers are divided as float32.",
+        "/",
+        "div",
         "by",
         lambda node, dy: ops.div(dy, node.load(0)),
         _to_divisor,
     ),
-    ("Pow", "pow"): _Row("`a ** b` (ONNX Pow).", "aby", _to_base, _to_exponent),
-    ("Maximum", "maximum"): _Row(
+    ("Pow", "pow"): Row("`a ** b` (ONNX Pow).", "**", "", "aby", _to_base, _to_exponent),
+    ("Maximum", "maximum"): Row(
         "The larger of each pair; NaN wins (NumPy maximum). Equal ones share the gradient.",
-        "ab",
-        _if_won(0, "gt"),
-        _if_won(1, "gt"),
+        saves="ab",
+        to_a=_if_won(0, "gt"),
+        to_b=_if_won(1, "gt"),
     ),
-    ("Minimum", "minimum"): _Row(
+    ("Minimum", "minimum"): Row(
         "The smaller of each pair; NaN wins (NumPy minimum). Equal ones share the gradient.",
+        saves="ab",
+        to_a=_if_won(0, "lt"),
+        to_b=_if_won(1, "lt"),
+    ),
+    ("Remainder", "remainder"): Row(
+        "`a - floor(a / b) * b`, with the sign of `b` (NumPy remainder).",
+        "%",
+        "",
         "ab",
-        _if_won(0, "lt"),
-        _if_won(1, "lt"),
+        _same,
+        _to_modulus,
     ),
-    ("Remainder", "remainder"): _Row(
-        "`a - floor(a / b) * b`, with the sign of `b` (NumPy remainder).", "ab", _same, _to_modulus
+    ("FloorDivide", "floor_divide"): Row(
+        "`floor(a / b)` (NumPy floor_divide); it has no gradient.", "//"
     ),
-    ("FloorDivide", "floor_divide"): _Row(
-        "`floor(a / b)` (NumPy floor_divide); it has no gradient."
+    ("Less", "less"): Row("`a < b`, bool (ONNX Less).", "<", "lt", f="lt"),
+    ("LessEqual", "less_equal"): Row("`a <= b`, bool (ONNX LessOrEqual).", "<=", "le", f="le"),
+    ("Greater", "greater"): Row("`a > b`, bool (ONNX Greater).", ">", "gt", f="gt"),
+    ("GreaterEqual", "greater_equal"): Row(
+        "`a >= b`, bool (ONNX GreaterOrEqual).", ">=", "ge", f="ge"
     ),
-    ("Less", "less"): _Row("`a < b`, bool (ONNX Less).", f="lt"),
-    ("LessEqual", "less_equal"): _Row("`a <= b`, bool (ONNX LessOrEqual).", f="le"),
-    ("Greater", "greater"): _Row("`a > b`, bool (ONNX Greater).", f="gt"),
-    ("GreaterEqual", "greater_equal"): _Row("`a >= b`, bool (ONNX GreaterOrEqual).", f="ge"),
-    ("Equal", "equal"): _Row("`a == b`, bool (ONNX Equal).", f="eq"),
-    ("NotEqual", "not_equal"): _Row("`a != b`, bool (NumPy not_equal).", f="ne"),
-    ("And", "_and"): _Row("Whether both are non-zero, bool (ONNX And).", f="and"),
-    ("Or", "_or"): _Row("Whether one is non-zero, bool (ONNX Or).", f="or"),
-    ("Xor", "_xor"): _Row("Whether exactly one is non-zero, bool (ONNX Xor).", f="xor"),
+    ("Equal", "equal"): Row("`a == b`, bool (ONNX Equal).", "==", "eq", f="eq"),
+    ("NotEqual", "not_equal"): Row("`a != b`, bool (NumPy not_equal).", "!=", "", f="ne"),
+    ("And", "_and"): Row("Whether both are non-zero, bool (ONNX And).", "&", f="and"),
+    ("Or", "_or"): Row("Whether one is non-zero, bool (ONNX Or).", "|", f="or"),
+    ("Xor", "_xor"): Row("Whether exactly one is non-zero, bool (ONNX Xor).", "^", f="xor"),
 }
 
 
-def _make_class(kind: str, name: str, row: _Row) -> type[Binary]:
+def _make_class(kind: str, name: str, row: Row) -> type[Binary]:
     base = Comparison if row.f else Binary
     f = row.f or name
     body = {"f": f, "op": ops.op("binary", f=f), "saves": row.saves, "__doc__": row.doc}
@@ -259,7 +282,8 @@ def _converted(cls: type[Binary], a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]
 
 FUNCTIONS: dict[str, Function] = {}
 CLASSES: dict[str, type[Binary]] = {}
-for (_kind, _name), _row in _ROWS.items():
+for (_kind, _name), _row in ROWS.items():
     CLASSES[_kind] = _make_class(_kind, _name, _row)
     _doc = f"{_row.doc}\n\n    Numbers, arrays and other dtypes are converted first."
     FUNCTIONS[_name] = called(_make_function(CLASSES[_kind]), _name, _doc, __package__)
+    public(CLASSES[_kind], quiet=True)(FUNCTIONS[_name])

@@ -12,6 +12,7 @@ from ..tensor.creation import as_operand
 from ..tensor.dtypes import promote
 from . import ops
 from .rule import Rule
+from .table import public
 
 
 class Cast(Rule):
@@ -32,6 +33,7 @@ class Cast(Rule):
         return (ops.cast(dys[0], self.source),)
 
 
+@public(Cast)
 def cast(x: Tensor, to: Any) -> Tensor:
     """`x` in dtype `to` (ONNX Cast); `x` itself if it already has it."""
     to = _core.dtype(to)

@@ -10,13 +10,16 @@ from .._core import DTypeError, GraphError, ShapeError, set_origin
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .mode import mode
-from .order import Leaf, Order, Visit
+from .order import Order, Visit
 from .rule import Rule
+from .slots import Leaf, Part
+from .table import as_method, public
 from .tape import Port, release, watched_leaves
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
 
+@public(quiet=True)
 def backward(y: Tensor, dy: Any = None) -> Pairs:
     """The gradients of `y` with respect to every tensor with `stores_grad` (SINGA backward).
 
@@ -86,11 +89,13 @@ def _key(key: Any) -> Any:
     return id(key) if isinstance(key, Tensor) else key
 
 
+@public(Gradients, quiet=True)
 def gradients(y: Tensor, dy: Any = None) -> Gradients:
     """All gradients that `backward` yields, by tensor or `id(tensor)` (SINGA gradients)."""
     return Gradients(backward(y, dy))
 
 
+@as_method("backward")
 def leave_gradients(y: Tensor, dy: Any = None) -> None:
     """Runs `backward` and adds each gradient to the tensor's `grad` (PyTorch Tensor.backward)."""
     for tensor, grad in backward(y, dy):
@@ -143,6 +148,8 @@ class _Walk:
         self.order.root = None  # so that nothing outlives its visit
         while self.order.visits:
             visit = self.order.visits.pop()
+            for slot in visit.slots.values():
+                slot.settle()
             if enter is not None:
                 enter(visit.node.origin)
                 if mode.nodes is not None:
@@ -162,8 +169,11 @@ class _Walk:
         grads = owned = [None] * len(targets)
         dys = _complete(visit) if any(targets) else None
         if dys is not None:
-            grads = node.summands(dys, [target is not None for target in targets])
-            owned = _owned(visit, grads, dys)
+            if type(targets[0]) is Part and targets[0].node is node:
+                grads = dys
+            else:
+                grads = node.gradients(dys, [target is not None for target in targets])
+                owned = _owned(visit, grads, dys)
         release(node)
         final = []
         for i, target in enumerate(targets):
@@ -171,10 +181,9 @@ class _Walk:
                 continue
             if grads[i] is not None:
                 target.put(grads[i], owned[i])
-            if type(target) is Leaf:
-                target.missing -= 1
-                if target.missing == 0:
-                    final.append(target)
+            leaf = target.passed()
+            if leaf is not None:
+                final.append(leaf)
         return self._unlocked(final, visit.blocks)
 
     def _unlocked(self, final: list[Leaf], blocks: list[int]) -> list[Leaf]:

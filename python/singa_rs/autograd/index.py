@@ -16,9 +16,12 @@ from ..tensor.indexing import parse
 from ..tensor.numbers import as_array, whole
 from . import ops
 from .casting import cast
+from .mode import mode
 from .ops import Grads, Tensors
 from .rule import Rule, function
-from .views import Select, Transpose, _PlainReshape
+from .table import public
+from .tape import note
+from .views import Index, Select, Transpose, _PlainReshape, note_view
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
@@ -27,6 +30,11 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     Raises:
         IndexError: as NumPy (ValueError if a tensor as index is out of range).
     """
+    y = x.view_index(key)
+    if y is not None:
+        if mode.tape:
+            _note(Index(key), x, y)
+        return y
     found = parse(key, x.shape)
     y = Select(found.ranges, found.shape)(x)[0]
     if found.places is None:
@@ -38,6 +46,19 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         one = math.prod(shape[found.axis : end])
         y = _PlainReshape((*shape[: found.axis], one, *shape[end:]))(y)[0]
     return gather(y, found.axis, found.places)
+
+
+def _note(node: Index, x: Tensor, y: Tensor) -> None:
+    """`record` of a view of one tensor, quicker."""
+    if not x.requires_grad:
+        y.requires_grad = False
+        return
+    creator = x._creator
+    if creator is not None:
+        note_view(x, y, node)
+    node.shape, node.edges = x.shape, (x if creator is None else creator,)
+    y._creator = node
+    note(node, (y,))
 
 
 def as_indices(indices: Any, op: str, device: Any = None) -> Tensor:
@@ -111,6 +132,7 @@ class Embedding(Rule):
         return None, grad(dys[0], self.load(0)) if wanted[1] else None
 
 
+@public(Embedding)
 def embedding(x: Tensor, w: Tensor) -> Tensor:
     """The rows of `w` (n, m) at the indices `x` of any shape: shape `x.shape + (m,)`.
 
@@ -189,6 +211,7 @@ def where(x: Any, y: Any, condition: Any) -> Tensor:
     """SINGA's order."""
 
 
+@public(Where)
 def where(*operands: Any, **named: Any) -> Tensor:
     """`x` where `condition` holds, else `y`; broadcasts (ONNX Where).
 

@@ -26,7 +26,7 @@ from .mode import mode, no_grad
 from .ops import Grads, Tensors
 from .rule import Rule
 from .tape import edge, made_by, note, remake, retain
-from .views import Expand, Identity, Select, View, live_views, note_view
+from .views import Expand, Identity, Index, Select, View, live_views, note_view
 
 
 def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
@@ -166,16 +166,17 @@ def setitem(a: Tensor, key: Any, value: Any) -> None:
         GraphError: an array as key while the write must be recorded.
         IndexError, ShapeError, DTypeError: a key or a value that does not fit.
     """
-    found = parse(key, a.shape)
-    if found.places is not None:
-        _set_places(a, key, value)
-        return
+    part, view = a.view_index(key), Index(key)
+    if part is None:
+        found = parse(key, a.shape)
+        if found.places is not None:
+            _set_places(a, key, value)
+            return
+        view = Select(found.ranges, found.shape)
+        part = view.forward(a)
     if not recorded(a):
-        part = a.view_slice(found.ranges).view_reshape(found.shape)
         _assign(part, value)
         return
-    view = Select(found.ranges, found.shape)
-    part = view.forward(a)
     if _is_same(part, value, a):
         return
     value = _fitting(value, part)

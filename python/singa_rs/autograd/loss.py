@@ -10,6 +10,7 @@ from ..tensor.numbers import real
 from . import ops
 from .casting import floating
 from .rule import Rule, function
+from .table import public
 
 #: Keeps logarithms finite, as in SINGA.
 _TINY = 1e-4
@@ -186,6 +187,7 @@ binary_cross_entropy = function(BinaryCrossEntropy, "binary_cross_entropy", floa
 softmax_cross_entropy = function(SoftMaxCrossEntropy, "softmax_cross_entropy", floating)
 
 
+@public(Loss, RankingLoss)
 def ranking_loss(pos: Tensor, neg: Tensor, M: float = 0.2) -> Tensor:
     """The mean of `max(0, M - pos + neg)`; shapes must be equal (SINGA ranking_loss)."""
     return RankingLoss(M)(pos, neg)[0]

@@ -13,6 +13,7 @@ from . import ops, reduce
 from .casting import floating, promoted
 from .reduce import Axes
 from .rule import Rule
+from .table import public
 
 
 class Sum(Rule):
@@ -58,6 +59,7 @@ def _reduced(
     return None
 
 
+@public(Sum)
 def sum(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
     """The sum of one tensor's elements, or the element-wise sum of several (ONNX Sum).
 
@@ -73,6 +75,7 @@ def sum(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: 
     return Sum()(*promoted(l))[0] if one is None else one
 
 
+@public(Mean)
 def mean(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
     """The mean of one tensor's elements, or the element-wise mean of several (ONNX Mean).
 
@@ -119,6 +122,7 @@ class Min(Max):
     f = "minimum"
 
 
+@public(Max)
 def max(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
     """The largest of one tensor's elements, or the element-wise largest of several (ONNX Max).
 
@@ -128,6 +132,7 @@ def max(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: 
     return Max()(*promoted(l))[0] if one is None else one
 
 
+@public(Min)
 def min(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
     """The smallest of one tensor's elements, or the element-wise smallest of several (ONNX Min).
 
@@ -137,6 +142,7 @@ def min(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: 
     return Min()(*promoted(l))[0] if one is None else one
 
 
+@public()
 def add_all(*xs: Tensor) -> Tensor:
     """The element-wise sum of tensors that broadcast; a copy of a single one."""
     return Sum()(*promoted(xs))[0]
@@ -174,6 +180,7 @@ class CosSim(Rule):
         return tuple(made)
 
 
+@public(CosSim)
 def cossim(a: Tensor, b: Tensor) -> Tensor:
     """The cosine of the angle between the rows of `a` and `b`, both (N, D); (N,)."""
     return CosSim()(*map(floating, promoted((a, b))))[0]
@@ -201,6 +208,7 @@ class PRelu(Rule):
         return dx, ops.reduce_to(to_slope, slope.shape)
 
 
+@public(PRelu)
 def prelu(x: Tensor, slope: Tensor) -> Tensor:
     """`x` where it is positive, else `slope * x` (ONNX PRelu)."""
     return PRelu()(*promoted((x, slope)))[0]

@@ -15,6 +15,7 @@ from .casting import cast
 from .mode import mode
 from .ops import Grads, Tensors
 from .rule import Rule
+from .table import public
 from .tape import record
 
 
@@ -40,6 +41,7 @@ class Matmul(Rule):
         return ops.reduce_to(ops.matmul(ops.swap(x), dy), w.shape)
 
 
+@public(Matmul, methods="dot")
 def matmul(x: Tensor, w: Tensor) -> Tensor:
     """The matrix product, with NumPy's rules for one and for more than two dimensions.
 
@@ -133,6 +135,7 @@ class Gemm(Rule):
         return ops.reduce_to(ops.scale(dy, self.beta), self.bias_shape)
 
 
+@public(Gemm)
 def gemm(
     A: Tensor,
     B: Tensor,
@@ -170,6 +173,7 @@ class AddBias(Rule):
         return dys[0], total(dys[0]) if wanted[1] else None
 
 
+@public(AddBias)
 def add_bias(x: Tensor, b: Tensor, axis: int = 0) -> Tensor:
     """`x` (n, m) plus `b`: of shape (m,) for axis 0, (n,) for axis 1."""
     return AddBias(axis)(x, b)[0]

@@ -22,6 +22,7 @@ from . import ops
 from .mode import mode
 from .ops import Grads, Tensors
 from .rule import KeepsShape, Rule, function
+from .table import public
 
 Pair = int | Sequence[int]
 
@@ -138,6 +139,7 @@ class _Conv2d(Rule):
         return (*made, total(dy) if wanted[2] else None)
 
 
+@public(ConvHandle, _Conv2d)
 def conv2d(
     handle: ConvHandle,
     x: Tensor,
@@ -189,6 +191,7 @@ class _Pooling2d(KeepsShape):
         return (ops.op("max_pool2d_grad", **self.attrs, size=size)(dy, places),)
 
 
+@public(PoolingHandle, _Pooling2d)
 def pooling_2d(
     handle: PoolingHandle, x: Tensor, odd_padding: Sequence[int] = (0, 0, 0, 0)
 ) -> Tensor:
@@ -251,6 +254,7 @@ def _state(seed: int, like: Tensor) -> Tensor:
     return _core.from_numpy(np.array([key << 1, 0], np.int64), like.device)
 
 
+@public(Dropout)
 def dropout(x: Tensor, ratio: float = 0.5, seed: int | None = None) -> Tensor:
     """In training, elements set to zero with probability `ratio` and the others scaled up.
 

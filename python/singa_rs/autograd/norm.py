@@ -13,6 +13,7 @@ from ..tensor.numbers import real
 from . import ops
 from .mode import mode
 from .rule import Rule
+from .table import public
 
 _RUNNING = ("running_mean", "running_var")
 
@@ -105,6 +106,7 @@ class _BatchNorm2d(Rule):
         return ops.op(name, eps=self.handle.eps)(dys[0], *saved)
 
 
+@public(BatchNormHandle, _BatchNorm2d)
 def batchnorm_2d(
     handle: BatchNormHandle,
     x: Tensor,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
 from .._core import DType, Op
 from ..device import report_warnings
 from ..tensor import Tensor
+from .table import public
 
 #: The inputs, outputs or gradients of an operation; a gradient that there is not is None.
 Tensors = tuple[Tensor, ...]
@@ -123,6 +123,7 @@ def reduce_to(dy: Tensor, shape: tuple[int, ...] | None) -> Tensor:
     return reshape(dy, shape)
 
 
+@public()
 def axis_helper(y_shape: tuple[int, ...], x_shape: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of `y_shape` along which `x_shape` was broadcast (SINGA axis_helper)."""
     added = len(y_shape) - len(x_shape)
@@ -130,6 +131,7 @@ def axis_helper(y_shape: tuple[int, ...], x_shape: tuple[int, ...]) -> tuple[int
     return (*range(added), *inner)
 
 
+@public()
 def back_broadcast(y_shape: tuple[int, ...], x_shape: tuple[int, ...], x: Tensor) -> Tensor:
     """Sums `x`, of `y_shape`, over what `x_shape` was broadcast along (SINGA back_broadcast)."""
     return reduce_to(x, tuple(x_shape))
@@ -140,27 +142,3 @@ def shapes_if_broadcast(xs: tuple[Tensor, ...], y: Tensor) -> tuple[tuple[int, .
     shape = y.shape
     shapes = tuple(x.shape for x in xs)
     return None if all(s == shape for s in shapes) else shapes
-
-
-class Part:
-    """The gradient of some of a tensor's elements, `count` from `start`, `step` apart along each
-    axis; that of the others is zero."""
-
-    __slots__ = ("values", "ranges", "shape")
-
-    def __init__(
-        self, values: Tensor, ranges: Sequence[tuple[int, int, int]], shape: tuple[int, ...]
-    ) -> None:
-        self.values, self.ranges, self.shape = values, ranges, shape
-
-    def whole(self) -> Tensor:
-        """The gradient of all elements, in separate memory."""
-        made = full(self.shape, 0, self.values)
-        part = made.view_slice(self.ranges)
-        copy.into([reshape(self.values, part.shape)], [part])
-        return made
-
-    def add_to(self, grad: Tensor) -> None:
-        """Adds to the gradient of all elements, in place."""
-        part = grad.view_slice(self.ranges)
-        add.into([part, reshape(self.values, part.shape)], [part])

@@ -7,61 +7,11 @@ from collections.abc import Iterable
 from .. import _core
 from .._core import GraphError
 from ..tensor import Tensor
-from . import ops
 from .mode import Nodes
-from .ops import Part
 from .rule import Rule
+from .slots import Leaf, Part, Slot
 from .tape import RELEASED, Edge, Operator, Port, alive, made_by, release
-
-
-class Slot:
-    """A gradient that is being accumulated."""
-
-    __slots__ = ("grad", "owned")
-
-    def __init__(self) -> None:
-        self.grad: Tensor | None = None
-        #: Whether nothing else holds the gradient's memory.
-        self.owned = False
-
-    def put(self, grad: Tensor | Part, owned: bool) -> None:
-        """Adds to the sum, in place only if nothing else holds its memory."""
-        if type(grad) is Part:
-            self._put_part(grad)
-        elif self.grad is None:
-            self.grad, self.owned = grad, owned
-        elif self.owned:
-            ops.add.into([self.grad, grad], [self.grad])
-        else:
-            self.grad, self.owned = ops.add(self.grad, grad), True
-
-    def _put_part(self, part: Part) -> None:
-        """Adds a part in its place, so that many parts cost no more than the whole once."""
-        if self.grad is None:
-            self.grad = part.whole()
-        else:
-            self.grad = self.grad if self.owned else ops.copy(self.grad)
-            part.add_to(self.grad)
-        self.owned = True
-
-    def take(self) -> Tensor:
-        """The sum, in memory that belongs to the caller."""
-        grad = self.grad if self.owned else ops.copy(self.grad)
-        self.grad = None
-        grad.requires_grad = False
-        return grad
-
-
-class Leaf(Slot):
-    """The gradient of a parameter."""
-
-    __slots__ = ("tensor", "block", "missing")
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.grad, self.owned = None, False  # quicker than by super(), and there are many
-        self.tensor, self.block = tensor, tensor.block_id
-        #: How many nodes have yet to add to it.
-        self.missing = 0
+from .views import Select
 
 
 class Visit:
@@ -94,10 +44,17 @@ class Order:
         self.visits: list[Visit] = []
         #: The parameters whose gradients are wanted.
         self.leaves: dict[int, Leaf] = {}
-        known: dict[int, Visit] = {}
+        known: dict[int, Visit | Part] = {}
         for node in postorder(root):
             targets = self._targets(node, known) if node.differentiable else []
-            if node.retained is not None or node.watched is not None or any(targets):
+            is_read = node.retained is not None or node.watched is not None
+            if any(targets) and _selects(node):
+                part = Part(node, self._whole(targets[0]))
+                if not is_read and node is not root:
+                    known[id(node)] = part
+                    continue
+                targets = [part.slot(0)]
+            if is_read or any(targets):
                 visit = known[id(node)] = Visit(node, targets)
                 self.visits.append(visit)
         #: The visit of the root, if a gradient leads through it.
@@ -107,7 +64,7 @@ class Order:
         for visit in self.visits if self.readers else ():
             self._count_readers(visit)
 
-    def _targets(self, node: Operator, known: dict[int, Visit]) -> list[Slot | None]:
+    def _targets(self, node: Operator, known: dict[int, Visit | Part]) -> list[Slot | None]:
         targets: list[Slot | None] = []
         for edge in node.edges:
             if isinstance(edge, Tensor):
@@ -127,6 +84,18 @@ class Order:
                 targets.append(None if visit is None else visit.slot(0))
         return targets
 
+    def _whole(self, target: Slot) -> Slot:
+        """Where a part of what `target` is the gradient of is added; a part of a part gets a visit
+        of its own, so that it is added to the whole once."""
+        if type(target) is not Part:
+            return target
+        if target.own is None:
+            visit = Visit(target.node, [target.slot(0)])
+            target.own = visit.slot(0)
+            self.visits.append(visit)
+        target.whole.missing -= 1
+        return target.own
+
     def _leaf(self, tensor: Tensor) -> Leaf:
         leaf = self.leaves.get(id(tensor))
         if leaf is None:
@@ -140,6 +109,11 @@ class Order:
         visit.blocks = found if len(found) < 2 else list(dict.fromkeys(found))
         for block in visit.blocks:
             readers[block] += 1
+
+
+def _selects(node: Operator) -> bool:
+    """Whether the gradient of a node's input is that of its output, in its place."""
+    return isinstance(node, Select) and type(node).gradients is Select.gradients
 
 
 def kept(node: Operator) -> Iterable[Tensor | _core.Saved]:

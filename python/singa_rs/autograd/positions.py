@@ -16,6 +16,7 @@ from . import ops
 from .index import as_indices
 from .reduce import as_axes
 from .rule import Opaque, Rule, function
+from .table import public
 
 Extents = tuple[int, ...]
 
@@ -58,6 +59,7 @@ class OneHot(Opaque):
         return ops.reshape(wide, (*shape[:place], 1, *shape[place:])), ops.reshape(classes, column)
 
 
+@public(OneHot)
 def onehot(axis: int, indices: Any, depth: Any, values: Any = (0.0, 1.0)) -> Tensor:
     """`values[1]` at the place of each index along a new axis, else `values[0]` (ONNX OneHot).
 
@@ -83,6 +85,7 @@ class NonZero(Opaque):
         return from_numpy(found.astype(np.int64))
 
 
+@public(NonZero)
 def nonzero(x: Tensor) -> Tensor:
     """The positions of the non-zero elements, (rank, count), int32 (ONNX NonZero). Reads values."""
     return NonZero()(x)[0]
@@ -95,6 +98,7 @@ class Shape(Opaque):
         return from_numpy(np.asarray(x.shape, np.int64))
 
 
+@public(Shape)
 def shape(x: Tensor) -> Tensor:
     """The extents as an int32 tensor (ONNX Shape)."""
     return Shape()(x)[0]

@@ -13,6 +13,7 @@ from ..tensor.numbers import whole, wholes
 from . import ops
 from .casting import floating
 from .rule import Rule, function
+from .table import as_method, public
 
 Axes = int | Sequence[int] | None
 
@@ -136,40 +137,50 @@ class ReduceProd(Reduction):
         return ops.reduce_op(f, self.over, True)(x) if self.over else x
 
 
-reduce_sum = function(ReduceSum, "reduce_sum")
-reduce_mean = function(ReduceMean, "reduce_mean", floating)
-reduce_max = function(ReduceMax, "reduce_max")
-reduce_min = function(ReduceMin, "reduce_min")
-reduce_prod = function(ReduceProd, "reduce_prod")
+def _as_numpy(name: str, over: Callable[..., Tensor]) -> None:
+    """Enters the method of a reduction: `axis` and `keepdims`, which is False by default."""
+
+    def reduced(self: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        return over(self, axis, keepdims)
+
+    as_method(name)(called(reduced, name, over.__doc__))
 
 
-def _plain(f: str, x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
-    over = as_axes(axes, x.rank, f)
-    if not over and x.rank:
-        raise ValueError(f"{f}: got no axes, want at least one")
-    made = ops.reduce_op(f, () if axes is None else over, bool(keepdims))(x)
-    made.requires_grad = False
-    return made
+def _reduction(
+    rule: type[Reduction], convert: Callable[[Tensor], Tensor] | None = None
+) -> Callable[..., Tensor]:
+    over = function(rule, f"reduce_{rule.f}", convert)
+    _as_numpy(rule.f, over)
+    return over
 
 
-def _index(f: str, which: str) -> Callable[..., Tensor]:
-    def index(x: Tensor, axis: int | None = None, keepdims: int = 0) -> Tensor:
-        return _plain(f, x, axis, keepdims)
-
-    doc = f"The index of the first {which} element along an axis, of all by default; int64."
-    return called(index, f, doc)
-
-
-def _truth(f: str, doc: str) -> Callable[..., Tensor]:
-    def truth(x: Tensor, axes: Axes = None, keepdims: int = 0) -> Tensor:
-        return _plain(f, x, axes, keepdims)
-
-    return called(truth, f, doc)
+reduce_sum = _reduction(ReduceSum)
+reduce_mean = _reduction(ReduceMean, floating)
+reduce_max = _reduction(ReduceMax)
+reduce_min = _reduction(ReduceMin)
+reduce_prod = _reduction(ReduceProd)
 
 
-argmax, argmin = _index("argmax", "largest"), _index("argmin", "smallest")
-any = _truth("any", "Whether any element is non-zero; bool.")
-all = _truth("all", "Whether every element is non-zero; bool.")
+def _plain(f: str, doc: str) -> Callable[..., Tensor]:
+    """A reduction without a gradient."""
+
+    def plain(x: Tensor, axis: int | None = None, keepdims: int = 0) -> Tensor:
+        over = as_axes(axis, x.rank, f)
+        if not over and x.rank:
+            raise ValueError(f"{f}: got no axes, want at least one")
+        made = ops.reduce_op(f, () if axis is None else over, bool(keepdims))(x)
+        made.requires_grad = False
+        return made
+
+    _as_numpy(f, called(plain, f, doc, __package__))
+    return plain
+
+
+_INDEX = "The index of the first {} element along an axis, of all by default; int64."
+argmax = public()(_plain("argmax", _INDEX.format("largest")))
+argmin = public()(_plain("argmin", _INDEX.format("smallest")))
+_plain("any", "Whether any element is non-zero; bool.")
+_plain("all", "Whether every element is non-zero; bool.")
 
 
 class SoftMax(Rule):

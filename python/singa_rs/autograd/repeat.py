@@ -16,6 +16,7 @@ from . import ops
 from .index import gather
 from .reduce import as_axes
 from .rule import KeepsShape, function
+from .table import public
 
 
 def fresh(y: Tensor, x: Tensor) -> Tensor:
@@ -98,6 +99,7 @@ tile = function(Tile, "tile")
 upsample = function(UpSample, "upsample")
 
 
+@public(Repeat, methods="repeat")
 def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
     """Each element `repeats` times (one number, or one per element), as NumPy's repeat."""
     if axis is None:

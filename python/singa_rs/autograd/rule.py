@@ -10,6 +10,7 @@ from ..errors import called
 from ..tensor import Tensor
 from .mode import mode
 from .ops import Tensors
+from .table import public
 from .tape import Operator, alive, record, stale
 
 _P = ParamSpec("_P")
@@ -90,10 +91,13 @@ class Opaque(Rule):
 
 
 def function(
-    rule: Callable[_P, Rule], name: str, convert: Callable[[Tensor], Tensor] | None = None
+    rule: Callable[_P, Rule],
+    name: str,
+    convert: Callable[[Tensor], Tensor] | None = None,
+    methods: str = "",
 ) -> Callable[Concatenate[Tensor, _P], Tensor]:
-    """The function `rule(...)(x)[0]` of a tensor, with the rule's parameters and documentation.
-    `convert` is applied to the tensor first."""
+    """The public function `rule(...)(x)[0]` of a tensor, with the rule's parameters and
+    documentation, and the methods it is. `convert` is applied to the tensor first."""
 
     def call(x: Tensor, *args: _P.args, **kwargs: _P.kwargs) -> Tensor:
         return rule(*args, **kwargs)(x if convert is None else convert(x))[0]
@@ -101,4 +105,4 @@ def function(
     x = inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Tensor")
     given = inspect.signature(rule).parameters.values()
     call.__signature__ = inspect.Signature([x, *given], return_annotation="Tensor")
-    return called(call, name, rule.__doc__, __package__)
+    return public(rule, methods=methods)(called(call, name, rule.__doc__, __package__))

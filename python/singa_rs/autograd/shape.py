@@ -17,6 +17,7 @@ from .casting import promoted
 from .ops import Grads, Tensors
 from .reduce import as_axes
 from .rule import Rule, function
+from .table import as_method, public
 from .tape import remake
 from .views import (
     Clone,
@@ -36,32 +37,37 @@ from .views import (
 )
 
 reshape = function(Reshape, "reshape")
-flatten = function(Flatten, "flatten")
-squeeze = function(Squeeze, "squeeze")
+flatten = function(Flatten, "flatten", methods="flatten")
+squeeze = function(Squeeze, "squeeze", methods="squeeze")
 slice = function(Slice, "slice")
-expand = function(Expand, "expand")
+expand = function(Expand, "expand", methods="expand")
 
 
+@as_method("reshape")
 def plain_reshape(x: Tensor, *shape: Any) -> Tensor:
     """Another shape as in NumPy: one extent may be -1."""
     return _PlainReshape(shape[0] if len(shape) == 1 else shape)(x)[0]
 
 
+@public(Unsqueeze, methods="unsqueeze")
 def unsqueeze(x: Tensor, axis: Ints = -1) -> Tensor:
     """With axes of extent 1 at these positions of the result (ONNX Unsqueeze)."""
     return Unsqueeze(axis)(x)[0]
 
 
+@public(Transpose)
 def transpose(x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
     """The axes in the order `shape`, reversed by default (ONNX Transpose)."""
     return Transpose(shape)(x)[0]
 
 
+@public(Identity)
 def identity(x: Tensor) -> Tensor:
     """The same tensor as the output of an operation (ONNX Identity)."""
     return Identity()(x)[0]
 
 
+@public(methods="clone __pos__")
 def clone(x: Tensor) -> Tensor:
     """A copy with its own memory."""
     return Clone()(x)[0]
@@ -119,6 +125,7 @@ class Split(Rule):
         return (ops.op("concat", axis=self.along)(*dys),)
 
 
+@public(Split, methods="split")
 def split(
     x: Tensor, axis: int, parts: Sequence[int] | None = None, num_output: int | None = None
 ) -> tuple[Tensor, ...]:
@@ -148,6 +155,7 @@ class Concat(Rule):
         return tuple(dy.view_slice(ranges) if want else None for ranges, want in parts)
 
 
+@public(Concat)
 def cat(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors concatenated along an axis (ONNX Concat); dtypes are promoted."""
     xs = tuple(xs)
@@ -156,6 +164,7 @@ def cat(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
     return Concat(axis)(*xs)[0]
 
 
+@public()
 def stack(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors of one shape along a new axis (NumPy stack)."""
     xs = tuple(xs)

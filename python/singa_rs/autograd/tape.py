@@ -124,10 +124,6 @@ class Operator:
         flat = (v if isinstance(v, (tuple, list)) else (v,) for v in own)
         return [t for items in flat for t in items if isinstance(t, Tensor)]
 
-    def summands(self, dys: tuple[Tensor, ...], wanted: Sequence[bool]) -> Any:
-        """As `gradients`, of which parts may be given as `Part`."""
-        return self.gradients(dys, wanted)
-
     def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
         """The gradient of each input, from those of the outputs, checked; None if there is none."""
         for held, version in self._versions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import DTypeError, float32
@@ -13,6 +13,7 @@ from ..tensor.numbers import real
 from . import ops
 from .mode import mode
 from .rule import Rule, function
+from .table import of_tensor, public
 
 Function = Callable[[Tensor], Tensor]
 #: The module in which the table's classes and functions are found.
@@ -95,65 +96,79 @@ def _as_float(x: Tensor) -> Tensor:
 
 
 class _Row(NamedTuple):
-    """What a function is made of: its class, its docstring, and the engine's name for it, which is
-    the function's unless it is given."""
+    """What a function is made of: its class, its docstring, the engine's name for it, which is the
+    function's unless it is given, whether `tensor` has it, too, and its operator."""
 
     kind: str
     doc: str
     f: str = ""
-
-
-#: For type checkers, the function that takes the row's place.
-_row: Callable[..., Function] = cast(Any, _Row)
+    tensor: bool = False
+    operator: str = ""
 
 
 class Elementwise:
     """The table: each row becomes a class and a function of `autograd`, and a method of tensors
     unless its name is private."""
 
-    abs = _row("Abs", "Absolute values (ONNX Abs); the gradient at 0 is 0.")
-    acos = _row("Acos", "Inverse cosines (ONNX Acos).")
-    acosh = _row("Acosh", "Inverse hyperbolic cosines (ONNX Acosh).")
-    asin = _row("Asin", "Inverse sines (ONNX Asin).")
-    asinh = _row("Asinh", "Inverse hyperbolic sines (ONNX Asinh).")
-    atan = _row("Atan", "Inverse tangents (ONNX Atan).")
-    atanh = _row("Atanh", "Inverse hyperbolic tangents (ONNX Atanh).")
-    ceil = _row("Ceil", "Rounds up (ONNX Ceil); the gradient is 0.")
-    cos = _row("Cos", "Cosines (ONNX Cos).")
-    cosh = _row("Cosh", "Hyperbolic cosines (ONNX Cosh).")
-    erf = _row("Erf", "The error function (ONNX Erf).")
-    exp = _row("Exp", "Exponentials (ONNX Exp).")
-    floor = _row("Floor", "Rounds down (ONNX Floor); the gradient is 0.")
-    gelu = _row("GELU", "`x * Phi(x)` with the exact normal distribution (ONNX Gelu).")
-    log = _row("Log", "Natural logarithms (ONNX Log).")
-    _not = _row("Not", "Whether the element is zero, bool (ONNX Not).", "not")
-    negative = _row("Negative", "`-x` (ONNX Neg).", "neg")
-    relu = _row("ReLU", "`max(x, 0)` (ONNX Relu); NaN stays NaN.")
-    reciprocal = _row("Reciprocal", "`1 / x` (ONNX Reciprocal).")
-    round = _row("Round", "Rounds half away from zero (SINGA Round); the gradient is 0.")
-    rounde = _row("Rounde", "Rounds half to even (ONNX Round); the gradient is 0.")
-    silu = _row("SiLU", "`x * sigmoid(x)` (ONNX Swish).")
-    sigmoid = _row("Sigmoid", "`1 / (1 + exp(-x))` (ONNX Sigmoid).")
-    sign = _row("Sign", "-1, 0 or 1 (ONNX Sign); the gradient is 0.")
-    sin = _row("Sin", "Sines (ONNX Sin).")
-    sinh = _row("Sinh", "Hyperbolic sines (ONNX Sinh).")
-    softplus = _row("SoftPlus", "`log(1 + exp(x))` without overflow (ONNX Softplus).")
-    softsign = _row("SoftSign", "`x / (1 + |x|)` (ONNX Softsign).")
-    sqrt = _row("Sqrt", "Square roots (ONNX Sqrt).")
-    square = _row("Square", "`x * x` (SINGA square).")
-    tan = _row("Tan", "Tangents (ONNX Tan).")
-    tanh = _row("Tanh", "Hyperbolic tangents (ONNX Tanh).")
+    abs = _Row(
+        "Abs",
+        "Absolute values (ONNX Abs); the gradient at 0 is 0.",
+        tensor=True,
+        operator="__abs__",
+    )
+    acos = _Row("Acos", "Inverse cosines (ONNX Acos).")
+    acosh = _Row("Acosh", "Inverse hyperbolic cosines (ONNX Acosh).")
+    asin = _Row("Asin", "Inverse sines (ONNX Asin).")
+    asinh = _Row("Asinh", "Inverse hyperbolic sines (ONNX Asinh).")
+    atan = _Row("Atan", "Inverse tangents (ONNX Atan).")
+    atanh = _Row("Atanh", "Inverse hyperbolic tangents (ONNX Atanh).")
+    ceil = _Row("Ceil", "Rounds up (ONNX Ceil); the gradient is 0.", tensor=True)
+    cos = _Row("Cos", "Cosines (ONNX Cos).")
+    cosh = _Row("Cosh", "Hyperbolic cosines (ONNX Cosh).")
+    erf = _Row("Erf", "The error function (ONNX Erf).")
+    exp = _Row("Exp", "Exponentials (ONNX Exp).", tensor=True)
+    floor = _Row("Floor", "Rounds down (ONNX Floor); the gradient is 0.")
+    gelu = _Row("GELU", "`x * Phi(x)` with the exact normal distribution (ONNX Gelu).")
+    log = _Row("Log", "Natural logarithms (ONNX Log).", tensor=True)
+    _not = _Row("Not", "Whether the element is zero, bool (ONNX Not).", "not")
+    negative = _Row("Negative", "`-x` (ONNX Neg).", "neg", operator="__neg__")
+    relu = _Row("ReLU", "`max(x, 0)` (ONNX Relu); NaN stays NaN.")
+    reciprocal = _Row("Reciprocal", "`1 / x` (ONNX Reciprocal).")
+    round = _Row("Round", "Rounds half away from zero (SINGA Round); the gradient is 0.")
+    rounde = _Row("Rounde", "Rounds half to even (ONNX Round); the gradient is 0.")
+    silu = _Row("SiLU", "`x * sigmoid(x)` (ONNX Swish).")
+    sigmoid = _Row("Sigmoid", "`1 / (1 + exp(-x))` (ONNX Sigmoid).", tensor=True)
+    sign = _Row("Sign", "-1, 0 or 1 (ONNX Sign); the gradient is 0.", tensor=True)
+    sin = _Row("Sin", "Sines (ONNX Sin).")
+    sinh = _Row("Sinh", "Hyperbolic sines (ONNX Sinh).")
+    softplus = _Row("SoftPlus", "`log(1 + exp(x))` without overflow (ONNX Softplus).")
+    softsign = _Row("SoftSign", "`x / (1 + |x|)` (ONNX Softsign).")
+    sqrt = _Row("Sqrt", "Square roots (ONNX Sqrt).", tensor=True)
+    square = _Row("Square", "`x * x` (SINGA square).", tensor=True)
+    tan = _Row("Tan", "Tangents (ONNX Tan).")
+    tanh = _Row("Tanh", "Hyperbolic tangents (ONNX Tanh).", tensor=True)
 
 
 FUNCTIONS: dict[str, Function] = {}
-CLASSES: dict[str, type[Unary]] = {}
-for _name, _made in list(vars(Elementwise).items()):
-    if isinstance(_made, _Row):
-        CLASSES[_made.kind] = _make_class(_made.kind, _made.f or _name, _made.doc)
-        FUNCTIONS[_name] = _make_function(CLASSES[_made.kind], _name, _made.doc)
-        setattr(Elementwise, _name, FUNCTIONS[_name])
-#: The names of the functions in the table.
-TABLE = frozenset(FUNCTIONS)
+
+
+def _enter(name: str, row: _Row) -> None:
+    """Makes what a row describes, and enters it into the table of public names."""
+    cls = _make_class(row.kind, row.f or name, row.doc)
+    function = FUNCTIONS[name] = _make_function(cls, name, row.doc)
+    methods = row.operator if name.startswith("_") else f"{name} {row.operator}"
+    public(cls, methods=methods, quiet=True)(function)
+    if row.tensor:
+
+        def of_t(t: Tensor) -> Tensor:
+            return getattr(t, name)()
+
+        of_tensor(of_t, name, row.doc)
+
+
+for _name, _row in list(vars(Elementwise).items()):
+    if isinstance(_row, _Row):
+        _enter(_name, _row)
 
 
 class _Parametrised(Unary):
@@ -229,6 +244,5 @@ class Clip(_Parametrised):
         self._prepare(min=min, max=max)
 
 
-_PARAMETRISED = (LeakyRelu, Elu, SeLU, HardSigmoid, Clip)
-CLASSES.update((rule.__name__, rule) for rule in _PARAMETRISED)
-FUNCTIONS.update((rule.tag, function(rule, rule.tag)) for rule in _PARAMETRISED)
+for _rule in (LeakyRelu, Elu, SeLU, HardSigmoid, Clip):
+    function(_rule, _rule.tag, methods=_rule.tag)

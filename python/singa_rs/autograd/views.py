@@ -15,7 +15,6 @@ from ..tensor.creation import as_shape
 from ..tensor.indexing import span
 from ..tensor.numbers import whole, wholes
 from . import ops
-from .ops import Part
 from .reduce import as_axes
 from .rule import KeepsShape, Rule
 
@@ -164,6 +163,9 @@ class Transpose(View):
 class Select(View):
     """Along each axis `count` elements from `start`, `step` apart; then another shape."""
 
+    #: The key that the user wrote, if it is of plain ints and slices of them.
+    key: Any = None
+
     def __init__(self, ranges: Sequence[tuple[int, int, int]], shape: tuple[int, ...]) -> None:
         self.ranges, self.to = ranges, shape
 
@@ -173,15 +175,49 @@ class Select(View):
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` at the selected elements, zero at the others."""
-        return (self._part(dys).whole(),)
+        made = ops.full(self.shape, 0, dys[0])
+        self.put(dys[0], made, is_first=True)
+        return (made,)
 
-    def summands(self, dys: tuple[Tensor, ...], wanted: Any) -> Any:
-        """The selected elements' gradient alone, unless a derived class has another one."""
-        is_own = type(self).gradients is Select.gradients
-        return (self._part(dys),) if is_own else self.gradients(dys, wanted)
+    def single(self) -> int | None:
+        """The only axis along which one place is selected, if others are kept."""
+        return None
 
-    def _part(self, dys: tuple[Tensor, ...]) -> Part:
-        return Part(dys[0], self.ranges, self.shape)
+    def put(self, dy: Tensor, whole: Tensor, is_first: bool = False) -> None:
+        """Adds `dy` to the selected elements of a tensor of the input's shape, which are zero if
+        nothing was added yet."""
+        part, dy = self.part(whole, dy)
+        if is_first:
+            ops.copy.into([dy], [part])
+        else:
+            ops.add.into([part, dy], [part])
+
+    def part(self, whole: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
+        """A view of the selected elements, and `dy` in its shape."""
+        part = whole.view_slice(self.ranges)
+        return part, ops.reshape(dy, part.shape)
+
+
+class Index(Select):
+    """The elements at a key of plain ints, and slices of them."""
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.view_index(self.key)
+
+    def at(self, axis: int) -> Any:
+        """The key of an axis."""
+        return self.key[axis] if type(self.key) is tuple else self.key
+
+    def single(self) -> int | None:
+        keys = self.key if type(self.key) is tuple else (self.key,)
+        found = [axis for axis, key in enumerate(keys) if type(key) is int]
+        return found[0] if len(found) == 1 and keys[found[0]] >= 0 else None
+
+    def part(self, whole: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
+        return whole.view_index(self.key), dy
 
 
 class Slice(Select):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import autograd
 from ..errors import ShapeError
@@ -117,37 +117,45 @@ class Pooling2d(Layer):
         return autograd.pooling_2d(self.handle, x)
 
 
-class MaxPool2d(Pooling2d):
+class _Pool2d(Pooling2d):
+    _is_max: ClassVar[bool]
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, pad_mode: str = "NOTSET"
+    ) -> None:
+        """As `Pooling2d`."""
+        super().__init__(kernel_size, stride, padding, self._is_max, pad_mode)
+
+
+class MaxPool2d(_Pool2d):
     """The maximum of windows."""
 
-    def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, pad_mode: str = "NOTSET"
-    ) -> None:
-        """As `Pooling2d`."""
-        super().__init__(kernel_size, stride, padding, True, pad_mode)
+    _is_max = True
 
 
-class AvgPool2d(Pooling2d):
+class AvgPool2d(_Pool2d):
     """The average of windows, over the elements inside the image."""
 
-    def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, pad_mode: str = "NOTSET"
-    ) -> None:
-        """As `Pooling2d`."""
-        super().__init__(kernel_size, stride, padding, False, pad_mode)
+    _is_max = False
 
 
-class _Pooling1d(Pooling2d):
+class _Pool1d(Pooling2d):
+    _is_max: ClassVar[bool]
+
     def __init__(
-        self, kernel_size: int, stride: int | None, padding: int, is_max: bool, pad_mode: str
+        self,
+        kernel_size: int,
+        stride: int | None = None,
+        padding: int = 0,
+        pad_mode: str = "NOTSET",
     ) -> None:
+        """Kernel, stride (the kernel by default) and padding are ints."""
         name = type(self).__name__
         stride = kernel_size if stride is None else stride
         kernel = (1, count(kernel_size, f"{name}: kernel_size"))
         steps = (1, count(stride, f"{name}: stride"))
-        super().__init__(
-            kernel, steps, (0, count(padding, f"{name}: padding", 0)), is_max, pad_mode
-        )
+        pads = (0, count(padding, f"{name}: padding", 0))
+        super().__init__(kernel, steps, pads, self._is_max, pad_mode)
 
     def initialize(self, x: Tensor) -> None:
         """Makes `handle`."""
@@ -164,32 +172,16 @@ def _image(x: Tensor, layer: str) -> Tensor:
     return autograd.unsqueeze(x, [2]) if len(x.shape) == 3 else x
 
 
-class MaxPool1d(_Pooling1d):
+class MaxPool1d(_Pool1d):
     """The maximum of windows along the last axis."""
 
-    def __init__(
-        self,
-        kernel_size: int,
-        stride: int | None = None,
-        padding: int = 0,
-        pad_mode: str = "NOTSET",
-    ) -> None:
-        """Kernel, stride (the kernel by default) and padding are ints."""
-        super().__init__(kernel_size, stride, padding, True, pad_mode)
+    _is_max = True
 
 
-class AvgPool1d(_Pooling1d):
+class AvgPool1d(_Pool1d):
     """The average of windows along the last axis, over the elements inside."""
 
-    def __init__(
-        self,
-        kernel_size: int,
-        stride: int | None = None,
-        padding: int = 0,
-        pad_mode: str = "NOTSET",
-    ) -> None:
-        """Kernel, stride (the kernel by default) and padding are ints."""
-        super().__init__(kernel_size, stride, padding, False, pad_mode)
+    _is_max = False
 
 
 class GlobalAvgPool2d(Layer):

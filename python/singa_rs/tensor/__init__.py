@@ -2,7 +2,7 @@
 """Tensors: n-dimensional arrays of one dtype on a device (SINGA's `tensor`).
 
 The functions of this module and Python's operators on tensors are differentiable, as those of
-`autograd` are, except where they write into a tensor.
+`autograd` are, which adds most of them; except where they write into a tensor.
 """
 
 from __future__ import annotations
@@ -33,42 +33,6 @@ from .creation import (
     zeros_like,
 )
 from .dtypes import bfloat16, bool_, float16, float32, float64, int8, int32, int64, sizeof, uint8
-from .functions import (
-    abs,
-    add,
-    average,
-    ceil,
-    concatenate,
-    contiguous,
-    div,
-    einsum,
-    eltwise_mult,
-    eq,
-    exp,
-    ge,
-    gt,
-    is_tensor,
-    le,
-    log,
-    lt,
-    mult,
-    pow,
-    product,
-    repeat,
-    reshape,
-    sigmoid,
-    sign,
-    softmax,
-    sqrt,
-    square,
-    sub,
-    sum,
-    sum_columns,
-    sum_rows,
-    tanh,
-    tensordot,
-    transpose,
-)
 from .numbers import as_array
 from .writing import (
     Writes,
@@ -85,13 +49,6 @@ from .writing import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..autograd.methods import Methods as _Methods
-else:
-
-    class _Methods:
-        """Stands for the methods that `autograd` adds to `Tensor`."""
-
-
 _numbers = itertools.count()
 
 
@@ -107,7 +64,7 @@ def _by_vector(name: str, assign: Callable[[Any, Any], Any], doc: str) -> Any:
     return errors.called(method, name, f"{text}, in place.")
 
 
-class Tensor(Conversions, Writes, _Methods, _core.Handle):
+class Tensor(Conversions, Writes, _core.Handle):
     """An n-dimensional array (SINGA Tensor).
 
     `Tensor(shape)` reads as zeros until it is written. With `data` (an array, a list, a number)
@@ -301,11 +258,11 @@ class Tensor(Conversions, Writes, _Methods, _core.Handle):
 
     def l1(self) -> float:
         """The mean of the absolute values (SINGA divides the norm by the size)."""
-        return float(abs(self._as_float()).sum()) / self._count("l1")
+        return float(self._as_float().abs().sum()) / self._count("l1")
 
     def l2(self) -> float:
         """The Euclidean norm divided by the number of elements, as in SINGA."""
-        return float(square(self._as_float()).sum()) ** 0.5 / self._count("l2")
+        return float(self._as_float().square().sum()) ** 0.5 / self._count("l2")
 
     def _as_float(self) -> Tensor:
         """The values as float64, so that sums neither wrap nor overflow, without a gradient."""

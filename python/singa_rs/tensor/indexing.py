@@ -36,10 +36,33 @@ def parse(key: Any, shape: tuple[int, ...]) -> Selection:
         TypeError: a key of another type.
     """
     keys = key if type(key) is tuple else (key,)
-    simple = _basic(keys, shape)
-    if simple is not None:
-        return simple
-    return _any(_expanded(keys, len(shape)), shape)
+    items = _expanded(keys, len(shape))
+    ranges: list[Range] = []
+    made: list[int] = []
+    arrays, first = _Arrays(), 0
+    chosen = [i for i, item in enumerate(items) if not _is_span(item)]
+    for i, item in enumerate(items):
+        first = len(made) if chosen and i == chosen[0] else first
+        extent = shape[len(ranges)] if len(ranges) < len(shape) else 0
+        if item is None or item is Ellipsis:
+            made += [1] if item is None else []
+        elif isinstance(item, slice):
+            ranges.append(span(item, extent))
+            made.append(ranges[-1][1])
+        elif _is_int(item):
+            ranges.append((_place(int(item), extent, len(ranges)), 1, 1))
+        else:
+            covered = shape[len(ranges) : len(ranges) + _width(item)]
+            ranges += [(0, n, 1) for n in covered]
+            made += arrays.add(item, len(made), covered)
+    if not arrays.indices:
+        return Selection(tuple(ranges), tuple(made))
+    # As in NumPy, arrays (and ints) with a slice between them put their axes first.
+    is_apart = chosen[-1] - chosen[0] >= len(chosen)
+    rest = [axis for axis in range(len(made)) if axis not in arrays.axes]
+    order = (*arrays.axes, *rest) if is_apart else None
+    axis, joined = 0 if is_apart else first, len(arrays.axes)
+    return Selection(tuple(ranges), tuple(made), arrays.places(made), axis, joined, order)
 
 
 class _Arrays:
@@ -85,36 +108,6 @@ class _Arrays:
         return flat
 
 
-def _any(items: list[Any], shape: tuple[int, ...]) -> Selection:
-    """The selection for expanded keys of any kind."""
-    ranges: list[Range] = []
-    made: list[int] = []
-    arrays, first = _Arrays(), 0
-    chosen = [i for i, item in enumerate(items) if not _is_span(item)]
-    for i, item in enumerate(items):
-        first = len(made) if chosen and i == chosen[0] else first
-        extent = shape[len(ranges)] if len(ranges) < len(shape) else 0
-        if item is None or item is Ellipsis:
-            made += [1] if item is None else []
-        elif isinstance(item, slice):
-            ranges.append(span(item, extent))
-            made.append(ranges[-1][1])
-        elif _is_int(item):
-            ranges.append((_place(int(item), extent, len(ranges)), 1, 1))
-        else:
-            covered = shape[len(ranges) : len(ranges) + _width(item)]
-            ranges += [(0, n, 1) for n in covered]
-            made += arrays.add(item, len(made), covered)
-    if not arrays.indices:
-        return Selection(tuple(ranges), tuple(made))
-    # As in NumPy, arrays (and ints) with a slice between them put their axes first.
-    is_apart = chosen[-1] - chosen[0] >= len(chosen)
-    rest = [axis for axis in range(len(made)) if axis not in arrays.axes]
-    order = (*arrays.axes, *rest) if is_apart else None
-    axis, joined = 0 if is_apart else first, len(arrays.axes)
-    return Selection(tuple(ranges), tuple(made), arrays.places(made), axis, joined, order)
-
-
 def span(item: slice, extent: int) -> Range:
     """(start, count, step) of a slice over `extent` elements."""
     start, stop, step = item.indices(extent)
@@ -125,24 +118,6 @@ def span(item: slice, extent: int) -> Range:
 
 def _is_span(item: Any) -> bool:
     return item is None or item is Ellipsis or isinstance(item, slice)
-
-
-def _basic(keys: tuple[Any, ...], shape: tuple[int, ...]) -> Selection | None:
-    """The selection for a key of ints and slices only, as most are; else None."""
-    if len(keys) > len(shape):
-        return None
-    ranges, made = [], []
-    for axis, item in enumerate(keys):
-        extent = shape[axis]
-        if type(item) is int:
-            ranges.append((_place(item, extent, axis), 1, 1))
-        elif type(item) is slice:
-            ranges.append(span(item, extent))
-            made.append(ranges[-1][1])
-        else:
-            return None
-    rest = shape[len(keys) :]
-    return Selection((*ranges, *((0, n, 1) for n in rest)), (*made, *rest))
 
 
 def _is_int(item: Any) -> bool:

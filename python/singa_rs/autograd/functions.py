@@ -1,40 +1,17 @@
-"""SINGA's functions on tensors, which call methods and operators of their arguments.
-
-`autograd`, which gives tensors these methods, documents what they compute and their gradients.
-"""
+"""The functions of `tensor`: SINGA's names and arguments of functions and operators."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from .._core import Handle, ShapeError
-from ..errors import called
-
-if TYPE_CHECKING:
-    from . import Tensor
-
-
-def _method(name: str, doc: str) -> Callable[[Tensor], Tensor]:
-    """The function that calls a method of its argument."""
-
-    def function(t: Tensor) -> Tensor:
-        return getattr(t, name)()
-
-    return called(function, name, doc)
-
-
-abs = _method("abs", "Absolute values.")
-exp = _method("exp", "Exponentials.")
-ceil = _method("ceil", "Rounds up.")
-log = _method("log", "Natural logarithms.")
-sigmoid = _method("sigmoid", "`1 / (1 + exp(-t))`.")
-sign = _method("sign", "-1, 0 or 1.")
-sqrt = _method("sqrt", "Square roots.")
-square = _method("square", "Squares.")
-tanh = _method("tanh", "Hyperbolic tangents.")
+from ..tensor import Tensor
+from . import contract, shape
+from .binary import ARITHMETIC, COMPARISONS, ROWS
+from .table import of_tensor
 
 
 def _into(made: Tensor, out: Tensor | None) -> Tensor:
@@ -44,6 +21,7 @@ def _into(made: Tensor, out: Tensor | None) -> Tensor:
     return out
 
 
+@of_tensor
 def sum(t: Tensor, axis: Any = None, out: Tensor | None = None) -> Tensor:
     """The sum over `axis` (int, tuple or None for all), written into `out` if given.
 
@@ -52,52 +30,50 @@ def sum(t: Tensor, axis: Any = None, out: Tensor | None = None) -> Tensor:
     return _into(t.sum(axis), out)
 
 
+@of_tensor
 def average(t: Tensor, axis: int | None = None) -> Any:
     """The mean: a float over everything, a tensor over one axis."""
     return float(t.mean()) if axis is None else t.mean(axis)
 
 
+@of_tensor
 def pow(t: Tensor, x: Any, out: Tensor | None = None) -> Tensor:
     """`t ** x` for a number or a tensor `x`."""
-    if not is_tensor(t):
+    if not isinstance(t, Handle):
         raise TypeError(f"pow: got {type(t).__name__}, want a Tensor")
     return _into(t**x, out)
 
 
+@of_tensor
 def softmax(t: Tensor, out: Tensor | None = None) -> Tensor:
     """Softmax over the last axis."""
     return _into(t.softmax(-1), out)
 
 
-def _comparison(name: str, sign: str) -> Callable[[Tensor, Any], Tensor]:
-    compare = getattr(operator, name)
+def _comparison(sign: str, name: str) -> None:
+    compare = getattr(operator, COMPARISONS[sign])
 
     def function(t: Tensor, x: Any) -> Tensor:
         return compare(t, x)
 
-    return called(function, name, f"`t {sign} x`, bool.")
+    of_tensor(function, name, f"`t {sign} x`, bool.")
 
 
-lt = _comparison("lt", "<")
-le = _comparison("le", "<=")
-gt = _comparison("gt", ">")
-ge = _comparison("ge", ">=")
-eq = _comparison("eq", "==")
+def _arithmetic(sign: str, name: str) -> None:
+    compute = getattr(operator, ARITHMETIC[sign])
 
-
-def _arithmetic(name: str, sign: str, compute: Any) -> Callable[..., Tensor]:
     def function(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
         return _into(compute(lhs, rhs), ret)
 
-    return called(function, name, f"`lhs {sign} rhs`, written into `ret` if given.")
+    of_tensor(function, name, f"`lhs {sign} rhs`, written into `ret` if given.")
 
 
-add = _arithmetic("add", "+", operator.add)
-sub = _arithmetic("sub", "-", operator.sub)
-eltwise_mult = _arithmetic("eltwise_mult", "*", operator.mul)
-div = _arithmetic("div", "/", operator.truediv)
+for _row in ROWS.values():
+    if _row.tensor:
+        (_comparison if _row.operator in COMPARISONS else _arithmetic)(_row.operator, _row.tensor)
 
 
+@of_tensor
 def mult(
     A: Tensor, B: Tensor, C: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
 ) -> Tensor:
@@ -108,61 +84,71 @@ def mult(
     return _into(made + C * beta if beta else made, C)
 
 
+@of_tensor
 def sum_columns(M: Tensor) -> Tensor:
     """The sum of all columns: shape (rows,)."""
     return M.sum(1)
 
 
+@of_tensor
 def sum_rows(M: Tensor) -> Tensor:
     """The sum of all rows: shape (columns,)."""
     return M.sum(0)
 
 
+@of_tensor
 def product(shape: Sequence[int]) -> int:
     """The product of the extents."""
     return math.prod(shape)
 
 
+@of_tensor
 def contiguous(tensor: Tensor) -> Tensor:
     """The tensor itself if it is row-major, else a row-major copy."""
     return tensor.contiguous()
 
 
+@of_tensor
 def reshape(tensor: Tensor, shape: Any) -> Tensor:
     """The same elements in another shape; one extent may be -1."""
     return tensor.reshape(shape)
 
 
+@of_tensor
 def transpose(t: Tensor, axes: Any = None) -> Tensor:
     """A view with the axes in another order, reversed by default."""
     return t.transpose(axes)
 
 
+@of_tensor
 def repeat(t: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
     """Each element `repeats` times, as NumPy's repeat."""
     return t.repeat(repeats, axis)
 
 
+@of_tensor
 def concatenate(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors concatenated along an axis."""
     if not tensors:
         raise ShapeError("concatenate: got no tensors, want at least one")
-    first, *rest = tensors
-    return first._concatenated([first, *rest], axis)
+    return shape.cat(tensors, axis)
 
 
+@of_tensor
 def einsum(ops: str, *args: Tensor) -> Tensor:
     """Einstein summation, as NumPy's einsum."""
     if not args:
         raise ShapeError("einsum: got no tensors, want at least one")
-    return args[0]._einsum(ops, args)
+    return contract.einsum(ops, args)
 
 
+@of_tensor
 def tensordot(A: Tensor, B: Tensor, axes: Any = 2) -> Tensor:
     """Sums of products over pairs of axes, as NumPy's tensordot."""
-    return A._tensordot(B, axes)
+    return contract.tensordot(A, B, axes)
 
 
+@of_tensor
 def is_tensor(obj: object) -> bool:
     """Whether `obj` is a tensor."""
     return isinstance(obj, Handle)
