@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::batch_norm::{self, Through};
+use super::rows::{cross_entropy, softmax};
 use super::{
-    chain, convolution, copy, cross_entropy, dropout, elementwise, epilogue, fold, gather, host,
-    matmul_update, optimizers, packed, pooling, product, product_add, random, reduce,
-    running_average, softmax,
+    chain, convolution, copy, dropout, elementwise, epilogue, fold, gather, host, matmul_update,
+    optimizers, packed, pooling, product, product_add, random, reduce, running_average,
 };
 use crate::device::onednn::Pass;
 use crate::error::Result;
