@@ -79,10 +79,12 @@ test-rust: build
 	@export ONEDNN_MAX_CPU_ISA=AVX2 SINGA_RS_ISA=avx2; $(call RUST_TESTS,-- ops:: kernels::)
 	cargo test --quiet --no-default-features --doc
 
+# Two processes: many tests wait for a child, a lock or a single thread.
 test-python: build
-	$(BIN)/python -m pytest $(ARGS)
-	SINGA_RS_KERNELS=portable $(BIN)/python -m pytest tests/python/test_operations.py \
-	    tests/python/test_gradients.py tests/python/test_views.py $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	SINGA_RS_KERNELS=portable $(BIN)/python -m pytest -n 2 --dist loadfile \
+	    tests/python/test_operations.py tests/python/test_gradients.py tests/python/test_views.py \
+	    $(ARGS)
 
 # Debian and Ubuntu: apt-get install chromium. Without it the target says so and passes.
 test-browser: build
@@ -137,7 +139,7 @@ bench-env: wheel $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check onednn-cpu-gomp
 
 bench: bench-env
-	for bench in eager record replay memory evaluate budget parallel traffic; do \
+	for bench in eager slices record replay memory evaluate budget parallel traffic; do \
 	    $(BENCH_VENV)/bin/python benches/python/$$bench.py || exit 1; done
 	cargo bench --no-default-features
 

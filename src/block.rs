@@ -278,6 +278,43 @@ impl Block {
         }
     }
 
+    /// Calls `f` with the bytes; memory is allocated if need be, as by [`Block::to_touch`]. Nobody may
+    /// write them meanwhile: the caller holds the device's turn.
+    ///
+    /// # Errors
+    /// As [`Block::to_touch`].
+    #[allow(unsafe_code)]
+    pub fn read<T>(&self, f: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let start = self.to_touch()?;
+        // SAFETY: the block has memory of this size, which nobody writes meanwhile.
+        Ok(f(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.bytes) }))
+    }
+
+    /// A copy of the bytes; the caller holds the device's turn.
+    ///
+    /// # Errors
+    /// As [`Block::to_touch`]; [`Error::OutOfMemory`] for the copy.
+    pub fn save(&self) -> Result<Vec<u8>> {
+        let refusal = |_| self.device.pool().out_of_memory("save", self.bytes);
+        let mut saved = Vec::new();
+        saved.try_reserve_exact(self.bytes).map_err(refusal)?;
+        self.read(|bytes| saved.extend_from_slice(bytes))?;
+        Ok(saved)
+    }
+
+    /// Writes all bytes; the caller holds the device's turn.
+    ///
+    /// # Errors
+    /// As [`Block::to_overwrite`].
+    #[allow(unsafe_code)]
+    pub fn write(&self, bytes: &[u8]) -> Result<()> {
+        assert_eq!(bytes.len(), self.bytes, "the bytes of a block");
+        let start = self.to_overwrite()?;
+        // SAFETY: the block has memory of that many bytes, which nobody else uses meanwhile.
+        unsafe { start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(())
+    }
+
     /// The ledger account that its memory is charged to.
     pub fn account(&self) -> Account {
         Account::from_index(self.account.load(Relaxed))

@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 from ours import network
 from singa_rs import device, opt, tensor
-from singa_rs.record.taking import take
+from singa_rs.record.tracing import trace
 from turns import REST
 from workloads import CASES, Case, weights
 
@@ -46,8 +46,8 @@ def ours(case: Case, x: np.ndarray) -> dict[str, Callable[[], object]]:
     given = tensor.from_numpy(x)
     model.compile([given], is_train=False, use_graph=False)
     model.set_params(dict(zip(model.get_params(), weights(case), strict=True)))
-    taken = take(device.get_default_device(), [given], lambda: model(given))
-    graphs = {way: taken.recording.graph(**options) for way, options in WAYS.items()}
+    traced = trace(device.get_default_device(), [given], lambda: model(given))
+    graphs = {way: traced.recording.graph(**options) for way, options in WAYS.items()}
     for way, graph in graphs.items():
         graph.run([given])
         operations, kept, _ = graph.constants

@@ -23,7 +23,7 @@ from collections.abc import Callable
 import budget
 from models import LeNet, Perceptron
 from singa_rs import device
-from singa_rs.record.taking import take
+from singa_rs.record.tracing import trace
 
 MIB = 1 << 20
 
@@ -47,8 +47,8 @@ def graphs(name: str) -> tuple[list, list]:
     """The graphs of a step in all ways, and its arguments."""
     model, x, y = budget.fresh(name, MODELS)
     model.compile([x], is_train=True, use_graph=False)
-    taken = take(device.get_default_device(), [x, y], lambda: model(x, y))
-    return [taken.recording.graph(**way) for way in WAYS.values()], [x, y]
+    traced = trace(device.get_default_device(), [x, y], lambda: model(x, y))
+    return [traced.recording.graph(**way) for way in WAYS.values()], [x, y]
 
 
 def seconds(graph: object, arguments: list, clock: Callable[[], float]) -> float:
@@ -72,9 +72,9 @@ def compare(name: str, steps: int, clock: Callable[[], float]) -> None:
     traffic = [sum(node["bytes"] for node in each) for each in nodes]
     for i, way in enumerate(WAYS):
         moved = f"{traffic[i] / MIB:.0f} MiB, {traffic[i] / traffic[0]:.2f}"
-        taken = f"{medians[i] * 1e3:.1f} ms, **{medians[i] / medians[0]:.3f}**"
+        took = f"{medians[i] * 1e3:.1f} ms, **{medians[i] / medians[0]:.3f}**"
         arena = f"{made[i].arena_bytes / MIB:.1f} MiB"
-        print(f"| {' | '.join([name, way, str(len(nodes[i])), moved, arena, taken])} |", flush=True)
+        print(f"| {' | '.join([name, way, str(len(nodes[i])), moved, arena, took])} |", flush=True)
 
 
 def main() -> None:

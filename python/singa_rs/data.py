@@ -52,11 +52,12 @@ def _array(stream: Any, room: int, is_exact: bool) -> np.ndarray:
     dtype, rank = np.dtype(_TYPES[start[2]]), start[3]
     head = stream.read(4 * rank)
     if len(head) < 4 * rank:
-        raise ValueError(f"ends within the head of {rank} dimensions")
+        raise ValueError(f"ends within the header, which declares {rank} dimensions")
     shape = tuple(int.from_bytes(head[i : i + 4], "big") for i in range(0, 4 * rank, 4))
     want = 4 + 4 * rank + dtype.itemsize * math.prod(shape)
     if want > room or (is_exact and want < room):
-        raise ValueError(f"has {'' if is_exact else 'at most '}{room} bytes, its head says {want}")
+        most = "" if is_exact else "at most "
+        raise ValueError(f"has {most}{room} bytes, its header declares {want}")
     made = np.empty(shape, dtype)
     _fill(stream, memoryview(made.reshape(-1).view("u1")), want)
     return made.astype(dtype.newbyteorder("="), copy=False)
@@ -68,16 +69,16 @@ def _fill(stream: Any, into: memoryview, want: int) -> None:
     while at < len(into):
         count = stream.readinto(into[at : at + _PIECE])
         if not count:
-            raise EOFError(f"has {want - len(into) + at} bytes, its head says {want}")
+            raise EOFError(f"has {want - len(into) + at} bytes, its header declares {want}")
         at += count
     if stream.read(1):
-        raise ValueError(f"has more than the {want} bytes that its head says")
+        raise ValueError(f"has more than the {want} bytes that its header declares")
 
 
 def load_mnist(
     folder: str | PathLike[str],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """MNIST, Fashion-MNIST or the like from a folder of four IDX files: training images
+    """MNIST, Fashion-MNIST or the like from a directory of four IDX files: training images
     (N, 1, H, W) in [0, 1] and labels (N,), then the same for testing.
 
     Raises:
@@ -113,7 +114,8 @@ def _find(folder: Path, part: str) -> Path:
         for name in (stem, f"{stem}.gz"):
             if (folder / name).is_file():
                 return folder / name
-    raise FileNotFoundError(f"load_mnist: {folder}: has no {part}-idx{rank}-ubyte, gzipped or not")
+    name = f"{part}-idx{rank}-ubyte"
+    raise FileNotFoundError(f"load_mnist: {folder}: contains neither {name} nor {name}.gz")
 
 
 def batches(

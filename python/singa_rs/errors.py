@@ -1,3 +1,4 @@
+# ruff: noqa: F401 - the engine's exceptions are public here
 """The package's exceptions, and how public functions name themselves in them.
 
 Each exception names the operation, what it got and what it wanted. Functions raise errors of their
@@ -28,18 +29,6 @@ from ._core import (
     OutOfMemoryError,
     ShapeError,
 )
-
-__all__ = [
-    "CheckpointError",
-    "DTypeError",
-    "DeviceError",
-    "GraphError",
-    "InternalError",
-    "MemoryBudgetError",
-    "OutOfMemoryError",
-    "ShapeError",
-]
-
 
 #: What Python and NumPy raise for wrong arguments, excluding warnings turned into errors.
 FOREIGN = (
@@ -93,6 +82,14 @@ def named(function: Callable[..., Any], home: str, op: str | None = None) -> Cal
     call.__module__ = home
     call.names_itself = True  # type: ignore[attr-defined]
     return call
+
+
+def called(function: Any, name: str, doc: str | None, home: str | None = None) -> Any:
+    """A function made by another one, under the name and documentation that users see."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__module__ = home or function.__module__
+    return function
 
 
 def name_functions(space: dict[str, Any], quiet: Collection[str] = ()) -> None:

@@ -16,7 +16,7 @@ class Missing(CheckpointError, FileNotFoundError):
 
 
 class Unusable(CheckpointError, OSError):
-    """The path cannot be opened, or is a folder, a pipe or a device."""
+    """The path cannot be opened, or is a directory, a pipe or a device."""
 
 
 def path_of(op: str, path: Any) -> str:
@@ -24,7 +24,7 @@ def path_of(op: str, path: Any) -> str:
 
     Raises:
         TypeError: not a path.
-        ValueError: a path that no file can have.
+        ValueError: not a valid path.
     """
     try:
         text = os.fsdecode(path)
@@ -35,7 +35,7 @@ def path_of(op: str, path: Any) -> str:
     except UnicodeEncodeError:
         is_usable = False
     if not is_usable:
-        raise ValueError(f"{op}: got {text!r}, which no file can be called")
+        raise ValueError(f"{op}: got {text!r}, which is not a valid path")
     return text
 
 
@@ -69,9 +69,9 @@ def replacing(op: str, path: str) -> Iterator[IO[bytes]]:
         OSError: the file cannot be written; an existing one is untouched.
     """
     target, before = _target(op, path)
-    folder = os.path.dirname(target)
+    directory = os.path.dirname(target)
     try:
-        temporary, handle = _temporary(folder, 0o666 if before is None else 0o600)
+        temporary, handle = _temporary(directory, 0o666 if before is None else 0o600)
     except OSError as error:
         raise type(error)(error.errno, f"{op}: {error.strerror}", path) from error
     try:
@@ -86,7 +86,7 @@ def replacing(op: str, path: str) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    _flush(folder)
+    _flush(directory)
 
 
 def _target(op: str, path: str) -> tuple[str, os.stat_result | None]:
@@ -95,12 +95,12 @@ def _target(op: str, path: str) -> tuple[str, os.stat_result | None]:
         before = os.stat(path)
     except FileNotFoundError:
         if not os.path.basename(path):
-            raise Unusable(f"{op}: {path!r} is no file's name") from None
+            raise Unusable(f"{op}: {path!r} does not name a file") from None
         return os.path.realpath(path), None
     _check_regular(op, path, before)
     target = os.path.realpath(path)
     if not os.path.exists(target) or not os.path.samestat(before, os.stat(target)):
-        raise Unusable(f"{op}: {path}: the file has no place in a folder")
+        raise Unusable(f"{op}: {path}: the file is in no directory, so it cannot be replaced")
     return target, before
 
 
@@ -110,15 +110,15 @@ def _check_regular(op: str, path: str, found: os.stat_result) -> None:
 
 
 def _kind(mode: int) -> str:
-    kinds = {stat.S_ISDIR: "folder", stat.S_ISFIFO: "pipe", stat.S_ISSOCK: "socket"}
+    kinds = {stat.S_ISDIR: "directory", stat.S_ISFIFO: "pipe", stat.S_ISSOCK: "socket"}
     return next((name for is_one, name in kinds.items() if is_one(mode)), "device")
 
 
-def _temporary(folder: str, mode: int) -> tuple[str, int]:
-    """A new file in a folder, open for writing."""
+def _temporary(directory: str, mode: int) -> tuple[str, int]:
+    """A new file in a directory, open for writing."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
-        path = os.path.join(folder, f".singa_rs-{os.urandom(8).hex()}.tmp")
+        path = os.path.join(directory, f".singa_rs-{os.urandom(8).hex()}.tmp")
         with suppress(FileExistsError):
             return path, os.open(path, flags, mode)
 
@@ -131,10 +131,10 @@ def _take_after(path: str, before: os.stat_result) -> None:
     os.chmod(path, stat.S_IMODE(before.st_mode))
 
 
-def _flush(folder: str) -> None:
-    """Flushes a folder's entries to disk, where the system supports that."""
+def _flush(directory: str) -> None:
+    """Flushes a directory's entries to disk, where the system supports that."""
     with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(directory, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

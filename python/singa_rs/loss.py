@@ -22,7 +22,7 @@ class Loss:
         return {**self.__dict__, "_kept": None}
 
     def _compute(self, x: Tensor, y: Tensor) -> Tensor:
-        raise NotImplementedError(f"{type(self).__name__} computes nothing")
+        raise NotImplementedError(f"{type(self).__name__} has no _compute")
 
     def forward(self, flag: Any, x: Tensor, y: Tensor) -> Tensor:
         """The loss of predictions x given the truth y, of shape (1,); `flag` says whether

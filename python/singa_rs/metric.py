@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from .errors import ShapeError
+from .layer.check import count
 from .tensor import Tensor
-from .tensor.numbers import as_array, is_integral
+from .tensor.numbers import as_array
 
 
 def _array(values: Any, metric: Metric) -> np.ndarray:
@@ -52,7 +53,7 @@ class Accuracy(Metric):
     """1 where the class, an index from (N,), is among the `top_k` largest of (N, C), else 0."""
 
     def __init__(self, top_k: int = 1) -> None:
-        self.top_k = _positive("Accuracy", top_k)
+        self.top_k = count(top_k, "Accuracy: top_k")
 
     def forward(self, x: Any, y: Any) -> np.ndarray:
         """(N, C) and (N,) or (N, 1) -> (N,)."""
@@ -66,7 +67,7 @@ class Precision(Metric):
     """The share of true classes among the `top_k` largest of (N, C), with the truth 0 or 1."""
 
     def __init__(self, top_k: int) -> None:
-        self.top_k = _positive("Precision", top_k)
+        self.top_k = count(top_k, "Precision: top_k")
 
     def forward(self, x: Any, y: Any) -> np.ndarray:
         """(N, C) and (N, C) -> (N,)."""
@@ -88,11 +89,3 @@ class Recall(Precision):
         return self._hits(_array(x, self), truth).sum(axis=1) / np.maximum(
             1, (truth != 0).sum(axis=1)
         )
-
-
-def _positive(metric: str, top_k: Any) -> int:
-    if not is_integral(top_k):
-        raise TypeError(f"{metric}: top_k: got {top_k!r}, want an int")
-    if top_k < 1:
-        raise ValueError(f"{metric}: top_k: got {top_k}, want at least 1")
-    return int(top_k)

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 
 use super::record::{self, Mode};
-use super::run::execute;
 use super::{Engine, Inputs, Outputs, Stream, Turn, checks};
 use crate::error::{self, Result};
 use crate::graph::{Kernels, Queue};
@@ -47,7 +46,7 @@ impl Engine {
             self.complete(&mut turn, kind, inputs)?;
             let Some(op) = turn.0.find_short(kind, inputs) else { return Ok(None) };
             let outputs = self.outputs(op);
-            execute(op, inputs, &outputs)?;
+            op.execute(inputs, &outputs)?;
             self.advance(&mut turn, kind, inputs)?;
             Ok(Some(outputs))
         };
@@ -93,7 +92,7 @@ impl Engine {
         }
         let op = turn.0.get(kind, inputs, None)?;
         let outputs = self.outputs(op);
-        execute(op, inputs, &outputs)?;
+        op.execute(inputs, &outputs)?;
         self.advance(turn, kind, inputs)?;
         Ok(outputs)
     }
@@ -177,7 +176,7 @@ impl Engine {
     ) -> Result<()> {
         let unwritten: SmallVec<[&View; 2]> =
             outputs.iter().filter(|v| !v.block.is_allocated()).collect();
-        let done = guarded(kind, || execute(op, inputs, outputs));
+        let done = guarded(kind, || op.execute(inputs, outputs));
         if done.is_err() {
             unwritten.iter().for_each(|v| v.block.clear());
         }
@@ -220,7 +219,7 @@ impl Engine {
         }
         record::settle(); // it may read state whose initialisers are still being collected
         let op = Prepared::new(call, self.device(), self.device().threads())?;
-        execute(&op, inputs, outputs)
+        op.execute(inputs, outputs)
     }
 
     /// Prepares the kernels of a queue's operations. Those that run user code are not cached.

@@ -1,16 +1,18 @@
 //! A graph that can be run, with its arguments, parameters and results bound to memory.
 
+mod arguments;
+mod bind;
+mod compare;
+mod constants;
 mod replay;
+mod timing;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::bind::Slot;
-use super::constants::{Constants, Memo};
 use super::improve::Made;
 use super::recording::Recording;
-use super::run;
 use super::{Engine, Options, Run};
 use crate::block::Block;
 use crate::device::range::Range as Reserved;
@@ -18,6 +20,11 @@ use crate::device::{Device, heap};
 use crate::error::{Error, Result};
 use crate::graph::{Bound, Graph, Place, Role, Stopped};
 use crate::ops::View;
+use bind::Slot;
+pub use compare::Compared;
+pub(super) use constants::Constants;
+pub use constants::Kept;
+use constants::Memo;
 
 /// See the module's documentation.
 pub struct Executable {
@@ -84,7 +91,7 @@ impl Executable {
         let checked = (0..nodes.len()).filter(|&n| is_checked(&graph, n)).collect();
         heap::release();
         Ok(Executable {
-            replay: if options.check_finite { run::replay_checked } else { run::replay },
+            replay: if options.check_finite { replay::replay_checked } else { replay::replay },
             is_short: hosts.is_empty()
                 && nodes.len() <= MOST_SHORT
                 && nodes.iter().all(|node| node.is_short),

@@ -1,13 +1,14 @@
 //! From a recording to the graph that runs: rewriting, ordering, recomputation.
 
-use super::constants::Constants;
+use super::executable::Constants;
 use super::recording::Recording;
 use super::{Budget, Engine, Options};
 use crate::error::{Error, Result, Usage, guarded};
 use crate::graph::budget::{Order, Ways};
 use crate::graph::draft::Draft;
-use crate::graph::peak::peak;
-use crate::graph::{Graph, Kernels, Parallel, Queue, Role, order, remat};
+use crate::graph::order::Ordered;
+use crate::graph::recompute::{Course, greedy};
+use crate::graph::{Graph, Kernels, Parallel, Queue, Role, Timeline, order};
 use crate::rewrite::{self, Allowed, rewrite};
 
 /// Operations with the roles of their blocks, and the constants taken out of them.
@@ -88,13 +89,12 @@ impl Recording {
         let kernels = engine.prepare(&queue)?;
         let Some(budget) = options.budget else {
             let limits = options.recompute.then_some(options.limits.recomputing);
-            let found = self.thriftiest(queue, &roles, &kernels, limits);
+            let found = thriftiest(queue, &roles, &kernels, limits);
             return Ok(self.planned(found, &kernels, options)?.into());
         };
-        let orders = order::orders(queue, &roles).into_iter();
+        let orders = order::orders(queue, &roles, &kernels).into_iter();
         let limits = Some(options.limits.recomputing);
-        let orders: Vec<Order> =
-            orders.map(|queue| self.thrifty(queue, &roles, &kernels, limits)).collect();
+        let orders: Vec<Order> = orders.map(|ordered| thrifty(ordered, &roles, limits)).collect();
         self.bounded(budget, &orders, &kernels, self.parallel(options))
     }
 
@@ -134,37 +134,7 @@ impl Recording {
         let limits = options.limits.rewriting;
         let allowed = Allowed { rounds: !options.exact, keeps, limits };
         let constants = rewrite(&mut draft, allowed)?;
-        Ok((draft.finish(&[]), constants))
-    }
-
-    /// The operations in the order that needs least memory, including recomputation if `limits`
-    /// allow it.
-    fn thriftiest(
-        &self,
-        queue: Queue,
-        roles: &[Role],
-        kernels: &Kernels,
-        limits: Option<remat::Limits>,
-    ) -> (Queue, Vec<Role>) {
-        let finished = order::promising(queue, roles, kernels).into_iter().map(|queue| {
-            let (draft, again) = self.thrifty(queue, roles, kernels, limits);
-            draft.finish(&again)
-        });
-        let best = finished.min_by_key(|(queue, roles)| peak(queue, roles, kernels));
-        best.expect("there is one at least")
-    }
-
-    /// Operations, and what to recompute rather than keep, if `limits` allow recomputation.
-    fn thrifty(
-        &self,
-        queue: Queue,
-        roles: &[Role],
-        kernels: &Kernels,
-        limits: Option<remat::Limits>,
-    ) -> Order {
-        let draft = Draft::new(self.device(), queue, roles.to_vec());
-        let again = limits.map_or_else(Vec::new, |limits| remat::choose(&draft, kernels, limits));
-        (draft, again)
+        Ok((draft.finish(), constants))
     }
 
     /// The fastest graph whose arena stays within a budget.
@@ -200,4 +170,27 @@ impl Recording {
             usage: Box::new(Usage::new(bound, taken, tensors)),
         }
     }
+}
+
+/// The operations in the order that needs least memory, including recomputation if `limits` allow
+/// it.
+fn thriftiest(
+    queue: Queue,
+    roles: &[Role],
+    kernels: &Kernels,
+    limits: Option<greedy::Limits>,
+) -> (Queue, Vec<Role>) {
+    let finished = order::promising(queue, roles, kernels).into_iter().map(|ordered| {
+        let (course, again) = thrifty(ordered, roles, limits);
+        course.finish(&again)
+    });
+    let best = finished.min_by_key(|(queue, roles)| Timeline::new(queue, roles, kernels).peak());
+    best.expect("there is one at least")
+}
+
+/// Operations, and what to recompute rather than keep, if `limits` allow recomputation.
+fn thrifty(ordered: Ordered, roles: &[Role], limits: Option<greedy::Limits>) -> Order {
+    let course = Course::new(ordered, roles);
+    let again = limits.map_or_else(Vec::new, |limits| greedy::choose(&course, limits));
+    (course, again)
 }

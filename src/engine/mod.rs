@@ -1,28 +1,17 @@
 //! Runs operations: prepares kernels, allocates blocks, maintains versions.
 
-mod append;
 mod arena;
-mod bind;
+mod cache;
 mod checks;
-mod compare;
-mod constants;
 mod eager;
 mod executable;
-mod fits;
 mod improve;
-mod initial;
-mod kernels;
 mod options;
-pub mod record;
 mod recording;
 mod rng;
-mod run;
 mod runs;
-mod seed;
-mod stream;
 #[cfg(test)]
 mod tests;
-mod timing;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
@@ -31,17 +20,15 @@ use smallvec::SmallVec;
 use crate::device::range::Range;
 use crate::device::{Device, process};
 use crate::error::{Error, Result};
+pub use crate::kernels::check_finite;
 use crate::ops::Kind;
 use crate::view::View;
 pub use arena::{Run, runs_graph};
-pub use compare::Compared;
-pub use constants::Kept;
-pub use executable::Executable;
-use kernels::Kernels;
+use cache::KernelCache;
+pub use executable::{Compared, Executable, Kept};
 pub use options::{Budget, Limits, Options};
-pub use recording::Recording;
+pub use recording::{Recording, recorder as record};
 pub use rng::{Rng, Stream};
-pub use run::check_finite;
 use runs::Runs;
 
 /// The inputs of an operation.
@@ -54,7 +41,7 @@ pub type Outputs = SmallVec<[View; 2]>;
 pub struct Engine {
     device: Arc<Device>,
     rng: Rng,
-    turn: Mutex<Kernels>,
+    turn: Mutex<KernelCache>,
     /// The arena: planned memory that all graphs share.
     arena: OnceLock<Arc<Range>>,
     runs: Runs,
@@ -67,7 +54,7 @@ pub struct Engine {
 /// A thread that holds it must not wait for the GIL, and a thread that waits for it must not hold
 /// the GIL. So nothing that may run user code happens during a turn, and that includes releasing
 /// memory of another library.
-pub struct Turn<'a>(MutexGuard<'a, Kernels>);
+pub struct Turn<'a>(MutexGuard<'a, KernelCache>);
 
 /// The engine of the host's device.
 pub fn host() -> &'static Engine {
@@ -92,7 +79,7 @@ pub fn of(device: &Device) -> Result<&'static Engine> {
 impl Engine {
     fn new(device: Arc<Device>) -> Self {
         let rng = Rng::new(&device);
-        let turn = Mutex::new(Kernels::new(&device));
+        let turn = Mutex::new(KernelCache::new(&device));
         let poisons = std::env::var_os("SINGA_RS_CHECK").is_some_and(|value| value == "1");
         Engine { device, rng, turn, arena: OnceLock::new(), runs: Runs::default(), poisons }
     }

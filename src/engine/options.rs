@@ -1,6 +1,7 @@
 //! Options for making a graph from a recording.
 
-use crate::graph::{Parallel, remat};
+use crate::graph::Parallel;
+use crate::graph::recompute::greedy;
 use crate::rewrite;
 
 /// A memory budget for the arena of a graph.
@@ -41,16 +42,16 @@ pub struct Limits {
     /// Thresholds of rewriting.
     pub rewriting: rewrite::Limits,
     /// Thresholds of recomputation.
-    pub recomputing: remat::Limits,
+    pub recomputing: greedy::Limits,
 }
 
 impl Limits {
     /// The default thresholds.
     pub const DEFAULT: Limits =
-        Limits { rewriting: rewrite::Limits::DEFAULT, recomputing: remat::Limits::DEFAULT };
+        Limits { rewriting: rewrite::Limits::DEFAULT, recomputing: greedy::Limits::DEFAULT };
     /// No thresholds: transform wherever possible.
     pub const NONE: Limits =
-        Limits { rewriting: rewrite::Limits::NONE, recomputing: remat::Limits::NONE };
+        Limits { rewriting: rewrite::Limits::NONE, recomputing: greedy::Limits::NONE };
 }
 
 impl Options {

@@ -1,5 +1,10 @@
 //! What a thread recorded: operations in order, and what is known about the blocks they use.
 
+mod append;
+mod difference;
+pub(super) mod initial;
+pub mod recorder;
+
 use std::sync::Arc;
 
 use smallvec::SmallVec;

@@ -87,8 +87,8 @@ impl Drop for Held<'_> {
 
 fn stuck() -> Error {
     let message = format!(
-        "another thread runs a graph, and has been in user code that the graph calls for {} \
-         seconds; if that waits for this thread, call the model with use_graph=False here",
+        "another thread is running a graph, and user code that it called has not returned for {} \
+         seconds; if that code waits for this thread, call the model with use_graph=False here",
         PATIENCE.as_secs()
     );
     Error::Graph { op: "run".into(), message }

@@ -5,10 +5,9 @@
 use std::ops::Range;
 
 use super::budget::{Order, Ways};
-use super::draft::Draft;
-use super::testing::{Empty, Recorder, fingerprint, shown};
-use super::{Graph, Kernels, Parallel, Queue, Role, order, peak, remat};
-use crate::kernels;
+use super::memory::recompute::{Course, greedy};
+use super::testing::{Empty, Recorder, doubled, fingerprint, shown};
+use super::{Graph, Kernels, Parallel, Queue, Role, Timeline, order};
 use crate::kernels::testing::Random;
 use crate::ops::copy::Copy;
 use crate::ops::reduce::{Reduce, ReduceFn};
@@ -150,10 +149,10 @@ fn json(graph: &Graph) -> String {
 #[test]
 fn orders() {
     let got = decided(MANY, |queue, roles, kernels| {
-        let orders = order::orders(queue.clone(), &roles);
-        let shown = |queue: &Queue| {
+        let orders = order::orders(queue.clone(), &roles, kernels);
+        let shown = |(queue, line): &order::Ordered| {
             let origins: Vec<u32> = queue.ops().iter().map(|node| node.origin).collect();
-            format!("{origins:?} {}", peak::peak(queue, &roles, kernels))
+            format!("{origins:?} {}", line.peak())
         };
         let promising = order::promising(queue, &roles, kernels);
         orders.iter().chain(&promising).map(shown).collect()
@@ -176,14 +175,14 @@ fn graphs() {
 #[test]
 fn what_is_computed_again() {
     let got = decided(MANY, |queue, roles, kernels| {
-        let draft = Draft::new(kernels::host(), queue, roles);
-        let some = remat::Limits { bytes: 1 << 12, share: 0.3, gain: 0.02, rate: 0.5 };
-        let limits = [remat::Limits::NONE, some, remat::Limits { rate: 2.0, ..some }];
+        let course = Course::new(order::ordered(queue, &roles, kernels), &roles);
+        let some = greedy::Limits { bytes: 1 << 12, share: 0.3, gain: 0.02, rate: 0.5 };
+        let limits = [greedy::Limits::NONE, some, greedy::Limits { rate: 2.0, ..some }];
         let shown = |limits| {
-            let again = remat::choose(&draft, kernels, limits);
-            let (queue, roles) = draft.finish(&again);
-            let peak = [draft.peak(&again, kernels), peak::peak(&queue, &roles, kernels)];
-            format!("{again:?} {peak:?}")
+            let again = greedy::choose(&course, limits);
+            let (queue, roles) = course.finish(&again);
+            let peak = [Timeline::new(&queue, &roles, kernels).peak(); 2];
+            format!("{:?} {peak:?}", doubled(&again))
         };
         limits.map(shown).concat()
     });
@@ -193,13 +192,12 @@ fn what_is_computed_again() {
 #[test]
 fn budgets() {
     let got = decided(SEEDS, |queue, roles, kernels| {
-        let orders = order::orders(queue, &roles).into_iter();
-        let draft = |queue| Draft::new(kernels::host(), queue, roles.clone());
+        let orders = order::orders(queue, &roles, kernels).into_iter();
         let orders: Vec<Order> = orders
-            .map(draft)
-            .map(|draft| {
-                let again = remat::choose(&draft, kernels, remat::Limits::NONE);
-                (draft, again)
+            .map(|ordered| {
+                let course = Course::new(ordered, &roles);
+                let again = greedy::choose(&course, greedy::Limits::NONE);
+                (course, again)
             })
             .collect();
         let ways = Ways::new(&orders, kernels).unwrap();

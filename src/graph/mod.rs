@@ -1,46 +1,37 @@
 //! Graphs of operations: queueing, analysis, memory planning and replay. Nothing here depends on a
 //! particular operation; blocks are identified by number.
 
-pub mod access;
-pub mod budget;
-pub mod cost;
-pub mod csr;
+pub(crate) mod analysis;
 #[cfg(test)]
 mod decisions;
-pub mod draft;
-pub mod export;
-pub mod hazard;
-mod kernels;
-mod layout;
-pub mod live;
-mod liveness;
-pub mod order;
-pub mod peak;
-pub mod queue;
-pub mod remat;
-pub mod run;
-mod schedule;
-pub mod share;
+pub(crate) mod ir;
+pub(crate) mod memory;
+pub(crate) mod replay;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod verify;
+mod verify;
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::kernels::Prepared;
 pub use crate::packing::Lifetime;
-pub use csr::{Csr, Edges};
-pub use kernels::Kernels;
-use layout::{Layout, OUTSIDE};
-pub use queue::{Op, Place, Queue};
-pub use run::{Bound, Stopped};
-pub use schedule::{Parallel, Schedule};
-use share::Blocks;
+pub use analysis::csr::{Csr, Edges};
+pub use analysis::timeline::Timeline;
+pub(crate) use analysis::{cost, hazard};
+pub use ir::queue::{Kernels, Op, Place, Queue};
+pub use ir::{draft, export};
+use memory::layout::{Layout, OUTSIDE};
+pub use memory::{budget, order, recompute};
+pub use replay::schedule::{self, Parallel, Schedule};
+pub use replay::{Bound, Stopped};
 
 /// The part that a block plays in a recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Passed in, a different one for each run.
     Argument,
@@ -95,36 +86,37 @@ impl Graph {
         kernels: &Kernels,
         parallel: Option<Parallel>,
     ) -> Result<Graph> {
-        let (ops, bytes) = queue.into_parts();
-        let message = || format!("got {} roles for {} blocks", roles.len(), bytes.len());
+        let blocks = queue.blocks().len();
+        let message = || format!("got {} roles for {blocks} blocks", roles.len());
         crate::ensure!(
-            roles.len() == bytes.len(),
+            roles.len() == blocks,
             Error::Graph { op: "graph".into(), message: message() }
         );
-        let kernels = ops.iter().map(|op| kernels.get(op).clone()).collect();
-        let graph = Graph::analyse(ops, kernels, roles, bytes, parallel);
+        let line = Timeline::new(&queue, &roles, kernels);
+        let (ops, bytes) = queue.into_parts();
+        let kernels: Vec<_> = ops.iter().map(|op| kernels.get(op).clone()).collect();
+        let accesses = hazard::accesses(&ops, blocks);
+        let hazard::Hazards { edges, cycles } = hazard::hazards(&accesses, blocks + 1);
+        let written = hazard::written(&accesses, blocks + 1);
+        let segments = parallel.map_or(Vec::new(), |p| schedule::segments(&kernels, &edges, p));
+        let most_bytes = parallel.map_or(usize::MAX, |parallel| parallel.most_bytes);
+        let layout = Layout::new(&line, &roles, &segments, most_bytes);
+        let of = |p: Parallel| Schedule::new(&ops, &kernels, &layout, segments, p.workers);
+        let (schedule, lifetimes) = (parallel.map(of), line.lives);
+        let graph = Graph {
+            ops,
+            kernels,
+            roles,
+            bytes,
+            lifetimes,
+            written,
+            edges,
+            cycles,
+            layout,
+            schedule,
+        };
         graph.verify()?;
         Ok(graph)
-    }
-
-    fn analyse(
-        ops: Vec<Op>,
-        kernels: Vec<Arc<Prepared>>,
-        roles: Vec<Role>,
-        bytes: Vec<usize>,
-        parallel: Option<Parallel>,
-    ) -> Graph {
-        let accesses = access::accesses(&ops, bytes.len());
-        let hazard::Hazards { edges, cycles } = hazard::hazards(&accesses, bytes.len() + 1);
-        let written = access::written(&accesses, bytes.len() + 1);
-        let lifetimes = liveness::lifetimes(&ops, bytes.len());
-        let segments = parallel.map_or(Vec::new(), |p| schedule::segments(&kernels, &edges, p));
-        let blocks = Blocks { ops: &ops, roles: &roles, bytes: &bytes, lifetimes: &lifetimes };
-        let most_bytes = parallel.map_or(usize::MAX, |parallel| parallel.most_bytes);
-        let layout = Layout::new(&blocks, &kernels, &segments, most_bytes);
-        let of = |p: Parallel| Schedule::new(&ops, &kernels, &layout, segments, p.workers);
-        let schedule = parallel.map(of);
-        Graph { ops, kernels, roles, bytes, lifetimes, written, edges, cycles, layout, schedule }
     }
 
     /// Checks the edges and the plan with code independent of the code that made them.

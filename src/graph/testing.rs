@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Edges, Graph, Kernels, Parallel, Queue, Role, Schedule};
+use super::recompute::Again;
+use super::{Edges, Graph, Kernels, Op, Parallel, Queue, Role, Schedule};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels;
@@ -12,6 +13,15 @@ use crate::ops::copy::Copy;
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Call, Effects, Kind, Meta, View};
 pub use crate::packing::testing::fingerprint;
+
+/// An operation as text: its kinds, one by one where they are several, and its places.
+pub fn told(op: &Op) -> String {
+    let kinds: Vec<&Kind> = match op.call.kind.family().region() {
+        Some(region) => region.operations().map(|link| &link.kind).collect(),
+        None => vec![&op.call.kind],
+    };
+    format!("{kinds:?} {:?} {:?};", op.inputs, op.outputs)
+}
 
 /// A queue, the roles of its blocks, and the kernels of its operations.
 #[derive(Default)]
@@ -57,6 +67,15 @@ pub fn one_segment(rows: &[&[u32]], parts: &[u32], times: &[u64]) -> Schedule {
         times: times.to_vec(),
         workers: parts.iter().max().map_or(1, |&part| part as usize + 1),
     }
+}
+
+/// Recomputations as fingerprints show them, which count operations in twos.
+pub fn doubled(again: &[Again]) -> Vec<Again> {
+    let twice = |again: &Again| {
+        let (maker, before) = (2 * again.maker, 2 * again.before);
+        Again { maker, before, ..again.clone() }
+    };
+    again.iter().map(twice).collect()
 }
 
 /// Everything that is decided about a graph, as text.

@@ -1,6 +1,8 @@
 //! How operations run on a processor.
 
 pub mod cpu;
+mod execute;
+mod finite;
 pub mod kernel;
 pub mod prepared;
 #[cfg(test)]
@@ -12,11 +14,9 @@ use std::sync::Arc;
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::ops::chain::Chain;
-use crate::ops::epilogue::Epilogue;
+use crate::ops::region::Region;
 use crate::ops::{Kind, Meta};
-// The numbers that they inspect are in memory that the host can read.
-pub use cpu::statistics::{is_finite, statistics};
+pub use execute::check_finite;
 pub use kernel::{Io, Kernel, Packing, Width, checked, kernel};
 pub use prepared::Prepared;
 
@@ -36,16 +36,18 @@ pub trait Target: Send + Sync {
     /// As [`Target::prepare`].
     fn packing(&self, kind: &Kind, io: &[&Meta], width: Width) -> Result<Option<Packing>>;
 
+    /// Whether a region can start with this operation.
+    fn is_producer(&self, kind: &Kind) -> bool;
+
     /// Whether an operation's result is computed in blocks, each of which other operations can
     /// find in the cache; `io` are the inputs and the result.
     fn is_split(&self, kind: &Kind, io: &[&Meta]) -> bool;
 
-    /// Whether a chain with these values, its inputs and the results of all links, runs block by
-    /// block.
-    fn blocks_chain(&self, chain: &Chain, values: &[Meta]) -> bool;
+    /// Whether a region with these values, its inputs and all results, runs block by block.
+    fn is_blocked(&self, region: &Region, values: &[Meta]) -> bool;
 
-    /// Whether the chain reads blocks of the producer's result while they are in the cache.
-    fn blocks_epilogue(&self, epilogue: &Epilogue, inputs: &[&Meta]) -> bool;
+    /// Whether the sums of an inexact region's producer start from the addend.
+    fn starts_sums(&self, region: &Region, values: &[Meta]) -> bool;
 
     /// When fusing pays off.
     fn fusing(&self) -> Fusing;
@@ -61,9 +63,9 @@ pub struct Fusing {
     /// `large` for operations on rows, which take longer than fetching the rows from the
     /// second-level cache.
     pub large_rows: usize,
-    /// The most inputs of a chain: with more, the blocks of all of them exceed the cache.
+    /// The most inputs of a region: with more, the blocks of all of them exceed the cache.
     pub inputs: usize,
-    /// The most links of a chain.
+    /// The most links of a region.
     pub links: usize,
 }
 

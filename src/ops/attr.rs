@@ -22,8 +22,8 @@ impl std::hash::Hash for Real {
 
 impl Serialize for Real {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // JSON has no infinities and no NaN.
-        if self.0.is_finite() {
+        // JSON has no infinities and no NaN; other formats keep all bits.
+        if self.0.is_finite() || !serializer.is_human_readable() {
             serializer.serialize_f64(self.0)
         } else {
             serializer.serialize_str(&self.0.to_string())

@@ -110,6 +110,13 @@ impl Call {
         self.effects.state.iter().find(|pair| pair.1 == o).map(|pair| pair.0)
     }
 
+    /// Raises the versions of everything that it writes, even if the kernel then fails, because it
+    /// may have written some of its outputs. `outputs` are those that are not state.
+    pub fn raise_versions(&self, inputs: &[View], outputs: &[View]) {
+        self.effects.state.iter().for_each(|&(i, _)| inputs[i].block.touch());
+        outputs.iter().for_each(|v| v.block.touch());
+    }
+
     /// The metas of the inputs, then of the outputs.
     pub fn io(&self) -> SmallVec<[&Meta; 8]> {
         self.inputs.iter().chain(&self.outputs).map(|meta| &**meta).collect()

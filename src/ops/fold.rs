@@ -59,7 +59,12 @@ impl Family for FoldBatchNorm {
         let fits = self.axis < w.shape.rank()
             && w.is_contiguous()
             && channels.iter().all(|given| given.shape[..] == [count]);
-        let want = || format!("row-major weights, and as many as along axis {} else", self.axis);
+        let want = || {
+            format!(
+                "row-major weights, and tensors with one element for each index along axis {}",
+                self.axis
+            )
+        };
         crate::ensure!(fits, Error::shape(self.name(), inputs.iter().map(|m| &m.shape), want()));
         check_types(self.name(), inputs)?;
         let bias = Meta::new(w.dtype, [count]);

@@ -15,8 +15,8 @@ macro_rules! catalog {
 /// The methods of a [`Family`] whose operations work element by element.
 macro_rules! element_by_element {
     () => {
-        fn reach(&self, _rank: usize) -> $crate::ops::Reach {
-            $crate::ops::Reach::Element
+        fn locality(&self, _rank: usize) -> $crate::ops::Locality {
+            $crate::ops::Locality::Element
         }
 
         fn any_output_strides(&self) -> bool {
@@ -83,30 +83,15 @@ impl Cost {
     }
 }
 
-/// Which elements of the inputs an element of the single output depends on.
+/// Which elements of the inputs an element of an output depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
-    /// Those at the same position; inputs broadcast, and the output may reuse the memory of any.
+pub enum Locality {
+    /// Those at the same position; inputs broadcast, and an output may reuse the memory of any.
     Element,
     /// Those of the same row along the last axis, where inputs and output have one shape.
     Row,
     /// Any.
     All,
-}
-
-/// A fused operation, described by the operations it replaces.
-pub struct Region<'a> {
-    /// The operation that runs first, on the last inputs.
-    pub producer: Option<&'a dyn Family>,
-    /// How many values the links read: the producer's result, if there is one, and the first
-    /// inputs.
-    pub inputs: usize,
-    /// The operations that follow, in order.
-    pub links: &'a [chain::Link],
-    /// The links whose results are outputs.
-    pub outputs: &'a [usize],
-    /// Whether the producer's result is an output, after those of the links.
-    pub keeps: bool,
 }
 
 /// A family of operations: their meaning and their cost. Kernels are found by [`Kind`], on each
@@ -128,13 +113,13 @@ pub trait Family {
         &[]
     }
 
-    /// What the single output, of rank `_rank`, depends on.
-    fn reach(&self, _rank: usize) -> Reach {
-        Reach::All
+    /// What the outputs, of rank `_rank`, depend on.
+    fn locality(&self, _rank: usize) -> Locality {
+        Locality::All
     }
 
-    /// The operations that it fuses, if there are several.
-    fn region(&self) -> Option<Region<'_>> {
+    /// The operations that it consists of, if they are several.
+    fn region(&self) -> Option<&region::Region> {
         None
     }
 
@@ -205,11 +190,9 @@ macro_rules! families {
 }
 
 pub mod binary;
-pub mod chain;
 pub mod conv;
 pub mod copy;
 pub mod cross_entropy;
-pub mod epilogue;
 pub mod fold;
 pub mod gemm;
 pub mod host;
@@ -221,29 +204,29 @@ pub mod packed;
 pub mod pooling;
 pub mod random;
 pub mod reduce;
+pub mod region;
 pub mod select;
 pub mod softmax;
 pub mod unary;
 
 families! {
     binary::Binary, binary::BinaryScalar,
-    chain::Chain,
     conv::Conv2d, conv::Conv2dGradInput, conv::Conv2dGradWeight,
     copy::Arange, copy::Cast, copy::Concat, copy::Convert, copy::Copy, copy::Fill,
     cross_entropy::SoftmaxCrossEntropy, cross_entropy::SoftmaxCrossEntropyGrad,
-    epilogue::Epilogue,
     fold::BatchNormFactor, fold::FoldBatchNorm,
-    gemm::Matmul, gemm::MatmulAdd,
+    gemm::Matmul,
     host::Host,
     index::Gather, index::GatherGrad, index::Places,
     norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,
     norm::RunningAverage,
     normalize::BatchNormReluGrad, normalize::BatchNormStatistics, normalize::Normalize,
-    optim::Adagrad, optim::Adam, optim::MatmulUpdate, optim::Rmsprop, optim::Sgd,
+    optim::Update,
     packed::Pack, packed::Packed,
     pooling::AvgPool2d, pooling::AvgPool2dGrad, pooling::MaxPool2d, pooling::MaxPool2dGrad,
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
     reduce::Reduce,
+    region::Region,
     select::Where,
     softmax::Softmax, softmax::SoftmaxGrad,
     unary::Unary, unary::UnaryGrad,

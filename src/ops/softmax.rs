@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cost, Family, Meta, Metas, Reach, check_float, exactly};
+use super::{Cost, Family, Locality, Meta, Metas, check_float, exactly};
 use crate::error::{Error, Result};
 
 /// x -> y: `exp(x) / sum(exp(x))` along an axis, or its logarithm (ONNX `Softmax`, `LogSoftmax`
@@ -44,8 +44,8 @@ impl Family for Softmax {
         &[(0, 0)]
     }
 
-    fn reach(&self, rank: usize) -> Reach {
-        reach(self.axis, rank)
+    fn locality(&self, rank: usize) -> Locality {
+        locality(self.axis, rank)
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
@@ -73,8 +73,8 @@ impl Family for SoftmaxGrad {
         &[(0, 0), (1, 0)]
     }
 
-    fn reach(&self, rank: usize) -> Reach {
-        reach(self.axis, rank)
+    fn locality(&self, rank: usize) -> Locality {
+        locality(self.axis, rank)
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
@@ -82,7 +82,7 @@ impl Family for SoftmaxGrad {
     }
 }
 
-fn reach(axis: i64, rank: usize) -> Reach {
+fn locality(axis: i64, rank: usize) -> Locality {
     let is_last = axis == -1 || axis + 1 == rank as i64;
-    if is_last { Reach::Row } else { Reach::All }
+    if is_last { Locality::Row } else { Locality::All }
 }

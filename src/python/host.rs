@@ -177,7 +177,9 @@ fn fill(to: &mut HostOutput, from: &Bound<'_, PyAny>) -> PyResult<()> {
     let array = numbers.call_method1("as_array", (from, "host"))?;
     let shape: Shape = array.getattr("shape")?.extract::<Vec<usize>>()?.into_iter().collect();
     if shape != *to.shape {
-        return Err(Error::shape("host", [&shape], format!("{} as infer told", to.shape)).into());
+        return Err(
+            Error::shape("host", [&shape], format!("{} as infer declared", to.shape)).into()
+        );
     }
     let want = dtype::object(from.py(), to.dtype)?;
     let dtypes = from.py().import("singa_rs.tensor.dtypes")?;

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::constant;
+use super::hoist;
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::graph::{Op, Place};
@@ -19,14 +19,13 @@ type Key = (u32, usize, Kind);
 /// # Errors
 /// Any error of inferring an operation.
 pub fn apply(draft: &mut Draft) -> Result<()> {
-    let constant = constant::blocks(draft);
+    let constant = hoist::blocks(draft);
     let mut known: FxHashMap<Key, Place> = FxHashMap::default();
-    for n in draft.numbers().step_by(2) {
+    for n in draft.numbers() {
         let Some((pack, input)) = found(draft, n, &constant)? else { continue };
         let mut step = draft.step(n).cloned().expect("it was found");
         let w = step.inputs[input].clone();
         let of = step.call.kind.clone();
-        draft.remove(n);
         let packed = match known.get(&(w.block, w.offset, pack.clone())) {
             Some(packed) => packed.clone(),
             None => {
@@ -38,14 +37,14 @@ pub fn apply(draft: &mut Draft) -> Result<()> {
         step.inputs[input] = packed;
         let kind = Packed { of: Box::new(of), input, meta: Meta::clone(&w.meta) };
         step.call = draft.infer(kind.into(), &step.inputs)?;
-        draft.replace(n + 1, step);
+        draft.replace(n, step);
     }
     Ok(())
 }
 
-/// How an input of step `n` can be packed, if it is constant and there is a gap for one more step.
+/// How an input of step `n` can be packed, if it is constant.
 fn found(draft: &Draft, n: usize, constant: &[bool]) -> Result<Option<(Kind, usize)>> {
-    let Some(step) = draft.step(n).filter(|_| draft.step(n + 1).is_none()) else { return Ok(None) };
+    let Some(step) = draft.step(n) else { return Ok(None) };
     if !step.inputs.iter().any(|input| constant[input.block as usize]) {
         return Ok(None);
     }
@@ -65,12 +64,13 @@ fn found(draft: &Draft, n: usize, constant: &[bool]) -> Result<Option<(Kind, usi
     }))
 }
 
-/// Inserts a packing step into a gap; returns its result.
+/// Inserts a packing step before step `n`; returns its result.
 fn insert(draft: &mut Draft, n: usize, (pack, w, origin): (Kind, &Place, u32)) -> Result<Place> {
     let inputs = smallvec::smallvec![w.clone()];
     let call = draft.infer(pack, &inputs)?;
     let packed = draft.temporary(&call.outputs[0]);
-    draft.replace(n, Op { call, inputs, outputs: smallvec::smallvec![packed.clone()], origin });
+    let outputs = smallvec::smallvec![packed.clone()];
+    draft.insert_before(n, Op { call, inputs, outputs, origin });
     Ok(packed)
 }
 

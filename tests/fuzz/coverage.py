@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from . import catalogue, motifs, training, values, ways
@@ -13,11 +14,11 @@ from .run import Seen
 #: Roles of a graph's blocks.
 ROLES = ("argument", "captured", "slot", "temporary")
 RULES = (
-    "rename common dead batch_norm matmul_update chain epilogue pack constant fold softmax "
-    "accumulate"
+    "functionalize cse dce batch_norm update links producer pack hoist fold_batch_norm "
+    "log_softmax sum"
 ).split()
 #: Rows for which a few hundred seeds do not suffice.
-RARE = {"rule matmul_update", "rule pack", "rule fold", "rule accumulate", "rule softmax"}
+RARE = {"rule update", "rule pack", "rule fold_batch_norm", "rule sum", "rule log_softmax"}
 _SESSIONS = (
     "step,evaluation,parameter written,hyperparameter,attribute,argument written,plan,states,file,"
     "tap,frozen,seed,mode,look,kept,trim,memory exchanged,gradients dropped,second model,"
@@ -53,6 +54,16 @@ def count(program: Program, seen: dict[str, Seen], into: Counter) -> None:
         into["programs replayed"] += name == ways.REPLAYED.name and one.replays > 0
         if one.error is not None:
             into[f"error {type(one.error).__name__}"] += name == ways.EAGER.name
+    if ways.REPLAYED.name in seen:
+        _operations(map(_data, _graphs(seen[ways.REPLAYED.name])), into)
+
+
+def _operations(graphs: Iterable[dict[str, Any]], into: Counter) -> None:
+    into.update(f"operation {node['name']}" for graph in graphs for node in graph["nodes"])
+
+
+def _data(graph: Any) -> dict[str, Any]:
+    return json.loads(graph.to_json())
 
 
 # ---- rules ---------------------------------------------------------------------------------------
@@ -63,13 +74,13 @@ RULE_WAYS = tuple(map(ways.named, ("as recorded", "within rounding")))
 
 
 def rules(seen: dict[str, Seen], into: Counter) -> None:
-    """Adds the rules that fired on the graphs of a program."""
+    """Adds the operations in the graphs of a program, and the rules that fired on them."""
     recorded, rounded = (_graphs(seen[way.name]) for way in RULE_WAYS)
     for rewritten in (_graphs(seen[ways.REPLAYED.name]), rounded):
         for before, after in zip(recorded, rewritten, strict=False):
-            old, new = json.loads(before.to_json()), json.loads(after.to_json())
-            for block in new["blocks"]:
-                into[f"role {block['role']}"] += 1
+            old, new = _data(before), _data(after)
+            _operations((old, new), into)
+            into.update(f"role {block['role']}" for block in new["blocks"])
             for rule in _fired(old, new, after.constants[0]):
                 into[f"rule {rule}"] += 1
 
@@ -84,22 +95,23 @@ def _fired(old: dict[str, Any], new: dict[str, Any], constants: int) -> set[str]
     text = json.dumps([node["attributes"] for node in new["nodes"]])
     fired = set()
     if names["chain"]:
-        fired.add("chain")
+        fired.add("links")
     if any(name.endswith("_chain") for name in names):
-        fired.add("epilogue")
+        fired.add("producer")
     if names["normalize"] or '"normalize"' in text:
         fired.add("batch_norm")
-    fired |= {rule for rule in ("matmul_update",) if names[rule]}
+    if names["matmul_update"]:
+        fired.add("update")
     if names["matmul_add"]:
-        fired.add("accumulate")
+        fired.add("sum")
     if constants:
-        fired.add("constant")
+        fired.add("hoist")
     if names["packed"]:
         fired.add("pack")
     if were["batch_norm_inference"] and not names["normalize"] and constants:
-        fired.add("fold")
+        fired.add("fold_batch_norm")
     if were["log"] and "log_softmax" in text + "".join(names) and not were["log_softmax"]:
-        fired.add("softmax")
+        fired.add("log_softmax")
     return fired | _gone(old, new)
 
 
@@ -112,16 +124,16 @@ def _gone(old: dict[str, Any], new: dict[str, Any]) -> set[str]:
         outputs = {place["block"] for place in node["outputs"]}
         if outputs & {place["block"] for place in node["inputs"]}:
             if all(old["blocks"][b]["role"] == "temporary" for b in outputs):
-                fired.add("rename")
+                fired.add("functionalize")
         elif inputs in seen and not {p["block"] for p in node["inputs"]} & written:
-            fired.add("common")
+            fired.add("cse")
         seen.add(inputs)
         written |= outputs & {place["block"] for place in node["inputs"]}
         read |= {place["block"] for place in node["inputs"]}
     for node in old["nodes"]:
         blocks = [place["block"] for place in node["outputs"]]
         if all(b not in read and old["blocks"][b]["role"] == "temporary" for b in blocks):
-            fired.add("dead")
+            fired.add("dce")
     return fired
 
 

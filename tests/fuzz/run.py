@@ -15,7 +15,7 @@ from .program import Program
 
 CPU = device.get_default_device()
 #: What distinguishes the engine's warning of its own fault from other warnings.
-OWN_FAULT = ("report", "fault of")
+OWN_FAULT = ("report", "bug in")
 
 
 class Seen:

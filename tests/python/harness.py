@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from cases.base import Case, Shape
-from singa_rs import _core
+from singa_rs import _core, autograd, tensor
 
 CPU = _core.cpu()
 
@@ -92,6 +92,15 @@ LAYOUTS: tuple[Layout, ...] = (transposed, stepped, negative, inner, channels_la
 # ---- running a case ------------------------------------------------------------------------------
 
 
+def inputs(
+    case: Case, dtype: str, samples: Sequence[np.ndarray], layout: Layout = to_handle
+) -> list[_core.Handle]:
+    """The inputs of the operation that belong to samples."""
+    with np.errstate(all="ignore"):
+        arrays = case.derive(*samples) if case.derive else samples
+    return [layout(a, kind) for a, kind in zip(arrays, case.input_dtypes(dtype), strict=True)]
+
+
 class Run:
     """A case on one dtype: its inputs, outputs and expected outputs."""
 
@@ -110,11 +119,7 @@ class Run:
             change(samples)
         kinds = case.sample_dtypes(dtype)
         self.samples = [rounded(a, kind) for a, kind in zip(samples, kinds, strict=True)]
-        with np.errstate(all="ignore"):
-            arrays = case.derive(*self.samples) if case.derive else self.samples
-        self.inputs = [
-            layout(a, kind) for a, kind in zip(arrays, case.input_dtypes(dtype), strict=True)
-        ]
+        self.inputs = inputs(case, dtype, self.samples, layout)
         self.before = [to_array(x) for x in self.inputs]
         outputs = case.op(*self.inputs)
         if case.updates:
@@ -144,6 +149,39 @@ class Run:
         for i, (x, before) in enumerate(zip(self.inputs, self.before, strict=True)):
             if i not in self.case.updates:
                 np.testing.assert_array_equal(to_array(x), before, f"input {i} was changed")
+
+
+# ---- gradients -----------------------------------------------------------------------------------
+
+
+def tensors(case: Case, dtype: str, layout=None) -> list[tensor.Tensor]:
+    """The case's inputs as tensors; those that have a gradient are parameters."""
+    made = []
+    kinds = case.sample_dtypes(dtype)
+    for i, (array, kind) in enumerate(zip(case.sample(dtype), kinds, strict=True)):
+        if layout is None:
+            x = tensor.from_numpy(np.array(array, order="C"), dtype=kind)
+        else:
+            x = tensor.Tensor((), dtype=kind)
+            x.rebind(layout(array, kind))
+        x.requires_grad = x.stores_grad = i in case.differentiable()
+        made.append(x)
+    return made
+
+
+def weights(shape) -> np.ndarray:
+    """The upstream gradient: all elements are distinct and non-zero."""
+    return np.linspace(0.5, 1.5, int(np.prod(shape)), dtype=np.float64).reshape(shape)
+
+
+def weighted(y: tensor.Tensor) -> tensor.Tensor:
+    """A loss with these weights as the gradient of a result."""
+    scale = tensor.from_numpy(weights(y.shape), dtype=y.dtype)
+    scale.requires_grad = False
+    return autograd.reduce_sum(autograd.mul(y, scale), axes=None, keepdims=0)
+
+
+# ---- comparing -----------------------------------------------------------------------------------
 
 
 def compare(got: np.ndarray, want: np.ndarray, dtype: str, run: Run) -> None:

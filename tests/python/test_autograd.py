@@ -88,7 +88,7 @@ def test_requires_grad_false_is_not_recorded():
 # ---- backward ------------------------------------------------------------------------------------
 
 
-def test_gradients_come_as_they_become_final():
+def test_gradients_are_yielded_as_they_become_final():
     a, b, c = parameter(2), parameter(2), parameter(2)
     loss = (((a * 2) * b) * c).sum()
     order = [p for p, _ in autograd.backward(loss)]
@@ -217,7 +217,7 @@ def test_memory_is_released_on_the_way():
         assert p is w and saved() is None
 
 
-def test_what_asks_for_a_gradient_and_never_gets_it_is_collected():
+def test_tensors_whose_gradient_is_never_computed_are_collected():
     h = parameter(2).exp()
     h.stores_grad = True
     gone = weakref.ref(h)
@@ -238,7 +238,7 @@ def test_deep_graphs_do_not_recurse():
     del y
 
 
-def test_outputs_that_nobody_uses_have_zero_gradient():
+def test_unused_outputs_have_zero_gradient():
     w = parameter(2, 3)
     _, right = autograd.split(w, 1, [1, 2])
     found = autograd.gradients((right * 2).sum())

@@ -80,7 +80,7 @@ def test_on_the_host():
     np.testing.assert_allclose(found[w].to_numpy(), 2 * np.cos([0, 1]), rtol=1e-6)
 
 
-def test_exceptions_of_the_host_come_through():
+def test_host_exceptions_propagate():
     class Broken(HostSine):
         def forward(self, x):
             raise KeyError("mine")
@@ -139,7 +139,7 @@ def test_no_gradient_for_an_input():
     assert a in found and b not in found
 
 
-def test_what_was_kept_must_not_change():
+def test_saved_tensors_must_not_change():
     w = parameter([1.0, 2.0])
     loss = Powers()(w)[0].sum()
     w += 1

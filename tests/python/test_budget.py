@@ -90,7 +90,7 @@ def test_sizes_and_fractions():
         model, _, _ = compiled("perceptron", memory_budget=given)
         plan = model.plan(x, y)
         assert plan.arena_bytes <= plan.budget_bytes == bytes_, given
-        assert f"{arena:,} if nothing were computed again, budget {bytes_:,}" in plan.summary()
+        assert f"{arena:,} without recomputation, within a budget of {bytes_:,}" in plan.summary()
 
 
 class Normalised(module.Module):
@@ -110,7 +110,7 @@ class Normalised(module.Module):
         return loss
 
 
-def test_a_fraction_is_of_what_is_kept_if_nothing_is_computed_again():
+def test_a_fraction_is_of_the_arena_without_recomputation():
     model, x = Normalised(), Placeholder((16, 32, 32, 32))
     model.compile([x])
     free = model.plan(x)
@@ -122,18 +122,18 @@ def test_a_fraction_is_of_what_is_kept_if_nothing_is_computed_again():
 
 
 @pytest.mark.parametrize("wrong", ["2 gigabytes", "", "-1GB", "1", 0.0, 1.5, -1, float("nan")])
-def test_what_is_no_budget_is_refused(wrong):
+def test_invalid_budgets_are_refused(wrong):
     with pytest.raises(ValueError, match="memory_budget"):
         compiled("perceptron", memory_budget=wrong)
 
 
 @pytest.mark.parametrize("wrong", [True, [1], object()])
-def test_what_is_no_size_is_refused(wrong):
+def test_invalid_sizes_are_refused(wrong):
     with pytest.raises(TypeError, match="memory_budget"):
         compiled("perceptron", memory_budget=wrong)
 
 
-def test_a_budget_that_cannot_be_kept_names_the_smallest_and_what_is_alive():
+def test_an_unmet_budget_names_the_smallest_and_the_live_tensors():
     model, x, y = compiled("perceptron", memory_budget=1024)
     with pytest.raises(MemoryBudgetError, match=r"models\.py:\d+") as caught:
         model(x, y)

@@ -49,7 +49,7 @@ def test_seeds_out_of_range(seed):
 
 
 @pytest.mark.parametrize("seed", [None, 1.0, "1", True])
-def test_seeds_that_are_no_integers(seed):
+def test_non_integer_seeds_are_refused(seed):
     with pytest.raises(TypeError, match="set_seed"):
         CPU.set_seed(seed)
 
@@ -68,7 +68,7 @@ def test_extents_out_of_range(shape):
 
 
 @pytest.mark.parametrize("shape", [(1.5,), (None,), None, 3, "12", ("a",)])
-def test_extents_that_are_no_integers(shape):
+def test_non_integer_extents_are_refused(shape):
     with pytest.raises(TypeError, match="shape"):
         _core.Handle(shape, CPU, "float32")
 
@@ -117,7 +117,7 @@ def test_views_of_sizes_that_overflow():
         ADD(row, column)
 
 
-def test_true_is_no_dtype():
+def test_true_is_not_a_dtype():
     with pytest.raises(_core.DTypeError):
         _core.dtype(True)
     assert _core.float16 != True  # noqa: E712

@@ -30,11 +30,12 @@ def test_learns():
 
 
 def test_says_that_the_target_was_missed():
-    assert demo("--epochs", 1, "--lr", 0, "--target", 0.9).returncode == 1
+    assert demo("--epochs", 1, "--lr", 0, "--target", 0.9, "--width", 4).returncode == 1
 
 
 def test_same_seed_same_numbers():
-    runs = [demo("--epochs", 1, "--seed", 3, "--target", 0).stdout for _ in range(2)]
+    few = ("--epochs", 1, "--seed", 3, "--target", 0, "--width", 4)
+    runs = [demo(*few).stdout for _ in range(2)]
     losses = [re.search(r"loss ([\d.]+)  test accuracy ([\d.]+)%", out).groups() for out in runs]
     assert losses[0] == losses[1]
 

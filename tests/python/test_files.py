@@ -25,7 +25,7 @@ def kinds(tmp_path):
     return [*(tmp_path / name for name in names), "/dev/null", "/dev/zero", tmp_path]
 
 
-def test_what_is_no_regular_file_is_refused(tmp_path):
+def test_irregular_files_are_refused(tmp_path):
     net = small()
     before = values(net)
     for path in kinds(tmp_path):
@@ -51,7 +51,7 @@ def test_a_device_node_stays_one(tmp_path):
     assert stat.S_ISCHR(os.lstat(node).st_mode)
 
 
-def test_what_a_link_leads_to_is_replaced(tmp_path):
+def test_the_target_of_a_link_is_replaced(tmp_path):
     (tmp_path / "in").mkdir()
     real, link, net = tmp_path / "in" / "real", tmp_path / "link", small()
     link.symlink_to("in/real")
@@ -87,7 +87,7 @@ def test_new_files_have_the_usual_permissions(tmp_path, mask):
     assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o666 & ~mask
 
 
-def test_what_is_replaced_is_private_until_it_is(tmp_path, monkeypatch):
+def test_a_replacement_is_private_until_it_is_complete(tmp_path, monkeypatch):
     path, net, seen = tmp_path / "s", small(), []
     net.save_states(path)
     path.chmod(0o600)
@@ -111,7 +111,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("function", FAILURES)
-def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch, function):
+def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch, function):
     path, net = tmp_path / "s", small()
     net.save_states(path)
     before = path.read_bytes()
@@ -141,7 +141,7 @@ def test_it_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("wrong", [None, 3, 1.5, [], {}, Tensor((1,)), object()])
-def test_what_is_no_path(wrong):
+def test_values_other_than_paths(wrong):
     net = small()
     for call in (net.save_states, net.load_states, data.read_idx, data.load_mnist):
         with pytest.raises(TypeError, match=f"{call.__name__}: got .*, want a path"):
@@ -149,7 +149,7 @@ def test_what_is_no_path(wrong):
 
 
 @pytest.mark.parametrize("wrong", ["a\0b", b"a\0b", "a\ud800b"])
-def test_paths_that_no_file_can_have(wrong):
+def test_invalid_paths(wrong):
     net = small()
     for call in (net.save_states, net.load_states, data.read_idx):
         with pytest.raises(ValueError, match=f"{call.__name__}: got"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from cases import CASES, NO_GRADIENT
 from cases.base import Case
-from harness import expanded, inner, rounded, stepped, transposed
+from harness import expanded, inner, rounded, stepped, tensors, transposed, weighted, weights
 from numeric import vjp
 from singa_rs import _core, autograd, tensor
 
@@ -20,33 +20,9 @@ def training():
     autograd.training = False
 
 
-def tensors(case: Case, dtype: str, layout=None) -> list[tensor.Tensor]:
-    """The case's inputs as tensors; those that have a gradient are parameters."""
-    made = []
-    kinds = case.sample_dtypes(dtype)
-    for i, (array, kind) in enumerate(zip(case.sample(dtype), kinds, strict=True)):
-        if layout is None:
-            x = tensor.from_numpy(np.array(array, order="C"), dtype=kind)
-        else:
-            x = tensor.Tensor((), dtype=kind)
-            x.rebind(layout(array, kind))
-        x.requires_grad = x.stores_grad = i in case.differentiable()
-        made.append(x)
-    return made
-
-
-def weights(shape) -> np.ndarray:
-    """The upstream gradient: all elements are distinct and non-zero."""
-    return np.linspace(0.5, 1.5, int(np.prod(shape)), dtype=np.float64).reshape(shape)
-
-
 def gradients(case: Case, inputs: list[tensor.Tensor]) -> list[np.ndarray]:
     """The gradient of sum(weights * case) with respect to each differentiable input."""
-    y = case.gradient(*inputs)
-    scale = tensor.from_numpy(weights(y.shape), dtype=y.dtype)
-    scale.requires_grad = False
-    loss = autograd.reduce_sum(autograd.mul(y, scale), axes=None, keepdims=0)
-    found = autograd.gradients(loss)
+    found = autograd.gradients(weighted(case.gradient(*inputs)))
     return [tensor.to_numpy(found[inputs[i]]) for i in case.differentiable()]
 
 

@@ -12,7 +12,8 @@ SRC = ROOT / "src"
 PACKAGE = ROOT / "python" / "singa_rs"
 RUST = sorted(SRC.rglob("*.rs"))
 SHIPPED = [path for path in RUST if "tests" not in path.parts and not path.stem.endswith("tests")]
-PYTHON = sorted(p for p in PACKAGE.rglob("*.py"))
+PYTHON = sorted(PACKAGE.rglob("*.py"))
+TESTS = sorted([*ROOT.glob("tests/**/*.py"), *ROOT.glob("benches/python/*.py")])
 
 # ---- Rust ----------------------------------------------------------------------------------------
 
@@ -29,9 +30,8 @@ ROOMS = [
     {"python"},
 ]
 PLACE = {room: place for place, rooms in enumerate(ROOMS) for room in rooms}
-ENGINE = ("engine/run.rs", "engine/rng.rs", "engine/tests/")
-GRAPH = ("graph/run.rs", "graph/run/")
-UNSAFE = ("device/", "block.rs", "kernels/", *GRAPH, *ENGINE, "python/")
+ENGINE = ("engine/executable/replay.rs", "engine/tests/")
+UNSAFE = ("device/", "block.rs", "kernels/", "graph/replay/", *ENGINE, "python/")
 LINES = 400
 
 
@@ -208,7 +208,7 @@ def test_nothing_is_left_to_do_in_python(path):
     assert not re.search(r"\b(TODO|FIXME|XXX)\b", path.read_text())
 
 
-@each_python
+@pytest.mark.parametrize("path", [*PYTHON, *TESTS], ids=relative)
 def test_python_files_are_short(path):
     assert len(path.read_text().splitlines()) <= LINES
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from layered import call, close
+from layer_calls import call, close
 from singa_rs import autograd, initializer, layer, tensor
 from singa_rs.tensor import Tensor
 

@@ -115,7 +115,7 @@ def test_arithmetic_wraps_as_numpy_s(dtype):
 
 
 @pytest.mark.parametrize("dtype", INTS)
-def test_what_has_no_result_is_refused(dtype):
+def test_operations_without_results_are_refused(dtype):
     t = from_numpy(np.array([1, 2]), dtype=dtype)
     zero = from_numpy(np.array([1, 0]), dtype=dtype)
     for compute in (lambda: t // zero, lambda: t % zero, lambda: t // 0, lambda: 3 % zero):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from chains import names
-from layered import call, close, normal
+from layer_calls import call, close, normal
 from singa_rs import DTypeError, ShapeError, autograd, layer
 from singa_rs.tensor import Tensor
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from chains import names
-from layered import call, close, normal
+from layer_calls import call, close, normal
 from singa_rs import layer
 
 

@@ -114,7 +114,7 @@ def add_twice(x, w):
     return graph
 
 
-def test_the_arena_is_trimmed_and_comes_back():
+def test_the_arena_is_trimmed_and_allocated_again():
     x, w = (Tensor((1 << 18,)).set_value(value) for value in (1, 0))
     graph = add_twice(x, w)
     graph.run()

@@ -168,7 +168,7 @@ CASES = [
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's limits of a process")
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-def test_what_a_process_may_not_have_is_an_exception(case):
+def test_refused_memory_is_an_exception(case):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *case], capture_output=True, text=True, timeout=120
     )

@@ -78,7 +78,7 @@ def test_train_one_batch_by_name():
     assert loss.shape == (1,) and net.modes == [True]
 
 
-def test_plain_forward_goes_by_autograd_training_until_told():
+def test_plain_forward_follows_autograd_training_until_train_or_eval():
     net = Net()
     net.forward(X)
     autograd.training = True
@@ -100,7 +100,7 @@ def test_modes_of_two_models_live_side_by_side():
     assert teacher.modes == [False, False] and student.modes == [True]
 
 
-def test_inner_module_follows_the_outer_one_unless_told():
+def test_inner_module_follows_the_outer_one_by_default():
     class Outer(module.Module):
         def __init__(self):
             super().__init__()
@@ -167,7 +167,7 @@ def test_old_loss_and_optim_methods():
     assert (net.fc.W.to_numpy() != before).any()
 
 
-def test_loss_attribute_is_no_old_method():
+def test_loss_attribute_is_not_a_deprecated_method():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Net()(X, Y)

@@ -43,7 +43,7 @@ def test_user_layer():
     assert one.calls == 2
 
 
-def test_initialize_by_hand_comes_once():
+def test_initialize_by_hand_runs_once():
     one = Scale()
     one.initialize(Tensor(data=ROW))
     one(Tensor(data=ROW))
@@ -88,7 +88,7 @@ def test_inputs_in_a_list():
     assert pair([Tensor((2, 3)), Tensor((2, 3))]).shape == (2, 3)
 
 
-def test_methods_of_a_class_that_is_no_layer():
+def test_methods_of_a_class_other_than_a_layer():
     class Mixin:
         def initialize(self, x):
             self.W = Tensor((3,), stores_grad=True)

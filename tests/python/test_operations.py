@@ -128,6 +128,6 @@ def test_into(case, item):
 
 
 def test_every_operation_has_a_case():
-    # User code: test_exchange.py; bytes in a private layout: src/kernels/tests/packed.rs.
+    # User code: test_dlpack.py; bytes in a private layout: src/kernels/tests/packed.rs.
     elsewhere = {"host", "pack", "packed"}
     assert set(_core.operations()) - elsewhere == {case.name for case in CASES}

@@ -52,6 +52,15 @@ def adam(lr, beta_1=0.9, beta_2=0.999, epsilon=1e-8, weight_decay=0.0, decoupled
     return step
 
 
+def lion(lr, beta_1=0.9, beta_2=0.99, weight_decay=0.0):
+    def step(t, p, g, s):
+        m = s.get("m", 0)
+        s["m"] = beta_2 * m + (1 - beta_2) * g
+        return p - lr * (np.sign(beta_1 * m + (1 - beta_1) * g) + weight_decay * p)
+
+    return step
+
+
 CASES = {
     "sgd": (lambda: opt.SGD(0.1), sgd(0.1)),
     "momentum": (lambda: opt.SGD(0.1, 0.9), sgd(0.1, 0.9)),
@@ -66,6 +75,8 @@ CASES = {
     "rmsprop_decay": (lambda: opt.RMSProp(0.1, 0.8, 1e-3, 0.02), rmsprop(0.1, 0.8, 1e-3, 0.02)),
     "adagrad": (lambda: opt.AdaGrad(0.1, 1e-3), adagrad(0.1, 1e-3)),
     "adagrad_decay": (lambda: opt.AdaGrad(0.1, 1e-3, 0.02), adagrad(0.1, 1e-3, 0.02)),
+    "lion": (lambda: opt.Lion(0.1), lion(0.1)),
+    "lion_decay": (lambda: opt.Lion(0.1, 0.8, 0.95, 0.02), lion(0.1, 0.8, 0.95, 0.02)),
     "adam": (lambda: opt.Adam(0.1), adam(0.1)),
     "adam_decay": (
         lambda: opt.Adam(0.1, 0.8, 0.95, 1e-3, 0.02),
@@ -269,7 +280,7 @@ def test_hyperparameters_are_as_precise_as_the_parameters():
     assert opt.SGD(0.1, dtype="float64").lr_value.item() == 0.1
 
 
-def test_what_was_written_to_a_hyperparameter_itself_stays():
+def test_values_written_into_a_hyperparameter_persist():
     optimizer, param = opt.SGD(0.1), parameter(np.zeros(1), dtype="float64")
     optimizer.lr_value.set_value(0.25)
     optimizer.apply("p", param, Tensor(data=np.ones(1), dtype="float64"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from singa_rs import autograd, opt, tensor
-from singa_rs.record.taking import take
+from singa_rs.record.tracing import trace
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches" / "python"))
 
@@ -59,7 +59,7 @@ def test_a_perceptron_of_ten_layers_takes_at_most_0_80_of_what_it_was_written_to
     ordered = planned(model, shape)
     x = tensor.from_numpy(np.zeros(shape, np.float32))
     y = tensor.from_numpy(np.zeros(1, np.int32))
-    recording = take(x.device, [x, y], lambda: model.train_one_batch(x, y)).recording
+    recording = trace(x.device, [x, y], lambda: model.train_one_batch(x, y)).recording
     recorded = recording.graph(rewrite=False).memory()
     kept = [account for account in ordered.accounts if account != "arena"]
     assert {account: recorded[account] for account in ("parameters", "states")} == {

@@ -79,7 +79,7 @@ def shared(model):
     return sum(end - first for first, end in json.loads(graph.to_json())["segments"])
 
 
-def test_branches_run_beside_each_other(threads):
+def test_branches_run_concurrently(threads):
     pair = models("parallel")
     for _ in range(12):
         step(*pair, *images(), draws=True)
@@ -110,7 +110,7 @@ def test_sessions(seed, threads, always):
         Session(seed).run(40)
 
 
-def test_what_does_not_gain_is_run_in_sequence():
+def test_unprofitable_parts_run_in_sequence():
     CPU.set_seed(1)
     model = Net()
     model.compile(inputs(), graph_alg="parallel")
@@ -120,7 +120,7 @@ def test_what_does_not_gain_is_run_in_sequence():
     assert shared(model) == 0
 
 
-def test_one_thread_has_nobody_to_share_with():
+def test_one_thread_shares_nothing():
     before = CPU.num_threads
     CPU.set_num_threads(1)
     try:
@@ -154,7 +154,7 @@ def test_a_failure_names_its_operation_and_leaves_the_graph_usable(threads, alwa
         assert np.array_equal(model(good).to_numpy(), want)
 
 
-def test_run_graph_beside_each_other():
+def test_run_graph_concurrently():
     x = from_numpy(np.ones(3, np.float32))
     CPU.ResetGraph()
     CPU.EnableGraph(True)

@@ -251,7 +251,7 @@ def test_plan_of_a_step_that_fails():
 
 def test_explain():
     recorded, eager = pair(Counting)
-    assert "nothing was called" in recorded.explain()
+    assert "nothing has been called" in recorded.explain()
     for rows in (4, 4, 4, 3):
         step(recorded, eager, *batch(rows))
     recorded.flag = eager.flag = True
@@ -260,18 +260,18 @@ def test_explain():
     for line in (
         "Counting.train_one_batch: recorded",
         "key: argument 0: float32 (4, 6)",
-        "key: in training",
-        "raises attribute n by 1",
-        "raises attribute stats.steps by 2",
-        "recording 1, because of the first call",
-        "recording 2, because of to compare with the recording before: the same",
+        "key: training",
+        "increments attribute n by 1",
+        "increments attribute stats.steps by 2",
+        "recording 1 (first call): kept",
+        "recording 2 (to compare with the previous recording): same",
         "new: argument 0: float32 (3, 6)",
         "attribute flag changed from False to True",
     ):
         assert line in text, text
 
 
-def test_graphs_tell_their_figures():
+def test_graphs_report_their_figures():
     recorded, _ = pair(Net)
     assert recorded.graphs == []
     for _ in range(3):
@@ -295,7 +295,7 @@ def test_as_many_graphs_as_fit():
 def test_arguments_that_are_always_new_end_in_eager_calls():
     recorded, eager = pair(Net)
     recorded.eval(), eager.eval()
-    with pytest.warns(RuntimeWarning, match=r"used once: new: argument 0: float32 \(32, 6\)"):
+    with pytest.warns(RuntimeWarning, match=r"last one: new: argument 0: float32 \(32, 6\)"):
         for rows in range(1, 34):
             step(recorded, eager, batch(rows)[0])
     assert function(recorded, "forward").eager
@@ -310,7 +310,7 @@ def test_check_every():
     assert 5 <= function(recorded).history.recordings <= 7
 
 
-def test_optimizer_made_anew():
+def test_new_optimizer():
     recorded, eager = pair(Net)
     for i in range(8):
         if i == 4:

@@ -38,7 +38,7 @@ def test_record_and_run():
     assert graph.nodes == 2 and graph.blocks == 3 and "Recorded" in repr(graph)
 
 
-def test_what_is_dropped_lies_in_the_arena():
+def test_dropped_tensors_are_in_the_arena():
     x = Tensor((64, 64)).set_value(1)
     with CPU.record() as graph:
         y = ((x + 1) * 2) @ x
@@ -144,7 +144,7 @@ def test_idle_calls_do_nothing():
         CPU.RunGraph(False)
 
 
-def test_reset_within_a_recording_begins_anew():
+def test_reset_within_a_recording_starts_over():
     x = Tensor((2,))
     CPU.EnableGraph(True)
     x += 1

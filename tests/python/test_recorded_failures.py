@@ -70,7 +70,7 @@ def test_exception_in_the_first_call_leaves_layers_as_they_were():
     same_states(model, eager)
 
 
-def test_failure_on_the_host_names_what_was_written():
+def test_host_failure_names_the_written_parameters():
     class Picky(autograd.Operator):
         host = True
 

@@ -200,7 +200,7 @@ class Drawing(module.Module):
         return self.forward(x)
 
 
-@pytest.mark.filterwarnings("ignore:.*without a graph")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 @pytest.mark.parametrize("noisy", [True, False])
 def test_numbers_drawn_before_a_layer_is_made(noisy):
     """Numbers are drawn in program order, so parameters start as they do eagerly."""
@@ -218,7 +218,7 @@ def test_numbers_drawn_before_a_layer_is_made(noisy):
 def test_numbers_drawn_before_a_layer_is_made_in_a_recording_by_hand():
     model, dev = Drawing(), device.get_default_device()
     model.n = 1
-    with pytest.raises(GraphError, match="record: state is drawn at random after the step"):
+    with pytest.raises(GraphError, match="record: state is initialised at random after the step"):
         with dev.record():
             model.forward(from_numpy(X))
     model.forward(from_numpy(X))

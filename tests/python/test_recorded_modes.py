@@ -53,7 +53,7 @@ def agree(models, call):
     return recorded
 
 
-def test_forward_goes_by_the_mode_that_is_assigned():
+def test_forward_follows_the_assigned_mode():
     models = both(Dropping)
     for training in (True, False, True, True, False):
         autograd.training = training
@@ -66,7 +66,7 @@ def test_forward_goes_by_the_mode_that_is_assigned():
 
 
 @pytest.mark.parametrize("which", [lambda m: m.part, lambda m: m.deep[0]])
-def test_a_part_that_gets_a_mode_of_its_own(which):
+def test_a_submodule_with_its_own_mode(which):
     models = [Around() for _ in range(2)]
     for model, use_graph in zip(models, (True, False), strict=True):
         model.compile([from_numpy(X)], is_train=False, use_graph=use_graph)

@@ -34,7 +34,7 @@ def test_hidden_state_in_an_attribute():
             return super().train_one_batch(self.h, y)
 
     recorded, eager = pair(Recurrent)
-    with pytest.warns(RuntimeWarning, match="train_one_batch.*without a graph"):
+    with pytest.warns(RuntimeWarning, match="train_one_batch.*runs eagerly"):
         for _ in range(8):
             step(recorded, eager, *batch())
             same(recorded.h, eager.h)
@@ -64,7 +64,7 @@ def counts(model):
     return model.n, model.stats
 
 
-def test_counters_go_on():
+def test_counters_continue():
     recorded, eager = pair(Counting)
     for i in range(8):
         step(recorded, eager, *batch())
@@ -84,7 +84,7 @@ def test_flag_between_steps():
     assert len(recorded.graphs) == 2 and replays(recorded) == 12
 
 
-@pytest.mark.filterwarnings("ignore:.*runs without a graph")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 def test_state_that_is_reset_between_steps():
     """It is reset to the same tensor twice, then to another one."""
 
@@ -121,7 +121,7 @@ def test_flag_set_within_the_step():
     assert replays(recorded) == 3
 
 
-@pytest.mark.filterwarnings("ignore:.*runs without a graph")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly")
 @pytest.mark.parametrize("resets", [(1,), (2,), (1, 2), (0, 1, 2, 3, 6)])
 def test_counter_that_is_reset_between_steps(resets):
     """A value that recordings saw only once may decide everything that the step does."""
@@ -150,7 +150,7 @@ def test_counter_that_is_reset_before_every_step():
         step(recorded, eager, *batch())
         assert recorded.n == eager.n == 5
     assert replays(recorded) == 4
-    assert "raises attribute n from what it was when recorded by 1" in recorded.explain()
+    assert "increments attribute n from its recorded value by 1" in recorded.explain()
 
 
 def test_condition_on_a_counter():
@@ -166,7 +166,7 @@ def test_condition_that_shows_late_is_noticed_by_check_every():
         results = recorded(*B), eager(*B)
         if i < 3:
             same(*results)
-    assert "not the same as the one before" in recorded.explain()
+    assert "differs from the previous one" in recorded.explain()
     assert recorded.n == eager.n == 8
 
 
@@ -277,7 +277,7 @@ def test_layer_replaced_between_steps():
     same_states(recorded, eager)
 
 
-def test_tensor_that_no_attribute_holds_is_pointed_elsewhere():
+def test_unreferenced_tensor_that_is_rebound():
     shift = Tensor((4, 6)).set_value(1)
 
     class Shifted(Net):

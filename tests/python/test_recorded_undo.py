@@ -1,6 +1,5 @@
 """Undoing a recording restores everything: after plans, after errors, in steps that turn eager."""
 
-import contextlib
 import signal
 import warnings
 
@@ -234,7 +233,7 @@ def test_a_placeholder_that_a_step_fills_is_unfilled_again():
 # ---- the tape, taps, generators, containers, objects ---------------------------------------------
 
 
-def test_the_tape_of_what_was_computed_before():
+def test_the_tape_of_earlier_computations():
     autograd.training = True
     w = Tensor(data=X, requires_grad=True, stores_grad=True)
     h = w * w
@@ -253,7 +252,7 @@ def test_the_tape_of_what_was_computed_before():
     assert np.array_equal(grad.to_numpy(), 4 * X)
 
 
-def test_what_taps_saw_in_the_last_step():
+def test_values_of_taps_in_the_last_step():
     model = compiled(Leaving)
     with model.tap("fc", grad=True) as tap:
         for _ in range(4):
@@ -315,50 +314,6 @@ def test_objects_and_containers():
     assert model.numbers == {1, 2} and list(model.order) == ["a", "b"]
 
 
-# ---- recordings by hand --------------------------------------------------------------------------
-
-
-def by_hand(w, ends):
-    with contextlib.suppress(Failure), CPU.record():
-        (w * 2).sum().backward()
-        w.requires_grad, w.name, w.data = False, "another", w * 3
-        ends()
-
-
-def test_a_recording_by_hand_that_fails():
-    autograd.training = True
-    w = Tensor(data=X, requires_grad=True, stores_grad=True)
-    want = looks(w)
-    by_hand(w, fail)
-    assert looks(w) == want and np.array_equal(w.to_numpy(), X)
-
-
-def test_a_recording_by_hand_that_is_forgotten():
-    autograd.training = True
-    w = Tensor(data=X, requires_grad=True, stores_grad=True)
-    for is_open in (True, False):
-        CPU.EnableGraph(True)
-        (w * 2).sum().backward()
-        assert w.grad is not None
-        if not is_open:
-            CPU.EnableGraph(False)
-        CPU.ResetGraph()
-        assert w.grad is None
-        CPU.EnableGraph(False)
-    CPU.ResetGraph()
-
-
-def test_a_recording_by_hand_that_has_run_stays():
-    autograd.training = True
-    w = Tensor(data=X, requires_grad=True, stores_grad=True)
-    CPU.EnableGraph(True)
-    (w * 2).sum().backward()
-    CPU.EnableGraph(False)
-    CPU.RunGraph()
-    CPU.ResetGraph()
-    assert np.array_equal(w.grad.to_numpy(), 2 * X)
-
-
 # ---- errors of a run -----------------------------------------------------------------------------
 
 
@@ -390,7 +345,7 @@ def test_an_error_before_a_run_names_nothing_that_an_earlier_run_has_written():
     assert "already written" not in str(error.value)
 
 
-def test_programs_go_on_after_recordings_that_were_undone():
+def test_programs_continue_after_undone_recordings():
     recorded, eager = pair(Net)
     for i in range(12):
         if i % 3 == 1:

@@ -76,7 +76,7 @@ def test_giving_up_recording(cls):
             try:
                 got = CASES[cls](recorded, i)
             except RuntimeWarning as warning:
-                assert "runs without a graph from now on" in str(warning)
+                assert "runs eagerly from now on" in str(warning)
                 raised += 1
                 assert look(recorded) == before
                 got = CASES[cls](recorded, i)
@@ -89,7 +89,7 @@ def test_giving_up_recording(cls):
 @pytest.mark.parametrize("cls", CASES)
 def test_giving_up_recording_with_a_mere_warning(cls):
     recorded, eager = made(cls, True), made(cls, False)
-    with pytest.warns(RuntimeWarning, match="runs without a graph from now on") as told:
+    with pytest.warns(RuntimeWarning, match="runs eagerly from now on") as told:
         for i in range(40):
             assert CASES[cls](recorded, i).item() == CASES[cls](eager, i).item()
             assert look(recorded) == look(eager)

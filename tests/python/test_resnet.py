@@ -53,7 +53,7 @@ def test_learns_patterns():
     assert "160 images of 4 classes to train on, 40 held out" in run.stdout
 
 
-def test_learns_a_folder_and_keeps_what_it_learnt(pictures, tmp_path):
+def test_learns_a_folder_and_saves_the_result(pictures, tmp_path):
     where, kept = ("--data", pictures), tmp_path / "net.zip"
     slow = ("--epochs", 6, "--lr", 0.002)
     learnt = example(*SMALL, *where, *slow, "--save", kept)
@@ -64,7 +64,7 @@ def test_learns_a_folder_and_keeps_what_it_learnt(pictures, tmp_path):
 
 
 @pytest.mark.parametrize("how", [(), ("--eager",)], ids=["replay", "eager"])
-def test_training_goes_on_to_the_bit_where_it_was_saved(tmp_path, monkeypatch, how):
+def test_training_resumes_from_a_file_to_the_bit(tmp_path, monkeypatch, how):
     sizes = ("--size", "32", "--batch", "2", "--images", "10", "--lr", "0.001")
     monkeypatch.setattr(sys, "argv", ["resnet.py", *sizes, *how])
     args = resnet.arguments()
@@ -85,7 +85,7 @@ def test_training_goes_on_to_the_bit_where_it_was_saved(tmp_path, monkeypatch, h
 
 def test_says_what_recording_saves():
     sizes = ("--size", 32, "--batch", 2, "--images", 10, "--epochs", 1, "--steps", 1)
-    run = example(*sizes, "--depth", 50, "--classes", 3)
+    run = example(*sizes, "--classes", 3)
     assert run.returncode == 0, run.stderr
     if Path("/proc/self/clear_refs").exists():
         assert re.search(r"^time per step +[\d.]+ ms +[\d.]+ ms +[\d.]+$", run.stdout, re.M)

@@ -43,7 +43,7 @@ def models(make, x):
 
 
 @pytest.mark.parametrize("shows", [False, True])
-def test_batch_norm_and_relu_become_one_unless_what_is_between_is_seen(shows):
+def test_batch_norm_and_relu_are_fused_unless_the_value_between_is_used(shows):
     rng = np.random.default_rng(3)
     x = tensor.from_numpy(rng.normal(size=(4, 3, 9, 9)).astype(np.float32))
     labels = tensor.from_numpy(rng.integers(0, 4, 4).astype(np.int32))
@@ -142,7 +142,7 @@ def test_activations_are_applied_to_blocks_of_products_and_convolutions(activati
     assert {"conv2d_chain", "matmul_chain"} <= set(names(recorded))
 
 
-def test_infinities_and_what_is_not_a_number_come_through():
+def test_infinities_and_nan_propagate():
     x, labels = batch((300, 1, 16, 16), np.float32)
     values = x.to_numpy()
     values[::7, 0, 3, 5], values[1::7, 0, 0, 0] = np.nan, np.inf

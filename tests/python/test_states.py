@@ -170,7 +170,7 @@ def test_names_that_differ_are_listed_once(tmp_path):
         net.load_states(tmp_path / "s")
     assert len(caught) == 1
     singa_zip(tmp_path / "s", {"head.W": np.zeros(3, np.float32)})
-    with pytest.raises(CheckpointError, match=r"no name is the model's.*head\.W"):
+    with pytest.raises(CheckpointError, match=r"no state of the model.*head\.W"):
         net.load_states(tmp_path / "s")
 
 

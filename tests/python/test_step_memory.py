@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from singa_rs import device, tensor
-from singa_rs.record.taking import take
+from singa_rs.record.tracing import trace
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches" / "python"))
 
@@ -65,9 +65,9 @@ def test_replay_takes_no_more_than_eager_and_eager_little_more_than_its_bound(na
     before = dev.memory()["allocated"]
     dev.reset_peak()
     eager(x, y)
-    taken = dev.memory()["peak"] - before
+    traced = dev.memory()["peak"] - before
     (graph,) = replayed.graphs
     memory = graph.memory()
-    assert memory["arena"] + memory["results"] <= taken
-    own = take(dev, [x, y], lambda: eager(x, y)).recording.graph(rewrite=False)
-    assert taken <= 1.15 * own_bound(json.loads(own.to_json()))
+    assert memory["arena"] + memory["results"] <= traced
+    own = trace(dev, [x, y], lambda: eager(x, y)).recording.graph(rewrite=False)
+    assert traced <= 1.15 * own_bound(json.loads(own.to_json()))

@@ -4,7 +4,7 @@ import pytest
 from recorded import B, Net, batch, inputs, pair, replays, same_states, step
 from singa_rs import layer, module, opt
 from singa_rs.tensor import from_numpy
-from tapping import Inside, equal, tapped
+from tap_models import Inside, equal, tapped
 
 #: Names that can be tapped in `Net`, in training mode.
 LAYERS = ("fc1", "norm", "fc2")
@@ -64,7 +64,7 @@ def test_what_is_read_is_never_overwritten():
     assert len({bits for _, bits in seen}) == 6
 
 
-def test_it_comes_and_goes():
+def test_it_is_added_and_removed():
     """A tap makes another graph; without it the previous graph is replayed again."""
     models, tap = tapped()
     for _ in range(3):
@@ -92,7 +92,7 @@ def test_off_it_is_as_if_it_never_was():
             one(*B)
     first, second = (one.graphs[0].data() for one in (plain, model))
     assert first == second
-    assert model._graphs.shortcut is not None, "the short way of a call is open"
+    assert model._graphs.fast_path is not None, "the short way of a call is open"
 
 
 class Deep(module.Module):

@@ -49,7 +49,7 @@ def test_positional_arguments_are_singas():
         ("bool", "bool"),
     ],
 )
-def test_numpy_dtypes_come_in(given, becomes):
+def test_numpy_dtypes_are_converted(given, becomes):
     array = np.array([0, 1, 1], given)
     for made in (from_numpy(array), Tensor(data=array)):
         assert made.dtype.name == becomes

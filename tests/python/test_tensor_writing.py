@@ -74,7 +74,7 @@ def test_copies_between_tensors(x):
     assert t.to_numpy()[:, 0].tolist() == [7, 8, 9]
 
 
-def test_set_value_answers_the_tensor(x):
+def test_set_value_returns_the_tensor(x):
     assert x.set_value(2) is x and x.to_numpy().min() == 2
     assert x.set_value(3, inplace=False) is not x and x.to_numpy().max() == 2
     with pytest.raises(singa_rs.DTypeError):
@@ -120,7 +120,7 @@ def test_rows_and_columns(x):
     assert tensor.axpy(2.0, from_numpy(XN), m) is m
 
 
-def test_random_fills_are_told_by_the_seed():
+def test_random_fills_follow_the_seed():
     dev = device.get_default_device()
 
     def draw():

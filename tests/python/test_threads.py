@@ -105,12 +105,12 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs GCC's OpenMP l
     ],
     ids=str,
 )
-def test_what_the_environment_tells_openmp_changes_no_bit(environment, plain):
+def test_openmp_environment_variables_change_no_bit(environment, plain):
     assert run(**environment) == plain
 
 
 @linux
-def test_what_another_library_tells_openmp_changes_no_bit(plain):
+def test_openmp_settings_of_another_library_change_no_bit(plain):
     assert run(CHANGING) == plain
 
 
@@ -152,7 +152,7 @@ def wide():
     return [from_numpy(g.standard_normal(s).astype(np.float32)) for s in ((24, 3072), (3072, 64))]
 
 
-def test_a_model_is_recorded_anew_for_another_number_of_threads(threads):
+def test_a_model_is_recorded_again_for_another_number_of_threads(threads):
     threads(1)
     model = Net()
     model.compile(inputs())
@@ -173,7 +173,7 @@ def test_a_model_is_recorded_anew_for_another_number_of_threads(threads):
     assert function(model).history.recordings == recordings + 2, "the first graph is still there"
 
 
-def test_a_replay_is_to_the_bit_what_as_many_threads_compute_eagerly(threads):
+def test_replay_has_the_bits_of_eager_execution_on_as_many_threads(threads):
     a, b = wide()
 
     class Product(Net):
@@ -204,7 +204,7 @@ def test_what_was_recorded_by_hand_follows_the_number_of_threads(threads):
         assert graph.nodes == graph.graph.nodes
 
 
-def test_a_recording_goes_on_with_another_number_of_threads(threads):
+def test_a_recording_continues_with_another_number_of_threads(threads):
     total = Tensor((4,)).set_value(0)
     threads(1)
     with CPU.record() as graph:

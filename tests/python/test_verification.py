@@ -7,7 +7,7 @@ import pytest
 from singa_rs import autograd, device, layer, module, opt
 from singa_rs.errors import InternalError, OutOfMemoryError
 from singa_rs.record import Options
-from singa_rs.record.runs import Verifier
+from singa_rs.record.verifier import VerifiedGraph
 from singa_rs.tensor import Tensor, from_numpy
 
 CPU = device.get_default_device()
@@ -64,7 +64,7 @@ def test_a_graph_that_does_what_was_recorded_is_used(verify):
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "yes", None])
-def test_what_is_no_number_of_runs_is_refused(wrong):
+def test_invalid_verify_intervals_are_refused(wrong):
     with pytest.raises(ValueError, match="verify="):
         compiled(verify=wrong)
 
@@ -93,7 +93,7 @@ def test_a_graph_that_does_something_else_is_never_used(monkeypatch):
     eager(from_numpy(X))
     eager.factor = 1.0
     spoil(net, monkeypatch)
-    with pytest.warns(RuntimeWarning, match="differs from what was recorded.*fault of singa_rs"):
+    with pytest.warns(RuntimeWarning, match="differs from what was recorded.*bug in singa_rs"):
         same(steps(net, 1), steps(eager, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -102,7 +102,7 @@ def test_a_graph_that_does_something_else_is_never_used(monkeypatch):
     assert said.startswith("not used, as what ") and net.graphs[0].nodes > 0
 
 
-def test_without_verification_nobody_would_have_noticed(monkeypatch):
+def test_a_wrong_graph_is_used_without_verification(monkeypatch):
     net, eager = compiled(verify=False), compiled(use_graph=False)
     eager.factor = 2.0
     eager(from_numpy(X))
@@ -120,7 +120,7 @@ def test_a_warning_that_is_an_error_leaves_a_whole_step(monkeypatch):
     eager(from_numpy(X))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(RuntimeWarning, match="fault of singa_rs"):
+        with pytest.raises(RuntimeWarning, match="bug in singa_rs"):
             net(from_numpy(X))
         same(steps(net), steps(eager))
 
@@ -136,17 +136,17 @@ def recorded(function, x, y):
 def test_every_so_many_runs_are_compared():
     x, y = Tensor(data=np.full(3, 2, np.float32)), Tensor((3,))
     product, total = recorded(lambda x: x * x, x, y), recorded(lambda x: x + x, x, y)
-    verifier, graph = Verifier(total, 2), product
+    verified = VerifiedGraph(product, total, 2)
     made = []
     for value in (2, 3, 4, 5, 6):  # at 2 both are the same
         x.set_value(value)
-        _, graph = verifier.run(graph, [])
+        verified.run([])
         made.append(y.to_numpy()[0])
     assert made == [4, 9, 8, 10, 12]  # the second run was not compared, the third was
-    assert verifier.is_done and "fault of singa_rs" in verifier.fault
+    assert verified.recorded is None and "bug in singa_rs" in verified.fault
 
 
-def test_what_does_not_stand_up_to_its_check_runs_eagerly(monkeypatch):
+def test_a_graph_that_fails_its_check_is_run_eagerly(monkeypatch):
     def refuse(options, recording, training):
         raise InternalError("graph: internal error: a test")
 
@@ -189,6 +189,8 @@ def test_user_code_never_runs_twice():
 class Scarce:
     """A graph for whose comparison there is not enough memory."""
 
+    fault = None
+
     def obstacle(self, recorded):
         return None
 
@@ -202,14 +204,14 @@ class Scarce:
         return ["made"]
 
 
-def test_where_memory_does_not_suffice_for_both_the_graph_runs_alone():
+def test_without_memory_for_both_the_graph_runs_alone():
     graph = Scarce()
-    verifier = Verifier(graph, None)
-    assert verifier.run(graph, []) == (["made"], graph)
-    assert verifier.said == "not compared: memory does not suffice for both"
+    verified = VerifiedGraph(graph, graph)
+    assert verified.run([]) == ["made"] and verified.graph is graph
+    assert verified.outcome == "not compared: there is not enough memory for both"
 
 
-def test_a_plan_says_what_the_first_run_takes_more():
+def test_a_plan_states_the_extra_memory_of_the_first_run():
     x = from_numpy(X)
     plan = compiled().plan(x)
     more, said = plan.verification

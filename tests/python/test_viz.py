@@ -75,7 +75,7 @@ def test_json_names_tensors_and_lines(trained):
 # ---- the page ------------------------------------------------------------------------------------
 
 
-def test_the_page_asks_nobody_for_anything(trained, tmp_path):
+def test_the_page_loads_nothing(trained, tmp_path):
     page = page_of(trained[0].graphs[0], tmp_path)
     assert not re.search(r"https?:|//[a-z]+\.|@import|url\(|\bfetch\(|XMLHttp|import\(", page)
     for tag, attributes in Page(page).elements:
@@ -159,7 +159,7 @@ def test_arguments_of_another_shape_are_refused(trained):
         trained[0].graphs[0].profile(1, [tensor(2, 2), from_numpy(B[1])])
 
 
-def test_kept_tensors_go_on_showing_the_run_before():
+def test_kept_tensors_keep_showing_the_previous_run():
     x, w = tensor(3), tensor(3)
     with CPU.record() as graph:
         y = x + w
@@ -191,7 +191,7 @@ def test_a_trace_lays_operations_end_to_end(trained, tmp_path):
     assert max(counters) == graph.peak_bytes
 
 
-def test_dot_has_every_operation_and_what_they_hand_on(trained):
+def test_dot_has_every_operation_and_edge(trained):
     graph = trained[0].graphs[0]
     text = graph.to_dot()
     assert text.startswith('digraph "Net.train_one_batch, graph 0" {') and text.endswith("}\n")

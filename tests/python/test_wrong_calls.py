@@ -143,7 +143,7 @@ def test_indices():
                     assert "index" in str(error)
 
 
-def test_what_tensors_are_made_of():
+def test_sources_of_tensors():
     for names in (["shape"], ["dtype"], ["device"], ["data"]):
         for wrong in WRONG:
             check(["Tensor", *names], Tensor, [], {names[0]: wrong()})
@@ -299,7 +299,7 @@ def test_a_message_says_what_it_got_and_wanted():
         assert text in str(caught.value)
 
 
-def test_what_was_raised_first_is_the_cause():
+def test_the_first_error_is_the_cause():
     with pytest.raises(TypeError, match="add_row") as caught:
         T().add_row(3)
     assert isinstance(caught.value.__cause__, AttributeError)

@@ -16,18 +16,11 @@ from typing import Any
 from .. import errors
 from ..tensor import to_numpy
 
-from . import math, methods, unary  # isort: skip - all submodules, before functions of their names
+from . import binary, methods, unary  # isort: skip - all submodules, before functions of their names
 from .binary import Binary
 from .casting import Cast, cast
 from .engine import Gradients, backward, gradients
-from .index import (
-    Embedding,
-    Gather,
-    Where,
-    embedding,
-    gather,
-    where,
-)
+from .index import Embedding, Gather, Where, embedding, gather, where
 from .loss import (
     BinaryCrossEntropy,
     CrossEntropy,
@@ -41,7 +34,7 @@ from .loss import (
     ranking_loss,
     softmax_cross_entropy,
 )
-from .math import CosSim, Mean, PRelu, Sum
+from .math import CosSim, Max, Mean, Min, PRelu, Sum, add_all, cossim, max, mean, min, prelu, sum
 from .matmul import AddBias, Gemm, Matmul, add_bias, gemm, matmul
 from .mode import mode as _mode
 from .mode import no_grad, set_training
@@ -60,7 +53,7 @@ from .nn import (
 )
 from .norm import BatchNormHandle, _BatchNorm2d, batchnorm_2d
 from .ops import axis_helper, back_broadcast
-from .places import (
+from .positions import (
     ConstantOfShape,
     NonZero,
     OneHot,
@@ -104,6 +97,7 @@ from .repeat import (
     tile,
     upsample,
 )
+from .rule import Rule
 from .shape import (
     Concat,
     Split,
@@ -120,7 +114,7 @@ from .shape import (
     transpose,
     unsqueeze,
 )
-from .tape import Dummy, Operator, Rule
+from .tape import Dummy, Operator
 from .views import Expand, Flatten, Identity, Reshape, Select, Slice, Squeeze, Transpose, Unsqueeze
 
 #: SINGA's name for `tensor.to_numpy`.
@@ -129,13 +123,13 @@ ctensor2numpy = to_numpy
 Operation = Operator
 
 globals().update(unary.FUNCTIONS)
-globals().update(math.FUNCTIONS)
+globals().update(binary.FUNCTIONS)
 globals().update(unary.CLASSES)
-globals().update(math.CLASSES)
+globals().update(binary.CLASSES)
 
 
 # Backward functions call user code; functions of the tables are fast and name themselves in errors.
-_QUIET = {"backward", "gradients", "set_training", *unary.TABLE, *math.TABLE}
+_QUIET = {"backward", "gradients", "set_training", *unary.TABLE, *binary.FUNCTIONS}
 errors.name_functions(globals(), _QUIET)
 
 #: Layers that SINGA's programs also import from here.

@@ -1,23 +1,27 @@
-"""Arithmetic on two operands with NumPy's broadcasting, and comparisons."""
+"""Arithmetic on two operands with NumPy's broadcasting, and comparisons: one table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core import float32, float64
-from ..errors import FOREIGN, reraise
+from .._core import bool_, float32, float64
+from ..errors import FOREIGN, called, reraise
 from ..tensor import Tensor, as_tensor
 from ..tensor.creation import as_operand
 from ..tensor.dtypes import promote
 from ..tensor.numbers import as_array, as_number
 from . import ops
 from .casting import cast
+from .mode import mode
 from .ops import Grads, Tensors
+from .rule import Rule
 from .scalar import with_number
-from .tape import Rule
+from .tape import edge
+
+Function = Callable[[Any, Any], Tensor]
 
 
 class Binary(Rule):
@@ -25,8 +29,11 @@ class Binary(Rule):
 
     f: str
     op: Any
-    #: What the gradient needs of a, b and the output.
-    saves: Callable[[Tensor, Tensor, Tensor], tuple[Any, ...]] | None = None
+    #: What the gradient needs of the operands a and b and the output y, by these letters.
+    saves = ""
+    #: The gradients of the operands before they are summed, as methods.
+    to_a: Callable[[Any, Tensor], Tensor]
+    to_b: Callable[[Any, Tensor], Tensor]
     #: The shapes of the operands, if one was broadcast.
     shapes: tuple[Any, Any] | None = None
 
@@ -44,8 +51,8 @@ class Binary(Rule):
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         """Notes the shapes if one is broadcast, and saves what the gradient needs."""
         self.shapes = ops.shapes_if_broadcast(xs, ys[0])
-        if self.saves is not None:
-            self.saved = type(self).saves(*xs, *ys)
+        if self.saves:
+            self.saved = _SAVE[self.saves](*xs, *ys)
 
     def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """Each operand's gradient, summed over the axes that it was broadcast along."""
@@ -55,135 +62,157 @@ class Binary(Rule):
             ops.reduce_to(self.to_b(dy), b) if wanted[1] else None,
         )
 
-    def to_a(self, dy: Tensor) -> Tensor:
-        """The gradient of `a` before it is summed."""
-        return dy
-
-    def to_b(self, dy: Tensor) -> Tensor:
-        """The gradient of `b` before it is summed."""
-        return dy
-
-
-class Add(Binary):
-    """`a + b` (ONNX Add)."""
-
-    f = "add"
-
-
-class Sub(Binary):
-    """`a - b` (ONNX Sub)."""
-
-    f = "sub"
-
-    def to_b(self, dy: Tensor) -> Tensor:
-        return ops.neg(dy)
-
-
-def _operands(a: Tensor, b: Tensor, y: Tensor) -> tuple[Any, ...]:
-    return (a.saved(), b.saved())
-
-
-def _divisor(a: Tensor, b: Tensor, y: Tensor) -> tuple[Any, ...]:
-    return (b.saved(), y.saved())
-
-
-def _all_three(a: Tensor, b: Tensor, y: Tensor) -> tuple[Any, ...]:
-    return (a.saved(), b.saved(), y.saved())
-
-
-class Mul(Binary):
-    """`a * b` (ONNX Mul)."""
-
-    f = "mul"
-    saves = _operands
-
-    def to_a(self, dy: Tensor) -> Tensor:
-        return ops.mul(dy, self.load(1))
-
-    def to_b(self, dy: Tensor) -> Tensor:
-        return ops.mul(dy, self.load(0))
-
-
-class Div(Binary):
-    """`a / b` (ONNX Div); integers are divided as float32."""
-
-    f = "div"
-    saves = _divisor
-
-    def to_a(self, dy: Tensor) -> Tensor:
-        return ops.div(dy, self.load(0))
-
-    def to_b(self, dy: Tensor) -> Tensor:
-        return ops.neg(ops.div(ops.mul(dy, self.load(1)), self.load(0)))
-
-
-class Pow(Binary):
-    """`a ** b` (ONNX Pow)."""
-
-    f = "pow"
-    saves = _all_three
-
-    def to_a(self, dy: Tensor) -> Tensor:
-        a, b = self.load(0), self.load(1)
-        slope = ops.mul(b, ops.op("binary", f="pow")(a, ops.scalar_op("sub", 1)(b)))
-        zero = ops.scalar_op("eq", 0)(b)  # a ** 0 is 1 for every a, also where a ** -1 is inf
-        return ops.mul(dy, ops.where(zero, ops.full((), 0, a), slope))
-
-    def to_b(self, dy: Tensor) -> Tensor:
-        a, y = self.load(0), self.load(2)
-        zero = ops.scalar_op("eq", 0)(a)
-        log = ops.where(zero, ops.full((), 0, a), ops.op("unary", f="log")(a))
-        return ops.mul(dy, ops.mul(y, log))
-
-
-class Maximum(Binary):
-    """The larger of each pair; NaN wins (NumPy maximum). Equal ones share the gradient."""
-
-    f = "maximum"
-    saves = _operands
-    wins = "gt"
-
-    def to_a(self, dy: Tensor) -> Tensor:
-        return self._share(dy, self.load(0), self.load(1))
-
-    def to_b(self, dy: Tensor) -> Tensor:
-        return self._share(dy, self.load(1), self.load(0))
-
-    def _share(self, dy: Tensor, mine: Tensor, other: Tensor) -> Tensor:
-        won, tied = ops.op("binary", f=self.wins), ops.op("binary", f="eq")
-        half = ops.where(tied(mine, other), ops.scale(dy, 0.5), ops.full((), 0, dy))
-        return ops.where(won(mine, other), dy, half)
-
-
-class Minimum(Maximum):
-    """The smaller of each pair; NaN wins (NumPy minimum). Equal ones share the gradient."""
-
-    f = "minimum"
-    wins = "lt"
-
-
-class Remainder(Binary):
-    """`a - floor(a / b) * b`, with the sign of `b` (NumPy remainder)."""
-
-    f = "remainder"
-    saves = _operands
-
-    def to_b(self, dy: Tensor) -> Tensor:
-        whole = ops.op("binary", f="floor_divide")(self.load(0), self.load(1))
-        return ops.neg(ops.mul(dy, whole))
-
-
-class FloorDivide(Binary):
-    """`floor(a / b)` (NumPy floor_divide); it has no gradient."""
-
-    f = "floor_divide"
-    differentiable = False
-
 
 class Comparison(Binary):
     """A truth value for each pair. An integer and a float are compared as float64."""
 
     differentiable = False
+
+
+#: Saves the named operands and output. Functions of their own, as every operation calls one.
+_SAVE: dict[str, Callable[[Tensor, Tensor, Tensor], tuple[Any, ...]] | None] = {
+    "": None,
+    "ab": lambda a, b, y: (a.saved(), b.saved()),
+    "by": lambda a, b, y: (b.saved(), y.saved()),
+    "aby": lambda a, b, y: (a.saved(), b.saved(), y.saved()),
+}
+
+
+def _same(node: Binary, dy: Tensor) -> Tensor:
+    return dy
+
+
+def _to_base(node: Binary, dy: Tensor) -> Tensor:
+    a, b = node.load(0), node.load(1)
+    slope = ops.mul(b, ops.op("binary", f="pow")(a, ops.scalar_op("sub", 1)(b)))
+    zero = ops.scalar_op("eq", 0)(b)  # a ** 0 is 1 for every a, also where a ** -1 is inf
+    return ops.mul(dy, ops.where(zero, ops.full((), 0, a), slope))
+
+
+def _to_exponent(node: Binary, dy: Tensor) -> Tensor:
+    a, y = node.load(0), node.load(2)
+    zero = ops.scalar_op("eq", 0)(a)
+    log = ops.where(zero, ops.full((), 0, a), ops.op("unary", f="log")(a))
+    return ops.mul(dy, ops.mul(y, log))
+
+
+def _if_won(mine: int, won: str) -> Callable[[Binary, Tensor], Tensor]:
+    """The gradient of operand `mine` of an extreme; equal operands share it."""
+
+    def share(node: Binary, dy: Tensor) -> Tensor:
+        own, other, none = node.load(mine), node.load(1 - mine), ops.full((), 0, dy)
+        half = ops.where(ops.op("binary", f="eq")(own, other), ops.scale(dy, 0.5), none)
+        return ops.where(ops.op("binary", f=won)(own, other), dy, half)
+
+    return share
+
+
+def _to_divisor(node: Binary, dy: Tensor) -> Tensor:
+    return ops.neg(ops.div(ops.mul(dy, node.load(1)), node.load(0)))
+
+
+def _to_modulus(node: Binary, dy: Tensor) -> Tensor:
+    whole = ops.op("binary", f="floor_divide")(node.load(0), node.load(1))
+    return ops.neg(ops.mul(dy, whole))
+
+
+class _Row(NamedTuple):
+    """What a function is made of: its documentation, its gradients (none without them), what these
+    need, and the engine's name for it, which is the function's unless it is given."""
+
+    doc: str
+    saves: str = ""
+    to_a: Callable[[Any, Tensor], Tensor] | None = None
+    to_b: Callable[[Any, Tensor], Tensor] | None = None
+    f: str = ""
+
+
+#: By class and function.
+_ROWS = {
+    ("Add", "add"): _Row("`a + b` (ONNX Add).", "", _same, _same),
+    ("Sub", "sub"): _Row("`a - b` (ONNX Sub).", "", _same, lambda node, dy: ops.neg(dy)),
+    ("Mul", "mul"): _Row(
+        "`a * b` (ONNX Mul).",
+        "ab",
+        lambda node, dy: ops.mul(dy, node.load(1)),
+        lambda node, dy: ops.mul(dy, node.load(0)),
+    ),
+    ("Div", "div"): _Row(
+        "`a / b` (ONNX Div); integers are divided as float32.",
+        "by",
+        lambda node, dy: ops.div(dy, node.load(0)),
+        _to_divisor,
+    ),
+    ("Pow", "pow"): _Row("`a ** b` (ONNX Pow).", "aby", _to_base, _to_exponent),
+    ("Maximum", "maximum"): _Row(
+        "The larger of each pair; NaN wins (NumPy maximum). Equal ones share the gradient.",
+        "ab",
+        _if_won(0, "gt"),
+        _if_won(1, "gt"),
+    ),
+    ("Minimum", "minimum"): _Row(
+        "The smaller of each pair; NaN wins (NumPy minimum). Equal ones share the gradient.",
+        "ab",
+        _if_won(0, "lt"),
+        _if_won(1, "lt"),
+    ),
+    ("Remainder", "remainder"): _Row(
+        "`a - floor(a / b) * b`, with the sign of `b` (NumPy remainder).", "ab", _same, _to_modulus
+    ),
+    ("FloorDivide", "floor_divide"): _Row(
+        "`floor(a / b)` (NumPy floor_divide); it has no gradient."
+    ),
+    ("Less", "less"): _Row("`a < b`, bool (ONNX Less).", f="lt"),
+    ("LessEqual", "less_equal"): _Row("`a <= b`, bool (ONNX LessOrEqual).", f="le"),
+    ("Greater", "greater"): _Row("`a > b`, bool (ONNX Greater).", f="gt"),
+    ("GreaterEqual", "greater_equal"): _Row("`a >= b`, bool (ONNX GreaterOrEqual).", f="ge"),
+    ("Equal", "equal"): _Row("`a == b`, bool (ONNX Equal).", f="eq"),
+    ("NotEqual", "not_equal"): _Row("`a != b`, bool (NumPy not_equal).", f="ne"),
+    ("And", "_and"): _Row("Whether both are non-zero, bool (ONNX And).", f="and"),
+    ("Or", "_or"): _Row("Whether one is non-zero, bool (ONNX Or).", f="or"),
+    ("Xor", "_xor"): _Row("Whether exactly one is non-zero, bool (ONNX Xor).", f="xor"),
+}
+
+
+def _make_class(kind: str, name: str, row: _Row) -> type[Binary]:
+    base = Comparison if row.f else Binary
+    f = row.f or name
+    body = {"f": f, "op": ops.op("binary", f=f), "saves": row.saves, "__doc__": row.doc}
+    body |= {"differentiable": row.to_a is not None, "to_a": row.to_a, "to_b": row.to_b}
+    return type(kind, (base,), {**body, "__module__": __package__})
+
+
+def _make_function(cls: type[Binary]) -> Function:
+    """The fast path of `cls()(a, b)[0]` for two tensors that the engine takes as they are."""
+    op, new, save, is_flat = cls.op, object.__new__, _SAVE[cls.saves], not cls.differentiable
+    counts = cls.f in ("add", "mul")  # of bools, for which the engine would return bools
+
+    def function(a: Any, b: Any) -> Tensor:
+        if type(a) is not Tensor or type(b) is not Tensor:
+            return compute(cls, a, b)
+        try:
+            y = op(a, b)
+        except TypeError:
+            return compute(cls, a, b)
+        if counts and y.dtype is bool_:
+            return compute(cls, a, b)
+        tape = mode.tape
+        if is_flat or tape and not a.requires_grad and not b.requires_grad:
+            y.requires_grad = False
+        elif tape:
+            node = new(cls)
+            shapes = (a.shape, b.shape)
+            if shapes[0] != shapes[1]:
+                node.shapes = shapes
+            if save is not None:
+                node.saved = save(a, b, y)
+            node.edges = (edge(a), edge(b))
+            y._creator = node
+            if tape is not True:
+                tape.note(node, (y,))
+        return y
+
+    return function
 
 
 def compute(cls: type[Binary], a: Any, b: Any) -> Tensor:
@@ -224,5 +253,13 @@ def _converted(cls: type[Binary], a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]
         want = have if have == other else float64 if mixed else promote(have, other)
     else:
         want = promote(have, other)
-        want = float32 if cls is Div and not want.is_float else want
+        want = float32 if cls.f == "div" and not want.is_float else want
     return cast(a, want), cast(b, want)
+
+
+FUNCTIONS: dict[str, Function] = {}
+CLASSES: dict[str, type[Binary]] = {}
+for (_kind, _name), _row in _ROWS.items():
+    CLASSES[_kind] = _make_class(_kind, _name, _row)
+    _doc = f"{_row.doc}\n\n    Numbers, arrays and other dtypes are converted first."
+    FUNCTIONS[_name] = called(_make_function(CLASSES[_kind]), _name, _doc, __package__)

@@ -11,7 +11,7 @@ from ..tensor import Tensor
 from ..tensor.creation import as_operand
 from ..tensor.dtypes import promote
 from . import ops
-from .tape import Rule
+from .rule import Rule
 
 
 class Cast(Rule):

@@ -82,7 +82,7 @@ def _parse(ops: str, args: Sequence[Tensor]) -> tuple[list[str], str]:
     unique = len(set(output)) == len(output) and set(output) <= set(left)
     if not (fits and letters and unique):
         shapes = ", ".join(str(arg.shape) for arg in args)
-        raise ValueError(f"einsum: got {ops!r} for shapes {shapes}, want one letter an axis")
+        raise ValueError(f"einsum: got {ops!r} for shapes {shapes}, want one letter per axis")
     return inputs, output
 
 

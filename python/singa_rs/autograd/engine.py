@@ -9,8 +9,9 @@ from .._core import DTypeError, GraphError, ShapeError, set_origin
 from ..tensor import Tensor, as_tensor
 from . import ops
 from .mode import mode
-from .plan import Leaf, Plan, Step
-from .tape import Port, Rule, release, watched_leaves
+from .order import Leaf, Order, Visit
+from .rule import Rule
+from .tape import Port, release, watched_leaves
 
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
@@ -37,11 +38,11 @@ def backward(y: Tensor, dy: Any = None) -> Pairs:
     if y._creator is not None:
         port = y._creator
         node, index = (port.node, port.index) if type(port) is Port else (port, 0)
-        return _Walk(Plan(node)).run(index, seed)
+        return _Walk(Order(node)).run(index, seed)
     if y.stores_grad:
         return iter([(y, ops.copy(seed))])
     raise GraphError(
-        f"backward: the tensor of shape {y.shape} was not recorded: no operation made it of "
+        f"backward: the tensor of shape {y.shape} was not recorded: no operation made it from "
         "tensors that require a gradient while autograd.training was True"
     )
 
@@ -118,15 +119,15 @@ def _seed(y: Tensor, dy: Any) -> Tensor:
 class _Walk:
     """One run of backward."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, order: Order) -> None:
+        self.order = order
         #: By block: parameters whose old value is still needed.
         self.late: dict[int, list[Leaf]] = {}
 
     def run(self, index: int, seed: Tensor) -> Pairs:
         """All pairs, from the gradient of output `index` of the root."""
-        if self.plan.root is not None:
-            self.plan.root.slot(index).put(seed, False)
+        if self.order.root is not None:
+            self.order.root.slot(index).put(seed, False)
         return self._pairs() if mode.nodes is None else self._recorded_pairs()
 
     def _recorded_pairs(self) -> Pairs:
@@ -138,30 +139,30 @@ class _Walk:
             set_origin(0)
 
     def _pairs(self, enter: Callable[[int], None] | None = None) -> Pairs:
-        self.plan.root = None  # so that nothing outlives its step
-        while self.plan.order:
-            step = self.plan.order.pop()
+        self.order.root = None  # so that nothing outlives its visit
+        while self.order.visits:
+            visit = self.order.visits.pop()
             if enter is not None:
-                enter(step.node.origin)
+                enter(visit.node.origin)
                 if mode.nodes is not None:
-                    mode.nodes.keep(step.node)
-            if step.node.retained:
-                yield from _retained(step)
-            if step.node.watched:
-                _tell(step)
-            final = self._through(step)
-            del step  # nothing that it kept may outlive it
+                    mode.nodes.keep(visit.node)
+            if visit.node.retained:
+                yield from _retained(visit)
+            if visit.node.watched:
+                _tell(visit)
+            final = self._through(visit)
+            del visit  # nothing that it kept may outlive it
             for leaf in final:
                 yield leaf.tensor, _told(leaf) if watched_leaves else leaf.take()
 
-    def _through(self, step: Step) -> list[Leaf]:
+    def _through(self, visit: Visit) -> list[Leaf]:
         """Runs a node's gradient; returns the parameters whose gradients become final."""
-        node, targets = step.node, step.targets
+        node, targets = visit.node, visit.targets
         grads = owned = [None] * len(targets)
-        dys = _complete(step) if any(targets) else None
+        dys = _complete(visit) if any(targets) else None
         if dys is not None:
             grads = node.summands(dys, [target is not None for target in targets])
-            owned = _owned(step, grads, dys)
+            owned = _owned(visit, grads, dys)
         release(node)
         final = []
         for i, target in enumerate(targets):
@@ -173,13 +174,13 @@ class _Walk:
                 target.missing -= 1
                 if target.missing == 0:
                     final.append(target)
-        return self._unlocked(final, step.blocks)
+        return self._unlocked(final, visit.blocks)
 
     def _unlocked(self, final: list[Leaf], blocks: list[int]) -> list[Leaf]:
         """The final parameters whose old value no pending node needs."""
         if not final and not blocks:
             return final
-        readers, now = self.plan.readers, []
+        readers, now = self.order.readers, []
         for leaf in final:
             self.late.setdefault(leaf.block, []).append(leaf)
         for block in blocks:
@@ -190,19 +191,19 @@ class _Walk:
         return [leaf for leaf in now if leaf.grad is not None]
 
 
-def _retained(step: Step) -> Pairs:
-    for index, tensor in step.node.retained.items():
-        slot = step.slots.get(index)
+def _retained(visit: Visit) -> Pairs:
+    for index, tensor in visit.node.retained.items():
+        slot = visit.slots.get(index)
         if tensor.stores_grad and slot is not None and slot.grad is not None:
             grad = ops.copy(slot.grad)
             grad.requires_grad = False
             yield tensor, grad
 
 
-def _tell(step: Step) -> None:
+def _tell(visit: Visit) -> None:
     """Passes gradients to their watchers; after that their memory must not be written."""
-    for index, tell in step.node.watched:
-        slot = step.slots.get(index)
+    for index, tell in visit.node.watched:
+        slot = visit.slots.get(index)
         if slot is not None and slot.grad is not None:
             slot.owned = False
             tell(slot.grad)
@@ -218,13 +219,13 @@ def _told(leaf: Leaf) -> Tensor:
     return leaf.take()
 
 
-def _complete(step: Step) -> tuple[Tensor, ...] | None:
+def _complete(visit: Visit) -> tuple[Tensor, ...] | None:
     """The gradients of all outputs, zeros for unused outputs; None if all are unused."""
-    metas = step.node.metas
+    metas = visit.node.metas
     if metas is None:
-        slot = step.slots.get(0)
+        slot = visit.slots.get(0)
         return None if slot is None or slot.grad is None else (slot.grad,)
-    grads = {i: slot.grad for i, slot in step.slots.items() if slot.grad is not None}
+    grads = {i: slot.grad for i, slot in visit.slots.items() if slot.grad is not None}
     if not grads:
         return None
     return tuple(
@@ -233,11 +234,11 @@ def _complete(step: Step) -> tuple[Tensor, ...] | None:
     )
 
 
-def _owned(step: Step, grads: Any, dys: tuple[Tensor, ...]) -> list[bool]:
+def _owned(visit: Visit, grads: Any, dys: tuple[Tensor, ...]) -> list[bool]:
     """Which gradients are in memory that nothing else holds."""
-    if not isinstance(step.node, Rule):
+    if not isinstance(visit.node, Rule):
         return [False] * len(grads)
-    slot = step.slots.get(0)
+    slot = visit.slots.get(0)
     only = len(dys) == 1 and slot is not None and slot.owned
     held = [] if only else [dy.block_id for dy in dys]
     held += [g.block_id for g in grads if isinstance(g, Tensor)]

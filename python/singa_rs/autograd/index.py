@@ -17,7 +17,7 @@ from ..tensor.numbers import as_array, whole
 from . import ops
 from .casting import cast
 from .ops import Grads, Tensors
-from .tape import Rule
+from .rule import Rule, function
 from .views import Select, Transpose, _PlainReshape
 
 
@@ -66,49 +66,44 @@ def _whole(array: np.ndarray, op: str) -> np.ndarray:
 
 
 class Gather(Rule):
-    """The entries at `indices` along an axis (ONNX Gather)."""
+    """The entries at `indices` (tensor, array or nested list; negative ones from the end).
+
+    Shape `x.shape[:axis] + indices.shape + x.shape[axis + 1:]` (ONNX Gather). Indices are integers,
+    of an int or float dtype.
+
+    Raises:
+        ValueError: an index out of range or with a fraction.
+    """
+
+    keeps = ("places",)
 
     def __init__(self, axis: int, indices: Any) -> None:
         self.axis, self.indices = whole(axis, "gather: axis"), indices
 
     def forward(self, x: Tensor) -> Tensor:
         self.places = as_indices(self.indices, "gather", x.device)
-        return ops.op("gather", axis=self.axis)(x, self.places)
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.size = xs[0].shape[self.axis]
-        self.save(self.__dict__.pop("places"))
+        y = ops.op("gather", axis=self.axis)(x, self.places)
+        self.size = x.shape[self.axis]
+        return y
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` added up at each entry."""
         return (ops.op("gather_grad", axis=self.axis, size=self.size)(dys[0], self.load(0)),)
 
 
-def gather(x: Tensor, axis: int, indices: Any) -> Tensor:
-    """The entries at `indices` (tensor, array or nested list; negative ones from the end).
-
-    Shape `x.shape[:axis] + indices.shape + x.shape[axis + 1:]` (ONNX Gather).
-
-    Indices are integers, of an int or float dtype.
-
-    Raises:
-        ValueError: an index out of range or with a fraction.
-    """
-    return Gather(axis, indices)(x)[0]
+gather = function(Gather, "gather")
 
 
 class Embedding(Rule):
     """The rows of a table at indices (SINGA Embedding)."""
 
+    keeps = ("places",)
+
     def forward(self, x: Tensor, w: Tensor) -> Tensor:
         if w.rank != 2:
             raise ShapeError(f"embedding: got a table of shape {w.shape}, want two dimensions")
-        self.places = as_indices(x, "embedding", w.device)
+        self.places, self.size = as_indices(x, "embedding", w.device), w.shape[0]
         return ops.op("gather", axis=0)(w, self.places)
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.size = xs[1].shape[0]
-        self.save(self.__dict__.pop("places"))
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[None, Tensor | None]:
         """None for the indices; for the table `dy` added up at each row."""
@@ -130,6 +125,8 @@ def embedding(x: Tensor, w: Tensor) -> Tensor:
 class Where(Rule):
     """`x` where the condition holds, else `y` (ONNX Where)."""
 
+    keeps = ("flags",)
+
     def __init__(self, condition: Any) -> None:
         self.condition = condition
 
@@ -144,7 +141,7 @@ class Where(Rule):
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         self.shapes = ops.shapes_if_broadcast(xs, ys[0]) or (None, None)
-        self.save(self.__dict__.pop("flags"))
+        super().keep(xs, ys)
 
     def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """`dy` where each was taken, else 0."""

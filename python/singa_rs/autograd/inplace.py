@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._core import DTypeError, GraphError, ShapeError
+from ..errors import called
 from ..tensor import Tensor
 from ..tensor.dtypes import to_storage
 from ..tensor.indexing import parse
@@ -23,7 +24,8 @@ from . import binary, ops
 from .casting import cast, convert
 from .mode import mode, no_grad
 from .ops import Grads, Tensors
-from .tape import Rule, edge, made_by, note, remake, retain
+from .rule import Rule
+from .tape import edge, made_by, note, remake, retain
 from .views import Expand, Identity, Select, View, live_views, note_view
 
 
@@ -48,9 +50,7 @@ def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
             _write(a, binary.compute(cls, a, b), f)
         return a
 
-    assign.__name__ = assign.__qualname__ = f"i{f}"
-    assign.__doc__ = f"`{f}` into the tensor's own memory."
-    return assign
+    return called(assign, f"i{f}", f"`{f}` into the tensor's own memory.")
 
 
 def _shape_with(a: Tensor, b: Tensor) -> tuple[int, ...]:
@@ -236,7 +236,7 @@ def _fitting(value: Any, part: Tensor) -> Tensor:
 def _set_places(a: Tensor, key: Any, value: Any) -> None:
     if recorded(a):
         raise GraphError(
-            "setitem: an array as index of a recorded tensor; use autograd.where, or no_grad"
+            "setitem: got an array as index of a recorded tensor; use autograd.where or no_grad"
         )
     keys = key if isinstance(key, tuple) else (key,)
     keys = tuple(k.to_numpy() if isinstance(k, Tensor) else k for k in keys)

@@ -9,7 +9,7 @@ from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import real
 from . import ops
 from .casting import floating
-from .tape import Rule
+from .rule import Rule, function
 
 #: Keeps logarithms finite, as in SINGA.
 _TINY = 1e-4
@@ -28,6 +28,8 @@ class Loss(Rule):
 class _WithTarget(Loss):
     """A loss of `x` and a target of the same shape."""
 
+    keeps = ("xs", "converted")
+
     def __init__(self, t: Any) -> None:
         self.t = t
 
@@ -43,9 +45,6 @@ class _WithTarget(Loss):
             raise ShapeError(f"{type(self).__name__}: got shapes {shapes}, want equal, not empty")
         self.converted = t
         return t
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(xs[0], self.__dict__.pop("converted"))
 
     def forward(self, x: Tensor) -> Tensor:
         """The loss. 16-bit floats are summed in float32: float16 ends at 65504."""
@@ -77,7 +76,7 @@ def _log(x: Tensor) -> Tensor:
 
 
 class MeanSquareError(_WithTarget):
-    """The mean of `(x - t) ** 2` over all elements."""
+    """The mean of `(x - t) ** 2` over all elements; shapes must be equal (SINGA mse_loss)."""
 
     def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
         return ops.op("unary", f="square")(ops.sub(x, t)), 1 / x.numel
@@ -90,7 +89,7 @@ class MeanSquareError(_WithTarget):
 
 
 class CrossEntropy(_WithTarget):
-    """`-sum(t * log(x + 1e-4)) / rows` of probabilities `x` (SINGA CrossEntropy)."""
+    """`-sum(t * log(x + 1e-4)) / x.shape[0]` of probabilities `x`; shapes must be equal."""
 
     def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
         return ops.mul(t, _log(x)), -1 / _rows(x, "cross_entropy")
@@ -103,7 +102,10 @@ class CrossEntropy(_WithTarget):
 
 
 class BinaryCrossEntropy(_WithTarget):
-    """`-sum(t * log(x + 1e-4) + (1 - t) * log(1 - x + 1e-4)) / rows` of probabilities `x`."""
+    """The cross entropy of independent probabilities `x`, divided by `x.shape[0]` as in SINGA.
+
+    `-sum(t * log(x + 1e-4) + (1 - t) * log(1 - x + 1e-4)) / x.shape[0]`
+    """
 
     def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
         rest = ops.scalar_op("sub", 1, True)
@@ -121,6 +123,8 @@ class BinaryCrossEntropy(_WithTarget):
 class RankingLoss(Loss):
     """The mean of `max(0, M - pos + neg)` (SINGA RankingLoss)."""
 
+    keeps = ("xs",)
+
     def __init__(self, M: float = 0.2) -> None:
         self.M = real(M, "ranking_loss: M")
 
@@ -134,9 +138,6 @@ class RankingLoss(Loss):
     def _margin(self, pos: Tensor, neg: Tensor) -> Tensor:
         return ops.scalar_op("add", self.M)(ops.sub(neg, pos))
 
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(*xs)
-
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, Tensor]:
         """`-1 / size` and `1 / size` where the margin is violated, else 0."""
         pos, neg = self.load(0), self.load(1)
@@ -147,52 +148,6 @@ class RankingLoss(Loss):
 
 
 class SoftMaxCrossEntropy(Loss):
-    """Softmax over the rows of `x` and the mean of their cross entropies with `t`."""
-
-    def __init__(self, t: Any) -> None:
-        self.t = t
-
-    def forward(self, x: Tensor) -> Tensor:
-        t = as_tensor(self.t)
-        whole_rows = t.numel == x.numel and t.shape == x.shape and t.numel != x.shape[0]
-        t = ops.convert(t, x.dtype) if whole_rows else t
-        loss, lse = ops.op("softmax_cross_entropy")(x, t)
-        self.extra = (t, lse)
-        return loss
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(xs[0], *self.__dict__.pop("extra"))
-
-    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
-        """`(softmax(x) - t) / rows`."""
-        saved = (self.load(i) for i in range(3))
-        return (ops.op("softmax_cross_entropy_grad")(dys[0], *saved),)
-
-
-def mse_loss(x: Tensor, t: Any) -> Tensor:
-    """The mean of `(x - t) ** 2` over all elements; shapes must be equal (SINGA mse_loss)."""
-    return MeanSquareError(t)(floating(x))[0]
-
-
-def cross_entropy(x: Tensor, t: Any) -> Tensor:
-    """`-sum(t * log(x + 1e-4)) / x.shape[0]` of probabilities `x`; shapes must be equal."""
-    return CrossEntropy(t)(floating(x))[0]
-
-
-def binary_cross_entropy(x: Tensor, t: Any) -> Tensor:
-    """The cross entropy of independent probabilities `x`, divided by `x.shape[0]` as in SINGA.
-
-    `-sum(t * log(x + 1e-4) + (1 - t) * log(1 - x + 1e-4)) / x.shape[0]`
-    """
-    return BinaryCrossEntropy(t)(floating(x))[0]
-
-
-def ranking_loss(pos: Tensor, neg: Tensor, M: float = 0.2) -> Tensor:
-    """The mean of `max(0, M - pos + neg)`; shapes must be equal (SINGA ranking_loss)."""
-    return RankingLoss(M)(pos, neg)[0]
-
-
-def softmax_cross_entropy(x: Tensor, t: Any) -> Tensor:
     """Mean over the rows of the cross entropy of softmax(x) with `t`.
 
     Args:
@@ -205,4 +160,32 @@ def softmax_cross_entropy(x: Tensor, t: Any) -> Tensor:
         DTypeError: a weight that the dtype of `x` cannot hold.
         ShapeError: shapes that do not fit.
     """
-    return SoftMaxCrossEntropy(t)(floating(x))[0]
+
+    keeps = ("xs", "extra")
+
+    def __init__(self, t: Any) -> None:
+        self.t = t
+
+    def forward(self, x: Tensor) -> Tensor:
+        t = as_tensor(self.t)
+        whole_rows = t.numel == x.numel and t.shape == x.shape and t.numel != x.shape[0]
+        t = ops.convert(t, x.dtype) if whole_rows else t
+        loss, lse = ops.op("softmax_cross_entropy")(x, t)
+        self.extra = (t, lse)
+        return loss
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`(softmax(x) - t) / rows`."""
+        saved = (self.load(i) for i in range(3))
+        return (ops.op("softmax_cross_entropy_grad")(dys[0], *saved),)
+
+
+mse_loss = function(MeanSquareError, "mse_loss", floating)
+cross_entropy = function(CrossEntropy, "cross_entropy", floating)
+binary_cross_entropy = function(BinaryCrossEntropy, "binary_cross_entropy", floating)
+softmax_cross_entropy = function(SoftMaxCrossEntropy, "softmax_cross_entropy", floating)
+
+
+def ranking_loss(pos: Tensor, neg: Tensor, M: float = 0.2) -> Tensor:
+    """The mean of `max(0, M - pos + neg)`; shapes must be equal (SINGA ranking_loss)."""
+    return RankingLoss(M)(pos, neg)[0]

@@ -1,4 +1,4 @@
-"""Arithmetic of tensors: the functions of two operands, and sums and extremes of several."""
+"""Sums and extremes of several tensors, and other functions of two."""
 
 from __future__ import annotations
 
@@ -6,118 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._core import ShapeError, bool_
+from .._core import ShapeError
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import is_integral
 from . import ops, reduce
-from .binary import (
-    Add,
-    Binary,
-    Comparison,
-    Div,
-    FloorDivide,
-    Maximum,
-    Minimum,
-    Mul,
-    Pow,
-    Remainder,
-    Sub,
-    compute,
-)
 from .casting import floating, promoted
-from .mode import mode
 from .reduce import Axes
-from .tape import Rule, edge
-
-# Comparisons: the class, the function, the engine's name, and the docstring.
-_COMPARISONS = """
-Less          less           lt   `a < b`, bool (ONNX Less).
-LessEqual     less_equal     le   `a <= b`, bool (ONNX LessOrEqual).
-Greater       greater        gt   `a > b`, bool (ONNX Greater).
-GreaterEqual  greater_equal  ge   `a >= b`, bool (ONNX GreaterOrEqual).
-Equal         equal          eq   `a == b`, bool (ONNX Equal).
-NotEqual      not_equal      ne   `a != b`, bool (NumPy not_equal).
-And           _and           and  Whether both are non-zero, bool (ONNX And).
-Or            _or            or   Whether one is non-zero, bool (ONNX Or).
-Xor           _xor           xor  Whether exactly one is non-zero, bool (ONNX Xor).
-"""
-
-Function = Callable[[Any, Any], Tensor]
-
-
-def _make_function(cls: type[Binary]) -> Function:
-    """The fast path of `cls()(a, b)[0]` for two tensors that the engine takes as they are."""
-    op, new, saves = cls.op, object.__new__, cls.saves
-    counts = cls.f in ("add", "mul")  # of bools, for which the engine would return bools
-
-    def function(a: Any, b: Any) -> Tensor:
-        if type(a) is not Tensor or type(b) is not Tensor:
-            return compute(cls, a, b)
-        try:
-            y = op(a, b)
-        except TypeError:
-            return compute(cls, a, b)
-        if counts and y.dtype is bool_:
-            return compute(cls, a, b)
-        tape = mode.tape
-        if tape:
-            if not a.requires_grad and not b.requires_grad:
-                y.requires_grad = False
-                return y
-            node = new(cls)
-            shapes = (a.shape, b.shape)
-            if shapes[0] != shapes[1]:
-                node.shapes = shapes
-            if saves is not None:
-                node.saved = saves(a, b, y)
-            node.edges = (edge(a), edge(b))
-            y._creator = node
-            if tape is not True:
-                tape.note(node, (y,))
-        return y
-
-    return function
-
-
-def _make_flat(cls: type[Binary]) -> Function:
-    """The fast path of a function that has no gradient."""
-    op = cls.op
-
-    def function(a: Any, b: Any) -> Tensor:
-        if type(a) is not Tensor or type(b) is not Tensor:
-            return compute(cls, a, b)
-        try:
-            y = op(a, b)
-        except TypeError:
-            return compute(cls, a, b)
-        y.requires_grad = False
-        return y
-
-    return function
-
-
-FUNCTIONS: dict[str, Function] = {}
-CLASSES: dict[str, type[Binary]] = {}
-
-
-def _add(cls: type[Binary], name: str) -> None:
-    """Makes the function of a class."""
-    cls.op = ops.op("binary", f=cls.f)
-    function = _make_function(cls) if cls.differentiable else _make_flat(cls)
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = __package__
-    function.__doc__ = f"{cls.__doc__}\n\n    Numbers, arrays and other dtypes are converted first."
-    CLASSES[cls.__name__], FUNCTIONS[name] = cls, function
-
-
-for _cls in (Add, Sub, Mul, Div, Pow, Maximum, Minimum, Remainder, FloorDivide):
-    _add(_cls, _cls.f)
-for _row in _COMPARISONS.strip().splitlines():
-    _class, _name, _f, _doc = _row.split(maxsplit=3)
-    _body = {"f": _f, "__doc__": _doc, "__module__": __package__}
-    _add(type(_class, (Comparison,), _body), _name)
-#: The names of the functions in the table.
-TABLE = frozenset(FUNCTIONS)
+from .rule import Rule
 
 
 class Sum(Rule):
@@ -159,7 +54,7 @@ def _reduced(
     if len(xs) == 1:
         return reduction(as_tensor(xs[0]), axis, keepdims)
     if axis is not None or keepdims:
-        raise TypeError(f"{op}: got an axis for {len(xs)} tensors, want one tensor")
+        raise TypeError(f"{op}: got an axis and {len(xs)} tensors, want one tensor")
     return None
 
 
@@ -196,15 +91,13 @@ class Max(Rule):
     """
 
     f = "maximum"
+    keeps = ("ys", "xs")
 
     def forward(self, *xs: Tensor) -> Tensor:
         if not xs:
             raise ShapeError(f"{self.f}: got no tensors, want at least one")
         larger = ops.op("binary", f=self.f)
         return functools.reduce(larger, xs[1:], xs[0]) if len(xs) > 1 else ops.copy(*xs)
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(*ys, *xs)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
         """`dy` where each is largest, divided by how many are."""
@@ -252,6 +145,8 @@ def add_all(*xs: Tensor) -> Tensor:
 class CosSim(Rule):
     """The cosine of the angle between rows (SINGA CosSim): (N, D), (N, D) to (N,)."""
 
+    keeps = ("xs", "ys")
+
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
         if a.rank != 2 or a.shape != b.shape:
             raise ShapeError(f"cossim: got shapes {a.shape}, {b.shape}, want equal matrices")
@@ -264,9 +159,6 @@ class CosSim(Rule):
 
     def _length(self, x: Tensor) -> Tensor:
         return ops.op("unary", f="sqrt")(self._total(ops.mul(x, x)))
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(*xs, *ys)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
         """`dy * (b / |b| - y a / |a|) / |a|`, and the same with the roles exchanged."""
@@ -290,14 +182,15 @@ def cossim(a: Tensor, b: Tensor) -> Tensor:
 class PRelu(Rule):
     """`x` where it is positive, else `slope * x`; the slope broadcasts to x (ONNX PRelu)."""
 
+    keeps = ("xs",)
+
     def forward(self, x: Tensor, slope: Tensor) -> Tensor:
         y = ops.where(ops.scalar_op("lt", 0)(x), ops.mul(x, slope), x)
         if y.shape != x.shape:
-            raise ShapeError(f"prelu: got shapes {x.shape}, {slope.shape}, want a slope that fits")
+            raise ShapeError(
+                f"prelu: got shapes {x.shape}, {slope.shape}, want a slope that broadcasts to x"
+            )
         return y
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(*xs)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, Tensor]:
         """`dy`, times the slope where x is negative; there `dy * x` for the slope."""
@@ -311,7 +204,3 @@ class PRelu(Rule):
 def prelu(x: Tensor, slope: Tensor) -> Tensor:
     """`x` where it is positive, else `slope * x` (ONNX PRelu)."""
     return PRelu()(*promoted((x, slope)))[0]
-
-
-CLASSES.update((c.__name__, c) for c in (Sum, Mean, Max, Min, CosSim, PRelu))
-FUNCTIONS.update((f.__name__, f) for f in (sum, mean, max, min, add_all, cossim, prelu))

@@ -14,7 +14,8 @@ from . import ops
 from .casting import cast
 from .mode import mode
 from .ops import Grads, Tensors
-from .tape import Rule, record
+from .rule import Rule
+from .tape import record
 
 
 class Matmul(Rule):

@@ -10,7 +10,7 @@ from .. import _core
 from .._core import DTypeError
 from ..errors import named
 from ..tensor import Tensor, as_tensor
-from . import binary, contract, inplace, math, reduce, shape, unary
+from . import binary, contract, inplace, reduce, shape, unary
 from .casting import cast
 from .engine import leave_gradients
 from .index import getitem
@@ -21,7 +21,7 @@ from .tape import Dummy, Operator, Port, retain
 
 Operation = Callable[[Any, Any], Tensor]
 
-_binary = math.FUNCTIONS
+_binary, _classes = binary.FUNCTIONS, binary.CLASSES
 _product = named(matmul, Tensor.__module__)
 
 
@@ -109,13 +109,13 @@ class Methods(unary.Elementwise):
     __mod__, __rmod__ = _both(_binary["remainder"])
     __pow__, __rpow__ = _both(_binary["pow"])
     __matmul__, __rmatmul__ = _both(_product)
-    __iadd__ = inplace.operator(binary.Add)
-    __isub__ = inplace.operator(binary.Sub)
-    __imul__ = inplace.operator(binary.Mul)
-    __itruediv__ = inplace.operator(binary.Div)
-    __ifloordiv__ = inplace.operator(binary.FloorDivide)
-    __imod__ = inplace.operator(binary.Remainder)
-    __ipow__ = inplace.operator(binary.Pow)
+    __iadd__ = inplace.operator(_classes["Add"])
+    __isub__ = inplace.operator(_classes["Sub"])
+    __imul__ = inplace.operator(_classes["Mul"])
+    __itruediv__ = inplace.operator(_classes["Div"])
+    __ifloordiv__ = inplace.operator(_classes["FloorDivide"])
+    __imod__ = inplace.operator(_classes["Remainder"])
+    __ipow__ = inplace.operator(_classes["Pow"])
     __lt__ = _comparison(_binary["less"])
     __le__ = _comparison(_binary["less_equal"])
     __gt__ = _comparison(_binary["greater"])

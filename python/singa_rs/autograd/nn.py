@@ -16,13 +16,12 @@ from .. import _core
 from .._core import ShapeError
 from ..device import report_warnings
 from ..tensor import Tensor
+from ..tensor.keys import Settings
 from ..tensor.numbers import real, whole, wholes
-from ..tensor.plain import Settings
 from . import ops
 from .mode import mode
 from .ops import Grads, Tensors
-from .tape import Rule
-from .views import KeepsShape
+from .rule import KeepsShape, Rule, function
 
 Pair = int | Sequence[int]
 
@@ -168,7 +167,9 @@ class _Pooling2d(KeepsShape):
         self.handle, self.odd_padding = handle, tuple(odd_padding)
         padding = _with_odd(handle.padding, self.odd_padding)
         self.attrs = {"kernel": handle.kernel_size, "stride": handle.stride, "padding": padding}
-        if not handle.is_max:
+        if handle.is_max:
+            self.keeps = ("places",)
+        else:
             self.attrs["count_include_pad"] = handle.count_include_pad
 
     def forward(self, x: Tensor) -> Tensor:
@@ -176,11 +177,6 @@ class _Pooling2d(KeepsShape):
             return ops.op("avg_pool2d", **self.attrs)(x)
         y, self.places = ops.op("max_pool2d", **self.attrs)(x)
         return y
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        super().keep(xs, ys)
-        if self.handle.is_max:
-            self.save(self.__dict__.pop("places"))
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` at the maxima, or spread over the windows."""
@@ -201,7 +197,10 @@ def pooling_2d(
 
 
 class GlobalAveragePool(KeepsShape):
-    """The mean over the spatial axes (ONNX GlobalAveragePool)."""
+    """The mean over the spatial axes, kept with extent 1 (ONNX GlobalAveragePool).
+
+    Every `data_format` but 'channels_first' means that the channels are the last axis.
+    """
 
     def __init__(self, data_format: str = "channels_first") -> None:
         self.data_format = data_format
@@ -221,16 +220,13 @@ class GlobalAveragePool(KeepsShape):
         return (ops.scale(dys[0], 1 / count if count else 0).view_expand(self.shape),)
 
 
-def globalaveragepool(x: Tensor, data_format: str = "channels_first") -> Tensor:
-    """The mean over the spatial axes, kept with extent 1 (ONNX GlobalAveragePool).
-
-    Every `data_format` but 'channels_first' means that the channels are the last axis.
-    """
-    return GlobalAveragePool(data_format)(x)[0]
+globalaveragepool = function(GlobalAveragePool, "globalaveragepool")
 
 
 class Dropout(Rule):
     """Elements set to zero with probability `ratio`, the others scaled by `1 / (1 - ratio)`."""
+
+    keeps = ("mask",)
 
     def __init__(self, ratio: float = 0.5, seed: int | None = None) -> None:
         self.ratio, self.seed = real(ratio, "dropout: ratio"), seed
@@ -242,9 +238,6 @@ class Dropout(Rule):
         y, self.mask = ops.op("dropout", ratio=self.ratio)(x, *state)
         return y
 
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(self.__dict__.pop("mask"))
-
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy / (1 - ratio)` where the element was kept, else 0."""
         return (ops.op("dropout_grad", ratio=self.ratio)(dys[0], self.load(0)),)
@@ -254,7 +247,7 @@ def _state(seed: int, like: Tensor) -> Tensor:
     """The state of a separate generator: key and position."""
     key = whole(seed, "dropout: seed")
     if not -(2**62) <= key < 2**62:
-        raise ValueError(f"dropout: got seed {key}, want one from -2**62 to 2**62 - 1")
+        raise ValueError(f"dropout: got seed {key}, want an integer from -2**62 to 2**62 - 1")
     return _core.from_numpy(np.array([key << 1, 0], np.int64), like.device)
 
 

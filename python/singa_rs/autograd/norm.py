@@ -8,11 +8,11 @@ from typing import Any
 
 from .._core import DTypeError, ShapeError
 from ..tensor import Tensor
+from ..tensor.keys import Settings
 from ..tensor.numbers import real
-from ..tensor.plain import Settings
 from . import ops
 from .mode import mode
-from .tape import Rule
+from .rule import Rule
 
 _RUNNING = ("running_mean", "running_var")
 
@@ -79,7 +79,7 @@ class _BatchNorm2d(Rule):
         count = x.numel // x.shape[1] if x.rank > 1 and x.shape[1] else 0
         if count == 1:
             raise ValueError(
-                f"batchnorm_2d: got shape {x.shape}, want more than one value a channel in training"
+                f"batchnorm_2d: got shape {x.shape}, want several values per channel in training"
             )
         y, *self.stats = ops.op("batch_norm", eps=eps)(x, scale, bias)
         self._update(self.stats, count)

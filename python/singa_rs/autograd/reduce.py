@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._core import float32, int64
+from .._core import int64
+from ..errors import called
 from ..tensor import Tensor
 from ..tensor.numbers import whole, wholes
 from . import ops
-from .casting import cast
-from .tape import Rule
+from .casting import floating
+from .rule import Rule, function
 
 Axes = int | Sequence[int] | None
 
@@ -27,7 +28,7 @@ def as_axes(axes: Axes, rank: int, op: str) -> tuple[int, ...]:
     given = wholes(axes, f"{op}: axis")
     found = tuple(a + rank if a < 0 else a for a in given)
     if len(set(found)) != len(found) or not set(found) <= set(range(rank)):
-        raise ValueError(f"{op}: got axes {given}, want different ones of {rank} dimensions")
+        raise ValueError(f"{op}: got axes {given}, want distinct axes of {rank} dimensions")
     return found
 
 
@@ -60,7 +61,10 @@ class Reduction(Rule):
 
 
 class ReduceSum(Reduction):
-    """The sum over `axes` (ONNX ReduceSum); of integers and bool in int64."""
+    """The sum over `axes`, all by default (ONNX ReduceSum).
+
+    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors lack).
+    """
 
     f = "sum"
 
@@ -70,7 +74,7 @@ class ReduceSum(Reduction):
 
 
 class ReduceMean(Reduction):
-    """The mean over `axes` (ONNX ReduceMean); integers become float32."""
+    """The mean over `axes`, all by default (ONNX ReduceMean). Integers become float32."""
 
     f = "mean"
 
@@ -81,12 +85,13 @@ class ReduceMean(Reduction):
 
 
 class ReduceMax(Reduction):
-    """The largest over `axes` (ONNX ReduceMax); NaN wins. Equal ones share the gradient."""
+    """The largest over `axes`, all by default (ONNX ReduceMax).
+
+    NaN wins; equal ones share the gradient.
+    """
 
     f = "max"
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(xs[0], ys[0])
+    keeps = ("xs", "ys")
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` divided by the number of largest elements, at each of them."""
@@ -99,18 +104,22 @@ class ReduceMax(Reduction):
 
 
 class ReduceMin(ReduceMax):
-    """The smallest over `axes` (ONNX ReduceMin); NaN wins. Equal ones share the gradient."""
+    """The smallest over `axes`, all by default (ONNX ReduceMin).
+
+    NaN wins; equal ones share the gradient.
+    """
 
     f = "min"
 
 
 class ReduceProd(Reduction):
-    """The product over `axes` (ONNX ReduceProd); of integers and bool in int64."""
+    """The product over `axes`, all by default (ONNX ReduceProd).
+
+    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors lack).
+    """
 
     f = "prod"
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(xs[0])
+    keeps = ("xs",)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` times the product of all the other elements, even if some are zero."""
@@ -127,35 +136,11 @@ class ReduceProd(Reduction):
         return ops.reduce_op(f, self.over, True)(x) if self.over else x
 
 
-def reduce_sum(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
-    """The sum over `axes`, all by default (ONNX ReduceSum).
-
-    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors lack).
-    """
-    return ReduceSum(axes, keepdims)(x)[0]
-
-
-def reduce_mean(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
-    """The mean over `axes`, all by default (ONNX ReduceMean). Integers become float32."""
-    return ReduceMean(axes, keepdims)(x if x.dtype.is_float else cast(x, float32))[0]
-
-
-def reduce_max(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
-    """The largest over `axes`, all by default (ONNX ReduceMax)."""
-    return ReduceMax(axes, keepdims)(x)[0]
-
-
-def reduce_min(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
-    """The smallest over `axes`, all by default (ONNX ReduceMin)."""
-    return ReduceMin(axes, keepdims)(x)[0]
-
-
-def reduce_prod(x: Tensor, axes: Axes = None, keepdims: int = 1) -> Tensor:
-    """The product over `axes`, all by default (ONNX ReduceProd).
-
-    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors lack).
-    """
-    return ReduceProd(axes, keepdims)(x)[0]
+reduce_sum = function(ReduceSum, "reduce_sum")
+reduce_mean = function(ReduceMean, "reduce_mean", floating)
+reduce_max = function(ReduceMax, "reduce_max")
+reduce_min = function(ReduceMin, "reduce_min")
+reduce_prod = function(ReduceProd, "reduce_prod")
 
 
 def _plain(f: str, x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
@@ -167,39 +152,37 @@ def _plain(f: str, x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
     return made
 
 
-def argmax(x: Tensor, axis: int | None = None, keepdims: int = 0) -> Tensor:
-    """The index of the first largest element along an axis, of all by default; int64."""
-    return _plain("argmax", x, axis, keepdims)
+def _index(f: str, which: str) -> Callable[..., Tensor]:
+    def index(x: Tensor, axis: int | None = None, keepdims: int = 0) -> Tensor:
+        return _plain(f, x, axis, keepdims)
+
+    doc = f"The index of the first {which} element along an axis, of all by default; int64."
+    return called(index, f, doc)
 
 
-def argmin(x: Tensor, axis: int | None = None, keepdims: int = 0) -> Tensor:
-    """The index of the first smallest element along an axis, of all by default; int64."""
-    return _plain("argmin", x, axis, keepdims)
+def _truth(f: str, doc: str) -> Callable[..., Tensor]:
+    def truth(x: Tensor, axes: Axes = None, keepdims: int = 0) -> Tensor:
+        return _plain(f, x, axes, keepdims)
+
+    return called(truth, f, doc)
 
 
-def any(x: Tensor, axes: Axes = None, keepdims: int = 0) -> Tensor:
-    """Whether any element is non-zero; bool."""
-    return _plain("any", x, axes, keepdims)
-
-
-def all(x: Tensor, axes: Axes = None, keepdims: int = 0) -> Tensor:
-    """Whether every element is non-zero; bool."""
-    return _plain("all", x, axes, keepdims)
+argmax, argmin = _index("argmax", "largest"), _index("argmin", "smallest")
+any = _truth("any", "Whether any element is non-zero; bool.")
+all = _truth("all", "Whether every element is non-zero; bool.")
 
 
 class SoftMax(Rule):
-    """`exp(x)` divided by its sum over one axis (ONNX Softmax from opset 13)."""
+    """Softmax over one axis (ONNX Softmax from opset 13); integers become float32."""
 
     log = False
+    keeps = ("ys",)
 
     def __init__(self, axis: int = 1) -> None:
         self.axis = whole(axis, "softmax: axis")
 
     def forward(self, x: Tensor) -> Tensor:
         return ops.op("softmax", axis=self.axis, log=self.log)(x)
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.save(*ys)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """Computed from `dy` and the output."""
@@ -208,16 +191,11 @@ class SoftMax(Rule):
 
 
 class LogSoftMax(SoftMax):
-    """The logarithm of softmax, without overflow (ONNX LogSoftmax)."""
+    """The logarithm of softmax over one axis, without overflow (ONNX LogSoftmax); integers become
+    float32."""
 
     log = True
 
 
-def softmax(x: Tensor, axis: int = 1) -> Tensor:
-    """Softmax over one axis (ONNX Softmax); integers become float32."""
-    return SoftMax(axis)(x if x.dtype.is_float else cast(x, float32))[0]
-
-
-def log_softmax(x: Tensor, axis: int = 1) -> Tensor:
-    """The logarithm of softmax over one axis (ONNX LogSoftmax); integers become float32."""
-    return LogSoftMax(axis)(x if x.dtype.is_float else cast(x, float32))[0]
+softmax = function(SoftMax, "softmax", floating)
+log_softmax = function(LogSoftMax, "log_softmax", floating)

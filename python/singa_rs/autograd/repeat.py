@@ -15,7 +15,7 @@ from ..tensor.numbers import as_array, number, whole, wholes
 from . import ops
 from .index import gather
 from .reduce import as_axes
-from .views import KeepsShape
+from .rule import KeepsShape, function
 
 
 def fresh(y: Tensor, x: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ class _Repetition(KeepsShape):
 
 
 class Tile(_Repetition):
-    """The whole tensor repeated along each axis (ONNX Tile, NumPy tile)."""
+    """The tensor `repeats` times along each axis; more repeats than axes add axes (ONNX Tile)."""
 
     outer = True
 
@@ -76,7 +76,7 @@ class Repeat(_Repetition):
 
 
 class UpSample(_Repetition):
-    """Each element repeated along each axis by a whole factor (ONNX Upsample, nearest)."""
+    """Enlarged by whole factors, one per axis, by repeating elements (ONNX Upsample, nearest)."""
 
     outer = False
 
@@ -94,9 +94,8 @@ class UpSample(_Repetition):
         return self.scales
 
 
-def tile(x: Tensor, repeats: int | Sequence[int]) -> Tensor:
-    """The tensor `repeats` times along each axis; more repeats than axes add axes (ONNX Tile)."""
-    return Tile(repeats)(x)[0]
+tile = function(Tile, "tile")
+upsample = function(UpSample, "upsample")
 
 
 def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
@@ -114,13 +113,9 @@ def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
     return gather(x, along, np.repeat(np.arange(len(counts)), counts))
 
 
-def upsample(x: Tensor, mode: str, scales: Any) -> Tensor:
-    """Enlarged by whole factors, one per axis, by repeating elements (ONNX Upsample)."""
-    return UpSample(mode, scales)(x)[0]
-
-
 class Pad(KeepsShape):
-    """Wider along each axis: with a constant, or by repeating its ends or its reflection."""
+    """Wider by `pads` (all begins, then all ends), filled with a constant, the nearest element or
+    the reflection (ONNX Pad: constant, edge, reflect)."""
 
     def __init__(self, mode: str, pads: Sequence[int], constant: float = 0.0) -> None:
         self.mode = mode.decode() if isinstance(mode, bytes) else mode
@@ -164,9 +159,7 @@ class Pad(KeepsShape):
         return (dy,)
 
 
-def pad(x: Tensor, mode: str, pads: Sequence[int], constant: float = 0.0) -> Tensor:
-    """Wider by `pads` (all begins, then all ends) (ONNX Pad: constant, reflect, edge)."""
-    return Pad(mode, pads, constant)(x)[0]
+pad = function(Pad, "pad")
 
 
 class _Interleaving(KeepsShape):
@@ -183,7 +176,10 @@ class _Interleaving(KeepsShape):
         if len(shape) != 4 or any(
             n % self.blocksize**p for n, p in zip(shape, divisible, strict=True)
         ):
-            raise ShapeError(f"{type(self).__name__}: got shape {shape}, block {self.blocksize}")
+            raise ShapeError(
+                f"{type(self).__name__}: got shape {shape} for blocks of {self.blocksize}, want "
+                "4 axes that can be divided"
+            )
         return shape
 
     def _to_space(self, x: Tensor) -> Tensor:
@@ -203,7 +199,8 @@ class _Interleaving(KeepsShape):
 
 
 class DepthToSpace(_Interleaving):
-    """Blocks of channels become blocks of space (ONNX DepthToSpace)."""
+    """Blocks of channels to blocks of space: (N, C, H, W) to (N, C/b**2, H*b, W*b) (ONNX
+    DepthToSpace)."""
 
     def forward(self, x: Tensor) -> Tensor:
         return fresh(self._to_space(x), x)
@@ -214,7 +211,8 @@ class DepthToSpace(_Interleaving):
 
 
 class SpaceToDepth(_Interleaving):
-    """Blocks of space become blocks of channels (ONNX SpaceToDepth)."""
+    """Blocks of space to blocks of channels: (N, C, H, W) to (N, C*b**2, H/b, W/b) (ONNX
+    SpaceToDepth)."""
 
     def forward(self, x: Tensor) -> Tensor:
         return fresh(self._to_depth(x), x)
@@ -224,11 +222,5 @@ class SpaceToDepth(_Interleaving):
         return (self._to_space(dys[0]),)
 
 
-def depth_to_space(x: Tensor, blocksize: int, mode: str = "DCR") -> Tensor:
-    """(N, C, H, W) to (N, C/b**2, H*b, W*b) (ONNX DepthToSpace)."""
-    return DepthToSpace(blocksize, mode)(x)[0]
-
-
-def space_to_depth(x: Tensor, blocksize: int, mode: str = "DCR") -> Tensor:
-    """(N, C, H, W) to (N, C*b**2, H/b, W/b) (ONNX SpaceToDepth)."""
-    return SpaceToDepth(blocksize, mode)(x)[0]
+depth_to_space = function(DepthToSpace, "depth_to_space")
+space_to_depth = function(SpaceToDepth, "space_to_depth")

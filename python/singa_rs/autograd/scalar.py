@@ -11,7 +11,8 @@ from ..tensor.dtypes import fits, with_scalar
 from . import ops
 from .casting import cast
 from .mode import mode
-from .tape import Rule, record
+from .rule import Rule
+from .tape import record
 
 _COMPARE = ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor")
 

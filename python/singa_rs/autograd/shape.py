@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from numbers import Integral
@@ -15,7 +16,8 @@ from . import ops
 from .casting import promoted
 from .ops import Grads, Tensors
 from .reduce import as_axes
-from .tape import Rule, remake
+from .rule import Rule, function
+from .tape import remake
 from .views import (
     Clone,
     Expand,
@@ -33,25 +35,16 @@ from .views import (
     resolve,
 )
 
-
-def reshape(x: Tensor, shape: Ints) -> Tensor:
-    """Another shape: -1 takes what is left, 0 keeps the extent at its place (ONNX Reshape)."""
-    return Reshape(shape)(x)[0]
+reshape = function(Reshape, "reshape")
+flatten = function(Flatten, "flatten")
+squeeze = function(Squeeze, "squeeze")
+slice = function(Slice, "slice")
+expand = function(Expand, "expand")
 
 
 def plain_reshape(x: Tensor, *shape: Any) -> Tensor:
     """Another shape as in NumPy: one extent may be -1."""
     return _PlainReshape(shape[0] if len(shape) == 1 else shape)(x)[0]
-
-
-def flatten(x: Tensor, axis: int = 1) -> Tensor:
-    """A matrix: the axes before `axis` are its rows, the others its columns (ONNX Flatten)."""
-    return Flatten(axis)(x)[0]
-
-
-def squeeze(x: Tensor, axis: Ints = ()) -> Tensor:
-    """Without these axes of extent 1, without all of them by default (ONNX Squeeze)."""
-    return Squeeze(axis)(x)[0]
 
 
 def unsqueeze(x: Tensor, axis: Ints = -1) -> Tensor:
@@ -64,22 +57,6 @@ def transpose(x: Tensor, shape: Sequence[int] | None = None) -> Tensor:
     return Transpose(shape)(x)[0]
 
 
-def slice(
-    x: Tensor,
-    starts: Sequence[int],
-    ends: Sequence[int],
-    axes: Sequence[int] | None = None,
-    steps: Sequence[int] | None = None,
-) -> Tensor:
-    """Elements from `starts` to before `ends` along `axes` (ONNX Slice)."""
-    return Slice(starts, ends, axes, steps)(x)[0]
-
-
-def expand(x: Tensor, shape: Ints) -> Tensor:
-    """Broadcast with `shape`, both ways (ONNX Expand)."""
-    return Expand(shape)(x)[0]
-
-
 def identity(x: Tensor) -> Tensor:
     """The same tensor as the output of an operation (ONNX Identity)."""
     return Identity()(x)[0]
@@ -88,6 +65,14 @@ def identity(x: Tensor) -> Tensor:
 def clone(x: Tensor) -> Tensor:
     """A copy with its own memory."""
     return Clone()(x)[0]
+
+
+def _parts(shape: Sequence[int], axis: int, sizes: Sequence[int]) -> list[list[Any]]:
+    """The ranges of consecutive parts of these sizes along an axis."""
+    ends = itertools.accumulate(sizes)
+    whole = [(0, n, 1) for n in shape]
+    along = [(end - size if size else 0, size, 1) for size, end in zip(sizes, ends, strict=True)]
+    return [[*whole[:axis], part, *whole[axis + 1 :]] for part in along]
 
 
 class Split(Rule):
@@ -104,15 +89,8 @@ class Split(Rule):
         if self.parts is None and (self.num_output or 2) > max(2, have[self.along]):
             got = f"num_output {self.num_output} for an axis of {have[self.along]}"
             raise ShapeError(f"split: got {got}, want no more parts than elements")
-        sizes, made, start = self._sizes(have[self.along]), [], 0
-        self.ranges = []
-        for size in sizes:
-            ranges = [(0, n, 1) for n in have]
-            ranges[self.along] = (start if size else 0, size, 1)
-            self.ranges.append(ranges)
-            made.append(x.view_slice(ranges))
-            start += size
-        return tuple(made)
+        self.ranges = _parts(have, self.along, self._sizes(have[self.along]))
+        return tuple(map(x.view_slice, self.ranges))
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         (x,) = xs
@@ -165,13 +143,9 @@ class Concat(Rule):
 
     def gradients(self, dys: Tensors, wanted: Sequence[bool]) -> Grads:
         """Each tensor's part of `dy`."""
-        (dy,), made, start = dys, [], 0
-        for size, want in zip(self.sizes, wanted, strict=True):
-            ranges = [(0, n, 1) for n in dy.shape]
-            ranges[self.along] = (start if size else 0, size, 1)
-            made.append(dy.view_slice(ranges) if want else None)
-            start += size
-        return tuple(made)
+        (dy,) = dys
+        parts = zip(_parts(dy.shape, self.along, self.sizes), wanted, strict=True)
+        return tuple(dy.view_slice(ranges) if want else None for ranges, want in parts)
 
 
 def cat(xs: Sequence[Tensor], axis: int = 0) -> Tensor:
@@ -204,7 +178,7 @@ def set_shape(x: Tensor, shape: Ints) -> None:
         raise ShapeError(f"shape: got {to} for {x.numel} elements, want one that fits")
     view = x.view_reshape(to)
     if view is None:
-        raise ShapeError(f"shape: got {to} for strides {x.strides}, want a reshape, which copies")
+        raise ShapeError(f"shape: got {to} for strides {x.strides}; use reshape, which copies")
     if x._creator is not None:
         if x._base is not None or any(live() is not None for live in x._views):
             raise GraphError("shape: got a recorded tensor with views; use reshape")

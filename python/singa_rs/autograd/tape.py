@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._core import GraphError, ShapeError
 from ..tensor import Tensor, as_tensor
-from ..tensor.plain import plain
+from ..tensor.keys import key_of
 from . import ops
 from .mode import mode, no_grad
 from .ops import Grads, Tensors
@@ -168,7 +168,7 @@ class Operator:
 
     def _key(self, method: str) -> Any:
         """Equal for operations that recordings equate: of one class, with equal attributes."""
-        return (type(self), method, *((name, plain(value)) for name, value in self.settings()))
+        return (type(self), method, *((name, key_of(value)) for name, value in self.settings()))
 
     def settings(self) -> list[tuple[str, Any]]:
         """The attributes, except those of the tape."""
@@ -213,55 +213,6 @@ class Dummy(Operator):
     def grad_name(self, idx: int) -> str:
         """The name of the tensor's gradient."""
         return f"{self.name}_g"
-
-
-class Rule(Operator):
-    """An operation of this package: `forward` computes, `keep` saves what backward needs, and
-    `gradients` computes the gradients. All three call the engine directly, bypassing the tape."""
-
-    def forward(self, *xs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """The outputs."""
-        raise NotImplementedError
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        """Saves what `gradients` needs."""
-
-    def __call__(self, *xs: Tensor) -> tuple[Tensor, ...]:
-        """Runs the operation; returns the outputs, always as a tuple."""
-        node = self if self.edges is None else self.again()
-        made = node.forward(*xs)
-        ys = made if type(made) is tuple else (made,)
-        if mode.tape:
-            record(node, xs, ys)
-        return ys
-
-    def again(self) -> Rule:
-        """A node with the same attributes for another call."""
-        node = object.__new__(type(self))
-        skip = ("edges", "saved", "metas", "retained", "watched", "_name")
-        node.__dict__.update((k, v) for k, v in self.__dict__.items() if k not in skip)
-        return node
-
-    def backward(self, *dys: Tensor) -> Any:
-        """The gradients of all inputs, when called by hand: one, or a tuple in their order."""
-        alive(self)
-        made = self.gradients(dys, (True,) * len(self.edges))
-        return made[0] if len(made) == 1 else made
-
-    def save(self, *tensors: Tensor | None) -> None:
-        """Keeps views of these tensors, and notes the versions of their memory."""
-        self.saved = tuple([None if t is None else t.saved() for t in tensors])
-
-    def load(self, i: int) -> Tensor:
-        """Saved tensor `i`.
-
-        Raises:
-            GraphError: its memory was written since.
-        """
-        tensor = self.saved[i].load()
-        if tensor is None:
-            raise stale(self, self.saved[i].shape)
-        return tensor
 
 
 def stale(node: Operator, shape: tuple[int, ...]) -> GraphError:
@@ -384,12 +335,12 @@ def alive(node: Operator) -> None:
     """Raises GraphError if a node was never recorded, or backward has already been through it."""
     if node.edges is None:
         raise GraphError(
-            f"{node.name}: backward: it was not recorded; autograd.training must be True when "
-            "it runs"
+            f"{node.name}: backward: the operation was not recorded; autograd.training must be "
+            "True when it runs"
         )
     if node.edges is RELEASED:
         raise GraphError(
-            f"{node.name}: backward went through it already and released what it had kept; "
+            f"{node.name}: backward has already passed through it and released what it had saved; "
             "compute the loss again"
         )
 

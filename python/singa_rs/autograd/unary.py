@@ -7,11 +7,12 @@ from typing import Any, NamedTuple, cast
 
 from .. import _core
 from .._core import DTypeError, float32
+from ..errors import called
 from ..tensor import Tensor
 from ..tensor.numbers import real
 from . import ops
 from .mode import mode
-from .tape import Rule
+from .rule import Rule, function
 
 Function = Callable[[Tensor], Tensor]
 #: The module in which the table's classes and functions are found.
@@ -55,7 +56,7 @@ def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
     """The fast path of `cls()(x)[0]`: one call of the engine and one light node."""
     op, saves, new = cls.op, cls.saves, object.__new__
 
-    def function(x: Tensor) -> Tensor:
+    def apply(x: Tensor) -> Tensor:
         try:
             y = op(x)
         except TypeError:
@@ -75,10 +76,7 @@ def _make_function(cls: type[Unary], name: str, doc: str) -> Function:
                 y.requires_grad = False
         return y
 
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = PACKAGE
-    function.__doc__ = doc
-    return function
+    return called(apply, name, doc, PACKAGE)
 
 
 def _unusual(cls: type[Unary], name: str, x: Any) -> Tensor:
@@ -231,30 +229,6 @@ class Clip(_Parametrised):
         self._prepare(min=min, max=max)
 
 
-def leakyrelu(x: Tensor, a: float = 0.01) -> Tensor:
-    """`x` where it is positive, else `a * x` (ONNX LeakyRelu)."""
-    return LeakyRelu(a)(x)[0]
-
-
-def elu(x: Tensor, alpha: float = 1) -> Tensor:
-    """`x` where it is positive, else `alpha * (exp(x) - 1)` (ONNX Elu)."""
-    return Elu(alpha)(x)[0]
-
-
-def selu(x: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
-    """`gamma * x` where it is positive, else `gamma * alpha * (exp(x) - 1)` (ONNX Selu)."""
-    return SeLU(alpha, gamma)(x)[0]
-
-
-def hardsigmoid(x: Tensor, alpha: float = 0.2, gamma: float = 0.5) -> Tensor:
-    """`min(max(alpha * x + gamma, 0), 1)` (ONNX HardSigmoid); no gradient at both ends."""
-    return HardSigmoid(alpha, gamma)(x)[0]
-
-
-def clip(x: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
-    """`min(max(x, min), max)`; a bound that is None does not bind (ONNX Clip)."""
-    return Clip(min, max)(x)[0]
-
-
-CLASSES.update((c.__name__, c) for c in (LeakyRelu, Elu, SeLU, HardSigmoid, Clip))
-FUNCTIONS.update((f.__name__, f) for f in (leakyrelu, elu, selu, hardsigmoid, clip))
+_PARAMETRISED = (LeakyRelu, Elu, SeLU, HardSigmoid, Clip)
+CLASSES.update((rule.__name__, rule) for rule in _PARAMETRISED)
+FUNCTIONS.update((rule.tag, function(rule, rule.tag)) for rule in _PARAMETRISED)

@@ -17,18 +17,9 @@ from ..tensor.numbers import whole, wholes
 from . import ops
 from .ops import Part
 from .reduce import as_axes
-from .tape import Rule
+from .rule import KeepsShape, Rule
 
 Ints = int | Sequence[int]
-
-
-class KeepsShape(Rule):
-    """An operation whose gradient needs its input's shape."""
-
-    shape: tuple[int, ...]
-
-    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
-        self.shape = xs[0].shape
 
 
 class View(KeepsShape):
@@ -87,7 +78,7 @@ def resolve(shape: Sequence[int], numel: int, op: str = "reshape") -> tuple[int,
 
 
 class Reshape(_Reshaping):
-    """Another shape; -1 takes what is left, 0 keeps the extent at its place (ONNX Reshape)."""
+    """Another shape: -1 takes what is left, 0 keeps the extent at its place (ONNX Reshape)."""
 
     def __init__(self, shape: Ints) -> None:
         self.to = as_shape(shape)
@@ -97,7 +88,9 @@ class Reshape(_Reshaping):
             return resolve(self.to, x.numel)
         have = x.shape
         if any(n == 0 and i >= len(have) for i, n in enumerate(self.to)):
-            raise ShapeError(f"reshape: got shape {self.to} for {have}: 0 keeps no extent there")
+            raise ShapeError(
+                f"reshape: got shape {self.to} for {have}, which has no extent for a 0"
+            )
         return resolve([have[i] if n == 0 else n for i, n in enumerate(self.to)], x.numel)
 
 
@@ -123,7 +116,7 @@ class Flatten(_Reshaping):
 
 
 class Squeeze(_Reshaping):
-    """Without the axes of extent 1, or without the given ones of them (ONNX Squeeze)."""
+    """Without these axes of extent 1, without all of them by default (ONNX Squeeze)."""
 
     def __init__(self, axis: Ints = ()) -> None:
         self.axis = as_shape(axis)
@@ -192,7 +185,7 @@ class Select(View):
 
 
 class Slice(Select):
-    """ONNX Slice: `starts`, `ends`, and the axes and steps that they belong to."""
+    """Elements from `starts` to before `ends` along `axes`, `steps` apart (ONNX Slice)."""
 
     def __init__(
         self,
@@ -212,7 +205,7 @@ class Slice(Select):
         counts = [len(starts), len(ends), len(axes), len(steps)]
         if len(set(counts)) > 1:
             got = "{} starts, {} ends, {} axes, {} steps".format(*counts)
-            raise ValueError(f"slice: got {got}, want as many of each")
+            raise ValueError(f"slice: got {got}, want the same number of each")
         keys = [_slice(0, n, 1) for n in have]
         for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
             keys[axis] = _slice(start, end, step)
@@ -225,7 +218,7 @@ _slice = slice
 
 
 class Expand(View):
-    """Repeated along axes of extent 1 to broadcast with `shape` (ONNX Expand)."""
+    """Broadcast with `shape`, both ways (ONNX Expand)."""
 
     def __init__(self, shape: Ints) -> None:
         self.to = as_shape(shape)

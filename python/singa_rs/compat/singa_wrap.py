@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import errors, tensor
@@ -51,34 +52,33 @@ def _raw_of(made: tensor.Tensor) -> RawTensor:
     return raw(made.detach())
 
 
-def __add__(a: Any, b: Any) -> RawTensor:
-    """`a + b`."""
-    return _raw_of(a + b)
+def _of_two(name: str, doc: str, compute: Callable[[Any, Any], tensor.Tensor]) -> Any:
+    def function(a: Any, b: Any) -> RawTensor:
+        return _raw_of(compute(a, b))
+
+    return errors.called(function, name, doc)
 
 
-def __sub__(a: Any, b: Any) -> RawTensor:
-    """`a - b`."""
-    return _raw_of(a - b)
+def _of_one(name: str, doc: str) -> Any:
+    """The function that calls the method of this name in lower case."""
+
+    def function(x: tensor.Tensor) -> RawTensor:
+        return _raw_of(getattr(x, name.lower())())
+
+    return errors.called(function, name, doc)
 
 
-def __mul__(a: Any, b: Any) -> RawTensor:
-    """`a * b`, element by element."""
-    return _raw_of(a * b)
-
-
-def __div__(a: Any, b: Any) -> RawTensor:
-    """`a / b`."""
-    return _raw_of(a / b)
-
-
-def Pow(a: Any, b: Any) -> RawTensor:
-    """`a ** b`."""
-    return _raw_of(tensor.pow(a, b))
-
-
-def Mult(a: tensor.Tensor, b: tensor.Tensor) -> RawTensor:
-    """The matrix product."""
-    return _raw_of(a @ b)
+__add__ = _of_two("__add__", "`a + b`.", operator.add)
+__sub__ = _of_two("__sub__", "`a - b`.", operator.sub)
+__mul__ = _of_two("__mul__", "`a * b`, element by element.", operator.mul)
+__div__ = _of_two("__div__", "`a / b`.", operator.truediv)
+Pow = _of_two("Pow", "`a ** b`.", tensor.pow)
+Mult = _of_two("Mult", "The matrix product.", operator.matmul)
+Ceil = _of_one("Ceil", "Rounds up.")
+Floor = _of_one("Floor", "Rounds down.")
+Round = _of_one("Round", "Rounds half away from zero.")
+RoundE = _of_one("RoundE", "Rounds half to even.")
+Erf = _of_one("Erf", "The error function.")
 
 
 def Reshape(x: tensor.Tensor, shape: Sequence[int]) -> RawTensor:
@@ -94,31 +94,6 @@ def SoftMax(x: tensor.Tensor, axis: int = -1) -> RawTensor:
 def ConcatOn(tensors: Sequence[tensor.Tensor], axis: int) -> RawTensor:
     """The tensors concatenated along an axis."""
     return _raw_of(tensor.concatenate(tensors, axis))
-
-
-def Ceil(x: tensor.Tensor) -> RawTensor:
-    """Rounds up."""
-    return _raw_of(x.ceil())
-
-
-def Floor(x: tensor.Tensor) -> RawTensor:
-    """Rounds down."""
-    return _raw_of(x.floor())
-
-
-def Round(x: tensor.Tensor) -> RawTensor:
-    """Rounds half away from zero."""
-    return _raw_of(x.round())
-
-
-def RoundE(x: tensor.Tensor) -> RawTensor:
-    """Rounds half to even."""
-    return _raw_of(x.rounde())
-
-
-def Erf(x: tensor.Tensor) -> RawTensor:
-    """The error function."""
-    return _raw_of(x.erf())
 
 
 def SumAll(x: tensor.Tensor) -> RawTensor:

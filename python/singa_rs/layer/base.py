@@ -110,7 +110,7 @@ class Layer(metaclass=_LayerType):
         if not isinstance(child, Layer):
             raise TypeError(f"register_layers: got {child!r} for {name!r}, want a Layer")
         if self._node.registered.get(name, child) is not child:
-            raise ValueError(f"register_layers: another layer has the name {name!r}")
+            raise ValueError(f"register_layers: the name {name!r} belongs to another layer")
 
     def __getattr__(self, name: str) -> Any:
         registered = self.__dict__["_node"].registered if "_node" in self.__dict__ else {}
@@ -209,8 +209,8 @@ class Layer(metaclass=_LayerType):
         for name, value in self.__dict__.items():
             if tree.closes_over_layers(value):
                 raise TypeError(
-                    f"deepcopy: {type(self).__name__}.{name} is a function that holds layers, "
-                    "which Python does not copy; make the model anew and use set_states"
+                    f"deepcopy: {type(self).__name__}.{name} is a function that closes over "
+                    "layers, which Python does not copy; create another model and use set_states"
                 )
         made = memo[id(self)] = Layer.__new__(type(self))
         made.__dict__.update((name, deepcopy(one, memo)) for name, one in self.__dict__.items())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import autograd
 from ..errors import FOREIGN
 from ..errors import reraise as name_it
-from ..record import PatientLock, is_recording, making_state
+from ..record import UserCodeLock, is_recording, making_state
 from . import collect, tree
 from .node import now
 from .tree import Tree
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .base import Layer
 
 #: Lets one thread at a time make a layer's tensors.
-_initialising = PatientLock("initialize")
+_initialising = UserCodeLock("initialize")
 
 
 def wrap_initialize(function: Callable[..., Any]) -> Callable[..., Any]:

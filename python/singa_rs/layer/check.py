@@ -34,7 +34,7 @@ def pair(value: Any, argument: str, least: int = 1) -> tuple[int, int]:
     """Two ints from `least`: one for both axes, or a sequence of two."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         if len(value) != 2:
-            raise ValueError(f"{argument}: got {value!r}, want an int or 2 of them")
+            raise ValueError(f"{argument}: got {value!r}, want an int or a pair")
         return count(value[0], argument, least), count(value[1], argument, least)
     one = count(value, argument, least)
     return one, one
@@ -55,6 +55,12 @@ def flag(value: Any, argument: str) -> bool:
         return bool(value)
     except (TypeError, ValueError):
         raise TypeError(f"{argument}: got {type(value).__name__}, want a bool") from None
+
+
+def at_most(layer: str, given: int, most: int) -> None:
+    """Rejects too many positional arguments."""
+    if given > most:
+        raise TypeError(f"{layer}: got {given} arguments in order, want at most {most}")
 
 
 def tensors(values: Sequence[Any], op: str) -> None:

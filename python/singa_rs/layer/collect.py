@@ -63,7 +63,7 @@ def put(layer: Layer, method: str, reader: str, values: Mapping[str, Any]) -> No
             names = match(values, targets, call.tree.paths[id(layer)])
             if values and not names and uninitialised(layer):
                 name = type(layer).__name__
-                raise ValueError(f"{method}: {name} has no tensors before its first call")
+                raise ValueError(f"{method}: {name} has no tensors until its first call")
             matched = {target: (targets[target], values[name]) for name, target in names.items()}
             values = {**values, **staged(method, matched)}
         own = _own(layer, method == "set_params", call.tree.names)
@@ -113,7 +113,7 @@ def match(given: Iterable[str], targets: Mapping[str, Tensor], path: str) -> dic
     found = {name: target for name, target in full.items() if target in targets}
     if len(set(found.values())) < len(found):
         names = sorted(name for name, target in found.items() if name != target)
-        raise ValueError(f"got {names[0]!r} and {found[names[0]]!r}, which are one tensor's names")
+        raise ValueError(f"got {names[0]!r} and {found[names[0]]!r}, which name the same tensor")
     return found
 
 

@@ -9,7 +9,7 @@ from .. import autograd, initializer
 from ..tensor import Tensor
 from . import activation as activations
 from .base import Layer
-from .check import axes, count, features, float_input
+from .check import at_most, axes, count, features, float_input
 from .parameters import normal, parameter
 from .pooling import Window
 
@@ -45,8 +45,7 @@ class Conv2d(Layer):
             TypeError, ValueError: an argument of another type or out of its range.
         """
         super().__init__()
-        if len(args) > 3:
-            raise TypeError(f"Conv2d: got {len(args) + 2} arguments in order, want at most 5")
+        at_most("Conv2d", len(args) + 2, 5)
         if args:
             in_channels, nb_kernels, kernel_size = nb_kernels, kernel_size, args[0]
             stride = args[1] if len(args) > 1 else stride
@@ -121,10 +120,7 @@ class SeparableConv2d(Layer):
             TypeError, ValueError: an argument of another type or out of its range.
         """
         super().__init__()
-        if len(args) > 3:
-            raise TypeError(
-                f"SeparableConv2d: got {len(args) + 2} arguments in order, want at most 5"
-            )
+        at_most("SeparableConv2d", len(args) + 2, 5)
         self.in_channels: int | None = None
         if args:
             self.in_channels = count(nb_kernels, "SeparableConv2d: in_channels")

@@ -11,7 +11,7 @@ from ..errors import ShapeError
 from ..tensor import Tensor
 from . import activation as activations
 from .base import Layer
-from .check import count, features, float_input, number
+from .check import at_most, count, features, float_input, number
 from .parameters import normal, parameter
 
 
@@ -37,8 +37,7 @@ class Linear(Layer):
             TypeError, ValueError: an argument of another type or out of its range.
         """
         super().__init__()
-        if len(args) > 2:
-            raise TypeError(f"Linear: got {len(args) + 1} arguments in order, want at most 3")
+        at_most("Linear", len(args) + 1, 3)
         if args:
             in_features, out_features = out_features, args[0]
             bias = args[1] if len(args) > 1 else bias

@@ -7,7 +7,7 @@ from typing import Any
 from .. import autograd
 from ..tensor import Tensor
 from .base import Layer
-from .check import axes, count, features, float_input, number
+from .check import at_most, axes, count, features, float_input, number
 from .parameters import parameter, state
 
 
@@ -32,8 +32,7 @@ class BatchNorm2d(Layer):
             TypeError, ValueError: an argument of another type or out of its range.
         """
         super().__init__()
-        if len(args) > 2:
-            raise TypeError(f"BatchNorm2d: got {len(args)} arguments in order, want at most 2")
+        at_most("BatchNorm2d", len(args), 2)
         self.channels = count(args[0], "BatchNorm2d: channels") if args else None
         momentum = args[1] if len(args) > 1 else momentum
         self.momentum = number(momentum, "BatchNorm2d: momentum", 0.0, 1.0)

@@ -7,7 +7,7 @@ from typing import Any
 from .. import autograd
 from ..errors import ShapeError
 from ..tensor import Tensor
-from ..tensor.plain import Settings
+from ..tensor.keys import Settings
 from .base import Layer
 from .check import axes, count, float_input, one_of, padding, pair
 
@@ -37,7 +37,7 @@ class Window(Settings):
             pad_mode=one_of(pad_mode, f"{layer}: pad_mode", PAD_MODES),
         )
         if self.pad_mode != "NOTSET" and any(self.pads):
-            raise ValueError(f"{layer}: padding: got {pads!r} beside pad_mode {pad_mode!r}, want 0")
+            raise ValueError(f"{layer}: padding: got {pads!r} with pad_mode {pad_mode!r}, want 0")
 
     @property
     def extent(self) -> tuple[int, int]:

@@ -41,7 +41,7 @@ class Reshape(Layer):
         """
         shape = self.shape if shape is None else shape
         if shape is None:
-            raise ValueError("Reshape: got no shape, neither here nor in the constructor")
+            raise ValueError("Reshape: got no shape, want one here or in the constructor")
         return autograd.reshape(x, shape)
 
 
@@ -78,7 +78,7 @@ class Dropout(Layer):
         super().__init__()
         self.ratio = number(ratio, "Dropout: ratio", 0.0, 1.0)
         if self.ratio == 1:
-            raise ValueError("Dropout: ratio: got 1, want below 1: nothing would be left")
+            raise ValueError("Dropout: ratio: got 1, want a number below 1")
 
     def forward(self, x: Tensor) -> Tensor:
         """Of any shape."""

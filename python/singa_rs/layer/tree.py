@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Iterator
-from types import CellType, FunctionType
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from ..record.places import read
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def named_members(layer: Layer) -> Iterator[tuple[str, Any]]:
 
 
 def closes_over_layers(value: Any, seen: frozenset[int] = frozenset()) -> bool:
-    """Whether a value is a function, or holds one, that reaches a layer by what it closes over."""
+    """Whether a value is a function, or holds one, that closes over a layer."""
     if id(value) in seen:
         return False
     seen |= {id(value)}
@@ -54,18 +55,12 @@ def closes_over_layers(value: Any, seen: frozenset[int] = frozenset()) -> bool:
         return any(closes_over_layers(one, seen) for one in held)
     if not isinstance(value, FunctionType):
         return False
-    kept = [*map(_contents, value.__closure__ or ()), *(value.__defaults__ or ())]
+    kept = [read(cell, "cell_contents") for cell in value.__closure__ or ()]
+    kept += value.__defaults__ or ()
     kept += (value.__kwdefaults__ or {}).values()
     found = [member for one in kept for _, member in members("", one)]
     layers = any(not isinstance(member, Tensor) for member in found)
     return layers or any(closes_over_layers(one, seen) for one in kept)
-
-
-def _contents(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return None
 
 
 def _fresh_name(layer: Layer, child: Layer) -> str:
@@ -174,7 +169,7 @@ def hold_members(holder: Layer) -> None:
 
 
 def let_go(layer: Layer, holder: Layer) -> None:
-    """Forgets that a layer belongs to `holder` and those that hold it."""
+    """Forgets that a layer belongs to `holder` and the layers around it."""
     layer._node.roots.clear()
     for owner in owners(holder):
         owner._node.unnamed = [ref for ref in owner._node.unnamed if ref() is not layer]

@@ -86,7 +86,8 @@ class Module(Graphed, Tappable):
     def _warn_of_cut(self, args: tuple[Any, ...]) -> None:
         if any(isinstance(x, Tensor) and x.requires_grad and not x.is_dummy() for x in args):
             name = type(self).__name__
-            warnings.warn(f"{name}: in evaluation, so no gradient passes through", stacklevel=3)
+            message = f"{name}: is in evaluation mode, so no gradient flows through it"
+            warnings.warn(message, stacklevel=3)
 
     def train(self, mode: bool = True) -> Module:
         """Switches this module, those below it and `autograd.training` to training or evaluation;
@@ -140,7 +141,7 @@ class Module(Graphed, Tappable):
 
         Raises:
             CheckpointError: no layer has parameters yet; an auxiliary name is also the model's,
-                or the file cannot hold a name; the path is a folder, a pipe or a device.
+                or the file cannot store a name; the path is a directory, a pipe or a device.
             TypeError: `fpath` is not a path; an auxiliary name is not a str, or its state is not
                 a Tensor.
             OSError: the file cannot be written.
@@ -152,7 +153,7 @@ class Module(Graphed, Tappable):
         if not found and (waiting := uninitialised(self)):
             names = ", ".join(sorted({type(layer).__name__ for layer in waiting}))
             raise CheckpointError(
-                f"save_states: {names}: parameters are made at the first call; call the model first"
+                f"save_states: {names}: parameters are created by the first call; call the model"
             )
         auxiliary = {} if aux_states is None else mapping(aux_states, "save_states: aux_states")
         inside = join(self._node.path, "")
@@ -231,7 +232,7 @@ def _compare(path: str, unused: set[str], missing: set[str], fails: bool) -> Non
         if names
     ]
     if lists and fails:
-        raise CheckpointError(f"load_states: {path}: no name is the model's; {'; '.join(lists)}")
+        raise CheckpointError(f"load_states: {path}: no state of the model; {'; '.join(lists)}")
     if lists:
         warnings.warn(f"load_states: {path}: {'; '.join(lists)}", stacklevel=3)
 
@@ -253,7 +254,8 @@ def _table(module: Layer) -> str:
         rows.append((layer._node.path or "(model)", type(layer).__name__, _shape(layer), unknown))
     lines = _align([_HEAD, *rows])
     lines.insert(1, "-" * max(map(len, lines)))
-    lines += [lines[1], f"{total:,} parameters" + (f", {frozen:,} of them fixed" if frozen else "")]
+    more = f", {frozen:,} of them frozen" if frozen else ""
+    lines += [lines[1], f"{total:,} parameters{more}"]
     return "\n".join(lines)
 
 

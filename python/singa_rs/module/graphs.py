@@ -16,7 +16,7 @@ from ..layer.base import Layer
 from ..layer.calls import with_place
 from ..layer.check import flag
 from ..layer.node import now
-from ..record import MISS, GraphFunction, Options, Plan, Shortcut, name_written
+from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Graphs:
     def __init__(self, options: Options) -> None:
         self.options = options
         #: The fast path for calls like the last one.
-        self.shortcut: Shortcut | None = None
+        self.fast_path: FastPath | None = None
         self._functions: dict[Any, GraphFunction] = {}
 
     def of(self, function: Callable[..., Any], module: Any, name: str) -> GraphFunction:
@@ -43,15 +43,15 @@ class Graphs:
 
     def call(self, function: Callable[..., Any], module: Any, args: tuple[Any, ...]) -> Any:
         """Calls a method by the fast path; MISS if it does not apply."""
-        shortcut = self.shortcut
-        if shortcut is None or now.running or shortcut.training is not module.training:
+        fast_path = self.fast_path
+        if fast_path is None or now.running or fast_path.training is not module.training:
             return MISS
-        if function is not None and function is not shortcut.function:
+        if function is not None and function is not fast_path.function:
             return MISS
         try:
-            return shortcut(args)
+            return fast_path(args)
         except Exception as error:
-            name_written(error, shortcut.graph, module)
+            name_written(error, fast_path.graph, module)
             raise
 
     def all(self) -> list[GraphFunction]:
@@ -123,7 +123,7 @@ class Graphed(Layer):
                 and describes its inputs and outputs. Operations run as they were recorded.
             verify: True compares the first run of each new graph with a run of the operations as
                 they were recorded: results, parameters and states must be equal to the bit, and
-                a graph that differs, which is a fault of this package, is not used, with a
+                a graph that differs, which is a bug in this package, is not used, with a
                 RuntimeWarning. That run takes as long as two, and more memory (`plan` shows how
                 much). Nothing is compared if memory is short, if user code would run twice, or
                 with `exact=False`. N compares every Nth run, False none.
@@ -134,11 +134,12 @@ class Graphed(Layer):
             ValueError: options that exclude each other: a memory budget and `check_finite`.
         """
         parallel = _is_parallel(graph_alg)
-        _refuse(amp=amp)
+        if amp is not None:
+            raise GraphError("compile: amp is not supported yet; leave it None")
         budget = record.memory_budget(memory_budget)
         if budget is not None and check_finite:
             got = f"memory_budget={memory_budget!r} and check_finite"
-            raise ValueError(f"compile: got {got}, want one")
+            raise ValueError(f"compile: got {got}, want at most one of them")
         if not isinstance(exact, bool):
             raise TypeError(f"compile: got exact={exact!r}, want a bool")
         finite = _finite(check_finite, use_graph)
@@ -210,7 +211,7 @@ class Graphed(Layer):
             return f"{type(self).__name__} runs eagerly: compile it with use_graph=True"
         functions = self._graphs.all()
         if not functions:
-            return f"{type(self).__name__}: nothing was called since it was compiled"
+            return f"{type(self).__name__}: nothing has been called since it was compiled"
         return "\n".join(function.explain() for function in functions)
 
 
@@ -220,12 +221,6 @@ def _is_parallel(graph_alg: Any) -> bool:
     if isinstance(graph_alg, str) and graph_alg in ("sequence", "parallel"):
         return graph_alg == "parallel"
     raise ValueError(f'compile: got graph_alg={graph_alg!r}, want "sequence" or "parallel"')
-
-
-def _refuse(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise GraphError(f"compile: {name} is not there yet; leave it None")
 
 
 def _every(value: Any) -> int | None:
@@ -248,7 +243,7 @@ def _finite(value: Any, use_graph: bool) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"compile: got check_finite={value!r}, want a bool")
     if value and not use_graph:
-        raise ValueError("compile: check_finite looks at the results of graphs: use_graph=True")
+        raise ValueError("compile: check_finite=True checks graphs, so it needs use_graph=True")
     return value
 
 
@@ -301,7 +296,7 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
             if graphed is not None:
                 made = graphed(function, self, training, args, kwargs)
                 if self._has_mode and self.training is training and name == self._step():
-                    self._graphs.shortcut = graphed.shortcut()
+                    self._graphs.fast_path = graphed.fast_path()
                 return made
         if _holds_array(args) or _holds_array(kwargs):
             args, kwargs = _admit(args, self.device), _admit(kwargs, self.device)

@@ -51,11 +51,11 @@ class Tappable(Layer):
             raise TypeError(f"tap: got {name!r} for the name, want a str")
         value, grad = flag(value, "tap: value"), flag(grad, "tap: grad")
         if not (value or grad):
-            raise ValueError("tap: got value=False and grad=False, want one of them at least")
+            raise ValueError("tap: got value=False and grad=False, want at least one of them")
         if isinstance(what, Tensor) and not what.stores_grad:
             known = name or what._name
             if known is None:
-                raise ValueError(f"tap: got {what!r} without a name, want tap(tensor, name)")
+                raise ValueError(f"tap: got {what!r}, which has no name, want tap(tensor, name)")
             return self._taps.at(what, known, value, grad)
         path, found = self._tapped(what)
         if isinstance(found, Tensor):

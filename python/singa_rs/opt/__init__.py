@@ -1,6 +1,6 @@
 """Optimizers and schedules. Names and arguments as in SINGA's `opt`."""
 
-from .adaptive import AdaGrad, Adam, AdamW, RMSProp
+from .adaptive import AdaGrad, Adam, AdamW, Lion, RMSProp
 from .base import Optimizer
 from .schedule import Constant, DecayScheduler, ExponentialDecay
 from .sgd import SGD
@@ -13,6 +13,7 @@ __all__ = [
     "Constant",
     "DecayScheduler",
     "ExponentialDecay",
+    "Lion",
     "Optimizer",
     "RMSProp",
 ]

@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 from ..autograd.ops import op
 from ..tensor import Tensor
-from .base import Optimizer, moments_by_name
+from .base import Optimizer, holders, moments_by_name
 from .schedule import DecayScheduler
 
-_Limits = dict[str, tuple[str, dict[str, float]]]
 _FRACTION = {"low": 0.0, "below": 1.0}
 
 
@@ -19,18 +18,24 @@ class _Adaptive(Optimizer):
     """An optimizer whose update is one operation on the parameter, the gradient, the learning rate,
     moments, further tensors, and, where it is used, the weight decay."""
 
-    #: The operation's name and attributes, and which moments it reads.
+    #: The rule and its attributes, and whether it reads the step counter.
     _op: ClassVar[str]
     _attributes: ClassVar[dict[str, bool]] = {}
-    _kinds: ClassVar[tuple[str, ...]]
-    #: Gets the further tensors.
-    _more: ClassVar[Callable[[Any], tuple[Tensor, ...]]]
+    _counts: ClassVar[bool] = False
     #: The operation without weight decay, and with it.
     _updates: ClassVar[list[Any]]
+    #: Gets the step counter and the tensors that the operation reads after the moments.
+    _more: ClassVar[Callable[[Any], tuple[Tensor, ...]]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._updates = [op(cls._op, weight_decay=d, **cls._attributes) for d in (False, True)]
+        cls._updates = [
+            op("update", f=cls._op, weight_decay=d, **cls._attributes) for d in (False, True)
+        ]
+        if "_op" in vars(cls):  # a user's subclass may declare others, which the operation lacks
+            known = cls.hyperparameters.items()
+            names = [holder for name, (holder, _) in known if name not in ("lr", "weight_decay")]
+            cls._more = attrgetter("step_counter", *names)
 
     def __init__(
         self, lr: float | DecayScheduler, **hyperparameters: float | DecayScheduler
@@ -44,9 +49,10 @@ class _Adaptive(Optimizer):
         self._fit(param_value)
         self.device_check(param_value, param_grad, *self._own_tensors())
         read = [param_value, param_grad, self.lr_value]
-        for kind in self._kinds:
+        for kind in self.moment_kinds:
             read.append(self._moments.of(param_value, param_name, kind))
-        read += self._more(self)
+        step, *more = self._more(self)
+        read += [*more, step] if self._counts else more
         decays = self._uses("weight_decay")
         if decays:
             read.append(self.decay_value)
@@ -58,14 +64,8 @@ class RMSProp(_Adaptive):
     weight decay added to g. Epsilon is inside the root, as in SINGA (Tieleman and Hinton, 2012).
     """
 
-    hyperparameters: ClassVar[_Limits] = {
-        "lr": ("lr_value", {}),
-        "rho": ("rho_value", _FRACTION),
-        "epsilon": ("epsilon_value", {}),
-        "weight_decay": ("decay_value", {}),
-    }
-    moment_kinds = _kinds = ("running_average",)
-    _op, _more = "rmsprop", attrgetter("rho_value", "epsilon_value")
+    hyperparameters = holders(lr={}, rho=_FRACTION, epsilon={}, weight_decay={})
+    moment_kinds, _op = ("running_average",), "rmsprop"
 
     def __init__(
         self,
@@ -90,14 +90,8 @@ class AdaGrad(_Adaptive):
     """`history += g**2; p -= lr * g / sqrt(history + epsilon)`, with weight decay added to g.
     Epsilon is inside the root, as in SINGA (Duchi et al., 2011)."""
 
-    hyperparameters: ClassVar[_Limits] = {
-        "lr": ("lr_value", {}),
-        "epsilon": ("epsilon_value", {}),
-        "weight_decay": ("decay_value", {}),
-    }
-    moment_kinds = _kinds = ("history",)
-    _op = "adagrad"
-    _more = staticmethod(lambda optimizer: (optimizer.epsilon_value,))
+    hyperparameters = holders(lr={}, epsilon={}, weight_decay={})
+    moment_kinds, _op = ("history",), "adagrad"
 
     def __init__(
         self,
@@ -119,16 +113,10 @@ class Adam(_Adaptive):
     """Bias-corrected first and second moments (Kingma and Ba, 2015), epsilon outside the root,
     the step counted by `step_counter` + 1; weight decay is added to the gradient."""
 
-    hyperparameters: ClassVar[_Limits] = {
-        "lr": ("lr_value", {}),
-        "beta_1": ("beta_1_value", _FRACTION),
-        "beta_2": ("beta_2_value", _FRACTION),
-        "epsilon": ("epsilon_value", {}),
-        "weight_decay": ("decay_value", {}),
-    }
-    moment_kinds = _kinds = ("m", "v")
-    _op, _attributes = "adam", {"decoupled": False}
-    _more = attrgetter("beta_1_value", "beta_2_value", "epsilon_value", "step_counter")
+    hyperparameters = holders(
+        lr={}, beta_1=_FRACTION, beta_2=_FRACTION, epsilon={}, weight_decay={}
+    )
+    moment_kinds, _op, _attributes, _counts = ("m", "v"), "adam", {"decoupled": False}, True
 
     def __init__(
         self,
@@ -168,3 +156,27 @@ class AdamW(Adam):
     ) -> None:
         """As `Adam`, with the paper's defaults."""
         super().__init__(lr, beta_1, beta_2, epsilon, weight_decay)
+
+
+class Lion(_Adaptive):
+    """`p -= lr * (sign(beta_1 * m + (1 - beta_1) * g) + weight_decay * p); m = beta_2 * m +
+    (1 - beta_2) * g`: one moment, and steps of one size (Chen et al., 2023)."""
+
+    hyperparameters = holders(lr={}, beta_1=_FRACTION, beta_2=_FRACTION, weight_decay={})
+    moment_kinds, _op = ("m",), "lion"
+
+    def __init__(
+        self,
+        lr: float | DecayScheduler = 1e-4,
+        beta_1: float | DecayScheduler = 0.9,
+        beta_2: float | DecayScheduler = 0.99,
+        weight_decay: float | DecayScheduler = 0,
+    ) -> None:
+        """Numbers from 0 (betas below 1), or schedules; the defaults are the paper's.
+
+        Raises:
+            TypeError, ValueError: an argument that is neither, or out of its range.
+        """
+        super().__init__(lr, beta_1=beta_1, beta_2=beta_2, weight_decay=weight_decay)
+
+    m = moments_by_name("m", "The averages of gradients by parameter name.")

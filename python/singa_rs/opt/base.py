@@ -26,6 +26,15 @@ def moments_by_name(kind: str, doc: str) -> Any:
     return property(lambda optimizer: optimizer._moments.named(kind), doc=doc)
 
 
+#: Names of tensors that are not the hyperparameter's with `_value`.
+_HOLDERS = {"momentum": "mom_value", "dampening": "dam_value", "weight_decay": "decay_value"}
+
+
+def holders(**limits: dict[str, float]) -> dict[str, tuple[str, dict[str, float]]]:
+    """`hyperparameters` with these limits, each with SINGA's name of its tensor."""
+    return {name: (_HOLDERS.get(name, f"{name}_value"), one) for name, one in limits.items()}
+
+
 class Optimizer:
     """Applies gradients to parameters.
 
@@ -146,7 +155,7 @@ class Optimizer:
         with np.errstate(over="ignore"):
             held = float(np.float32(made))
         if not low <= held < below or held == 0 != made:
-            raise ValueError(f"{argument}: got {value!r}, which is {held:g} in float32, its dtype")
+            raise ValueError(f"{argument}: got {value!r}, which becomes {held:g} in float32")
         return made
 
     def _evaluate(self, argument: str, schedule: DecayScheduler, holder: Tensor) -> None:
@@ -274,9 +283,9 @@ def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
     """A schedule's value at a step, which must fit a hyperparameter's tensor."""
     value = schedule(step)
     if not isinstance(value, Tensor):
-        raise TypeError(f"{argument}: the schedule gave {value!r}, want a Tensor")
+        raise TypeError(f"{argument}: the schedule returned {value!r}, want a Tensor")
     if value.shape != (1,):
-        raise ShapeError(f"{argument}: the schedule gave {value.shape}, want (1,)")
+        raise ShapeError(f"{argument}: the schedule returned shape {value.shape}, want (1,)")
     return value
 
 

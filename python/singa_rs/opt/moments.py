@@ -74,8 +74,8 @@ class Moments:
         copies = [one for one in self._slots.values() if one.is_copy and one.fits(param, name)]
         if len(copies) > 1:
             raise ValueError(
-                f"apply: the optimizer was copied with {len(copies)} parameters called {name!r}; "
-                "copy them with it, or use set_states"
+                f"apply: the copied optimizer knows {len(copies)} parameters named {name!r}; copy "
+                "the model together with it, or use set_states"
             )
         if copies:
             return self._pass_on(copies[0], param)

@@ -91,11 +91,7 @@ class ExponentialDecay(DecayScheduler):
     down to an integer."""
 
     def __init__(
-        self,
-        init_value: float,
-        decay_steps: float,
-        decay_rate: float,
-        staircase: bool = False,
+        self, init_value: float, decay_steps: float, decay_rate: float, staircase: bool = False
     ) -> None:
         """`decay_steps` and `decay_rate` are above 0.
 

@@ -10,13 +10,13 @@ from .. import tensor
 from ..autograd.ops import op
 from ..layer.check import flag
 from ..tensor import Tensor
-from .base import Optimizer, moments_by_name
+from .base import Optimizer, holders, moments_by_name
 from .schedule import DecayScheduler
 
 
 @cache
 def _update(momentum: bool, nesterov: bool, weight_decay: bool) -> Any:
-    return op("sgd", momentum=momentum, nesterov=nesterov, weight_decay=weight_decay)
+    return op("update", f="sgd", momentum=momentum, nesterov=nesterov, weight_decay=weight_decay)
 
 
 class SGD(Optimizer):
@@ -30,12 +30,7 @@ class SGD(Optimizer):
     SINGA's `SGD`. PyTorch starts the buffer with g undampened instead.
     """
 
-    hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]] = {
-        "lr": ("lr_value", {}),
-        "momentum": ("mom_value", {}),
-        "dampening": ("dam_value", {"low": -math.inf}),
-        "weight_decay": ("decay_value", {}),
-    }
+    hyperparameters = holders(lr={}, momentum={}, dampening={"low": -math.inf}, weight_decay={})
     moment_kinds: ClassVar[tuple[str, ...]] = ("moments",)
     moments = moments_by_name("moments", "The momentum buffers by parameter name.")
 
@@ -60,7 +55,7 @@ class SGD(Optimizer):
         self.weight_decay = weight_decay
         self.nesterov = flag(nesterov, "SGD: nesterov")
         if self.nesterov and (not self._uses("momentum") or self._uses("dampening")):
-            raise ValueError("SGD: nesterov wants a momentum and no dampening")
+            raise ValueError("SGD: nesterov needs momentum, and no dampening")
 
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates the parameter and its buffer in place."""

@@ -1,3 +1,4 @@
+# ruff: noqa: F401 - the names of other files are public here
 """Recording steps and replaying them: graph functions, plans, recording by hand.
 
 Objects whose attributes a recorded step may read (layers, optimizers, schedules) yield them from
@@ -5,34 +6,13 @@ Objects whose attributes a recorded step may read (layers, optimizers, schedules
 when one of them is set.
 """
 
+from .fast_path import MISS, FastPath
 from .function import GraphFunction, name_written
+from .lock import UserCodeLock
 from .options import Options, memory_budget
-from .patience import PatientLock
 from .places import NOTHING, slots
 from .plan import Plan, infer, plan
 from .session import Recorded
-from .shortcut import MISS, Shortcut
 from .state import making_state, note_change
-from .taking import is_recording
 from .taps import Tap, Taps
-
-__all__ = [
-    "MISS",
-    "NOTHING",
-    "GraphFunction",
-    "Options",
-    "PatientLock",
-    "Plan",
-    "Recorded",
-    "Shortcut",
-    "Tap",
-    "Taps",
-    "infer",
-    "is_recording",
-    "memory_budget",
-    "making_state",
-    "name_written",
-    "note_change",
-    "plan",
-    "slots",
-]
+from .tracing import is_recording

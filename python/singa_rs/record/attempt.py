@@ -10,20 +10,20 @@ import numpy as np
 
 from .. import _core
 from .._core import GraphError, InternalError, signature
-from ..autograd.history import has_history
 from ..autograd.inplace import is_intermediate
 from ..autograd.mode import mode, training_scope
+from ..autograd.order import has_history
 from ..device import get_default_device
 from ..tensor import Placeholder, Tensor, from_numpy
-from ..tensor.plain import EXACT, Same
-from .changes import Effects, Undo, changes, effects
+from ..tensor.keys import EXACT, Same
+from .effects import Effects, Undo, changes, effects
 from .options import Options
-from .runs import Verifier, fault_of
 from .snapshot import Snapshot, matches, pattern, text
-from .standins import StandIns, is_itself
 from .state import LATE_STATE
-from .taking import Taken, take
+from .tracers import Tracers, is_itself
+from .tracing import Traced, trace
 from .trees import attributes, first_ones, flatten, is_marked, leaves, replace
+from .verifier import VerifiedGraph
 
 
 class Call:
@@ -86,7 +86,7 @@ class Call:
         self.parameters = [
             (Same(x), x.block_id, x.offset) if is_itself(x, known) else None for x in self.tensors
         ]
-        # Parameters have no stand-ins, so each has graphs of its own. Writes into what operations
+        # Parameters have no tracers, so each has graphs of its own. Writes into what operations
         # have made are part of the tape, writes into other tensors are not.
         self.made = tuple(map(is_intermediate, self.tensors))
         of_tensors = (tuple(self.requires_grad), self.made, tuple(self.parameters))
@@ -99,21 +99,15 @@ class Call:
 
     def shown(self) -> list[str]:
         """The key as text."""
-        tensors = [
+        lines = [
             f"argument {i}: {t.dtype.name} {t.shape}" + ("" if t.requires_grad else ", no gradient")
             for i, t in enumerate(self.tensors)
         ]
         given = leaves((self.args, self.kwargs))
-        constants = [repr(leaf) for leaf in given if not isinstance(leaf, Tensor)]
-        mode_ = "in training" if self.training else "in evaluation"
-        paused = [", within no_grad"] if self.paused else []
-        threads = f"on {self.threads} thread{'s' if self.threads > 1 else ''}"
-        return [
-            *tensors,
-            *(f"also given {c}" for c in constants),
-            mode_ + "".join(paused),
-            threads,
-        ]
+        lines += [f"argument {leaf!r}" for leaf in given if not isinstance(leaf, Tensor)]
+        mode_ = "training" if self.training else "evaluation"
+        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        return [*lines, mode_ + (" within no_grad" if self.paused else ""), threads]
 
 
 def is_object(leaf: Any) -> bool:
@@ -130,13 +124,11 @@ def staged(array: np.ndarray, device: _core.Device) -> Tensor:
 
 def admitted(args: Any, kwargs: Any, root: Any) -> tuple[Any, Any]:
     """Arguments with copies of their NumPy arrays on the model's device."""
-
-    def swap(leaf: Any) -> Any:
-        return staged(leaf, root.device) if isinstance(leaf, np.ndarray) else leaf
-
     given = (args, kwargs)
-    has_arrays = any(isinstance(leaf, np.ndarray) for leaf in leaves(given))
-    return replace(given, swap) if has_arrays else given
+    if not any(isinstance(leaf, np.ndarray) for leaf in leaves(given)):
+        return given
+    to = root.device
+    return replace(given, lambda one: staged(one, to) if isinstance(one, np.ndarray) else one)
 
 
 class Attempt:
@@ -146,41 +138,51 @@ class Attempt:
         self.call, self.before = call, before
         #: The attributes in the memory of an argument, with its index and their distance from it.
         self.held = _held(call.tensors, before)
-        stand_ins = StandIns((call.args, call.kwargs), call.known)
+        tracers = Tracers((call.args, call.kwargs), call.known)
         self.tapping = undo.tapping
-        run = self.tapping.around(partial(call.run, stand_ins.given))
-        with stand_ins:
-            self.taken: Taken = take(call.device, stand_ins.tensors, run, undo, before.tensors)
+        run = self.tapping.around(partial(call.run, tracers.given))
+        with tracers:
+            self.traced: Traced = trace(call.device, tracers.tensors, run, undo, before.tensors)
         #: The attributes that the step sets on its arguments, by index of the argument.
-        self.marks = stand_ins.marks(call.tensors)
-        self.after = stand_ins.restore(call.look, call.root)
+        self.marks = tracers.marks(call.tensors)
+        self.after = tracers.restore(call.look, call.root)
         self.changes = changes(before, self.after)
-        late = LATE_STATE if self.taken.recording.state_is_late else None
-        self._obstacle = late or stand_ins.difference() or self.taken.results.obstacle
-        #: The graph to run; see `plan` and `take_graph_of`.
-        self.graph: _core.Graph
-        #: What compares its runs with the operations as recorded, if anything does; and the
-        #: outcome, as text.
-        self.verifier: Verifier | None = None
-        self.verified = "no run was compared"
-        #: The warning about the graph, if this package made a faulty one.
-        self.fault: str | None = None
+        late = LATE_STATE if self.traced.recording.state_is_late else None
+        self._obstacle = late or tracers.difference() or self.traced.results.obstacle
+        #: The graph to run; None until `plan` or `take_graph_of`.
+        self.verified: VerifiedGraph | None = None
+        #: The warning about the graph that was shown before.
+        self._known_fault: str | None = None
 
     def plan(self, options: Options) -> None:
         """Makes a graph of the recording, whose runs its tensors show from then on."""
-        recording = self.taken.recording
+        recording = self.traced.recording
         try:
-            self.graph = options.graph_of(recording, self.call.training)
-            self.verifier = options.verifier(recording, self.graph)
+            graph = options.graph_of(recording, self.call.training)
+            self.verified = options.verified(recording, graph)
         except InternalError as error:
             self._obstacle = str(error)
-            return
-        self.fault = fault_of(self.graph)
+
+    def take_graph_of(self, equal: Attempt) -> None:
+        """Uses the graph of an equal recording, whose runs this one's tensors show from then on."""
+        equal.graph.adopt(self.traced.recording)
+        self.verified, self._known_fault = equal.verified, equal.verified.fault
+
+    @property
+    def graph(self) -> _core.Graph:
+        """The graph of the recording."""
+        return self.verified.graph
+
+    @property
+    def fault(self) -> str | None:
+        """The warning about the graph, if it is a new one."""
+        fault = self.verified.fault
+        return None if fault is self._known_fault else fault
 
     def obstacle(self) -> str | None:
         """Why no graph can do what the call does, as text; None if the graph can."""
         if self._obstacle is None and not self.graph.fits(self.call.tensors):
-            return "the step reaches the memory of an argument in another way, too, and writes it"
+            return "the step writes the memory of an argument that it also reaches in another way"
         return self._obstacle
 
     def is_followed_by(self, before: Snapshot) -> str | None:
@@ -193,7 +195,7 @@ class Attempt:
             if path in loose:
                 continue
             if known is None:
-                return f"there is a new attribute {path}"
+                return f"attribute {path} is new"
             if path in self.changes or matches(pattern(known.value, captured), item.value):
                 continue
             return f"attribute {path} changed from {text(known.value)} to {text(item.value)}"
@@ -210,58 +212,46 @@ class Attempt:
         )
         return frozenset(differ)
 
-    def take_graph_of(self, equal: Attempt) -> None:
-        """Uses the graph of an equal recording, whose runs this one's tensors show from then on."""
-        equal.graph.adopt(self.taken.recording)
-        self.graph, self.verifier, self.verified = equal.graph, equal.verifier, equal.verified
-
     def run(self) -> list[Tensor]:
         """Runs the graph once on the call's arguments."""
-        if self.verifier is None:
-            return self.graph.run(self.call.tensors)
-        made, self.graph = self.verifier.run(self.graph, self.call.tensors)
-        self.verified, self.fault = self.verifier.said, self.verifier.fault
-        if self.verifier.is_done:
-            self.verifier = None
-        return made
+        return self.verified.run(self.call.tensors)
 
     def graphs(self) -> list[_core.Graph]:
         """The graphs of which a run may have started."""
-        found = [getattr(self, "graph", None), self.verifier and self.verifier.recorded]
-        return [graph for graph in found if graph is not None]
+        if self.verified is None:
+            return []
+        return [graph for graph in (self.graph, self.verified.recorded) if graph is not None]
 
     def build(self, made: Sequence[Tensor]) -> Any:
         """The result of the call, from what a run of its graph made."""
         held = self.before.tensors
-        return self.tapping.deliver(self.taken.results.build(self.call.tensors, made, held))
+        return self.tapping.deliver(self.traced.results.build(self.call.tensors, made, held))
 
     def compare(self, later: Attempt) -> Effects | str:
         """What both do to the attributes, if the recordings are the same; else the first
         difference, as text."""
-        difference = self.taken.recording.difference(later.taken.recording)
+        difference = self.traced.recording.difference(later.traced.recording)
         if difference is None:
-            difference = self.taken.results.difference(later.taken.results)
+            difference = self.traced.results.difference(later.traced.results)
         if difference is None and self.tapping.probes != later.tapping.probes:
-            difference = "the taps that the step comes by"
+            difference = "the taps that the step reaches"
         if difference is None and self.marks != later.marks:
-            difference = "the attributes that the step sets in its arguments"
+            difference = "the attributes that the step sets on its arguments"
         if difference is not None:
             return difference
         found = effects(self.changes, later.changes, later.after)
         spots, captured = later.before.spots(), set(self.graph.captured())
         for path in found.kept if isinstance(found, Effects) else ():
-            is_answered = path in self.taken.results.paths
+            is_answered = path in self.traced.results.paths
             if is_answered or path in spots and spots[path].block in captured:
-                return f"attribute {path}, which the step may read before it replaces it"
+                return f"attribute {path}, which the step may read before replacing it"
         return found
 
 
 def _held(arguments: Sequence[Tensor], before: Snapshot) -> dict[str, tuple[int, int]]:
     given = {x.block_id: (i, x.offset) for i, x in enumerate(arguments)}
-    spots = before.spots().items()
-    found = ((path, spot, given.get(spot.block)) for path, spot in spots)
     return {
-        path: (one[0], spot.offset - one[1])
-        for path, spot, one in found
-        if one is not None and path not in before.outside
+        path: (given[spot.block][0], spot.offset - given[spot.block][1])
+        for path, spot in before.spots().items()
+        if spot.block in given and path not in before.outside
     }

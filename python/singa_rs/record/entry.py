@@ -1,4 +1,4 @@
-"""A step that two recordings agree on, and its replay."""
+"""A step that two recordings agree on: its guards and its replay."""
 
 from __future__ import annotations
 
@@ -7,32 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from .. import viz
+from .. import _core, viz
 from .._core import signature
 from ..tensor import Tensor
 from .attempt import Attempt, staged
-from .changes import Effects
-from .runs import Verifier, profile
+from .effects import Effects
 from .snapshot import Item, Snapshot, is_container, matches, pattern, text
 from .trees import first_ones, given_name, has_attributes, is_row
+from .verifier import profile
 
 
 class Entry:
-    """A graph, and everything that a call must match for the graph to be replayed."""
+    """A graph and its guards: everything that a call must match for the graph to be replayed."""
 
     def __init__(
         self, attempt: Attempt, effects: Effects, undecided: frozenset[str] = frozenset()
     ) -> None:
-        call, self.graph, self.effects = attempt.call, attempt.graph, effects
+        call, self.verified, self.effects = attempt.call, attempt.verified, effects
         self.function, self.training, self.paused = call.function, call.training, call.paused
         self.signature, self.requires_grad = call.signature, call.requires_grad
-        self.device, self.results = call.device, attempt.taken.results
+        self.device, self.results = call.device, attempt.traced.results
         self.tapping, self.marks = attempt.tapping, attempt.marks
-        #: What compares later runs with the operations as recorded, if anything does; and the
-        #: outcome of the last comparison, as text.
-        self._verifier, self.verified = attempt.verifier, attempt.verified
-        #: The warning about the graph, if this package made a faulty one.
-        self.fault = attempt.fault
         left_out = effects.counters.keys() - effects.fixed | effects.kept.keys()
         #: Items that the step was found not to depend on.
         self.undecided = undecided - left_out
@@ -61,10 +56,15 @@ class Entry:
     def picture(self, title: str, names: Mapping[int, str]) -> viz.Graph:
         """The graph for inspection by users: always the same object. `names` are those of the
         model's tensors by `block_id`."""
-        if self._picture is None:
+        if self._picture is None or not self._picture.shows(self.graph):
             self._picture = viz.Graph(self.graph)
         self._picture.title, self._picture.names = title, names
         return self._picture
+
+    @property
+    def graph(self) -> _core.Graph:
+        """The graph that a replay runs."""
+        return self.verified.graph
 
     @property
     def runs(self) -> int:
@@ -76,7 +76,7 @@ class Entry:
         """Whether a replay only runs the graph on distinct tensors in order: it changes no
         attribute, serves no tap and is not verified."""
         has_more = self._has_effects or self.held or self.marks or self.tapping.probes
-        is_otherwise = has_more or self.paused or self._verifier is not None
+        is_otherwise = has_more or self.paused or self.verified.recorded is not None
         are_distinct = self._same in (None, tuple(range(len(self.requires_grad))))
         return self._is_row and are_distinct and not is_otherwise
 
@@ -111,7 +111,7 @@ class Entry:
         """How the attributes of a model differ from those recorded, as text; None if they match."""
         items, effects = now.items, self.effects
         if self.graph.departures != self.departures:
-            return "a tensor that the step may use was pointed to other memory"
+            return "a tensor that the step may use was rebound to other memory"
         for path, want in self.wanted.items():
             item = items.get(path)
             if item is None or not matches(want, item.value):
@@ -121,7 +121,7 @@ class Entry:
             item = items.get(path)
             is_there = item is not None and place.is_at(item.owner, item.key, root)
             if not is_there or item.value[0] is not int:
-                return f"attribute {path}, which each step counts up, was replaced"
+                return f"attribute {path}, which each step increments, was replaced"
         if not self._are_free and (reset := self._reset(items)) is not None:
             return reset
         for path, kept in effects.kept.items():
@@ -130,7 +130,7 @@ class Entry:
                 return f"attribute {path}, which each step sets, was replaced"
         more = items.keys() - self.wanted.keys() - effects.counters.keys() - effects.kept.keys()
         more = {path for path in more if not self._is_undecided(path)} if more else more
-        return f"there is a new attribute {min(more)}" if more else None
+        return f"attribute {min(more)} is new" if more else None
 
     def _is_undecided(self, path: str) -> bool:
         below = (path.startswith(f"{known}.") for known in self._open)
@@ -150,7 +150,7 @@ class Entry:
         for path, by in ((p, by) for p, (_, by) in counters.items() if p not in fixed):
             raised = items[path].value[1] - self._counts[path]
             if first is not None and raised * first[1] != first[0] * by:
-                return f"attribute {path}, which each step counts up, was set"
+                return f"attribute {path}, which each step increments, was set"
             first = first or (raised, by)
         return None
 
@@ -159,36 +159,23 @@ class Entry:
         for path, (i, distance) in self.held.items():
             held, given = attributes[path], tensors[i]
             if held.block_id != given.block_id or held.offset - given.offset != distance:
-                return f"attribute {path} is not in the memory of the argument as recorded"
+                return f"attribute {path} no longer shares the argument's memory as when recorded"
         if not self.graph.fits(tensors):
-            return "the arguments share memory with each other or the model in another way"
+            return "the arguments share memory with each other or the model as they did not before"
         return None
 
     # ---- replay ---------------------------------------------------------------------------------
 
     def replay(self, tensors: Sequence[Tensor], root: Any, snapshot: Snapshot) -> Any:
         """Runs the graph once; returns what the function would."""
-        graph = self.graph
         self.tapping.let_go()
-        if self._verifier is not None:
-            made = profile.run(self._verified_run, self._verifier, tensors)
-        else:
-            made = profile.run(graph.run, tensors)
+        made = profile.run(self.verified.run, tensors)
         if self._has_effects:
             self._take_effect(root, snapshot)
         for number, marks in self.marks:
             for name, value in marks.items():
                 setattr(tensors[number], name, value)
         return self.tapping.deliver(self.results.build(tensors, made, snapshot.tensors))
-
-    def _verified_run(self, verifier: Verifier, tensors: Sequence[Tensor]) -> list[Tensor]:
-        made, self.graph = verifier.run(self.graph, tensors)
-        self.verified, self.fault = verifier.said, verifier.fault
-        if verifier.is_done:
-            self._verifier = None
-        if verifier.fault is not None:
-            self._picture = None
-        return made
 
     def _take_effect(self, root: Any, snapshot: Snapshot) -> None:
         for place, by in self.effects.counters.values():

@@ -11,15 +11,15 @@ from .._core import GraphError, running
 from .._core import changes as count_changes
 from ..autograd.mode import mode
 from .attempt import Attempt, Call
-from .changes import Effects, Undo
+from .effects import Effects, Undo
 from .entry import Entry
+from .fast_path import FastPath
 from .history import History, warn_user
+from .lock import UserCodeLock
 from .options import Options
-from .patience import PatientLock
-from .runs import profile
-from .shortcut import Shortcut
 from .snapshot import Snapshot
-from .taking import uncollected
+from .tracing import uncollected
+from .verifier import profile
 
 #: The number of unequal recordings in a row after which a function stays eager.
 MOST_UNEQUAL = 4
@@ -32,12 +32,15 @@ _Ready = tuple[Entry, Snapshot, int]
 
 
 class _Made(NamedTuple):
-    """The result of a call that was recorded."""
+    """The result of a call that was recorded and run."""
 
     result: Any
 
 
-_NESTED = "called by user code that a graph runs; call a model with use_graph=False there"
+_NESTED = (
+    "called from user code that a graph is running; there, call a model compiled with "
+    "use_graph=False"
+)
 
 
 def _held(graph: _core.Graph) -> int:
@@ -65,7 +68,7 @@ class GraphFunction:
         self._entries: OrderedDict[Hashable, list[Entry]] = OrderedDict()
         self._attempts: OrderedDict[Hashable, Attempt] = OrderedDict()
         self._unequal = self._fruitless = 0
-        self._lock = PatientLock(name)
+        self._lock = UserCodeLock(name)
         #: Whether a call is being recorded, by the thread that holds the lock.
         self._is_recording = False
         #: What the last call replayed, the attributes that it found, and the count of changes.
@@ -101,12 +104,12 @@ class GraphFunction:
                     return self._replay(ready, tensors, root)
         return self._call(Call(function, root, training, args, kwargs))
 
-    def shortcut(self) -> Shortcut | None:
+    def fast_path(self) -> FastPath | None:
         """The fast path for calls like the last one, if a replay only has to run the graph."""
         ready = self._ready
         if ready is None or profile.level or self.check_every is not None or not ready[0].is_simple:
             return None
-        return Shortcut(*ready)
+        return FastPath(*ready)
 
     def explain(self) -> str:
         """The function's graphs, keys and recordings, as text."""
@@ -115,10 +118,10 @@ class GraphFunction:
             graph = entry.graph
             lines.append(f"  graph {index}: {graph.nodes} operations, replayed {entry.runs} times")
             lines += [f"    key: {line}" for line in entry.shown]
-            lines.append(f"    key: {len(entry.wanted)} attributes of the model")
+            lines.append(f"    key: {len(entry.wanted)} guarded attributes")
             lines += [f"    {line}" for line in entry.effects.shown()]
             lines += [f"    does not depend on {path}" for path in sorted(entry.undecided)]
-            lines.append(f"    verified: {entry.verified}")
+            lines.append(f"    verified: {entry.verified.outcome}")
         lines += [f"  {event}" for event in self.history.events]
         return "\n".join(lines)
 
@@ -144,8 +147,8 @@ class GraphFunction:
             return call.run()
 
     def _ready_or_made(self, call: Call) -> _Ready | _Made | None:
-        """What is to be replayed, or the result if the call was recorded; None if it is to run
-        eagerly. The caller holds the lock."""
+        """What to replay, or the result if the call was recorded; None if it is to run eagerly.
+        The caller holds the lock."""
         if self._is_recording:  # re-entered by this thread, from a signal handler or the like
             return None
         count, snapshot = count_changes(), call.look(watched=True)
@@ -174,7 +177,7 @@ class GraphFunction:
 
     def _replay(self, ready: _Ready, tensors: Any, root: Any) -> Any:
         entry, snapshot, count = ready
-        known_fault = entry.fault
+        known_fault = entry.verified.fault
         moves = entry.graph.moves if entry.effects.kept else 0
         try:
             result = entry.replay(tensors, root, snapshot)
@@ -188,8 +191,8 @@ class GraphFunction:
             count += entry.graph.moves - moves
             if count_changes() == count:
                 self._ready = (entry, snapshot, count)
-        if entry.fault is not known_fault:
-            warn_user(f"{self.name}: {entry.fault}")
+        if (fault := entry.verified.fault) is not known_fault:
+            warn_user(f"{self.name}: {fault}")
         return result
 
     # ---- recording ------------------------------------------------------------------------------
@@ -231,7 +234,7 @@ class GraphFunction:
         try:
             self._count(verdict, obstacle, reason)
             if obstacle is not None:
-                self.history.note(call, reason, f"not used: {obstacle}")
+                self.history.note(call, reason, f"discarded: {obstacle}")
                 undo()
                 return None
             made = attempt.run()
@@ -260,28 +263,25 @@ class GraphFunction:
             if self._unequal >= MOST_UNEQUAL:
                 what = verdict if obstacle is not None else f"they differ: {verdict}"
                 count = f"{MOST_UNEQUAL} recordings in a row"
-                self._stay_eager(f"{count} could not be used; the last: {what}")
+                self._stay_eager(f"{count} could not be used; for the last one, {what}")
         else:
             self._fruitless += 1
             if self._fruitless >= MOST_FRUITLESS:
-                self._stay_eager(f"{MOST_FRUITLESS} recordings in a row were used once: {reason}")
+                count = f"{MOST_FRUITLESS} recordings in a row"
+                self._stay_eager(f"{count} were never replayed; reason of the last one: {reason}")
 
     def _settle(
-        self,
-        attempt: Attempt,
-        verdict: Effects | str | None,
-        previous: Attempt | None,
-        reason: str,
+        self, attempt: Attempt, verdict: Effects | str | None, previous: Attempt | None, reason: str
     ) -> None:
         """Notes the outcome of a recording that has run, and keeps its graph if it is equal to the
         one before."""
         self._ready = None
         if isinstance(verdict, Effects):
-            outcome = "the same as the one before: calls like it replay its graph"
+            outcome = "same as the previous one; matching calls replay its graph"
         elif verdict is not None:
-            outcome = f"not the same as the one before: {verdict}"
+            outcome = f"differs from the previous one: {verdict}"
         else:
-            outcome = "to be compared with the next one like it"
+            outcome = "kept, to be compared with the next one"
         self.history.note(attempt.call, reason, outcome)
         if self.eager is None:
             for entry in self._entries.get(attempt.call.key, ()):
@@ -315,7 +315,7 @@ class GraphFunction:
         self.eager, self._ready = reason, None
         self._entries.clear()
         self._attempts.clear()
-        warn_user(f"{self.name}: runs without a graph from now on: {reason}")
+        warn_user(f"{self.name}: runs eagerly from now on: {reason}")
 
 
 def name_written(error: BaseException, graph: _core.Graph, root: Any) -> None:

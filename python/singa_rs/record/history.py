@@ -1,4 +1,4 @@
-"""Why a function was recorded, and with what outcome."""
+"""Why a function was recorded, and what came of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import deque
 from typing import NamedTuple
 
 from .attempt import Call
-from .patience import PACKAGE
+from .lock import PACKAGE
 
 
 class Event(NamedTuple):
@@ -19,7 +19,7 @@ class Event(NamedTuple):
     outcome: str
 
     def __str__(self) -> str:
-        return f"recording {self.number}, because of {self.reason}: {self.outcome}"
+        return f"recording {self.number} ({self.reason}): {self.outcome}"
 
 
 class History:
@@ -31,13 +31,13 @@ class History:
         self._shown: list[str] | None = None
 
     def what_is_new(self, call: Call, is_known: bool) -> str:
-        """Why a call without a graph has none."""
+        """Why there is no graph for a call."""
         if self._shown is None:
-            return "the first call"
+            return "first call"
         if is_known:
-            return "to compare with the recording before"
+            return "to compare with the previous recording"
         new = [line for line in call.shown() if line not in self._shown]
-        return "new: " + "; ".join(new) if new else "arguments in another structure or layout"
+        return "new: " + "; ".join(new) if new else "arguments of another structure or layout"
 
     def note(self, call: Call, reason: str, outcome: str) -> None:
         """Adds a recording."""

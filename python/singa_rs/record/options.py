@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .. import _core
-from .runs import Verifier
+from .verifier import VerifiedGraph
 
 #: Units of memory in bytes.
 _UNITS = {
@@ -50,17 +50,17 @@ class Options(NamedTuple):
         if not self.verify:
             return "verify=False"
         if not self.exact:
-            return "exact=False, so that results may be rounded otherwise"
+            return "exact=False, which allows different rounding"
         if self.check_finite or graph.fault is not None:
-            return "it consists of the operations as recorded"
+            return "the graph runs the operations as recorded"
         return None
 
-    def verifier(self, recording: _core.Recording, graph: _core.Graph) -> Verifier | None:
-        """What compares runs of the graph of a sealed recording with the operations as recorded;
-        None if nothing does."""
+    def verified(self, recording: _core.Recording, graph: _core.Graph) -> VerifiedGraph:
+        """The graph of a sealed recording, whose runs are compared with the operations as recorded
+        unless something speaks against it."""
         if self.unverified(graph) is not None:
-            return None
-        return Verifier(self.recorded(recording), self.verify_every)
+            return VerifiedGraph(graph)
+        return VerifiedGraph(graph, self.recorded(recording), self.verify_every)
 
     def unconstrained(self, recording: _core.Recording) -> int:
         """Bytes of the arena without recomputation, for operations that run one after another."""
@@ -69,7 +69,7 @@ class Options(NamedTuple):
     def budget(self, training: bool) -> int | float | None:
         """The memory budget of a graph for training, or for evaluation."""
         if isinstance(self.memory_budget, float) and not training:
-            return None  # there is nothing to recompute: values are used at once
+            return None  # nothing to recompute: each value is used at once
         return self.memory_budget
 
     def _graph(self, recording: _core.Recording, **how: Any) -> _core.Graph:

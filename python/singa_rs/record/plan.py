@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from .. import _core
 from ..tensor import Placeholder
 from .attempt import Call
-from .changes import Undo
+from .effects import Undo
 from .history import warn_user
 from .options import Options
-from .runs import fault_of
 from .snapshot import Snapshot
-from .taking import Taken, take, uncollected
+from .tracing import Traced, trace, uncollected
 from .trees import replace
+from .verifier import fault_of
 
+_T = TypeVar("_T")
 #: Accounts that are not memory of the step.
 _NOT_COUNTED = ("pool", "kernels")
 
@@ -25,15 +26,15 @@ _NOT_COUNTED = ("pool", "kernels")
 class Plan:
     """The memory of one step, stated without running it."""
 
-    def __init__(self, name: str, options: Options, training: bool, taken: Taken) -> None:
-        self.name, self._options, self._recording = name, options, taken.recording
+    def __init__(self, name: str, options: Options, training: bool, traced: Traced) -> None:
+        self.name, self._options, self._recording = name, options, traced.recording
         self._budget = options.budget(training)
-        self._graph = graph = options.graph_of(taken.recording, training)
+        self._graph = graph = options.graph_of(traced.recording, training)
         #: The warning about the graph, if this package made a faulty one.
         self.fault = fault_of(graph)
         accounts = graph.memory()
         # The caller still holds the last results while the next ones are made.
-        accounts["results"] += taken.results.nbytes
+        accounts["results"] += traced.results.nbytes
         #: Bytes by account of the device's ledger.
         self.accounts = {k: v for k, v in accounts.items() if k not in _NOT_COUNTED}
         #: How many operations, and how many blocks of memory they name.
@@ -49,8 +50,8 @@ class Plan:
 
     @cached_property
     def verification(self) -> tuple[int, str]:
-        """For the first run: how many more bytes it takes than others because it is compared with
-        the operations as recorded, memory permitting; and a text that says so, or why it is not."""
+        """How many more bytes the first run takes than others, because it is compared with the
+        operations as recorded, memory permitting; and a text that says so, or why it is not."""
         obstacle = self._options.unverified(self._graph)
         if obstacle is None:
             recorded = self._options.recorded(self._recording)
@@ -59,7 +60,7 @@ class Plan:
             return 0, f"not compared: {obstacle}"
         arena = max(recorded.arena_bytes - self.arena_bytes, 0)
         more = arena + self._graph.updated_bytes + self.accounts["results"]
-        return more, f"compared with the operations as recorded, within {more:,} bytes more"
+        return more, f"compared with the operations as recorded, taking up to {more:,} bytes more"
 
     @cached_property
     def unconstrained_bytes(self) -> int:
@@ -83,9 +84,9 @@ class Plan:
         lines += [f"  {name.ljust(width)}  {size:>15,} bytes" for name, size in rows]
         lines.append(f"  {'peak'.ljust(width)}  {self.peak_bytes:>15,} bytes")
         arena = f"arena: {self.arena_bytes:,} bytes"
-        arena += f", {self.unconstrained_bytes:,} if nothing were computed again"
+        arena += f", {self.unconstrained_bytes:,} without recomputation"
         budget = self.budget_bytes
-        lines.append(arena if budget is None else f"{arena}, budget {budget:,}")
+        lines.append(arena if budget is None else f"{arena}, within a budget of {budget:,}")
         lines.append(f"first run: {self.verification[1]}")
         return "\n".join(lines)
 
@@ -118,41 +119,41 @@ def _attributes(call: Call) -> Snapshot:
 
 
 @uncollected()
-def plan(
-    name: str,
-    options: Options,
+def _dry_run(
+    look: Callable[[Call], Snapshot],
+    use: Callable[[Traced], _T],
     function: Callable[..., Any],
     root: Any,
     training: bool,
-    *given: Any,
-) -> Plan:
-    """Records and plans `function(root, *args, **kwargs)`; `given` are args and kwargs, in which
-    Placeholders may be unfilled. Leaves the model as it was, except that it has its parameters."""
-    args, kwargs = replace(given, stand_in)
-    call = Call(function, root, training, args, kwargs)
-    undo = Undo(call, _attributes(call))
+    args: Any,
+    kwargs: Any,
+) -> _T:
+    """What `use` makes of a recording of `function(root, *args, **kwargs)`, in whose arguments
+    Placeholders may be unfilled. Leaves the model as it was, except that it has its parameters.
+    `look` inspects its attributes."""
+    call = Call(function, root, training, *replace((args, kwargs), stand_in))
+    undo = Undo(call, look(call))
     try:
-        taken = take(call.device, call.tensors, undo.tapping.around(call.run), undo)
-        made = Plan(name, options, training, taken)
+        made = use(trace(call.device, call.tensors, undo.tapping.around(call.run), undo))
     except BaseException:
         undo()
         raise
     undo(keep_state=True)
+    return made
+
+
+def plan(
+    name: str, options: Options, function: Any, root: Any, training: bool, *given: Any
+) -> Plan:
+    """Records and plans a call; `given` are its args and kwargs."""
+    make = lambda traced: Plan(name, options, training, traced)  # noqa: E731
+    made = _dry_run(_attributes, make, function, root, training, *given)
     if made.fault is not None:
         warn_user(f"{name}: {made.fault}")
     return made
 
 
-@uncollected()
 def infer(function: Callable[..., Any], root: Any, training: bool, *given: Any) -> None:
-    """Lets the layers of a model infer their shapes, without running anything: they make their
-    parameters and states, which take no memory until they are needed. Arguments as in `plan`."""
-    args, kwargs = replace(given, stand_in)
-    call = Call(function, root, training, args, kwargs)
-    undo = Undo(call, call.look())
-    try:
-        take(call.device, call.tensors, undo.tapping.around(call.run), undo)
-    except BaseException:
-        undo()
-        raise
-    undo(keep_state=True)
+    """Lets the layers of a model infer their shapes, without running anything: they create their
+    parameters and states, which take no memory until they are needed."""
+    _dry_run(Call.look, lambda traced: None, function, root, training, *given)

@@ -8,12 +8,12 @@ from typing import Any
 
 from .. import _core, viz
 from .._core import GraphError
-from ..autograd.history import cut
 from ..autograd.mode import Nodes, set_nodes
+from ..autograd.order import cut
 from .history import warn_user
 from .options import Options
-from .runs import Verifier, fault_of, profile
 from .state import LATE_STATE, note_change
+from .verifier import VerifiedGraph, profile
 
 
 class Recorded:
@@ -36,12 +36,11 @@ class Recorded:
         self._nodes: Nodes | None = None
         #: Changes to tensors by operations that have not run.
         self._journal = _core.Journal()
-        self._graph: _core.Graph | None = None
+        self._verified: VerifiedGraph | None = None
         #: How many threads the graph was made for.
         self._threads = 0
         #: Whether the graph may run operations concurrently.
         self.parallel = False
-        self._verifier: Verifier | None = None
         self._picture: viz.Graph | None = None
 
     @property
@@ -55,7 +54,7 @@ class Recorded:
             self._recording = _core.Recording(self._device, [], self._journal)
         else:
             self._recording.resume()
-        self._graph = self._picture = self._verifier = None
+        self._verified = None
         self._nodes = Nodes()
         set_nodes(self._nodes)
 
@@ -64,7 +63,7 @@ class Recorded:
         try:
             self._recording.end([])
             if self._recording.state_is_late:
-                raise GraphError(f"record: {LATE_STATE}; make it before")
+                raise GraphError(f"record: {LATE_STATE}; create it before recording")
         except BaseException:
             self.abort()
             raise
@@ -109,20 +108,22 @@ class Recorded:
         Raises:
             GraphError: nothing was recorded, or the recording has not ended.
         """
-        if self._graph is None or self._threads != self._device.num_threads:
+        return self._ready().graph
+
+    def _ready(self) -> VerifiedGraph:
+        if self._verified is None or self._threads != self._device.num_threads:
             if self._recording is None or self.is_recording:
                 what = "is still recording" if self.is_recording else "has recorded nothing"
                 raise GraphError(f"run: the device {what}")
             self._recording.seal()
-            self._graph = self._picture = None
+            self._verified = None
             self._threads = self._device.num_threads
             # Caches nothing: the tensors that it reads, even parameters, may change between runs.
-            self._graph = self._recording.graph(parallel=self.parallel, keep=False)
+            graph = self._recording.graph(parallel=self.parallel, keep=False)
             self._journal.forget()
-            self._verifier = Options().verifier(self._recording, self._graph)
-            if (fault := fault_of(self._graph)) is not None:
-                warn_user(f"run: {fault}")
-        return self._graph
+            self._verified = Options().verified(self._recording, graph)
+            self._warn(None)
+        return self._verified
 
     def run(self, n: int = 1) -> None:
         """Runs the graph `n` times. An interrupt takes effect between two runs.
@@ -130,21 +131,16 @@ class Recorded:
         Raises:
             GraphError: nothing was recorded, or the recording has not ended.
         """
-        graph = self.graph
+        verified = self._ready()
         for _ in range(n):
-            if self._verifier is not None:
-                graph = profile.run(self._verified_run, self._verifier, graph)
-            else:
-                profile.run(graph.run, [])
+            known = verified.fault
+            profile.run(verified.run, [])
+            self._warn(known)
 
-    def _verified_run(self, verifier: Verifier, graph: _core.Graph) -> _core.Graph:
-        """The graph for later runs."""
-        _, self._graph = verifier.run(graph, [])
-        self._verifier = None
-        if verifier.fault is not None:
-            self._picture = None
-            warn_user(f"run: {verifier.fault}")
-        return self._graph
+    def _warn(self, known: str | None) -> None:
+        """Warns that the graph was found to be wrong, if that is new."""
+        if (fault := self._verified.fault) is not known:
+            warn_user(f"run: {fault}")
 
     def __getattr__(self, name: str) -> Any:
         """The graph's figures and pictures: `nodes`, `peak_bytes`, `summary()`, `to_html(path)`
@@ -152,13 +148,17 @@ class Recorded:
         known = hasattr(_core.Graph, name) or hasattr(viz.Graph, name)
         if name.startswith("_") or not known:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        graph = self.graph  # may be rebuilt here
-        if self._picture is None:
+        graph = self.graph
+        if self._picture is None or not self._picture.shows(graph):
             self._picture = viz.Graph(graph, "recorded by hand")
         return getattr(self._picture, name)
 
     def __repr__(self) -> str:
-        state = "recording" if self.is_recording else repr(self._graph or "not run yet")
+        state = (
+            "recording"
+            if self.is_recording
+            else repr(self._verified.graph if self._verified else "not run yet")
+        )
         return f"Recorded({state})"
 
 
@@ -204,7 +204,7 @@ def run_graph(device: _core.Device, sequential: bool = True) -> None:
 
 
 def reset_graph(device: _core.Device) -> None:
-    """Discards what was buffered; an active recording starts anew (SINGA ResetGraph)."""
+    """Discards what was buffered; an active recording starts over (SINGA ResetGraph)."""
     session = _sessions.of.pop(device, None)
     if session is None:
         return
@@ -216,8 +216,8 @@ def reset_graph(device: _core.Device) -> None:
 
 
 def set_verbosity(device: _core.Device, verbosity: int) -> None:
-    """From 1 on, runs of graphs are timed, each as a whole; at 0 they are not (SINGA's
-    SetVerbosity). Single operations are not timed at any level yet."""
+    """At level 1 and above, runs of graphs are timed, each as a whole (SINGA SetVerbosity). Single
+    operations are not timed at any level."""
     profile.level = _natural("SetVerbosity", verbosity)
     profile.reset()
     note_change()  # so that no call takes the fast path, which is not timed

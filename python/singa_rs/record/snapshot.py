@@ -18,13 +18,22 @@ from .._core import Watch
 from ..autograd.inplace import is_intermediate
 from ..autograd.tape import Operator, watched_leaves
 from ..tensor import Placeholder, Tensor
-from ..tensor.plain import EXACT, plain, show
+from ..tensor.keys import EXACT, key_of, show
+from .free_variables import (
+    Read,
+    asks_identity,
+    classes,
+    in_class,
+    in_module,
+    inside,
+    is_open,
+    outside,
+)
 from .places import NOTHING, attributes_of
-from .reach import Read, asks_identity, classes, in_class, in_module, inside, is_open, outside
 from .trees import OF_TENSORS, given_name
 
-#: Of a longer list, tuple or dictionary only the length is compared, of a larger array only its
-#: identity and layout; and no more objects of the program's own classes are inspected.
+#: Of a longer list, tuple or dictionary only the length is compared, of a larger array only the
+#: identity and layout. No more user-defined objects than this are inspected.
 LONGEST = 1000
 
 #: The prefix of the paths of arguments.
@@ -68,7 +77,7 @@ class Alias(NamedTuple):
     path: str
 
     def __str__(self) -> str:
-        return f"what {self.path} is" if self.path else "the model itself"
+        return f"the object at {self.path}" if self.path else "the model itself"
 
 
 class Kind(NamedTuple):
@@ -253,7 +262,7 @@ class Snapshot:
         elif isinstance(value, np.ndarray):
             self._array(path, owner, key, value)
         else:
-            self._put(path, Item(owner, key, plain(value)))
+            self._put(path, Item(owner, key, key_of(value)))
             if isinstance(value, type):
                 self._classes(value)
             elif id(value) not in self._seen:
@@ -277,21 +286,21 @@ class Snapshot:
         if value._stores_grad or grad is not None:
             if grad is not None:
                 self.tensors[f"{path}.grad"] = grad
-            value_of = plain(None) if grad is None else memory(grad)
+            value_of = key_of(None) if grad is None else memory(grad)
             self._put(f"{path}.grad", Item(value, "grad", value_of))
             if watchers := watched_leaves.get(id(value)):
-                told = tuple(plain(getattr(tell(), "__self__", None)) for tell in watchers)
+                told = tuple(key_of(getattr(tell(), "__self__", None)) for tell in watchers)
                 self._put(f"{path}.(taps)", Item(None, None, told))
         # Optimizers also know parameters by the names that come from their places.
         name = value._name if value._stores_grad else given_name(value)
         if name is not None:
-            self._put(f"{path}.name", Item(value, "name", plain(name)))
+            self._put(f"{path}.name", Item(value, "name", key_of(name)))
         if is_first and not OF_TENSORS.issuperset(value.__dict__):
             for name in sorted(value.__dict__.keys() - OF_TENSORS):
                 self._value(f"{path}.{name}", value, name, value.__dict__[name])
 
     def _array(self, path: str, owner: Any, key: Any, value: np.ndarray) -> None:
-        self._put(path, Item(owner, key, plain(value)))
+        self._put(path, Item(owner, key, key_of(value)))
         looks = _looks(value)
         self._arrays.append((value, looks))
         self._put(f"{path}.elements", Item(None, None, looks))
@@ -310,13 +319,13 @@ class Snapshot:
         if not isinstance(value, (tuple, frozenset)):
             self.contents.append((value, value.copy()))
         if isinstance(value, (set, frozenset)):
-            self._put(path, Item(owner, key, (frozenset, frozenset(map(plain, value)))))
+            self._put(path, Item(owner, key, (frozenset, frozenset(map(key_of, value)))))
             for index, item in enumerate(list(value)):
                 if is_open(item):
                     self._value(f"{path}.{index}", value, index, item)
             return
         if isinstance(value, dict):
-            self._put(f"{path}.keys", Item(None, None, tuple(map(plain, value))))
+            self._put(f"{path}.keys", Item(None, None, tuple(map(key_of, value))))
         items: Iterable[Any] = value.items() if isinstance(value, dict) else enumerate(value)
         for index, item in list(items):
             self._value(f"{path}.{index}", value, index, item)
@@ -353,7 +362,7 @@ def _looks(array: np.ndarray) -> tuple[Any, ...]:
 def memory(tensor: Tensor) -> Hashable:
     """A tensor's representation in a key."""
     if isinstance(tensor, Placeholder):
-        return plain(tensor)
+        return key_of(tensor)
     made = is_intermediate(tensor)
     flags = Flags(tensor.requires_grad, tensor._stores_grad, made, type(tensor))
     spot = Spot(tensor.block_id, tensor.offset, tensor.strides, flags)

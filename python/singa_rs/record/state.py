@@ -8,7 +8,7 @@ from .. import _core
 note_change = _core.note_change
 
 #: Why no graph can give state the values that it has in eager execution.
-LATE_STATE = "state is drawn at random after the step has drawn from the same generator"
+LATE_STATE = "state is initialised at random after the step has used the same generator"
 
 
 class making_state:  # noqa: N801 - used like a function

@@ -67,9 +67,9 @@ class Probe:
         if not isinstance(tensor, Tensor):
             raise TypeError(
                 f"tap {self.name!r}: got {type(tensor).__name__}, want a Tensor; tap one of its "
-                "tensors where the step makes it"
+                "tensors inside the step, where it is made"
             )
-        _come_by(self)
+        _reached(self)
         wants_value, wants_grad = self.wants
         self.take(tensor.detach() if wants_value else None, None)
         if wants_grad:
@@ -77,7 +77,7 @@ class Probe:
 
     def tell(self, grad: Tensor) -> None:
         """Takes the gradient."""
-        _come_by(self)
+        _reached(self)
         if self.tap is not None:
             self.tap.grad = grad.detach()
 
@@ -85,7 +85,7 @@ class Probe:
         """Takes the value and the gradient that a step made."""
         taps = self._taps()
         if self.is_inside and taps is not None and not taps.has(self):
-            taps.open_inside(self)
+            taps.open(self)
         if self.tap is not None:
             self.tap.value, self.tap.grad = value, grad
 
@@ -115,7 +115,7 @@ class _Now(threading.local):
 _now = _Now()
 
 
-def _come_by(probe: Probe) -> None:
+def _reached(probe: Probe) -> None:
     if _now.probes is not None and probe not in _now.probes:
         _now.probes[probe] = probe.seen()
 
@@ -192,7 +192,7 @@ class Taps:
         probe = self._probe(name, value, grad)
         if not self.has(probe):
             probe.is_inside = True
-            self.open_inside(probe)
+            self.open(probe)
         probe.see(tensor)
         return self.by_name[name]
 
@@ -201,38 +201,28 @@ class Taps:
         tap = self.by_name.get(probe.name)
         return tap is not None and tap.probe is probe
 
-    def open_inside(self, probe: Probe) -> Tap:
-        """A new tap of a tensor inside a step."""
+    def open(self, probe: Probe, also: Callable[[], None] = lambda: None) -> Tap:
+        """A new tap; `also` is called when it is removed."""
 
         def close() -> None:
-            self._forget(probe, tap)
+            also()
+            if self.by_name.get(probe.name) is tap:
+                del self.by_name[probe.name]
 
         tap = self.by_name[probe.name] = Tap(probe, close)
         return tap
 
     def of_layer(self, node: Any, name: str, value: bool, grad: bool) -> Tap:
         """The tap of a layer's result; `node` is the layer's."""
-
-        def close() -> None:
-            node.taps.remove(probe)
-            self._forget(probe, tap)
-
         probe = self._opened(name, value, grad)
-        tap = self.by_name[name] = Tap(probe, close)
         node.taps.append(probe)
-        return tap
+        return self.open(probe, lambda: node.taps.remove(probe))
 
     def of_parameter(self, parameter: Tensor, name: str) -> Tap:
         """The tap of a parameter's gradient."""
-
-        def close() -> None:
-            end()
-            self._forget(probe, tap)
-
         probe = self._opened(name, False, True)
-        tap = self.by_name[name] = Tap(probe, close)
+        tap = self.open(probe, watch_leaf(parameter, probe.tell))
         tap.parameter = parameter
-        end = watch_leaf(parameter, probe.tell)
         return tap
 
     def _opened(self, name: str, value: bool, grad: bool) -> Probe:
@@ -247,7 +237,3 @@ class Taps:
     def _probe(self, name: str, value: bool, grad: bool) -> Probe:
         key = (name, value, grad)
         return self._probes.get(key) or self._probes.setdefault(key, Probe(*key, self))
-
-    def _forget(self, probe: Probe, tap: Tap) -> None:
-        if self.by_name.get(probe.name) is tap:
-            del self.by_name[probe.name]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..tensor import Placeholder, Tensor
-from ..tensor.plain import plain
+from ..tensor.keys import key_of
 from .places import slots
 from .taps import Tapped
 
@@ -58,9 +58,9 @@ def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
     if kind in (list, tuple) or _is_named(value):
         return (kind, *[flatten(item, tensors) for item in value])
     if isinstance(value, dict):
-        names = tuple(map(plain, value))
+        names = tuple(map(key_of, value))
         return (kind, names, *[flatten(item, tensors) for item in value.values()])
-    return ("=", plain(value))
+    return ("=", key_of(value))
 
 
 def _is_named(value: Any) -> bool:
@@ -81,14 +81,10 @@ def is_row(tree: Hashable, count: int) -> bool:
 
 def leaves(value: Any) -> Iterator[Any]:
     """The parts of an argument that hold no others."""
-    if isinstance(value, dict):
-        parts: Iterable[Any] = value.values()
-    elif type(value) in (list, tuple) or _is_named(value):
-        parts = value
-    else:
+    if not (isinstance(value, dict) or type(value) in (list, tuple) or _is_named(value)):
         yield value
         return
-    for part in parts:
+    for part in value.values() if isinstance(value, dict) else value:
         yield from leaves(part)
 
 
@@ -140,8 +136,8 @@ class Results:
         #: Bytes of the results that each run makes.
         # Excludes what only taps see: they drop the last step's values before the next step.
         own = leaves(value.result if type(value) is Tapped else value)
-        answered = [t for t in own if isinstance(t, Tensor) and id(t) in self._index]
-        self.nbytes = sum({t.block_id: t.nbytes for t in answered}.values())
+        returned = [t for t in own if isinstance(t, Tensor) and id(t) in self._index]
+        self.nbytes = sum({t.block_id: t.nbytes for t in returned}.values())
         #: Whether all tensors are ordinary.
         self.is_plain = all(flags == (True, None, Tensor) for flags in self.flags)
 
@@ -153,11 +149,11 @@ class Results:
             return (kind, tuple(map(self._flatten, value)))
         if isinstance(value, dict):
             if self.obstacle is None and not _is_plain_dict(kind):
-                self.obstacle = f"the step answers a {kind.__name__}, which has more than items"
+                self.obstacle = f"the step returns a {kind.__name__}, which may hold other state"
             return (kind, tuple((key, self._flatten(item)) for key, item in value.items()))
         is_own = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
         if self.obstacle is None and not is_own and _holds_tensor(value):
-            self.obstacle = f"the step answers a {kind.__name__} that holds tensors"
+            self.obstacle = f"the step returns a {kind.__name__} that holds tensors"
         return ("=", Constant(value))
 
     def note_cut(self) -> None:
@@ -176,9 +172,9 @@ class Results:
             self.paths.add(self._held[id(value)])
             return ("held", self._held[id(value)])
         if not _KNOWN.issuperset(value.__dict__):
-            self.obstacle = "the step answers a tensor with attributes that the program gave it"
+            self.obstacle = "the step returns a tensor with attributes of its own"
         if value._stores_grad or value.grad is not None:
-            self.obstacle = "the step answers a tensor that is to keep its gradient"
+            self.obstacle = "the step returns a tensor that stores its gradient"
         index = self._index.setdefault(id(value), len(self.tensors))
         if index == len(self.tensors):
             self.tensors.append(value)
@@ -192,10 +188,7 @@ class Results:
         self._held.clear()
 
     def build(
-        self,
-        arguments: Sequence[Tensor],
-        made: Sequence[Tensor],
-        held: Mapping[str, Tensor],
+        self, arguments: Sequence[Tensor], made: Sequence[Tensor], held: Mapping[str, Tensor]
     ) -> Any:
         """The results of a run; `held` are the attributes as the call found them."""
         self.cut_off(made)
@@ -259,7 +252,7 @@ class Constant:
         if isinstance(mine, np.ndarray) and isinstance(its, np.ndarray):
             alike = mine.dtype == its.dtype and mine.shape == its.shape
             return alike and mine.tobytes() == its.tobytes()
-        return plain(mine) == plain(its)
+        return key_of(mine) == key_of(its)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -8,6 +8,7 @@ The functions of this module and Python's operators on tensors are differentiabl
 from __future__ import annotations
 
 import itertools
+import operator
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, errors
@@ -31,18 +32,7 @@ from .creation import (
     zeros,
     zeros_like,
 )
-from .dtypes import (
-    bfloat16,
-    bool_,
-    float16,
-    float32,
-    float64,
-    int8,
-    int32,
-    int64,
-    sizeof,
-    uint8,
-)
+from .dtypes import bfloat16, bool_, float16, float32, float64, int8, int32, int64, sizeof, uint8
 from .functions import (
     abs,
     add,
@@ -93,6 +83,8 @@ from .writing import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..autograd.methods import Methods as _Methods
 else:
 
@@ -101,6 +93,18 @@ else:
 
 
 _numbers = itertools.count()
+
+
+def _by_vector(name: str, assign: Callable[[Any, Any], Any], doc: str) -> Any:
+    """A method that combines every column, or row, with a vector, in place."""
+    is_column = name.endswith("column")
+
+    def method(self: Tensor, v: Tensor) -> Tensor:
+        return assign(self, v.reshape((v.numel, 1) if is_column else (1, v.numel)))
+
+    axis, extent = ("column", "rows") if is_column else ("row", "columns")
+    text = doc.format(v=f"`v` of shape ({extent},)", axis=axis)
+    return errors.called(method, name, f"{text}, in place.")
 
 
 class Tensor(Conversions, Writes, _Methods, _core.Handle):
@@ -288,35 +292,12 @@ class Tensor(Conversions, Writes, _Methods, _core.Handle):
 
     # ---- SINGA's in-place arithmetic with a vector -------------------------------------------
 
-    def add_column(self, v: Tensor) -> Tensor:
-        """Adds `v` of shape (rows,) to every column, in place."""
-        self += v.reshape((v.numel, 1))
-        return self
-
-    def add_row(self, v: Tensor) -> Tensor:
-        """Adds `v` of shape (columns,) to every row, in place."""
-        self += v.reshape((1, v.numel))
-        return self
-
-    def div_column(self, v: Tensor) -> Tensor:
-        """Divides every column by `v` of shape (rows,), in place."""
-        self /= v.reshape((v.numel, 1))
-        return self
-
-    def div_row(self, v: Tensor) -> Tensor:
-        """Divides every row by `v` of shape (columns,), in place."""
-        self /= v.reshape((1, v.numel))
-        return self
-
-    def mult_column(self, v: Tensor) -> Tensor:
-        """Multiplies every column by `v` of shape (rows,), in place."""
-        self *= v.reshape((v.numel, 1))
-        return self
-
-    def mult_row(self, v: Tensor) -> Tensor:
-        """Multiplies every row by `v` of shape (columns,), in place."""
-        self *= v.reshape((1, v.numel))
-        return self
+    add_column = _by_vector("add_column", operator.iadd, "Adds {v} to every {axis}")
+    add_row = _by_vector("add_row", operator.iadd, "Adds {v} to every {axis}")
+    div_column = _by_vector("div_column", operator.itruediv, "Divides every {axis} by {v}")
+    div_row = _by_vector("div_row", operator.itruediv, "Divides every {axis} by {v}")
+    mult_column = _by_vector("mult_column", operator.imul, "Multiplies every {axis} by {v}")
+    mult_row = _by_vector("mult_row", operator.imul, "Multiplies every {axis} by {v}")
 
     def l1(self) -> float:
         """The mean of the absolute values (SINGA divides the norm by the size)."""

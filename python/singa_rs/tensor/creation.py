@@ -148,7 +148,8 @@ def arange(
     start, stop, step = (number(v, "arange") for v in (start, stop, step))
     is_whole = all(isinstance(v, int) for v in (start, stop, step))
     if step == 0 or not all(map(math.isfinite, (start, stop, step))):
-        raise ValueError(f"arange: got {start}, {stop}, {step}, want finite numbers, a step not 0")
+        got = f"start {start}, stop {stop}, step {step}"
+        raise ValueError(f"arange: got {got}, want finite numbers and a step other than 0")
     count = -((start - stop) // step) if is_whole else math.ceil((stop - start) / step)
     count, default = max(0, count), int32 if is_whole else float32
     name = _core.dtype(default if dtype is None else dtype).name

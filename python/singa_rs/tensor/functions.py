@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core import Handle, ShapeError
+from ..errors import called
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -22,13 +23,7 @@ def _method(name: str, doc: str) -> Callable[[Tensor], Tensor]:
     def function(t: Tensor) -> Tensor:
         return getattr(t, name)()
 
-    return _called(function, name, doc)
-
-
-def _called(function: Any, name: str, doc: str) -> Any:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return called(function, name, doc)
 
 
 abs = _method("abs", "Absolute values.")
@@ -80,7 +75,7 @@ def _comparison(name: str, sign: str) -> Callable[[Tensor, Any], Tensor]:
     def function(t: Tensor, x: Any) -> Tensor:
         return compare(t, x)
 
-    return _called(function, name, f"`t {sign} x`, bool.")
+    return called(function, name, f"`t {sign} x`, bool.")
 
 
 lt = _comparison("lt", "<")
@@ -94,7 +89,7 @@ def _arithmetic(name: str, sign: str, compute: Any) -> Callable[..., Tensor]:
     def function(lhs: Any, rhs: Any, ret: Tensor | None = None) -> Tensor:
         return _into(compute(lhs, rhs), ret)
 
-    return _called(function, name, f"`lhs {sign} rhs`, written into `ret` if given.")
+    return called(function, name, f"`lhs {sign} rhs`, written into `ret` if given.")
 
 
 add = _arithmetic("add", "+", operator.add)

@@ -155,7 +155,7 @@ def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
     keys = tuple(map(_normal, keys))
     used = sum(_width(k) for k in keys)
     if sum(k is Ellipsis for k in keys) > 1:
-        raise IndexError("index: got two Ellipsis, want at most one")
+        raise IndexError("index: got several Ellipsis, want at most one")
     if used > rank:
         raise IndexError(f"index: got {used} indices for {rank} dimensions")
     rest = [slice(None)] * (rank - used)

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _core
 from .._core import GraphError, ShapeError
+from ..errors import called
 from . import Tensor
 from .creation import as_shape
 
@@ -125,8 +126,7 @@ def _filling(name: str) -> Any:
         self.rebind(value)
         return self if answer is value else None
 
-    fill.__name__, fill.__doc__ = name, write.__doc__
-    return fill
+    return called(fill, name, write.__doc__)
 
 
 _WRITES = ("copy_from_numpy", "copy_from", "copy_data", "set_value", "gaussian", "uniform")

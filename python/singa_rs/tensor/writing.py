@@ -150,7 +150,9 @@ class Writes:
         if self.numel and any(
             s == 0 < n - 1 for s, n in zip(self.strides, self.shape, strict=True)
         ):
-            raise ShapeError(f"write: got an expanded tensor of shape {self.shape}, want its own")
+            raise ShapeError(
+                f"write: got an expanded tensor of shape {self.shape}, whose elements share memory"
+            )
         if self.numel and not (self.is_allocated or self.is_recorded or _core.recording()):
             first = tuple((0, 1, 1) for _ in self.shape)
             self.view_slice(first).item()

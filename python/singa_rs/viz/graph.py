@@ -26,8 +26,12 @@ class Graph:
     def __getattr__(self, name: str) -> Any:
         """The engine's figures."""
         if name.startswith("_"):
-            raise AttributeError(f"a graph has no attribute {name!r}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._graph, name)
+
+    def shows(self, graph: Any) -> bool:
+        """Whether it is a picture of this graph of the engine."""
+        return self._graph is graph
 
     def summary(self) -> str:
         """The operations and the memory that they take, in a few lines."""

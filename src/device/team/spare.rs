@@ -38,7 +38,7 @@ pub fn refusal(threads: usize) -> Error {
     }
     let message = format!(
         "{threads} more threads cannot be started: the limit of processes is reached; \
-         set_num_threads(1) does without"
+         set_num_threads(1) needs none"
     );
     Error::Device { op: "start threads".into(), message }
 }

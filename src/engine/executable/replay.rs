@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Executable, NOT_FAILED};
 use crate::block::Block;
-use crate::engine::{Engine, Run, run};
+use crate::engine::{Engine, Run};
 use crate::error::{Error, Result};
 use crate::graph::{Bound, Graph, Stopped};
 use crate::ops::View;
@@ -46,10 +46,10 @@ impl Executable {
         self.check(&state.bound)?;
         self.refresh(&mut state)?;
         let updated = self.updated(arguments);
-        let before =
-            updated.iter().map(|(_, block)| run::save(block)).collect::<Result<Vec<_>>>()?;
+        let before = updated.iter().map(|(_, block)| block.save()).collect::<Result<Vec<_>>>()?;
         let done = f(&state.bound);
-        updated.iter().zip(&before).for_each(|((_, block), bytes)| run::restore(block, bytes));
+        let mut saved = updated.iter().zip(&before);
+        saved.try_for_each(|((_, block), bytes)| block.write(bytes))?;
         drop(slots);
         done.map_err(|stopped| self.describe(&self.graph, stopped))
     }
@@ -92,7 +92,7 @@ impl Executable {
 
     /// Rejects arguments whose values an operation would reject, before anything is written.
     fn check(&self, bound: &Bound) -> Result<()> {
-        let check = |&node: &usize| run::check(bound, node);
+        let check = |&node: &usize| check(bound, node);
         self.checked
             .iter()
             .try_for_each(check)
@@ -106,4 +106,32 @@ impl Executable {
         let given = self.arguments.iter().zip(arguments);
         given.filter(|(place, _)| written(place.block)).for_each(|(_, v)| v.block.touch());
     }
+}
+
+/// Runs nodes of a graph, all of whose blocks an [`Executable`] has bound.
+#[allow(unsafe_code)]
+pub(in crate::engine) fn replay(
+    bound: &Bound,
+    nodes: Range<usize>,
+) -> std::result::Result<(), Stopped> {
+    // SAFETY: the executable bound captured blocks, arguments with the recorded metas and results
+    // to memory that it holds; it holds the run's guard, and the arena is backed.
+    unsafe { bound.run_from(nodes.start, nodes.end) }
+}
+
+/// The same, up to the first node that produces a NaN or an infinity.
+#[allow(unsafe_code)]
+pub(in crate::engine) fn replay_checked(
+    bound: &Bound,
+    nodes: Range<usize>,
+) -> std::result::Result<(), Stopped> {
+    // SAFETY: as for `replay`.
+    unsafe { bound.run_checked(nodes) }
+}
+
+/// Checks the values of a node's arguments before a run.
+#[allow(unsafe_code)]
+fn check(bound: &Bound, node: usize) -> std::result::Result<(), Stopped> {
+    // SAFETY: as for `replay`; the values to check existed before the run.
+    unsafe { bound.check(node) }
 }

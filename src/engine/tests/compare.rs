@@ -73,7 +73,7 @@ fn what_makes_a_difference_is_named() {
     let World { engine, x, w } = &world;
     let [one, none] = [1f32, 0.0].map(|value| tensor(engine, &[1], &[value]));
     let buffer = tensor(engine, &[3], &[0f32; 3]);
-    let momentum = json!({"op": "sgd", "momentum": true, "nesterov": false, "weight_decay": false});
+    let momentum = json!({"op": "update", "f": "sgd", "momentum": true, "nesterov": false, "weight_decay": false});
     let [graph, recorded] = ["add", "mul"].map(|f| {
         let recording = recorded(engine, std::slice::from_ref(x), || {
             record::set_line("net.py:8");

@@ -1,7 +1,7 @@
 //! Constants: recomputed when their inputs were written, and counted.
 
 use super::*;
-use crate::engine::constants::Constants;
+use crate::engine::executable::Constants;
 use crate::graph::Graph;
 
 const MANY: usize = 4096;

@@ -12,7 +12,7 @@ const MOST: usize = 256 << 20;
 #[test]
 fn equal_operations_share_a_kernel_and_others_of_the_same_hash_do_not() {
     let engine = engine(1 << 20);
-    let mut kernels = Kernels::new(engine.device());
+    let mut kernels = KernelCache::new(engine.device());
     let [one, other] = [(); 2].map(|()| user_code());
     let hash = |kind| Parts { kind, inputs: <&[View]>::default(), given: None }.hash(1);
     assert_eq!(hash(&one), hash(&other), "both have one name");
@@ -26,7 +26,7 @@ fn equal_operations_share_a_kernel_and_others_of_the_same_hash_do_not() {
 fn kernels_that_hold_too_much_are_let_go_those_used_longest_ago_first() {
     let engine = engine(1 << 20);
     let state = tensor(&engine, &[2], &[0i64; 2]);
-    let mut kernels = Kernels::new(engine.device());
+    let mut kernels = KernelCache::new(engine.device());
     let mut get = |by| {
         let advance = Kind::from(Advance { by });
         kernels.get(&advance, std::slice::from_ref(&state), None).unwrap();

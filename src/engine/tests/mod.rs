@@ -155,7 +155,9 @@ fn binary(f: &str) -> Kind {
 }
 
 fn sgd() -> Kind {
-    kind(json!({"op": "sgd", "momentum": false, "nesterov": false, "weight_decay": false}))
+    kind(
+        json!({"op": "update", "f": "sgd", "momentum": false, "nesterov": false, "weight_decay": false}),
+    )
 }
 
 /// Records `step`, whose return value becomes the recording's results.

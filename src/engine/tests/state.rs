@@ -3,12 +3,14 @@
 use super::*;
 use crate::error::Error;
 use crate::ops::Real;
-use crate::ops::optim::Sgd;
+use crate::ops::optim::{Rule, Update};
 use crate::ops::random::{Advance, Distribution, Random};
 use crate::view::SliceRange;
 
-const SGD: Sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
-const MOMENTUM: Sgd = Sgd { momentum: true, ..SGD };
+const SGD: Update =
+    Update { rule: Rule::Sgd { momentum: false, nesterov: false }, weight_decay: false };
+const MOMENTUM: Update =
+    Update { rule: Rule::Sgd { momentum: true, nesterov: false }, weight_decay: false };
 
 fn reversed(view: &View) -> View {
     let count = view.meta.shape[0];

@@ -77,7 +77,7 @@ fn what_only_one_of_them_keeps_is_named_with_the_line_where_that_is_made() {
     let (x, scale) = (tensor(&engine, &[2, 3], &[1f32; 6]), tensor(&engine, &[3], &[1f32; 3]));
     let (left, _) = normalised(&engine, [&x, &scale], "a.py", false);
     let (kept, _held) = normalised(&engine, [&x, &scale], "b.py", true);
-    let want = "what batch_norm at b.py:2 makes is kept after one of them only";
+    let want = "the result of batch_norm at b.py:2 is kept after one of them only";
     assert_eq!(left.difference(&kept).as_deref(), Some(want));
     assert_eq!(kept.difference(&left).as_deref(), Some(want));
 }

@@ -1,12 +1,17 @@
-//! Are all nodes that touch the same memory connected by a path of edges?
+//! Are all nodes that touch the same memory connected by a path of edges, and those that several
+//! threads may run concurrently by one within their segment?
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::node::{Memory, locate};
 use super::ranges::Ranges;
-use super::{Fault, Graph, Resource};
-use crate::graph::Edges;
+use super::{Fault, Graph, Operand, Resource};
+use crate::graph::memory::layout::Layout;
+use crate::graph::{Edges, Schedule};
+use crate::kernels::Width;
 
 /// Checks that edges go forward, and that a path of edges leads from the earlier to the later of
 /// any two nodes one of which writes what the other touches.
@@ -30,7 +35,7 @@ pub(in crate::graph) fn edges(graph: &Graph, edges: &Edges) -> Result<(), Fault>
 }
 
 /// Checks that edges go forward.
-pub(super) fn forward(edges: &Edges) -> Result<(), Fault> {
+fn forward(edges: &Edges) -> Result<(), Fault> {
     for (node, row) in edges.iter().enumerate() {
         if let Some(&earlier) = row.iter().find(|&&earlier| earlier as usize >= node) {
             return Err(Fault::Backwards { node, earlier: earlier as usize });
@@ -40,16 +45,16 @@ pub(super) fn forward(edges: &Edges) -> Result<(), Fault> {
 }
 
 /// A node that touches a range of a resource.
-pub(super) struct Touch {
-    pub(super) node: usize,
-    pub(super) bytes: Range<usize>,
-    pub(super) writes: bool,
+struct Touch {
+    node: usize,
+    bytes: Range<usize>,
+    writes: bool,
 }
 
 /// The latest accesses to some bytes: the nodes after which later accesses have to come, without
 /// those that the others imply.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Touched {
+struct Touched {
     writer: Option<u32>,
     /// The nodes that have read since.
     readers: SmallVec<[u32; 3]>,
@@ -57,7 +62,7 @@ pub(super) struct Touched {
 
 /// Checks nodes in recorded order. A writer comes after all earlier accesses to the bytes, so
 /// coming after the writer implies coming after all of these.
-pub(super) struct Order<'a> {
+struct Order<'a> {
     edges: &'a Edges,
     /// By node: the number of the last search that visited it.
     searched: Vec<u32>,
@@ -65,13 +70,13 @@ pub(super) struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    pub(super) fn new(edges: &'a Edges) -> Self {
+    fn new(edges: &'a Edges) -> Self {
         Order { edges, searched: Vec::new(), searches: 0 }
     }
 
     /// Checks that a node comes after the earlier accesses to the bytes that it touches, where it
     /// has to.
-    pub(super) fn touch(
+    fn touch(
         &mut self,
         ranges: &mut Ranges<Touched>,
         resource: Resource,
@@ -123,5 +128,50 @@ impl<'a> Order<'a> {
             }
         }
         false
+    }
+}
+
+/// Checks that only nodes that may run beside others do so, and that any two nodes of a segment,
+/// one of which writes bytes that the other touches, are connected by edges within the segment.
+/// Nodes of different segments never run concurrently.
+pub(in crate::graph) fn schedule(
+    graph: &Graph,
+    layout: &Layout,
+    schedule: &Schedule,
+) -> Result<(), Fault> {
+    forward(&schedule.edges)?;
+    let mut order = Order::new(&schedule.edges);
+    let mut end = 0;
+    for segment in &schedule.segments {
+        let nodes = segment.start as usize..segment.end as usize;
+        let may_run = |&n: &usize| {
+            let op = &graph.kernels()[n];
+            n >= end && op.width == Width::ONE && !op.effects.host
+        };
+        if let Some(node) = nodes.clone().find(|n| !may_run(n)) {
+            return Err(Fault::Beside { node });
+        }
+        end = nodes.end;
+        let mut arena: Ranges<Touched> = Ranges::Nothing;
+        let mut blocks: FxHashMap<u32, Ranges<Touched>> = FxHashMap::default();
+        for node in nodes {
+            for located in locate(graph, layout, node)? {
+                let writes = !matches!(located.operand, Operand::Input(_));
+                let touch = Touch { node, bytes: located.bytes, writes };
+                let ranges = match located.memory {
+                    Memory::Arena => &mut arena,
+                    Memory::Block(block) => blocks.entry(block).or_default(),
+                };
+                order.touch(ranges, resource(located.memory), touch)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn resource(memory: Memory) -> Resource {
+    match memory {
+        Memory::Arena => Resource::Arena,
+        Memory::Block(block) => Resource::Block(block),
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::batch_norm::{self, Through};
 use super::rows::{cross_entropy, softmax};
 use super::{
-    chain, convolution, copy, dropout, elementwise, epilogue, fold, gather, host, matmul_update,
-    optimizers, packed, pooling, product, product_add, random, reduce, running_average,
+    convolution, copy, dropout, elementwise, fold, gather, host, optimizers, packed, pooling,
+    product, random, reduce, region, running_average,
 };
 use crate::device::onednn::Pass;
 use crate::error::Result;
@@ -20,8 +20,6 @@ use crate::ops::{Kind, Meta};
 /// Those of the kernels: what the operation's inference rejects, and those of the library.
 pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     match kind {
-        Kind::Adagrad(op) => optimizers::adagrad(op, io, width),
-        Kind::Adam(op) => optimizers::adam(op, io, width),
         Kind::Advance(op) => Ok(random::advance(op.by)),
         Kind::Arange(op) => copy::arange(op, io[0], width),
         Kind::AvgPool2d(op) => pooling::average(op, io, width),
@@ -40,7 +38,6 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Binary(op) => Ok(elementwise::binary(op, io, width)),
         Kind::BinaryScalar(op) => elementwise::binary_scalar(op, io, width),
         Kind::Cast(_) => Ok(copy::cast(io[0], io[1], width)),
-        Kind::Chain(op) => chain::prepare(op, &op.values(&io[..op.inputs])?, width),
         Kind::Concat(op) => copy::concat(op, io, width),
         Kind::Conv2d(op) => convolution::prepare(Pass::Forward, &op.geometry, io, width),
         Kind::Conv2dGradInput(op) => convolution::prepare(Pass::GradInput, &op.geometry, io, width),
@@ -51,15 +48,12 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Copy(_) => Ok(Arc::new(copy::mover(io[0], io[1], width))),
         Kind::Dropout(op) => dropout::dropout(op, io, width),
         Kind::DropoutGrad(op) => dropout::dropout_grad(op, io, width),
-        Kind::Epilogue(op) => epilogue::prepare(op, io, width),
         Kind::Fill(op) => copy::fill(op, io[0], width),
         Kind::FoldBatchNorm(op) => fold::fold(op.eps.0, op.axis, io, width),
         Kind::Gather(op) => gather::gather(op, io, width),
         Kind::GatherGrad(op) => gather::gather_grad(op, io, width),
         Kind::Host(op) => Ok(host::prepare(op, io)),
         Kind::Matmul(_) => product::matmul([io[0], io[1], io[2]], width),
-        Kind::MatmulAdd(_) => product_add::prepare([io[0], io[1], io[2], io[3]], width),
-        Kind::MatmulUpdate(op) => matmul_update::prepare(op, io, width),
         Kind::MaxPool2d(op) => pooling::max(op, io, width),
         Kind::MaxPool2dGrad(op) => pooling::max_grad(op, io, width),
         Kind::Normalize(op) => batch_norm::normalize(op.adds, op.relu, io, width),
@@ -68,15 +62,15 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Places(op) => Ok(gather::places(op, io)),
         Kind::Random(op) => random::draw(op, io[1], width),
         Kind::Reduce(op) => reduce::reduce(op, io, width),
-        Kind::Rmsprop(op) => optimizers::rmsprop(op, io, width),
+        Kind::Region(op) => region::prepare(op, io, width),
         Kind::RunningAverage(op) => running_average::update(op.momentum.0, op.factor.0, io, width),
-        Kind::Sgd(op) => optimizers::sgd(op, io, width),
         Kind::Softmax(op) => softmax::softmax(op, io, width),
         Kind::SoftmaxCrossEntropy(op) => cross_entropy::loss(op, io, width),
         Kind::SoftmaxCrossEntropyGrad(op) => cross_entropy::gradient(op, io, width),
         Kind::SoftmaxGrad(op) => softmax::softmax_grad(op, io, width),
         Kind::Unary(op) => elementwise::unary(op, io, width),
         Kind::UnaryGrad(op) => elementwise::unary_grad(op, io, width),
+        Kind::Update(op) => optimizers::prepare(op, io, width),
         Kind::Where(_) => Ok(elementwise::select(io, width)),
     }
 }

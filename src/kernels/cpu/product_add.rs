@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::copy::cast;
 use super::onednn::matmul::{Adds, adding};
 use super::{portable_gemm, product};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::{Io, Kernel, Width};
 use crate::ops::Meta;
@@ -32,6 +33,15 @@ pub fn prepare([a, b, c, y]: [&Meta; 4], width: Width) -> Result<Arc<dyn Kernel>
         None => portable_gemm::adding(&[a, b, y], width)?,
     };
     Ok(Arc::new(Onto { copy, multiply: Some(multiply) }))
+}
+
+/// Whether sums of a product y may start from c: float32 or float64, of y's shape or one row of it.
+pub fn fits(c: &Meta, y: &Meta) -> bool {
+    let leading = c.shape.iter().take_while(|&&extent| extent == 1).count();
+    let row = &c.shape[leading.min(c.shape.rank().saturating_sub(1))..];
+    let is_row = row == &y.shape[y.shape.rank() - 1..] && c.shape.rank() <= y.shape.rank();
+    let is_wide = matches!(y.dtype, DType::Float32 | DType::Float64);
+    is_wide && c.dtype == y.dtype && (c.shape == y.shape || is_row)
 }
 
 /// The added operand, broadcast to the rows of the result.

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use super::chain::Space;
-use super::{dispatch, epilogue};
+use super::{dispatch, region};
 use crate::error::Result;
 use crate::kernels::{Fusing, Kernel, Packing, Target, Width};
-use crate::ops::chain::Chain;
-use crate::ops::epilogue::Epilogue;
+use crate::ops::region::Region;
 use crate::ops::{Kind, Meta};
 
 /// The CPU.
@@ -26,16 +24,20 @@ impl Target for Cpu {
         dispatch::packing(kind, io, width)
     }
 
+    fn is_producer(&self, kind: &Kind) -> bool {
+        region::is_producer(kind)
+    }
+
     fn is_split(&self, kind: &Kind, io: &[&Meta]) -> bool {
-        epilogue::is_split(kind, io)
+        region::is_split(kind, io)
     }
 
-    fn blocks_chain(&self, chain: &Chain, values: &[Meta]) -> bool {
-        Space::of(chain, values).is_some()
+    fn is_blocked(&self, region: &Region, values: &[Meta]) -> bool {
+        region::is_blocked(region, values)
     }
 
-    fn blocks_epilogue(&self, epilogue: &Epilogue, inputs: &[&Meta]) -> bool {
-        epilogue::is_blocked(epilogue, inputs).unwrap_or(false)
+    fn starts_sums(&self, region: &Region, values: &[Meta]) -> bool {
+        region::starts_sums(region, values)
     }
 
     fn fusing(&self) -> Fusing {

@@ -23,17 +23,6 @@ impl<T> Matrix<*const T> {
     pub fn of(elements: &[T], columns: usize) -> Self {
         Matrix { at: elements.as_ptr(), row: columns as isize, column: 1 }
     }
-
-    /// The matrix from this row and column on.
-    pub fn from(self, row: usize, column: usize) -> Self {
-        let step = row as isize * self.row + column as isize * self.column;
-        Matrix { at: self.at.wrapping_offset(step), ..self }
-    }
-
-    /// The same memory as elements of another type of the same size.
-    pub fn cast<U>(self) -> Matrix<*const U> {
-        Matrix { at: self.at.cast(), row: self.row, column: self.column }
-    }
 }
 
 impl<T> Matrix<*mut T> {
@@ -41,18 +30,25 @@ impl<T> Matrix<*mut T> {
     pub fn of_mut(elements: &mut [T], columns: usize) -> Self {
         Matrix { at: elements.as_mut_ptr(), row: columns as isize, column: 1 }
     }
-
-    /// The matrix from this row and column on.
-    pub fn from(self, row: usize, column: usize) -> Self {
-        let step = row as isize * self.row + column as isize * self.column;
-        Matrix { at: self.at.wrapping_offset(step), ..self }
-    }
-
-    /// The same memory as elements of another type of the same size.
-    pub fn cast<U>(self) -> Matrix<*mut U> {
-        Matrix { at: self.at.cast(), row: self.row, column: self.column }
-    }
 }
+
+macro_rules! parts {
+    ($($kind:tt),*) => {$(
+        impl<T> Matrix<*$kind T> {
+            /// The matrix from this row and column on.
+            pub fn from(self, row: usize, column: usize) -> Self {
+                let step = row as isize * self.row + column as isize * self.column;
+                Matrix { at: self.at.wrapping_offset(step), ..self }
+            }
+
+            /// The same memory as elements of another type of the same size.
+            pub fn cast<U>(self) -> Matrix<*$kind U> {
+                Matrix { at: self.at.cast(), row: self.row, column: self.column }
+            }
+        }
+    )*};
+}
+parts!(const, mut);
 
 /// A type in which products are summed.
 pub trait Sum: Element + PartialOrd {

@@ -16,10 +16,10 @@ const GRAIN: usize = 1024;
 /// The number of elements gathered at a time where they are not contiguous.
 const CHUNK: usize = 512;
 
-/// An update rule with its hyperparameters.
-pub trait Rule: Sync {
+/// The formula of an update, with its hyperparameters.
+pub trait Formula: Sync {
     /// Updates a piece of the parameter `p` and its moments from the gradient `g`; moments that
-    /// the rule does not have are empty.
+    /// the formula does not have are empty.
     fn step<A: Wide>(&self, p: &mut [A], g: &[A], moments: [&mut [A]; 2]);
 }
 
@@ -32,7 +32,7 @@ struct Plan {
 
 /// Prepares the pass over inputs 0 (parameter), 1 (gradient) and `moments`, which are outputs 0 and
 /// 1, 2; `read` reads the hyperparameters.
-pub fn prepare<P: Float, R: Rule>(
+pub fn prepare<P: Float, R: Formula>(
     io: &[&Meta],
     moments: &[usize],
     width: Width,
@@ -42,44 +42,44 @@ pub fn prepare<P: Float, R: Rule>(
     let metas = [io[0], io[1], input(0), input(1)];
     let plan = Plan { moments: moments.len(), walk: Walk::in_tiles(metas), parts: width.0 };
     kernel(0, move |io| {
-        let rule = read(io);
+        let formula = read(io);
         team::parallel(plan.parts, &|part| {
             let range = team::share(plan.walk.elements(), GRAIN, plan.parts, part);
             if plan.is_direct::<P>() {
-                plan.direct::<P::Wide>(io, range, &rule);
+                plan.direct::<P::Wide>(io, range, &formula);
             } else {
-                plan.gathered::<P>(io, range, &rule);
+                plan.gathered::<P>(io, range, &formula);
             }
         })
     })
 }
 
-/// A rule and its operands: the only code compiled for each instruction set.
+/// A formula and its operands: the only code compiled for each instruction set.
 struct Step<'a, R, A> {
-    rule: &'a R,
+    formula: &'a R,
     p: &'a mut [A],
     g: &'a [A],
     moments: [&'a mut [A]; 2],
 }
 
-impl<R: Rule, A: Wide> Body for Step<'_, R, A> {
+impl<R: Formula, A: Wide> Body for Step<'_, R, A> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Level>(self) {
-        self.rule.step(self.p, self.g, self.moments);
+        self.formula.step(self.p, self.g, self.moments);
     }
 }
 
 impl Plan {
-    /// Whether the rule can work on the tensors in place.
+    /// Whether the formula can work on the tensors in place.
     fn is_direct<P: Float>(&self) -> bool {
         let inner = self.walk.inner();
         let long = inner.extent >= 64 || inner.extent == self.walk.elements();
         P::IS_WIDE && long && inner.strides == [1; 4]
     }
 
-    fn direct<A: Wide>(&self, io: &Io, range: Range<usize>, rule: &impl Rule) {
+    fn direct<A: Wide>(&self, io: &Io, range: Range<usize>, formula: &impl Formula) {
         for (at, n) in self.walk.runs(range) {
             let moment = |m: usize| -> &mut [A] {
                 if m >= self.moments {
@@ -95,11 +95,11 @@ impl Plan {
                 let p = std::slice::from_raw_parts_mut(io.output::<A>(0).offset(at[0]), n);
                 (p, std::slice::from_raw_parts(io.input::<A>(1).offset(at[1]), n))
             };
-            isa::run(Isa::active(), Step { rule, p, g, moments: [moment(0), moment(1)] });
+            isa::run(Isa::active(), Step { formula, p, g, moments: [moment(0), moment(1)] });
         }
     }
 
-    fn gathered<P: Float>(&self, io: &Io, range: Range<usize>, rule: &impl Rule) {
+    fn gathered<P: Float>(&self, io: &Io, range: Range<usize>, formula: &impl Formula) {
         let mut buffers = [[P::Wide::default(); CHUNK]; 4];
         for start in range.clone().step_by(CHUNK) {
             let chunk = start..range.end.min(start + CHUNK);
@@ -108,7 +108,7 @@ impl Plan {
             let [p, g, a, b] = &mut buffers;
             let kept = |m: usize| if m < self.moments { n } else { 0 };
             let moments = [&mut a[..kept(0)], &mut b[..kept(1)]];
-            isa::run(Isa::active(), Step { rule, p: &mut p[..n], g: &g[..n], moments });
+            isa::run(Isa::active(), Step { formula, p: &mut p[..n], g: &g[..n], moments });
             self.store::<P>(io, chunk, &buffers);
         }
     }

@@ -88,7 +88,7 @@ fn conversions_keep_values_or_name_one_that_is_lost() {
                     }
                     None => {
                         let text = made.unwrap_err().to_string();
-                        assert!(text.ends_with(&format!("holds, not {value}")), "{text}");
+                        assert!(text.ends_with(&format!("hold, not {value}")), "{text}");
                     }
                 }
             }

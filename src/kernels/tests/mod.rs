@@ -1,19 +1,20 @@
 //! Operations, run: what they compute, in every layout and dtype and on any number of threads.
 
 mod binary;
-mod chain;
+
 mod conv;
 mod copy;
 mod cross_entropy;
-mod epilogue;
 mod fold;
 mod gemm;
 mod host;
 mod index;
 mod optim;
 mod packed;
+mod producer;
 mod random;
 mod reduce;
+mod region;
 mod select;
 mod softmax;
 mod unary;

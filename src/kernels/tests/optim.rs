@@ -1,7 +1,16 @@
 //! Optimizers compared with their formulas in float64.
 
 use super::*;
+use crate::ops::gemm::Matmul;
 use crate::ops::optim::*;
+use crate::ops::region::{Link, Region};
+use crate::ops::unary::{Unary, UnaryFn};
+
+/// Stochastic gradient descent without anything else, and with momentum.
+const SGD: Update =
+    Update { rule: Rule::Sgd { momentum: false, nesterov: false }, weight_decay: false };
+const MOMENTUM: Update =
+    Update { rule: Rule::Sgd { momentum: true, nesterov: false }, weight_decay: false };
 
 const SHAPE: [usize; 3] = [5, 67, 4];
 const N: usize = 5 * 67 * 4;
@@ -63,13 +72,14 @@ fn expected<const M: usize>(
 fn sgd_with_and_without_momentum_and_decay() {
     let s = [0.1f32, 0.9, 0.2, 0.01];
     let [lr, mom, damp, decay] = s.map(f64::from);
-    let plain = Sgd { momentum: false, nesterov: false, weight_decay: false };
+    let plain = SGD;
     check::<0>(plain.clone(), s, |p, g, [], [lr, ..]| vec![p, g, lr], |p, g, []| *p -= lr * g);
-    let decayed = Sgd { weight_decay: true, ..plain };
+    let decayed = Update { weight_decay: true, ..plain };
     let arrange = |p, g, []: [Tensor; 0], [lr, _, _, wd]: [Tensor; 4]| vec![p, g, lr, wd];
     check::<0>(decayed, s, arrange, |p, g, []| *p -= lr * (g + decay * *p));
     for nesterov in [false, true] {
-        let sgd = Sgd { momentum: true, nesterov, weight_decay: true };
+        let rule = Rule::Sgd { momentum: true, nesterov };
+        let sgd = Update { rule, weight_decay: true };
         let arrange = |p, g, [buf]: [Tensor; 1], [lr, mom, damp, wd]: [Tensor; 4]| {
             vec![p, g, lr, wd, buf, mom, damp]
         };
@@ -88,16 +98,35 @@ fn rmsprop_and_adagrad() {
     let arrange = |p, g, [avg]: [Tensor; 1], [lr, rho, eps, wd]: [Tensor; 4]| {
         vec![p, g, lr, avg, rho, eps, wd]
     };
-    check::<1>(Rmsprop { weight_decay: true }, s, arrange, |p, g, [avg]| {
+    check::<1>(Update { rule: Rule::Rmsprop, weight_decay: true }, s, arrange, |p, g, [avg]| {
         let g = g + decay * *p;
         *avg = rho * *avg + (1.0 - rho) * g * g;
         *p -= lr * g / (*avg + eps).sqrt();
     });
     let arrange = |p, g, [h]: [Tensor; 1], [lr, _, eps, _]: [Tensor; 4]| vec![p, g, lr, h, eps];
-    check::<1>(Adagrad { weight_decay: false }, s, arrange, |p, g, [h]| {
+    check::<1>(Update { rule: Rule::Adagrad, weight_decay: false }, s, arrange, |p, g, [h]| {
         *h += g * g;
         *p -= lr * g / (*h + eps).sqrt();
     });
+}
+
+#[test]
+fn lion() {
+    let s = [0.1f32, 0.9, 0.99, 0.01];
+    let [lr, beta1, beta2, decay] = s.map(f64::from);
+    for weight_decay in [false, true] {
+        let arrange = |p, g, [m]: [Tensor; 1], [lr, b1, b2, wd]: [Tensor; 4]| {
+            let mut all = vec![p, g, lr, m, b1, b2, wd];
+            all.truncate(6 + weight_decay as usize);
+            all
+        };
+        check::<1>(Update { rule: Rule::Lion, weight_decay }, s, arrange, |p, g, [m]| {
+            let decay = if weight_decay { decay } else { 0.0 };
+            let mean = beta1 * *m + (1.0 - beta1) * g;
+            *p -= lr * (if mean == 0.0 { mean } else { mean.signum() } + decay * *p);
+            *m = beta2 * *m + (1.0 - beta2) * g;
+        });
+    }
 }
 
 #[test]
@@ -112,15 +141,20 @@ fn adam_and_adamw() {
             all.truncate(9 + weight_decay as usize);
             all
         };
-        check::<2>(Adam { decoupled, weight_decay }, s, arrange, |p, g, [m, v]| {
-            let decay = if weight_decay { decay } else { 0.0 };
-            let g = if decoupled { g } else { g + decay * *p };
-            *m = beta1 * *m + (1.0 - beta1) * g;
-            *v = beta2 * *v + (1.0 - beta2) * g * g;
-            *p -= if decoupled { lr * decay * *p } else { 0.0 };
-            let (m, v) = (*m / (1.0 - beta1.powi(3)), *v / (1.0 - beta2.powi(3)));
-            *p -= lr * m / (v.sqrt() + eps);
-        });
+        check::<2>(
+            Update { rule: Rule::Adam { decoupled }, weight_decay },
+            s,
+            arrange,
+            |p, g, [m, v]| {
+                let decay = if weight_decay { decay } else { 0.0 };
+                let g = if decoupled { g } else { g + decay * *p };
+                *m = beta1 * *m + (1.0 - beta1) * g;
+                *v = beta2 * *v + (1.0 - beta2) * g * g;
+                *p -= if decoupled { lr * decay * *p } else { 0.0 };
+                let (m, v) = (*m / (1.0 - beta1.powi(3)), *v / (1.0 - beta2.powi(3)));
+                *p -= lr * m / (v.sqrt() + eps);
+            },
+        );
     }
 }
 
@@ -137,9 +171,9 @@ fn moments_that_would_be_denormal_are_zero() {
         let (moment, one) =
             (Tensor::dense(wide, &[4], &before), |v| Tensor::one(DType::Float32, v));
         let ([half, eps], step) = ([0.5, 1e-3].map(one), Tensor::one(DType::Int32, 0.0));
-        let sgd = Sgd { momentum: true, nesterov: false, weight_decay: false };
-        let adam = Adam { decoupled: false, weight_decay: false };
-        let rmsprop = Rmsprop { weight_decay: false };
+        let sgd = MOMENTUM;
+        let adam = Update { rule: Rule::Adam { decoupled: false }, weight_decay: false };
+        let rmsprop = Update { rule: Rule::Rmsprop, weight_decay: false };
         let updates: [(Kind, Vec<&Tensor>); 3] = [
             (sgd.into(), vec![&p, &g, &half, &moment, &half, &half]),
             (adam.into(), vec![&p, &g, &half, &moment, &moment, &half, &half, &eps, &step]),
@@ -162,18 +196,18 @@ fn second_moments_stay_denormal_where_nothing_is_added_to_them() {
     let one = |v: f64| Tensor::one(DType::Float32, v);
     let (p, g, zero, half) = (one(1.0), one(1e-20), one(0.0), one(0.5));
     let step = Tensor::one(DType::Int32, 0.0);
-    let adam = Adam { decoupled: false, weight_decay: false };
+    let adam = Update { rule: Rule::Adam { decoupled: false }, weight_decay: false };
     let inputs = [&p, &g, &half, &zero, &zero, &half, &half, &zero, &step];
     let got = apply_any_width(&adam, &inputs).unwrap();
     assert!((got[0].values()[0] - 0.5).abs() < 1e-4 && got[2].values()[0] > 0.0, "{got:?}");
-    let rmsprop = Rmsprop { weight_decay: false };
+    let rmsprop = Update { rule: Rule::Rmsprop, weight_decay: false };
     let got = apply_any_width(&rmsprop, &[&p, &g, &half, &zero, &half, &zero]).unwrap();
     assert!(got[0].values()[0].is_finite() && got[1].values()[0] > 0.0, "{got:?}");
 }
 
 #[test]
 fn bad_inputs_are_named() {
-    let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
+    let sgd = SGD;
     let f32s = |shape: &[usize]| Meta::new(DType::Float32, shape);
     let error = |metas: [&Meta; 3]| sgd.infer(&metas).unwrap_err().to_string();
     let (p, lr) = (f32s(&[2, 3]), f32s(&[1]));
@@ -187,7 +221,7 @@ fn bad_inputs_are_named() {
 
 #[test]
 fn a_gradient_may_be_expanded_and_tensors_may_be_empty() {
-    let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
+    let sgd = SGD;
     let one = |v| Tensor::one(DType::Float32, v);
     let mut g = one(2.0);
     g.meta = Meta { strides: smallvec::smallvec![0, 0], ..Meta::new(DType::Float32, [2, 3]) };
@@ -200,7 +234,7 @@ fn a_gradient_may_be_expanded_and_tensors_may_be_empty() {
 
 #[test]
 fn a_negative_step_is_refused() {
-    let adam = Adam { decoupled: false, weight_decay: false };
+    let adam = Update { rule: Rule::Adam { decoupled: false }, weight_decay: false };
     let one = |v| Tensor::one(DType::Float32, v);
     let step = Tensor::one(DType::Int32, -1.0);
     let inputs = [1.0, 1.0, 0.1, 0.0, 0.0, 0.9, 0.9, 1e-8].map(one);
@@ -211,10 +245,13 @@ fn a_negative_step_is_refused() {
 #[test]
 fn kinds_are_read_by_name() {
     let read = |text: &str| serde_json::from_str::<crate::ops::Kind>(text).unwrap().family().name();
-    assert_eq!(read(r#"{"op":"sgd","momentum":true,"nesterov":false,"weight_decay":true}"#), "sgd");
-    assert_eq!(read(r#"{"op":"rmsprop","weight_decay":true}"#), "rmsprop");
-    assert_eq!(read(r#"{"op":"adagrad","weight_decay":true}"#), "adagrad");
-    assert_eq!(read(r#"{"op":"adam","decoupled":true,"weight_decay":true}"#), "adam");
+    assert_eq!(
+        read(r#"{"op":"update","f":"sgd","momentum":true,"nesterov":false,"weight_decay":true}"#),
+        "sgd"
+    );
+    assert_eq!(read(r#"{"op":"update","f":"rmsprop","weight_decay":true}"#), "rmsprop");
+    assert_eq!(read(r#"{"op":"update","f":"adagrad","weight_decay":true}"#), "adagrad");
+    assert_eq!(read(r#"{"op":"update","f":"adam","decoupled":true,"weight_decay":true}"#), "adam");
 }
 
 #[test]
@@ -230,7 +267,7 @@ fn a_gradient_in_the_memory_of_its_parameter_is_read_before_it_is_written() {
         let range = crate::view::SliceRange { start, count: 3, step: 1 };
         block.slice(&[range]).unwrap()
     };
-    let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false }.into();
+    let sgd = SGD.into();
     let submit = |p, g| engine.submit(engine.turn(), &sgd, smallvec::smallvec![p, g, lr.clone()]);
     submit(part(0), part(2)).unwrap();
     assert_eq!(values(&block), [-4.0, -4.0, -4.0, 2.0, 2.0, 2.0]);
@@ -248,8 +285,8 @@ fn a_gradient_in_the_memory_of_its_parameter_is_read_before_it_is_written() {
 #[test]
 fn a_gradient_that_is_a_product_made_in_blocks_of_rows_is_the_same() {
     let one = |v| Tensor::one(DType::Float32, v);
-    let sgd = Sgd { momentum: true, nesterov: false, weight_decay: false };
-    let adam = Adam { decoupled: true, weight_decay: true };
+    let sgd = MOMENTUM;
+    let adam = Update { rule: Rule::Adam { decoupled: true }, weight_decay: true };
     let (rows, depth, columns) = (900, 37, 131);
     for dtype in [DType::Float32, DType::Float64, DType::BFloat16] {
         let of = |shape: &[usize], seed| {
@@ -259,7 +296,7 @@ fn a_gradient_that_is_a_product_made_in_blocks_of_rows_is_the_same() {
         let a =
             Tensor::strided(dtype, &[rows, depth], &[1, rows as isize], &noise(rows * depth, 3));
         let state = || Tensor::dense(moment_dtype(dtype), &[rows, columns], &[0.5; 900 * 131]);
-        let g = apply_any_width(&crate::ops::gemm::Matmul, &[&a, &b]).unwrap().remove(0);
+        let g = apply_any_width(&Matmul, &[&a, &b]).unwrap().remove(0);
         if dtype != DType::BFloat16 {
             let io = [&a.meta, &b.meta, &g.meta];
             assert!(cpu::product::is_split(io));
@@ -268,14 +305,62 @@ fn a_gradient_that_is_a_product_made_in_blocks_of_rows_is_the_same() {
         let step = Tensor::one(DType::Int32, 2.0);
         let (m, v) = (state(), state());
         for (update, rest) in [
-            (Update::Sgd(sgd.clone()), vec![&lr, &m, &half, &half]),
-            (Update::Adam(adam.clone()), vec![&lr, &m, &v, &half, &half, &eps, &step, &half]),
+            (Kind::from(sgd.clone()), vec![&lr, &m, &half, &half]),
+            (adam.clone().into(), vec![&lr, &m, &v, &half, &half, &eps, &step, &half]),
         ] {
             let apart = [&[&p, &g][..], &rest].concat();
-            let want = apply_any_width(&update.kind(), &apart).unwrap();
+            let want = apply_any_width(&update, &apart).unwrap();
             let fused = [&[&p, &a][..], &rest, &[&b]].concat();
-            let got = apply_any_width(&MatmulUpdate { update }, &fused).unwrap();
-            assert!(got == want, "{dtype}");
+            let product = Some([1, fused.len() - 1]);
+            let region = updating(&update, fused.len(), product, &[]);
+            assert!(apply_any_width(&region, &fused).unwrap() == want, "{dtype}");
+            let metas: Vec<&Meta> = fused.iter().map(|tensor| &tensor.meta).collect();
+            let is_blocked = cpu::Cpu.is_blocked(&region, &region.values(&metas).unwrap());
+            assert_eq!(is_blocked, cpu::product::is_split([&a.meta, &b.meta, &g.meta]), "{dtype}");
+
+            // What the update checks is checked.
+            if update.family().checked() == [8] {
+                let negative = Tensor::one(DType::Int32, -1.0);
+                let mut wrong = fused.clone();
+                wrong[8] = &negative;
+                let got = apply_any_width(&region, &wrong);
+                assert!(matches!(got, Err(Error::Value { .. })), "{got:?}");
+            }
+
+            // With a link in between, and with that link alone.
+            let neg = [Unary { f: UnaryFn::Neg }.into()];
+            let turned = apply_any_width(&neg[0], &[&g]).unwrap().remove(0);
+            let want = apply_any_width(&update, &[&[&p, &turned][..], &rest].concat()).unwrap();
+            let region = updating(&update, fused.len(), product, &neg);
+            assert!(apply_any_width(&region, &fused).unwrap() == want, "{dtype}");
+            let region = updating(&update, apart.len(), None, &neg);
+            assert!(apply_any_width(&region, &apart).unwrap() == want, "{dtype}");
         }
+    }
+}
+
+/// An update of `inputs` inputs whose gradient is the product of two of them, or input 1, with
+/// `links` in between.
+fn updating(update: &Kind, inputs: usize, product: Option<[usize; 2]>, links: &[Kind]) -> Region {
+    let producer =
+        product.map(|factors| Box::new(Link { kind: Matmul.into(), operands: factors[..].into() }));
+    let made = usize::from(producer.is_some());
+    let first = if made == 1 { inputs } else { 1 };
+    let link = |(i, kind): (usize, &Kind)| {
+        let operand = if i == 0 { first } else { inputs + made + i - 1 };
+        Link { kind: kind.clone(), operands: [operand][..].into() }
+    };
+    let before = made + links.len();
+    let count = update.family().effects().state.len();
+    let operands = (0..inputs - made).map(|i| if i == 1 { inputs + before - 1 } else { i });
+    let consumer = Link { kind: update.clone(), operands: operands.collect() };
+    Region {
+        producer,
+        consumer: Some(Box::new(consumer)),
+        ..Region::of_links(
+            inputs,
+            links.iter().enumerate().map(link).collect(),
+            (before..before + count).collect(),
+        )
     }
 }

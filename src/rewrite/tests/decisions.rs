@@ -4,15 +4,14 @@
 
 use super::products::{ADD, Net};
 use super::*;
-use crate::graph::Op;
-use crate::graph::testing::{Empty, fingerprint};
+use crate::graph::testing::{Empty, fingerprint, told};
 use crate::kernels::Fusing;
 use crate::kernels::testing::Random;
 use crate::ops::Real;
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::gemm::Matmul;
 use crate::ops::norm::{BatchNorm, BatchNormGrad, BatchNormInference};
-use crate::ops::optim::Sgd;
+use crate::ops::optim::{self, Update};
 use crate::ops::softmax::{Softmax, SoftmaxGrad};
 use crate::ops::unary::UnaryGrad;
 use crate::rewrite as rules;
@@ -269,7 +268,7 @@ impl Draw {
         }
     }
 
-    /// A product, a bias, and an epilogue.
+    /// A product, a bias, and what follows.
     fn dense(&mut self) {
         let (x, w) = (self.any(), self.any());
         let z = self.multiplied(&x, &w);
@@ -290,7 +289,10 @@ impl Draw {
         let lr = View::new(cpu::device(), Meta::new(DType::Float32, [1]));
         self.net.recorder.number(&lr, Role::Captured);
         let g = self.or_other(&g);
-        let sgd = Sgd { momentum: false, nesterov: false, weight_decay: false };
+        let sgd = Update {
+            rule: optim::Rule::Sgd { momentum: false, nesterov: false },
+            weight_decay: false,
+        };
         self.net.recorder.push(sgd, &[w.clone(), g, lr], &[w]);
     }
 }
@@ -301,12 +303,8 @@ fn left(rule: Rule) -> u64 {
         let recorder = Draw::program(seed);
         let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
         rule(&mut draft).unwrap();
-        let (queue, roles) = draft.finish(&[]);
-        let node = |node: &Op| {
-            let (inputs, outputs) = (&node.inputs, &node.outputs);
-            format!("{:?} {inputs:?} {outputs:?};", node.call.kind)
-        };
-        queue.ops().iter().map(node).collect::<String>() + &format!("{roles:?}")
+        let (queue, roles) = draft.finish();
+        queue.ops().iter().map(told).collect::<String>() + &format!("{roles:?}")
     }))
 }
 
@@ -318,43 +316,40 @@ const UNKEPT: Allowed = Allowed { rounds: true, keeps: false, limits: Limits::NO
 #[test]
 fn rules_one_by_one() {
     let rules: [Rule; 12] = [
+        |draft| rules::functionalize::apply(draft),
         |draft| {
-            rules::rename::apply(draft);
+            rules::cse::apply(draft);
             Ok(())
         },
         |draft| {
-            rules::common::apply(draft);
+            rules::dce::apply(draft);
             Ok(())
         },
-        |draft| {
-            rules::dead::apply(draft);
-            Ok(())
-        },
-        |draft| rules::softmax::apply(draft),
-        |draft| rules::fold::apply(draft),
+        |draft| rules::log_softmax::apply(draft),
+        |draft| rules::fold_batch_norm::apply(draft),
         |draft| rules::batch_norm::apply(draft),
-        |draft| rules::matmul_update::apply(draft),
-        |draft| rules::accumulate::apply(draft, SOME),
-        |draft| rules::chain::apply(draft, SOME),
-        |draft| rules::chain::apply(draft, Fusing::NONE),
-        |draft| rules::epilogue::apply(draft, SOME),
-        |draft| rules::epilogue::apply(draft, Fusing::NONE),
+        |draft| rules::fusion::update::apply(draft),
+        |draft| rules::fusion::sum::apply(draft, SOME),
+        |draft| rules::fusion::links::apply(draft, SOME),
+        |draft| rules::fusion::links::apply(draft, Fusing::NONE),
+        |draft| rules::fusion::producer::apply(draft, SOME),
+        |draft| rules::fusion::producer::apply(draft, Fusing::NONE),
     ];
     assert_eq!(
         rules.map(left),
         [
-            13_375_749_076_016_881_790,
-            12_914_386_916_441_717_945,
-            11_985_904_192_083_983_624,
-            17_272_619_469_949_340_749,
-            6_941_140_785_988_648_232,
-            6_229_992_134_714_063_505,
-            11_699_411_420_437_247_234,
-            16_297_921_184_026_300_417,
-            11_342_151_193_180_556_581,
-            2_317_244_055_720_264_923,
-            12_354_650_495_626_703_700,
-            13_124_108_391_127_905_588
+            2_348_762_068_051_977_702,
+            3_494_460_506_028_480_855,
+            14_557_756_358_968_903_048,
+            4_093_520_961_543_567_493,
+            9_603_403_797_174_073_822,
+            6_537_509_825_890_103_569,
+            15_056_502_758_089_828_657,
+            10_478_634_289_332_160_733,
+            2_916_358_588_230_295_124,
+            306_870_404_596_082_311,
+            9_860_777_882_189_392_725,
+            4_834_788_761_376_953_326
         ]
     );
 }
@@ -371,6 +366,6 @@ fn all_rules() {
     ];
     assert_eq!(
         rules.map(left),
-        [14_749_356_214_258_155_430, 483_416_243_742_465_524, 9_104_067_819_984_116_973]
+        [7_372_234_809_718_726_466, 9_463_259_659_992_901_880, 978_988_290_227_610_233]
     );
 }

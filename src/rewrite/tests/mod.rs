@@ -1,17 +1,18 @@
-mod accumulate;
 mod batch_norm;
-mod chain;
-mod common;
-mod constant;
-mod dead;
+mod cast_round_trip;
+mod cse;
+mod dce;
 mod decisions;
-mod epilogue;
-mod fold;
-mod matmul_update;
+mod fold_batch_norm;
+mod functionalize;
+mod hoist;
+mod links;
+mod log_softmax;
 mod pack;
+mod producer;
 mod products;
-mod rename;
-mod softmax;
+mod sum;
+mod update;
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ type Rule = fn(&mut Draft) -> Result<()>;
 fn rewritten(recorder: Recorder, rule: Rule) -> (Vec<&'static str>, Graph) {
     let mut draft = Draft::new(cpu::device(), recorder.queue, recorder.roles);
     rule(&mut draft).unwrap();
-    let (queue, roles) = draft.finish(&[]);
+    let (queue, roles) = draft.finish();
     let kernels = kernels(&queue, &recorder.kernels);
     let graph = Graph::new(queue, roles, &kernels).unwrap();
     (graph.ops().iter().map(|node| node.call.name()).collect(), graph)

@@ -4,7 +4,7 @@ use super::*;
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::gemm::Matmul;
 
-/// A recording of a product or a convolution, and its epilogue.
+/// A recording of a product or a convolution, and what follows it.
 pub struct Net {
     pub recorder: Recorder,
 }

@@ -18,7 +18,7 @@ _TRUTH = "the result is a truth value"
 _STEPS = "the result is constant between its steps"
 _STATE = "it updates state in place, which is never recorded"
 _SOURCE = "it has no inputs that could have a gradient"
-_WITHIN = "only graphs have it, in the place of operations that have gradients"
+MADE_BY_REWRITING = "only graphs have it, in the place of operations that have gradients"
 _BACKWARD = "it is a gradient itself; second derivatives are not offered"
 _BOUND = "the differentiable functions of bounds are clip, maximum and minimum"
 _COMPARED = ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor")
@@ -30,13 +30,15 @@ NO_GRADIENT: dict[str, str] = {
     **dict.fromkeys(("onehot_places", "scatter_elements_places"), "its result is indices"),
     **dict.fromkeys(("remainder", "remainder_scalar"), "no function of the package offers it"),
     **dict.fromkeys(("maximum_scalar", "minimum_scalar"), _BOUND),
-    **dict.fromkeys(("sgd", "adam", "adagrad", "rmsprop", "matmul_update"), _STATE),
+    **dict.fromkeys(("sgd", "adam", "adagrad", "lion", "rmsprop"), _STATE),
     **dict.fromkeys(("running_average", "advance"), _STATE),
     **dict.fromkeys(("fill", "arange", "random"), _SOURCE),
     **dict.fromkeys((f for f in _core.operations() if "_grad" in f), _BACKWARD),
     "dropout": "its mask differs from call to call: test_autograd_gradients fixes the seed",
-    **dict.fromkeys(("batch_norm_factor", "batch_norm_statistics", "fold_batch_norm"), _WITHIN),
-    **dict.fromkeys(("chain", "normalize", "pack", "packed"), _WITHIN),
-    **dict.fromkeys(("matmul_add", "matmul_chain", "conv2d_chain"), _WITHIN),
+    **dict.fromkeys(
+        ("batch_norm_factor", "batch_norm_statistics", "fold_batch_norm"), MADE_BY_REWRITING
+    ),
+    **dict.fromkeys(("chain", "normalize", "pack", "packed", "matmul_update"), MADE_BY_REWRITING),
+    **dict.fromkeys(("matmul_add", "matmul_chain", "conv2d_chain"), MADE_BY_REWRITING),
     "host": "the user writes its gradient: test_autograd_operators has one",
 }

@@ -320,7 +320,7 @@ for label, shapes in {"": (S, S, S), "broadcast": ((4, 1), S, (5,))}.items():
 
 
 def link(family, f, *operands):
-    """An operation of a chain."""
+    """An operation of a region."""
     return {"kind": {"op": family, "f": f}, "operands": operands}
 
 
@@ -338,13 +338,13 @@ LINKS = (
 )
 for label, bias in {"": S, "row": S[-1:], "column": (S[0], 1, 1)}.items():
     table.case(
-        "chain",
+        "region",
         chained,
         S,
         bias,
         (1,),
         attrs={"inputs": 3, "links": LINKS, "outputs": (3, 1)},
-        label=label,
+        label=f"chain-{label}",
         specials=(np.nan,),
         scale=8,
         large={"": (BIG, BIG, (1,)), "row": (BIG, BIG[-1:], (1,))}.get(label),

@@ -132,12 +132,19 @@ for label, (left, right) in PRODUCTS.items():
 
 for label, addend in {"": (4, 5), "row": (5,), "rows": (1, 5)}.items():
     table.case(
-        "matmul_add",
+        "region",
         lambda a, b, c: a @ b + c,
         (4, 3),
         (3, 5),
         addend,
-        label=label,
+        attrs={
+            "inputs": 3,
+            "producer": {"kind": {"op": "matmul"}, "operands": (0, 1)},
+            "links": ({"kind": {"op": "binary", "f": "add"}, "operands": (3, 2)},),
+            "outputs": (1,),
+            "exact": False,
+        },
+        label=f"sum-{label}",
         dtypes=WIDE,
         specials=NO_INF,
         scale=4,
@@ -145,30 +152,29 @@ for label, addend in {"": (4, 5), "row": (5,), "rows": (1, 5)}.items():
         large=((300, 257), (257, 130), {"": (300, 130), "row": (130,), "rows": (1, 130)}[label]),
         bad=(
             Bad(SHAPE, shapes=((4, 3), (4, 5), addend)),
-            Bad(SHAPE, shapes=((4, 3), (3, 5), (4, 1))),
+            Bad(SHAPE, shapes=((4, 3), (3, 5), (3, 1))),
             Bad(DTYPE, dtypes=("float32", "float32", "float64")),
-            Bad(DTYPE, dtypes=("float16", "float16", "float16")),
         ),
     )
 
 #: A product plus another tensor, and ReLU of the sum.
 TAIL = {
-    "inputs": 2,
+    "inputs": 3,
+    "producer": {"kind": {"op": "matmul"}, "operands": (1, 2)},
     "links": (
-        {"kind": {"op": "binary", "f": "add"}, "operands": (0, 1)},
-        {"kind": {"op": "unary", "f": "relu"}, "operands": (2,)},
+        {"kind": {"op": "binary", "f": "add"}, "operands": (3, 0)},
+        {"kind": {"op": "unary", "f": "relu"}, "operands": (4,)},
     ),
-    "outputs": (1,),
 }
 for label, row, keeps in (("", (4, 5), False), ("row", (5,), True)):
     table.case(
-        "epilogue",
+        "region",
         lambda c, a, b, keeps=keeps: (np.maximum(a @ b + c, 0), a @ b)[: 1 + keeps],
         row,
         (4, 3),
         (3, 5),
-        attrs={"producer": {"op": "matmul"}, "chain": TAIL, "keeps": keeps},
-        label=label,
+        attrs={**TAIL, "outputs": (2, 0)[: 1 + keeps]},
+        label=f"matmul-{label}",
         specials=NO_INF,
         scale=4,
         empty=(((2,), (0, 3), (3, 2)), ((2, 3), (2, 0), (0, 3))),

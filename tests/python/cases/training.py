@@ -62,6 +62,17 @@ def adagrad(weight_decay):
     return update
 
 
+def lion(weight_decay):
+    """Chen et al. 2023."""
+
+    def update(param, grad, lr, m, beta1, beta2, *rest):
+        sign = np.sign(beta1 * m + (1 - beta1) * grad)
+        decay = rest[-1] * param if weight_decay else 0
+        return param - lr * (sign + decay), beta2 * m + (1 - beta2) * grad
+
+    return update
+
+
 def adam(decoupled, weight_decay):
     """Kingma and Ba 2015; decoupled: Loshchilov and Hutter 2019."""
 
@@ -87,15 +98,15 @@ def of_product(update):
 UNFIT = Bad(SHAPE, shapes=(P, (5, 4)))
 
 
-def optimizer(family, reference, *args, updates, label, **attrs):
+def optimizer(f, reference, *args, updates, label, **attrs):
     """A case of an update; float64 only agrees to float32, the dtype of hyperparameters."""
     shapes = tuple(arg.shape if isinstance(arg, Arg) else arg for arg in args)
     table.case(
-        family,
+        "update",
         reference,
         *args,
-        attrs=attrs,
-        label=label,
+        attrs={"f": f, **attrs},
+        label=f"{f}-{label}",
         updates=updates,
         specials=(np.nan,),
         scale=4,
@@ -109,12 +120,16 @@ def optimizer(family, reference, *args, updates, label, **attrs):
 
 
 A, B = (P[0], 5), (5, P[1])
-for attrs, reference, extra in (
-    ({"update": "sgd", "momentum": True, "nesterov": True}, sgd(True, True, False), [0.9, 0.25]),
-    ({"update": "rmsprop"}, rmsprop(False), [0.9, 1e-3]),
+for update, reference, extra in (
+    (
+        {"op": "update", "f": "sgd", "momentum": True, "nesterov": True},
+        sgd(True, True, False),
+        [0.9, 0.25],
+    ),
+    ({"op": "update", "f": "rmsprop"}, rmsprop(False), [0.9, 1e-3]),
 ):
     table.case(
-        "matmul_update",
+        "region",
         of_product(reference),
         P,
         A,
@@ -122,8 +137,16 @@ for attrs, reference, extra in (
         Arg(P, 0.1, 2, dtype="wide"),
         *map(number, extra),
         B,
-        attrs={**attrs, "weight_decay": False},
-        label=attrs["update"],
+        attrs={
+            "inputs": 7,
+            "producer": {"kind": {"op": "matmul"}, "operands": (1, 6)},
+            "consumer": {
+                "kind": {**update, "weight_decay": False},
+                "operands": (0, 7, 2, 3, 4, 5),
+            },
+            "outputs": (1, 2),
+        },
+        label=f"update-{update['f']}",
         updates=(0, 3),
         specials=(np.nan,),
         scale=16,
@@ -167,6 +190,20 @@ for wd in (False, True):
         STATE,
         number(0.9),
         number(1e-3),
+        *extra,
+        updates=(0, 3),
+        label=suffix,
+        weight_decay=wd,
+    )
+    optimizer(
+        "lion",
+        lion(wd),
+        Arg(P),
+        Arg(P),
+        LR,
+        MOMENT,
+        number(0.9),
+        number(0.99),
         *extra,
         updates=(0, 3),
         label=suffix,

@@ -129,21 +129,26 @@ table.case(
     dtypes=WIDE,
 )
 
-#: A scaled convolution.
-SCALED = {
-    "inputs": 2,
-    "links": ({"kind": {"op": "binary", "f": "mul"}, "operands": (0, 1)},),
-    "outputs": (0,),
-}
+
+def scaled(convolution):
+    """A convolution, and its product with a scalar."""
+    return {
+        "inputs": 3,
+        "producer": {"kind": convolution, "operands": (1, 2)},
+        "links": ({"kind": {"op": "binary", "f": "mul"}, "operands": (3, 0)},),
+        "outputs": (1,),
+    }
+
+
 for label, groups in (("", 1), ("groups", 2)):
     geometry = {**PLAIN, "padding": (1, 1, 1, 1), "groups": groups}
     table.case(
-        "epilogue",
+        "region",
         lambda k, x, w, geometry=geometry: k * ref.conv2d(x, w, **geometry),
         (1,),
         (3, 4, 5, 6),
         (2, 4 // groups, 3, 3),
-        attrs={"producer": {"op": "conv2d", **geometry}, "chain": SCALED, "keeps": False},
+        attrs=scaled({"op": "conv2d", **geometry}),
         label=f"conv2d-{label}",
         specials=(),
         scale=16,
@@ -151,18 +156,14 @@ for label, groups in (("", 1), ("groups", 2)):
         bad=(Bad(SHAPE, shapes=((1,), (3, 5, 5, 6), (2, 4 // groups, 3, 3))),),
     )
 table.case(
-    "epilogue",
+    "region",
     lambda k, dy, w: (
         k * vjp(lambda x: ref.conv2d(x, w, **PLAIN), [np.zeros((2, 3, 5, 6))], 0, [dy])
     ),
     (1,),
     (2, 4, 3, 4),
     (4, 3, 3, 3),
-    attrs={
-        "producer": {"op": "conv2d_grad_input", **PLAIN, "size": (5, 6)},
-        "chain": SCALED,
-        "keeps": False,
-    },
+    attrs=scaled({"op": "conv2d_grad_input", **PLAIN, "size": (5, 6)}),
     label="conv2d_grad_input",
     specials=(),
     scale=16,

@@ -95,7 +95,7 @@ def parse(text: bytes) -> dict[str, Declared]:
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands there twice")
+        raise ValueError("a name occurs twice")
     return found
 
 
@@ -108,7 +108,7 @@ def _declared(name: str, one: Any) -> Declared:
     if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**63 for n in shape):
         raise ValueError(f"{name!r}: got shape {shape!r}, want a list of sizes")
     if type(dtype) not in (int, str) or dtype not in _BY_KEY:
-        raise ValueError(f"{name!r} has the unknown dtype {dtype!r}")
+        raise ValueError(f"{name!r}: got the unknown dtype {dtype!r}")
     return Declared(kind, tuple(shape), _BY_KEY[dtype])
 
 
@@ -119,9 +119,9 @@ def unusable(names: Iterable[Any]) -> str | None:
         if not isinstance(name, str):
             return f"got the name {name!r}, want a str"
         if not _survives(member(name)):
-            return f"got the name {name!r}, which a zip file cannot hold"
+            return f"got the name {name!r}, which a zip file cannot store"
         if member(name) in known:
-            return f"got {name!r} and {member(name)!r}, which a file of arrays cannot tell apart"
+            return f"got {name!r} and {member(name)!r}, which have the same name in the file"
     return None
 
 
@@ -160,7 +160,7 @@ def _check(path: str, model: Mapping[str, Tensor], auxiliary: Mapping[str, Any])
         if not isinstance(value, Tensor):
             raise TypeError(f"save_states: got {type(value).__name__} for {name!r}, want a Tensor")
     if both := sorted(set(model) & set(auxiliary)):
-        raise CheckpointError(f"save_states: {path}: auxiliary names are the model's: {both}")
+        raise CheckpointError(f"save_states: {path}: also names of the model's states: {both}")
     if reason := unusable([*model, *auxiliary]):
         raise CheckpointError(f"save_states: {path}: {reason}")
     for name, value in {**model, **auxiliary}.items():

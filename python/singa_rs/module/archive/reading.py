@@ -39,15 +39,15 @@ class Members:
         infos = sorted(self._archive.infolist(), key=lambda info: info.header_offset)
         self.infos = {info.filename: info for info in infos}
         if len(self.infos) != len(infos):
-            raise zipfile.BadZipFile("a member stands there twice")
+            raise zipfile.BadZipFile("a member occurs twice")
         end = 0
         for info in infos:
             _check(info, end)
             end = info.header_offset + info.compress_size
         if end > directory:
-            raise zipfile.BadZipFile("a member lies over the directory")
+            raise zipfile.BadZipFile("a member overlaps the directory")
         if infos and infos[0].header_offset != 0:
-            raise zipfile.BadZipFile("something stands before the first member")
+            raise zipfile.BadZipFile("there is data before the first member")
 
     def open(self, name: str) -> IO[bytes]:
         """Opens a member for reading."""
@@ -65,7 +65,7 @@ def _directory(stream: IO[bytes], size: int, room: int) -> int:
     tail = stream.read(_TAIL + 1)
     end = tail[-_END:]
     if len(tail) != min(size, _TAIL) or end[:4] != b"PK\5\6" or end[-2:] != b"\0\0":
-        raise zipfile.BadZipFile("it does not end as a zip file does")
+        raise zipfile.BadZipFile("it does not end with a zip file's directory")
     (length,), behind = struct.unpack("<L", end[12:16]), _END
     if tail[-_END - _LOCATOR :][:4] == b"PK\6\7":
         (length,), behind = struct.unpack("<Q", tail[:_RECORD][40:48]), _TAIL
@@ -76,20 +76,22 @@ def _directory(stream: IO[bytes], size: int, room: int) -> int:
 
 
 def _check(info: zipfile.ZipInfo, end: int) -> None:
-    """Rejects a member that is encrypted, packed in another way, begins before `end`, or declares
-    an impossible size."""
+    """Rejects a member that is encrypted, has another compression method than stored or deflated,
+    begins before `end`, or declares an impossible size."""
     name = info.filename
     if info.flag_bits & 0x1:
         raise zipfile.BadZipFile(f"{name!r} is encrypted")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise zipfile.BadZipFile(f"{name!r} is packed in way {info.compress_type}")
+        raise zipfile.BadZipFile(f"{name!r} has compression method {info.compress_type}")
     if info.header_offset < end:
-        raise zipfile.BadZipFile(f"{name!r} lies over another member")
+        raise zipfile.BadZipFile(f"{name!r} overlaps another member")
     packed = info.compress_size
     if info.file_size > RATIO * packed or (
         info.compress_type == zipfile.ZIP_STORED and info.file_size != packed
     ):
-        raise zipfile.BadZipFile(f"{name!r} cannot be {info.file_size} bytes packed in {packed}")
+        raise zipfile.BadZipFile(
+            f"{name!r} declares {info.file_size} bytes, compressed to {packed}"
+        )
 
 
 #: Bytes that an array may take in the file besides its elements and three times its name.
@@ -140,7 +142,7 @@ def _damage(path: str, what: str) -> Iterator[None]:
     except CheckpointError:
         raise
     except MemoryError as error:
-        raise _error(path, f"{what} does not fit into the memory that there is") from error
+        raise _error(path, f"{what} does not fit into the available memory") from error
     except Exception as error:
         raise _error(path, f"{what} is damaged: {error or type(error).__name__}") from error
 
@@ -163,7 +165,7 @@ def _whole(stream: IO[bytes], into: Any) -> Any:
         view[at : at + len(piece)] = piece
         at += len(piece)
     if stream.read(1):
-        raise ValueError(f"it goes on after {at} bytes")
+        raise ValueError(f"it continues after {at} bytes, its declared size")
     return into
 
 
@@ -171,15 +173,15 @@ def _check_sizes(path: str, size: int, packed: int, declared: Mapping[str, Decla
     """Rejects arrays that exceed what the file can hold, or the available memory."""
     total = sum(one.nbytes for one in declared.values())
     if total > RATIO * size:
-        raise _error(path, f"states {total} bytes of arrays, which {size} bytes cannot hold")
+        raise _error(path, f"declares {total} bytes of arrays, more than {size} bytes can hold")
     beside = sum(_BESIDE + 3 * len(name.encode(errors="replace")) for name in declared)
     elements = 8 * sum(_count(one) for one in declared.values())  # of the widest type
     if packed > elements + beside + _BESIDE:
-        raise _error(path, f"{ARRAYS} takes {packed} bytes, which its arrays do not need")
+        raise _error(path, f"{ARRAYS} takes {packed} bytes, more than its arrays need")
     twice = sum(one.nbytes for one in declared.values() if one.kind != MODEL)
     available = device.get_default_device().available()
     if total + twice > available:
-        raise _error(path, f"takes {total + twice} bytes of memory, {available} are available")
+        raise _error(path, f"needs {total + twice} bytes of memory, but {available} are available")
 
 
 def _count(one: Declared) -> int:
@@ -192,7 +194,7 @@ def _arrays(path: str, outer: Members, declared: Mapping[str, Declared]) -> dict
     with _damage(path, ARRAYS), outer.open(ARRAYS) as stream:
         inner = Members(stream, outer.infos[ARRAYS].file_size, names_room([*names, ""]))
         if lost := sorted(set(names) ^ set(inner.infos)):
-            raise _error(path, f"{lost[0]!r} is in one of {ARRAYS} and {ATTRIBUTES} only")
+            raise _error(path, f"{lost[0]!r} is only in one of {ARRAYS} and {ATTRIBUTES}")
         for entry, info in inner.infos.items():  # in file order
             name = names[entry]
             with _damage(path, repr(name)), inner.open(entry) as array:
@@ -207,8 +209,7 @@ def _array(
     shape, is_fortran, dtype = _head(stream)
     if shape != declared.shape:
         raise _error(
-            path,
-            f"{name!r} has shape {shape} in {ARRAYS}, {declared.shape} in {ATTRIBUTES}",
+            path, f"{name!r} has shape {shape} in {ARRAYS}, {declared.shape} in {ATTRIBUTES}"
         )
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise ValueError(f"it has the type {dtype}, want numbers")
@@ -219,7 +220,7 @@ def _array(
     raw = made.reshape(-1, order="F" if is_fortran else "C").view("u1")
     _whole(stream, raw if raw.size else bytearray())
     if dtype == np.bool_ and np.any(raw > 1):
-        raise ValueError("it has bytes that are no truth values")
+        raise ValueError("it has bytes other than 0 and 1, want bools")
     return made.astype(dtype.newbyteorder("="), copy=False)
 
 

@@ -66,9 +66,12 @@ impl Features {
     pub fn note(&mut self, executable: &Executable, recomputed: usize) {
         self.recomputed += recomputed as u64;
         let nodes = executable.graph().ops();
-        self.names.extend(nodes.iter().map(|node| node.call.kind.family().name()));
+        for family in nodes.iter().map(|node| node.call.kind.family()) {
+            let parts = family.region().into_iter().flat_map(|region| region.operations());
+            self.names.extend(parts.map(|link| link.kind.family().name()).chain([family.name()]));
+        }
         let links = nodes.iter().map(|node| match &node.call.kind {
-            Kind::Chain(chain) => chain.links.len() as u64 - 1,
+            Kind::Region(region) => region.links.len().saturating_sub(1) as u64,
             _ => 0,
         });
         self.chains += links.sum::<u64>();

@@ -156,7 +156,7 @@ impl Program {
                 op(json!({"op": "random", "dist": dist, "shape": [3, 4], "dtype": "float32"}), &[])
             }
             10 => {
-                let flags = json!({"op": "sgd", "momentum": false, "nesterov": false,
+                let flags = json!({"op": "update", "f": "sgd", "momentum": false, "nesterov": false,
                                    "weight_decay": false});
                 op(flags, &[parameter, a, rate])
             }

@@ -11,7 +11,7 @@ use super::*;
 use crate::device::team;
 use crate::engine::{Budget, Executable, Limits, Options, Recording};
 use crate::error::Error;
-use crate::graph::{Graph, Parallel};
+use crate::graph::{Graph, Parallel, Queue, Role};
 use crate::kernels::{self, Fusing};
 use crate::ops::Kind;
 use crate::rewrite;
@@ -124,6 +124,9 @@ fn replay(
             let (executable, repeated) = made(engine, &recording, options, random);
             executable.graph().verify().unwrap();
             check_schedule(executable.graph(), options);
+            if !options.rewrite {
+                check_saved(engine, &recording);
+            }
             features.note(&executable, repeated);
             executable.adopt(&again);
             (executable, [kept, also_kept])
@@ -187,6 +190,24 @@ fn check_schedule(graph: &Graph, options: &Options) {
     let parts = nodes.split(is_host).filter(|part| part.len() > 1);
     let want: Vec<_> = parts.map(|part| part[0]..part[0] + part.len() as u32).collect();
     assert_eq!(segments, if options.parallel.is_some() { &want[..] } else { &[] });
+}
+
+/// Checks that a recording gives the same graph after it was written and read, as it was recorded
+/// and rewritten.
+fn check_saved(engine: &Engine, recording: &Recording) {
+    let (rewritten, _) = recording.rewritten(&Options::default()).unwrap();
+    for (queue, roles) in [recording.operations(), rewritten] {
+        if queue.ops().iter().any(|op| op.call.effects.host) {
+            assert!(queue.to_bytes(&roles).is_err());
+            continue;
+        }
+        let read = Queue::from_bytes(engine.device(), &queue.to_bytes(&roles).unwrap()).unwrap();
+        let shown = |(queue, roles): (Queue, Vec<Role>)| {
+            let kernels = engine.prepare(&queue).unwrap();
+            Graph::new(queue, roles, &kernels).unwrap().to_json()
+        };
+        assert_eq!(shown(read), shown((queue, roles)));
+    }
 }
 
 /// A number from an environment variable, if set.

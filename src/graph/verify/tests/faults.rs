@@ -4,12 +4,12 @@ use smallvec::smallvec;
 
 use super::super::{Fault, Operand, Reader, Resource, Tag, Writer, edges, replay};
 use crate::graph::Role::*;
-use crate::graph::layout::Layout;
+use crate::graph::memory::layout::Layout;
 use crate::graph::testing::{Empty, Recorder};
 use crate::graph::{Csr, Edges, Graph};
 use crate::kernels::Prepared;
-use crate::ops::chain::{Chain, Link};
 use crate::ops::copy::Copy;
+use crate::ops::region::{Link, Region};
 use crate::ops::unary::{Unary, UnaryFn};
 use crate::ops::{Kind, View};
 use crate::view::SliceRange;
@@ -138,15 +138,12 @@ fn links_that_do_not_hold_together() {
     let mut recorder = Recorder::default();
     let [x, y] = [Argument, Slot].map(|role| recorder.tensor(role, 4));
     let neg: Kind = Unary { f: UnaryFn::Neg }.into();
-    let right = Chain {
-        inputs: 1,
-        links: [0, 1].map(|v| Link { kind: neg.clone(), operands: smallvec![v] }).into(),
-        outputs: vec![1],
-    };
-    let check = |chain: Chain, inputs: &[View]| {
+    let links = [0, 1].map(|v| Link { kind: neg.clone(), operands: smallvec![v] });
+    let right = Region::of_links(1, links.into(), vec![1]);
+    let check = |region: Region, inputs: &[View]| {
         let kind = right.clone().into();
         let mut op = Prepared::of(&kind, std::slice::from_ref(&x), None, 1).unwrap();
-        op.change(|call| call.kind = chain.into());
+        op.change(|call| call.kind = region.into());
         op.change(|call| call.inputs = inputs.iter().map(|view| view.meta.clone()).collect());
         let mut recorder = Recorder::default();
         for view in inputs {
@@ -156,22 +153,22 @@ fn links_that_do_not_hold_together() {
         recorder.push_prepared(Arc::new(op), inputs, std::slice::from_ref(&y));
         recorder.graph().map(drop).map_err(|error| error.to_string())
     };
-    let with = |change: &dyn Fn(&mut Chain)| {
-        let mut chain = right.clone();
-        change(&mut chain);
-        chain
+    let with = |change: &dyn Fn(&mut Region)| {
+        let mut region = right.clone();
+        change(&mut region);
+        region
     };
     let one = std::slice::from_ref(&x);
     assert_eq!(check(right.clone(), one), Ok(()));
-    let faults: [(Chain, &[View], &str); 5] = [
+    let faults: [(Region, &[View], &str); 5] = [
         (with(&|c| c.links[1].operands[0] = 2), one, "link 1 of node 0 does not find"),
         (with(&|c| c.links[0].operands[0] = 1), one, "link 0 of node 0 does not find"),
         (with(&|c| c.inputs = 2), one, "link 0 of node 0 does not find"),
         (with(&|c| c.outputs = vec![2]), one, "output 0 of node 0 is not what"),
         (with(&|c| c.outputs = vec![1, 0]), one, "node 0 has 1 inputs or outputs"),
     ];
-    for (chain, inputs, what) in faults {
-        let error = check(chain, inputs).unwrap_err();
+    for (region, inputs, what) in faults {
+        let error = check(region, inputs).unwrap_err();
         assert!(error.contains(what), "{error}");
     }
 }

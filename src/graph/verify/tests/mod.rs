@@ -7,7 +7,7 @@ mod ranges;
 mod schedules;
 
 use super::Graph;
-use crate::graph::layout::{Layout, OUTSIDE};
+use crate::graph::memory::layout::{Layout, OUTSIDE};
 
 /// A layout with separate memory for each block and each node's scratch, none larger than 256
 /// bytes.

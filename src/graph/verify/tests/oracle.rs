@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::programs::meets;
-use crate::graph::layout::{Layout, OUTSIDE};
+use crate::graph::memory::layout::{Layout, OUTSIDE};
 use crate::graph::{Edges, Graph, Place, Schedule};
 
 /// What a node touches: (resource, bytes, is it written); the host is resource -1.

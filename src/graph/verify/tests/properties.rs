@@ -7,7 +7,7 @@ use super::super::{Fault, edges, replay};
 use super::oracle;
 use super::programs::programs;
 use super::separate;
-use crate::graph::layout::{Layout, OUTSIDE};
+use crate::graph::memory::layout::{Layout, OUTSIDE};
 use crate::graph::{Csr, Edges, Graph, Op, Place};
 
 /// Runs a property test, and sums up the cases of interest that it counts.

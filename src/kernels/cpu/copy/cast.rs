@@ -145,7 +145,7 @@ impl Holds {
             true => format!(", not {}", element.to_f64()),
             false => format!(", not {}", element.to_i64()),
         });
-        Err(Error::dtype("convert", [S::DTYPE], format!("values that {to} holds{got}")))
+        Err(Error::dtype("convert", [S::DTYPE], format!("values that {to} can hold{got}")))
     }
 }
 

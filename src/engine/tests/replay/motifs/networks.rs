@@ -6,6 +6,7 @@ use super::super::play::Step;
 use super::Sketch;
 use crate::kernels::Width;
 use crate::ops::Kind;
+use crate::ops::optim::{Input, Rule, Update};
 use crate::ops::packed::{Pack, Packed};
 
 // ---- images -------------------------------------------------------------------------------------
@@ -119,41 +120,21 @@ fn ones(s: &mut Sketch, value: f64) -> Option<usize> {
     s.fill(&[1], value, "float32")
 }
 
-/// The inputs of Adam after the first three: moments and hyperparameters.
-fn moments(s: &mut Sketch) -> Option<Vec<usize>> {
-    let mut all = vec![state(s)?, state(s)?];
-    for value in [0.9, 0.99, 1e-8] {
-        all.push(ones(s, value)?);
+/// An update by any rule.
+pub(super) fn optimizer(s: &mut Sketch) -> Option<()> {
+    let rules = Rule::all();
+    let rule = rules[s.random.below(rules.len())].clone();
+    let update = Update { rule, weight_decay: s.is() };
+    let mut inputs = updated(s)?.to_vec();
+    for input in update.inputs().skip(inputs.len()) {
+        inputs.push(match input {
+            Input::Moment => state(s)?,
+            Input::Step => s.fill(&[1], 2.0, "int32")?,
+            Input::Decay => ones(s, 0.01)?,
+            _ => ones(s, 0.9)?,
+        });
     }
-    all.push(s.fill(&[1], 2.0, "int32")?);
-    all.push(ones(s, 0.01)?);
-    Some(all)
-}
-
-pub(super) fn adam(s: &mut Sketch) -> Option<()> {
-    let (first, rest, decoupled) = (updated(s)?, moments(s)?, s.is());
-    let update = json!({"op": "adam", "decoupled": decoupled, "weight_decay": true});
-    s.op(update, &[&first[..], &rest].concat()).map(drop)
-}
-
-pub(super) fn adagrad(s: &mut Sketch) -> Option<()> {
-    let (first, history, eps) = (updated(s)?, state(s)?, ones(s, 1e-8)?);
-    let update = json!({"op": "adagrad", "weight_decay": false});
-    s.op(update, &[&first[..], &[history, eps]].concat()).map(drop)
-}
-
-pub(super) fn rmsprop(s: &mut Sketch) -> Option<()> {
-    let (first, average) = (updated(s)?, state(s)?);
-    let (rho, eps) = (ones(s, 0.9)?, ones(s, 1e-8)?);
-    let update = json!({"op": "rmsprop", "weight_decay": false});
-    s.op(update, &[&first[..], &[average, rho, eps]].concat()).map(drop)
-}
-
-pub(super) fn momentum(s: &mut Sketch) -> Option<()> {
-    let (first, buffer, nesterov) = (updated(s)?, state(s)?, s.is());
-    let (decay, momentum, dampening) = (ones(s, 0.01)?, ones(s, 0.9)?, ones(s, 0.0)?);
-    let update = json!({"op": "sgd", "momentum": true, "nesterov": nesterov, "weight_decay": true});
-    s.op(update, &[&first[..], &[decay, buffer, momentum, dampening]].concat()).map(drop)
+    s.step(Step::Op(update.into(), inputs)).map(drop)
 }
 
 // ---- products -----------------------------------------------------------------------------------
@@ -164,10 +145,17 @@ pub(super) fn product(s: &mut Sketch) -> Option<()> {
     let y = s.op(json!({"op": "matmul"}), &[a, b])?;
     let sum = s.op(json!({"op": "binary", "f": "add"}), &[y, c])?;
     s.op(json!({"op": "unary", "f": "relu"}), &[sum])?;
-    s.op(json!({"op": "matmul_add"}), &[a, b, c])?;
+    let matmul = |factors: [usize; 2]| json!({"kind": {"op": "matmul"}, "operands": factors});
+    let add = json!({"kind": {"op": "binary", "f": "add"}, "operands": [3, 2]});
+    let region = json!({"op": "region", "inputs": 3, "producer": matmul([0, 1]), "links": [add],
+                        "outputs": [1], "exact": false});
+    s.op(region, &[a, b, c])?;
     let (weight, history, eps) =
         (s.numbers(&[4, 5])?, s.fill(&[4, 5], 0.25, "float32")?, ones(s, 1e-8)?);
-    let update = json!({"op": "matmul_update", "update": "adagrad", "weight_decay": false});
+    let adagrad = json!({"op": "update", "f": "adagrad", "weight_decay": false});
+    let update = json!({"op": "region", "inputs": 6, "producer": matmul([1, 5]),
+                        "consumer": {"kind": adagrad, "operands": [0, 6, 2, 3, 4]},
+                        "outputs": [1, 2]});
     let rate = s.fixed - 1;
     s.op(update, &[weight, a, rate, history, eps, b]).map(drop)
 }

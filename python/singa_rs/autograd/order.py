@@ -1,0 +1,232 @@
+"""Walks over the tape: the order of backward, and the end of a recording's tape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .. import _core
+from .._core import GraphError
+from ..tensor import Tensor
+from . import ops
+from .mode import Nodes
+from .ops import Part
+from .rule import Rule
+from .tape import RELEASED, Edge, Operator, Port, alive, made_by, release
+
+
+class Slot:
+    """A gradient that is being accumulated."""
+
+    __slots__ = ("grad", "owned")
+
+    def __init__(self) -> None:
+        self.grad: Tensor | None = None
+        #: Whether nothing else holds the gradient's memory.
+        self.owned = False
+
+    def put(self, grad: Tensor | Part, owned: bool) -> None:
+        """Adds to the sum, in place only if nothing else holds its memory."""
+        if type(grad) is Part:
+            self._put_part(grad)
+        elif self.grad is None:
+            self.grad, self.owned = grad, owned
+        elif self.owned:
+            ops.add.into([self.grad, grad], [self.grad])
+        else:
+            self.grad, self.owned = ops.add(self.grad, grad), True
+
+    def _put_part(self, part: Part) -> None:
+        """Adds a part in its place, so that many parts cost no more than the whole once."""
+        if self.grad is None:
+            self.grad = part.whole()
+        else:
+            self.grad = self.grad if self.owned else ops.copy(self.grad)
+            part.add_to(self.grad)
+        self.owned = True
+
+    def take(self) -> Tensor:
+        """The sum, in memory that belongs to the caller."""
+        grad = self.grad if self.owned else ops.copy(self.grad)
+        self.grad = None
+        grad.requires_grad = False
+        return grad
+
+
+class Leaf(Slot):
+    """The gradient of a parameter."""
+
+    __slots__ = ("tensor", "block", "missing")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.grad, self.owned = None, False  # quicker than by super(), and there are many
+        self.tensor, self.block = tensor, tensor.block_id
+        #: How many nodes have yet to add to it.
+        self.missing = 0
+
+
+class Visit:
+    """A node that backward passes through."""
+
+    __slots__ = ("node", "targets", "slots", "blocks")
+
+    def __init__(self, node: Operator, targets: list[Slot | None]) -> None:
+        self.node = node
+        #: Where the gradient of each input goes; None if it is not wanted.
+        self.targets = targets
+        #: The gradients of its outputs, by index, for those that are used.
+        self.slots: dict[int, Slot] = {}
+        #: The parameters' blocks that it keeps views of.
+        self.blocks: list[int] = []
+
+    def slot(self, index: int) -> Slot:
+        """Where the gradient of output `index` is accumulated."""
+        slot = self.slots.get(index)
+        if slot is None:
+            slot = self.slots[index] = Slot()
+        return slot
+
+
+class Order:
+    """The nodes that lead to a wanted gradient, in the order of backward."""
+
+    def __init__(self, root: Operator) -> None:
+        #: The visits to run, the last one first: each after all that use its outputs.
+        self.visits: list[Visit] = []
+        #: The parameters whose gradients are wanted.
+        self.leaves: dict[int, Leaf] = {}
+        known: dict[int, Visit] = {}
+        for node in postorder(root):
+            targets = self._targets(node, known) if node.differentiable else []
+            if node.retained is not None or node.watched is not None or any(targets):
+                visit = known[id(node)] = Visit(node, targets)
+                self.visits.append(visit)
+        #: The visit of the root, if a gradient leads through it.
+        self.root = known.get(id(root))
+        #: For each parameter's block, how many nodes still have to read what they saved of it.
+        self.readers = {leaf.block: 0 for leaf in self.leaves.values()}
+        for visit in self.visits if self.readers else ():
+            self._count_readers(visit)
+
+    def _targets(self, node: Operator, known: dict[int, Visit]) -> list[Slot | None]:
+        targets: list[Slot | None] = []
+        for edge in node.edges:
+            if isinstance(edge, Tensor):
+                wants = edge._stores_grad and edge.requires_grad
+                if edge._is_cut and edge.requires_grad:
+                    raise GraphError(
+                        f"backward: a tensor of shape {edge.shape} was made by a step that ran as "
+                        "a graph, through which no gradient flows back; detach() it, or compile "
+                        "with use_graph=False"
+                    )
+                targets.append(self._leaf(edge) if wants else None)
+            elif type(edge) is Port:
+                visit = known.get(id(edge.node))
+                targets.append(None if visit is None else visit.slot(edge.index))
+            else:
+                visit = known.get(id(edge))
+                targets.append(None if visit is None else visit.slot(0))
+        return targets
+
+    def _leaf(self, tensor: Tensor) -> Leaf:
+        leaf = self.leaves.get(id(tensor))
+        if leaf is None:
+            leaf = self.leaves[id(tensor)] = Leaf(tensor)
+        leaf.missing += 1
+        return leaf
+
+    def _count_readers(self, visit: Visit) -> None:
+        readers = self.readers
+        found = [block for t in kept(visit.node) if (block := t.block_id) in readers]
+        visit.blocks = found if len(found) < 2 else list(dict.fromkeys(found))
+        for block in visit.blocks:
+            readers[block] += 1
+
+
+def kept(node: Operator) -> Iterable[Tensor | _core.Saved]:
+    """What a node kept for its gradient."""
+    if isinstance(node, Rule):
+        return [saved for saved in node.saved if saved is not None]
+    return node._held()
+
+
+def postorder(root: Operator) -> list[Operator]:
+    """Every node that `root` leads to, each before those that use its outputs.
+
+    Raises:
+        GraphError: backward has been through one of them.
+    """
+    order: list[Operator] = []
+    #: Nodes in progress; a None on `stack` ends the latest of them.
+    open_: list[Operator] = []
+    stack: list[Operator | None] = [root]
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if node is None:
+            order.append(open_.pop())
+        elif id(node) not in seen:
+            seen.add(id(node))
+            alive(node)
+            open_.append(node)
+            stack.append(None)
+            for edge in reversed(node.edges):
+                if isinstance(edge, Tensor):
+                    continue
+                stack.append(edge.node if type(edge) is Port else edge)
+    return order
+
+
+def cut(nodes: Nodes) -> None:
+    """Ends the tape of a recording: its nodes are released, and no tensor has one of them as its
+    creator, so that the tape keeps nothing alive that was made in the recording. Tensors through
+    which a gradient would have flowed back to a parameter are marked."""
+    leading: set[int] = set()
+    for node, ys in nodes.made:
+        leads = node.edges is RELEASED or any(_leads(edge, leading) for edge in node.edges or ())
+        if leads:
+            leading.add(id(node))
+        for y in ys:
+            if leads and y._creator is not None:
+                nodes.cut_off(y)
+    for node, ys in nodes.made:
+        release(node)
+        for y in ys:
+            y._creator = y._base = None
+            y._views = ()
+    nodes.made.clear()
+
+
+def _leads(edge: Edge, leading: set[int]) -> bool:
+    """Whether a gradient along an edge reaches a parameter; `leading` nodes lead to one."""
+    node = _node(edge)
+    return _is_end(edge) if node is None else id(node) in leading
+
+
+def _node(edge: Edge) -> Operator | None:
+    """The node that an edge leads to; None if it leads to a tensor that no node made."""
+    return edge.node if type(edge) is Port else edge if isinstance(edge, Operator) else None
+
+
+def _is_end(x: Tensor) -> bool:
+    """Whether a tensor that no node made ends a gradient: it stores its own, or was cut off."""
+    return x.requires_grad and (x._stores_grad or x._is_cut)
+
+
+def has_history(x: Tensor) -> bool:
+    """Whether a gradient flows back through a tensor to a parameter that it was made from."""
+    if not x.requires_grad or x._creator is None:
+        return x._is_cut and x.requires_grad
+    open_, seen = [made_by(x)[0]], set()
+    while open_:
+        node = open_.pop()
+        if node.edges is RELEASED:
+            return True
+        seen.add(id(node))
+        for edge in node.edges or ():
+            before = _node(edge)
+            if before is None:
+                if _is_end(edge):
+                    return True
+            elif id(before) not in seen:
+                open_.append(before)
+    return False

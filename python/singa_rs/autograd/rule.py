@@ -1,0 +1,104 @@
+"""Operations of this package: how they compute, what backward needs, and their gradients."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec
+
+from ..errors import called
+from ..tensor import Tensor
+from .mode import mode
+from .ops import Tensors
+from .tape import Operator, alive, record, stale
+
+_P = ParamSpec("_P")
+
+
+class Rule(Operator):
+    """An operation of this package: `forward` computes, `keep` saves what backward needs, and
+    `gradients` computes the gradients. All three call the engine directly, bypassing the tape."""
+
+    #: What `keep` saves: "xs", the inputs; "ys", the outputs; attributes that `forward` has set.
+    keeps: tuple[str, ...] = ()
+
+    def forward(self, *xs: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """The outputs."""
+        raise NotImplementedError
+
+    def keep(self, xs: Tensors, ys: Tensors) -> None:
+        """Saves what `gradients` needs."""
+        given, found = {"xs": xs, "ys": ys}, []
+        for name in self.keeps:
+            value = given[name] if name in given else self.__dict__.pop(name)
+            found += value if isinstance(value, (tuple, list)) else (value,)
+        if found:
+            self.save(*found)
+
+    def __call__(self, *xs: Tensor) -> Tensors:
+        """Runs the operation; returns the outputs, always as a tuple."""
+        node = self if self.edges is None else self.again()
+        made = node.forward(*xs)
+        ys = made if type(made) is tuple else (made,)
+        if mode.tape:
+            record(node, xs, ys)
+        return ys
+
+    def again(self) -> Rule:
+        """A node with the same attributes for another call."""
+        node = object.__new__(type(self))
+        skip = ("edges", "saved", "metas", "retained", "watched", "_name")
+        node.__dict__.update((k, v) for k, v in self.__dict__.items() if k not in skip)
+        return node
+
+    def backward(self, *dys: Tensor) -> Any:
+        """The gradients of all inputs, when called by hand: one, or a tuple in their order."""
+        alive(self)
+        made = self.gradients(dys, (True,) * len(self.edges))
+        return made[0] if len(made) == 1 else made
+
+    def save(self, *tensors: Tensor | None) -> None:
+        """Keeps views of these tensors, and notes the versions of their memory."""
+        self.saved = tuple([None if t is None else t.saved() for t in tensors])
+
+    def load(self, i: int) -> Tensor:
+        """Saved tensor `i`.
+
+        Raises:
+            GraphError: its memory was written since.
+        """
+        tensor = self.saved[i].load()
+        if tensor is None:
+            raise stale(self, self.saved[i].shape)
+        return tensor
+
+
+class KeepsShape(Rule):
+    """An operation whose gradient needs its input's shape."""
+
+    shape: tuple[int, ...]
+
+    def keep(self, xs: Tensors, ys: Tensors) -> None:
+        super().keep(xs, ys)
+        self.shape = xs[0].shape
+
+
+class Opaque(Rule):
+    """An operation through which no gradient flows."""
+
+    differentiable = False
+
+
+def function(
+    rule: Callable[_P, Rule], name: str, convert: Callable[[Tensor], Tensor] | None = None
+) -> Callable[Concatenate[Tensor, _P], Tensor]:
+    """The function `rule(...)(x)[0]` of a tensor, with the rule's parameters and documentation.
+    `convert` is applied to the tensor first."""
+
+    def call(x: Tensor, *args: _P.args, **kwargs: _P.kwargs) -> Tensor:
+        return rule(*args, **kwargs)(x if convert is None else convert(x))[0]
+
+    x = inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Tensor")
+    given = inspect.signature(rule).parameters.values()
+    call.__signature__ = inspect.Signature([x, *given], return_annotation="Tensor")
+    return called(call, name, rule.__doc__, __package__)

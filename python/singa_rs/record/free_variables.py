@@ -1,0 +1,315 @@
+"""What the code of a program reads besides attributes: globals, closures, defaults, classes."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from functools import cache, cached_property, partial
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from .. import _core
+from ..autograd.tape import Operator
+from ..tensor.keys import Settings
+from .places import NOTHING, in_slots, own_attributes, read
+from .taps import Probe, Tap
+
+#: Modules whose functions and objects are not inspected, except this package's and `_PLAIN`'s
+#: objects.
+_LIBRARIES = frozenset({"singa_rs", "numpy", *sys.stdlib_module_names}) - {"__main__"}
+#: Classes of the standard library whose objects hold only what a program puts into them.
+_PLAIN = frozenset(
+    {
+        ("argparse", "Namespace"),
+        ("collections", "ChainMap"),
+        ("collections", "UserDict"),
+        ("collections", "UserList"),
+        ("collections", "UserString"),
+        ("types", "SimpleNamespace"),
+    }
+)
+_CLOSED = (type, ModuleType, Enum, cached_property, Settings, Probe, Tap)
+
+
+class Read(NamedTuple):
+    """What a program may read, where it is kept, and by what name."""
+
+    name: str
+    owner: Any
+    key: Any
+    value: Any
+    #: Whether it changes without being noted, and is in no container that is compared.
+    is_silent: bool = False
+
+
+@cache
+def is_program(module: Any) -> bool:
+    """Whether a module is the user's program, rather than a library that this package knows."""
+    return isinstance(module, str) and module.partition(".")[0] not in _LIBRARIES
+
+
+def is_open(value: Any) -> bool:
+    """Whether what an object holds is inspected, too."""
+    kind = type(value)
+    if kind is FunctionType:
+        return _is_data(value)
+    if kind in (MethodType, partial):
+        return True
+    if isinstance(value, _CLOSED):
+        return False
+    module = kind.__module__
+    own = isinstance(module, str) and module.startswith("singa_rs.")
+    return own or is_program(module) or (module, kind.__name__) in _PLAIN
+
+
+def inside(value: Any) -> Iterator[Read]:
+    """What an object holds."""
+    if isinstance(value, MethodType):
+        yield Read("__self__", value, "__self__", value.__self__)
+        yield Read("__func__", value, "__func__", value.__func__)
+    elif isinstance(value, partial):
+        for name in ("func", "args", "keywords"):
+            yield Read(name, value, name, getattr(value, name))
+    for name, one in in_slots(value):
+        yield Read(name, value, name, one, is_silent=True)
+    if isinstance(value, Operator):  # its other attributes are the tape's
+        for name, one in value.settings():
+            yield Read(name, value, name, one, is_silent=True)
+        return
+    for name, one in list(own_attributes(value).items()):
+        if name != "__wrapped__" or isinstance(one, FunctionType):
+            yield Read(name, value, name, one)
+
+
+def outside(value: Any) -> Iterator[Read]:
+    """What a function reads besides its arguments."""
+    if not isinstance(value, FunctionType):
+        return
+    if not is_program(value.__globals__.get("__name__")):
+        return
+    for key in ("__code__", "__defaults__", "__kwdefaults__"):
+        if (held := getattr(value, key)) is not None:
+            yield Read(key, value, key, held)
+    for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+        if (held := read(cell, "cell_contents")) is not NOTHING and name != "__class__":
+            yield Read(name, cell, "cell_contents", held, is_silent=True)
+    yield from _globals(value)
+
+
+def _globals(function: FunctionType) -> Iterator[Read]:
+    """The globals that a function reads, including those of the program's modules and classes."""
+    known, names, seen = function.__globals__, _names(function.__code__), set[int]()
+    for name in names.of_globals:
+        value = known.get(name, NOTHING)
+        if _is_space(value):
+            yield from _in_space(name, value, names.of_attributes, seen)
+        elif _is_data(value) or value is NOTHING and not hasattr(builtins, name):
+            yield Read(f"global {name}", known, name, value, is_silent=True)
+    for name in map(partial(_absolute, known.get("__package__")), names.of_modules):
+        module = sys.modules.get(name, NOTHING)
+        if isinstance(module, ModuleType):
+            yield from _in_space(name, module, names.of_attributes, seen)
+        elif _is_data(module):
+            yield Read(f"global {name}", sys.modules, name, module, is_silent=True)
+
+
+def _absolute(package: Any, name: str) -> str:
+    """The absolute name of a module; leading dots are relative to the package."""
+    if not name.startswith(".") or not isinstance(package, str):
+        return name
+    dots = len(name) - len(name.lstrip("."))
+    outer = package.rsplit(".", dots - 1)[0]
+    return f"{outer}.{name[dots:]}".rstrip(".")
+
+
+def _in_space(
+    path: str, space: ModuleType | type, names: frozenset[str], seen: set[int]
+) -> Iterator[Read]:
+    """What code reads from a module or class of the program by these names, skipping spaces that
+    were seen."""
+    if id(space) in seen:
+        return
+    seen.add(id(space))
+    if isinstance(space, ModuleType):
+        owners = [vars(space)] if is_program(space.__name__) else []
+    else:
+        owners = list(classes(space))
+    for owner in owners:
+        held = owner if isinstance(owner, dict) else vars(owner)
+        of_python = _special(held) if isinstance(owner, type) else set()
+        for name in sorted((names | of_python) & held.keys()):
+            value, to = held[name], f"{path}.{name}"
+            if _is_space(value):
+                yield from _in_space(to, value, names, seen)
+            elif isinstance(value, (staticmethod, classmethod)):
+                yield Read(f"global {to}", owner, name, value.__func__)
+            elif _is_data(value):
+                yield Read(f"global {to}", owner, name, value, is_silent=_is_found(value, owner))
+
+
+def _is_found(value: Any, owner: Any) -> bool:
+    """Whether a lookup in the owner returns the value itself."""
+    is_made = isinstance(owner, type) and hasattr(type(value), "__get__")
+    return isinstance(value, FunctionType) or not is_made
+
+
+def _special(held: Mapping[str, Any]) -> set[str]:
+    """The names of the methods that Python itself looks up."""
+    return {n for n, one in held.items() if isinstance(one, FunctionType) and _is_special(n)}
+
+
+def _is_special(name: str) -> bool:
+    """Whether a name is of the kind that Python itself looks up."""
+    return name.startswith("__") and name.endswith("__")
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a value is to be inspected: neither a library's function nor a descriptor."""
+    if value is NOTHING or isinstance(value, (property, staticmethod, classmethod)):
+        return False
+    while isinstance(value, FunctionType) and "__wrapped__" in value.__dict__:
+        value = value.__wrapped__
+    return not isinstance(value, _FUNCTIONS) or is_program(getattr(value, "__module__", None))
+
+
+_FUNCTIONS = (FunctionType, type(len), type(list.append), type(object.__init__))
+
+
+class Names(NamedTuple):
+    """The names in a piece of code and in what it defines."""
+
+    of_globals: frozenset[str]
+    of_attributes: frozenset[str]
+    #: Modules that it imports.
+    of_modules: frozenset[str]
+    #: What it compares by `is`; "id" if it reads the builtin.
+    compared: frozenset[str]
+
+
+_known_names: WeakKeyDictionary[CodeType, Names] = WeakKeyDictionary()
+
+
+def _names(code: CodeType) -> Names:
+    """The names in a piece of code, looked up once."""
+    found = _known_names.get(code)
+    if found is None:
+        steps = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+        of_globals = {step.argval for step in steps if step.opname in _GLOBAL}
+        compared = _compared(steps) | ({"id"} & of_globals)
+        own = (of_globals, code.co_names, _imported(steps), compared)
+        inner = [_names(one) for one in code.co_consts if isinstance(one, CodeType)]
+        found = Names(*(frozenset().union(*both) for both in zip(own, *inner, strict=True)))
+        _known_names[code] = found
+    return found
+
+
+_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
+
+
+def _imported(steps: list[dis.Instruction]) -> set[str]:
+    """The modules that code imports, with their leading dots."""
+    found = set()
+    for n, step in enumerate(steps):
+        if step.opname == "IMPORT_NAME":
+            level = steps[n - 2].argval  # pushed before the names to import
+            found.add("." * (level if type(level) is int else 0) + step.argval)
+    return found
+
+
+def _compared(steps: list[dis.Instruction]) -> set[str]:
+    """What code compares by `is`, except with constants: a global, its attribute, or "?"."""
+    found = set()
+    for before, last, step in zip([None, *steps], steps, steps[1:], strict=False):
+        if step.opname != "IS_OP" or last.opname == "LOAD_CONST" or last.argval == "__class__":
+            continue
+        is_of_global = last.opname == "LOAD_ATTR" and before and before.opname in _GLOBAL
+        if last.opname in _GLOBAL:
+            found.add(last.argval)
+        else:
+            found.add(f"{before.argval}.{last.argval}" if is_of_global else "?")
+    return found
+
+
+def asks_identity(function: Any) -> bool:
+    """Whether a function may compare tensors by identity."""
+    if not isinstance(function, FunctionType) or _is_generated(function):
+        return False
+    known = function.__globals__
+    if not is_program(known.get("__name__")):
+        return False
+    return any(
+        _may_be_tensor(known, *name.split(".")) for name in _names(function.__code__).compared
+    )
+
+
+def _is_generated(function: FunctionType) -> bool:
+    """Whether the standard library generated a function, as it does for data classes."""
+    return _is_special(function.__name__) and function.__code__.co_filename == "<string>"
+
+
+def _may_be_tensor(known: dict[str, Any], name: str, attribute: str | None = None) -> bool:
+    value = known.get(name, getattr(builtins, name, NOTHING))
+    if name != "?" and attribute is not None:
+        value = vars(value).get(attribute, NOTHING) if _is_space(value) else NOTHING
+    return name in ("?", "id") or isinstance(value, _core.Handle)
+
+
+def _is_space(value: Any) -> bool:
+    return isinstance(value, ModuleType | type)
+
+
+def classes(kind: type) -> Iterator[type]:
+    """The classes of the program among a class and its bases."""
+    return (cls for cls in kind.__mro__ if is_program(cls.__module__))
+
+
+def in_module(module: ModuleType) -> Iterator[Read]:
+    """The data in a module of the program."""
+    if is_program(module.__name__):
+        for name, value in list(vars(module).items()):
+            is_other = isinstance(value, (ModuleType, type, *_FUNCTIONS))
+            if not is_other and not _is_special(name):
+                yield Read(name, vars(module), name, value, is_silent=True)
+
+
+def in_class(cls: type) -> Iterator[Read]:
+    """The attributes of a class, and the functions that are its methods."""
+    for name, value in list(vars(cls).items()):
+        if name in _NO_DATA:
+            continue
+        if functions := list(_functions(value)):
+            for n, function in enumerate(functions):
+                yield Read(name if n == 0 else f"{name}.(wrapped)", cls, name, function)
+        elif _is_own_data(name, value):
+            is_ours = any("_watched" in vars(one) for one in cls.__mro__)
+            yield Read(name, cls, name, value, is_silent=not is_ours)
+
+
+def _is_own_data(name: str, value: Any) -> bool:
+    """Whether a class attribute is the program's data, shared by all objects of the class."""
+    return not (_is_special(name) or isinstance(value, type) or hasattr(type(value), "__set__"))
+
+
+#: What no step calls, and what layers note in classes.
+_NO_DATA = frozenset({"__init__", "_slots"})
+
+
+def _functions(value: Any) -> Iterator[FunctionType]:
+    """The function behind a method or a property, and those of the program that wrap it."""
+    found: Callable[..., Any] | None = value
+    if isinstance(value, (staticmethod, classmethod)):
+        found = value.__func__
+    elif isinstance(value, property):
+        found = value.fget
+    elif isinstance(value, cached_property):
+        found = value.func
+    while "__wrapped__" in own_attributes(found):
+        if isinstance(found, FunctionType) and is_program(found.__globals__.get("__name__")):
+            yield found
+        found = found.__wrapped__
+    if isinstance(found, FunctionType):
+        yield found

@@ -1,0 +1,87 @@
+"""Representations of values in keys: equal where a program cannot tell two values apart."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from .._core import DType
+
+#: Types whose values compare as Python compares them.
+EXACT = frozenset({int, bool, str, bytes, type(None), DType, range})
+
+
+class Settings:
+    """Immutable named values: two objects of one class with equal values are equal, and recordings
+    treat them as the same."""
+
+    #: Its representation in a key.
+    key: Hashable
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values, key=(type(self), tuple(map(key_of, values.values()))))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = type(self).__name__
+        raise AttributeError(f"{kind}.{name}: cannot be set to {value!r}; make another {kind}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+class Same:
+    """An object that equals only itself, as long as it lives; held by a weak reference where that
+    is possible."""
+
+    __slots__ = ("_get", "_hash", "kind")
+
+    def __init__(self, value: Any) -> None:
+        self.kind = type(value).__name__
+        self._hash = id(value)
+        try:
+            self._get: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self._get = lambda: value
+
+    def get(self) -> Any:
+        """The object, or None if it is gone."""
+        return self._get()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Same):
+            return NotImplemented
+        own = self._get()
+        return own is not None and own is other._get()
+
+    def __repr__(self) -> str:
+        return f"a {self.kind}"
+
+
+def key_of(value: Any) -> Hashable:
+    """The key of a value: by identity for objects other than numbers, text and the like."""
+    kind = type(value)
+    if kind in EXACT:
+        return kind, value
+    if kind in (float, complex):
+        return kind, repr(value)  # NaN equals NaN, 0.0 is not -0.0
+    if isinstance(value, np.generic):
+        return kind, value.tobytes()
+    if kind in (tuple, frozenset):
+        return kind, kind(map(key_of, value))
+    return value.key if isinstance(value, Settings) else Same(value)
+
+
+def show(key: Any) -> str:
+    """A key as text."""
+    if isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], type):
+        return key[1] if key[0] in (float, complex) else repr(key[1])
+    return str(key)

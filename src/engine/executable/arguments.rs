@@ -1,0 +1,66 @@
+//! Whether a recorded graph may run on other arguments.
+
+use std::sync::Arc;
+
+use crate::engine::executable::Executable;
+use crate::error::{Error, Result};
+use crate::ops::View;
+
+impl Executable {
+    /// Checks that arguments have the recorded shapes, dtypes, strides and device.
+    ///
+    /// # Errors
+    /// [`Error::Arity`], [`Error::Shape`] or [`Error::Device`].
+    pub fn check_arguments(&self, arguments: &[View]) -> Result<()> {
+        let (got, want) = (arguments.len(), self.arguments.len());
+        crate::ensure!(got == want, Error::Arity { op: "run".into(), got, want: want.to_string() });
+        for (place, view) in self.arguments.iter().zip(arguments) {
+            let want = || format!("{} as recorded, with the same strides", place.meta.shape);
+            let same = view.meta == place.meta;
+            crate::ensure!(same, Error::shape("run", [&view.meta.shape], want()));
+            let here = view.block.device().id() == self.device().id();
+            let message = || format!("got an argument on {:?}", view.block.device());
+            crate::ensure!(here, Error::Device { op: "run".into(), message: message() });
+        }
+        Ok(())
+    }
+
+    /// Whether the arguments alias each other exactly as in the recording, and do not overlap
+    /// captured blocks, unless the graph writes neither.
+    pub fn fits(&self, arguments: &[View]) -> bool {
+        self.arguments.len() == arguments.len()
+            && (0..arguments.len()).all(|i| self.fits_at(i, arguments))
+    }
+
+    fn fits_at(&self, i: usize, arguments: &[View]) -> bool {
+        let (place, view) = (&self.arguments[i], &arguments[i]);
+        let as_recorded = |k: usize| {
+            let (other, given) = (&self.arguments[k], &arguments[k]);
+            match other.block == place.block {
+                true => {
+                    Arc::ptr_eq(&given.block, &view.block)
+                        && given.offset + place.offset == view.offset + other.offset
+                }
+                false => !is_one_memory(view, given),
+            }
+        };
+        (0..i).all(as_recorded) && !self.clashes(place.block, view)
+    }
+
+    /// Whether an argument overlaps a captured block and the graph writes one of them, which
+    /// dependency analysis did not account for.
+    fn clashes(&self, number: u32, view: &View) -> bool {
+        let is_written = self.graph.is_written(number);
+        let meets = |block: &Arc<crate::block::Block>| {
+            Arc::ptr_eq(block, &view.block)
+                || (block.is_lent() || view.block.is_lent()) && block.meets(&view.block)
+        };
+        let mut captured = self.captured.iter();
+        captured.any(|(n, block)| (is_written || self.graph.is_written(*n)) && meets(block))
+    }
+}
+
+/// Whether two tensors are in the same block, or overlap in memory that was lent twice.
+fn is_one_memory(a: &View, b: &View) -> bool {
+    Arc::ptr_eq(&a.block, &b.block) || a.overlaps(b)
+}

@@ -1,0 +1,189 @@
+//! Binding a graph's blocks outside the arena: arguments, parameters, results.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use crate::block::{Block, Latest};
+use crate::device::Account;
+use crate::engine::executable::Constants;
+use crate::engine::executable::{Executable, State};
+use crate::engine::recording::{Recording, Source};
+use crate::error::{Error, Result, Usage};
+use crate::graph::{Bound, Place, Role};
+use crate::ops::View;
+
+/// A block that a run produces outside the arena.
+pub(in crate::engine) struct Slot {
+    pub block: u32,
+    pub bytes: usize,
+    pub latest: Arc<Latest>,
+}
+
+impl Executable {
+    /// Binds blocks that may have changed since the last run.
+    pub(in crate::engine) fn bind(&self, state: &mut State, arguments: &[View]) -> Result<()> {
+        let height = self.arena_bytes();
+        if state.is_ready {
+            // The arena may have been trimmed.
+            self.arena.back(&self.device, height).map_err(|error| self.explain(error))?;
+        } else {
+            for (number, block) in &self.captured {
+                state.bound.bind(*number, block.to_touch()?.as_ptr());
+            }
+            if let Some((constants, memo)) = self.constants.as_ref().zip(state.memo.as_mut()) {
+                constants.bind(memo, &mut state.bound, &self.captured)?;
+            }
+            self.arena.enter(&self.device, height).map_err(|error| self.explain(error))?;
+            state.is_ready = true;
+        }
+        for (place, view) in self.arguments.iter().zip(arguments) {
+            let moved = (view.offset as isize - place.offset as isize)
+                .wrapping_mul(place.meta.dtype.size() as isize);
+            let start = view.block.to_touch()?.as_ptr();
+            state.bound.bind(place.block, start.wrapping_offset(moved));
+        }
+        Ok(())
+    }
+
+    /// Adds the tensors that the arena would hold at its peak to an out-of-memory error.
+    fn explain(&self, mut error: Error) -> Error {
+        if let Error::OutOfMemory { usage, .. } = &mut error {
+            let mut tensors = self.graph.live_tensors(self.graph.peak_node(), self.lines());
+            tensors.append(&mut usage.largest);
+            let graph = &self.graph;
+            **usage = Usage::new(graph.lower_bound_bytes(), graph.arena_bytes(), tensors);
+        }
+        error
+    }
+
+    /// Binds memory for the run's results outside the arena, reusing that of the last run if nobody
+    /// else can see it.
+    pub(in crate::engine) fn bind_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
+        self.bind_slots_to(bound, |slot| slot.latest.reusable())
+    }
+
+    /// The same, with memory that no earlier run used.
+    pub(in crate::engine) fn bind_fresh_slots(&self, bound: &mut Bound) -> Result<Vec<Arc<Block>>> {
+        self.bind_slots_to(bound, |_| None)
+    }
+
+    fn bind_slots_to(
+        &self,
+        bound: &mut Bound,
+        used: impl Fn(&Slot) -> Option<Arc<Block>>,
+    ) -> Result<Vec<Arc<Block>>> {
+        let mut blocks = Vec::with_capacity(self.slots.len());
+        for slot in &self.slots {
+            let block = used(slot).unwrap_or_else(|| Block::new(&self.device, slot.bytes));
+            bound.bind(slot.block, block.to_overwrite()?.as_ptr());
+            // Raises the version: another graph may cache what it computes from the block.
+            block.touch();
+            blocks.push(block);
+        }
+        Ok(blocks)
+    }
+
+    pub(in crate::engine) fn result(&self, place: &Place, arguments: &[View]) -> View {
+        let mut offset = place.offset;
+        let block = match self.graph.roles()[place.block as usize] {
+            Role::Argument => {
+                let same = |recorded: &&Place| recorded.block == place.block;
+                let which = self.arguments.iter().position(|p| same(&p)).expect("an argument");
+                offset = offset + arguments[which].offset - self.arguments[which].offset;
+                arguments[which].block.clone()
+            }
+            Role::Captured => self.captured_block(place.block),
+            Role::Slot | Role::Temporary => {
+                let slot = self.slots.iter().find(|slot| slot.block == place.block);
+                slot.and_then(|slot| slot.latest.get()).expect("results lie in slots")
+            }
+        };
+        View { block, meta: place.meta.clone(), offset }
+    }
+
+    fn captured_block(&self, number: u32) -> Arc<Block> {
+        let found = self.captured.iter().find(|(n, _)| *n == number);
+        found.expect("captured blocks are listed").1.clone()
+    }
+
+    /// Redirects the tensors still held from an equal recording to the results of this graph's
+    /// runs.
+    pub fn adopt(&self, recording: &Recording) {
+        for slot in &self.slots {
+            if recording.kept.contains(&slot.block) {
+                recording.queue.blocks()[slot.block as usize].follow(&slot.latest);
+            }
+        }
+    }
+    /// Bytes by account that a run needs, whether already allocated or not.
+    pub fn memory(&self) -> Vec<(Account, usize)> {
+        let mut accounts = Account::ALL.map(|account| (account, 0));
+        let mut add = |account: Account, bytes| accounts[account as usize].1 += bytes;
+        self.captured.iter().for_each(|(_, block)| add(block.account(), block.bytes()));
+        self.slots.iter().for_each(|slot| add(Account::Results, slot.bytes));
+        add(Account::Arena, self.arena_bytes());
+        add(Account::Constants, self.constants.as_ref().map_or(0, Constants::bytes));
+        let given: FxHashSet<u32> = self.arguments.iter().map(|place| place.block).collect();
+        given.iter().for_each(|n| add(Account::Staging, self.graph.block_bytes(*n)));
+        accounts.to_vec()
+    }
+
+    /// How often a tensor object was redirected from a block that the graph captured.
+    pub fn departures(&self) -> u32 {
+        self.captured.iter().map(|(_, block)| block.departures()).fold(0, u32::wrapping_add)
+    }
+
+    /// The identities of captured blocks, by [`Arc::as_ptr`], with their numbers.
+    pub fn captured_ids(&self) -> Vec<(usize, u32)> {
+        self.captured.iter().map(|(n, block)| (Arc::as_ptr(block).addr(), *n)).collect()
+    }
+
+    /// The numbers of the arguments' blocks.
+    pub fn argument_blocks(&self) -> Vec<u32> {
+        self.arguments.iter().map(|place| place.block).collect()
+    }
+
+    /// The numbers of the results' blocks.
+    pub fn result_blocks(&self) -> Vec<u32> {
+        self.results.iter().map(|place| place.block).collect()
+    }
+
+    /// The existing blocks (captured or arguments) that the run writes, with their numbers.
+    pub(in crate::engine) fn updated(&self, arguments: &[View]) -> Vec<(u32, Arc<Block>)> {
+        let given = self.arguments.iter().zip(arguments).map(|(p, v)| (p.block, &v.block));
+        let known = self.captured.iter().map(|(n, block)| (*n, block));
+        let written = known.chain(given).filter(|(n, _)| self.graph.is_written(*n));
+        written.map(|(n, block)| (n, block.clone())).collect()
+    }
+}
+
+impl Recording {
+    pub(in crate::engine) fn captured(&self) -> Vec<(u32, Arc<Block>)> {
+        let blocks = self.queue.blocks().iter().zip(&self.sources).enumerate();
+        let is_captured = |s: &Source| matches!(s, Source::Captured | Source::Constant(_));
+        let captured = blocks.filter(|(_, (_, source))| is_captured(source));
+        captured.map(|(n, (block, _))| (n as u32, block.clone())).collect()
+    }
+
+    /// Whether captured blocks may overlap, as memory of another library may. Dependency analysis
+    /// does not account for that.
+    pub(in crate::engine) fn has_aliases(&self) -> bool {
+        let captured = self.captured();
+        let mut lent = captured.iter().filter(|(_, block)| block.is_lent());
+        lent.any(|(n, block)| captured.iter().any(|(k, other)| n != k && block.meets(other)))
+    }
+
+    /// The results outside the arena; tensors that still hold such a block follow that of the
+    /// latest run.
+    pub(in crate::engine) fn slots(&self) -> Vec<Slot> {
+        let slot = |(n, block): (usize, &Arc<Block>)| {
+            let latest = Arc::<Latest>::default();
+            let is_kept = self.kept.contains(&(n as u32));
+            let latest = if is_kept { block.follow(&latest).clone() } else { latest };
+            Slot { block: n as u32, bytes: block.bytes(), latest }
+        };
+        let blocks = self.queue.blocks().iter().enumerate();
+        blocks.filter(|(n, _)| self.roles[*n] == Role::Slot).map(slot).collect()
+    }
+}

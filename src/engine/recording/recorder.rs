@@ -1,0 +1,190 @@
+//! Recording: the operations that the recording thread submits are only appended to a queue.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::block::Block;
+use crate::engine::recording::Recording;
+use crate::engine::recording::initial::Initial;
+use crate::engine::rng::Seeded;
+use crate::error::{Error, Result};
+use crate::ops::{Meta, View};
+
+/// What happens to the operations that a thread submits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// They run at once.
+    Eager,
+    /// They are recorded.
+    Record,
+    /// They create state during a recording: they are deferred as its initialisers.
+    State,
+}
+
+thread_local! {
+    static MODE: Cell<Mode> = const { Cell::new(Mode::Eager) };
+    static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
+}
+
+/// The recorder of a thread.
+pub(in crate::engine) struct Recorder {
+    pub recording: Recording,
+    /// The operations of state scopes.
+    pub state: Initial,
+    /// The position of the generator of initial values, if the recording has reseeded it.
+    pub seeded: Option<Seeded>,
+    depth: usize,
+    lines: Lines,
+}
+
+impl Recorder {
+    /// The number of the line that operations come from.
+    pub fn line(&self) -> u32 {
+        self.lines.current
+    }
+}
+
+/// The numbers of the lines of the user's program, and the one that operations come from.
+#[derive(Default)]
+struct Lines {
+    numbers: FxHashMap<Arc<str>, u32>,
+    current: u32,
+}
+
+/// What happens to the operations that this thread submits.
+pub fn mode() -> Mode {
+    MODE.get()
+}
+
+/// Starts recording on this thread.
+///
+/// # Errors
+/// [`Error::Graph`] if it is already recording.
+pub fn begin(recording: Recording) -> Result<()> {
+    crate::ensure!(mode() == Mode::Eager, misuse("this thread records already"));
+    let mut lines = Lines::default();
+    for (number, line) in recording.lines().iter().enumerate() {
+        lines.numbers.insert(line.clone(), number as u32);
+    }
+    let recorder = Recorder { recording, state: Initial::default(), seeded: None, depth: 0, lines };
+    RECORDER.set(Some(recorder));
+    MODE.set(Mode::Record);
+    Ok(())
+}
+
+/// Ends the recording on this thread.
+///
+/// # Errors
+/// [`Error::Graph`] if it is not recording.
+pub fn end() -> Result<Recording> {
+    let recorder = RECORDER.take().ok_or_else(|| misuse("this thread does not record"))?;
+    MODE.set(Mode::Eager);
+    recorder.state.settle();
+    Ok(recorder.recording)
+}
+
+/// Enters a scope of a recording in which tensors are state, until [`leave_state`].
+pub fn enter_state() {
+    with(|recorder| {
+        recorder.depth += 1;
+        MODE.set(Mode::State);
+    });
+}
+
+/// Leaves the scope that [`enter_state`] entered.
+pub fn leave_state() {
+    with(|recorder| {
+        recorder.depth = recorder.depth.saturating_sub(1);
+        if recorder.depth == 0 {
+            std::mem::take(&mut recorder.state).settle();
+            MODE.set(Mode::Record);
+        }
+    });
+}
+
+/// Attributes the operations that follow to a line of the user's program.
+pub fn set_line(line: &str) {
+    with(|recorder| {
+        let next = recorder.lines.numbers.len() as u32;
+        let known = recorder.lines.numbers.get(line).copied();
+        recorder.lines.current = known.unwrap_or_else(|| {
+            let line: Arc<str> = line.into();
+            recorder.recording.add_line(line.clone());
+            recorder.lines.numbers.insert(line, next);
+            next
+        });
+    });
+}
+
+/// The number of the line that operations are attributed to.
+pub fn line() -> Option<u32> {
+    with(|recorder| recorder.lines.current)
+}
+
+/// Attributes the operations that follow to a line number that [`line()`] returned.
+pub fn set_line_number(number: u32) {
+    with(|recorder| {
+        if (number as usize) < recorder.recording.lines().len() {
+            recorder.lines.current = number;
+        }
+    });
+}
+
+/// Refuses to read values while recording. In a state scope, makes pending state readable instead.
+///
+/// # Errors
+/// [`Error::Graph`] while recording; it names the line that computes the value, if that is
+/// recorded.
+pub fn check_read(op: &'static str, view: &View) -> Result<()> {
+    settle();
+    if mode() != Mode::Record {
+        return Ok(());
+    }
+    let line = view.block.recorded_at();
+    let what = line.map_or_else(
+        || {
+            "a value is read while a step is recorded, so that replays would not see it change; \
+            return the tensor, or compile with use_graph=False"
+                .into()
+        },
+        |line| {
+            format!(
+                "the tensor is only recorded, at {line}, and has no value before the step \
+                        has run; return it, or compile with use_graph=False"
+            )
+        },
+    );
+    Err(Error::Graph { op: op.into(), message: what })
+}
+
+/// A new tensor, which while recording is a placeholder for what a run will compute.
+pub fn fresh(device: &Arc<crate::device::Device>, meta: &Arc<Meta>) -> View {
+    if mode() != Mode::Record {
+        return View::of(device, meta);
+    }
+    let made = with(|recorder| {
+        let line = recorder.recording.line(recorder.lines.current);
+        let block = Block::recorded(device, meta.bytes(), line);
+        recorder.recording.make(&block);
+        View { block, meta: meta.clone(), offset: 0 }
+    });
+    made.unwrap_or_else(|| View::of(device, meta))
+}
+
+/// Makes state that is being collected readable.
+pub(in crate::engine) fn settle() {
+    if mode() == Mode::State {
+        with(|recorder| std::mem::take(&mut recorder.state).settle());
+    }
+}
+
+/// Calls `f` with this thread's recorder, if it is recording.
+pub(in crate::engine) fn with<T>(f: impl FnOnce(&mut Recorder) -> T) -> Option<T> {
+    RECORDER.with_borrow_mut(|recorder| recorder.as_mut().map(f))
+}
+
+fn misuse(message: &str) -> Error {
+    Error::Graph { op: "record".into(), message: message.into() }
+}

@@ -1,0 +1,6 @@
+//! What is recorded: queues of operations, drafts of them, and their serialised form.
+
+pub mod draft;
+pub mod export;
+pub mod queue;
+mod saved;

@@ -1,0 +1,121 @@
+//! The values of a region as matrices, processed one block of rows at a time.
+
+use crate::kernels::Width;
+use crate::ops::Meta;
+use crate::ops::region::Region;
+use crate::shape::Shape;
+
+/// Elements of a block, such that a few blocks fit into the L1 cache.
+const BLOCK: usize = 4096;
+
+/// All values as matrices in their common memory order, cut into blocks of rows.
+pub struct Stripes {
+    /// The rank of whole values.
+    rank: usize,
+    /// Rows of a whole value.
+    pub rows: usize,
+    /// Columns of a whole value.
+    columns: usize,
+    /// Whether the number of columns is fixed by the values.
+    is_fixed: bool,
+    /// One per value.
+    parts: Vec<Part>,
+}
+
+/// The part of a matrix that a value covers; it broadcasts along the rest.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Whole,
+    Row,
+    Column,
+    One,
+}
+
+impl Stripes {
+    /// The values of a region without a producer; None where they cannot be seen as such matrices.
+    pub fn of(region: &Region, values: &[Meta]) -> Option<Stripes> {
+        // The last link's result or, where there are only a consumer and what it reads, that.
+        let last = (region.inputs + region.links.len() - 1) * usize::from(!region.links.is_empty());
+        let whole = values.get(last).filter(|whole| whole.is_dense())?;
+        let parts: Vec<Part> = values.iter().map(|v| part(v, whole)).collect::<Option<_>>()?;
+        let (numel, has_rows) = (whole.numel(), region.has_rows(values));
+        // All broadcast rows and columns must belong to the same matrix, and rows that links
+        // process as a whole must be rows of that matrix.
+        let widths = values.iter().zip(&parts).filter_map(|(value, part)| match part {
+            Part::Row => Some(value.numel()),
+            Part::Column => Some(numel / value.numel().max(1)),
+            _ => None,
+        });
+        let widths = widths.chain(whole.shape.last().copied().filter(|_| has_rows));
+        let (least, most) = widths.fold((usize::MAX, 1), |(a, b), w| (a.min(w), b.max(w)));
+        let is_fixed = least < usize::MAX;
+        let are_results = parts[region.inputs..].iter().all(|&part| part == Part::Whole);
+        let fits = (least == most || !is_fixed)
+            && are_results
+            && most <= BLOCK
+            && (whole.is_contiguous() || !has_rows);
+        let (rank, rows) = (whole.shape.rank().max(1), numel / most);
+        fits.then_some(Stripes { rank, rows, columns: most, is_fixed, parts })
+    }
+
+    /// The number of rows processed at a time, such that `width` threads get equal parts.
+    pub fn block_rows(&self, width: Width) -> usize {
+        let most = (BLOCK / self.columns).max(1);
+        match self.rows.div_ceil(most) {
+            0 | 1 => most,
+            count => self.rows.div_ceil(count.next_multiple_of(width.0)),
+        }
+    }
+
+    /// The same with `rows` rows, unless another number is fixed.
+    pub fn with_rows(self, rows: usize) -> Option<Stripes> {
+        let numel = self.rows * self.columns;
+        match self.is_fixed {
+            true => (self.rows == rows).then_some(self),
+            false => Some(Stripes { rows, columns: numel.checked_div(rows)?, ..self }),
+        }
+    }
+
+    /// Value `v` in a block of `rows` rows, which are along the first axis; columns are along the
+    /// last.
+    pub fn block(&self, values: &[Meta], v: usize, rows: usize) -> Meta {
+        let mut shape = Shape::from_iter(std::iter::repeat_n(1, self.rank));
+        if matches!(self.parts[v], Part::Whole | Part::Column) {
+            shape[0] *= rows;
+        }
+        if matches!(self.parts[v], Part::Whole | Part::Row) {
+            shape[self.rank - 1] *= self.columns;
+        }
+        Meta::new(values[v].dtype, shape)
+    }
+
+    /// Bytes from row to row of value `v`.
+    pub fn row_bytes(&self, values: &[Meta], v: usize) -> usize {
+        let elements = match self.parts[v] {
+            Part::Whole => self.columns,
+            Part::Column => 1,
+            Part::Row | Part::One => 0,
+        };
+        elements * values[v].dtype.size()
+    }
+}
+
+/// The part of another value that a value covers; None for other broadcasts or memory orders.
+fn part(value: &Meta, whole: &Meta) -> Option<Part> {
+    if value.shape == whole.shape && value.strides == whole.strides {
+        return Some(Part::Whole);
+    }
+    if value.numel() == 1 {
+        return Some(Part::One);
+    }
+    let lies = value.is_contiguous() && whole.is_contiguous();
+    let (own, all) = (&value.shape[..], &whole.shape[..]);
+    let leading = own.iter().take_while(|&&extent| extent == 1).count();
+    let tail = &own[leading..];
+    if lies && all.ends_with(tail) {
+        return Some(Part::Row);
+    }
+    let trailing = own.iter().rev().take_while(|&&extent| extent == 1).count();
+    let head = &own[..own.len() - trailing];
+    (lies && own.len() == all.len() && all.starts_with(head)).then_some(Part::Column)
+}

@@ -1,0 +1,95 @@
+"""Recorded steps that write to results of operations."""
+
+import numpy as np
+import pytest
+from recorded import pair, replays, same
+from singa_rs import autograd, module, opt, tensor
+from singa_rs.tensor import from_numpy
+
+
+@pytest.fixture(autouse=True)
+def _training():
+    autograd.training = True
+
+
+class Writing(module.Module):
+    """Trains two parameters by gradients through written tensors; returns one of those as well."""
+
+    def __init__(self, write):
+        super().__init__()
+        self.write = write
+        self.w = from_numpy(np.linspace(-1, 1, 18).astype(np.float32).reshape(6, 3))
+        self.q = from_numpy(np.linspace(0.5, 2, 3).astype(np.float32))
+        self.w.stores_grad = self.q.stores_grad = True
+        self.optimizer = opt.SGD(0.01, momentum=0.9)
+
+    def forward(self, x):
+        return self.write(x @ self.w, self.q)
+
+    def train_one_batch(self, x, y):
+        h = x @ self.w
+        h.stores_grad = True
+        out = self.write(h, self.q)
+        found = autograd.gradients((out * out).sum() + (h * h).sum())
+        for name in ("w", "q"):
+            self.optimizer.apply(name, getattr(self, name), found[getattr(self, name)])
+        self.optimizer.step()
+        return out, found[h]
+
+
+def _through_a_view(h, q):
+    v = h[:2]
+    v += q
+    h[3] += q * q
+    return v
+
+
+def _through_a_copy(h, q):
+    c = h.copy()
+    c[1:] = autograd.expand(q, (3, 3))
+    c += q
+    return c * 2.0
+
+
+def _of_runs(h, q):
+    tensor.copy_data_to_from(h, q, 2, 5, 1)
+    h.copy_from(q.as_type("float64"), 2)
+    return h.T()
+
+
+def _wider(h, q):
+    v = h[1:]
+    v *= q.as_type("float64")
+    h -= 0.5
+    return v
+
+
+def _new_memory(h, q):
+    v = h[2:]
+    h += q
+    h.to_type("float64")
+    h *= 2.0
+    v += q
+    return v
+
+
+def _tiled(h, q):
+    t = autograd.tile(h, 1)
+    t += q
+    u = +t
+    u *= 0.5
+    return u + t.as_type("float32")
+
+
+@pytest.mark.parametrize(
+    "write", [_through_a_view, _through_a_copy, _of_runs, _wider, _new_memory, _tiled]
+)
+def test_recorded_steps_write_as_eager_ones_do(write):
+    recorded, eager = pair(Writing, write)
+    rng = np.random.default_rng(0)
+    y = from_numpy(np.zeros(4, np.int32))
+    for _ in range(6):
+        x = from_numpy(rng.normal(size=(4, 6)).astype(np.float32))
+        same(recorded(x, y), eager(x, y))
+        same([recorded.w, recorded.q], [eager.w, eager.q])
+    assert replays(recorded) >= 3

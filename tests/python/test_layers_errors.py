@@ -1,0 +1,84 @@
+"""Layers: wrong arguments and inputs."""
+
+import numpy as np
+import pytest
+from layer_calls import call, normal
+from singa_rs import DTypeError, ShapeError, layer
+from singa_rs.tensor import Tensor
+
+BAD = [
+    (TypeError, "out_features", lambda: layer.Linear("4")),
+    (ValueError, "out_features", lambda: layer.Linear(0)),
+    (ValueError, "in_features", lambda: layer.Linear(-1, 4)),
+    (TypeError, "Linear", lambda: layer.Linear(3, 4, True, 5)),
+    (ValueError, "activation", lambda: layer.Linear(4, activation="NOPE")),
+    (TypeError, "activation", lambda: layer.Linear(4, activation=3)),
+    (ValueError, "kernel_init", lambda: layer.Linear(4, kernel_init="nope")),
+    (TypeError, "bias_init", lambda: layer.Conv2d(4, 3, bias_init=3)),
+    (ValueError, "nb_kernels", lambda: layer.Gemm(0)),
+    (TypeError, "alpha", lambda: layer.Gemm(3, alpha="x")),
+    (ValueError, "nb_kernels", lambda: layer.Conv2d(0, 3)),
+    (ValueError, "kernel_size", lambda: layer.Conv2d(4, 0)),
+    (ValueError, "kernel_size", lambda: layer.Conv2d(4, (1, 2, 3))),
+    (TypeError, "kernel_size", lambda: layer.Conv2d(4, 3.0)),
+    (ValueError, "stride", lambda: layer.Conv2d(4, 3, stride=0)),
+    (ValueError, "padding", lambda: layer.Conv2d(4, 3, padding=-1)),
+    (ValueError, "padding", lambda: layer.Conv2d(4, 3, padding=1, pad_mode="SAME_UPPER")),
+    (ValueError, "dilation", lambda: layer.Conv2d(4, 3, dilation=0)),
+    (ValueError, "pad_mode", lambda: layer.Conv2d(4, 3, pad_mode="SAME")),
+    (ValueError, "group", lambda: layer.Conv2d(4, 3, group=3)),
+    (ValueError, "group", lambda: layer.Conv2d(3, 4, 3, group=2)),
+    (TypeError, "Conv2d", lambda: layer.Conv2d(3, 4, 3, 1, 0, 1)),
+    (TypeError, "groups", lambda: layer.Conv2d(4, 3, groups=2)),
+    (ValueError, "kernel_size", lambda: layer.SeparableConv2d(4, 0)),
+    (ValueError, "MaxPool2d: stride", lambda: layer.MaxPool2d(2, 0)),
+    (ValueError, "AvgPool1d: kernel_size", lambda: layer.AvgPool1d(0)),
+    (ValueError, "channels", lambda: layer.BatchNorm2d(0)),
+    (ValueError, "momentum", lambda: layer.BatchNorm2d(momentum=1.5)),
+    (ValueError, "eps", lambda: layer.BatchNorm2d(eps=-1)),
+    (ValueError, "ratio", lambda: layer.Dropout(1.5)),
+    (TypeError, "ratio", lambda: layer.Dropout("0.5")),
+    (ValueError, "input_dim", lambda: layer.Embedding(0, 4)),
+    (ValueError, "initializer", lambda: layer.Embedding(3, 4, "nope")),
+    (TypeError, "axis", lambda: layer.Cat("0")),
+    (TypeError, "M", lambda: layer.RankingLoss("x")),
+    (TypeError, "Sequential", lambda: layer.Sequential(3)),
+    (TypeError, "register_layers", lambda: layer.ReLU().register_layers(3)),
+]
+
+
+@pytest.mark.parametrize(("error", "argument", "make"), BAD)
+def test_wrong_arguments(error, argument, make):
+    with pytest.raises(error, match=argument):
+        make()
+
+
+WRONG_INPUTS = [
+    (ShapeError, lambda: layer.Linear(3, 4), normal(2, 5)),
+    (ShapeError, lambda: layer.Linear(4), normal(5)),
+    (DTypeError, lambda: layer.Linear(4), np.int32([[1, 2]])),
+    (ShapeError, lambda: layer.Conv2d(2, 4, 3), normal(1, 3, 5, 5)),
+    (ShapeError, lambda: layer.Conv2d(4, 3), normal(3, 5, 5)),
+    (ShapeError, lambda: layer.Conv2d(4, 3), normal(1, 3, 2, 5)),
+    (ShapeError, lambda: layer.MaxPool2d(3), normal(1, 3, 2, 5)),
+    (ShapeError, lambda: layer.MaxPool1d(3), normal(3, 5)),
+    (ShapeError, lambda: layer.BatchNorm2d(3), normal(2, 4)),
+    (ShapeError, lambda: layer.BatchNorm2d(), normal(2, 4, 4)),
+    (DTypeError, lambda: layer.BatchNorm2d(), np.int32([[1, 2]])),
+    (ShapeError, lambda: layer.GlobalAvgPool2d(), normal(2, 4)),
+]
+
+
+@pytest.mark.parametrize(("error", "make", "x"), WRONG_INPUTS)
+def test_wrong_inputs(error, make, x):
+    one = make()
+    with pytest.raises(error, match=type(one).__name__):
+        one(Tensor(data=x))
+    assert one.get_states() == {}
+
+
+def test_input_of_another_width_later():
+    dense = layer.Linear(4)
+    call(dense, normal(2, 3))
+    with pytest.raises(ShapeError, match="Linear"):
+        call(dense, normal(2, 5))

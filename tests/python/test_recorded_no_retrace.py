@@ -1,0 +1,150 @@
+"""Ordinary programs that look unusual to a recording: they keep being replayed."""
+
+import dataclasses
+import sys
+
+import pytest
+from scenarios import Step, hold, x
+
+
+def replayed(make, calls=8):
+    """How many of `calls` calls are replays."""
+    model = make()
+    model.graph(True)
+    for _ in range(calls):
+        model(x())
+    return sum(entry.runs for f in model._graphs.all() for entry in f.entries)
+
+
+@dataclasses.dataclass
+class Options:
+    scale: float = 1.0
+
+
+BATCHES = [x() for _ in range(20)]
+
+
+def test_tensors_that_a_program_holds_replay_one_graph():
+    class Trained(Step):
+        def __init__(self):
+            super().__init__()
+            self.options = Options()
+
+        def forward(self, x):
+            return x * self.options.scale if type(x) is not list else None
+
+        def fit(self):
+            return [self(batch) for batch in BATCHES]
+
+    model = Trained()
+    model.graph(True)
+    model.fit()
+    assert sum(entry.runs for f in model._graphs.all() for entry in f.entries) == 18
+
+
+class Outer:
+    def __init__(self):
+        self.a = 1.0
+
+
+class Inner(Outer):
+    def __init__(self):
+        super().__init__()
+        self.b = 2.0
+
+
+def test_objects_of_subclasses_that_a_step_makes():
+    class Making(Step):
+        def forward(self, x):
+            return x * Inner().b
+
+    model = Making()
+    model.graph(True)
+    for _ in range(4):
+        model(x())
+    (function,) = model._graphs.all()
+    assert function._ready[1].watch.holds()
+
+
+class AsModule:
+    SCALE = 1.0
+
+
+sys.modules["made_up_object"] = AsModule()
+
+
+class Strict(type):
+    def __getattr__(cls, name):
+        raise KeyError(name)
+
+
+class OfStrict(metaclass=Strict):
+    scale = 1.0
+
+
+class Items(dict):
+    def __getattr__(self, name):
+        return self[name]
+
+
+class Closed:
+    __slots__ = ("scale",)
+
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
+def from_object(self, x):
+    import made_up_object
+
+    return x * made_up_object.SCALE
+
+
+def made_closed():
+    made = Closed()
+    made.scale = 1.0
+    return made
+
+
+UNUSUAL = {
+    "an object for a module": (None, from_object),
+    "a strict metaclass": (lambda: OfStrict, lambda self, x: x * self.c.scale),
+    "items as attributes": (lambda: Items(scale=1.0), lambda self, x: x * self.c.scale),
+    "slots and nothing else": (made_closed, lambda self, x: x * self.c.scale),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_objects(name):
+    make, forward = UNUSUAL[name]
+
+    class Unusual(Step):
+        def __init__(self):
+            super().__init__()
+            self.c = make() if make else None
+
+    Unusual.forward = forward
+    hold(Unusual, lambda m: [m(x()) for _ in range(4)])
+    assert replayed(Unusual) == 6
+
+
+def test_counters_of_which_one_is_reset():
+    class Counting(Step):
+        def __init__(self):
+            super().__init__()
+            self.n = self.t = 0
+
+        def forward(self, x):
+            self.n += 1
+            self.t += 1
+            return x * 2.0
+
+    model = Counting()
+    model.graph(True)
+    for _ in range(10):
+        model.t = 0
+        for _ in range(4):
+            model(x())
+        assert model.t == 4
+    assert model.n == 40
+    assert sum(entry.runs for f in model._graphs.all() for entry in f.entries) >= 34
