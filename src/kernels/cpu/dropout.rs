@@ -115,10 +115,14 @@ impl<A: Wide + Sum, const N: usize> Pass<A, N> {
 impl<A> Pass<A, 3> {
     /// The mask of a group, from input 1.
     fn mask(&self, io: &Io, group: Range<usize>) -> [Bool; MOST] {
-        let mut keep = [Bool(0); MOST];
-        for ([_, _, at], keep) in self.walk.offsets(group).zip(&mut keep) {
-            // SAFETY: the element is within the mask.
-            *keep = unsafe { *io.input::<Bool>(1).offset(at) };
+        let (mut keep, mut done) = ([Bool(0); MOST], 0);
+        let step = self.walk.inner().strides[2];
+        for ([_, _, at], n) in self.walk.runs(group) {
+            for i in 0..n as isize {
+                // SAFETY: the run is within the mask.
+                keep[done] = unsafe { *io.input::<Bool>(1).offset(at + i * step) };
+                done += 1;
+            }
         }
         keep
     }

@@ -4,12 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::access::{Access, Run};
 use super::indices::{Indices, indexed};
 use super::not_float;
-use super::tile::Sum;
 use super::walk::{Walk, dims};
-use super::wide::Wide;
+use super::wide::{Float, gather as read, scatter};
 use crate::device::team;
 use crate::error::Result;
 use crate::kernels::{Io, Kernel, Width, checked, kernel};
@@ -30,18 +28,18 @@ pub fn gather(op: &Gather, io: &[&Meta], Width(width): Width) -> Result<Arc<dyn 
     Ok(by_size!(x.dtype.size(), T => indexed(indices, 0, move |io, entries| {
         let (count, length) = (entries.len(), inner.elements());
         team::parallel(width, &|part| {
-            let rows = team::share(outer.elements() * count, 1, width, part);
-            let mut slice = (usize::MAX, 0);
-            for row in rows {
-                if slice.0 != row / count {
-                    slice = (row / count, place(&outer, row / count));
+            let mut rows = team::share(outer.elements() * count, 1, width, part);
+            while !rows.is_empty() {
+                let (slice, first) = (place(&outer, rows.start / count), rows.start % count);
+                let here = &entries[first..count.min(first + rows.len())];
+                for (row, &entry) in (rows.start..).zip(here) {
+                    // SAFETY: the entry is within the axis, and each row belongs to one thread.
+                    unsafe {
+                        let from = io.input::<T>(0).offset(slice + entry as isize * step);
+                        inner.copy(from, io.output::<T>(0).add(row * length));
+                    }
                 }
-                let at = slice.1 + entries[row % count] as isize * step;
-                // SAFETY: the entry is within the axis, and each row belongs to one thread.
-                unsafe {
-                    let to = io.output::<T>(0).add(row * length);
-                    inner.copy(io.input::<T>(0).offset(at), to);
-                }
+                rows.start += here.len();
             }
         })
     })))
@@ -57,7 +55,6 @@ pub fn gather_grad(op: &GatherGrad, io: &[&Meta], Width(width): Width) -> Result
     let indices = Indices::new(op.name(), 1, Some(size), io[1]);
     let room = indices.count() + size;
     crate::dispatch!(float io[0].dtype, T => {
-        let access = Access::of::<T>();
         Ok(indexed(indices, room * size_of::<i64>(), move |io, entries| {
             // SAFETY: the scratch memory was requested.
             let room = unsafe { std::slice::from_raw_parts_mut(io.scratch::<i64>(), room) };
@@ -68,7 +65,7 @@ pub fn gather_grad(op: &GatherGrad, io: &[&Meta], Width(width): Width) -> Result
                     let (o, e) = (row / size, row % size);
                     let start = if e == 0 { 0 } else { ends[e - 1] };
                     let places = &places[start as usize..ends[e] as usize];
-                    add_rows(access, io, place(&split.outer, o), places, &split.inner, row);
+                    add_rows::<T>(io, place(&split.outer, o), places, &split.inner, row);
                 }
             })
         }))
@@ -124,26 +121,25 @@ fn sort(indices: &[i64], rows: &Walk<1>, places: &mut [i64], ends: &mut [i64]) {
 }
 
 /// Writes row `row` of dx: the sum of the rows of dy at `places`, offset by `from`.
-fn add_rows<A: Wide + Sum>(
-    access: Access<A>,
-    io: &Io,
-    from: isize,
-    places: &[i64],
-    inner: &Walk<1>,
-    row: usize,
-) {
+fn add_rows<T: Float>(io: &Io, from: isize, places: &[i64], inner: &Walk<1>, row: usize) {
     let length = inner.elements();
+    let step = inner.inner().strides[0];
     for start in (0..length).step_by(CHUNK) {
         let chunk = start..length.min(start + CHUNK);
-        let (mut sum, mut values) = ([A::ZERO; CHUNK], [A::ZERO; CHUNK]);
+        let (mut sum, mut values) = ([T::Wide::default(); CHUNK], [T::Wide::default(); CHUNK]);
         for &place in places {
-            let walk = (inner, 0, from + place as isize);
-            // SAFETY: the row is within dy.
-            unsafe { access.collect(io.input(0), walk, chunk.clone(), &mut values) };
-            sum.iter_mut().zip(&values[..chunk.len()]).for_each(|(sum, &x)| *sum = *sum + x);
+            let mut done = 0;
+            for ([at], n) in inner.runs(chunk.clone()) {
+                let to = &mut values[done..done + n];
+                // SAFETY: the run is within dy.
+                unsafe { read(io.input::<T>(0).offset(from + place as isize + at), step, to) };
+                done += n;
+            }
+            sum.iter_mut().zip(&values[..done]).for_each(|(sum, &value)| *sum = *sum + value);
         }
-        let to = Run { start: (row * length + start) as isize, step: 1, length: chunk.len() };
         // SAFETY: dx has this row, which belongs to one thread.
-        unsafe { access.store(&sum[..chunk.len()], io.output(0), to) };
+        let to = unsafe { io.output::<T>(0).add(row * length + start) };
+        // SAFETY: as above.
+        unsafe { scatter(&sum[..chunk.len()], to, 1) };
     }
 }

@@ -117,7 +117,11 @@ impl Walk<1> {
     /// # Safety
     /// The elements can be read, and as many can be written.
     pub unsafe fn copy<T: Copy>(&self, from: *const T, mut to: *mut T) {
-        let step = self.inner().strides[0];
+        let Dim { extent, strides: [step] } = self.inner();
+        if extent == self.elements() && step == 1 {
+            // SAFETY: by the caller's promise.
+            return unsafe { to.copy_from_nonoverlapping(from, extent) };
+        }
         for ([at], n) in self.runs(0..self.elements()) {
             let from = from.wrapping_offset(at);
             // SAFETY: by the caller's promise.
