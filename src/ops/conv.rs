@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::geometry::Geometry;
-use super::{Catalog, Cost, Family, Meta, Metas, exactly};
+use super::{Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -40,23 +40,11 @@ pub struct Conv2dGradWeight {
     pub kernel: [usize; 2],
 }
 
-impl Catalog for Conv2d {
-    fn names() -> Vec<&'static str> {
-        vec!["conv2d"]
-    }
-}
-
-impl Catalog for Conv2dGradInput {
-    fn names() -> Vec<&'static str> {
-        vec!["conv2d_grad_input"]
-    }
-}
-
-impl Catalog for Conv2dGradWeight {
-    fn names() -> Vec<&'static str> {
-        vec!["conv2d_grad_weight"]
-    }
-}
+catalog!(
+    Conv2d => "conv2d",
+    Conv2dGradInput => "conv2d_grad_input",
+    Conv2dGradWeight => "conv2d_grad_weight"
+);
 
 impl Family for Conv2d {
     fn name(&self) -> &'static str {

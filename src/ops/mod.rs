@@ -1,15 +1,28 @@
 //! The meaning of each operation. An operation is data: a kind with its attributes, and the views
 //! it reads and writes. One file per family; the list of families is kept here and nowhere else.
 
-/// Implements [`Catalog`] for families with a single operation each.
+/// Implements [`Catalog`] for families with these operations.
 macro_rules! catalog {
-    ($($family:ident => $name:literal),*) => {$(
+    ($($family:ident => $($name:literal)+),*) => {$(
         impl $crate::ops::Catalog for $family {
             fn names() -> Vec<&'static str> {
-                vec![$name]
+                vec![$($name),+]
             }
         }
     )*};
+}
+
+/// The methods of a [`Family`] whose operations work element by element.
+macro_rules! element_by_element {
+    () => {
+        fn locality(&self, _rank: usize) -> $crate::ops::Locality {
+            $crate::ops::Locality::Element
+        }
+
+        fn any_output_strides(&self) -> bool {
+            true
+        }
+    };
 }
 
 pub mod attr;
@@ -217,6 +230,15 @@ families! {
     select::Where,
     softmax::Softmax, softmax::SoftmaxGrad,
     unary::Unary, unary::UnaryGrad,
+}
+
+/// Checks that an operation's tensor has a float dtype.
+///
+/// # Errors
+/// [`Error::DType`] where it has another one.
+pub fn check_float(op: &'static str, x: &Meta) -> Result<()> {
+    crate::ensure!(x.dtype.is_float(), Error::dtype(op, [x.dtype], "a float dtype"));
+    Ok(())
 }
 
 /// The inputs as an array of fixed length.

@@ -2,7 +2,10 @@
 //! not be compiled for each of the former.
 #![allow(unsafe_code)]
 
+use std::ops::Range;
+
 use super::tile::{Factor, Sum};
+use super::walk::Walk;
 
 /// Reads and writes elements that compute in type `A`. Addresses are those of a tensor's first
 /// element; starts and steps are in elements.
@@ -59,6 +62,38 @@ impl<A: Sum> Access<A> {
     pub unsafe fn copy(&self, at: *const u8, run: Run, to: &mut [A]) {
         // SAFETY: by the caller's promise.
         unsafe { (self.gather)(at.wrapping_offset(run.start * self.size), run.step, to) };
+    }
+
+    /// The element at an offset.
+    ///
+    /// # Safety
+    /// It can be read.
+    pub unsafe fn get(&self, at: *const u8, start: isize) -> A {
+        let mut element = [A::LOWEST];
+        // SAFETY: by the caller's promise.
+        unsafe { self.copy(at, Run { start, step: 1, length: 1 }, &mut element) };
+        element[0]
+    }
+
+    /// Copies the elements `range` of tensor `t` of a walk, each `base` further on.
+    ///
+    /// # Safety
+    /// The elements can be read.
+    #[inline(always)]
+    pub unsafe fn collect<const N: usize>(
+        &self,
+        at: *const u8,
+        (walk, t, base): (&Walk<N>, usize, isize),
+        range: Range<usize>,
+        to: &mut [A],
+    ) {
+        let (step, mut done) = (walk.inner().strides[t], 0);
+        for (start, length) in walk.runs(range) {
+            let run = Run { start: base + start[t], step, length };
+            // SAFETY: by the caller's promise.
+            unsafe { self.copy(at, run, &mut to[done..done + length]) };
+            done += length;
+        }
     }
 
     /// A run: in place if it can be read there, otherwise copied into `buffer`, which must be large

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::batch_norm::{self, Through};
+use super::rows::{cross_entropy, softmax};
 use super::{
-    convolution, copy, cross_entropy, dropout, elementwise, fold, gather, host, optimizers, packed,
-    pooling, product, random, reduce, region, running_average, softmax,
+    convolution, copy, dropout, elementwise, fold, gather, host, optimizers, packed, pooling,
+    product, random, reduce, region, running_average,
 };
 use crate::device::onednn::Pass;
 use crate::error::Result;

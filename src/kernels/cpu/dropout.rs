@@ -4,11 +4,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::access::{Access, Run};
 use super::not_float;
 use super::philox::State;
 use super::random::{Bernoulli, MOST, sample};
+use super::tile::Sum;
 use super::walk::Walk;
-use super::wide::{Float, Wide, gather};
+use super::wide::Wide;
 use crate::device::team;
 use crate::dtype::Bool;
 use crate::error::Result;
@@ -25,7 +27,7 @@ const GRAIN: usize = 16;
 /// [`crate::Error::DType`] for types that are not floats.
 pub fn dropout(op: &Dropout, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     crate::dispatch!(float io[0].dtype,
-        T => Ok(forward::<T>(io, op.ratio.0, op.offset, width)),
+        T => Ok(forward(Access::of::<T>(), io, op, width)),
         else => not_float(op.name(), io[0]))
 }
 
@@ -34,14 +36,18 @@ pub fn dropout(op: &Dropout, io: &[&Meta], width: Width) -> Result<Arc<dyn Kerne
 /// # Errors
 /// As [`dropout`].
 pub fn dropout_grad(op: &DropoutGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    crate::dispatch!(float io[0].dtype, T => Ok(backward::<T>(io, op.ratio.0, width)),
+    crate::dispatch!(float io[0].dtype, T => Ok(backward(Access::of::<T>(), io, op, width)),
         else => not_float(op.name(), io[0]))
 }
 
-/// As [`dropout`], from block `offset` of the generator on.
-fn forward<T: Float>(io: &[&Meta], ratio: f64, offset: u64, width: Width) -> Arc<dyn Kernel> {
-    let pass = Pass { walk: Walk::in_memory_order([io[2], io[0]]), scale: 1.0 / (1.0 - ratio) };
-    let keep = Bernoulli::new(1.0 - ratio);
+fn forward<A: Wide + Sum>(
+    access: Access<A>,
+    io: &[&Meta],
+    op: &Dropout,
+    width: Width,
+) -> Arc<dyn Kernel> {
+    let pass = Pass { access, walk: Walk::in_memory_order([io[2], io[0]]), ratio: op.ratio.0 };
+    let (keep, offset) = (Bernoulli::new(1.0 - op.ratio.0), op.offset);
     kernel(0, move |io| {
         let state = State::read(io, 1, offset);
         pass.each_group(width, |group| {
@@ -52,29 +58,36 @@ fn forward<T: Float>(io: &[&Meta], ratio: f64, offset: u64, width: Width) -> Arc
                 std::slice::from_raw_parts_mut(first, group.len())
             };
             mask.copy_from_slice(&keep[..group.len()]);
-            pass.apply::<T>(io, group, &keep);
+            pass.apply(io, group, &keep);
         })
     })
 }
 
-fn backward<T: Float>(io: &[&Meta], ratio: f64, width: Width) -> Arc<dyn Kernel> {
+fn backward<A: Wide + Sum>(
+    access: Access<A>,
+    io: &[&Meta],
+    op: &DropoutGrad,
+    width: Width,
+) -> Arc<dyn Kernel> {
     let walk = Walk::in_memory_order([io[2], io[0], io[1]]);
-    let pass = Pass { walk, scale: 1.0 / (1.0 - ratio) };
+    let pass = Pass { access, walk, ratio: op.ratio.0 };
     kernel(0, move |io| {
         pass.each_group(width, |group| {
             let keep = pass.mask(io, group.clone());
-            pass.apply::<T>(io, group, &keep);
+            pass.apply(io, group, &keep);
         })
     })
 }
 
-/// The layout of output and inputs, and the factor that scales kept elements.
-struct Pass<const N: usize> {
+/// The output and the inputs.
+struct Pass<A, const N: usize> {
+    access: Access<A>,
     walk: Walk<N>,
-    scale: f64,
+    /// The probability that an element is dropped.
+    ratio: f64,
 }
 
-impl<const N: usize> Pass<N> {
+impl<A: Wide + Sum, const N: usize> Pass<A, N> {
     /// Calls `body` for groups of up to [`MOST`] elements on `width` threads.
     fn each_group(&self, width: Width, body: impl Fn(Range<usize>) + Sync) -> Result<()> {
         team::parallel(width.0, &|part| {
@@ -85,34 +98,29 @@ impl<const N: usize> Pass<N> {
     }
 
     /// Writes the elements of input 0 scaled to output 0, or zero where they are not kept.
-    fn apply<T: Float>(&self, io: &Io, group: Range<usize>, keep: &[Bool; MOST]) {
-        let mut values = [T::Wide::default(); MOST];
-        let (step, mut done) = (self.walk.inner().strides[1], 0);
-        for (at, n) in self.walk.runs(group.clone()) {
-            // SAFETY: the run is within the input.
-            unsafe { gather(io.input::<T>(0).offset(at[1]), step, &mut values[done..done + n]) };
-            done += n;
-        }
-        let (scale, zero) = (T::Wide::of(self.scale), T::Wide::default());
+    fn apply(&self, io: &Io, group: Range<usize>, keep: &[Bool; MOST]) {
+        let (mut values, n) = ([A::ZERO; MOST], group.len());
+        // SAFETY: the group is within the input.
+        unsafe { self.access.collect(io.input(0), (&self.walk, 1, 0), group.clone(), &mut values) };
+        let scale = A::of(1.0 / (1.0 - self.ratio));
         for (value, keep) in values.iter_mut().zip(keep) {
-            *value = if keep.get() { *value * scale } else { zero };
+            *value = if keep.get() { *value * scale } else { A::ZERO };
         }
-        let n = group.len();
+        let to = Run { start: group.start as isize, step: 1, length: n };
         // SAFETY: the output is dense in the walk's order, and this part belongs to this thread.
-        let out = unsafe { std::slice::from_raw_parts_mut(io.output::<T>(0).add(group.start), n) };
-        T::narrow_slice(&values[..n], out);
+        unsafe { self.access.store(&values[..n], io.output(0), to) };
     }
 }
 
-impl Pass<3> {
+impl<A> Pass<A, 3> {
     /// The mask of a group, from input 1.
     fn mask(&self, io: &Io, group: Range<usize>) -> [Bool; MOST] {
         let (mut keep, mut done) = ([Bool(0); MOST], 0);
         let step = self.walk.inner().strides[2];
-        for (at, n) in self.walk.runs(group) {
+        for ([_, _, at], n) in self.walk.runs(group) {
             for i in 0..n as isize {
                 // SAFETY: the run is within the mask.
-                keep[done] = unsafe { *io.input::<Bool>(1).offset(at[2] + i * step) };
+                keep[done] = unsafe { *io.input::<Bool>(1).offset(at + i * step) };
                 done += 1;
             }
         }

@@ -30,16 +30,12 @@ fn prepare<T: Float>(walk: Walk<2>, [old, new]: [f64; 2], width: Width) -> Arc<d
     let parts = width.0.min(walk.elements().div_ceil(GRAIN)).max(1);
     kernel(0, move |io| {
         team::parallel(parts, &|part| {
-            let steps = walk.inner().strides;
             let (running, batch) = (io.output::<T>(0), io.input::<T>(1));
-            for (offsets, length) in walk.runs(team::share(walk.elements(), GRAIN, parts, part)) {
-                for i in 0..length as isize {
-                    // SAFETY: the walk stays within the tensors; each element belongs to one part.
-                    unsafe {
-                        let at = running.offset(offsets[0] + i * steps[0]);
-                        let batch = *batch.offset(offsets[1] + i * steps[1]);
-                        *at = T::from_f64(old * (*at).to_f64() + new * batch.to_f64());
-                    }
+            for [to, from] in walk.offsets(team::share(walk.elements(), GRAIN, parts, part)) {
+                // SAFETY: the walk stays within the tensors; each element belongs to one part.
+                unsafe {
+                    let (at, batch) = (running.offset(to), *batch.offset(from));
+                    *at = T::from_f64(old * (*at).to_f64() + new * batch.to_f64());
                 }
             }
         })

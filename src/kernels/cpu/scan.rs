@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::walk::{Walk, dims};
+use super::walk::Walk;
 use crate::device::team;
 use crate::dtype::Element;
 use crate::error::Result;
@@ -23,11 +23,7 @@ pub struct Scan {
 impl Scan {
     /// The scan of input `input`, on `width` threads.
     pub fn new(input: usize, meta: &Meta, width: Width) -> Scan {
-        let repeats = |extent: usize, step: isize| extent > 1 && step == 0;
-        let mut dims = dims([meta]);
-        dims.retain(|dim| !repeats(dim.extent, dim.strides[0]));
-        dims.sort_by_key(|dim| std::cmp::Reverse(dim.strides[0].unsigned_abs()));
-        Scan { input, walk: Walk::new(dims), width }
+        Scan { input, walk: Walk::without_repeats(meta), width }
     }
 
     /// The largest `key` of an element, 0 if there is none.
@@ -36,16 +32,12 @@ impl Scan {
     /// [`crate::Error::Internal`] where `key` panics.
     pub fn largest<T: Element>(&self, io: &Io, key: impl Fn(T) -> u32 + Sync) -> Result<u32> {
         let (largest, Width(width)) = (AtomicU32::new(0), self.width);
-        let step = self.walk.inner().strides[0];
+        let from = |io: &Io| io.input::<T>(self.input);
         team::parallel(width, &|part| {
-            let mut most = 0;
-            for ([at], n) in self.walk.runs(team::share(self.walk.elements(), GRAIN, width, part)) {
-                for i in 0..n as isize {
-                    // SAFETY: the run is within the input, whose elements are of type `T`.
-                    most =
-                        most.max(key(unsafe { *io.input::<T>(self.input).offset(at + i * step) }));
-                }
-            }
+            let range = team::share(self.walk.elements(), GRAIN, width, part);
+            // SAFETY: the element is within the input, whose elements are of type `T`.
+            let keys = self.walk.offsets(range).map(|[at]| key(unsafe { *from(io).offset(at) }));
+            let most = keys.fold(0, u32::max);
             largest.fetch_max(most, Relaxed);
         })?;
         Ok(largest.into_inner())
@@ -53,14 +45,9 @@ impl Scan {
 
     /// The first element that satisfies `sought`.
     pub fn find<T: Element>(&self, io: &Io, sought: impl Fn(T) -> bool) -> Option<T> {
-        let step = self.walk.inner().strides[0];
-        let places = self.walk.runs(0..self.walk.elements());
-        let mut elements = places.flat_map(|([at], n)| {
-            // SAFETY: the run is within the input, whose elements are of type `T`.
-            (0..n as isize)
-                .map(move |i| unsafe { *io.input::<T>(self.input).offset(at + i * step) })
-        });
-        elements.find(|&element| sought(element))
+        // SAFETY: the element is within the input, whose elements are of type `T`.
+        let element = |[at]: [isize; 1]| unsafe { *io.input::<T>(self.input).offset(at) };
+        self.walk.offsets(0..self.walk.elements()).map(element).find(|&element| sought(element))
     }
 }
 

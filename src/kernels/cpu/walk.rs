@@ -1,4 +1,5 @@
 //! Walking several tensors of one shape together, run by run.
+#![allow(unsafe_code)]
 
 use std::ops::Range;
 
@@ -30,29 +31,16 @@ impl<const N: usize> Walk<N> {
     /// Walks the dimensions in the order given.
     pub fn new(dims: impl IntoIterator<Item = Dim<N>>) -> Self {
         let mut len = 1;
-        let mut merged: SmallVec<[Dim<N>; 4]> = SmallVec::new();
-        for dim in dims {
-            len *= dim.extent;
-            match merged.last_mut() {
-                _ if dim.extent == 1 => {}
-                Some(outer) if steps_on(outer, &dim) => {
-                    *outer = Dim { extent: outer.extent * dim.extent, ..dim }
-                }
-                _ => merged.push(dim),
-            }
+        let mut dims = merged(dims.into_iter().inspect(|dim| len *= dim.extent));
+        if dims.is_empty() {
+            dims.push(Dim { extent: 1, strides: [1; N] });
         }
-        if merged.is_empty() {
-            merged.push(Dim { extent: 1, strides: [1; N] });
-        }
-        Walk { dims: merged, len }
+        Walk { dims, len }
     }
 
     /// Walks all dimensions of tensors of one shape in the memory order of the first.
     pub fn in_memory_order(metas: [&Meta; N]) -> Self {
-        let mut dims = dims(metas);
-        // The sort is stable, so ties keep the row-major order.
-        dims.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
-        Walk::new(dims)
+        Walk::new(sorted(dims(metas)))
     }
 
     /// Walks all dimensions of tensors of one shape, in tiles if the memory orders of the first two
@@ -105,6 +93,49 @@ impl<const N: usize> Walk<N> {
     }
 }
 
+impl<const N: usize> Walk<N> {
+    /// The offsets in each tensor of the elements `range`.
+    #[inline(always)]
+    pub fn offsets(&self, range: Range<usize>) -> impl Iterator<Item = [isize; N]> {
+        let steps = self.inner().strides;
+        self.runs(range).flat_map(move |(at, n)| {
+            (0..n as isize).map(move |i| std::array::from_fn(|t| at[t] + i * steps[t]))
+        })
+    }
+}
+
+impl Walk<1> {
+    /// Walks a tensor in memory order, each of its places once.
+    pub fn without_repeats(meta: &Meta) -> Self {
+        let mut dims = sorted(dims([meta]));
+        dims.retain(|dim| dim.extent <= 1 || dim.strides[0] != 0);
+        Walk::new(dims)
+    }
+
+    /// Copies all elements into contiguous memory.
+    ///
+    /// # Safety
+    /// The elements can be read, and as many can be written.
+    pub unsafe fn copy<T: Copy>(&self, from: *const T, mut to: *mut T) {
+        let Dim { extent, strides: [step] } = self.inner();
+        if extent == self.elements() && step == 1 {
+            // SAFETY: by the caller's promise.
+            return unsafe { to.copy_from_nonoverlapping(from, extent) };
+        }
+        for ([at], n) in self.runs(0..self.elements()) {
+            let from = from.wrapping_offset(at);
+            // SAFETY: by the caller's promise.
+            unsafe {
+                match step {
+                    1 => to.copy_from_nonoverlapping(from, n),
+                    _ => (0..n).for_each(|i| *to.add(i) = *from.offset(i as isize * step)),
+                }
+                to = to.add(n);
+            }
+        }
+    }
+}
+
 /// See [`Walk::runs`].
 #[derive(Clone, Debug)]
 pub struct Runs<'a, const N: usize> {
@@ -138,6 +169,28 @@ impl<const N: usize> Iterator for Runs<'_, N> {
 pub fn dims<const N: usize>(metas: [&Meta; N]) -> SmallVec<[Dim<N>; 4]> {
     let dim = |d: usize| Dim { extent: metas[0].shape[d], strides: metas.map(|m| m.strides[d]) };
     (0..metas[0].shape.rank()).map(dim).collect()
+}
+
+/// The dimensions in the memory order of the first tensor.
+pub fn sorted<const N: usize>(mut dims: SmallVec<[Dim<N>; 4]>) -> SmallVec<[Dim<N>; 4]> {
+    // The sort is stable, so ties keep the row-major order.
+    dims.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
+    dims
+}
+
+/// The dimensions without extents of 1 and with contiguous neighbours merged.
+pub fn merged<const N: usize>(dims: impl IntoIterator<Item = Dim<N>>) -> SmallVec<[Dim<N>; 4]> {
+    let mut merged: SmallVec<[Dim<N>; 4]> = SmallVec::new();
+    for dim in dims {
+        match merged.last_mut() {
+            _ if dim.extent == 1 => {}
+            Some(outer) if steps_on(outer, &dim) => {
+                *outer = Dim { extent: outer.extent * dim.extent, ..dim }
+            }
+            _ => merged.push(dim),
+        }
+    }
+    merged
 }
 
 fn steps_on<const N: usize>(outer: &Dim<N>, inner: &Dim<N>) -> bool {

@@ -6,7 +6,7 @@ use super::passes::{Out, Pass, sum};
 use super::tiles::Tiles;
 use crate::device::team;
 use crate::error::Result;
-use crate::kernels::cpu::access::{Access, Run};
+use crate::kernels::cpu::access::Access;
 use crate::kernels::cpu::space;
 use crate::kernels::cpu::tile::Sum;
 use crate::kernels::cpu::wide::Wide;
@@ -60,11 +60,8 @@ impl Plan {
 
     /// The first element of a channel of input 0, the centre of the deviations.
     fn pivot<A: Sum>(&self, access: Access<A>, io: &Io, c: usize) -> f64 {
-        let (run, mut first) =
-            (Run { start: self.tiles.first(c), step: 0, length: 1 }, [A::LOWEST]);
         // SAFETY: input 0 has elements in each channel.
-        unsafe { access.copy(io.input(0), run, &mut first) };
-        let first = first[0].to_f64();
+        let first = unsafe { access.get(io.input(0), self.tiles.first(c)) }.to_f64();
         if first.is_finite() { first } else { 0.0 }
     }
 

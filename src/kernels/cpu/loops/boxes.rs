@@ -6,13 +6,7 @@ use smallvec::SmallVec;
 
 use super::cut::Cut;
 use super::operand::Operand;
-
-/// One dimension: its extent, and each operand's stride in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Dim<const M: usize> {
-    pub extent: usize,
-    pub strides: [isize; M],
-}
+use crate::kernels::cpu::walk::{Dim, merged};
 
 /// The extents of a box.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -37,7 +31,7 @@ impl Shape2 {
     }
 }
 
-/// See the module's documentation. Operands are the inputs, then the output.
+/// See the module's documentation. Operands are the inputs, then the output; strides are in bytes.
 pub struct Boxes<const M: usize> {
     /// The remaining dimensions, outermost first, followed by those along columns and rows.
     axes: SmallVec<[Dim<M>; 4]>,
@@ -177,18 +171,5 @@ fn dims<const M: usize>(operands: &[Operand; M]) -> (SmallVec<[Dim<M>; 4]>, [isi
         (0..M).for_each(|k| origin[k] += (dim.extent as isize - 1) * dim.strides[k]);
         dim.strides = dim.strides.map(|s| -s);
     }
-    let mut merged: SmallVec<[Dim<M>; 4]> = SmallVec::new();
-    for dim in all {
-        match merged.last_mut() {
-            Some(outer) if steps_on(outer, &dim) => {
-                *outer = Dim { extent: outer.extent * dim.extent, ..dim }
-            }
-            _ => merged.push(dim),
-        }
-    }
-    (merged, origin)
-}
-
-fn steps_on<const M: usize>(outer: &Dim<M>, inner: &Dim<M>) -> bool {
-    (0..M).all(|k| outer.strides[k] == inner.strides[k] * inner.extent as isize)
+    (merged(all), origin)
 }

@@ -34,14 +34,7 @@ pub unsafe fn copy(
         walk.count.swap(0, 1);
     }
     // SAFETY: by the caller's promise.
-    unsafe {
-        match size {
-            1 => walk.run::<u8>(from, to),
-            2 => walk.run::<u16>(from, to),
-            4 => walk.run::<u32>(from, to),
-            _ => walk.run::<u64>(from, to),
-        }
-    }
+    unsafe { by_size!(size, T => walk.run::<T>(from, to)) }
 }
 
 struct Walk {

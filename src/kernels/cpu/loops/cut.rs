@@ -1,7 +1,8 @@
 //! The size of the boxes of a loop, and the dimension that forms their rows.
 
-use super::boxes::{Dim, Shape2};
+use super::boxes::Shape2;
 use super::operand::Operand;
+use crate::kernels::cpu::walk::Dim;
 
 /// Rows up to this length are processed several at a time.
 const SHORT: usize = 128;

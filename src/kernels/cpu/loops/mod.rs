@@ -15,7 +15,7 @@ mod operand;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-pub use map::{Map1, Map2, Map3, Tile, identity, map1, map2, map3};
+pub use map::{Map, Tile, identity, map};
 pub use operand::Operand;
 
 use super::isa::Isa;

@@ -11,10 +11,10 @@ use crate::ops::Meta;
 /// 2 a - b: not symmetric in its operands, and exact for small integers.
 struct TwiceLess;
 
-impl Map2<f32, f32, f32> for TwiceLess {
+impl Map<(f32, f32), f32> for TwiceLess {
     type Reach = Every;
     #[inline(always)]
-    fn at<L: Level>(&self, a: f32, b: f32) -> f32 {
+    fn at<L: Level>(&self, (a, b): (f32, f32)) -> f32 {
         2.0 * a - b
     }
 }
@@ -78,7 +78,7 @@ const FLOATS: [DType; 3] = [DType::Float32, DType::Float16, DType::BFloat16];
 
 fn prepared(a: &Meta, b: &Meta, c: &Meta, width: usize) -> Loop<3> {
     let operands = [a, b, c].map(Operand::widened);
-    Loop::new(map2::<f32, f32, f32>(Isa::active(), TwiceLess), operands, Width(width))
+    Loop::new(map::<(f32, f32), f32, 3, _>(TwiceLess), operands, Width(width))
 }
 
 proptest! {
@@ -140,7 +140,7 @@ fn constants_stand_for_any_operand() {
     let meta = Meta::new(DType::Float32, [7, 300]);
     let a = Tensor::new(meta.clone(), &[3.0; 2100]);
     let constant = || Operand::constant_of(10f32);
-    let tile = || map2::<f32, f32, f32>(Isa::active(), TwiceLess);
+    let tile = || map::<(f32, f32), f32, 3, _>(TwiceLess);
     let [x, y] = [Operand::plain(&meta), Operand::plain(&meta)];
     let first = Loop::new(tile(), [constant(), x.clone(), y.clone()], Width(2));
     assert_eq!(run(&first, &[&a], std::slice::from_ref(&meta)).unwrap()[0].values(), [17.0; 2100]);
