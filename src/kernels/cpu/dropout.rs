@@ -118,11 +118,15 @@ impl<A> Pass<A, 3> {
         let (mut keep, mut done) = ([Bool(0); MOST], 0);
         let step = self.walk.inner().strides[2];
         for ([_, _, at], n) in self.walk.runs(group) {
-            for i in 0..n as isize {
-                // SAFETY: the run is within the mask.
-                keep[done] = unsafe { *io.input::<Bool>(1).offset(at + i * step) };
-                done += 1;
+            let (from, to) = (io.input::<Bool>(1).wrapping_offset(at), &mut keep[done..done + n]);
+            // SAFETY: the run is within the mask.
+            unsafe {
+                match step {
+                    1 => to.copy_from_slice(std::slice::from_raw_parts(from, n)),
+                    _ => (0..n).for_each(|i| to[i] = *from.offset(i as isize * step)),
+                }
             }
+            done += n;
         }
         keep
     }

@@ -32,17 +32,41 @@ pub fn gather(op: &Gather, io: &[&Meta], Width(width): Width) -> Result<Arc<dyn 
             while !rows.is_empty() {
                 let (slice, first) = (place(&outer, rows.start / count), rows.start % count);
                 let here = &entries[first..count.min(first + rows.len())];
-                for (row, &entry) in (rows.start..).zip(here) {
-                    // SAFETY: the entry is within the axis, and each row belongs to one thread.
-                    unsafe {
-                        let from = io.input::<T>(0).offset(slice + entry as isize * step);
-                        inner.copy(from, io.output::<T>(0).add(row * length));
-                    }
-                }
+                let from = io.input::<T>(0).wrapping_offset(slice);
+                let to = io.output::<T>(0).wrapping_add(rows.start * length);
+                // SAFETY: the entries are within the axis, and each row belongs to one thread.
+                unsafe { copy_rows(from, here, step, &inner, to) };
                 rows.start += here.len();
             }
         })
     })))
+}
+
+/// Copies the row of each entry into contiguous memory.
+///
+/// # Safety
+/// The rows can be read, and as many can be written.
+unsafe fn copy_rows<T: Copy>(
+    from: *const T,
+    entries: &[i64],
+    step: isize,
+    row: &Walk<1>,
+    mut to: *mut T,
+) {
+    let (length, is_flat) = (row.elements(), row.is_flat());
+    for &entry in entries {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let from = from.offset(entry as isize * step);
+            match (length, is_flat) {
+                // A single element is not worth a call.
+                (1, _) => *to = *from,
+                (_, true) => to.copy_from_nonoverlapping(from, length),
+                _ => row.copy(from, to),
+            }
+            to = to.add(length);
+        }
+    }
 }
 
 /// Prepares (dy, indices) -> dx, row-major; the indices replace one axis of dx by axes of dy.
@@ -101,7 +125,7 @@ impl Split {
 
 /// The offset of element `at` of a walk.
 fn place(walk: &Walk<1>, at: usize) -> isize {
-    walk.offsets(at..at + 1).next().map_or(0, |[place]| place)
+    walk.runs(at..at + 1).next().map_or(0, |([place], _)| place)
 }
 
 /// Stable counting sort of the rows' offsets by index: entry `e` has

@@ -112,16 +112,17 @@ impl Walk<1> {
         Walk::new(dims)
     }
 
+    /// Whether the elements lie one after the other.
+    pub fn is_flat(&self) -> bool {
+        self.inner() == Dim { extent: self.len, strides: [1] }
+    }
+
     /// Copies all elements into contiguous memory.
     ///
     /// # Safety
     /// The elements can be read, and as many can be written.
     pub unsafe fn copy<T: Copy>(&self, from: *const T, mut to: *mut T) {
-        let Dim { extent, strides: [step] } = self.inner();
-        if extent == self.elements() && step == 1 {
-            // SAFETY: by the caller's promise.
-            return unsafe { to.copy_from_nonoverlapping(from, extent) };
-        }
+        let step = self.inner().strides[0];
         for ([at], n) in self.runs(0..self.elements()) {
             let from = from.wrapping_offset(at);
             // SAFETY: by the caller's promise.

@@ -53,15 +53,14 @@ struct Run<'a, F, I, O> {
 }
 
 macro_rules! tiles {
-    ($operands:literal: $($A:ident $a:ident),*) => {
+    ($operands:literal: $($A:ident $a:ident),* => $o:ident in $each:pat) => {
         impl<F: Map<($($A,)*), O>, $($A: Copy,)* O> Body for Run<'_, F, ($(&[$A],)*), O> {
             type Output = ();
             #[inline(always)]
             fn run<L: Level>(self) {
                 let ($($a,)*) = self.inputs;
-                $(let $a = &$a[..self.output.len()];)*
-                for (i, o) in self.output.iter_mut().enumerate() {
-                    *o = self.f.at::<L>(($($a[i],)*));
+                for $each in self.output.iter_mut()$(.zip($a))* {
+                    *$o = self.f.at::<L>(($(*$a,)*));
                 }
             }
         }
@@ -79,9 +78,9 @@ macro_rules! tiles {
         }
     };
 }
-tiles!(2: A a);
-tiles!(3: A a, B b);
-tiles!(4: A a, B b, C c);
+tiles!(2: A a => o in (o, a));
+tiles!(3: A a, B b => o in ((o, a), b));
+tiles!(4: A a, B b, C c => o in (((o, a), b), c));
 
 /// A tile that copies elements of `size` bytes.
 pub fn identity(size: usize) -> Box<dyn Tile<2>> {

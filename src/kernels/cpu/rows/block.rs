@@ -23,13 +23,16 @@ pub(super) struct Pieces {
     /// The number of elements, and of those of each piece but the last.
     elements: usize,
     full: usize,
+    /// The number of pieces.
+    count: usize,
 }
 
 impl Pieces {
     #[inline(always)]
     pub(super) fn of_row(at: [isize; TENSORS], axis: Dim<TENSORS>) -> Self {
         let steps = [axis.strides.map(|s| s * CHUNK as isize), axis.strides];
-        Pieces { at, steps, elements: axis.extent, full: CHUNK }
+        let (elements, count) = (axis.extent, axis.extent.div_ceil(CHUNK));
+        Pieces { at, steps, elements, full: CHUNK, count }
     }
 
     #[inline(always)]
@@ -39,12 +42,8 @@ impl Pieces {
         steps: [isize; TENSORS],
         width: usize,
     ) -> Self {
-        Pieces { at, steps: [axis.strides, steps], elements: axis.extent * width, full: width }
-    }
-
-    #[inline(always)]
-    fn count(&self) -> usize {
-        self.elements.div_ceil(self.full)
+        let (steps, elements) = ([axis.strides, steps], axis.extent * width);
+        Pieces { at, steps, elements, full: width, count: axis.extent }
     }
 
     /// The elements of piece `p`.
@@ -168,7 +167,7 @@ where
     #[inline(always)]
     fn seek<L: Level>(&mut self) {
         let mut most = [W::LOWEST; C];
-        for p in 0..self.pieces.count() {
+        for p in 0..self.pieces.count {
             let here = self.fetch::<L>(0, p);
             raise(&mut most, &self.values[0][here]);
         }
@@ -183,7 +182,7 @@ where
             return;
         }
         let mut totals = [0.0; C];
-        for p in 0..self.pieces.count() {
+        for p in 0..self.pieces.count {
             let here = self.fetch::<L>(P, p);
             let x = &self.values[0][here];
             let is_read = I > 1 && self.f.reads(P, I - 1);
@@ -203,7 +202,7 @@ where
     /// The last pass: the result.
     #[inline(always)]
     fn map<L: Level>(&mut self) {
-        for p in 0..self.pieces.count() {
+        for p in 0..self.pieces.count {
             let here = self.fetch::<L>(LAST, p);
             // SAFETY: the inputs are loaded.
             let yz = (I > 1).then(|| unsafe { slices::<W, I>(self.others, here.len()) });
