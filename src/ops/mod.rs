@@ -252,3 +252,18 @@ pub fn exactly<'a, const N: usize>(op: &'static str, inputs: &[&'a Meta]) -> Res
         want: N.to_string(),
     })
 }
+
+/// Two inputs, and a third one that may be left out.
+///
+/// # Errors
+/// [`Error::Arity`] where there are more or fewer.
+pub fn two_or_three<'a>(
+    op: &'static str,
+    inputs: &[&'a Meta],
+) -> Result<(&'a Meta, &'a Meta, Option<&'a Meta>)> {
+    match *inputs {
+        [a, b] => Ok((a, b, None)),
+        [a, b, c] => Ok((a, b, Some(c))),
+        _ => Err(Error::Arity { op: op.into(), got: inputs.len(), want: "2 or 3".into() }),
+    }
+}

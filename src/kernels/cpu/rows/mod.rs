@@ -140,10 +140,16 @@ impl<W: Wide + Sum> Rows<W> {
     fn or_columns(self, keeps: bool) -> Self {
         let (axis, inner) = (self.axis, self.others.inner());
         let is_outer = axis.strides[0].unsigned_abs() > inner.strides[0].unsigned_abs();
-        let wide = is_outer && self.others.elements() > 0 && inner.extent >= 8;
-        let columns = wide.then(|| self.others.clone().split_inner());
-        let room = if wide && keeps && axis.extent <= HELD { axis.extent * COLUMNS } else { 0 };
-        Rows { columns, room, ..self }
+        if !is_outer || self.others.elements() == 0 || inner.extent < 8 {
+            return self;
+        }
+        let room = if keeps && axis.extent <= HELD { axis.extent * COLUMNS } else { 0 };
+        Rows { room, ..self.in_columns() }
+    }
+
+    /// The same rows, always in tiles.
+    fn in_columns(self) -> Self {
+        Rows { columns: Some(self.others.clone().split_inner()), ..self }
     }
 
     /// Bytes of scratch memory.
