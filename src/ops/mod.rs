@@ -197,6 +197,7 @@ pub mod fold;
 pub mod gemm;
 pub mod host;
 pub mod index;
+pub mod layer_norm;
 pub mod norm;
 pub mod normalize;
 pub mod optim;
@@ -218,6 +219,7 @@ families! {
     gemm::Matmul,
     host::Host,
     index::Gather, index::GatherGrad, index::Places,
+    layer_norm::LayerNorm, layer_norm::LayerNormGrad,
     norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,
     norm::RunningAverage,
     normalize::BatchNormReluGrad, normalize::BatchNormStatistics, normalize::Normalize,

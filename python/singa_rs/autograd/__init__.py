@@ -51,7 +51,7 @@ from .nn import (
     globalaveragepool,
     pooling_2d,
 )
-from .norm import BatchNormHandle, _BatchNorm2d, batchnorm_2d
+from .norm import BatchNormHandle, _BatchNorm2d, batchnorm_2d, layer_norm
 from .ops import axis_helper, back_broadcast
 from .positions import (
     ConstantOfShape,

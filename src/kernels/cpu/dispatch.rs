@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::batch_norm::{self, Through};
-use super::rows::{cross_entropy, softmax};
+use super::rows::{cross_entropy, layer_norm, softmax};
 use super::{
     convolution, copy, dropout, elementwise, fold, gather, host, optimizers, packed, pooling,
     product, random, reduce, region, running_average,
@@ -53,6 +53,8 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Gather(op) => gather::gather(op, io, width),
         Kind::GatherGrad(op) => gather::gather_grad(op, io, width),
         Kind::Host(op) => Ok(host::prepare(op, io)),
+        Kind::LayerNorm(op) => layer_norm::layer_norm(op, io, width),
+        Kind::LayerNormGrad(op) => layer_norm::layer_norm_grad(op, io, width),
         Kind::Matmul(_) => product::matmul([io[0], io[1], io[2]], width),
         Kind::MaxPool2d(op) => pooling::max(op, io, width),
         Kind::MaxPool2dGrad(op) => pooling::max_grad(op, io, width),

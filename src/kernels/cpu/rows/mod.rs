@@ -5,6 +5,7 @@
 
 mod block;
 pub mod cross_entropy;
+pub mod layer_norm;
 pub mod softmax;
 
 use std::ops::Range;
