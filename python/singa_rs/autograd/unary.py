@@ -123,6 +123,7 @@ class Elementwise:
     cosh = _row("Cosh", "Hyperbolic cosines (ONNX Cosh).")
     erf = _row("Erf", "The error function (ONNX Erf).")
     exp = _row("Exp", "Exponentials (ONNX Exp).")
+    expm1 = _row("Expm1", "`exp(x) - 1`, accurate near 0.")
     floor = _row("Floor", "Rounds down (ONNX Floor); the gradient is 0.")
     gelu = _row("GELU", "`x * Phi(x)` with the exact normal distribution (ONNX Gelu).")
     log = _row("Log", "Natural logarithms (ONNX Log).")
