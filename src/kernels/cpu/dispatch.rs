@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use super::batch_norm::{self, Through};
 use super::rows::{cross_entropy, layer_norm, softmax};
-use super::{
-    convolution, copy, dropout, elementwise, fold, gather, host, optimizers, packed, pooling,
-    product, random, reduce, region, running_average,
-};
 use crate::device::onednn::Pass;
 use crate::error::Result;
+use crate::kernels::cpu::conv::convolution;
+use crate::kernels::cpu::copy::gather;
+use crate::kernels::cpu::elementwise::optimizers;
+use crate::kernels::cpu::matmul::product;
+use crate::kernels::cpu::norm::batch_norm::{self, Through};
+use crate::kernels::cpu::norm::{fold, running_average};
+use crate::kernels::cpu::random::dropout;
+use crate::kernels::cpu::{copy, elementwise, host, packed, pooling, random, reduce, region};
 use crate::kernels::{Kernel, Packing, Width};
 use crate::ops::{Kind, Meta};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::walk::{Walk, dims};
 use crate::error::Result;
+use crate::kernels::cpu::strided::walk::{Walk, dims};
 use crate::kernels::{Io, Kernel, kernel};
 use crate::ops::Meta;
 use crate::ops::host::{Host, HostFn, HostInput, HostOutput};

@@ -25,49 +25,24 @@ macro_rules! by_size {
     };
 }
 
-pub mod access;
-pub mod batch_norm;
-pub mod blocks;
-pub mod convolution;
+pub mod conv;
 pub mod copy;
 mod dispatch;
-pub mod dropout;
 pub mod elementwise;
-pub mod fold;
-pub mod gather;
 pub mod host;
-mod indices;
-pub mod isa;
-pub mod loops;
-pub mod math;
-pub mod matrices;
-pub mod number;
+pub mod matmul;
+pub mod norm;
 pub mod onednn;
-pub mod optimizers;
 pub mod packed;
-pub mod panels;
-pub mod philox;
 pub mod pooling;
-pub mod portable_conv;
-pub mod portable_gemm;
-pub mod product;
-pub mod product_add;
 pub mod random;
 pub mod reduce;
 pub mod region;
-pub mod row_blocks;
 mod rows;
-pub mod running_average;
-pub mod scan;
+pub mod simd;
 pub mod space;
 pub mod statistics;
-pub mod tile;
-pub mod update;
-pub mod walk;
-pub mod wide;
-
-#[cfg(test)]
-pub mod conv_case;
+pub mod strided;
 
 mod target;
 

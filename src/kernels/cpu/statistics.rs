@@ -1,10 +1,10 @@
 //! Inspecting the numbers of a tensor: whether they are finite, and their statistics.
 #![allow(unsafe_code)]
 
-use super::walk::Walk;
 use crate::dispatch;
 use crate::dtype::Element;
 use crate::error::finite::Statistics;
+use crate::kernels::cpu::strided::walk::Walk;
 use crate::view::Meta;
 
 /// Whether every number of a tensor is finite; integers always are.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{dispatch, region};
 use crate::error::Result;
+use crate::kernels::cpu::{dispatch, region};
 use crate::kernels::{Fusing, Kernel, Packing, Target, Width};
 use crate::ops::region::Region;
 use crate::ops::{Kind, Meta};

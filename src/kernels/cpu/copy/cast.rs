@@ -7,9 +7,9 @@ use half::{bf16, f16};
 use super::mover;
 use crate::dtype::{Bool, DType, Element};
 use crate::error::{Error, Result};
-use crate::kernels::cpu::isa::{Least, Level};
-use crate::kernels::cpu::loops::{Loop, Map, Operand, Tile, identity, map};
-use crate::kernels::cpu::scan::Scan;
+use crate::kernels::cpu::simd::isa::{Least, Level};
+use crate::kernels::cpu::strided::loops::{Loop, Map, Operand, Tile, identity, map};
+use crate::kernels::cpu::strided::scan::Scan;
 use crate::kernels::{Io, Kernel, Width, checked};
 use crate::ops::Meta;
 

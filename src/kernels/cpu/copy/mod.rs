@@ -2,16 +2,18 @@
 #![allow(unsafe_code)]
 
 mod cast;
+pub mod gather;
+pub mod indices;
 
 use std::sync::Arc;
 
 pub use cast::{cast, convert};
 
-use super::loops::{Loop, Operand, identity};
 use crate::device::team;
 use crate::dispatch;
 use crate::dtype::Element;
 use crate::error::Result;
+use crate::kernels::cpu::strided::loops::{Loop, Operand, identity};
 use crate::kernels::{Io, Kernel, Width, kernel};
 use crate::ops::copy::{Arange, Concat, Fill};
 use crate::ops::{Family, Meta};

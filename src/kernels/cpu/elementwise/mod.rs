@@ -1,17 +1,19 @@
 //! Elementwise operations: the functions of the tables in `ops`, compiled into tiles for
-//! [`loops`](super::loops).
+//! [`loops`](crate::kernels::cpu::strided::loops).
 
 mod binary;
+pub mod optimizers;
 mod unary;
+pub mod update;
 
 use std::sync::Arc;
 
 pub use binary::{binary, binary_scalar};
 pub use unary::{unary, unary_grad};
 
-use super::isa::{Least, Level};
-use super::loops::{Loop, Map, Operand, Tile, map};
 use crate::dtype::Bool;
+use crate::kernels::cpu::simd::isa::{Least, Level};
+use crate::kernels::cpu::strided::loops::{Loop, Map, Operand, Tile, map};
 use crate::kernels::{Kernel, Width};
 use crate::ops::Meta;
 

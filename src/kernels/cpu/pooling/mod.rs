@@ -9,15 +9,15 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::access::Access;
-use super::isa::{self, Body, Isa, Level};
 use super::not_float;
-use super::scan::Scan;
 use super::space;
-use super::tile::Sum;
 use crate::device::team;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::kernels::cpu::matmul::tile::Sum;
+use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::strided::access::Access;
+use crate::kernels::cpu::strided::scan::Scan;
 use crate::kernels::{Io, Kernel, Width, checked, kernel};
 use crate::ops::pooling::{AvgPool2d, AvgPool2dGrad, MaxPool2d, MaxPool2dGrad};
 use crate::ops::{Family, Meta};

@@ -1,12 +1,12 @@
 //! The mean and the maximum of each window, and their gradients.
 #![allow(unsafe_code)]
 
-use super::super::access::Access;
-use super::super::tile::Sum;
-use super::super::wide::Wide;
 use super::rows::{Rows, Windows};
 use super::{Buffers, Plan};
 use crate::kernels::Io;
+use crate::kernels::cpu::matmul::tile::Sum;
+use crate::kernels::cpu::simd::wide::Wide;
+use crate::kernels::cpu::strided::access::Access;
 
 /// Windows with more columns than this are summed row by row first, which rounds less.
 const LONG: usize = 8;

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use half::{bf16, f16};
 
 use crate::dtype::{Bool, Element};
-use crate::kernels::cpu::isa::{Every, Least, Reach};
-use crate::kernels::cpu::wide::gather;
+use crate::kernels::cpu::simd::isa::{Every, Least, Reach};
+use crate::kernels::cpu::simd::wide::gather;
 
 /// An element type as reductions read it: all integers and bool as int64, float16 and bfloat16 as
 /// float32, so that folds are compiled for three types instead of nine.

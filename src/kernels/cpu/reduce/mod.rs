@@ -10,11 +10,11 @@ mod part;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::isa::{Isa, Least, Reach};
-use super::walk::{Dim, Walk, dims};
 use crate::device::team;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
+use crate::kernels::cpu::simd::isa::{Isa, Least, Reach};
+use crate::kernels::cpu::strided::walk::{Dim, Walk, dims};
 use crate::kernels::{Kernel, Width, kernel};
 use crate::ops::reduce::{Reduce, ReduceFn};
 use crate::ops::{Family, Meta};

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use super::{CHUNK, Known, LAST, RowFn, Rows, TENSORS};
 use crate::kernels::Io;
-use crate::kernels::cpu::access::Run;
-use crate::kernels::cpu::isa::Level;
-use crate::kernels::cpu::tile::Sum;
-use crate::kernels::cpu::walk::Dim;
-use crate::kernels::cpu::wide::Wide;
+use crate::kernels::cpu::matmul::tile::Sum;
+use crate::kernels::cpu::simd::isa::Level;
+use crate::kernels::cpu::simd::wide::Wide;
+use crate::kernels::cpu::strided::access::Run;
+use crate::kernels::cpu::strided::walk::Dim;
 
 /// The number of independent partial results of a row.
 const LANES: usize = 16;

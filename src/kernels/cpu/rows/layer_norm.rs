@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::{Known, LAST, RowFn, Rows};
 use crate::error::Result;
-use crate::kernels::cpu::access::{Access, Run};
-use crate::kernels::cpu::isa::Level;
+use crate::kernels::cpu::matmul::tile::Sum;
 use crate::kernels::cpu::not_float;
-use crate::kernels::cpu::tile::Sum;
-use crate::kernels::cpu::wide::Wide;
+use crate::kernels::cpu::simd::isa::Level;
+use crate::kernels::cpu::simd::wide::Wide;
+use crate::kernels::cpu::strided::access::{Access, Run};
 use crate::kernels::{Io, Kernel, Width, kernel};
 use crate::ops::layer_norm::{LayerNorm, LayerNormGrad};
 use crate::ops::{Family, Meta};

@@ -10,14 +10,14 @@ pub mod softmax;
 
 use std::ops::Range;
 
-use super::access::Access;
-use super::isa::{self, Body, Isa, Level};
 use super::space;
-use super::tile::Sum;
-use super::walk::{Dim, Walk, dims, sorted};
-use super::wide::Wide;
 use crate::device::team;
 use crate::error::Result;
+use crate::kernels::cpu::matmul::tile::Sum;
+use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::simd::wide::Wide;
+use crate::kernels::cpu::strided::access::Access;
+use crate::kernels::cpu::strided::walk::{Dim, Walk, dims, sorted};
 use crate::kernels::{Io, Width};
 use crate::ops::Meta;
 use block::{Block, Pieces};

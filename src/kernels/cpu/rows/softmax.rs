@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::{Known, RowFn, Rows};
 use crate::error::Result;
-use crate::kernels::cpu::access::Access;
-use crate::kernels::cpu::isa::Level;
+use crate::kernels::cpu::matmul::tile::Sum;
 use crate::kernels::cpu::not_float;
-use crate::kernels::cpu::tile::Sum;
-use crate::kernels::cpu::wide::Wide;
+use crate::kernels::cpu::simd::isa::Level;
+use crate::kernels::cpu::simd::wide::Wide;
+use crate::kernels::cpu::strided::access::Access;
 use crate::kernels::{Kernel, Width, kernel};
 use crate::ops::softmax::{Softmax, SoftmaxGrad};
 use crate::ops::{Family, Meta};
