@@ -191,7 +191,8 @@ impl Element for Bool {
 /// Runs `$body` with the type alias `$T` set to the Rust type of `$dtype`.
 ///
 /// `dispatch!(dtype, T => f::<T>())` covers every type. With a class in front (`float`, `int`,
-/// `number`), types outside the class run `else => $other`.
+/// `number`), types outside the class run `else => $other`; `wide` is `number` with float32 in place
+/// of half precision.
 #[macro_export]
 macro_rules! dispatch {
     (@arms $dtype:expr, $T:ident => $body:expr, [$($variant:ident $rust:ty),*] $(, else => $other:expr)?) => {
@@ -211,6 +212,11 @@ macro_rules! dispatch {
     (number $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
         $crate::dispatch!(@arms $dtype, $T => $body,
             [Float32 f32, Float64 f64, Float16 half::f16, BFloat16 half::bf16,
+             Int32 i32, Int64 i64, Int8 i8, UInt8 u8], else => $other)
+    };
+    (wide $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
+        $crate::dispatch!(@arms $dtype, $T => $body,
+            [Float32 f32, Float64 f64, Float16 f32, BFloat16 f32,
              Int32 i32, Int64 i64, Int8 i8, UInt8 u8], else => $other)
     };
     ($dtype:expr, $T:ident => $body:expr) => {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::geometry::Geometry;
-use super::{Catalog, Cost, Family, Meta, Metas, exactly};
+use super::{Cost, Family, Meta, Metas, exactly, two_or_three};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -40,23 +40,11 @@ pub struct Conv2dGradWeight {
     pub kernel: [usize; 2],
 }
 
-impl Catalog for Conv2d {
-    fn names() -> Vec<&'static str> {
-        vec!["conv2d"]
-    }
-}
-
-impl Catalog for Conv2dGradInput {
-    fn names() -> Vec<&'static str> {
-        vec!["conv2d_grad_input"]
-    }
-}
-
-impl Catalog for Conv2dGradWeight {
-    fn names() -> Vec<&'static str> {
-        vec!["conv2d_grad_weight"]
-    }
-}
+catalog!(
+    Conv2d => "conv2d",
+    Conv2dGradInput => "conv2d_grad_input",
+    Conv2dGradWeight => "conv2d_grad_weight"
+);
 
 impl Family for Conv2d {
     fn name(&self) -> &'static str {
@@ -65,17 +53,13 @@ impl Family for Conv2d {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let name = self.name();
-        crate::ensure!(
-            matches!(inputs.len(), 2 | 3),
-            Error::Arity { op: name.into(), got: inputs.len(), want: "2 or 3".into() }
-        );
-        let (x, w) = (inputs[0], inputs[1]);
+        let (x, w, bias) = two_or_three(name, inputs)?;
         check_types(name, inputs)?;
         check_ranks(name, x, w, "images (N, C, H, W) and weights (O, C / groups, kh, kw)")?;
         let [image, window] = [plane(x), plane(w)];
         let [height, width] = self.geometry.output(name, image, window)?;
         check_channels(name, [x, w], &self.geometry, x.shape[1])?;
-        if let Some(bias) = inputs.get(2) {
+        if let Some(bias) = bias {
             let want = format!("a bias of shape ({},)", w.shape[0]);
             crate::ensure!(
                 bias.shape[..] == [w.shape[0]],

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Cost, Family, Meta, Metas, exactly};
+use super::{Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -47,11 +47,10 @@ fn not_float(op: &'static str, x: &Meta) -> Error {
     Error::dtype(op, [x.dtype], "logits of a float dtype")
 }
 
-impl Catalog for SoftmaxCrossEntropy {
-    fn names() -> Vec<&'static str> {
-        vec!["softmax_cross_entropy"]
-    }
-}
+catalog!(
+    SoftmaxCrossEntropy => "softmax_cross_entropy",
+    SoftmaxCrossEntropyGrad => "softmax_cross_entropy_grad"
+);
 
 impl Family for SoftmaxCrossEntropy {
     fn name(&self) -> &'static str {
@@ -71,12 +70,6 @@ impl Family for SoftmaxCrossEntropy {
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, 16)
-    }
-}
-
-impl Catalog for SoftmaxCrossEntropyGrad {
-    fn names() -> Vec<&'static str> {
-        vec!["softmax_cross_entropy_grad"]
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Catalog, Effects, Family, Meta, Metas};
+use super::{Effects, Family, Meta, Metas};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
@@ -64,6 +64,8 @@ pub struct Host {
     id: u64,
     function: Arc<dyn HostFn>,
 }
+
+catalog!(Host => "host");
 
 impl Host {
     /// An operation named `name` in error messages, equal to another only if [`HostFn::is_same`]
@@ -126,12 +128,6 @@ impl<'de> Deserialize<'de> for Host {
         Err(serde::de::Error::custom(
             "a host operation is user code and cannot be made from text; make it from its functions",
         ))
-    }
-}
-
-impl Catalog for Host {
-    fn names() -> Vec<&'static str> {
-        vec!["host"]
     }
 }
 

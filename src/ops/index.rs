@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Cost, Family, Meta, Metas, exactly};
+use super::{Cost, Family, Meta, Metas, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -17,11 +17,11 @@ pub struct Gather {
     pub axis: i64,
 }
 
-impl Catalog for Gather {
-    fn names() -> Vec<&'static str> {
-        vec!["gather"]
-    }
-}
+catalog!(
+    Gather => "gather",
+    GatherGrad => "gather_grad",
+    Places => "onehot_places" "scatter_elements_places"
+);
 
 impl Family for Gather {
     fn name(&self) -> &'static str {
@@ -78,12 +78,6 @@ impl GatherGrad {
     }
 }
 
-impl Catalog for GatherGrad {
-    fn names() -> Vec<&'static str> {
-        vec!["gather_grad"]
-    }
-}
-
 impl Family for GatherGrad {
     fn name(&self) -> &'static str {
         "gather_grad"
@@ -122,12 +116,6 @@ pub struct Places {
     pub of: PlacesOf,
     /// The number of entries of the axis, if it is to be checked.
     pub size: Option<usize>,
-}
-
-impl Catalog for Places {
-    fn names() -> Vec<&'static str> {
-        vec!["onehot_places", "scatter_elements_places"]
-    }
 }
 
 impl Family for Places {

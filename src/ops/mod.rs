@@ -1,15 +1,28 @@
 //! The meaning of each operation. An operation is data: a kind with its attributes, and the views
 //! it reads and writes. One file per family; the list of families is kept here and nowhere else.
 
-/// Implements [`Catalog`] for families with a single operation each.
+/// Implements [`Catalog`] for families with these operations.
 macro_rules! catalog {
-    ($($family:ident => $name:literal),*) => {$(
+    ($($family:ident => $($name:literal)+),*) => {$(
         impl $crate::ops::Catalog for $family {
             fn names() -> Vec<&'static str> {
-                vec![$name]
+                vec![$($name),+]
             }
         }
     )*};
+}
+
+/// The methods of a [`Family`] whose operations work element by element.
+macro_rules! element_by_element {
+    () => {
+        fn locality(&self, _rank: usize) -> $crate::ops::Locality {
+            $crate::ops::Locality::Element
+        }
+
+        fn any_output_strides(&self) -> bool {
+            true
+        }
+    };
 }
 
 pub mod attr;
@@ -184,6 +197,7 @@ pub mod fold;
 pub mod gemm;
 pub mod host;
 pub mod index;
+pub mod layer_norm;
 pub mod norm;
 pub mod normalize;
 pub mod optim;
@@ -205,6 +219,7 @@ families! {
     gemm::Matmul,
     host::Host,
     index::Gather, index::GatherGrad, index::Places,
+    layer_norm::LayerNorm, layer_norm::LayerNormGrad,
     norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,
     norm::RunningAverage,
     normalize::BatchNormReluGrad, normalize::BatchNormStatistics, normalize::Normalize,
@@ -219,6 +234,15 @@ families! {
     unary::Unary, unary::UnaryGrad,
 }
 
+/// Checks that an operation's tensor has a float dtype.
+///
+/// # Errors
+/// [`Error::DType`] where it has another one.
+pub fn check_float(op: &'static str, x: &Meta) -> Result<()> {
+    crate::ensure!(x.dtype.is_float(), Error::dtype(op, [x.dtype], "a float dtype"));
+    Ok(())
+}
+
 /// The inputs as an array of fixed length.
 ///
 /// # Errors
@@ -229,4 +253,19 @@ pub fn exactly<'a, const N: usize>(op: &'static str, inputs: &[&'a Meta]) -> Res
         got: inputs.len(),
         want: N.to_string(),
     })
+}
+
+/// Two inputs, and a third one that may be left out.
+///
+/// # Errors
+/// [`Error::Arity`] where there are more or fewer.
+pub fn two_or_three<'a>(
+    op: &'static str,
+    inputs: &[&'a Meta],
+) -> Result<(&'a Meta, &'a Meta, Option<&'a Meta>)> {
+    match *inputs {
+        [a, b] => Ok((a, b, None)),
+        [a, b, c] => Ok((a, b, Some(c))),
+        _ => Err(Error::Arity { op: op.into(), got: inputs.len(), want: "2 or 3".into() }),
+    }
 }

@@ -75,12 +75,18 @@ fn check(op: &'static str, x: &Meta, parameters: &[&Meta], eps: Real) -> Result<
         let want = || format!("{dtype} beside x of {}", x.dtype);
         crate::ensure!(given.dtype == dtype, Error::dtype(op, [given.dtype], want()));
     }
-    let is_fine = eps.0 >= 0.0 && eps.0.is_finite();
-    crate::ensure!(
-        is_fine,
-        Error::value(op, format!("eps {}", eps.0), "a finite eps, not negative")
-    );
+    check_eps(op, eps)?;
     Ok(parameter)
+}
+
+/// Checks what is added to a variance.
+///
+/// # Errors
+/// [`Error::Value`] unless it is finite and not negative.
+pub fn check_eps(op: &'static str, eps: Real) -> Result<()> {
+    let (fits, got) = (eps.0 >= 0.0 && eps.0.is_finite(), || format!("eps {}", eps.0));
+    crate::ensure!(fits, Error::value(op, got(), "a finite eps, not negative"));
+    Ok(())
 }
 
 /// Checks that each channel has elements, without which it has no mean.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Family, Locality, Meta, Metas, elementwise, exactly};
+use super::{Family, Meta, Metas, elementwise, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -11,11 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Where;
 
-impl Catalog for Where {
-    fn names() -> Vec<&'static str> {
-        vec!["where"]
-    }
-}
+catalog!(Where => "where");
 
 impl Family for Where {
     fn name(&self) -> &'static str {
@@ -36,11 +32,5 @@ impl Family for Where {
         &[(0, 0), (1, 0), (2, 0)]
     }
 
-    fn locality(&self, _rank: usize) -> Locality {
-        Locality::Element
-    }
-
-    fn any_output_strides(&self) -> bool {
-        true
-    }
+    element_by_element!();
 }

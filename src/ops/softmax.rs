@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Cost, Family, Locality, Meta, Metas, exactly};
+use super::{Cost, Family, Locality, Meta, Metas, check_float, exactly};
 use crate::error::{Error, Result};
 
 /// x -> y: `exp(x) / sum(exp(x))` along an axis, or its logarithm (ONNX `Softmax`, `LogSoftmax`
@@ -26,11 +26,7 @@ pub struct SoftmaxGrad {
     pub log: bool,
 }
 
-impl Catalog for Softmax {
-    fn names() -> Vec<&'static str> {
-        vec!["softmax", "log_softmax"]
-    }
-}
+catalog!(Softmax => "softmax" "log_softmax", SoftmaxGrad => "softmax_grad" "log_softmax_grad");
 
 impl Family for Softmax {
     fn name(&self) -> &'static str {
@@ -39,7 +35,7 @@ impl Family for Softmax {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [x] = exactly(self.name(), inputs)?;
-        crate::ensure!(x.dtype.is_float(), not_float(self.name(), x));
+        check_float(self.name(), x)?;
         x.shape.axis(self.name(), self.axis)?;
         Ok(smallvec::smallvec![x.like(x.dtype)])
     }
@@ -57,12 +53,6 @@ impl Family for Softmax {
     }
 }
 
-impl Catalog for SoftmaxGrad {
-    fn names() -> Vec<&'static str> {
-        vec!["softmax_grad", "log_softmax_grad"]
-    }
-}
-
 impl Family for SoftmaxGrad {
     fn name(&self) -> &'static str {
         if self.log { "log_softmax_grad" } else { "softmax_grad" }
@@ -70,7 +60,7 @@ impl Family for SoftmaxGrad {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let [dy, y] = exactly(self.name(), inputs)?;
-        crate::ensure!(dy.dtype.is_float(), not_float(self.name(), dy));
+        check_float(self.name(), dy)?;
         let want = "two tensors of one dtype";
         crate::ensure!(dy.dtype == y.dtype, Error::dtype(self.name(), [dy.dtype, y.dtype], want));
         let want = "two tensors of one shape";
@@ -95,8 +85,4 @@ impl Family for SoftmaxGrad {
 fn locality(axis: i64, rank: usize) -> Locality {
     let is_last = axis == -1 || axis + 1 == rank as i64;
     if is_last { Locality::Row } else { Locality::All }
-}
-
-fn not_float(op: &'static str, x: &Meta) -> Error {
-    Error::dtype(op, [x.dtype], "a float dtype")
 }

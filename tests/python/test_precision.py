@@ -45,6 +45,7 @@ VALUES = {
     "abs": (lambda x: x.copy_abs(), ALL, 0, 0),
     "sign": (lambda x: D(1).copy_sign(x) if x else x, ALL, 0, 0),
     "exp": (p.exp, ALL, 2, 1),
+    "expm1": (p.expm1, ALL, 2, 1),
     "log": (p.log, (1e-323, INF), 2, 1),
     "sqrt": (lambda x: x.sqrt(), (0, INF), 0.5, 0.5),
     "square": (lambda x: x * x, ALL, 0.5, 0.5),
@@ -83,6 +84,7 @@ def gelu_slope(x):
 #: The same for gradients, as functions of the operation's input other than dy, which is 1.
 SLOPES = {
     "exp": (lambda y: y, (0, INF), 0, 0),
+    "expm1": (p.exp, ALL, 2, 1),
     "log": (lambda x: 1 / x, ALL, 0.5, 0.5),
     "sqrt": (lambda y: D("0.5") / y, (1e-323, INF), 1, 1),
     "square": (lambda x: 2 * x, ALL, 1, 1),

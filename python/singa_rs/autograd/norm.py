@@ -1,4 +1,4 @@
-"""Batch normalisation."""
+"""Batch and layer normalisation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 from .._core import DTypeError, ShapeError
 from ..tensor import Tensor
 from ..tensor.keys import Settings
-from ..tensor.numbers import real
+from ..tensor.numbers import real, whole
 from . import ops
+from .casting import floating
 from .mode import mode
+from .reduce import as_axes
 from .rule import Rule
 from .table import public
 
@@ -131,3 +133,58 @@ def batchnorm_2d(
         ShapeError, DTypeError: tensors that do not fit; neither running average has changed then.
     """
     return _BatchNorm2d(handle, running_mean, running_var)(x, scale, bias)[0]
+
+
+class _LayerNorm(Rule):
+    """The last axes shifted and scaled to mean 0 and variance 1, then by parameters (ONNX
+    LayerNormalization)."""
+
+    keeps = ("kept",)
+
+    def __init__(self, axis: int = -1, eps: float = 1e-5) -> None:
+        self.axis = whole(axis, "layer_norm: axis")
+        self.eps = _within(eps, "layer_norm: eps", math.inf)
+
+    def forward(self, x: Tensor, scale: Tensor, *bias: Tensor) -> Tensor:
+        (axis,) = as_axes(self.axis, x.rank, "layer_norm")
+        self.shape, self.over = x.shape, x.shape[axis:]
+        for t in (scale, *bias):
+            if t.shape != self.over:
+                raise ShapeError(f"layer_norm: got {t.shape} beside {x.shape}, want {self.over}")
+        columns = math.prod(self.over)
+        x = ops.reshape(x, (math.prod(x.shape[:axis]), columns))
+        scale, *bias = (ops.reshape(t, (columns,)) for t in (scale, *bias))
+        y, *statistics = ops.op("layer_norm", eps=self.eps)(x, scale, *bias)
+        self.kept = (x, scale, *statistics)
+        return ops.reshape(y, self.shape)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
+        """The gradients of x and scale, and of bias if it was given."""
+        x, *others = (self.load(i) for i in range(4))
+        dy = ops.reshape(dys[0], x.shape)
+        dx, dscale = ops.op("layer_norm_grad")(dy, x, *others)
+        made = [ops.reshape(dx, self.shape), ops.reshape(dscale, self.over)]
+        if len(wanted) == 3:
+            made.append(ops.reshape(ops.reduce_op("sum", (0,), False)(dy), self.over))
+        return tuple(made)
+
+
+@public()
+def layer_norm(
+    x: Tensor, scale: Tensor, bias: Tensor | None = None, axis: int = -1, eps: float = 1e-5
+) -> Tensor:
+    """Layer normalisation over the axes from `axis` on (ONNX LayerNormalization): `(x - mean) /
+    sqrt(var + eps) * scale + bias`, with the mean and the biased variance over these axes.
+
+    Args:
+        x: integers become float32.
+        scale, bias: of the shape of these axes, and the dtype of x; no bias if None.
+        axis: the first one.
+        eps: added to the variance; at least 0.
+
+    Raises:
+        ValueError: an axis that x does not have; eps out of its range.
+        ShapeError, DTypeError: parameters that do not fit.
+    """
+    parameters = (scale,) if bias is None else (scale, bias)
+    return _LayerNorm(axis, eps)(floating(x), *parameters)[0]

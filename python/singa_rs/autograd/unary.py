@@ -127,6 +127,7 @@ class Elementwise:
     cosh = _Row("Cosh", "Hyperbolic cosines (ONNX Cosh).")
     erf = _Row("Erf", "The error function (ONNX Erf).")
     exp = _Row("Exp", "Exponentials (ONNX Exp).", tensor=True)
+    expm1 = _Row("Expm1", "`exp(x) - 1`, accurate near 0.")
     floor = _Row("Floor", "Rounds down (ONNX Floor); the gradient is 0.")
     gelu = _Row("GELU", "`x * Phi(x)` with the exact normal distribution (ONNX Gelu).")
     log = _Row("Log", "Natural logarithms (ONNX Log).", tensor=True)

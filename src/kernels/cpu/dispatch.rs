@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use super::batch_norm::{self, Through};
-use super::{
-    convolution, copy, cross_entropy, dropout, elementwise, fold, gather, host, optimizers, packed,
-    pooling, product, random, reduce, region, running_average, softmax,
-};
+use super::rows::{cross_entropy, layer_norm, softmax};
 use crate::device::onednn::Pass;
 use crate::error::Result;
+use crate::kernels::cpu::conv::convolution;
+use crate::kernels::cpu::copy::gather;
+use crate::kernels::cpu::elementwise::optimizers;
+use crate::kernels::cpu::matmul::product;
+use crate::kernels::cpu::norm::batch_norm::{self, Through};
+use crate::kernels::cpu::norm::{fold, running_average};
+use crate::kernels::cpu::random::dropout;
+use crate::kernels::cpu::{copy, elementwise, host, packed, pooling, random, reduce, region};
 use crate::kernels::{Kernel, Packing, Width};
 use crate::ops::{Kind, Meta};
 
@@ -52,6 +56,8 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Gather(op) => gather::gather(op, io, width),
         Kind::GatherGrad(op) => gather::gather_grad(op, io, width),
         Kind::Host(op) => Ok(host::prepare(op, io)),
+        Kind::LayerNorm(op) => layer_norm::layer_norm(op, io, width),
+        Kind::LayerNormGrad(op) => layer_norm::layer_norm_grad(op, io, width),
         Kind::Matmul(_) => product::matmul([io[0], io[1], io[2]], width),
         Kind::MaxPool2d(op) => pooling::max(op, io, width),
         Kind::MaxPool2dGrad(op) => pooling::max_grad(op, io, width),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::walk::{Walk, dims};
 use crate::error::Result;
+use crate::kernels::cpu::strided::walk::{Walk, dims};
 use crate::kernels::{Io, Kernel, kernel};
 use crate::ops::Meta;
 use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
@@ -55,30 +55,8 @@ fn input<'a>(io: &Io<'a>, i: usize, meta: &Meta, room: Range<usize>) -> &'a [u8]
     // SAFETY: this range of the scratch memory was requested, and is used for this input alone.
     unsafe {
         let copy = io.scratch::<u8>().add(room.start);
-        match meta.dtype.size() {
-            1 => gather::<u8>(io.input(i), meta, copy.cast()),
-            2 => gather::<u16>(io.input(i), meta, copy.cast()),
-            4 => gather::<u32>(io.input(i), meta, copy.cast()),
-            _ => gather::<u64>(io.input(i), meta, copy.cast()),
-        }
+        let walk = Walk::new(dims([meta]));
+        by_size!(meta.dtype.size(), T => walk.copy(io.input::<T>(i), copy.cast()));
         std::slice::from_raw_parts(copy, meta.bytes())
-    }
-}
-
-/// Copies a tensor with elements of the size of `T` to `to`, row-major.
-///
-/// # Safety
-/// `from` is the first element of a tensor of this meta; `to` has room for all elements.
-unsafe fn gather<T: Copy>(from: *const T, meta: &Meta, mut to: *mut T) {
-    let walk = Walk::new(dims([meta]));
-    let step = walk.inner().strides[0];
-    for ([at], n) in walk.runs(0..walk.elements()) {
-        for i in 0..n as isize {
-            // SAFETY: by the caller's promise.
-            unsafe {
-                *to = *from.offset(at + i * step);
-                to = to.add(1);
-            }
-        }
     }
 }

@@ -1,50 +1,48 @@
 //! How the CPU runs operations: loops, portable kernels, and a library for convolutions and
 //! products.
 
-pub mod access;
-pub mod batch_norm;
-pub mod blocks;
-pub mod convolution;
+/// `by_size!(size, T => f::<T>())` for an unsigned `T` of `size` bytes: code that only moves elements.
+macro_rules! by_size {
+    ($size:expr, $T:ident => $body:expr) => {
+        match $size {
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            _ => {
+                type $T = u64;
+                $body
+            }
+        }
+    };
+}
+
+pub mod conv;
 pub mod copy;
-pub mod cross_entropy;
 mod dispatch;
-pub mod dropout;
 pub mod elementwise;
-pub mod fold;
-pub mod gather;
 pub mod host;
-pub mod isa;
-pub mod loops;
-pub mod math;
-pub mod matrices;
-pub mod number;
+pub mod matmul;
+pub mod norm;
 pub mod onednn;
-pub mod optimizers;
 pub mod packed;
-pub mod panels;
-pub mod philox;
 pub mod pooling;
-pub mod portable_conv;
-pub mod portable_gemm;
-pub mod product;
-pub mod product_add;
 pub mod random;
 pub mod reduce;
 pub mod region;
-pub mod row_blocks;
-pub mod running_average;
-pub mod scan;
-pub mod softmax;
+mod rows;
+pub mod simd;
 pub mod space;
 pub mod statistics;
-pub mod tile;
-pub mod update;
-pub mod walk;
-pub mod whole;
-pub mod wide;
-
-#[cfg(test)]
-pub mod conv_case;
+pub mod strided;
 
 mod target;
 

@@ -1,10 +1,10 @@
 //! Inspecting the numbers of a tensor: whether they are finite, and their statistics.
 #![allow(unsafe_code)]
 
-use super::walk::{Walk, dims};
 use crate::dispatch;
 use crate::dtype::Element;
 use crate::error::finite::Statistics;
+use crate::kernels::cpu::strided::walk::Walk;
 use crate::view::Meta;
 
 /// Whether every number of a tensor is finite; integers always are.
@@ -15,8 +15,7 @@ use crate::view::Meta;
 pub unsafe fn is_finite(meta: &Meta, first: *const u8) -> bool {
     dispatch!(float meta.dtype, T => {
         // SAFETY: by the caller's promise.
-        let runs = unsafe { values::<T>(meta, first.cast()) };
-        runs.flatten().all(|value| value.is_finite())
+        unsafe { values::<T>(meta, first.cast(), f64::is_finite) }
     }, else => true)
 }
 
@@ -27,42 +26,37 @@ pub unsafe fn is_finite(meta: &Meta, first: *const u8) -> bool {
 pub unsafe fn statistics(meta: &Meta, first: *const u8) -> Statistics {
     let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
     let (mut nans, mut infinities, mut sum, mut count) = (0, 0, 0.0, 0usize);
-    let mut look = |value: f64| match value {
-        value if value.is_nan() => nans += 1,
-        value if value.is_infinite() => infinities += 1,
-        value => {
-            (least, greatest) = (least.min(value), greatest.max(value));
-            (sum, count) = (sum + value, count + 1);
+    let mut look = |value: f64| {
+        match value {
+            value if value.is_nan() => nans += 1,
+            value if value.is_infinite() => infinities += 1,
+            value => {
+                (least, greatest) = (least.min(value), greatest.max(value));
+                (sum, count) = (sum + value, count + 1);
+            }
         }
+        true
     };
     dispatch!(meta.dtype, T => {
         // SAFETY: by the caller's promise.
-        let runs = unsafe { values::<T>(meta, first.cast()) };
-        runs.flatten().for_each(&mut look)
+        unsafe { values::<T>(meta, first.cast(), &mut look) }
     });
     let (dtype, shape, mean) = (meta.dtype, meta.shape.clone(), sum / count as f64);
     Statistics { dtype, shape, nans, infinities, least, greatest, mean }
 }
 
-/// The numbers, run by run.
+/// The numbers, without broadcast repetitions.
 ///
 /// # Safety
 /// As [`is_finite`]; the elements are of type `T`.
 unsafe fn values<T: Element>(
     meta: &Meta,
     first: *const T,
-) -> impl Iterator<Item = impl Iterator<Item = f64>> {
-    let mut dims = dims([meta]);
-    dims.retain(|dim| dim.extent <= 1 || dim.strides[0] != 0);
-    dims.sort_by_key(|dim| std::cmp::Reverse(dim.strides[0].unsigned_abs()));
-    let walk = Walk::new(dims);
-    let (step, runs) = (walk.inner().strides[0], walk.runs(0..walk.elements()).collect::<Vec<_>>());
-    runs.into_iter().map(move |([at], n)| {
-        (0..n as isize).map(move |i| {
-            // SAFETY: by the caller's promise, and the walk stays within the tensor.
-            unsafe { *first.offset(at + i * step) }.to_f64()
-        })
-    })
+    mut visit: impl FnMut(f64) -> bool,
+) -> bool {
+    let walk = Walk::without_repeats(meta);
+    // SAFETY: by the caller's promise, and the walk stays within the tensor.
+    walk.offsets(0..walk.elements()).all(|[at]| visit(unsafe { *first.offset(at) }.to_f64()))
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::{dispatch, region, statistics};
 use crate::device::Stream;
 use crate::error::Result;
 use crate::error::finite::Statistics;
+use crate::kernels::cpu::{dispatch, region, statistics};
 use crate::kernels::{Fusing, Kernel, Packing, Target, Width};
 use crate::ops::region::Region;
 use crate::ops::{Kind, Meta};

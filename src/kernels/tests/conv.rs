@@ -1,7 +1,7 @@
 use super::*;
 use crate::device;
 use crate::device::onednn::Pass;
-use crate::kernels::cpu::conv_case::Case;
+use crate::kernels::cpu::conv::conv_case::Case;
 use crate::kernels::cpu::onednn;
 use crate::ops::conv::*;
 use crate::ops::geometry::Geometry;

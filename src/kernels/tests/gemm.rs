@@ -1,5 +1,5 @@
 use super::*;
-use crate::kernels::cpu::product_add;
+use crate::kernels::cpu::matmul::product_add;
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::gemm::*;
 use crate::ops::region::{Link, Region};

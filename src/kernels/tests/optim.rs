@@ -299,7 +299,7 @@ fn a_gradient_that_is_a_product_made_in_blocks_of_rows_is_the_same() {
         let g = apply_any_width(&Matmul, &[&a, &b]).unwrap().remove(0);
         if dtype != DType::BFloat16 {
             let io = [&a.meta, &b.meta, &g.meta];
-            assert!(cpu::product::is_split(io));
+            assert!(cpu::matmul::product::is_split(io));
         }
         let [lr, half, eps] = [0.1, 0.5, 1e-6].map(one);
         let step = Tensor::one(DType::Int32, 2.0);
@@ -316,7 +316,11 @@ fn a_gradient_that_is_a_product_made_in_blocks_of_rows_is_the_same() {
             assert!(apply_any_width(&region, &fused).unwrap() == want, "{dtype}");
             let metas: Vec<&Meta> = fused.iter().map(|tensor| &tensor.meta).collect();
             let is_blocked = cpu::Cpu.is_blocked(&region, &region.values(&metas).unwrap());
-            assert_eq!(is_blocked, cpu::product::is_split([&a.meta, &b.meta, &g.meta]), "{dtype}");
+            assert_eq!(
+                is_blocked,
+                cpu::matmul::product::is_split([&a.meta, &b.meta, &g.meta]),
+                "{dtype}"
+            );
 
             // What the update checks is checked.
             if update.family().checked() == [8] {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::device::onednn;
-use crate::kernels::cpu::conv_case::Case;
+use crate::kernels::cpu::conv::conv_case::Case;
 use crate::ops::conv::Conv2d;
 use crate::ops::gemm::Matmul;
 use crate::ops::packed::*;

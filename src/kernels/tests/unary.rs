@@ -21,6 +21,7 @@ fn table() -> Vec<Row> {
         (Abs, f64::abs, ALL),
         (Sign, |x| x.signum(), ALL),
         (Exp, f64::exp, ALL),
+        (Expm1, f64::exp_m1, ALL),
         (Log, f64::ln, POSITIVE),
         (Sqrt, f64::sqrt, POSITIVE),
         (Square, |x| x * x, ALL),

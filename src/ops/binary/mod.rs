@@ -9,7 +9,7 @@ pub use partial::{fault, is_partial};
 pub(crate) use table::binary_rows;
 pub use table::{BinaryFn, Class};
 
-use super::{Catalog, Cost, Family, Locality, Meta, Metas, Scalar, elementwise, exactly};
+use super::{Catalog, Cost, Family, Meta, Metas, Scalar, elementwise, exactly};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 
@@ -85,13 +85,7 @@ impl Family for Binary {
         &[(0, 0), (1, 0)]
     }
 
-    fn locality(&self, _rank: usize) -> Locality {
-        Locality::Element
-    }
-
-    fn any_output_strides(&self) -> bool {
-        true
-    }
+    element_by_element!();
 
     fn checked(&self) -> &'static [usize] {
         if is_partial(self.f) { &[1] } else { &[] }
@@ -133,13 +127,7 @@ impl Family for BinaryScalar {
         &[(0, 0)]
     }
 
-    fn locality(&self, _rank: usize) -> Locality {
-        Locality::Element
-    }
-
-    fn any_output_strides(&self) -> bool {
-        true
-    }
+    element_by_element!();
 
     fn checked(&self) -> &'static [usize] {
         if self.reverse && is_partial(self.f) { &[0] } else { &[] }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check_state;
 use crate::error::Result;
-use crate::ops::{Catalog, Effects, Family, Meta, Metas, exactly};
+use crate::ops::{Effects, Family, Meta, Metas, exactly};
 
 /// (state): moves a generator's position forward by a number of 128-bit blocks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -13,11 +13,7 @@ pub struct Advance {
     pub by: u64,
 }
 
-impl Catalog for Advance {
-    fn names() -> Vec<&'static str> {
-        vec!["advance"]
-    }
-}
+catalog!(Advance => "advance");
 
 impl Family for Advance {
     fn name(&self) -> &'static str {

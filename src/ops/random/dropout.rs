@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{check_state, is_zero};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{Catalog, Cost, Effects, Family, Kind, Meta, Metas, Real, exactly};
+use crate::ops::{Cost, Effects, Family, Kind, Meta, Metas, Real, check_float, exactly};
 
 /// (x[, state]) -> (y, mask): each element is kept with probability 1 - ratio and then divided by
 /// it, or else zero (Srivastava et al. 2014, in the inverted form of ONNX `Dropout`). `mask` is a
@@ -19,11 +19,7 @@ pub struct Dropout {
     pub offset: u64,
 }
 
-impl Catalog for Dropout {
-    fn names() -> Vec<&'static str> {
-        vec!["dropout"]
-    }
-}
+catalog!(Dropout => "dropout", DropoutGrad => "dropout_grad");
 
 impl Family for Dropout {
     fn name(&self) -> &'static str {
@@ -65,12 +61,6 @@ pub struct DropoutGrad {
     pub ratio: Real,
 }
 
-impl Catalog for DropoutGrad {
-    fn names() -> Vec<&'static str> {
-        vec!["dropout_grad"]
-    }
-}
-
 impl Family for DropoutGrad {
     fn name(&self) -> &'static str {
         "dropout_grad"
@@ -98,12 +88,8 @@ impl Family for DropoutGrad {
 }
 
 fn check(op: &'static str, x: &Meta, Real(ratio): Real) -> Result<()> {
-    crate::ensure!(x.dtype.is_float(), not_float(op, x));
+    check_float(op, x)?;
     let want = "a ratio from 0 to 1";
     crate::ensure!((0.0..=1.0).contains(&ratio), Error::value(op, format!("ratio {ratio}"), want));
     Ok(())
-}
-
-fn not_float(op: &'static str, x: &Meta) -> Error {
-    Error::dtype(op, [x.dtype], "a float dtype")
 }

@@ -12,7 +12,7 @@ pub use dropout::{Dropout, DropoutGrad};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Cost, Effects, Family, Kind, Meta, Metas, Real, exactly};
+use super::{Cost, Effects, Family, Kind, Meta, Metas, Real, exactly};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -41,6 +41,8 @@ pub enum Distribution {
         p: Real,
     },
 }
+
+catalog!(Random => "random");
 
 impl Distribution {
     /// Checks that the parameters are valid for tensors of this dtype.
@@ -80,12 +82,6 @@ pub struct Random {
     /// The first 128-bit block used, counted from the generator's position.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub offset: u64,
-}
-
-impl Catalog for Random {
-    fn names() -> Vec<&'static str> {
-        vec!["random"]
-    }
 }
 
 impl Family for Random {

@@ -9,7 +9,7 @@ pub use rows::Saves;
 pub use table::UnaryFn;
 pub(crate) use table::unary_rows;
 
-use super::{Catalog, Cost, Family, Locality, Meta, Metas, elementwise, exactly};
+use super::{Catalog, Cost, Family, Meta, Metas, elementwise, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -84,13 +84,7 @@ impl Family for Unary {
         &[(0, 0)]
     }
 
-    fn locality(&self, _rank: usize) -> Locality {
-        Locality::Element
-    }
-
-    fn any_output_strides(&self) -> bool {
-        true
-    }
+    element_by_element!();
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, self.f.cost())
@@ -141,13 +135,7 @@ impl Family for UnaryGrad {
         }
     }
 
-    fn locality(&self, _rank: usize) -> Locality {
-        Locality::Element
-    }
-
-    fn any_output_strides(&self) -> bool {
-        true
-    }
+    element_by_element!();
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(io, self.f.cost())

@@ -28,6 +28,8 @@ macro_rules! unary_rows {
             Sign "sign" CHEAP { x => sign(x) } { x => x.sign() } { Nothing; _dy => T::ZERO };
             /// e^x.
             Exp "exp" COSTLY { x => x.exp::<L>() } {} { Output; dy, y => dy * y };
+            /// e^x - 1, accurate near 0.
+            Expm1 "expm1" COSTLY { x => x.expm1::<L>() } {} { Input; dy, x => dy * x.exp::<L>() };
             /// The natural logarithm.
             Log "log" COSTLY { x => x.log::<L>() } {} { Input; dy, x => dy / x };
             /// The square root.

@@ -153,5 +153,16 @@ def _batchnorm(d: Draw) -> Text:
     return f"autograd.batchnorm_2d({handle}, {x}, {scale}, {bias}, {names[0]}, {names[1]})"
 
 
+@recipe_for("autograd.layer_norm")
+def _layernorm(d: Draw) -> Text:
+    x = d.any(lambda x: x.rank > 0 and floating(x) and x.numel)
+    if x is None:
+        return None
+    axis = d.rng.randint(-d.value(x).rank, -1)
+    over = size(d, x)[axis:]
+    scale, bias = d.parameter(over, 0.5, 1.5), d.rng.choice(["None", d.parameter(over)])
+    return f"autograd.layer_norm({x}, {scale}, {bias}, {axis}, {d.rng.choice(['1e-5', '1e-2'])})"
+
+
 register(("autograd.cossim",), "autograd.cossim({x}, {x} * {x} + 0.5)", rows)
 register(("autograd.CosSim()",), "autograd.CosSim()({x}, autograd.exp({x}))[0]", rows)

@@ -52,6 +52,7 @@ UNARY = {
     "abs": (np.abs, Arg(S, away=ZERO), lambda x: autograd.abs(x), INTEGER),
     "sign": (np.sign, Arg(S, away=ZERO), lambda x: autograd.sign(x), INTEGER),
     "exp": (np.exp, Arg(S), lambda x: autograd.exp(x), {}),
+    "expm1": (np.expm1, Arg(S), lambda x: autograd.expm1(x), {}),
     "log": (np.log, Arg(S, 0.2, 4), lambda x: autograd.log(x), {"specials": (np.nan, np.inf, 0.0)}),
     "sqrt": (np.sqrt, Arg(S, 0.2, 4), lambda x: autograd.sqrt(x), {}),
     "square": (np.square, Arg(S), lambda x: tensor.square(x), INTEGER),

@@ -1,4 +1,4 @@
-"""Batch normalisation."""
+"""Batch and layer normalisation."""
 
 import numpy as np
 from numeric import vjp
@@ -234,4 +234,58 @@ table.case(
     attrs={"momentum": 0.3, "factor": 1.25},
     updates=(0,),
     bad=(Bad(SHAPE, shapes=((5,), (4,))), Bad(DTYPE, dtypes=("float32", "float64"))),
+)
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+def with_statistics(x, *parameters):
+    """Layer normalisation of rows, and their statistics."""
+    inverse = 1 / np.sqrt(x.var(axis=1) + EPS)
+    return ref.layer_norm(x, *parameters, eps=EPS), x.mean(axis=1), inverse
+
+
+def over_images(x, scale, bias):
+    """The public function over the last two axes."""
+    x, scale, bias = (t.reshape((*t.shape[:-1], 2, 3)) for t in (x, scale, bias))
+    return autograd.layer_norm(x, scale, bias, -2, EPS).reshape((-1, 6))
+
+
+for label, count, public in (
+    ("", 3, lambda *xs: autograd.layer_norm(*xs, eps=EPS)),
+    ("axes", 3, over_images),
+    ("unbiased", 2, lambda *xs: autograd.layer_norm(*xs, eps=EPS)),
+):
+    table.case(
+        "layer_norm",
+        with_statistics,
+        *((7, 6), Arg((6,), 0.5, 2), (6,))[:count],
+        attrs={"eps": EPS},
+        label=label,
+        out=(None, "wide", "wide"),
+        specials=NO_INF,
+        scale=8,
+        gradient=public,
+        empty=(((0, 6), (6,), (6,))[:count],),
+        large=((130, 2100), (2100,), (2100,))[:count],
+        bad=(
+            Bad(SHAPE, shapes=((7, 6), (7,), (6,))[:count]),
+            Bad(SHAPE, shapes=((6,), (6,), (6,))[:count]),
+            Bad(DTYPE, dtypes=("float32", "float64", "float32")[:count]),
+            Bad(DTYPE, dtypes=("int32",) * count),
+        ),
+    )
+table.case(
+    "layer_norm_grad",
+    lambda dy, x, scale: ref.layer_norm_grad(dy, x, scale, eps=EPS),
+    (7, 10),
+    (7, 10),
+    Arg((10,), 0.5, 2),
+    derive=lambda dy, x, scale: (dy, x, scale, *with_statistics(x, scale)[1:]),
+    derived=(None, None, None, "wide", "wide"),
+    specials=(),
+    scale=20,
+    empty=(((0, 10), (0, 10), (10,)),),
+    large=((130, 2100), (130, 2100), (2100,)),
+    bad=(Bad(SHAPE, shapes=((7, 10), (7, 10), (10,), (7,), (10,))),),
 )

@@ -82,3 +82,19 @@ def batch_norm(x, scale, bias, *, eps, mean=None, var=None):
     mean, var = (own[0] if mean is None else mean), (own[1] if var is None else var)
     unit = (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + eps)
     return unit * scale.reshape(shape) + bias.reshape(shape)
+
+
+def layer_norm(x, scale, bias=0.0, *, eps):
+    """Ba, Kiros and Hinton 2016, over the last axes, which are those of `scale`."""
+    axes = tuple(range(x.ndim - scale.ndim, x.ndim))
+    mean, var = x.mean(axis=axes, keepdims=True), x.var(axis=axes, keepdims=True)
+    return (x - mean) / np.sqrt(var + eps) * scale + bias
+
+
+def layer_norm_grad(dy, x, scale, *, eps):
+    """The gradients of `layer_norm` of a matrix with respect to x and scale."""
+    inverse = 1 / np.sqrt(x.var(axis=1, keepdims=True) + eps)
+    unit, scaled = (x - x.mean(axis=1, keepdims=True)) * inverse, dy * scale
+    of_mean = scaled.mean(axis=1, keepdims=True)
+    of_variance = unit * (scaled * unit).mean(axis=1, keepdims=True)
+    return (scaled - of_mean - of_variance) * inverse, (dy * unit).sum(axis=0)

@@ -29,7 +29,7 @@ const MOTIFS: &[Motif] = &[
     unary,
     binary,
     reduce,
-    softmax,
+    normalised_rows,
     cross_entropy,
     dropout,
     random,
@@ -234,6 +234,10 @@ fn reduce(s: &mut Sketch) -> Option<()> {
     s.op(json!({"op": "reduce", "f": f, "axes": [-1], "keepdims": keepdims}), &[x])?;
     let (truths, f) = (s.truths(&[3, 4])?, s.random.pick(&["any", "all"]));
     s.op(json!({"op": "reduce", "f": f, "axes": [0], "keepdims": keepdims}), &[truths]).map(drop)
+}
+
+fn normalised_rows(s: &mut Sketch) -> Option<()> {
+    if s.is() { softmax(s) } else { layer_norm(s) }
 }
 
 fn softmax(s: &mut Sketch) -> Option<()> {

@@ -1,4 +1,4 @@
-//! Changing the element type.
+//! Changing the element type, and doing so without losing a value.
 
 use std::sync::Arc;
 
@@ -6,9 +6,11 @@ use half::{bf16, f16};
 
 use super::mover;
 use crate::dtype::{Bool, DType, Element};
-use crate::kernels::cpu::isa::{Isa, Least, Level};
-use crate::kernels::cpu::loops::{Loop, Map1, Operand, Tile, identity, map1};
-use crate::kernels::{Kernel, Width};
+use crate::error::{Error, Result};
+use crate::kernels::cpu::simd::isa::{Least, Level};
+use crate::kernels::cpu::strided::loops::{Loop, Map, Operand, Tile, identity, map};
+use crate::kernels::cpu::strided::scan::Scan;
+use crate::kernels::{Io, Kernel, Width, checked};
 use crate::ops::Meta;
 
 /// Prepares copying elements into another layout or dtype.
@@ -20,7 +22,10 @@ pub fn cast(from: &Meta, to: &Meta, width: Width) -> Arc<dyn Kernel> {
     // From these types, going through float32 would round twice.
     let wide = matches!(from.dtype, DType::Float64 | DType::Int32 | DType::Int64);
     let output = if wide { Operand::plain(to) } else { Operand::widened(to) };
-    Arc::new(Loop::new(tile(from.dtype, to.dtype, wide), [input, output], width))
+    let into = if wide { to.dtype } else { widened(to.dtype) };
+    let tile = crate::dispatch!(wide from.dtype, S => tile_from::<S>(into),
+        else => tile_from::<Bool>(into));
+    Arc::new(Loop::new(tile, [input, output], width))
 }
 
 /// The type of a dtype's elements in tiles, unless these hold half precision itself.
@@ -31,40 +36,19 @@ fn widened(dtype: DType) -> DType {
     }
 }
 
-fn tile(from: DType, to: DType, wide: bool) -> Box<dyn Tile<2>> {
-    match widened(from) {
-        DType::Float32 => tile_from::<f32>(to, wide),
-        DType::Float64 => tile_from::<f64>(to, wide),
-        DType::Int32 => tile_from::<i32>(to, wide),
-        DType::Int64 => tile_from::<i64>(to, wide),
-        DType::Int8 => tile_from::<i8>(to, wide),
-        DType::UInt8 => tile_from::<u8>(to, wide),
-        _ => tile_from::<Bool>(to, wide),
-    }
-}
-
-fn tile_from<S: Source>(to: DType, wide: bool) -> Box<dyn Tile<2>> {
-    let isa = Isa::active();
-    match if wide { to } else { widened(to) } {
-        to if to == S::DTYPE => identity(to.size()),
-        DType::Float32 => map1::<S, f32>(isa, Convert),
-        DType::Float64 => map1::<S, f64>(isa, Convert),
-        DType::Int32 => map1::<S, i32>(isa, Convert),
-        DType::Int64 => map1::<S, i64>(isa, Convert),
-        DType::Int8 => map1::<S, i8>(isa, Convert),
-        DType::UInt8 => map1::<S, u8>(isa, Convert),
-        DType::Bool => map1::<S, Bool>(isa, Convert),
-        DType::Float16 => map1::<S, f16>(isa, Convert),
-        DType::BFloat16 => map1::<S, bf16>(isa, Convert),
+fn tile_from<S: Source>(to: DType) -> Box<dyn Tile<2>> {
+    match to == S::DTYPE {
+        true => identity(to.size()),
+        false => crate::dispatch!(to, D => map::<(S,), D, 2, _>(Convert)),
     }
 }
 
 struct Convert;
 
-impl<S: To<D> + Element, D: Element> Map1<S, D> for Convert {
+impl<S: To<D> + Element, D: Element> Map<(S,), D> for Convert {
     type Reach = Least;
     #[inline(always)]
-    fn at<L: Level>(&self, a: S) -> D {
+    fn at<L: Level>(&self, (a,): (S,)) -> D {
         a.to()
     }
 }
@@ -122,3 +106,62 @@ impl<D: Element> To<D> for Bool {
 }
 
 impl Source for Bool {}
+
+/// Prepares a cast that runs only if the new dtype represents every element.
+pub fn convert(from: &Meta, to: &Meta, width: Width) -> Arc<dyn Kernel> {
+    let (kernel, scan) = (cast(from, to, width), Scan::new(0, from, width));
+    let (holds, to) = (crate::dispatch!(to.dtype, D => Holds::of::<D>()), to.dtype);
+    crate::dispatch!(from.dtype, S => {
+        checked(move |run: &Io| holds.every::<S>(&scan, run, to), kernel)
+    })
+}
+
+/// Whether a dtype represents an integer, or a float.
+#[derive(Clone, Copy)]
+struct Holds {
+    integer: fn(i64) -> bool,
+    real: fn(f64) -> bool,
+}
+
+impl Holds {
+    fn of<D: Element>() -> Holds {
+        Holds { integer: integer::<D>, real: real::<D> }
+    }
+
+    fn one<S: Element>(self, element: S) -> bool {
+        match S::DTYPE.is_float() {
+            true => (self.real)(element.to_f64()),
+            false => (self.integer)(element.to_i64()),
+        }
+    }
+
+    /// Fails with an error that names the first element that cannot be represented.
+    fn every<S: Element>(self, scan: &Scan, io: &Io, to: DType) -> Result<()> {
+        if scan.largest(io, |element: S| !self.one(element) as u32)? == 0 {
+            return Ok(());
+        }
+        let lost = scan.find(io, |element: S| !self.one(element));
+        let got = lost.map_or(String::new(), |element| match S::DTYPE.is_float() {
+            true => format!(", not {}", element.to_f64()),
+            false => format!(", not {}", element.to_i64()),
+        });
+        Err(Error::dtype("convert", [S::DTYPE], format!("values that {to} can hold{got}")))
+    }
+}
+
+fn integer<D: Element>(value: i64) -> bool {
+    let made = D::from_i64(value);
+    // Compared as integers so wide that no float of either type is rounded or clamped.
+    match D::DTYPE.is_float() {
+        true => made.to_f64() as i128 == value as i128,
+        false => made.to_i64() == value,
+    }
+}
+
+fn real<D: Element>(value: f64) -> bool {
+    if D::DTYPE.is_float() {
+        return !value.is_finite() || D::from_f64(value).to_f64().is_finite();
+    }
+    // 2^63 is not an int64, but rounds to the largest one.
+    value < 9_223_372_036_854_775_808.0 && D::from_f64(value).to_f64() == value
+}

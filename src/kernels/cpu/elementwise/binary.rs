@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
+use super::looped;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
-use crate::kernels::cpu::isa::{Isa, Level};
-use crate::kernels::cpu::loops::{Loop, Map2, Operand, Tile, map2};
-use crate::kernels::cpu::number::{Integer, Number, Value};
-use crate::kernels::cpu::scan::Scan;
+use crate::kernels::cpu::simd::isa::Level;
+use crate::kernels::cpu::simd::number::{Integer, Number, Value};
+use crate::kernels::cpu::strided::loops::{Loop, Map, Operand, Tile, map};
+use crate::kernels::cpu::strided::scan::Scan;
 use crate::kernels::{Io, Kernel, Width, checked};
 use crate::ops::binary::{Binary, BinaryFn, BinaryScalar, binary_rows, fault, is_partial};
 use crate::ops::{Family, Meta};
 
 /// Prepares (a, b) -> c, broadcast.
 pub fn binary(op: &Binary, io: &[&Meta], width: Width) -> Arc<dyn Kernel> {
-    let operands = [0, 1, 2].map(|i| Operand::widened(io[i]));
-    let made = Arc::new(Loop::new(tile(op.f, io[0].dtype), operands, width));
+    let made = looped(tile(op.f, io[0].dtype), io, width);
     let divisor = Divisor { f: op.f, name: op.name(), input: 1, meta: io[1] };
     // If the second operand is broadcast to no element at all, it is not checked.
     if io[2].numel() == 0 { made } else { divisor.checked(made, width) }
@@ -45,16 +45,8 @@ fn scalar(op: &BinaryScalar, dtype: DType) -> Result<Operand> {
 
 /// The tile for elements of a dtype that the function supports.
 fn tile(f: BinaryFn, dtype: DType) -> Box<dyn Tile<3>> {
-    let isa = Isa::active();
-    match dtype {
-        DType::Float16 | DType::BFloat16 | DType::Float32 => numbers::<f32>(f, isa),
-        DType::Float64 => numbers::<f64>(f, isa),
-        DType::Int32 => numbers::<i32>(f, isa),
-        DType::Int64 => numbers::<i64>(f, isa),
-        DType::Int8 => numbers::<i8>(f, isa),
-        DType::UInt8 => numbers::<u8>(f, isa),
-        DType::Bool => truths::<Bool>(f.on_booleans().unwrap_or(f), isa),
-    }
+    crate::dispatch!(wide dtype, T => numbers::<T>(f),
+        else => truths::<Bool>(f.on_booleans().unwrap_or(f)))
 }
 
 /// Turns the rows of the table into tiles.
@@ -67,36 +59,36 @@ macro_rules! tiles {
             { $x:ident, $y:ident => $holds:expr };)*
     ) => {
         /// The tile of a function's values on numbers.
-        fn numbers<T: Number>(f: BinaryFn, isa: Isa) -> Box<dyn Tile<3>> {
+        fn numbers<T: Number>(f: BinaryFn) -> Box<dyn Tile<3>> {
             match f {
                 $(BinaryFn::$number => {
                     struct Row;
-                    impl<T: Number> Map2<T, T, T> for Row {
+                    impl<T: Number> Map<(T, T), T> for Row {
                         type Reach = T::Reach;
                         #[inline(always)]
-                        fn at<L: Level>(&self, $a: T, $b: T) -> T {
+                        fn at<L: Level>(&self, ($a, $b): (T, T)) -> T {
                             $value
                         }
                     }
-                    map2::<T, T, T>(isa, Row)
+                    map::<(T, T), T, 3, _>(Row)
                 })*
-                _ => truths::<T>(f, isa),
+                _ => truths::<T>(f),
             }
         }
 
         /// The tile of a function's truth values.
-        fn truths<T: Value>(f: BinaryFn, isa: Isa) -> Box<dyn Tile<3>> {
+        fn truths<T: Value>(f: BinaryFn) -> Box<dyn Tile<3>> {
             match f {
                 $(BinaryFn::$truth => {
                     struct Row;
-                    impl<T: Value> Map2<T, T, Bool> for Row {
+                    impl<T: Value> Map<(T, T), Bool> for Row {
                         type Reach = T::Reach;
                         #[inline(always)]
-                        fn at<L: Level>(&self, $x: T, $y: T) -> Bool {
+                        fn at<L: Level>(&self, ($x, $y): (T, T)) -> Bool {
                             ($holds).into()
                         }
                     }
-                    map2::<T, T, Bool>(isa, Row)
+                    map::<(T, T), Bool, 3, _>(Row)
                 })*
                 _ => unreachable!("{} has no truth values", f.name()),
             }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::dispatch;
+use super::looped;
 use crate::dtype::{Bool, DType};
 use crate::error::Result;
-use crate::kernels::cpu::isa::{Isa, Level};
-use crate::kernels::cpu::loops::{Loop, Map1, Map2, Operand, Tile, map1, map2};
-use crate::kernels::cpu::math::Float;
-use crate::kernels::cpu::number::{Integer, Value};
+use crate::kernels::cpu::simd::isa::Level;
+use crate::kernels::cpu::simd::math::Float;
+use crate::kernels::cpu::simd::number::{Integer, Value};
+use crate::kernels::cpu::strided::loops::{Map, map};
 use crate::kernels::{Kernel, Width};
 use crate::ops::unary::{Unary, UnaryFn, UnaryGrad, unary_rows};
 use crate::ops::{Meta, Real};
@@ -18,9 +18,15 @@ use crate::ops::{Meta, Real};
 /// # Errors
 /// [`crate::Error::DType`] for a dtype that the function does not take.
 pub fn unary(op: &Unary, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let operands = [Operand::widened(io[0]), Operand::widened(io[1])];
-    let tile = tile(&op.f, io[0].dtype).ok_or_else(|| op.refusal(io[0].dtype))?;
-    Ok(Arc::new(Loop::new(tile, operands, width)))
+    let made = match io[0].dtype {
+        dtype if op.f == UnaryFn::Not => crate::dispatch!(wide dtype,
+            T => Some(looped(map::<(T,), Bool, 2, _>(Not), io, width)),
+            else => Some(looped(map::<(Bool,), Bool, 2, _>(Not), io, width))),
+        DType::Float64 => floats::<f64>(&op.f, io, width),
+        float if float.is_float() => floats::<f32>(&op.f, io, width),
+        int => crate::dispatch!(int int, T => integers::<T>(&op.f, io, width), else => None),
+    };
+    made.ok_or_else(|| op.refusal(io[0].dtype))
 }
 
 /// Prepares dx from dy and what the function saves.
@@ -28,58 +34,21 @@ pub fn unary(op: &Unary, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> 
 /// # Errors
 /// [`crate::Error::DType`] for a function without a gradient.
 pub fn unary_grad(op: &UnaryGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let (operand, isa) = (|i: usize| Operand::widened(io[i]), Isa::active());
-    let tile = match io[0].dtype {
-        DType::Float64 => gradient::<f64>(&op.f, isa),
-        _ => gradient::<f32>(&op.f, isa),
+    let made = match io[0].dtype {
+        DType::Float64 => gradient::<f64>(&op.f, io, width),
+        _ => gradient::<f32>(&op.f, io, width),
     };
-    Ok(match tile.ok_or_else(|| op.refusal(io[0].dtype))? {
-        Gradient::One(tile) => Arc::new(Loop::new(tile, [operand(0), operand(1)], width)),
-        Gradient::Two(tile) => {
-            Arc::new(Loop::new(tile, [operand(0), operand(1), operand(2)], width))
-        }
-    })
+    made.ok_or_else(|| op.refusal(io[0].dtype))
 }
 
-/// The tile for elements of `dtype`.
-fn tile(f: &UnaryFn, dtype: DType) -> Option<Box<dyn Tile<2>>> {
-    let isa = Isa::active();
-    if *f == UnaryFn::Not {
-        return Some(not(isa, dtype));
-    }
-    match dtype {
-        DType::Float64 => floats::<f64>(f, isa),
-        float if float.is_float() => floats::<f32>(f, isa),
-        int => dispatch!(int int, T => integers::<T>(f, isa), else => None),
-    }
-}
+struct Not;
 
-fn not(isa: Isa, dtype: DType) -> Box<dyn Tile<2>> {
-    struct Not;
-    impl<T: Value> Map1<T, Bool> for Not {
-        type Reach = T::Reach;
-        #[inline(always)]
-        fn at<L: Level>(&self, a: T) -> Bool {
-            (!a.truth()).into()
-        }
+impl<T: Value> Map<(T,), Bool> for Not {
+    type Reach = T::Reach;
+    #[inline(always)]
+    fn at<L: Level>(&self, (a,): (T,)) -> Bool {
+        (!a.truth()).into()
     }
-    match dtype {
-        DType::Float16 | DType::BFloat16 | DType::Float32 => map1::<f32, Bool>(isa, Not),
-        DType::Float64 => map1::<f64, Bool>(isa, Not),
-        DType::Int32 => map1::<i32, Bool>(isa, Not),
-        DType::Int64 => map1::<i64, Bool>(isa, Not),
-        DType::Int8 => map1::<i8, Bool>(isa, Not),
-        DType::UInt8 => map1::<u8, Bool>(isa, Not),
-        DType::Bool => map1::<Bool, Bool>(isa, Not),
-    }
-}
-
-/// A gradient's tile: a function of (dy), or of (dy, saved tensor).
-enum Gradient {
-    /// Nothing is saved.
-    One(Box<dyn Tile<2>>),
-    /// The argument or the value is saved.
-    Two(Box<dyn Tile<3>>),
 }
 
 /// A parameter of a function, converted to the type of the computation.
@@ -106,96 +75,83 @@ impl<T: Float> Parameter<T> for Option<Real> {
     }
 }
 
-/// Turns the rows of the table into tiles.
-macro_rules! tiles {
-    (@floats $isa:ident, [$($p:ident: $type:ty),*], { $x:ident => $value:expr }) => {{
+#[inline(always)]
+fn converted<T, P: Parameter<T>>(parameter: P) -> P::Value {
+    parameter.value()
+}
+
+/// Called in the same way, for integers.
+#[allow(clippy::extra_unused_type_parameters)]
+#[inline(always)]
+fn unchanged<T, P>(parameter: P) -> P {
+    parameter
+}
+
+/// `T` for each variable of a row.
+macro_rules! same {
+    ($x:ident) => {
+        T
+    };
+}
+
+/// Turns the rows of the table into kernels.
+macro_rules! kernels {
+    // A row's expression, if it has one, on values of a bound with converted parameters.
+    (@row $io:ident $width:ident [$($bound:tt)*] $value:ident $parameters:tt {}) => { None };
+    (@row $io:ident $width:ident [$($bound:tt)*] $value:ident [$($p:ident: $type:ty),*]
+        { $($x:ident),+ => $result:expr }) => {{
         struct Row { $($p: $type),* }
-        impl<T: Float + Value> Map1<T, T> for Row {
+        impl<T: $($bound)*> Map<($(same!($x),)+), T> for Row {
             type Reach = T::Reach;
             #[inline(always)]
-            fn at<L: Level>(&self, $x: T) -> T {
-                $(let $p = Parameter::<T>::value(self.$p);)*
-                $value
+            fn at<L: Level>(&self, ($($x,)+): ($(same!($x),)+)) -> T {
+                $(let $p = $value::<T, _>(self.$p);)*
+                $result
             }
         }
-        map1::<T, T>($isa, Row { $($p: *$p),* })
+        Some(looped(map::<($(same!($x),)+), T, _, _>(Row { $($p: *$p),* }), $io, $width))
     }};
-    (@integers $isa:ident, [$($p:ident: $type:ty),*], {}) => { None };
-    (@integers $isa:ident, [$($p:ident: $type:ty),*], { $x:ident => $value:expr }) => {{
-        struct Row { $($p: $type),* }
-        impl<T: Integer> Map1<T, T> for Row {
-            type Reach = T::Reach;
-            #[inline(always)]
-            fn at<L: Level>(&self, $x: T) -> T {
-                $(let $p = self.$p;)*
-                $value
-            }
-        }
-        Some(map1::<T, T>($isa, Row { $($p: *$p),* }))
-    }};
-    (@gradient $isa:ident, [$($p:ident: $type:ty),*], { $saves:expr; $dy:ident => $value:expr }) => {{
-        struct Row { $($p: $type),* }
-        impl<T: Float + Value> Map1<T, T> for Row {
-            type Reach = T::Reach;
-            #[inline(always)]
-            fn at<L: Level>(&self, $dy: T) -> T {
-                $(let $p = Parameter::<T>::value(self.$p);)*
-                $value
-            }
-        }
-        Gradient::One(map1::<T, T>($isa, Row { $($p: *$p),* }))
-    }};
-    (@gradient $isa:ident, [$($p:ident: $type:ty),*],
-        { $saves:expr; $dy:ident, $s:ident => $value:expr }) => {{
-        struct Row { $($p: $type),* }
-        impl<T: Float + Value> Map2<T, T, T> for Row {
-            type Reach = T::Reach;
-            #[inline(always)]
-            fn at<L: Level>(&self, $dy: T, $s: T) -> T {
-                $(let $p = Parameter::<T>::value(self.$p);)*
-                $value
-            }
-        }
-        Gradient::Two(map2::<T, T, T>($isa, Row { $($p: *$p),* }))
-    }};
+    (@row $io:ident $width:ident $bound:tt $value:ident $parameters:tt { $saves:expr; $($row:tt)* }) => {
+        kernels!(@row $io $width $bound $value $parameters { $($row)* })
+    };
     ($(
         $(#[$doc:meta])*
         $variant:ident $({ $($p:ident: $type:ty),* })? $name:literal $cost:ident
             $floats:tt $integers:tt $gradient:tt;
     )*) => {
-        /// The tile of a function's values on floats; `None` for `not`.
+        /// A function's values on floats; `None` for `not`.
         #[allow(unused_variables)]
-        fn floats<T: Float + Value>(f: &UnaryFn, isa: Isa) -> Option<Box<dyn Tile<2>>> {
-            Some(match f {
-                $(UnaryFn::$variant $({ $($p),* })? =>
-                    tiles!(@floats isa, [$($($p: $type),*)?], $floats),)*
-                UnaryFn::Not => return None,
-            })
-        }
-
-        /// The tile of a function's values on integers; `None` where they are not integers.
-        #[allow(unused_variables)]
-        fn integers<T: Integer>(f: &UnaryFn, isa: Isa) -> Option<Box<dyn Tile<2>>> {
+        fn floats<T: Float + Value>(f: &UnaryFn, io: &[&Meta], width: Width) -> Option<Arc<dyn Kernel>> {
             match f {
-                $(UnaryFn::$variant $({ $($p),* })? =>
-                    tiles!(@integers isa, [$($($p: $type),*)?], $integers),)*
+                $(UnaryFn::$variant $({ $($p),* })? => kernels!(@row io width [Float + Value]
+                    converted [$($($p: $type),*)?] $floats),)*
                 UnaryFn::Not => None,
             }
         }
 
-        /// The tile of a function's gradient; `None` for `not`.
+        /// A function's values on integers; `None` where they are not integers.
         #[allow(unused_variables)]
-        fn gradient<T: Float + Value>(f: &UnaryFn, isa: Isa) -> Option<Gradient> {
-            Some(match f {
-                $(UnaryFn::$variant $({ $($p),* })? =>
-                    tiles!(@gradient isa, [$($($p: $type),*)?], $gradient),)*
-                UnaryFn::Not => return None,
-            })
+        fn integers<T: Integer>(f: &UnaryFn, io: &[&Meta], width: Width) -> Option<Arc<dyn Kernel>> {
+            match f {
+                $(UnaryFn::$variant $({ $($p),* })? => kernels!(@row io width [Integer]
+                    unchanged [$($($p: $type),*)?] $integers),)*
+                UnaryFn::Not => None,
+            }
+        }
+
+        /// A function's gradient; `None` for `not`.
+        #[allow(unused_variables)]
+        fn gradient<T: Float + Value>(f: &UnaryFn, io: &[&Meta], width: Width) -> Option<Arc<dyn Kernel>> {
+            match f {
+                $(UnaryFn::$variant $({ $($p),* })? => kernels!(@row io width [Float + Value]
+                    converted [$($($p: $type),*)?] $gradient),)*
+                UnaryFn::Not => None,
+            }
         }
     };
 }
 
-unary_rows!(tiles);
+unary_rows!(kernels);
 
 /// Beyond this gelu and silu are x or 0, and infinities must not be multiplied by zeros.
 const FAR: f64 = 1e4;

@@ -8,7 +8,7 @@ use crate::device::onednn::{self, Addend, Descriptor, Library, api::MAX_RANK};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Width;
-use crate::kernels::cpu::matrices::{Axis, Matrices};
+use crate::kernels::cpu::matmul::matrices::{Axis, Matrices};
 use crate::ops::Meta;
 use crate::shape::Shape;
 

@@ -1,21 +1,93 @@
 //! Pooling: windows that slide over images, computed row by row. Every row of a result is computed
 //! by one thread, so the number of threads does not change a bit of it.
+#![allow(unsafe_code)]
 
-mod average;
-mod max;
+mod pools;
 mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use average::{average, average_grad};
-pub use max::{max, max_grad};
+use std::sync::Arc;
 
-use std::ops::Range;
-
+use super::not_float;
+use super::space;
 use crate::device::team;
-use crate::kernels::Width;
-use crate::ops::Meta;
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::kernels::cpu::matmul::tile::Sum;
+use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::strided::access::Access;
+use crate::kernels::cpu::strided::scan::Scan;
+use crate::kernels::{Io, Kernel, Width, checked, kernel};
+use crate::ops::pooling::{AvgPool2d, AvgPool2dGrad, MaxPool2d, MaxPool2dGrad};
+use crate::ops::{Family, Meta};
+use pools::{Average, AverageGrad, Counts, Max, MaxGrad, Pool};
 use rows::{Rows, Windows};
+
+/// The kernel for `io` = x, y.
+///
+/// # Errors
+/// [`Error::DType`] for types that are not floats.
+pub fn average(op: &AvgPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), [io[0].shape[2], io[0].shape[3]])?;
+    let (plan, pool) = (
+        Plan::new(windows, io[0], io[1], width),
+        Average(Counts::new(&windows, op.count_include_pad)),
+    );
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare(plan, Access::of::<T>(), pool)),
+        else => not_float(op.name(), io[0]))
+}
+
+/// The kernel for `io` = dy, dx.
+///
+/// # Errors
+/// As [`average`].
+pub fn average_grad(op: &AvgPool2dGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), op.size)?;
+    let (plan, pool) = (
+        Plan::new(windows, io[0], io[1], width),
+        AverageGrad(Counts::new(&windows, op.count_include_pad)),
+    );
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare(plan, Access::of::<T>(), pool)),
+        else => not_float(op.name(), io[0]))
+}
+
+/// The kernel for `io` = x, y, index. NaN compares greater than everything; the first of equals
+/// wins.
+///
+/// # Errors
+/// [`Error::DType`] for bool.
+pub fn max(op: &MaxPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), [io[0].shape[2], io[0].shape[3]])?;
+    let plan = Plan::new(windows, io[0], io[1], width);
+    let pool = Max(Rows::new(io[2], plan.all_channels));
+    crate::dispatch!(number io[0].dtype, T => Ok(prepare(plan, Access::of::<T>(), pool)),
+        else => Err(Error::dtype(op.name(), [io[0].dtype], "a float or integer dtype")))
+}
+
+/// The kernel for `io` = dy, index, dx.
+///
+/// # Errors
+/// [`Error::DType`] for types that are not floats.
+pub fn max_grad(op: &MaxPool2dGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), op.size)?;
+    let plan = Plan::new(windows, io[0], io[2], width);
+    let pool = MaxGrad(Rows::new(io[1], plan.all_channels));
+    let kernel = crate::dispatch!(float io[0].dtype, T => prepare(plan, Access::of::<T>(), pool),
+        else => return not_float(op.name(), io[0]));
+    let (scan, taps) = (Scan::new(1, io[1], width), windows.kernel[0] * windows.kernel[1]);
+    Ok(crate::dispatch!(int io[1].dtype,
+        T => checked(move |io| check_index(scan.largest(io, |i: T| i.to_i64() as u32)?, taps), kernel),
+        else => return Err(Error::dtype(op.name(), [io[1].dtype], "an integer index"))))
+}
+
+/// Rejects positions outside the window, whose gradients would be lost. Negative ones compare as
+/// the largest.
+fn check_index(largest: u32, taps: usize) -> Result<()> {
+    let (op, index) = ("max_pool2d_grad".into(), largest as i32 as i64);
+    crate::ensure!((largest as usize) < taps, Error::Index { op, index, size: taps });
+    Ok(())
+}
 
 /// How the rows of a result are distributed.
 #[derive(Clone, Debug)]
@@ -41,15 +113,60 @@ impl Plan {
         Plan { windows, all_channels, from, to: rows, height, rows: count, parts }
     }
 
-    /// The rows of a part, as (plane, row in the plane).
-    fn rows(&self, part: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let height = self.height.max(1);
-        let range: Range<usize> = team::share(self.rows, 1, self.parts, part);
-        range.map(move |row| (row / height, row % height))
-    }
-
     /// The row of the image that tap `tap` of a row of windows reads.
     fn image_row(&self, window: usize, tap: usize) -> usize {
         window * self.windows.stride[0] + tap - self.windows.padding[0]
+    }
+}
+
+/// One thread's buffers: a row of the input, one of the result, and what the pool asks for.
+struct Buffers<'a, A> {
+    from: &'a mut [A],
+    to: &'a mut [A],
+    partial: &'a mut [A],
+    index: &'a mut [i32],
+}
+
+fn prepare<A: Sum>(plan: Plan, access: Access<A>, pool: impl Pool<A>) -> Arc<dyn Kernel> {
+    let [partial, index] = pool.room(&plan);
+    let lengths = [plan.from.len(), plan.to.len(), partial];
+    let floats = space::bytes::<A>(lengths);
+    let own = floats + space::bytes::<i32>([index]);
+    kernel(plan.parts * own, move |io| {
+        team::parallel(plan.parts, &|part| {
+            // SAFETY: each part has its own scratch memory.
+            let buffers = unsafe {
+                let at = io.scratch::<u8>().add(part * own);
+                let [from, to, partial] = space::arrays(at, lengths);
+                let [index] = space::arrays(at.add(floats), [index]);
+                Buffers { from, to, partial, index }
+            };
+            let part = Part { plan: &plan, access, pool: &pool, io, part, buffers };
+            isa::run(Isa::active(), part);
+        })
+    })
+}
+
+struct Part<'a, A, P> {
+    plan: &'a Plan,
+    access: Access<A>,
+    pool: &'a P,
+    io: &'a Io<'a>,
+    part: usize,
+    buffers: Buffers<'a, A>,
+}
+
+impl<A: Sum, P: Pool<A>> Body for Part<'_, A, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(mut self) {
+        let Part { plan, access, io, .. } = self;
+        for row in team::share(plan.rows, 1, plan.parts, self.part) {
+            let row = (row / plan.height, row % plan.height);
+            self.pool.row(plan, access, io, row, &mut self.buffers);
+            // SAFETY: output 0 is the result, and the row belongs to this part.
+            unsafe { plan.to.write(access, io.output(0), row, self.buffers.to) };
+        }
     }
 }

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use super::super::access::{Access, Run};
-use super::super::tile::Sum;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Io;
+use crate::kernels::cpu::matmul::tile::Sum;
+use crate::kernels::cpu::strided::access::{Access, Run};
 use crate::ops::Meta;
 use crate::ops::pooling::Window;
 

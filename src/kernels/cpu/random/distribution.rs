@@ -3,8 +3,8 @@
 use super::unit::Unit;
 use super::{MOST, Sampler};
 use crate::dtype::{Bool, DType, Element};
-use crate::kernels::cpu::isa::Level;
-use crate::kernels::cpu::philox::{BLOCKS, Words};
+use crate::kernels::cpu::random::philox::{BLOCKS, Words};
+use crate::kernels::cpu::simd::isa::Level;
 
 /// Uniform in [low, high), for a dtype that computes in `A`.
 #[derive(Clone, Copy, Debug)]

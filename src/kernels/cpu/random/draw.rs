@@ -6,7 +6,7 @@ use super::{Bernoulli, Normal, Uniform, Unit, prepare};
 use crate::dtype::{Bool, Element};
 use crate::error::Result;
 use crate::kernels::cpu::not_float;
-use crate::kernels::cpu::wide::{Float, Wide};
+use crate::kernels::cpu::simd::wide::{Float, Wide};
 use crate::kernels::{Kernel, Width, kernel};
 use crate::ops::random::{Distribution, Random};
 use crate::ops::{Family, Meta, Real};

@@ -7,14 +7,16 @@
 
 mod distribution;
 mod draw;
+pub mod dropout;
+pub mod philox;
 mod unit;
 
 use std::sync::Arc;
 
-use super::isa::{self, Body, Isa, Level};
-use super::philox::{BLOCKS, State, Words};
 use crate::device::team;
 use crate::dtype::Element;
+use crate::kernels::cpu::random::philox::{BLOCKS, State, Words};
+use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
 use crate::kernels::{Kernel, Width, kernel};
 pub use distribution::Bernoulli;
 use distribution::{Normal, Uniform};

@@ -2,10 +2,10 @@
 //! group, so that they vectorise.
 
 use super::MOST;
-use crate::kernels::cpu::isa::Level;
-use crate::kernels::cpu::math;
-use crate::kernels::cpu::philox::{BLOCKS, Words};
-use crate::kernels::cpu::wide::Wide;
+use crate::kernels::cpu::random::philox::{BLOCKS, Words};
+use crate::kernels::cpu::simd::isa::Level;
+use crate::kernels::cpu::simd::math;
+use crate::kernels::cpu::simd::wide::Wide;
 
 /// The two types that random numbers are generated in.
 pub trait Unit: Wide {

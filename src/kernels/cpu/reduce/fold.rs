@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 use half::{bf16, f16};
 
 use crate::dtype::{Bool, Element};
-use crate::kernels::cpu::wide::gather;
+use crate::kernels::cpu::simd::isa::{Every, Least, Reach};
+use crate::kernels::cpu::simd::wide::gather;
 
 /// An element type as reductions read it: all integers and bool as int64, float16 and bfloat16 as
 /// float32, so that folds are compiled for three types instead of nine.
@@ -136,60 +137,36 @@ macro_rules! total {
 total!(f64, 0.0, 1.0, std::ops::Add::add, std::ops::Mul::mul, to_f64, from_f64);
 total!(i64, 0, 1, i64::wrapping_add, i64::wrapping_mul, to_i64, from_i64);
 
-/// Writes the result over `count` values as an element of type `T`.
+/// Writes the result over `count` values, or their mean, as an element of type `T`.
 ///
 /// # Safety
 /// The element `at` positions after `to` can be written.
-pub unsafe fn store<T: Element, R: Total>(to: *mut u8, at: isize, result: R, _count: usize) {
+pub unsafe fn store<T: Element, R: Total, const MEAN: bool>(
+    to: *mut u8,
+    at: isize,
+    result: R,
+    count: usize,
+) {
+    let mean = || T::from_f64(result.to_f64() / count as f64);
+    let element = if MEAN { mean() } else { result.element() };
     // SAFETY: by the caller's promise.
-    unsafe { to.cast::<T>().offset(at).write(result.element()) }
+    unsafe { to.cast::<T>().offset(at).write(element) }
 }
 
-/// As [`store`], for the result divided by the count.
-///
-/// # Safety
-/// As [`store`].
-pub unsafe fn store_mean<T: Element, R: Total>(to: *mut u8, at: isize, result: R, count: usize) {
-    let mean = T::from_f64(result.to_f64() / count as f64);
-    // SAFETY: by the caller's promise.
-    unsafe { to.cast::<T>().offset(at).write(mean) }
-}
+/// The sum or the product, computed in `A`.
+pub struct Joined<A, const PRODUCT: bool>(PhantomData<fn() -> A>);
 
-/// The sum, computed in `A`.
-pub struct Sum<A>(PhantomData<fn() -> A>);
-
-impl<V: Element, A: Total> Fold<V> for Sum<A> {
+impl<V: Element, A: Total, const PRODUCT: bool> Fold<V> for Joined<A, PRODUCT> {
     type Acc = A;
     type Result = A;
-    const START: A = A::ZERO;
+    const START: A = if PRODUCT { A::ONE } else { A::ZERO };
     #[inline(always)]
     fn take(acc: A, value: V, _: i64) -> A {
-        acc.add(A::of(value))
+        <Self as Fold<V>>::join(acc, A::of(value))
     }
     #[inline(always)]
     fn join(a: A, b: A) -> A {
-        a.add(b)
-    }
-    #[inline(always)]
-    fn finish(acc: A) -> A {
-        acc
-    }
-}
-
-/// The product, computed in `A`.
-pub struct Product<A>(PhantomData<fn() -> A>);
-
-impl<V: Element, A: Total> Fold<V> for Product<A> {
-    type Acc = A;
-    type Result = A;
-    const START: A = A::ONE;
-    #[inline(always)]
-    fn take(acc: A, value: V, _: i64) -> A {
-        acc.mul(A::of(value))
-    }
-    #[inline(always)]
-    fn join(a: A, b: A) -> A {
-        a.mul(b)
+        if PRODUCT { a.mul(b) } else { a.add(b) }
     }
     #[inline(always)]
     fn finish(acc: A) -> A {
@@ -205,16 +182,19 @@ pub trait Ordered: Element {
     const GREATEST: Self;
     /// The type that results are computed in.
     type Total: Total;
+    /// The instruction sets of the reductions that dominate training.
+    type Reach: Reach;
     /// Whether self is greater (`MAX`) or less than `other`.
     fn beats<const MAX: bool>(self, other: Self) -> bool;
 }
 
 macro_rules! ordered {
-    ($($rust:ty, $total:ty: $least:expr, $greatest:expr, $x:ident => $nan:expr;)*) => {$(
+    ($($rust:ty, $total:ty, $reach:ty: $least:expr, $greatest:expr, $x:ident => $nan:expr;)*) => {$(
         impl Ordered for $rust {
             const LEAST: Self = $least;
             const GREATEST: Self = $greatest;
             type Total = $total;
+            type Reach = $reach;
             #[inline(always)]
             fn beats<const MAX: bool>(self, other: Self) -> bool {
                 let nan = |$x: $rust| $nan;
@@ -225,9 +205,9 @@ macro_rules! ordered {
     )*};
 }
 ordered!(
-    f32, f64: f32::NEG_INFINITY, f32::INFINITY, x => x.is_nan();
-    f64, f64: f64::NEG_INFINITY, f64::INFINITY, x => x.is_nan();
-    i64, i64: i64::MIN, i64::MAX, _x => false;
+    f32, f64, Every: f32::NEG_INFINITY, f32::INFINITY, x => x.is_nan();
+    f64, f64, Every: f64::NEG_INFINITY, f64::INFINITY, x => x.is_nan();
+    i64, i64, Least: i64::MIN, i64::MAX, _x => false;
 );
 
 /// The greatest value (`MAX`) or the least; NaN if there is a NaN.

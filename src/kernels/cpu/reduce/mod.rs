@@ -4,22 +4,21 @@
 //! alone, each block is folded in a fixed order, and partial results are joined as a binary tree.
 //! So the result does not depend on the number of threads.
 
-mod dispatch;
 mod fold;
 mod part;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use dispatch::reduce;
-
-use super::isa::{self, Baseline, Body, Isa};
-use super::walk::{Dim, Walk, dims};
 use crate::device::team;
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+use crate::kernels::cpu::simd::isa::{Isa, Least, Reach};
+use crate::kernels::cpu::strided::walk::{Dim, Walk, dims};
 use crate::kernels::{Kernel, Width, kernel};
-use crate::ops::Meta;
-use fold::Fold;
+use crate::ops::reduce::{Reduce, ReduceFn};
+use crate::ops::{Family, Meta};
+use fold::{Extreme, Fold, Joined, Operand, Ordered, Place, Truth, store};
 use part::{Job, Part};
 
 /// The number of elements of a block when folding rows.
@@ -30,6 +29,60 @@ const TILE: usize = 1024;
 const TILE_BLOCK: usize = 65536;
 /// Shorter rows are folded as columns.
 const SHORT: usize = 32;
+
+/// Prepares x -> y for a reduction.
+///
+/// # Errors
+/// Those of [`Shape::axes`](crate::shape::Shape::axes).
+pub fn reduce(op: &Reduce, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let x = io[0];
+    let axes = x.shape.axes(op.name(), &op.axes)?;
+    let (result, ordered) = (io[1].dtype, op.f.is_place());
+    let job = Reduction { x, axes: &axes, result, ordered, width };
+    Ok(crate::dispatch!(x.dtype, T => job.of::<T>(op.f)))
+}
+
+/// A reduction to be prepared.
+struct Reduction<'a> {
+    x: &'a Meta,
+    axes: &'a [usize],
+    /// The output's dtype.
+    result: DType,
+    /// Whether the elements must be indexed in row-major order.
+    ordered: bool,
+    width: Width,
+}
+
+type Value<T> = <T as Operand>::Value;
+type Totals<T> = <Value<T> as Ordered>::Total;
+type Fast<T> = <Value<T> as Ordered>::Reach;
+
+impl Reduction<'_> {
+    /// Prepares the reduction of elements of type `T`.
+    fn of<T: Operand<Value: Ordered>>(&self, f: ReduceFn) -> Arc<dyn Kernel> {
+        let mean = f == ReduceFn::Mean;
+        match f {
+            ReduceFn::Sum | ReduceFn::Mean => {
+                self.fold::<T, Joined<Totals<T>, false>, Fast<T>>(mean)
+            }
+            ReduceFn::Max => self.fold::<T, Extreme<true>, Fast<T>>(false),
+            ReduceFn::Min => self.fold::<T, Extreme<false>, Fast<T>>(false),
+            ReduceFn::Prod => self.fold::<T, Joined<Totals<T>, true>, Least>(false),
+            ReduceFn::Argmax => self.fold::<T, Place<true>, Least>(false),
+            ReduceFn::Argmin => self.fold::<T, Place<false>, Least>(false),
+            ReduceFn::Any => self.fold::<T, Truth<false>, Least>(false),
+            ReduceFn::All => self.fold::<T, Truth<true>, Least>(false),
+        }
+    }
+
+    fn fold<T: Operand, F: Fold<Value<T>>, C: Reach>(&self, mean: bool) -> Arc<dyn Kernel> {
+        let store = crate::dispatch!(self.result, O => {
+            if mean { store::<O, F::Result, true> } else { store::<O, F::Result, false> }
+        });
+        let access = Access { load: T::load, direct: T::DIRECT, store };
+        prepare::<Value<T>, F, C>(self.x, self.axes, self.ordered, access, self.width)
+    }
+}
 
 /// The order in which a reduction reads its input.
 struct Plan {
@@ -109,33 +162,9 @@ pub struct Access<V, R> {
     pub store: unsafe fn(*mut u8, isize, R, usize),
 }
 
-/// The instruction sets that a body is compiled for.
-pub trait Runner: 'static {
-    /// Runs the body.
-    fn run<B: Body>(body: B) -> B::Output;
-}
-
-/// The best instruction set: for the reductions that dominate training.
-pub struct Vector;
-
-impl Runner for Vector {
-    fn run<B: Body>(body: B) -> B::Output {
-        isa::run(Isa::active(), body)
-    }
-}
-
-/// The baseline instruction set: compiled once, for the other reductions.
-pub struct Plain;
-
-impl Runner for Plain {
-    fn run<B: Body>(body: B) -> B::Output {
-        body.run::<Baseline>()
-    }
-}
-
 /// Prepares the reduction `F` of `x` over `axes` into a row-major output. `ordered`: the reduced
 /// elements must be indexed in row-major order.
-pub fn prepare<V: Element, F: Fold<V>, C: Runner>(
+pub fn prepare<V: Element, F: Fold<V>, C: Reach>(
     x: &Meta,
     axes: &[usize],
     ordered: bool,
@@ -147,7 +176,7 @@ pub fn prepare<V: Element, F: Fold<V>, C: Runner>(
     kernel(partials * size_of::<F::Acc>(), move |io| {
         let part = |job: Job, len: usize, part: usize| {
             let range = team::share(len, 1, width.0, part);
-            C::run(Part::<V, F> { plan: &plan, io, access: &access, job, range });
+            C::run(Isa::active(), Part::<V, F> { plan: &plan, io, access: &access, job, range });
         };
         team::parallel(width.0, &|p| part(Job::Fold, plan.tasks(), p))?;
         if plan.blocks == 1 {

@@ -7,8 +7,8 @@ use super::fold::Fold;
 use super::{Access, Plan, TILE};
 use crate::dtype::Element;
 use crate::kernels::Io;
-use crate::kernels::cpu::isa::{Body, Level};
-use crate::kernels::cpu::walk::{Dim, Walk};
+use crate::kernels::cpu::simd::isa::{Body, Level};
+use crate::kernels::cpu::strided::walk::{Dim, Walk};
 
 /// The number of elements gathered at a time where they are not contiguous.
 const CHUNK: usize = 512;

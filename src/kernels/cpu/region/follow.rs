@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::error::Result;
-use crate::kernels::cpu::row_blocks::{RowBlocks, Steps};
+use crate::kernels::cpu::region::row_blocks::{RowBlocks, Steps};
 use crate::kernels::{Io, Kernel};
 
 /// An input of the second kernel.

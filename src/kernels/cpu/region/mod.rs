@@ -1,18 +1,21 @@
 //! Regions: a product or convolution in blocks of rows, and links and an update that process each
 //! block while it is in the cache.
 
+pub mod blocks;
 mod follow;
 mod pass;
+pub mod row_blocks;
 mod stripes;
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::row_blocks::RowBlocks;
-use super::{convolution, product, product_add};
 use crate::device::{ALIGNMENT, onednn};
 use crate::error::Result;
+use crate::kernels::cpu::conv::convolution;
+use crate::kernels::cpu::matmul::{product, product_add};
+use crate::kernels::cpu::region::row_blocks::RowBlocks;
 use crate::kernels::{Kernel, Width};
 use crate::ops::binary::{Binary, BinaryFn};
 use crate::ops::geometry::Geometry;

@@ -102,6 +102,14 @@ pub(super) fn folded(s: &mut Sketch) -> Option<()> {
     s.op(fold, &[w, scale, bias, mean, var]).map(drop)
 }
 
+pub(super) fn layer_norm(s: &mut Sketch) -> Option<()> {
+    let (x, scale, bias) = (s.numbers(&[3, 4])?, s.numbers(&[4])?, s.numbers(&[4])?);
+    let from = &[x, scale, bias][..2 + s.random.below(2)];
+    let y = s.op(json!({"op": "layer_norm", "eps": 1e-5}), from)?;
+    let dy = s.numbers(&[3, 4])?;
+    s.op(json!({"op": "layer_norm_grad"}), &[dy, x, scale, y + 1, y + 2]).map(drop)
+}
+
 // ---- updates ------------------------------------------------------------------------------------
 
 /// A parameter, a gradient of its shape, and the learning rate.

@@ -1,0 +1,8 @@
+//! Products of matrices.
+
+pub mod matrices;
+pub mod panels;
+pub mod portable_gemm;
+pub mod product;
+pub mod product_add;
+pub mod tile;

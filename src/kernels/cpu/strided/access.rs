@@ -1,0 +1,150 @@
+//! Elements of one type, read and written as the type they compute in. Loops over the latter need
+//! not be compiled for each of the former.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use crate::kernels::cpu::matmul::tile::{Factor, Sum};
+use crate::kernels::cpu::strided::walk::Walk;
+
+/// Reads and writes elements that compute in type `A`. Addresses are those of a tensor's first
+/// element; starts and steps are in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Access<A> {
+    size: isize,
+    /// Whether the elements are of type `A`.
+    is_direct: bool,
+    gather: unsafe fn(*const u8, isize, &mut [A]),
+    scatter: unsafe fn(&[A], *mut u8, isize),
+}
+
+/// Evenly spaced elements in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// Offset of the first, counted from the tensor's first element.
+    pub start: isize,
+    /// Distance between consecutive elements.
+    pub step: isize,
+    /// The number of elements.
+    pub length: usize,
+}
+
+/// # Safety
+/// As for [`Factor::gather`].
+unsafe fn gather<T: Factor>(from: *const u8, step: isize, to: &mut [T::Sum]) {
+    // SAFETY: by the caller's promise.
+    unsafe { T::gather(from.cast(), step, to) }
+}
+
+/// # Safety
+/// As for [`Factor::scatter`].
+unsafe fn scatter<T: Factor>(from: &[T::Sum], to: *mut u8, step: isize) {
+    // SAFETY: by the caller's promise.
+    unsafe { T::scatter(from, to.cast(), step) }
+}
+
+impl<A: Sum> Access<A> {
+    /// For elements of type `T`.
+    pub fn of<T: Factor<Sum = A>>() -> Self {
+        Access {
+            size: size_of::<T>() as isize,
+            is_direct: T::DTYPE == A::DTYPE,
+            gather: gather::<T>,
+            scatter: scatter::<T>,
+        }
+    }
+
+    /// Copies a run into `to`, which has the same length.
+    ///
+    /// # Safety
+    /// The run can be read.
+    #[inline(always)]
+    pub unsafe fn copy(&self, at: *const u8, run: Run, to: &mut [A]) {
+        // SAFETY: by the caller's promise.
+        unsafe { (self.gather)(at.wrapping_offset(run.start * self.size), run.step, to) };
+    }
+
+    /// The element at an offset.
+    ///
+    /// # Safety
+    /// It can be read.
+    pub unsafe fn get(&self, at: *const u8, start: isize) -> A {
+        let mut element = [A::LOWEST];
+        // SAFETY: by the caller's promise.
+        unsafe { self.copy(at, Run { start, step: 1, length: 1 }, &mut element) };
+        element[0]
+    }
+
+    /// Copies the elements `range` of tensor `t` of a walk, each `base` further on.
+    ///
+    /// # Safety
+    /// The elements can be read.
+    #[inline(always)]
+    pub unsafe fn collect<const N: usize>(
+        &self,
+        at: *const u8,
+        (walk, t, base): (&Walk<N>, usize, isize),
+        range: Range<usize>,
+        to: &mut [A],
+    ) {
+        let (step, mut done) = (walk.inner().strides[t], 0);
+        for (start, length) in walk.runs(range) {
+            let run = Run { start: base + start[t], step, length };
+            // SAFETY: by the caller's promise.
+            unsafe { self.copy(at, run, &mut to[done..done + length]) };
+            done += length;
+        }
+    }
+
+    /// A run: in place if it can be read there, otherwise copied into `buffer`, which must be large
+    /// enough.
+    ///
+    /// # Safety
+    /// The run can be read.
+    #[inline(always)]
+    pub unsafe fn read<'a>(&self, at: *const u8, run: Run, buffer: &'a mut [A]) -> &'a [A] {
+        if self.is_direct && run.step == 1 {
+            let at = at.cast::<A>().wrapping_offset(run.start);
+            // SAFETY: by the caller's promise.
+            return unsafe { std::slice::from_raw_parts(at, run.length) };
+        }
+        let to = &mut buffer[..run.length];
+        // SAFETY: by the caller's promise.
+        unsafe { self.copy(at, run, to) };
+        to
+    }
+
+    /// Writes a run from `from`, which has the same length.
+    ///
+    /// # Safety
+    /// The run can be written, and nothing else accesses it.
+    #[inline(always)]
+    pub unsafe fn store(&self, from: &[A], at: *mut u8, run: Run) {
+        // SAFETY: by the caller's promise.
+        unsafe { (self.scatter)(from, at.wrapping_offset(run.start * self.size), run.step) };
+    }
+
+    /// Lets `fill` write a run: in place if possible, otherwise through `buffer`, which must be
+    /// large enough.
+    ///
+    /// # Safety
+    /// The run can be written, and nothing else accesses it.
+    #[inline(always)]
+    pub unsafe fn write(
+        &self,
+        at: *mut u8,
+        run: Run,
+        buffer: &mut [A],
+        fill: impl FnOnce(&mut [A]),
+    ) {
+        if self.is_direct && run.step == 1 {
+            let at = at.cast::<A>().wrapping_offset(run.start);
+            // SAFETY: by the caller's promise; `A` is a plain number.
+            return fill(unsafe { std::slice::from_raw_parts_mut(at, run.length) });
+        }
+        let from = &mut buffer[..run.length];
+        fill(from);
+        // SAFETY: by the caller's promise.
+        unsafe { self.store(from, at, run) };
+    }
+}

@@ -1,0 +1,166 @@
+//! Moving boxes of elements between strided memory and tiles, and converting half precision to and
+//! from float32.
+#![allow(unsafe_code)]
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use super::boxes::Shape2;
+use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+
+/// Copies a box of elements of `size` bytes.
+///
+/// # Safety
+/// The box can be read from `from` on and written from `to` on, with these strides in bytes from
+/// row to row and from column to column; the two do not overlap.
+pub unsafe fn copy(
+    size: usize,
+    from: *const u8,
+    from_strides: [isize; 2],
+    to: *mut u8,
+    to_strides: [isize; 2],
+    shape: Shape2,
+) {
+    let mut walk = Walk {
+        from: [from_strides[0], from_strides[1]],
+        to: [to_strides[0], to_strides[1]],
+        count: [shape.rows, shape.columns],
+    };
+    // Runs the inner loop along the dimension with the strided side's smaller step.
+    let turned = |s: [isize; 2]| s[0] != 0 && s[0].unsigned_abs() < s[1].unsigned_abs();
+    if shape.rows > 1 && (turned(walk.from) || turned(walk.to)) {
+        walk.from.swap(0, 1);
+        walk.to.swap(0, 1);
+        walk.count.swap(0, 1);
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { by_size!(size, T => walk.run::<T>(from, to)) }
+}
+
+struct Walk {
+    from: [isize; 2],
+    to: [isize; 2],
+    count: [usize; 2],
+}
+
+impl Walk {
+    unsafe fn run<T: Copy>(&self, from: *const u8, to: *mut u8) {
+        for i in 0..self.count[0] as isize {
+            let from = from.wrapping_offset(i * self.from[0]).cast::<T>();
+            let to = to.wrapping_offset(i * self.to[0]).cast::<T>();
+            // SAFETY: by the promise of `copy`.
+            unsafe { self.line(from, to) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn line<T: Copy>(&self, from: *const T, to: *mut T) {
+        let size = size_of::<T>() as isize;
+        let ([_, n], [_, from_step], [_, to_step]) = (self.count, self.from, self.to);
+        // SAFETY: by the promise of `copy`.
+        unsafe {
+            match (from_step, to_step) {
+                (f, t) if f == size && t == size => to.copy_from_nonoverlapping(from, n),
+                (0, t) if t == size => {
+                    let value = from.read();
+                    (0..n).for_each(|i| to.add(i).write(value));
+                }
+                (f, t) if t == size => {
+                    (0..n).for_each(|i| to.add(i).write(from.byte_offset(i as isize * f).read()));
+                }
+                (f, t) => (0..n as isize)
+                    .for_each(|i| to.byte_offset(i * t).write(from.byte_offset(i * f).read())),
+            }
+        }
+    }
+}
+
+/// A two-byte type whose arithmetic is done in float32.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Half {
+    /// 5 bits of exponent.
+    Float16,
+    /// 8 bits of exponent.
+    BFloat16,
+}
+
+impl Half {
+    /// Widens `len` elements, exactly.
+    ///
+    /// # Safety
+    /// The elements can be read and written, and do not overlap.
+    pub unsafe fn widen(self, isa: Isa, from: *const u8, to: *mut u8, len: usize) {
+        // SAFETY: by the caller's promise.
+        let (from, to) = unsafe { slices::<u16, u32>(from, to, len) };
+        match self {
+            // SAFETY: same size and alignment, and every bit pattern is valid.
+            Half::Float16 => unsafe { cast::<u16, f16>(from) }
+                .convert_to_f32_slice(unsafe { cast_mut::<u32, f32>(to) }),
+            Half::BFloat16 => isa::run(isa, WidenBf16(from, to)),
+        }
+    }
+
+    /// Rounds `len` float32 to the nearest, ties to even.
+    ///
+    /// # Safety
+    /// The elements can be read and written, and do not overlap.
+    pub unsafe fn narrow(self, isa: Isa, from: *const u8, to: *mut u8, len: usize) {
+        // SAFETY: by the caller's promise.
+        let (from, to) = unsafe { slices::<u32, u16>(from, to, len) };
+        match self {
+            // SAFETY: same size and alignment, and every bit pattern is valid.
+            Half::Float16 => unsafe { cast_mut::<u16, f16>(to) }
+                .convert_from_f32_slice(unsafe { cast::<u32, f32>(from) }),
+            Half::BFloat16 => isa::run(isa, NarrowBf16(from, to)),
+        }
+    }
+}
+
+unsafe fn slices<'a, A, B>(from: *const u8, to: *mut u8, len: usize) -> (&'a [A], &'a mut [B]) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        (
+            std::slice::from_raw_parts(from.cast(), len),
+            std::slice::from_raw_parts_mut(to.cast(), len),
+        )
+    }
+}
+
+unsafe fn cast<A, B>(a: &[A]) -> &[B] {
+    // SAFETY: by the caller's promise.
+    unsafe { std::slice::from_raw_parts(a.as_ptr().cast(), a.len()) }
+}
+
+unsafe fn cast_mut<A, B>(a: &mut [A]) -> &mut [B] {
+    // SAFETY: by the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(a.as_mut_ptr().cast(), a.len()) }
+}
+
+struct WidenBf16<'a>(&'a [u16], &'a mut [u32]);
+
+impl Body for WidenBf16<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        for (to, from) in self.1.iter_mut().zip(self.0) {
+            *to = (*from as u32) << 16;
+        }
+    }
+}
+
+struct NarrowBf16<'a>(&'a [u32], &'a mut [u16]);
+
+impl Body for NarrowBf16<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        for (to, &bits) in self.1.iter_mut().zip(self.0) {
+            let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+            let quiet = bits >> 16 | 0x40;
+            let is_nan = bits & 0x7fff_ffff > 0x7f80_0000;
+            *to = (if is_nan { quiet } else { rounded }) as u16;
+        }
+    }
+}
+
+const _: () = assert!(size_of::<bf16>() == 2 && size_of::<f16>() == 2);

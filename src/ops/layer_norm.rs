@@ -1,0 +1,86 @@
+//! Layer normalisation (Ba, Kiros and Hinton 2016; ONNX LayerNormalization), of matrices.
+
+use serde::{Deserialize, Serialize};
+
+use super::norm::{check_eps, parameter};
+use super::{Cost, Family, Meta, Metas, Real, check_float, exactly, two_or_three};
+use crate::error::{Error, Result};
+
+/// (x, scale, bias) -> (y, mean, inverse): `y = (x - mean) * inverse * scale + bias` for x of shape
+/// (N, C), with the mean and `inverse = 1 / sqrt(var + eps)` of each row, by its biased variance.
+/// scale and bias, which may be left out, have shape (C,) and the dtype of x; y has the memory order
+/// of x. The statistics have shape (N,) and are float32; float64 where x is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct LayerNorm {
+    /// Added to the variance.
+    pub eps: Real,
+}
+
+/// (dy, x, scale, mean, inverse) -> (dx, dscale): the gradient of [`LayerNorm`]. dx has the memory
+/// order of x.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct LayerNormGrad {}
+
+catalog!(LayerNorm => "layer_norm", LayerNormGrad => "layer_norm_grad");
+
+impl Family for LayerNorm {
+    fn name(&self) -> &'static str {
+        "layer_norm"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let (x, scale, bias) = two_or_three(self.name(), inputs)?;
+        let statistics = check(self.name(), x, [Some(scale), bias])?;
+        check_eps(self.name(), self.eps)?;
+        Ok(smallvec::smallvec![x.like(x.dtype), statistics.clone(), statistics])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0)]
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 8)
+    }
+}
+
+impl Family for LayerNormGrad {
+    fn name(&self) -> &'static str {
+        "layer_norm_grad"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [dy, x, scale, mean, inverse] = exactly(self.name(), inputs)?;
+        let statistics = check(self.name(), x, [Some(scale), None])?;
+        for (given, want) in [(dy, x), (mean, &statistics), (inverse, &statistics)] {
+            fits(self.name(), given, want)?;
+        }
+        Ok(smallvec::smallvec![x.like(x.dtype), Meta::new(x.dtype, [x.shape[1]])])
+    }
+
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        &[(0, 0), (1, 0)]
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(io, 14)
+    }
+}
+
+/// Checks x, scale and bias; returns the meta of a statistic.
+fn check(op: &'static str, x: &Meta, vectors: [Option<&Meta>; 2]) -> Result<Meta> {
+    check_float(op, x)?;
+    crate::ensure!(x.shape.rank() == 2, Error::shape(op, [&x.shape], "x of shape (N, C)"));
+    let vector = Meta::new(x.dtype, [x.shape[1]]);
+    vectors.into_iter().flatten().try_for_each(|given| fits(op, given, &vector))?;
+    Ok(Meta::new(parameter(x.dtype), [x.shape[0]]))
+}
+
+/// Checks shape and dtype.
+fn fits(op: &'static str, given: &Meta, want: &Meta) -> Result<()> {
+    let shape = || Error::shape(op, [&given.shape], want.shape.to_string());
+    crate::ensure!(given.shape == want.shape, shape());
+    let dtype = || Error::dtype(op, [given.dtype], want.dtype.to_string());
+    crate::ensure!(given.dtype == want.dtype, dtype());
+    Ok(())
+}
