@@ -7,12 +7,12 @@ use super::Piece;
 
 /// The offsets of pieces, which are sorted by the first node that needs them.
 pub(super) fn forward(pieces: &[Piece]) -> Vec<usize> {
-    Pass::new(pieces, Vec::new()).forward((0..pieces.len() as u32).collect())
+    Online::new(pieces, Vec::new()).forward((0..pieces.len() as u32).collect())
 }
 
 /// The same with time running backwards.
 pub(super) fn backward(pieces: &[Piece]) -> Vec<usize> {
-    Pass::new(pieces, Vec::new()).backward((0..pieces.len() as u32).collect())
+    Online::new(pieces, Vec::new()).backward((0..pieces.len() as u32).collect())
 }
 
 /// The same outward from a moment in both directions: at the peak nothing needs to be left free,
@@ -23,8 +23,8 @@ pub(super) fn outward(pieces: &[Piece], moment: u32) -> Vec<usize> {
     };
     let mut live = is(&|piece| piece.first <= moment && moment <= piece.last);
     live.sort_by_key(|&p| (Reverse(pieces[p as usize].last), pieces[p as usize].first));
-    let after = Pass::new(pieces, live.clone()).forward(is(&|piece| piece.first > moment));
-    let mut offsets = Pass::new(pieces, live).backward(is(&|piece| piece.last < moment));
+    let after = Online::new(pieces, live.clone()).forward(is(&|piece| piece.first > moment));
+    let mut offsets = Online::new(pieces, live).backward(is(&|piece| piece.last < moment));
     for (p, piece) in pieces.iter().enumerate() {
         if piece.first > moment {
             offsets[p] = after[p];
@@ -34,7 +34,7 @@ pub(super) fn outward(pieces: &[Piece], moment: u32) -> Vec<usize> {
 }
 
 /// A pass that places pieces one after the other, each after freeing those that are over by then.
-struct Pass<'a> {
+struct Online<'a> {
     pieces: &'a [Piece],
     offsets: Vec<usize>,
     holes: Holes,
@@ -42,7 +42,7 @@ struct Pass<'a> {
     placed: Vec<u32>,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> Online<'a> {
     /// Starts with the pieces in `live` stacked on each other.
     fn new(pieces: &'a [Piece], live: Vec<u32>) -> Self {
         let mut offsets = vec![0; pieces.len()];
@@ -50,7 +50,7 @@ impl<'a> Pass<'a> {
         for &p in &live {
             offsets[p as usize] = holes.take(pieces[p as usize].size);
         }
-        Pass { pieces, offsets, holes, placed: live }
+        Online { pieces, offsets, holes, placed: live }
     }
 
     /// Places pieces in the order in which they begin, which is that of `starts`.

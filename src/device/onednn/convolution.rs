@@ -10,7 +10,7 @@ use crate::error::Result;
 
 /// Which of the three is computed, which also determines the order of the arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pass {
+pub enum Propagation {
     /// x, w, the bias if there is one, then y.
     Forward,
     /// dy, w, then dx.
@@ -38,7 +38,7 @@ pub struct Tensors {
     pub x: Descriptor,
     /// w or dw, preferably of any layout ([`Descriptor::any`]).
     pub w: Descriptor,
-    /// Only in [`Pass::Forward`].
+    /// Only in [`Propagation::Forward`].
     pub bias: Option<Descriptor>,
     /// y or dy.
     pub y: Descriptor,
@@ -51,7 +51,7 @@ pub struct Tensors {
 /// [`crate::Error::Library`].
 pub fn convolution(
     library: &Library,
-    pass: Pass,
+    pass: Propagation,
     window: &Window,
     tensors: Tensors,
     width: usize,
@@ -61,16 +61,16 @@ pub fn convolution(
         unsafe { create(library, pass, window, &tensors, raw, attributes) }
     })?;
     let Some(described) = described else { return Ok(None) };
-    let asked = if pass == Pass::GradWeight { query::DIFF_WEIGHTS } else { query::WEIGHTS };
+    let asked = if pass == Propagation::GradWeight { query::DIFF_WEIGHTS } else { query::WEIGHTS };
     let (own, wanted) = (described.layout(asked)?, described.layout(asked)?);
     Ok(Some((described.build(arguments(pass, tensors, own))?, wanted)))
 }
 
-fn call(pass: Pass) -> &'static str {
+fn call(pass: Propagation) -> &'static str {
     match pass {
-        Pass::Forward => "dnnl_convolution_forward_primitive_desc_create",
-        Pass::GradInput => "dnnl_convolution_backward_data_primitive_desc_create",
-        Pass::GradWeight => "dnnl_convolution_backward_weights_primitive_desc_create",
+        Propagation::Forward => "dnnl_convolution_forward_primitive_desc_create",
+        Propagation::GradInput => "dnnl_convolution_backward_data_primitive_desc_create",
+        Propagation::GradWeight => "dnnl_convolution_backward_weights_primitive_desc_create",
     }
 }
 
@@ -78,7 +78,7 @@ fn call(pass: Pass) -> &'static str {
 /// The tensors are live, and `raw` is valid for writing the new object.
 unsafe fn create(
     library: &Library,
-    pass: Pass,
+    pass: Propagation,
     window: &Window,
     tensors: &Tensors,
     raw: *mut Raw,
@@ -94,7 +94,7 @@ unsafe fn create(
     // SAFETY: guaranteed by the caller; gradients need no hint from the forward pass.
     unsafe {
         match pass {
-            Pass::Forward => (f.convolution_forward_primitive_desc_create)(
+            Propagation::Forward => (f.convolution_forward_primitive_desc_create)(
                 raw,
                 engine,
                 api::FORWARD_INFERENCE,
@@ -109,24 +109,24 @@ unsafe fn create(
                 after,
                 attributes,
             ),
-            Pass::GradInput => (f.convolution_backward_data_primitive_desc_create)(
+            Propagation::GradInput => (f.convolution_backward_data_primitive_desc_create)(
                 raw, engine, direct, x, w, y, stride, gap, before, after, none, attributes,
             ),
-            Pass::GradWeight => (f.convolution_backward_weights_primitive_desc_create)(
+            Propagation::GradWeight => (f.convolution_backward_weights_primitive_desc_create)(
                 raw, engine, direct, x, w, none, y, stride, gap, before, after, none, attributes,
             ),
         }
     }
 }
 
-fn arguments(pass: Pass, tensors: Tensors, w: Descriptor) -> Vec<(c_int, Descriptor)> {
+fn arguments(pass: Propagation, tensors: Tensors, w: Descriptor) -> Vec<(c_int, Descriptor)> {
     let Tensors { x, y, bias, .. } = tensors;
     match pass {
-        Pass::Forward => {
+        Propagation::Forward => {
             let inputs = [(arg::SRC, x), (arg::WEIGHTS, w)].into_iter();
             inputs.chain(bias.map(|b| (arg::BIAS, b))).chain([(arg::DST, y)]).collect()
         }
-        Pass::GradInput => vec![(arg::DIFF_DST, y), (arg::WEIGHTS, w), (arg::DIFF_SRC, x)],
-        Pass::GradWeight => vec![(arg::DIFF_DST, y), (arg::SRC, x), (arg::DIFF_WEIGHTS, w)],
+        Propagation::GradInput => vec![(arg::DIFF_DST, y), (arg::WEIGHTS, w), (arg::DIFF_SRC, x)],
+        Propagation::GradWeight => vec![(arg::DIFF_DST, y), (arg::SRC, x), (arg::DIFF_WEIGHTS, w)],
     }
 }

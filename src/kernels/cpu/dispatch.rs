@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::rows::{cross_entropy, layer_norm, softmax};
-use crate::device::onednn::Pass;
+use crate::device::onednn::Propagation;
 use crate::error::Result;
 use crate::kernels::cpu::conv::convolution;
 use crate::kernels::cpu::copy::gather;
@@ -42,10 +42,12 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::BinaryScalar(op) => elementwise::binary_scalar(op, io, width),
         Kind::Cast(_) => Ok(copy::cast(io[0], io[1], width)),
         Kind::Concat(op) => copy::concat(op, io, width),
-        Kind::Conv2d(op) => convolution::prepare(Pass::Forward, &op.geometry, io, width),
-        Kind::Conv2dGradInput(op) => convolution::prepare(Pass::GradInput, &op.geometry, io, width),
+        Kind::Conv2d(op) => convolution::prepare(Propagation::Forward, &op.geometry, io, width),
+        Kind::Conv2dGradInput(op) => {
+            convolution::prepare(Propagation::GradInput, &op.geometry, io, width)
+        }
         Kind::Conv2dGradWeight(op) => {
-            convolution::prepare(Pass::GradWeight, &op.geometry, io, width)
+            convolution::prepare(Propagation::GradWeight, &op.geometry, io, width)
         }
         Kind::Convert(_) => Ok(copy::convert(io[0], io[1], width)),
         Kind::Copy(_) => Ok(Arc::new(copy::mover(io[0], io[1], width))),
@@ -87,7 +89,7 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
 /// As [`prepare`].
 pub fn packing(kind: &Kind, io: &[&Meta], width: Width) -> Result<Option<Packing>> {
     match kind {
-        Kind::Conv2d(op) => convolution::packing(Pass::Forward, &op.geometry, io, width),
+        Kind::Conv2d(op) => convolution::packing(Propagation::Forward, &op.geometry, io, width),
         Kind::Matmul(_) => product::packing([io[0], io[1], io[2]], width),
         _ => Ok(None),
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::device;
-use crate::device::onednn::Pass;
+use crate::device::onednn::Propagation;
 use crate::kernels::cpu::conv::conv_case::Case;
 use crate::kernels::cpu::onednn;
 use crate::ops::conv::*;
@@ -193,10 +193,10 @@ fn usual_convolutions_are_onednns() {
             let made = onednn::conv::prepare(pass, &case.geometry, io, Width(2)).unwrap();
             assert!(made.is_some(), "{pass:?} {:?} {io:?}", case.geometry);
         };
-        prepare(Pass::Forward, &[x, dw, bias, y]);
-        prepare(Pass::Forward, &[&rows(x.shape[..].try_into().unwrap()), dw, y]);
-        prepare(Pass::GradInput, &[y, dw, x]);
-        prepare(Pass::GradWeight, &[y, x, dw]);
+        prepare(Propagation::Forward, &[x, dw, bias, y]);
+        prepare(Propagation::Forward, &[&rows(x.shape[..].try_into().unwrap()), dw, y]);
+        prepare(Propagation::GradInput, &[y, dw, x]);
+        prepare(Propagation::GradWeight, &[y, x, dw]);
     }
 }
 

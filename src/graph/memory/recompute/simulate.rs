@@ -65,12 +65,12 @@ const MOST_TIME: f64 = 3.0;
 
 /// Simulates a run; None if the limit cannot be kept.
 pub(in crate::graph::memory) fn simulate(course: &Course, policy: Policy) -> Option<Outcome> {
-    let mut run = Run::new(course, policy);
+    let mut run = Simulation::new(course, policy);
     (0..course.steps()).try_for_each(|i| run.step(i))?;
     Some(Outcome { again: run.again, time: run.time, memory: run.most })
 }
 
-struct Run<'a> {
+struct Simulation<'a> {
     course: &'a Course,
     policy: Policy,
     /// The current step, before which blocks are recomputed as needed.
@@ -98,10 +98,10 @@ struct Run<'a> {
     time: f64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Simulation<'a> {
     fn new(course: &'a Course, policy: Policy) -> Self {
         let blocks = course.blocks();
-        Run {
+        Simulation {
             course,
             policy,
             now: 0,
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
 type Steps = SmallVec<[usize; MOST_LOST]>;
 
 /// What dropping a block loses: the steps that have to be rerun to recompute it.
-impl Run<'_> {
+impl Simulation<'_> {
     /// The steps that have to be rerun to recompute a block, in order.
     fn missing(&mut self, block: u32) -> Steps {
         let mut found = Steps::new();

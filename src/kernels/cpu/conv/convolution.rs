@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::device::onednn::Pass;
+use crate::device::onednn::Propagation;
 use crate::error::Result;
 use crate::kernels::cpu::conv::portable_conv;
 use crate::kernels::cpu::onednn;
@@ -30,7 +30,7 @@ const LARGEST_WEIGHT: usize = 64 << 10;
 /// # Errors
 /// [`crate::Error::Library`]; [`crate::Error::DType`] for types that are not floats.
 pub fn prepare(
-    pass: Pass,
+    pass: Propagation,
     geometry: &Geometry,
     io: &[&Meta],
     width: Width,
@@ -42,10 +42,10 @@ pub fn prepare(
 }
 
 /// The number of images of the result per block, which depends on the metas alone.
-fn block(pass: Pass, io: &[&Meta]) -> usize {
+fn block(pass: Propagation, io: &[&Meta]) -> usize {
     let (y, w) = (io[io.len() - 1], io[1]);
     let images = y.shape[0];
-    if pass == Pass::GradWeight || y.bytes() <= SMALLEST || w.bytes() > LARGEST_WEIGHT {
+    if pass == Propagation::GradWeight || y.bytes() <= SMALLEST || w.bytes() > LARGEST_WEIGHT {
         return images;
     }
     let image = y.bytes() / images;
@@ -58,7 +58,7 @@ fn block(pass: Pass, io: &[&Meta]) -> usize {
 }
 
 /// Whether the result is computed in blocks of images.
-pub fn is_split(pass: Pass, io: &[&Meta]) -> bool {
+pub fn is_split(pass: Propagation, io: &[&Meta]) -> bool {
     block(pass, io) < io[io.len() - 1].shape[0]
 }
 
@@ -67,7 +67,7 @@ pub fn is_split(pass: Pass, io: &[&Meta]) -> bool {
 /// # Errors
 /// As [`prepare`].
 pub fn in_blocks(
-    pass: Pass,
+    pass: Propagation,
     geometry: &Geometry,
     io: &[&Meta],
     width: Width,
@@ -90,19 +90,29 @@ pub fn in_blocks(
 }
 
 /// The convolution as a single library call.
-fn whole(pass: Pass, geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+fn whole(
+    pass: Propagation,
+    geometry: &Geometry,
+    io: &[&Meta],
+    width: Width,
+) -> Result<Arc<dyn Kernel>> {
     if let Some(steps) = by_onednn(pass, geometry, io, width)? {
         return Ok(Arc::new(steps));
     }
     match pass {
-        Pass::Forward => portable_conv::forward(geometry, io, width),
-        Pass::GradInput => portable_conv::grad_input(geometry, io, width),
-        Pass::GradWeight => portable_conv::grad_weight(geometry, io, width),
+        Propagation::Forward => portable_conv::forward(geometry, io, width),
+        Propagation::GradInput => portable_conv::grad_input(geometry, io, width),
+        Propagation::GradWeight => portable_conv::grad_weight(geometry, io, width),
     }
 }
 
 /// oneDNN's kernel, if it has a fast one. Empty tensors are left to the portable loops.
-fn by_onednn(pass: Pass, geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Option<Steps>> {
+fn by_onednn(
+    pass: Propagation,
+    geometry: &Geometry,
+    io: &[&Meta],
+    width: Width,
+) -> Result<Option<Steps>> {
     if io.iter().any(|meta| meta.numel() == 0) {
         return Ok(None);
     }
@@ -114,7 +124,7 @@ fn by_onednn(pass: Pass, geometry: &Geometry, io: &[&Meta], width: Width) -> Res
 /// # Errors
 /// [`crate::Error::Library`].
 pub fn packing(
-    pass: Pass,
+    pass: Propagation,
     geometry: &Geometry,
     io: &[&Meta],
     width: Width,

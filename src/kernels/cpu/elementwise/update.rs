@@ -24,7 +24,7 @@ pub trait Formula: Sync {
 }
 
 /// The tensors of an update: the number of moments, and the common walk.
-struct Plan {
+struct Operands {
     moments: usize,
     walk: Walk<4>,
     parts: usize,
@@ -40,29 +40,29 @@ pub fn prepare<P: Float, R: Formula>(
 ) -> Arc<dyn Kernel> {
     let input = |m: usize| moments.get(m).map_or(io[0], |&i| io[i]);
     let metas = [io[0], io[1], input(0), input(1)];
-    let plan = Plan { moments: moments.len(), walk: Walk::in_tiles(metas), parts: width.0 };
+    let operands = Operands { moments: moments.len(), walk: Walk::in_tiles(metas), parts: width.0 };
     kernel(0, move |io| {
         let formula = read(io);
-        team::parallel(plan.parts, &|part| {
-            let range = team::share(plan.walk.elements(), GRAIN, plan.parts, part);
-            if plan.is_direct::<P>() {
-                plan.direct::<P::Wide>(io, range, &formula);
+        team::parallel(operands.parts, &|part| {
+            let range = team::share(operands.walk.elements(), GRAIN, operands.parts, part);
+            if operands.is_direct::<P>() {
+                operands.direct::<P::Wide>(io, range, &formula);
             } else {
-                plan.gathered::<P>(io, range, &formula);
+                operands.gathered::<P>(io, range, &formula);
             }
         })
     })
 }
 
 /// A formula and its operands: the only code compiled for each instruction set.
-struct Step<'a, R, A> {
+struct Apply<'a, R, A> {
     formula: &'a R,
     p: &'a mut [A],
     g: &'a [A],
     moments: [&'a mut [A]; 2],
 }
 
-impl<R: Formula, A: Wide> Body for Step<'_, R, A> {
+impl<R: Formula, A: Wide> Body for Apply<'_, R, A> {
     type Output = ();
 
     #[inline(always)]
@@ -71,7 +71,7 @@ impl<R: Formula, A: Wide> Body for Step<'_, R, A> {
     }
 }
 
-impl Plan {
+impl Operands {
     /// Whether the formula can work on the tensors in place.
     fn is_direct<P: Float>(&self) -> bool {
         let inner = self.walk.inner();
@@ -95,7 +95,7 @@ impl Plan {
                 let p = std::slice::from_raw_parts_mut(io.output::<A>(0).offset(at[0]), n);
                 (p, std::slice::from_raw_parts(io.input::<A>(1).offset(at[1]), n))
             };
-            isa::run(Isa::active(), Step { formula, p, g, moments: [moment(0), moment(1)] });
+            isa::run(Isa::active(), Apply { formula, p, g, moments: [moment(0), moment(1)] });
         }
     }
 
@@ -108,7 +108,7 @@ impl Plan {
             let [p, g, a, b] = &mut buffers;
             let kept = |m: usize| if m < self.moments { n } else { 0 };
             let moments = [&mut a[..kept(0)], &mut b[..kept(1)]];
-            isa::run(Isa::active(), Step { formula, p: &mut p[..n], g: &g[..n], moments });
+            isa::run(Isa::active(), Apply { formula, p: &mut p[..n], g: &g[..n], moments });
             self.store::<P>(io, chunk, &buffers);
         }
     }

@@ -6,7 +6,7 @@ use super::layout::{
     Layout, Location, Tensor, compute_types, describe, is_disjoint, is_same, settled,
 };
 use super::steps::Steps;
-use crate::device::onednn::{self, Descriptor, Library, Pass, Primitive, Tensors, Window};
+use crate::device::onednn::{self, Descriptor, Library, Primitive, Propagation, Tensors, Window};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Width;
@@ -15,7 +15,7 @@ use crate::ops::geometry::Geometry;
 
 /// A convolution's tensors and their places.
 struct Problem {
-    pass: Pass,
+    pass: Propagation,
     window: Window,
     x: Tensor,
     /// With groups as a leading dimension of its own.
@@ -30,14 +30,14 @@ struct Problem {
 /// # Errors
 /// [`crate::Error::Library`].
 pub fn prepare(
-    pass: Pass,
+    pass: Propagation,
     geometry: &Geometry,
     io: &[&Meta],
     width: Width,
 ) -> Result<Option<Steps>> {
     let Some(library) = onednn::library() else { return Ok(None) };
     let Some(window) = window(geometry) else { return Ok(None) };
-    if pass == Pass::GradWeight && has_known_fault(geometry, io) {
+    if pass == Propagation::GradWeight && has_known_fault(geometry, io) {
         return Ok(None);
     }
     let problem = Problem::new(pass, window, geometry.groups, io);
@@ -54,18 +54,18 @@ pub fn prepare(
 }
 
 impl Problem {
-    fn new(pass: Pass, window: Window, groups: usize, io: &[&Meta]) -> Self {
+    fn new(pass: Propagation, window: Window, groups: usize, io: &[&Meta]) -> Self {
         let last = io.len() - 1;
         let tensor = |i: usize| {
             let place = if i == last { Location::Output(0) } else { Location::Input(i) };
             Tensor { place, meta: io[i].clone() }
         };
         let [x, w, y] = match pass {
-            Pass::Forward => [0, 1, last],
-            Pass::GradInput => [2, 1, 0],
-            Pass::GradWeight => [1, 2, 0],
+            Propagation::Forward => [0, 1, last],
+            Propagation::GradInput => [2, 1, 0],
+            Propagation::GradWeight => [1, 2, 0],
         };
-        let bias = (pass == Pass::Forward && last == 3).then(|| tensor(2));
+        let bias = (pass == Propagation::Forward && last == 3).then(|| tensor(2));
         let mut w = tensor(w);
         w.meta = grouped(&w.meta, groups);
         Problem { pass, window, x: tensor(x), w, bias, y: tensor(y) }
@@ -87,14 +87,14 @@ impl Problem {
         let w = (&self.w, Layout::Packed(packed, compute));
         let bias = self.bias.as_ref().zip(bias.map(Layout::Strided));
         let tensors: SmallVec<[_; 4]> = match self.pass {
-            Pass::Forward => [x, w].into_iter().chain(bias).chain([y]).collect(),
-            Pass::GradInput => [y, w, x].into_iter().collect(),
-            Pass::GradWeight => [y, x, w].into_iter().collect(),
+            Propagation::Forward => [x, w].into_iter().chain(bias).chain([y]).collect(),
+            Propagation::GradInput => [y, w, x].into_iter().collect(),
+            Propagation::GradWeight => [y, x, w].into_iter().collect(),
         };
         let steps = Steps::new(library, primitive, &tensors, width)?;
         // bfloat16 weight gradients multiply uninitialised scratch memory by zero, which gives NaN
         // if it contains one.
-        let reads_garbage = self.pass == Pass::GradWeight && compute != DType::Float32;
+        let reads_garbage = self.pass == Propagation::GradWeight && compute != DType::Float32;
         Ok(if reads_garbage { steps.map(Steps::starting_clear) } else { steps })
     }
 

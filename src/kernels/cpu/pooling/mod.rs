@@ -30,11 +30,11 @@ use rows::{Rows, Windows};
 /// [`Error::DType`] for types that are not floats.
 pub fn average(op: &AvgPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let windows = Windows::new(&op.window, op.name(), [io[0].shape[2], io[0].shape[3]])?;
-    let (plan, pool) = (
-        Plan::new(windows, io[0], io[1], width),
+    let (split, pool) = (
+        RowSplit::new(windows, io[0], io[1], width),
         Average(Counts::new(&windows, op.count_include_pad)),
     );
-    crate::dispatch!(float io[0].dtype, T => Ok(prepare(plan, Access::of::<T>(), pool)),
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare(split, Access::of::<T>(), pool)),
         else => not_float(op.name(), io[0]))
 }
 
@@ -44,11 +44,11 @@ pub fn average(op: &AvgPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Ker
 /// As [`average`].
 pub fn average_grad(op: &AvgPool2dGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let windows = Windows::new(&op.window, op.name(), op.size)?;
-    let (plan, pool) = (
-        Plan::new(windows, io[0], io[1], width),
+    let (split, pool) = (
+        RowSplit::new(windows, io[0], io[1], width),
         AverageGrad(Counts::new(&windows, op.count_include_pad)),
     );
-    crate::dispatch!(float io[0].dtype, T => Ok(prepare(plan, Access::of::<T>(), pool)),
+    crate::dispatch!(float io[0].dtype, T => Ok(prepare(split, Access::of::<T>(), pool)),
         else => not_float(op.name(), io[0]))
 }
 
@@ -59,9 +59,9 @@ pub fn average_grad(op: &AvgPool2dGrad, io: &[&Meta], width: Width) -> Result<Ar
 /// [`Error::DType`] for bool.
 pub fn max(op: &MaxPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let windows = Windows::new(&op.window, op.name(), [io[0].shape[2], io[0].shape[3]])?;
-    let plan = Plan::new(windows, io[0], io[1], width);
-    let pool = Max(Rows::new(io[2], plan.all_channels));
-    crate::dispatch!(number io[0].dtype, T => Ok(prepare(plan, Access::of::<T>(), pool)),
+    let split = RowSplit::new(windows, io[0], io[1], width);
+    let pool = Max(Rows::new(io[2], split.all_channels));
+    crate::dispatch!(number io[0].dtype, T => Ok(prepare(split, Access::of::<T>(), pool)),
         else => Err(Error::dtype(op.name(), [io[0].dtype], "a float or integer dtype")))
 }
 
@@ -71,9 +71,9 @@ pub fn max(op: &MaxPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>
 /// [`Error::DType`] for types that are not floats.
 pub fn max_grad(op: &MaxPool2dGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let windows = Windows::new(&op.window, op.name(), op.size)?;
-    let plan = Plan::new(windows, io[0], io[2], width);
-    let pool = MaxGrad(Rows::new(io[1], plan.all_channels));
-    let kernel = crate::dispatch!(float io[0].dtype, T => prepare(plan, Access::of::<T>(), pool),
+    let split = RowSplit::new(windows, io[0], io[2], width);
+    let pool = MaxGrad(Rows::new(io[1], split.all_channels));
+    let kernel = crate::dispatch!(float io[0].dtype, T => prepare(split, Access::of::<T>(), pool),
         else => return not_float(op.name(), io[0]));
     let (scan, taps) = (Scan::new(1, io[1], width), windows.kernel[0] * windows.kernel[1]);
     Ok(crate::dispatch!(int io[1].dtype,
@@ -91,7 +91,7 @@ fn check_index(largest: u32, taps: usize) -> Result<()> {
 
 /// How the rows of a result are distributed.
 #[derive(Clone, Debug)]
-struct Plan {
+struct RowSplit {
     windows: Windows,
     /// Whether rows span all channels.
     all_channels: bool,
@@ -103,14 +103,14 @@ struct Plan {
     parts: usize,
 }
 
-impl Plan {
-    fn new(windows: Windows, from: &Meta, to: &Meta, width: Width) -> Plan {
+impl RowSplit {
+    fn new(windows: Windows, from: &Meta, to: &Meta, width: Width) -> RowSplit {
         let all_channels = Rows::prefer_channels(from);
         let (from, rows) = (Rows::new(from, all_channels), Rows::new(to, all_channels));
         let height = to.shape[2];
         let count = if rows.len() == 0 { 0 } else { rows.planes(to.shape[0]) * height };
         let parts = width.0.min(count).max(1);
-        Plan { windows, all_channels, from, to: rows, height, rows: count, parts }
+        RowSplit { windows, all_channels, from, to: rows, height, rows: count, parts }
     }
 
     /// The row of the image that tap `tap` of a row of windows reads.
@@ -127,13 +127,13 @@ struct Buffers<'a, A> {
     index: &'a mut [i32],
 }
 
-fn prepare<A: Sum>(plan: Plan, access: Access<A>, pool: impl Pool<A>) -> Arc<dyn Kernel> {
-    let [partial, index] = pool.room(&plan);
-    let lengths = [plan.from.len(), plan.to.len(), partial];
+fn prepare<A: Sum>(split: RowSplit, access: Access<A>, pool: impl Pool<A>) -> Arc<dyn Kernel> {
+    let [partial, index] = pool.room(&split);
+    let lengths = [split.from.len(), split.to.len(), partial];
     let floats = space::bytes::<A>(lengths);
     let own = floats + space::bytes::<i32>([index]);
-    kernel(plan.parts * own, move |io| {
-        team::parallel(plan.parts, &|part| {
+    kernel(split.parts * own, move |io| {
+        team::parallel(split.parts, &|part| {
             // SAFETY: each part has its own scratch memory.
             let buffers = unsafe {
                 let at = io.scratch::<u8>().add(part * own);
@@ -141,14 +141,14 @@ fn prepare<A: Sum>(plan: Plan, access: Access<A>, pool: impl Pool<A>) -> Arc<dyn
                 let [index] = space::arrays(at.add(floats), [index]);
                 Buffers { from, to, partial, index }
             };
-            let part = Part { plan: &plan, access, pool: &pool, io, part, buffers };
+            let part = Part { split: &split, access, pool: &pool, io, part, buffers };
             isa::run(Isa::active(), part);
         })
     })
 }
 
 struct Part<'a, A, P> {
-    plan: &'a Plan,
+    split: &'a RowSplit,
     access: Access<A>,
     pool: &'a P,
     io: &'a Io<'a>,
@@ -161,12 +161,12 @@ impl<A: Sum, P: Pool<A>> Body for Part<'_, A, P> {
 
     #[inline(always)]
     fn run<L: Level>(mut self) {
-        let Part { plan, access, io, .. } = self;
-        for row in team::share(plan.rows, 1, plan.parts, self.part) {
-            let row = (row / plan.height, row % plan.height);
-            self.pool.row(plan, access, io, row, &mut self.buffers);
+        let Part { split, access, io, .. } = self;
+        for row in team::share(split.rows, 1, split.parts, self.part) {
+            let row = (row / split.height, row % split.height);
+            self.pool.row(split, access, io, row, &mut self.buffers);
             // SAFETY: output 0 is the result, and the row belongs to this part.
-            unsafe { plan.to.write(access, io.output(0), row, self.buffers.to) };
+            unsafe { split.to.write(access, io.output(0), row, self.buffers.to) };
         }
     }
 }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::rows::{Rows, Windows};
-use super::{Buffers, Plan};
+use super::{Buffers, RowSplit};
 use crate::kernels::Io;
 use crate::kernels::cpu::matmul::tile::Sum;
 use crate::kernels::cpu::simd::wide::Wide;
@@ -14,12 +14,12 @@ const LONG: usize = 8;
 /// The computation of a row of the result.
 pub(super) trait Pool<A>: Send + Sync + 'static {
     /// The lengths of the buffers of partial sums and of the index.
-    fn room(&self, plan: &Plan) -> [usize; 2];
+    fn room(&self, split: &RowSplit) -> [usize; 2];
 
     /// Computes row (plane, row in the plane) in the buffer.
     fn row(
         &self,
-        plan: &Plan,
+        split: &RowSplit,
         access: Access<A>,
         io: &Io,
         at: (usize, usize),
@@ -53,26 +53,26 @@ impl Counts {
 pub(super) struct Average(pub(super) Counts);
 
 impl<A: Wide + Sum> Pool<A> for Average {
-    fn room(&self, plan: &Plan) -> [usize; 2] {
-        [plan.to.len(), 0]
+    fn room(&self, split: &RowSplit) -> [usize; 2] {
+        [split.to.len(), 0]
     }
 
     #[inline(always)]
     fn row(
         &self,
-        plan: &Plan,
+        split: &RowSplit,
         access: Access<A>,
         io: &Io,
         (plane, row): (usize, usize),
         Buffers { from, to, partial, .. }: &mut Buffers<A>,
     ) {
-        let (windows, lanes) = (&plan.windows, plan.to.lanes());
+        let (windows, lanes) = (&split.windows, split.to.lanes());
         let is_long = windows.kernel[1] > LONG;
         to.fill(A::ZERO);
         for down in windows.taps(0, row) {
-            let image_row = (plane, plan.image_row(row, down));
+            let image_row = (plane, split.image_row(row, down));
             // SAFETY: input 0 is the image.
-            let seen = unsafe { plan.from.read(access, io.input(0), image_row, from) };
+            let seen = unsafe { split.from.read(access, io.input(0), image_row, from) };
             let sums = if is_long { &mut **partial } else { &mut **to };
             if is_long {
                 sums.fill(A::ZERO);
@@ -94,24 +94,24 @@ impl<A: Wide + Sum> Pool<A> for Average {
 pub(super) struct AverageGrad(pub(super) Counts);
 
 impl<A: Wide + Sum> Pool<A> for AverageGrad {
-    fn room(&self, _: &Plan) -> [usize; 2] {
+    fn room(&self, _: &RowSplit) -> [usize; 2] {
         [0, 0]
     }
 
     #[inline(always)]
     fn row(
         &self,
-        plan: &Plan,
+        split: &RowSplit,
         access: Access<A>,
         io: &Io,
         (plane, row): (usize, usize),
         Buffers { from: dy, to: dx, .. }: &mut Buffers<A>,
     ) {
-        let (windows, lanes) = (&plan.windows, plan.to.lanes());
+        let (windows, lanes) = (&split.windows, split.to.lanes());
         dx.fill(A::ZERO);
         for window in windows.covering(0, row) {
             // SAFETY: input 0 is dy.
-            unsafe { plan.from.copy(access, io.input(0), (plane, window), dy) };
+            unsafe { split.from.copy(access, io.input(0), (plane, window), dy) };
             self.0.divide(window, lanes, dy);
             for right in 0..windows.kernel[1] {
                 windows.seen(right, lanes, |at, first, step| {
@@ -137,14 +137,14 @@ fn add<A: Wide>(to: &mut [A], to_step: usize, from: &[A], step: usize) {
 pub(super) struct Max(pub(super) Rows);
 
 impl<A: Sum> Pool<A> for Max {
-    fn room(&self, plan: &Plan) -> [usize; 2] {
-        [0, plan.to.len()]
+    fn room(&self, split: &RowSplit) -> [usize; 2] {
+        [0, split.to.len()]
     }
 
     #[inline(always)]
     fn row(
         &self,
-        plan: &Plan,
+        split: &RowSplit,
         access: Access<A>,
         io: &Io,
         (plane, row): (usize, usize),
@@ -152,13 +152,13 @@ impl<A: Sum> Pool<A> for Max {
     ) {
         best.fill(A::LOWEST);
         index.fill(-1);
-        for down in plan.windows.taps(0, row) {
-            let image_row = (plane, plan.image_row(row, down));
+        for down in split.windows.taps(0, row) {
+            let image_row = (plane, split.image_row(row, down));
             // SAFETY: input 0 is the image.
-            let seen = unsafe { plan.from.read(access, io.input(0), image_row, from) };
-            for right in 0..plan.windows.kernel[1] {
-                let tap = (down * plan.windows.kernel[1] + right) as i32;
-                plan.windows.seen(right, plan.to.lanes(), |at, first, step| {
+            let seen = unsafe { split.from.read(access, io.input(0), image_row, from) };
+            for right in 0..split.windows.kernel[1] {
+                let tap = (down * split.windows.kernel[1] + right) as i32;
+                split.windows.seen(right, split.to.lanes(), |at, first, step| {
                     let window = at.clone();
                     raise(&mut best[window], &mut index[at], &seen[first..], step, tap);
                 });
@@ -191,30 +191,30 @@ fn raise<S: Sum>(best: &mut [S], index: &mut [i32], seen: &[S], step: usize, tap
 pub(super) struct MaxGrad(pub(super) Rows);
 
 impl<A: Wide + Sum> Pool<A> for MaxGrad {
-    fn room(&self, _: &Plan) -> [usize; 2] {
+    fn room(&self, _: &RowSplit) -> [usize; 2] {
         [0, self.0.len()]
     }
 
     #[inline(always)]
     fn row(
         &self,
-        plan: &Plan,
+        split: &RowSplit,
         access: Access<A>,
         io: &Io,
         (plane, row): (usize, usize),
         Buffers { from: dy, to: dx, index, .. }: &mut Buffers<A>,
     ) {
         dx.fill(A::ZERO);
-        for window in plan.windows.covering(0, row) {
+        for window in split.windows.covering(0, row) {
             // SAFETY: inputs 0 and 1 are dy and the index.
             let dy = unsafe {
                 self.0.read_index(io, (plane, window), index);
-                plan.from.read(access, io.input(0), (plane, window), dy)
+                split.from.read(access, io.input(0), (plane, window), dy)
             };
-            let down = row + plan.windows.padding[0] - window * plan.windows.stride[0];
-            for right in 0..plan.windows.kernel[1] {
-                let tap = (down * plan.windows.kernel[1] + right) as i32;
-                plan.windows.seen(right, plan.to.lanes(), |at, first, step| {
+            let down = row + split.windows.padding[0] - window * split.windows.stride[0];
+            for right in 0..split.windows.kernel[1] {
+                let tap = (down * split.windows.kernel[1] + right) as i32;
+                split.windows.seen(right, split.to.lanes(), |at, first, step| {
                     let window = at.clone();
                     add_where(&mut dx[first..], step, &dy[window], &index[at], tap);
                 });

@@ -46,7 +46,7 @@ fn forward<A: Wide + Sum>(
     op: &Dropout,
     width: Width,
 ) -> Arc<dyn Kernel> {
-    let pass = Pass { access, walk: Walk::in_memory_order([io[2], io[0]]), ratio: op.ratio.0 };
+    let pass = Masking { access, walk: Walk::in_memory_order([io[2], io[0]]), ratio: op.ratio.0 };
     let (keep, offset) = (Bernoulli::new(1.0 - op.ratio.0), op.offset);
     kernel(0, move |io| {
         let state = State::read(io, 1, offset);
@@ -70,7 +70,7 @@ fn backward<A: Wide + Sum>(
     width: Width,
 ) -> Arc<dyn Kernel> {
     let walk = Walk::in_memory_order([io[2], io[0], io[1]]);
-    let pass = Pass { access, walk, ratio: op.ratio.0 };
+    let pass = Masking { access, walk, ratio: op.ratio.0 };
     kernel(0, move |io| {
         pass.each_group(width, |group| {
             let keep = pass.mask(io, group.clone());
@@ -80,14 +80,14 @@ fn backward<A: Wide + Sum>(
 }
 
 /// The output and the inputs.
-struct Pass<A, const N: usize> {
+struct Masking<A, const N: usize> {
     access: Access<A>,
     walk: Walk<N>,
     /// The probability that an element is dropped.
     ratio: f64,
 }
 
-impl<A: Wide + Sum, const N: usize> Pass<A, N> {
+impl<A: Wide + Sum, const N: usize> Masking<A, N> {
     /// Calls `body` for groups of up to [`MOST`] elements on `width` threads.
     fn each_group(&self, width: Width, body: impl Fn(Range<usize>) + Sync) -> Result<()> {
         team::parallel(width.0, &|part| {
@@ -112,7 +112,7 @@ impl<A: Wide + Sum, const N: usize> Pass<A, N> {
     }
 }
 
-impl<A> Pass<A, 3> {
+impl<A> Masking<A, 3> {
     /// The mask of a group, from input 1.
     fn mask(&self, io: &Io, group: Range<usize>) -> [Bool; MOST] {
         let (mut keep, mut done) = ([Bool(0); MOST], 0);

@@ -85,7 +85,7 @@ impl Reduction<'_> {
 }
 
 /// The order in which a reduction reads its input.
-struct Plan {
+struct Traversal {
     /// The kept dimensions, in the input and in the output.
     kept: Walk<2>,
     /// The reduced dimensions.
@@ -97,9 +97,9 @@ struct Plan {
     blocks: usize,
 }
 
-impl Plan {
+impl Traversal {
     /// `ordered`: the reduced elements must be taken in row-major order.
-    fn new(x: &Meta, axes: &[usize], ordered: bool) -> Plan {
+    fn new(x: &Meta, axes: &[usize], ordered: bool) -> Traversal {
         let mut step = 1;
         let (mut kept, mut reduced) = (Vec::new(), Vec::new());
         for (d, dim) in dims([x]).into_iter().enumerate().rev() {
@@ -116,15 +116,15 @@ impl Plan {
         if !ordered {
             reduced.sort_by_key(|d| std::cmp::Reverse(d.strides[0].unsigned_abs()));
         }
-        Plan::of(Walk::new(kept), Walk::new(reduced))
+        Traversal::of(Walk::new(kept), Walk::new(reduced))
     }
 
-    fn of(kept: Walk<2>, reduced: Walk<1>) -> Plan {
+    fn of(kept: Walk<2>, reduced: Walk<1>) -> Traversal {
         let columns = is_by_columns(&kept, &reduced).then(|| kept.clone().split_inner());
         let width = columns.as_ref().map(|(_, dim)| dim.extent.clamp(1, TILE));
         let block = width.map_or(ROW_BLOCK, |width| (TILE_BLOCK / width).max(64));
         let blocks = reduced.elements().div_ceil(block).max(1);
-        Plan { kept, reduced, columns, block, blocks }
+        Traversal { kept, reduced, columns, block, blocks }
     }
 
     /// The number of tasks.
@@ -171,17 +171,21 @@ pub fn prepare<V: Element, F: Fold<V>, C: Reach>(
     access: Access<V, F::Result>,
     width: Width,
 ) -> Arc<dyn Kernel> {
-    let plan = Plan::new(x, axes, ordered);
-    let partials = if plan.blocks > 1 { plan.kept.elements() * plan.blocks } else { 0 };
+    let traversal = Traversal::new(x, axes, ordered);
+    let partials =
+        if traversal.blocks > 1 { traversal.kept.elements() * traversal.blocks } else { 0 };
     kernel(partials * size_of::<F::Acc>(), move |io| {
         let part = |job: Job, len: usize, part: usize| {
             let range = team::share(len, 1, width.0, part);
-            C::run(Isa::active(), Part::<V, F> { plan: &plan, io, access: &access, job, range });
+            C::run(
+                Isa::active(),
+                Part::<V, F> { traversal: &traversal, io, access: &access, job, range },
+            );
         };
-        team::parallel(width.0, &|p| part(Job::Fold, plan.tasks(), p))?;
-        if plan.blocks == 1 {
+        team::parallel(width.0, &|p| part(Job::Fold, traversal.tasks(), p))?;
+        if traversal.blocks == 1 {
             return Ok(());
         }
-        team::parallel(width.0, &|p| part(Job::Join, plan.kept.elements(), p))
+        team::parallel(width.0, &|p| part(Job::Join, traversal.kept.elements(), p))
     })
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::fold::Fold;
-use super::{Access, Plan, TILE};
+use super::{Access, TILE, Traversal};
 use crate::dtype::Element;
 use crate::kernels::Io;
 use crate::kernels::cpu::simd::isa::{Body, Level};
@@ -23,7 +23,7 @@ pub(super) enum Job {
 
 /// One thread's part of a reduction.
 pub(super) struct Part<'a, V, F: Fold<V>> {
-    pub(super) plan: &'a Plan,
+    pub(super) traversal: &'a Traversal,
     pub(super) io: &'a Io<'a>,
     pub(super) access: &'a Access<V, F::Result>,
     pub(super) job: Job,
@@ -35,7 +35,7 @@ impl<V: Element, F: Fold<V>> Body for Part<'_, V, F> {
 
     #[inline(always)]
     fn run<L: Level>(self) {
-        match (self.job, &self.plan.columns) {
+        match (self.job, &self.traversal.columns) {
             (Job::Join, _) => self.join(),
             (Job::Fold, None) => self.rows(),
             (Job::Fold, Some((outer, dim))) => self.columns(outer, dim),
@@ -47,10 +47,10 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
     /// Stores the partial result of block `b` of output `k`, which is at offset `to`.
     #[inline(always)]
     fn emit(&self, k: usize, b: usize, to: isize, acc: F::Acc) {
-        if self.plan.blocks == 1 {
+        if self.traversal.blocks == 1 {
             return self.store(to, acc);
         }
-        let place = b * self.plan.kept.elements() + k;
+        let place = b * self.traversal.kept.elements() + k;
         // SAFETY: the scratch memory has one slot for each output and block, which belongs to one
         // task.
         unsafe { self.io.scratch::<F::Acc>().add(place).write(acc) };
@@ -58,7 +58,7 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
 
     #[inline(always)]
     fn store(&self, to: isize, acc: F::Acc) {
-        let count = self.plan.reduced.elements();
+        let count = self.traversal.reduced.elements();
         // SAFETY: the output has this element, which belongs to one task.
         unsafe { (self.access.store)(self.io.output(0), to, F::finish(acc), count) };
     }
@@ -66,10 +66,10 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
     #[inline(always)]
     fn join(&self) {
         let mut k = self.range.start;
-        let step = self.plan.kept.inner().strides[1];
-        for ([_, to], n) in self.plan.kept.runs(self.range.clone()) {
+        let step = self.traversal.kept.inner().strides[1];
+        for ([_, to], n) in self.traversal.kept.runs(self.range.clone()) {
             for i in 0..n as isize {
-                self.store(to + i * step, self.tree(k, 0..self.plan.blocks));
+                self.store(to + i * step, self.tree(k, 0..self.traversal.blocks));
                 k += 1;
             }
         }
@@ -78,7 +78,7 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
     /// Joins the blocks `blocks` of output `k`.
     fn tree(&self, k: usize, blocks: Range<usize>) -> F::Acc {
         if blocks.len() == 1 {
-            let place = blocks.start * self.plan.kept.elements() + k;
+            let place = blocks.start * self.traversal.kept.elements() + k;
             // SAFETY: `emit` wrote it.
             return unsafe { self.io.scratch::<F::Acc>().add(place).read() };
         }
@@ -89,16 +89,16 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
     /// Folds outputs one at a time.
     #[inline(always)]
     fn rows(&self) {
-        let blocks = self.plan.blocks;
+        let blocks = self.traversal.blocks;
         let (start, end) = (self.range.start, self.range.end);
         let mut k = start / blocks;
         let mut buffer = [V::default(); CHUNK];
-        let [step, step_out] = self.plan.kept.inner().strides;
-        for ([from, to], n) in self.plan.kept.runs(k..end.div_ceil(blocks)) {
+        let [step, step_out] = self.traversal.kept.inner().strides;
+        for ([from, to], n) in self.traversal.kept.runs(k..end.div_ceil(blocks)) {
             for i in 0..n as isize {
                 let first = start.saturating_sub(k * blocks);
                 for b in first..(end - k * blocks).min(blocks) {
-                    let acc = self.row(from + i * step, self.plan.block(b), &mut buffer);
+                    let acc = self.row(from + i * step, self.traversal.block(b), &mut buffer);
                     self.emit(k, b, to + i * step_out, acc);
                 }
                 k += 1;
@@ -109,11 +109,11 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
     /// Folds some of the reduced elements of the output whose input starts at offset `from`.
     #[inline(always)]
     fn row(&self, from: isize, elements: Range<usize>, buffer: &mut [V; CHUNK]) -> F::Acc {
-        let inner = self.plan.reduced.inner();
-        let long = inner.extent >= 64 || inner.extent == self.plan.reduced.elements();
+        let inner = self.traversal.reduced.inner();
+        let long = inner.extent >= 64 || inner.extent == self.traversal.reduced.elements();
         let (mut acc, mut index) = (F::START, elements.start);
         if self.access.direct && inner.strides[0] == 1 && long {
-            for ([at], n) in self.plan.reduced.runs(elements) {
+            for ([at], n) in self.traversal.reduced.runs(elements) {
                 // SAFETY: the run is within the input, whose elements are of type `V`.
                 let row = unsafe {
                     std::slice::from_raw_parts(self.io.input::<V>(0).offset(from + at), n)
@@ -136,8 +136,8 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
     /// Reads some of the reduced elements, counted from offset `from`.
     #[inline(always)]
     fn gather(&self, from: isize, elements: Range<usize>, to: &mut [V]) {
-        let (step, mut done) = (self.plan.reduced.inner().strides[0], 0);
-        for ([at], n) in self.plan.reduced.runs(elements) {
+        let (step, mut done) = (self.traversal.reduced.inner().strides[0], 0);
+        for ([at], n) in self.traversal.reduced.runs(elements) {
             self.load(from + at, step, &mut to[done..done + n]);
             done += n;
         }
@@ -153,7 +153,7 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
     /// Folds tiles of outputs.
     #[inline(always)]
     fn columns(&self, outer: &Walk<2>, dim: &Dim<2>) {
-        let (tiles, blocks) = (dim.extent.div_ceil(TILE), self.plan.blocks);
+        let (tiles, blocks) = (dim.extent.div_ceil(TILE), self.traversal.blocks);
         let mut buffer = [F::START; TILE];
         for task in self.range.clone() {
             let (b, tile, o) = (task % blocks, task / blocks % tiles, task / blocks / tiles);
@@ -162,7 +162,7 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
             acc.fill(F::START);
             for (from, _) in outer.runs(o..o + 1) {
                 let at = |t: usize, c: usize| from[t] + c as isize * dim.strides[t];
-                self.tile(at(0, columns.start), dim.strides[0], self.plan.block(b), acc);
+                self.tile(at(0, columns.start), dim.strides[0], self.traversal.block(b), acc);
                 for (c, &acc) in columns.clone().zip(acc.iter()) {
                     self.emit(o * dim.extent + c, b, at(1, c), acc);
                 }
@@ -175,9 +175,9 @@ impl<V: Element, F: Fold<V>> Part<'_, V, F> {
     #[inline(always)]
     fn tile(&self, from: isize, step: isize, elements: Range<usize>, acc: &mut [F::Acc]) {
         let mut buffer = [V::default(); TILE];
-        let next = self.plan.reduced.inner().strides[0];
+        let next = self.traversal.reduced.inner().strides[0];
         let mut index = elements.start as i64;
-        for ([at], n) in self.plan.reduced.runs(elements) {
+        for ([at], n) in self.traversal.reduced.runs(elements) {
             let mut row = 0;
             while row < n {
                 let place = from + at + row as isize * next;

@@ -171,10 +171,10 @@ fn in_blocks(producer: &Kind, io: &[&Meta], width: Width) -> Result<Option<RowBl
 }
 
 /// The pass and geometry of a convolution; None for other operations.
-fn convolution(kind: &Kind) -> Option<(onednn::Pass, &Geometry)> {
+fn convolution(kind: &Kind) -> Option<(onednn::Propagation, &Geometry)> {
     match kind {
-        Kind::Conv2d(conv) => Some((onednn::Pass::Forward, &conv.geometry)),
-        Kind::Conv2dGradInput(conv) => Some((onednn::Pass::GradInput, &conv.geometry)),
+        Kind::Conv2d(conv) => Some((onednn::Propagation::Forward, &conv.geometry)),
+        Kind::Conv2dGradInput(conv) => Some((onednn::Propagation::GradInput, &conv.geometry)),
         _ => None,
     }
 }

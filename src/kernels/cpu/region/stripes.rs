@@ -19,12 +19,12 @@ pub struct Stripes {
     /// Whether the number of columns is fixed by the values.
     is_fixed: bool,
     /// One per value.
-    parts: Vec<Part>,
+    parts: Vec<Extent>,
 }
 
 /// The part of a matrix that a value covers; it broadcasts along the rest.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum Extent {
     Whole,
     Row,
     Column,
@@ -37,19 +37,19 @@ impl Stripes {
         // The last link's result or, where there are only a consumer and what it reads, that.
         let last = (region.inputs + region.links.len() - 1) * usize::from(!region.links.is_empty());
         let whole = values.get(last).filter(|whole| whole.is_dense())?;
-        let parts: Vec<Part> = values.iter().map(|v| part(v, whole)).collect::<Option<_>>()?;
+        let parts: Vec<Extent> = values.iter().map(|v| part(v, whole)).collect::<Option<_>>()?;
         let (numel, has_rows) = (whole.numel(), region.has_rows(values));
         // All broadcast rows and columns must belong to the same matrix, and rows that links
         // process as a whole must be rows of that matrix.
         let widths = values.iter().zip(&parts).filter_map(|(value, part)| match part {
-            Part::Row => Some(value.numel()),
-            Part::Column => Some(numel / value.numel().max(1)),
+            Extent::Row => Some(value.numel()),
+            Extent::Column => Some(numel / value.numel().max(1)),
             _ => None,
         });
         let widths = widths.chain(whole.shape.last().copied().filter(|_| has_rows));
         let (least, most) = widths.fold((usize::MAX, 1), |(a, b), w| (a.min(w), b.max(w)));
         let is_fixed = least < usize::MAX;
-        let are_results = parts[region.inputs..].iter().all(|&part| part == Part::Whole);
+        let are_results = parts[region.inputs..].iter().all(|&part| part == Extent::Whole);
         let fits = (least == most || !is_fixed)
             && are_results
             && most <= BLOCK
@@ -80,10 +80,10 @@ impl Stripes {
     /// last.
     pub fn block(&self, values: &[Meta], v: usize, rows: usize) -> Meta {
         let mut shape = Shape::from_iter(std::iter::repeat_n(1, self.rank));
-        if matches!(self.parts[v], Part::Whole | Part::Column) {
+        if matches!(self.parts[v], Extent::Whole | Extent::Column) {
             shape[0] *= rows;
         }
-        if matches!(self.parts[v], Part::Whole | Part::Row) {
+        if matches!(self.parts[v], Extent::Whole | Extent::Row) {
             shape[self.rank - 1] *= self.columns;
         }
         Meta::new(values[v].dtype, shape)
@@ -92,30 +92,30 @@ impl Stripes {
     /// Bytes from row to row of value `v`.
     pub fn row_bytes(&self, values: &[Meta], v: usize) -> usize {
         let elements = match self.parts[v] {
-            Part::Whole => self.columns,
-            Part::Column => 1,
-            Part::Row | Part::One => 0,
+            Extent::Whole => self.columns,
+            Extent::Column => 1,
+            Extent::Row | Extent::One => 0,
         };
         elements * values[v].dtype.size()
     }
 }
 
 /// The part of another value that a value covers; None for other broadcasts or memory orders.
-fn part(value: &Meta, whole: &Meta) -> Option<Part> {
+fn part(value: &Meta, whole: &Meta) -> Option<Extent> {
     if value.shape == whole.shape && value.strides == whole.strides {
-        return Some(Part::Whole);
+        return Some(Extent::Whole);
     }
     if value.numel() == 1 {
-        return Some(Part::One);
+        return Some(Extent::One);
     }
     let lies = value.is_contiguous() && whole.is_contiguous();
     let (own, all) = (&value.shape[..], &whole.shape[..]);
     let leading = own.iter().take_while(|&&extent| extent == 1).count();
     let tail = &own[leading..];
     if lies && all.ends_with(tail) {
-        return Some(Part::Row);
+        return Some(Extent::Row);
     }
     let trailing = own.iter().rev().take_while(|&&extent| extent == 1).count();
     let head = &own[..own.len() - trailing];
-    (lies && own.len() == all.len() && all.starts_with(head)).then_some(Part::Column)
+    (lies && own.len() == all.len() && all.starts_with(head)).then_some(Extent::Column)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::formulas::{Formula, Gradient, Relu, Scale, Slope, Term};
 use super::passes::{Out, map, sum};
-use super::plan::{INPUTS, Plan};
+use super::setup::{INPUTS, Setup};
 use crate::error::Result;
 use crate::kernels::cpu::matmul::tile::Sum;
 use crate::kernels::cpu::not_float;
@@ -32,30 +32,30 @@ pub enum Through {
 /// As [`super::forward`].
 pub fn gradient(eps: f64, through: Through, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let inputs = if through == Through::Relu { INPUTS } else { INPUTS - 2 };
-    let plan = Plan::new([io[1], io[0], io[inputs]], &io[..inputs], eps, width);
+    let setup = Setup::new([io[1], io[0], io[inputs]], &io[..inputs], eps, width);
     crate::dispatch!(float io[0].dtype, T => {
         let access = Access::of::<T>();
         Ok(match through {
-            Through::Batch => prepare_gradient::<_, Slope, Gradient>(plan, access),
-            Through::Constants => prepare_gradient::<_, Slope, Scale>(plan, access),
-            Through::Relu => prepare_gradient::<_, Relu<Slope>, Relu<Gradient>>(plan, access),
+            Through::Batch => prepare_gradient::<_, Slope, Gradient>(setup, access),
+            Through::Constants => prepare_gradient::<_, Slope, Scale>(setup, access),
+            Through::Relu => prepare_gradient::<_, Relu<Slope>, Relu<Gradient>>(setup, access),
         })
     }, else => not_float("batch_norm", io[0]))
 }
 
-fn prepare_gradient<A, T, F>(plan: Plan, access: Access<A>) -> Arc<dyn Kernel>
+fn prepare_gradient<A, T, F>(setup: Setup, access: Access<A>) -> Arc<dyn Kernel>
 where
     A: Wide + Sum,
     T: Term + Send + Sync + 'static,
     F: Formula + Send + Sync + 'static,
 {
-    kernel(plan.space::<A>().iter().sum(), move |io| {
-        let (pass, n) = (plan.pass(access, io, 1, 0), plan.tiles.rows() as f64);
+    kernel(setup.space::<A>().iter().sum(), move |io| {
+        let (pass, n) = (setup.pass(access, io, 1, 0), setup.tiles.rows() as f64);
         let sums = Out(io.scratch::<f64>());
-        let mean = |c| plan.parameter::<A>(io, 3, c);
+        let mean = |c| setup.parameter::<A>(io, 3, c);
         // The coefficients of the forward pass, if a ReLU followed it.
         let relu = |c| match T::IS_RECTIFIED {
-            true => [5, 6].map(|i| plan.parameter::<A>(io, i, c)),
+            true => [5, 6].map(|i| setup.parameter::<A>(io, i, c)),
             false => [0.0; 2],
         };
         let rectify = |c| {
@@ -64,10 +64,10 @@ where
         };
         // SAFETY: the scratch memory starts with the sums.
         unsafe { sum::<A, T>(pass, sums, mean, rectify) }?;
-        let coefficients = plan.coefficients::<A>(io, |c| {
-            let [scale, mean, var] = [2, 3, 4].map(|i| plan.parameter::<A>(io, i, c));
-            let [of_dy, of_product] = plan.totals(io, c);
-            let inverse = 1.0 / (var + plan.eps).sqrt();
+        let coefficients = setup.coefficients::<A>(io, |c| {
+            let [scale, mean, var] = [2, 3, 4].map(|i| setup.parameter::<A>(io, i, c));
+            let [of_dy, of_product] = setup.totals(io, c);
+            let inverse = 1.0 / (var + setup.eps).sqrt();
             // SAFETY: outputs 1 and 2 have an element for each channel, contiguously.
             unsafe {
                 Out(io.output::<A>(1)).set(c, A::from_f64(of_product * inverse));
@@ -78,7 +78,7 @@ where
             let [forward_scale, forward_shift] = relu(c);
             [mean, scale, -scale * of_dy / n, slope, forward_scale, forward_shift]
         })?;
-        // SAFETY: the tensors have the metas that the plan was made for.
+        // SAFETY: the tensors have the metas that the setup was made for.
         unsafe { map::<A, F>(pass, coefficients) }
     })
 }

@@ -7,7 +7,7 @@ mod formulas;
 mod forward;
 mod gradient;
 mod passes;
-mod plan;
+mod setup;
 #[cfg(test)]
 mod tests;
 mod tiles;

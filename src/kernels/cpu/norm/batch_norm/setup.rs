@@ -18,7 +18,7 @@ pub(super) const INPUTS: usize = 7;
 
 /// The data a kernel is prepared with.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct Setup {
     pub(super) tiles: Tiles,
     parts: usize,
     pub(super) eps: f64,
@@ -26,13 +26,13 @@ pub(super) struct Plan {
     steps: [isize; INPUTS],
 }
 
-impl Plan {
-    /// The plan for x (or dx), dy and the result.
-    pub(super) fn new(metas: [&Meta; 3], inputs: &[&Meta], eps: f64, width: Width) -> Plan {
+impl Setup {
+    /// The setup for x (or dx), dy and the result.
+    pub(super) fn new(metas: [&Meta; 3], inputs: &[&Meta], eps: f64, width: Width) -> Setup {
         let tiles = Tiles::new(metas);
         let parts = width.0.min(tiles.count()).max(1);
         let step = |i: usize| inputs.get(i).map_or(0, |m| m.strides[0]);
-        Plan { tiles, parts, eps, steps: std::array::from_fn(step) }
+        Setup { tiles, parts, eps, steps: std::array::from_fn(step) }
     }
 
     pub(super) fn pass<'a, A>(
