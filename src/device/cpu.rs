@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use super::{ALIGNMENT, Backend, Device, limits, pages};
+use super::{ALIGNMENT, Backend, Device, limits};
 
 /// Allocations of at least this size are mapped directly, so that freeing them returns the pages.
 const MAP_BYTES: usize = 1 << 20;
@@ -66,10 +66,6 @@ impl Gauge {
 }
 
 impl Backend for Host {
-    fn is_host(&self) -> bool {
-        true
-    }
-
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
         self.memory.take(bytes);
         self.addresses.take(bytes);
@@ -85,40 +81,6 @@ impl Backend for Host {
                 System.dealloc(pointer.as_ptr(), layout(bytes));
             }
         }
-    }
-
-    unsafe fn fill(&self, start: NonNull<u8>, value: u8, bytes: usize) {
-        // SAFETY: the caller guarantees that the memory is ours and writable.
-        unsafe { start.write_bytes(value, bytes) }
-    }
-
-    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) {
-        // SAFETY: the caller guarantees that the memory can be read.
-        unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr(), to.len()) }
-    }
-
-    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) {
-        // SAFETY: the caller guarantees that the memory can be written.
-        unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
-    }
-
-    fn reserve(&self, bytes: usize) -> Option<NonNull<u8>> {
-        pages::reserve(bytes)
-    }
-
-    unsafe fn unreserve(&self, start: NonNull<u8>, bytes: usize) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { pages::unreserve(start, bytes) }
-    }
-
-    unsafe fn commit(&self, start: NonNull<u8>, bytes: usize) -> bool {
-        // SAFETY: guaranteed by the caller.
-        unsafe { pages::commit(start, bytes) }
-    }
-
-    unsafe fn decommit(&self, start: NonNull<u8>, bytes: usize) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { pages::decommit(start, bytes) }
     }
 
     fn available(&self, wanted: usize) -> usize {

@@ -22,11 +22,9 @@ use crate::error::{Error, Result};
 pub use ledger::{Account, Ledger};
 pub use pool::Pool;
 
-/// The memory of a kind of device: the host's, or an accelerator's.
+/// The memory of a kind of device. What accesses it is the host's by default; a device whose memory
+/// the host cannot access has all of these methods of its own, from `is_host` to `decommit`.
 pub trait Backend: Send + Sync {
-    /// Whether the host can access the memory without copying it.
-    fn is_host(&self) -> bool;
-
     /// Allocates `bytes` > 0 bytes, aligned to [`ALIGNMENT`] and uninitialised; `None` if refused.
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>>;
 
@@ -35,45 +33,6 @@ pub trait Backend: Send + Sync {
     /// # Safety
     /// `pointer` came from [`Backend::allocate`] with the same `bytes` and is not used again.
     unsafe fn free(&self, pointer: NonNull<u8>, bytes: usize);
-
-    /// Sets every byte of memory to `value`.
-    ///
-    /// # Safety
-    /// `start` addresses `bytes` writable bytes of this device that nobody else accesses.
-    unsafe fn fill(&self, start: NonNull<u8>, value: u8, bytes: usize);
-
-    /// Copies memory to the host.
-    ///
-    /// # Safety
-    /// `from` addresses as many initialised bytes of this device, which nobody writes meanwhile.
-    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]);
-
-    /// Copies memory of the host to the device.
-    ///
-    /// # Safety
-    /// `to` addresses as many bytes of this device, which nobody else accesses.
-    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>);
-
-    /// Reserves addresses without memory, aligned to [`pages::LARGE_PAGE`]; `None` if refused.
-    fn reserve(&self, bytes: usize) -> Option<NonNull<u8>>;
-
-    /// Gives reserved addresses back.
-    ///
-    /// # Safety
-    /// They came from [`Backend::reserve`] with the same `bytes` and are not used again.
-    unsafe fn unreserve(&self, start: NonNull<u8>, bytes: usize);
-
-    /// Backs reserved addresses with memory; whether that was granted.
-    ///
-    /// # Safety
-    /// They are reserved, not backed, and both ends are multiples of [`pages::PAGE`].
-    unsafe fn commit(&self, start: NonNull<u8>, bytes: usize) -> bool;
-
-    /// Releases the memory behind reserved addresses. If they are backed again, it reads as zero.
-    ///
-    /// # Safety
-    /// They are backed, both ends are multiples of [`pages::PAGE`], and nobody uses the contents.
-    unsafe fn decommit(&self, start: NonNull<u8>, bytes: usize);
 
     /// How many more bytes could be allocated. A cached reading is used if it covers `wanted`.
     fn available(&self, wanted: usize) -> usize;
@@ -86,6 +45,70 @@ pub trait Backend: Send + Sync {
 
     /// The total physical memory of the machine, in bytes.
     fn total(&self) -> usize;
+
+    /// Whether the host can access the memory without copying it.
+    fn is_host(&self) -> bool {
+        true
+    }
+
+    /// Sets every byte of memory to `value`.
+    ///
+    /// # Safety
+    /// `start` addresses `bytes` writable bytes of this device that nobody else accesses.
+    unsafe fn fill(&self, start: NonNull<u8>, value: u8, bytes: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { start.write_bytes(value, bytes) }
+    }
+
+    /// Copies memory to the host.
+    ///
+    /// # Safety
+    /// `from` addresses as many initialised bytes of this device, which nobody writes meanwhile.
+    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr(), to.len()) }
+    }
+
+    /// Copies memory of the host to the device.
+    ///
+    /// # Safety
+    /// `to` addresses as many bytes of this device, which nobody else accesses.
+    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) }
+    }
+
+    /// Reserves addresses without memory, aligned to [`pages::LARGE_PAGE`]; `None` if refused.
+    fn reserve(&self, bytes: usize) -> Option<NonNull<u8>> {
+        pages::reserve(bytes)
+    }
+
+    /// Gives reserved addresses back.
+    ///
+    /// # Safety
+    /// They came from [`Backend::reserve`] with the same `bytes` and are not used again.
+    unsafe fn unreserve(&self, start: NonNull<u8>, bytes: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { pages::unreserve(start, bytes) }
+    }
+
+    /// Backs reserved addresses with memory; whether that was granted.
+    ///
+    /// # Safety
+    /// They are reserved, not backed, and both ends are multiples of [`pages::PAGE`].
+    unsafe fn commit(&self, start: NonNull<u8>, bytes: usize) -> bool {
+        // SAFETY: guaranteed by the caller.
+        unsafe { pages::commit(start, bytes) }
+    }
+
+    /// Releases the memory behind reserved addresses. If they are backed again, it reads as zero.
+    ///
+    /// # Safety
+    /// They are backed, both ends are multiples of [`pages::PAGE`], and nobody uses the contents.
+    unsafe fn decommit(&self, start: NonNull<u8>, bytes: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { pages::decommit(start, bytes) }
+    }
 }
 
 /// A queue of a device's work, which is done in order. The host does its work at once, so that it

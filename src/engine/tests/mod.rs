@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use serde_json::json;
 
 use super::*;
-use crate::device::{ALIGNMENT, Account, Backend, pages};
+use crate::device::{ALIGNMENT, Account, Backend};
 use crate::dtype::{DType, Element};
 use crate::view::Meta;
 
@@ -45,10 +45,6 @@ fn layout(bytes: usize) -> Layout {
 }
 
 impl Backend for Limited {
-    fn is_host(&self) -> bool {
-        true
-    }
-
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
         self.left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(bytes)).ok()?;
         // SAFETY: the size is not zero.
@@ -62,40 +58,6 @@ impl Backend for Limited {
         self.left.fetch_add(bytes, SeqCst);
         // SAFETY: allocated by `allocate` with this size.
         unsafe { std::alloc::dealloc(pointer.as_ptr(), layout(bytes)) };
-    }
-
-    unsafe fn fill(&self, start: NonNull<u8>, value: u8, bytes: usize) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { start.write_bytes(value, bytes) };
-    }
-
-    unsafe fn download(&self, from: NonNull<u8>, to: &mut [u8]) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.as_ptr(), to.len()) };
-    }
-
-    unsafe fn upload(&self, from: &[u8], to: NonNull<u8>) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { to.as_ptr().copy_from_nonoverlapping(from.as_ptr(), from.len()) };
-    }
-
-    fn reserve(&self, bytes: usize) -> Option<NonNull<u8>> {
-        pages::reserve(bytes)
-    }
-
-    unsafe fn unreserve(&self, start: NonNull<u8>, bytes: usize) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { pages::unreserve(start, bytes) }
-    }
-
-    unsafe fn commit(&self, start: NonNull<u8>, bytes: usize) -> bool {
-        // SAFETY: guaranteed by the caller.
-        unsafe { pages::commit(start, bytes) }
-    }
-
-    unsafe fn decommit(&self, start: NonNull<u8>, bytes: usize) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { pages::decommit(start, bytes) }
     }
 
     fn available(&self, _wanted: usize) -> usize {

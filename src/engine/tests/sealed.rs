@@ -4,7 +4,7 @@
 use std::sync::{LazyLock, Mutex};
 
 use super::*;
-use crate::device::Stream;
+use crate::device::{Stream, pages};
 use crate::error::finite::Statistics;
 use crate::kernels::cpu::Cpu;
 use crate::kernels::{self, Fusing, Io, Kernel, Packing, Target, Width};
