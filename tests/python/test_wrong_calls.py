@@ -77,6 +77,7 @@ GOOD = {
     "zeros": [just((2,))],
     "ones": [just((2,))],
     "constant": [T, just(1.0)],
+    "cosine_embedding_loss": [T, T, of(2)],
     "batches": [lambda: np.zeros(3)],
 }
 #: Functions that are not called on their own.

@@ -19,6 +19,16 @@ from ..tensor import to_numpy
 from . import binary, methods, unary  # isort: skip - all submodules, before functions of their names
 from .binary import Binary
 from .casting import Cast, cast
+from .classification import nll_loss, softmax_cross_entropy
+from .distance import (
+    cosine_embedding_loss,
+    cosine_similarity,
+    huber_loss,
+    l1_loss,
+    smooth_l1_loss,
+    triplet_margin_loss,
+)
+from .divergence import binary_cross_entropy_with_logits, kl_div
 from .engine import Gradients, backward, gradients
 from .index import Embedding, Gather, Where, embedding, gather, where
 from .loss import (
@@ -32,7 +42,6 @@ from .loss import (
     cross_entropy,
     mse_loss,
     ranking_loss,
-    softmax_cross_entropy,
 )
 from .math import CosSim, Max, Mean, Min, PRelu, Sum, add_all, cossim, max, mean, min, prelu, sum
 from .matmul import AddBias, Gemm, Matmul, add_bias, gemm, matmul
