@@ -105,12 +105,21 @@ _ARGUMENTS = {
 _RATES = ("0.1", "0.05", "0.01", "0.001")
 
 
+_SCHEDULES = {
+    "StepDecay": "0.1, 2, 0.5",
+    "LinearDecay": "0.1, 3, 0.01",
+    "CosineDecay": "0.1, 4",
+    "OneCycle": "0.1, 6, 0.5",
+    "Warmup": "2, opt.LinearDecay(0.1, 3)",
+}
+
+
 def schedule(rng: Random) -> str:
     """A schedule of a hyperparameter."""
     name = rng.choice(catalogue.schedules())
     if name == "ExponentialDecay":
         return f"opt.ExponentialDecay(0.1, 2, 0.5, {rng.random() < 0.5})"
-    return f"opt.{name}(0.05)"
+    return f"opt.{name}({_SCHEDULES.get(name, '0.05')})"
 
 
 def optimizer(d: Draw) -> str:
@@ -131,6 +140,8 @@ def optimizer(d: Draw) -> str:
                 if rng.random() < 0.05 and key != "nesterov":
                     value = schedule(rng)
                 parts.append(f"{key}={value}")
+        if rng.random() < 0.15:
+            parts.append(rng.choice(("clip_norm=0.3", "clip_value=0.05", "clip_norm=0.1")))
         try:
             d.value(f"opt.{name}({', '.join(parts)})")
         except ValueError:  # options that exclude each other
@@ -154,6 +165,13 @@ _EACH = "for p in self.get_params().values():"
 UPDATES: dict[str, tuple[int, list[str]]] = {
     "called": (1, ["self.opt0(loss)"]),
     "backward_and_update": (1, ["self.opt0.backward_and_update(loss)"]),
+    "in two parts": (
+        1,
+        [
+            "self.opt0.accumulate(loss)",
+            "self.opt0(autograd.reduce_mean(self.forward({inputs}) * 0.5).reshape((1,)))",
+        ],
+    ),
     "without step": (1, ["self.opt0.call(loss)"]),
     "pairs": (
         1,

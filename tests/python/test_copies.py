@@ -67,6 +67,15 @@ LAYERS = {
     "CrossEntropy": (layer.CrossEntropy(), [np.abs(ROWS), np.abs(ROWS)]),
     "BinaryCrossEntropy": (layer.BinaryCrossEntropy(), [np.abs(ROWS) / 9, np.abs(ROWS) / 9]),
     "RankingLoss": (layer.RankingLoss(0.3), [ROWS, ROWS + 1]),
+    "NLLLoss": (layer.NLLLoss(reduction="sum"), [ROWS, CLASSES]),
+    "BCEWithLogitsLoss": (layer.BCEWithLogitsLoss(), [ROWS, np.abs(ROWS)]),
+    "KLDivLoss": (layer.KLDivLoss("batchmean"), [ROWS, np.abs(ROWS)]),
+    "L1Loss": (layer.L1Loss("none"), [ROWS, ROWS + 1]),
+    "SmoothL1Loss": (layer.SmoothL1Loss(beta=0.3), [ROWS, ROWS + 1]),
+    "HuberLoss": (layer.HuberLoss(delta=0.3), [ROWS, ROWS + 1]),
+    "CosineSimilarity": (layer.CosineSimilarity(-1), [ROWS, ROWS + 1]),
+    "CosineEmbeddingLoss": (layer.CosineEmbeddingLoss(0.1), [ROWS, ROWS + 1, CLASSES]),
+    "TripletMarginLoss": (layer.TripletMarginLoss(p=1), [ROWS, ROWS + 1, 2 * ROWS]),
     "Sequential": (layer.Sequential(layer.Linear(3), layer.ReLU(), autograd.tanh), [ROWS]),
     "Sequential, named": (layer.Sequential({"a": layer.Linear(3), "b": layer.ELU()}), [ROWS]),
 }  # fmt: skip
@@ -127,10 +136,19 @@ class Net(module.Module):
 
 
 LABELS = np.int32([0, 2])
+
+
+def with_groups():
+    made = opt.SGD(opt.Warmup(2, opt.OnPlateau(0.1)), 0.9, clip_norm=1.0)
+    made.group("conv", lr=0.01, weight_decay=opt.LinearDecay(0.1, 3))
+    return made
+
+
 OPTIMIZERS = {
     "SGD": lambda: opt.SGD(0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
     "Adam": lambda: opt.Adam(opt.ExponentialDecay(0.1, 2, 0.5, staircase=True)),
     "AdamW": lambda: opt.AdamW(),
+    "groups": with_groups,
     "RMSProp": lambda: opt.RMSProp(0.01),
     "AdaGrad": lambda: opt.AdaGrad(opt.Constant(0.1)),
 }

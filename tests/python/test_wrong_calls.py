@@ -77,6 +77,7 @@ GOOD = {
     "zeros": [just((2,))],
     "ones": [just((2,))],
     "constant": [T, just(1.0)],
+    "cosine_embedding_loss": [T, T, of(2)],
     "batches": [lambda: np.zeros(3)],
 }
 #: Functions that are not called on their own.
@@ -231,15 +232,30 @@ def test_models(compiled, tmp_path, monkeypatch):
 # ---- optimizers, losses, metrics -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in opt.__all__ if name != "DecayScheduler"])
+CLASSES = [name for name in opt.__all__ if inspect.isclass(getattr(opt, name))]
+SCHEDULES = {"ExponentialDecay": (0.1, 2.0, 0.5), "StepDecay": (0.1, 2), "LinearDecay": (0.1, 2)}
+SCHEDULES |= {"CosineDecay": (0.1, 2), "OneCycle": (0.1, 9), "Warmup": (2, 0.1)}
+
+
+@pytest.mark.parametrize("name", [name for name in opt.__all__ if name not in CLASSES])
+def test_functions_of_optimizers(name):
+    good = {"warmup": [just(2), just(0.1)]}.get(name, [lambda: [(T(), T())], just(1.0)])
+    hold(getattr(opt, name), [name, "Warmup", "Constant"], good)
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if name != "DecayScheduler"])
 def test_optimizers_and_schedules(name):
     cls = getattr(opt, name)
-    good = (0.1, 2.0, 0.5) if name == "ExponentialDecay" else (0.1,)
-    hold(cls, [name, "DecayScheduler"], [just(one) for one in good])
+    good = SCHEDULES.get(name, (0.1,))
+    hold(cls, [name, "DecayScheduler", "LinearDecay"], [just(one) for one in good])
     calls = {"apply": [just("p"), T, T], "set_states": [dict], "update": [T, T]}
     calls |= {"call": [T], "backward_and_update": [T], "device_check": [], "__call__": [T]}
+    calls |= {"accumulate": [T], "observe": [just(1.0)], "group": [just("p")]}
+    calls |= {"copy_to": [lambda: {"p": T()}], "applied": [lambda: {"p": T()}]}
+    if name == "MovingAverage":
+        calls["update"] = [lambda: {"p": T()}]
     for method, given in calls.items():
-        if hasattr(cls, method):
+        if method in dir(cls):
             fresh = lambda method=method: getattr(cls(*good), method)  # noqa: E731
             hold(fresh(), [name, method, "backward"], given, fresh)
     for attribute in getattr(cls, "hyperparameters", ()):

@@ -90,7 +90,11 @@ class MeanSquareError(_WithTarget):
 
 
 class CrossEntropy(_WithTarget):
-    """`-sum(t * log(x + 1e-4)) / x.shape[0]` of probabilities `x`; shapes must be equal."""
+    """`-sum(t * log(x + 1e-4)) / x.shape[0]` of probabilities `x`; shapes must be equal.
+
+    A perfect prediction has the loss `-log(1.0001)`, about -0.0001, as in SINGA. The cross entropy
+    of logits (PyTorch cross_entropy) is `softmax_cross_entropy`.
+    """
 
     def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
         return ops.mul(t, _log(x)), -1 / _rows(x, "cross_entropy")
@@ -105,7 +109,9 @@ class CrossEntropy(_WithTarget):
 class BinaryCrossEntropy(_WithTarget):
     """The cross entropy of independent probabilities `x`, divided by `x.shape[0]` as in SINGA.
 
-    `-sum(t * log(x + 1e-4) + (1 - t) * log(1 - x + 1e-4)) / x.shape[0]`
+    `-sum(t * log(x + 1e-4) + (1 - t) * log(1 - x + 1e-4)) / x.shape[0]`. A perfect prediction has
+    the loss `-log(1.0001)` for each element, about -0.0001; `binary_cross_entropy_with_logits` has
+    0.
     """
 
     def terms(self, x: Tensor, t: Tensor) -> tuple[Tensor, float]:
@@ -184,7 +190,6 @@ class SoftMaxCrossEntropy(Loss):
 mse_loss = function(MeanSquareError, "mse_loss", floating)
 cross_entropy = function(CrossEntropy, "cross_entropy", floating)
 binary_cross_entropy = function(BinaryCrossEntropy, "binary_cross_entropy", floating)
-softmax_cross_entropy = function(SoftMaxCrossEntropy, "softmax_cross_entropy", floating)
 
 
 @public(Loss, RankingLoss)

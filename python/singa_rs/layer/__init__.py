@@ -4,17 +4,12 @@ from .activation import (
     ELU,
     GELU,
     SELU,
-    BinaryCrossEntropy,
-    CrossEntropy,
     HardSigmoid,
     LeakyReLU,
-    MeanSquareError,
-    RankingLoss,
     ReLU,
     Sigmoid,
     SiLU,
     SoftMax,
-    SoftMaxCrossEntropy,
     SoftPlus,
     SoftSign,
     Tanh,
@@ -22,11 +17,36 @@ from .activation import (
 from .base import Layer
 from .conv import Conv2d, SeparableConv2d
 from .linear import Embedding, Gemm, Linear
+from .loss import (
+    BCEWithLogitsLoss,
+    BinaryCrossEntropy,
+    CosineEmbeddingLoss,
+    CosineSimilarity,
+    CrossEntropy,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MeanSquareError,
+    NLLLoss,
+    RankingLoss,
+    SmoothL1Loss,
+    SoftMaxCrossEntropy,
+    TripletMarginLoss,
+)
 from .norm import BatchNorm2d
 from .pooling import AvgPool1d, AvgPool2d, GlobalAvgPool2d, MaxPool1d, MaxPool2d, Pooling2d
 from .shape import Add, Cat, Dropout, Flatten, Reshape, Sequential
 
 __all__ = [
+    "BCEWithLogitsLoss",
+    "CosineEmbeddingLoss",
+    "CosineSimilarity",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "NLLLoss",
+    "SmoothL1Loss",
+    "TripletMarginLoss",
     "ELU",
     "GELU",
     "SELU",

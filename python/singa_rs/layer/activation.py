@@ -1,4 +1,4 @@
-"""Activations as layers, and by name; losses as layers."""
+"""Activations as layers, and by name."""
 
 from __future__ import annotations
 
@@ -172,47 +172,3 @@ def get(name: Any, argument: str) -> Activation | None:
     if name.upper() not in _BY_NAME:
         raise ValueError(f"{argument}: got {name!r}, want one of NOTSET, {', '.join(_BY_NAME)}")
     return _BY_NAME[name.upper()]
-
-
-class SoftMaxCrossEntropy(Layer):
-    """Cross entropy of softmax(x), mean over the rows."""
-
-    def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        """x (N, C); t class indices (N,) or (N, 1), or weights (N, C)."""
-        return autograd.softmax_cross_entropy(x, t)
-
-
-class MeanSquareError(Layer):
-    """Mean of (x - t)**2 over all elements."""
-
-    def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        """x and t of one shape."""
-        return autograd.mse_loss(x, t)
-
-
-class CrossEntropy(Layer):
-    """-sum(t * log(x)) over the number of rows."""
-
-    def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        """x and t of one shape, x probabilities."""
-        return autograd.cross_entropy(x, t)
-
-
-class BinaryCrossEntropy(Layer):
-    """-sum(t * log(x) + (1 - t) * log(1 - x)) over the number of rows."""
-
-    def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        """x and t of one shape, x probabilities."""
-        return autograd.binary_cross_entropy(x, t)
-
-
-class RankingLoss(Layer):
-    """Mean of max(0, M - pos + neg)."""
-
-    def __init__(self, M: float = 0.2) -> None:  # noqa: N803 - SINGA's name
-        super().__init__()
-        self.M = number(M, "RankingLoss: M")
-
-    def forward(self, pos: Tensor, neg: Tensor) -> Tensor:
-        """pos and neg of one shape."""
-        return autograd.ranking_loss(pos, neg, self.M)

@@ -1,8 +1,19 @@
 """Optimizers and schedules. Names and arguments as in SINGA's `opt`."""
 
 from .adaptive import AdaGrad, Adam, AdamW, Lion, RMSProp
+from .average import MovingAverage
 from .base import Optimizer
+from .clipping import clip_grad_norm, clip_grad_value
 from .schedule import Constant, DecayScheduler, ExponentialDecay
+from .schedules import (
+    CosineDecay,
+    LinearDecay,
+    OneCycle,
+    OnPlateau,
+    StepDecay,
+    Warmup,
+    warmup,
+)
 from .sgd import SGD
 
 __all__ = [
@@ -11,9 +22,19 @@ __all__ = [
     "Adam",
     "AdamW",
     "Constant",
+    "CosineDecay",
     "DecayScheduler",
     "ExponentialDecay",
+    "LinearDecay",
     "Lion",
+    "MovingAverage",
+    "OnPlateau",
+    "OneCycle",
     "Optimizer",
     "RMSProp",
+    "StepDecay",
+    "Warmup",
+    "clip_grad_norm",
+    "clip_grad_value",
+    "warmup",
 ]

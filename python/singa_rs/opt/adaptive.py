@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..autograd.ops import op
 from ..tensor import Tensor
-from .base import Optimizer, holders, moments_by_name
+from .base import Optimizer, Options
+from .hyperparameters import OPTIONAL, holders, moments_by_name
 from .schedule import DecayScheduler
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _FRACTION = {"low": 0.0, "below": 1.0}
 
@@ -34,18 +38,25 @@ class _Adaptive(Optimizer):
         ]
         if "_op" in vars(cls):  # a user's subclass may declare others, which the operation lacks
             known = cls.hyperparameters.items()
-            names = [holder for name, (holder, _) in known if name not in ("lr", "weight_decay")]
+            others = ("lr", "weight_decay", *OPTIONAL)
+            names = [holder for name, (holder, _) in known if name not in others]
             cls._more = attrgetter("step_counter", *names)
 
     def __init__(
-        self, lr: float | DecayScheduler, **hyperparameters: float | DecayScheduler
+        self,
+        lr: float | DecayScheduler,
+        options: Options,
+        **hyperparameters: float | DecayScheduler,
     ) -> None:
-        super().__init__(lr)
+        super().__init__(lr, **options)
         for name, value in hyperparameters.items():
             setattr(self, name, value)
 
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates the parameter and its moments in place."""
+        owner = self.member(param_name, param_value)
+        if owner is not self:
+            return owner.apply(param_name, param_value, param_grad)
         self._fit(param_value)
         self.device_check(param_value, param_grad, *self._own_tensors())
         read = [param_value, param_grad, self.lr_value]
@@ -73,13 +84,14 @@ class RMSProp(_Adaptive):
         rho: float | DecayScheduler = 0.9,
         epsilon: float | DecayScheduler = 1e-8,
         weight_decay: float | DecayScheduler = 0,
+        **options: Unpack[Options],
     ) -> None:
         """Numbers from 0 (rho below 1), or schedules.
 
         Raises:
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
-        super().__init__(lr, rho=rho, epsilon=epsilon, weight_decay=weight_decay)
+        super().__init__(lr, options, rho=rho, epsilon=epsilon, weight_decay=weight_decay)
 
     running_average = moments_by_name(
         "running_average", "The averages of squared gradients by parameter name."
@@ -98,13 +110,14 @@ class AdaGrad(_Adaptive):
         lr: float | DecayScheduler = 0.1,
         epsilon: float | DecayScheduler = 1e-8,
         weight_decay: float | DecayScheduler = 0,
+        **options: Unpack[Options],
     ) -> None:
         """Numbers from 0, or schedules.
 
         Raises:
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
-        super().__init__(lr, epsilon=epsilon, weight_decay=weight_decay)
+        super().__init__(lr, options, epsilon=epsilon, weight_decay=weight_decay)
 
     history = moments_by_name("history", "The sums of squared gradients by parameter name.")
 
@@ -125,6 +138,7 @@ class Adam(_Adaptive):
         beta_2: float | DecayScheduler = 0.999,
         epsilon: float | DecayScheduler = 1e-8,
         weight_decay: float | DecayScheduler = 0,
+        **options: Unpack[Options],
     ) -> None:
         """Numbers from 0 (betas below 1), or schedules. The default `lr` is SINGA's; 0.001 is
         what the paper recommends.
@@ -133,7 +147,12 @@ class Adam(_Adaptive):
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
         super().__init__(
-            lr, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, weight_decay=weight_decay
+            lr,
+            options,
+            beta_1=beta_1,
+            beta_2=beta_2,
+            epsilon=epsilon,
+            weight_decay=weight_decay,
         )
 
     m = moments_by_name("m", "The first moments by parameter name.")
@@ -153,9 +172,10 @@ class AdamW(Adam):
         beta_2: float | DecayScheduler = 0.999,
         epsilon: float | DecayScheduler = 1e-8,
         weight_decay: float | DecayScheduler = 0.01,
+        **options: Unpack[Options],
     ) -> None:
         """As `Adam`, with the paper's defaults."""
-        super().__init__(lr, beta_1, beta_2, epsilon, weight_decay)
+        super().__init__(lr, beta_1, beta_2, epsilon, weight_decay, **options)
 
 
 class Lion(_Adaptive):
@@ -171,12 +191,13 @@ class Lion(_Adaptive):
         beta_1: float | DecayScheduler = 0.9,
         beta_2: float | DecayScheduler = 0.99,
         weight_decay: float | DecayScheduler = 0,
+        **options: Unpack[Options],
     ) -> None:
         """Numbers from 0 (betas below 1), or schedules; the defaults are the paper's.
 
         Raises:
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
-        super().__init__(lr, beta_1=beta_1, beta_2=beta_2, weight_decay=weight_decay)
+        super().__init__(lr, options, beta_1=beta_1, beta_2=beta_2, weight_decay=weight_decay)
 
     m = moments_by_name("m", "The averages of gradients by parameter name.")

@@ -1,196 +1,217 @@
-"""Optimizer: hyperparameters and the step counter in tensors, updates by operations."""
+"""Optimizer: which parameters it updates, with which gradients."""
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from operator import attrgetter
-from typing import Any, ClassVar
-
-import numpy as np
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from .. import autograd, device, tensor
-from ..errors import ShapeError
-from ..layer.check import mapping, tensors
-from ..record import making_state, note_change
+from ..layer.check import tensors
 from ..tensor import Tensor
-from .moments import Moments
-from .schedule import Constant, DecayScheduler, number
+from .clipping import clip_grad_norm, clip_grad_value
+from .hyperparameters import OPTIONAL, SUMS, Scheduled
+from .schedule import DecayScheduler
+from .selection import Selection
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Pair = tuple[Tensor, Tensor]
 
 
-def moments_by_name(kind: str, doc: str) -> Any:
-    """A property of an optimizer: its moments of one kind."""
-    return property(lambda optimizer: optimizer._moments.named(kind), doc=doc)
+class Options(TypedDict, total=False):
+    """What every optimizer may be given by name."""
+
+    #: What it updates, as in `Selection`; everything by default.
+    params: Any
+    #: The greatest norm of all its gradients together, and the greatest absolute value of an
+    #: element of one: numbers above 0, schedules, or None.
+    clip_norm: float | DecayScheduler | None
+    clip_value: float | DecayScheduler | None
 
 
-#: Names of tensors that are not the hyperparameter's with `_value`.
-_HOLDERS = {"momentum": "mom_value", "dampening": "dam_value", "weight_decay": "decay_value"}
+_CLIPS = {name: (f"{name}_limit", {}) for name in OPTIONAL}
 
 
-def holders(**limits: dict[str, float]) -> dict[str, tuple[str, dict[str, float]]]:
-    """`hyperparameters` with these limits, each with SINGA's name of its tensor."""
-    return {name: (_HOLDERS.get(name, f"{name}_value"), one) for name, one in limits.items()}
-
-
-class Optimizer:
+class Optimizer(Scheduled):
     """Applies gradients to parameters.
 
-    Each hyperparameter is an attribute (`lr`), a `DecayScheduler` that may be assigned a number or
-    another schedule at any time, and a tensor of shape (1,) with its current value (`lr_value`),
-    which the update operations read; so a new value takes effect at the next update. These tensors
-    are float32, and float64 from the first update of a float64 parameter on. `step_counter` is an
-    int32 tensor of shape (1,).
+    Hyperparameters are as in `Scheduled`. Subclasses override `apply`, declare further
+    hyperparameters and moments, and read the tensors.
 
-    Subclasses override `apply`, declare further hyperparameters and moments, and read the tensors.
+    Options of every optimizer, by name: `params`, what it updates (as in `Selection`; everything by
+    default); `clip_value`, the greatest absolute value of an element of a gradient; `clip_norm`,
+    the greatest Euclidean norm of all gradients together (Pascanu et al., 2013), for which all of
+    them are computed before the first update, so that they are in memory at once. Values are
+    clipped first. Both may be assigned at any time; None, and the 0 that it becomes, turn them off.
+
+    `group` gives some parameters hyperparameters of their own.
     """
 
-    #: Attribute of each hyperparameter -> (attribute of its tensor, the values it may have).
-    hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]] = {"lr": ("lr_value", {})}
-    _moments: Moments
-    #: Whether the tensors of the hyperparameters are float64.
-    _is_double = False
-    #: Kinds of moments, as `get_states` names them.
-    moment_kinds: ClassVar[tuple[str, ...]] = ()
+    hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]] = {
+        "lr": ("lr_value", {}),
+        **_CLIPS,
+    }
+    #: The optimizer whose group this is.
+    _parent: Optimizer | None = None
+    _params: Selection | None = None
+    _groups: tuple[Optimizer, ...] = ()
+    #: Whether gradients may have added up.
+    _accumulates = False
 
-    def __init__(self, lr: float | DecayScheduler, dtype: Any = tensor.float32) -> None:
+    def __init__(
+        self,
+        lr: float | DecayScheduler,
+        dtype: Any = tensor.float32,
+        **options: Unpack[Options],
+    ) -> None:
         """`lr`: a number from 0 or a schedule. `dtype` is that of the hyperparameters'
         tensors: float64, or else float32. Moments are as precise as their update needs.
 
         Raises:
-            TypeError: a learning rate that is neither.
+            TypeError: a learning rate that is neither, an unknown option.
             ValueError: one below 0, infinite or NaN.
         """
-        self.dtype = dtype
-        self._is_double = Tensor((0,), dtype=dtype).dtype == tensor.float64
-        self.step_counter = _scalar(tensor.int32)
-        self._moments = Moments(*self.moment_kinds)
+        super().__init__(dtype)
+        name = type(self).__name__
+        unknown = sorted(set(options) - set(Options.__annotations__))
+        if unknown:
+            raise TypeError(f"{name}: got an unknown argument {unknown[0]!r}")
         self.lr = lr
+        if options.get("params") is not None:
+            self._params = Selection(options["params"], f"{name}: params")
+        self.clip_norm, self.clip_value = options.get("clip_norm"), options.get("clip_value")
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in self.hyperparameters:
-            before = self._structure(name)
-            value = self._set_hyperparameter(name, value)
-            object.__setattr__(self, name, value)
-            if before is not None and before == self._structure(name):
-                return  # the new value is in a tensor
-        elif self.__dict__.get(name, self) is value:
-            return  # `+=` assigns the same object again
-        else:
-            object.__setattr__(self, name, value)
-        note_change()
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        cls.hyperparameters = {**cls.hyperparameters, **_CLIPS}
+        super().__init_subclass__(**kwargs)
 
-    def _structure(self, name: str) -> bool | DecayScheduler | None:
-        """What decides which operations an update has for a hyperparameter: whether a constant is
-        used at all, or the schedule."""
-        schedule = self.__dict__.get(name)
-        return self._uses(name) if type(schedule) is Constant else schedule
+    def __getattr__(self, name: str) -> Any:
+        """A group has the attributes of its optimizer, except its own."""
+        parent = self.__dict__.get("_parent")
+        if parent is None or name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(parent, name)
 
-    def _watched(self) -> Iterator[tuple[str, Any]]:
-        """What a recorded step may read."""
-        for name, value in self.__dict__.items():
-            if name in self.hyperparameters:
-                yield name, self._structure(name)
-            elif name != "_moments":
-                yield name, value
+    # ---- groups ----------------------------------------------------------------------------------
 
-    def _remember(self) -> Callable[[bool], None]:
-        """Returns a function that restores the attributes; given True, it keeps later moments."""
-        attributes, forget = dict(self.__dict__), self._moments.remember()
+    def group(self, params: Any, **own: float | DecayScheduler) -> Optimizer:
+        """Gives parameters hyperparameters of their own, such as `lr=1e-4, weight_decay=0`.
 
-        def restore(keep_state: bool) -> None:
-            self.__dict__.clear()
-            self.__dict__.update(attributes)
-            if not keep_state:
-                forget()
+        The others, the step counter and the moments are the optimizer's. A parameter belongs to the
+        first group that has it. Returns the group, whose hyperparameters may be assigned at any
+        time, as those of the optimizer.
 
-        return restore
+        Args:
+            params: as in `Selection`.
 
-    def _set_hyperparameter(self, name: str, value: Any) -> DecayScheduler:
-        holder, limits = self.hyperparameters[name]
-        argument = f"{type(self).__name__}: {name}"
-        schedule = value
-        if not isinstance(value, DecayScheduler):
-            schedule = Constant(self._held(value, argument, **limits))
-        elif isinstance(value, Constant):
-            self._held(value.init_value, argument, **limits)
-        if holder in self.__dict__:
-            self._evaluate(argument, schedule, getattr(self, holder))
-            return schedule
-        with making_state():
-            made = self._made(argument, schedule)
-        object.__setattr__(self, holder, made)
-        return schedule
-
-    def _made(self, argument: str, schedule: DecayScheduler) -> Tensor:
-        """A tensor for a hyperparameter, with its value."""
-        made = _scalar(tensor.float64 if self._is_double else tensor.float32)
-        self._evaluate(argument, schedule, made)
+        Raises:
+            TypeError: an argument that is no hyperparameter, or neither a number nor a schedule.
+            ValueError: a number out of its range; a group of a group.
+        """
+        name = f"{type(self).__name__}.group"
+        if self._parent is not None:
+            raise ValueError(f"{name}: a group has no groups")
+        unknown = sorted(set(own) - (set(self.hyperparameters) - set(OPTIONAL)))
+        if unknown:
+            raise TypeError(f"{name}: got {unknown[0]!r}, which is no hyperparameter of a group")
+        made = object.__new__(type(self))
+        made.__dict__.update(_parent=self, _params=Selection(params, f"{name}: params"))
+        made.__dict__["_is_double"] = self._is_double
+        for key, value in own.items():
+            setattr(made, key, value)
+        self._groups = (*self._groups, made)
         return made
+
+    def member(self, param_name: str, param: Tensor) -> Optimizer:
+        """The group that a parameter belongs to, or the optimizer itself."""
+        for group in self._groups:
+            if group._params.has(param_name, param):
+                return group
+        return self
+
+    def owns(self, param_name: str, param: Tensor) -> bool:
+        """Whether the optimizer updates a parameter: it is among `params`, or these were not
+        given."""
+        return self._params is None or self._params.has(param_name, param)
 
     def _fit(self, param: Tensor) -> None:
-        """Makes the hyperparameters as precise as an update of this parameter."""
-        if self._is_double or getattr(param, "dtype", None) != tensor.float64:
-            return
-        self._is_double = True
-        for name, (holder, _) in self.hyperparameters.items():
-            schedule, before = getattr(self, name), getattr(self, holder)
-            with making_state():
-                made = self._made(f"{type(self).__name__}: {name}", schedule)
-                # The program may have written another value into the tensor itself.
-                if type(schedule) is Constant and (now := before.item()) != np.float32(
-                    float(schedule)
-                ):
-                    made.set_value(now)
-            object.__setattr__(self, holder, made)
-        note_change()
+        if self._parent is not None:
+            self._parent._fit(param)
+        super()._fit(param)
 
-    def _held(self, value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
-        """A number in [low, below) that stays in this range in the dtype in which it is stored."""
-        made = number(value, argument, low, below)
-        if self._is_double:
-            return made
-        with np.errstate(over="ignore"):
-            held = float(np.float32(made))
-        if not low <= held < below or held == 0 != made:
-            raise ValueError(f"{argument}: got {value!r}, which becomes {held:g} in float32")
-        return made
+    def _schedules(self) -> Iterator[tuple[str, DecayScheduler, Tensor]]:
+        yield from super()._schedules()
+        for number, group in enumerate(self._groups):
+            for name, schedule, holder in group._schedules():
+                yield f"{number}.{name}", schedule, holder
 
-    def _evaluate(self, argument: str, schedule: DecayScheduler, holder: Tensor) -> None:
-        if type(schedule) is Constant:
-            holder.set_value(schedule.init_value)
-            return
-        with autograd.no_grad():
-            holder.copy_from(_value(argument, schedule, self.step_counter))
-
-    def _uses(self, name: str) -> bool:
-        """Whether a hyperparameter is anything but the constant 0."""
-        schedule = getattr(self, name)
-        return type(schedule) is not Constant or schedule.init_value != 0
+    # ---- updates ---------------------------------------------------------------------------------
 
     def __call__(self, loss: Tensor) -> None:
-        """Backward, the update of every parameter, and `step`."""
+        """Backward, the update of every parameter that the optimizer owns, and `step`."""
         self.call(loss)
         self.step()
 
     def call(self, loss: Tensor) -> None:
-        """Backward and the update of every parameter, without `step`."""
-        for param, grad in autograd.backward(loss):
-            self.apply(param.name, param, grad)
+        """Backward and the update of every parameter that the optimizer owns, without `step`.
+
+        Raises:
+            ValueError: `params` were given, and none of them has a gradient of this loss.
+        """
+        pairs: Iterable[Pair] = autograd.backward(loss)
+        if self._params is not None or self._accumulates:
+            pairs = self._owned(pairs)
+        if self._uses("clip_value"):
+            pairs = clip_grad_value(pairs, self.clip_value_limit)
+        if self._uses("clip_norm"):
+            pairs = clip_grad_norm(pairs, self.clip_norm_limit)
+        param = None
+        for param, grad in pairs:
+            self.member(param.name, param).apply(param.name, param, grad)
             del grad  # so that its memory is free for the next one
+        if param is None and self._params is not None:
+            raise ValueError(
+                f"{type(self).__name__}: none of its params has a gradient of the loss"
+            )
+
+    def accumulate(self, loss: Tensor) -> None:
+        """Backward; adds the gradients of the parameters that the optimizer owns to their sums,
+        which are part of the gradients of the next update, and of `get_states`.
+
+        So `accumulate(loss / 2)` and a call with `loss / 2` of another batch make one step of both
+        batches, which are never in memory together. The sums are float32, or float64 for parameters
+        of float64.
+        """
+        self._accumulates = True
+        for param, grad in autograd.backward(loss):
+            if self.owns(param.name, param):
+                total = self._moments.of(param, param.name, SUMS)
+                with autograd.no_grad():
+                    total += grad.as_type(total.dtype)
+            del grad
+
+    def _owned(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """The pairs of the parameters that it owns, with what their gradients had added up to."""
+        sums = self._moments.kept(SUMS)
+        for pair in pairs:
+            param = pair[0]
+            if self.owns(param.name, param):
+                sums.pop(id(param), None)
+                ready = [(param, self._total(*pair)) if self._accumulates else pair]
+                del pair
+                yield ready.pop()
+        for param, total in sums.values():
+            yield param, _taken(total, param)
+
+    def _total(self, param: Tensor, grad: Tensor) -> Tensor:
+        """A gradient and what the parameter's gradients had added up to."""
+        return _taken(self._moments.of(param, param.name, SUMS), param, grad)
 
     def backward_and_update(self, loss: Tensor) -> None:
         """`self(loss)`."""
         self(loss)
-
-    def step(self) -> None:
-        """Advances the step counter and the schedules, by operations."""
-        with autograd.no_grad():
-            self.step_counter += 1
-        for name, (holder, _) in self.hyperparameters.items():
-            schedule = getattr(self, name)
-            if type(schedule) is not Constant:
-                self._evaluate(f"{type(self).__name__}: {name}", schedule, getattr(self, holder))
 
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates one parameter in place; the gradient is not changed. Moments belong to the
@@ -212,79 +233,16 @@ class Optimizer:
             if other.device != inputs[0].device:
                 other.to_device(inputs[0].device)
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        holders = (holder for holder, _ in cls.hyperparameters.values())
-        cls._own = attrgetter("step_counter", *holders)
-
-    #: Reads the step counter and the tensors of the hyperparameters.
-    _own: ClassVar[Callable[[Any], tuple[Tensor, ...]]] = attrgetter("step_counter", "lr_value")
-
-    def _own_tensors(self) -> tuple[Tensor, ...]:
-        return self._own(self)
-
-    def get_states(self) -> dict[str, Any]:
-        """`step_counter`, an int, and the moments that exist: kind -> {parameter's name: the tensor
-        itself}."""
-        states: dict[str, Any] = {"step_counter": int(self.step_counter.item())}
-        for kind in self.moment_kinds:
-            if named := {**self._moments.waiting(kind), **self._moments.named(kind)}:
-                states[kind] = named
-        return states
-
     def set_states(self, states: Mapping[str, Any]) -> None:
-        """Copies what `get_states` returned into the tensors in place; moments of parameters not
-        yet seen are kept for them, other keys are ignored.
-
-        Raises:
-            TypeError, ValueError, ShapeError: before anything is written.
-        """
-        name = f"{type(self).__name__}.set_states"
-        states = mapping(states, name)
-        moments = [
-            self._moments.staged(name, kind, mapping(states[kind], f"{name}: {kind}"))
-            for kind in self.moment_kinds
-            if kind in states
-        ]
-        step = []
-        if "step_counter" in states:
-            step = self._staged_step(f"{name}: step_counter", states["step_counter"])
-        for holder, value in step:
-            holder.copy_from(value)
-        for write in moments:
-            write()
-
-    def _staged_step(self, argument: str, value: Any) -> list[tuple[Tensor, Tensor]]:
-        """The step counter and the tensors of the hyperparameters that depend on it, each with
-        its value at a step."""
-        array = value.to_numpy() if isinstance(value, Tensor) else np.asarray(value)
-        if array.size != 1 or array.dtype.kind not in "iuf":
-            raise TypeError(f"{argument}: got {value!r}, want a number")
-        step = number(array.reshape(()).item(), argument, 0, 2**31)
-        if step != int(step):
-            raise ValueError(f"{argument}: got {value!r}, want a whole number")
-        counter = Tensor((1,), self.step_counter.device, tensor.int32).set_value(int(step))
-        made = [(self.step_counter, counter)]
-        with autograd.no_grad():
-            for name, (holder, _) in self.hyperparameters.items():
-                schedule = getattr(self, name)
-                if type(schedule) is not Constant:
-                    made.append((getattr(self, holder), _value(name, schedule, counter)))
-        return made
+        """As `Scheduled.set_states`."""
+        super().set_states(states)
+        if SUMS in states:
+            self._accumulates = True
 
 
-def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
-    """A schedule's value at a step, which must fit a hyperparameter's tensor."""
-    value = schedule(step)
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{argument}: the schedule returned {value!r}, want a Tensor")
-    if value.shape != (1,):
-        raise ShapeError(f"{argument}: the schedule returned shape {value.shape}, want (1,)")
-    return value
-
-
-def _scalar(dtype: Any) -> Tensor:
-    with making_state():
-        made = Tensor((1,), device.get_default_device(), dtype, requires_grad=False)
-    made.set_account("states")
-    return made
+def _taken(total: Tensor, param: Tensor, grad: Tensor | None = None) -> Tensor:
+    """A sum, plus a gradient, in the parameter's dtype. The sum starts again from zero."""
+    with autograd.no_grad():
+        made = total.clone() if grad is None else total + grad.as_type(total.dtype)
+        total.set_value(0)
+        return made.as_type(param.dtype)

@@ -30,7 +30,7 @@ class _Slot:
         return self.given == name and (own.shape, own.dtype) == (param.shape, param.dtype)
 
 
-def _is_same(a: Tensor, b: Tensor) -> bool:
+def is_same(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors are the same elements of one block, in the same order."""
     if not a.shares_block(b) or a.shape != b.shape:
         return False
@@ -69,7 +69,7 @@ class Moments:
         if not isinstance(name, str):
             raise TypeError(f"apply: got {name!r:.80} for the name, want a str")
         for slot in self._slots.values():
-            if slot.given == name and _is_same(slot.param, param):
+            if slot.given == name and is_same(slot.param, param):
                 return self._pass_on(slot, param)
         copies = [one for one in self._slots.values() if one.is_copy and one.fits(param, name)]
         if len(copies) > 1:
@@ -128,6 +128,11 @@ class Moments:
     def named(self, kind: str) -> dict[str, Tensor]:
         """The moments of one kind by their parameters' names."""
         return {s.name: s.tensors[kind] for s in self._slots.values() if kind in s.tensors}
+
+    def kept(self, kind: str) -> dict[int, tuple[Tensor, Tensor]]:
+        """The parameters and their moments of one kind, by `id(parameter)`."""
+        found = [slot for slot in self._slots.values() if kind in slot.tensors]
+        return {id(slot.param): (slot.param, slot.tensors[kind]) for slot in found}
 
     def waiting(self, kind: str) -> dict[str, Tensor]:
         """The values of one kind that wait for their parameters, by name."""

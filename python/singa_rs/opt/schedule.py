@@ -32,6 +32,9 @@ class DecayScheduler:
     """A hyperparameter over time. Subclasses override `call`, which gets the step (a tensor of
     shape (1,), counted from 0) and returns a tensor of shape (1,)."""
 
+    #: What changes between steps, by `observe`; None if nothing does.
+    state: Tensor | None = None
+
     def __init__(self, init_value: float) -> None:
         """`init_value`: a finite number.
 
@@ -43,6 +46,10 @@ class DecayScheduler:
     def call(self, step: Tensor) -> Tensor:
         """The value at a step."""
         raise NotImplementedError(f"{type(self).__name__} has no call")
+
+    def observe(self, metric: Any) -> None:
+        """Shows a number, such as a validation loss, to a schedule that has a `state`."""
+        raise NotImplementedError(f"{type(self).__name__} has no observe")
 
     def __call__(self, step: Tensor) -> Tensor:
         """Calls `call`."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import tensor
 from ..autograd.ops import op
 from ..layer.check import flag
 from ..tensor import Tensor
-from .base import Optimizer, holders, moments_by_name
+from .base import Optimizer, Options
+from .hyperparameters import holders, moments_by_name
 from .schedule import DecayScheduler
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @cache
@@ -42,6 +46,7 @@ class SGD(Optimizer):
         weight_decay: float | DecayScheduler = 0,
         nesterov: bool = False,
         dtype: Any = tensor.float32,
+        **options: Unpack[Options],
     ) -> None:
         """Numbers from 0 (dampening: any), or schedules.
 
@@ -49,7 +54,7 @@ class SGD(Optimizer):
             TypeError, ValueError: an argument that is neither, or out of its range.
             ValueError: `nesterov` without momentum, or with dampening.
         """
-        super().__init__(lr, dtype)
+        super().__init__(lr, dtype, **options)
         self.momentum = momentum
         self.dampening = dampening
         self.weight_decay = weight_decay
@@ -59,6 +64,9 @@ class SGD(Optimizer):
 
     def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
         """Updates the parameter and its buffer in place."""
+        owner = self.member(param_name, param_value)
+        if owner is not self:
+            return owner.apply(param_name, param_value, param_grad)
         self._fit(param_value)
         self.device_check(param_value, param_grad, *self._own_tensors())
         decay: tuple[Tensor, ...] = (self.decay_value,) if self._uses("weight_decay") else ()

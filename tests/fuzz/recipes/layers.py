@@ -1,4 +1,4 @@
-"""Layers and losses."""
+"""Layers."""
 
 from __future__ import annotations
 
@@ -11,34 +11,10 @@ from .registry import (
     image,
     matrix,
     recipe_for,
-    rows,
 )
 
 if TYPE_CHECKING:
     from ..draw import Draw
-
-
-_LOSSES = {
-    "softmax_cross_entropy": ("SoftMaxCrossEntropy", "{x}", "draw({seed}, {shape}, 0, 1)"),
-    "cross_entropy": ("CrossEntropy", "autograd.softmax({x})", "draw({seed}, {shape}, 0, 1)"),
-    "binary_cross_entropy": ("BinaryCrossEntropy", "{x}.sigmoid()", "draw({seed}, {shape}, 0, 1)"),
-    "mse_loss": ("MeanSquareError", "{x}", "draw({seed}, {shape})"),
-}
-for _short, (_cls, _x, _t) in _LOSSES.items():
-    _x, _t = ("{" + p + "}" for p in (_x, _t)) if False else (_x, _t)
-    RECIPES[f"autograd.{_short}"] = lambda d, f=f"autograd.{_short}({_x}, {_t})": rows(d, f)
-    RECIPES[f"autograd.{_cls}()"] = lambda d, f=f"autograd.{_cls}({_t})({_x})[0]": rows(d, f)
-
-
-def _loss_layer(d: Draw, name: str, x: str, t: str) -> Text:
-    place = f"self.l{len(d.program.init)}"
-    d.define(f"{place} = layer.{name}()")
-    return rows(d, f"{place}({x}, held({t}))")
-
-
-for _cls, _x, _t in _LOSSES.values():
-    RECIPES[f"layer.{_cls}"] = lambda d, args=(_cls, _x, _t): _loss_layer(d, *args)
-RECIPES["autograd.RankingLoss()"] = lambda d: rows(d, "autograd.RankingLoss()({x}, {same})[0]")
 
 
 @recipe_for("layer.Embedding")

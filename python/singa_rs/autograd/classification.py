@@ -1,0 +1,270 @@
+"""Losses of classes: cross entropy of logits, negative log likelihood, and their options."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .._core import ShapeError
+from ..tensor import Tensor
+from ..tensor.numbers import as_array, whole
+from . import ops
+from .casting import floating
+from .index import Where, as_indices, gather
+from .loss import SoftMaxCrossEntropy
+from .reduce import as_axes, log_softmax, reduce_sum
+from .shape import reshape, transpose
+from .table import public
+from .terms import check_reduction, like, limited, reduced, wide
+
+
+class _Labels(NamedTuple):
+    """Class indices of rows, along with what is computed from them."""
+
+    #: Whether each entry of the logits is that of its row's class; never in rows to ignore.
+    hit: Tensor
+    #: The classes, 0 in rows to ignore.
+    places: Tensor
+    #: Whether each row counts; None if all do.
+    counts: Tensor | None
+
+
+def _is_labels(x: Tensor, shape: tuple[int, ...], along: int) -> bool:
+    """Whether targets of a shape are one class index for each row of the logits."""
+    without, single = x.shape[:along] + x.shape[along + 1 :], list(x.shape)
+    single[along] = 1
+    return shape == without or shape == tuple(single)
+
+
+def _labels(name: str, x: Tensor, t: Any, along: int, ignored: int | None) -> _Labels:
+    """Checks class indices when they are used, and finds their places."""
+    rows, classes = x.shape[:along] + x.shape[along + 1 :], x.shape[along]
+    places = ops.op("places", of="onehot", size=None)(as_indices(t, name, x.device))
+    places, counts = ops.reshape(places, rows), None
+    if ignored is not None:
+        counts = ops.scalar_op("ne", ignored)(places)
+        places = ops.where(counts, places, ops.full((), 0, places))
+    below = ops.scalar_op("lt", 0)(places)
+    places = ops.where(below, ops.full((), classes, places), places)
+    places = ops.op("places", of="onehot", size=classes)(places)
+    column = ops.reshape(places, (*rows[:along], 1, *rows[along:]))
+    every = ops.op("arange", start=0, step=1, count=classes, dtype="int64")()
+    every = ops.reshape(every, (classes,) + (1,) * (len(rows) - along))
+    hit = ops.op("binary", f="eq")(column, every)
+    if counts is not None:
+        hit = ops.op("binary", f="and")(hit, ops.reshape(counts, column.shape))
+    return _Labels(hit, places, counts)
+
+
+def _only(flags: Tensor, x: Tensor) -> Tensor:
+    """`x` where flags hold, else 0."""
+    return Where(flags)(x, ops.full((), 0, x))[0]
+
+
+def _class_weights(name: str, weight: Any, x: Tensor, along: int) -> Tensor | None:
+    """One weight for each class."""
+    if weight is None:
+        return None
+    made = like(f"{name}: weight", weight, x)
+    if made.shape != (x.shape[along],):
+        want = f"one for each of {x.shape[along]} classes"
+        raise ShapeError(f"{name}: got weights of shape {made.shape}, want {want}")
+    return made
+
+
+def _row_weights(labels: _Labels, weight: Tensor | None, x: Tensor) -> Tensor | None:
+    """What each row counts: its class's weight, 0 if it is ignored; None if all count 1."""
+    if weight is not None:
+        own = gather(weight, 0, labels.places)
+        return own if labels.counts is None else _only(labels.counts, own)
+    return None if labels.counts is None else ops.cast(labels.counts, x.dtype)
+
+
+def _along_classes(weight: Tensor, x: Tensor, along: int) -> Tensor:
+    return reshape(weight, (x.shape[along],) + (1,) * (x.rank - along - 1))
+
+
+def _smoothed(
+    x: Tensor, rows: Tensor, labels: _Labels, weight: Tensor | None, along: int, smoothing: float
+) -> Tensor:
+    """The terms of labels, of which a share is spread evenly over all classes."""
+    every = x if weight is None else x * _along_classes(weight, x, along)
+    spread = reduce_sum(every, along, 0)
+    if labels.counts is not None:
+        spread = _only(labels.counts, spread)
+    return rows * (1 - smoothing) - spread * (smoothing / x.shape[along])
+
+
+def _of_labels(
+    name: str, x: Tensor, t: Any, along: int, options: _Options, smoothing: float = 0.0
+) -> tuple[Tensor, Tensor | int]:
+    """The terms of log probabilities given class indices, and what divides their sum."""
+    labels = _labels(name, x, t, along, options.ignored)
+    weight = _class_weights(name, options.weight, x, along)
+    rows = 0 - reduce_sum(_only(labels.hit, x), along, 0)
+    counted = _row_weights(labels, weight, x)
+    if weight is not None:
+        rows = rows * counted
+    if smoothing:
+        rows = _smoothed(x, rows, labels, weight, along, smoothing)
+    return rows, rows.numel if counted is None else reduce_sum(counted, None, 0)
+
+
+class _Options(NamedTuple):
+    """What may change how classes count."""
+
+    weight: Any
+    ignored: int | None
+    reduction: str
+
+
+def _options(name: str, weight: Any, ignore_index: Any, reduction: Any) -> _Options:
+    check_reduction(name, reduction)
+    ignored = None if ignore_index is None else whole(ignore_index, f"{name}: ignore_index")
+    return _Options(weight, ignored, reduction)
+
+
+@public()
+def nll_loss(
+    x: Tensor,
+    t: Any,
+    axis: int = 1,
+    *,
+    weight: Any = None,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative log likelihood of classes, given log probabilities (PyTorch nll_loss, ONNX
+    NegativeLogLikelihoodLoss).
+
+    Args:
+        x: log probabilities, floats of shape (N, C), (N, C, d1, ...), or with the classes along
+            another axis.
+        t: class indices, of the shape of `x` without the axis, or with extent 1 there.
+        axis: the axis of the classes.
+        weight: one weight for each class, (C,). The mean is divided by the sum of the weights.
+        ignore_index: the index of rows that do not count, also one that is no class. The mean is
+            NaN if no row counts.
+        reduction: "mean" or "sum", both of shape (1,), or "none", of the shape of `x` without the
+            axis. 16-bit floats are summed in float32.
+
+    Raises:
+        ValueError: a class index out of range or with a fraction, when it is used; an unknown
+            reduction; an axis that `x` does not have.
+        ShapeError: shapes that do not fit.
+    """
+    name, options = "nll_loss", _options("nll_loss", weight, ignore_index, reduction)
+    given, along = _logits(name, x, axis)
+    if not _is_labels(given, _shape(name, t), along):
+        raise _unfit(name, x, t, "one class index for each row")
+    rows, total = _of_labels(name, wide(given), t, along, options)
+    return reduced(name, rows, reduction, given.dtype, total)
+
+
+def _logits(name: str, x: Any, axis: Any) -> tuple[Tensor, int]:
+    """Logits of a float dtype, and the axis of their classes."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
+    (along,) = as_axes(whole(axis, f"{name}: axis"), x.rank, name)
+    return floating(x), along
+
+
+def _shape(name: str, t: Any) -> tuple[int, ...]:
+    return t.shape if isinstance(t, Tensor) else as_array(t, name).shape
+
+
+def _unfit(name: str, x: Tensor, t: Any, want: str) -> ShapeError:
+    return ShapeError(f"{name}: got shapes {x.shape}, {_shape(name, t)}, want {want}")
+
+
+@public(SoftMaxCrossEntropy)
+def softmax_cross_entropy(
+    x: Tensor,
+    t: Any,
+    axis: int = 1,
+    *,
+    weight: Any = None,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """The cross entropy of softmax(x) with `t` (SINGA softmax_cross_entropy, PyTorch
+    cross_entropy, ONNX SoftmaxCrossEntropyLoss). Targets get no gradient.
+
+    Without options it is one operation, which keeps two numbers a row for its gradient. A perfect
+    prediction has the loss 0, unlike in `cross_entropy`, which takes probabilities.
+
+    Args:
+        x: logits, floats of shape (N, C), (N, C, d1, ...), or with the classes along another axis,
+            such as (N, T, C) with axis -1.
+        t: of the shape of `x` without the axis, or with extent 1 there: class indices. Else of the
+            shape of `x`: weights of the classes in each row, divided by their sum.
+        axis: the axis of the classes.
+        weight: one weight for each class, (C,). The mean over class indices is divided by the sum
+            of the weights of their classes.
+        ignore_index: the class index of rows that do not count, also one that is no class. The
+            mean is NaN if no row counts.
+        label_smoothing: the share of each target, from 0 to 1, that is spread evenly over all
+            classes (Szegedy et al., 2016).
+        reduction: "mean" over the rows or "sum", both of shape (1,), or "none", of the shape of
+            `x` without the axis. 16-bit floats are summed in float32.
+
+    Raises:
+        ValueError: a class index out of range or with a fraction, when it is used; an option that
+            does not fit.
+        DTypeError: a weight that the dtype of `x` cannot hold.
+        ShapeError: shapes that do not fit.
+    """
+    name = "softmax_cross_entropy"
+    options = _options(name, weight, ignore_index, reduction)
+    smoothing = limited(label_smoothing, f"{name}: label_smoothing", 0, 1)
+    given, along = _logits(name, x, axis)
+    is_labels = _is_labels(given, _shape(name, t), along)
+    if not is_labels and _shape(name, t) != given.shape:
+        raise _unfit(name, x, t, "one class index for each row, or a weight for each logit")
+    is_plain = weight is None and ignore_index is None and reduction == "mean"
+    if is_plain and not smoothing:
+        return _fused(given, t, along, is_labels)
+    if not is_labels and options.ignored is not None:
+        raise ValueError(f"{name}: got ignore_index {ignore_index} and weights, want class indices")
+    logs = log_softmax(wide(given), along)
+    if is_labels:
+        rows, total = _of_labels(name, logs, t, along, options, smoothing)
+    else:
+        rows = _of_weights(name, logs, t, along, options, smoothing)
+        total = rows.numel
+    return reduced(name, rows, reduction, given.dtype, total)
+
+
+def _fused(x: Tensor, t: Any, along: int, is_labels: bool) -> Tensor:
+    """The mean over the rows by one operation, on the classes as the last axis of two."""
+    if x.rank == 2 and along == 1:
+        return SoftMaxCrossEntropy(t)(x)[0]
+    classes = x.shape[along]
+    if is_labels:
+        t = as_indices(t, "softmax_cross_entropy", x.device)
+        t = ops.reshape(t, (x.numel // max(classes, 1),))
+    else:
+        t = _rows(like("softmax_cross_entropy", t, x).detach(), along)
+    return SoftMaxCrossEntropy(t)(_rows(x, along))[0]
+
+
+def _rows(x: Tensor, along: int) -> Tensor:
+    """The classes as the last axis of two."""
+    order = [*range(along), *range(along + 1, x.rank), along]
+    moved = x if along == x.rank - 1 else transpose(x, order)
+    classes = x.shape[along]
+    return reshape(moved, (x.numel // max(classes, 1), classes))
+
+
+def _of_weights(
+    name: str, logs: Tensor, t: Any, along: int, options: _Options, smoothing: float
+) -> Tensor:
+    """The terms of log probabilities given a weight for each class and row."""
+    t = like(name, t, logs).detach()
+    t = t / reduce_sum(t, along, 1)
+    if smoothing:
+        t = t * (1 - smoothing) + smoothing / logs.shape[along]
+    weight = _class_weights(name, options.weight, logs, along)
+    if weight is not None:
+        t = t * _along_classes(weight, logs, along)
+    return 0 - reduce_sum(logs * t, along, 0)

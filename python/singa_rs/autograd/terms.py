@@ -1,0 +1,101 @@
+"""What losses share: operands of one shape and dtype, and the ways to reduce their terms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._core import DType, ShapeError, float32
+from ..tensor import Tensor, as_tensor
+from ..tensor.numbers import is_real, real
+from .casting import cast, convert, floating
+from .reduce import reduce_mean, reduce_sum
+from .shape import reshape
+
+#: How the terms of a loss become its value.
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def check_reduction(name: str, reduction: Any, allowed: tuple[str, ...] = REDUCTIONS) -> None:
+    """Raises ValueError unless the reduction is one of those allowed."""
+    if not isinstance(reduction, str) or reduction not in allowed:
+        raise ValueError(f"{name}: got reduction {reduction!r}, want one of {', '.join(allowed)}")
+
+
+def limited(value: Any, what: str, low: float = 0.0, high: float = math.inf) -> float:
+    """A finite number in [low, high], else a TypeError or ValueError that names it."""
+    if not is_real(value):
+        raise TypeError(f"{what}: got {value!r}, want a number")
+    made = real(value, what)
+    if not low <= made <= high or not math.isfinite(made):
+        bounds = f"from {low:g}" + (f" to {high:g}" if high < math.inf else "")
+        raise ValueError(f"{what}: got {value!r}, want a finite number {bounds}")
+    return made
+
+
+def flag(value: Any, what: str) -> bool:
+    """A bool, else a TypeError that names it."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{what}: got {value!r}, want a bool")
+    return bool(value)
+
+
+def wide(x: Tensor) -> Tensor:
+    """`x` in the float dtype in which a loss is computed: float32 where its own is shorter."""
+    x = floating(x)
+    return x if x.dtype.itemsize > 2 else cast(x, float32)
+
+
+def result_dtype(x: Tensor) -> DType:
+    """The dtype of a loss of `x`: its own, or float32 for integers."""
+    return x.dtype if x.dtype.is_float else float32
+
+
+def like(name: str, value: Any, x: Tensor) -> Tensor:
+    """A tensor, array or list as a tensor of the dtype of `x`, on its device."""
+    if isinstance(value, Tensor):
+        return convert(value, x.dtype)
+    try:
+        return as_tensor(value, x.device, x.dtype)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def alike(name: str, x: Any, t: Any) -> tuple[Tensor, Tensor]:
+    """Predictions and a target of the same shape, in the dtype in which a loss is computed.
+
+    Raises:
+        ShapeError: different shapes.
+    """
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
+    made = wide(x)
+    t = like(name, t, made)
+    if t.shape != x.shape:
+        raise ShapeError(f"{name}: got shapes {x.shape}, {t.shape}, want equal")
+    return made, t
+
+
+def reduced(
+    name: str, terms: Tensor, reduction: str, dtype: DType, total: Tensor | int | None = None
+) -> Tensor:
+    """The terms themselves ("none"), or their sum or mean, of shape (1,), in `dtype`.
+
+    Args:
+        total: what the sum is divided by for the mean, the number of terms by default.
+
+    Raises:
+        ShapeError: the mean of no terms, without a total.
+    """
+    if reduction == "none":
+        return cast(terms, dtype)
+    if reduction == "mean" and total is None:
+        if not terms.numel:
+            raise ShapeError(f"{name}: got no elements, want at least one for a mean")
+        made = reduce_mean(terms, None, 0)
+    else:
+        made = reduce_sum(terms, None, 0)
+        made = made if reduction == "sum" else made / total
+    return cast(reshape(made, (1,)), dtype)

@@ -1,0 +1,100 @@
+"""Moving averages of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from .. import autograd
+from ..layer.check import mapping, tensors
+from ..tensor import Tensor
+from .hyperparameters import Scheduled, holders
+from .schedule import DecayScheduler
+
+_BELOW = {"low": 0.0, "below": 1.0}
+
+
+class MovingAverage(Scheduled):
+    """Exponential moving averages of parameters: `average = decay * average + (1 - decay) * p`,
+    from the first values on (Polyak and Juditsky, 1992; PyTorch get_ema_avg_fn).
+
+    `update` after the optimizer's call is part of a recorded step. `decay` is a hyperparameter as
+    those of optimizers are: it may be assigned at any time, and may be a schedule.
+    """
+
+    hyperparameters = holders(decay=_BELOW)
+    moment_kinds = ("average",)
+
+    def __init__(self, decay: float | DecayScheduler = 0.999) -> None:
+        """`decay`: a number from 0 to below 1, or a schedule.
+
+        Raises:
+            TypeError, ValueError: anything else.
+        """
+        super().__init__()
+        self.decay = decay
+
+    @property
+    def averages(self) -> dict[str, Tensor]:
+        """The averages by parameter name."""
+        return self._moments.named("average")
+
+    def update(self, params: Mapping[str, Tensor]) -> None:
+        """Takes parameters by name, as from `get_params`, into their averages; counts a step.
+
+        Averages are float32, or float64 for parameters of float64.
+
+        Raises:
+            TypeError: anything but a mapping of names to tensors.
+            ValueError: a parameter that was not among those of the first update.
+        """
+        named = mapping(params, "MovingAverage.update")
+        tensors(list(named.values()), "MovingAverage.update")
+        known = {**self._moments.waiting("average"), **self.averages}
+        late = [name for name in named if known and name not in known]
+        if late:
+            raise ValueError(f"MovingAverage.update: {late[0]!r} was not there in the first update")
+        for param in named.values():
+            self._fit(param)
+        with autograd.no_grad():
+            started = self.step_counter.reshape(()) > 0
+            kept = self.decay_value.reshape(()) * started
+            for name, param in named.items():
+                average = self._moments.of(param, name, "average")
+                decay = kept.as_type(average.dtype)
+                moved = average * decay + param.as_type(average.dtype) * (1 - decay)
+                average.copy_from(moved)
+        self.step()
+
+    def copy_to(self, params: Mapping[str, Tensor]) -> None:
+        """Writes the averages into parameters by name.
+
+        Raises:
+            TypeError: anything but a mapping of names to tensors.
+            ValueError: a parameter that has no average yet.
+        """
+        for param, average in self._pairs("MovingAverage.copy_to", params):
+            param.copy_from(average.as_type(param.dtype))
+
+    @contextmanager
+    def applied(self, params: Mapping[str, Tensor]) -> Iterator[None]:
+        """A context in which parameters have the values of their averages, for evaluation; raises
+        as `copy_to`."""
+        pairs = self._pairs("MovingAverage.applied", params)
+        before = [param.clone().detach() for param, _ in pairs]
+        self.copy_to(params)
+        try:
+            yield
+        finally:
+            for (param, _), value in zip(pairs, before, strict=True):
+                param.copy_from(value)
+
+    def _pairs(self, name: str, params: Any) -> list[tuple[Tensor, Tensor]]:
+        named = mapping(params, name)
+        tensors(list(named.values()), name)
+        known = self._moments.kept("average")
+        missing = [key for key, param in named.items() if id(param) not in known]
+        if missing:
+            raise ValueError(f"{name}: {missing[0]!r} has no average yet; call update first")
+        return [known[id(param)] for param in named.values()]

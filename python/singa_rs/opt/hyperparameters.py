@@ -1,0 +1,287 @@
+"""Hyperparameters in tensors, a step counter, and state for each parameter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import autograd, device, tensor
+from ..errors import ShapeError
+from ..layer.check import mapping
+from ..layer.collect import staged
+from ..record import making_state, note_change
+from ..tensor import Tensor
+from .moments import Moments
+from .schedule import Constant, DecayScheduler, number
+
+
+def moments_by_name(kind: str, doc: str) -> Any:
+    """A property of an optimizer: its moments of one kind."""
+    return property(lambda optimizer: optimizer._moments.named(kind), doc=doc)
+
+
+#: Names of tensors that are not the hyperparameter's with `_value`.
+_HOLDERS = {"momentum": "mom_value", "dampening": "dam_value", "weight_decay": "decay_value"}
+
+
+def holders(**limits: dict[str, float]) -> dict[str, tuple[str, dict[str, float]]]:
+    """`hyperparameters` with these limits, each with SINGA's name of its tensor."""
+    return {name: (_HOLDERS.get(name, f"{name}_value"), one) for name, one in limits.items()}
+
+
+#: Hyperparameters that every optimizer has; None turns them off.
+OPTIONAL = ("clip_norm", "clip_value")
+#: The state in which gradients add up over several losses.
+SUMS = "accumulated"
+
+
+class Scheduled:
+    """Hyperparameters that may change from step to step.
+
+    Each is an attribute (`lr`), a `DecayScheduler` that may be assigned a number or another
+    schedule at any time, and a tensor of shape (1,) with its current value (`lr_value`), which
+    operations read; so a new value takes effect at the next step. These tensors are float32, and
+    float64 from the first update of a float64 parameter on. `step_counter` is an int32 tensor of
+    shape (1,).
+    """
+
+    #: Attribute of each hyperparameter -> (attribute of its tensor, the values it may have).
+    hyperparameters: ClassVar[dict[str, tuple[str, dict[str, float]]]] = {}
+    _moments: Moments
+    #: Whether the tensors of the hyperparameters are float64.
+    _is_double = False
+    #: Kinds of moments, as `get_states` names them.
+    moment_kinds: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, dtype: Any = tensor.float32) -> None:
+        """`dtype` is that of the hyperparameters' tensors: float64, or else float32."""
+        self.dtype = dtype
+        self._is_double = Tensor((0,), dtype=dtype).dtype == tensor.float64
+        self.step_counter = _scalar(tensor.int32)
+        self._moments = Moments(*self.moment_kinds, SUMS)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.hyperparameters:
+            before = self._structure(name)
+            value = self._set_hyperparameter(name, value)
+            object.__setattr__(self, name, value)
+            if before is not None and before == self._structure(name):
+                return  # the new value is in a tensor
+        elif self.__dict__.get(name, self) is value:
+            return  # `+=` assigns the same object again
+        else:
+            object.__setattr__(self, name, value)
+        note_change()
+
+    def _structure(self, name: str) -> bool | DecayScheduler | None:
+        """What decides which operations an update has for a hyperparameter: whether a constant is
+        used at all, or the schedule."""
+        schedule = self.__dict__.get(name)
+        return self._uses(name) if type(schedule) is Constant else schedule
+
+    def _watched(self) -> Iterator[tuple[str, Any]]:
+        """What a recorded step may read."""
+        for name, value in self.__dict__.items():
+            if name in self.hyperparameters:
+                yield name, self._structure(name)
+            elif name != "_moments":
+                yield name, value
+
+    def _remember(self) -> Callable[[bool], None]:
+        """Returns a function that restores the attributes; given True, it keeps later moments."""
+        attributes, forget = dict(self.__dict__), self._moments.remember()
+
+        def restore(keep_state: bool) -> None:
+            self.__dict__.clear()
+            self.__dict__.update(attributes)
+            if not keep_state:
+                forget()
+
+        return restore
+
+    def _set_hyperparameter(self, name: str, value: Any) -> DecayScheduler:
+        holder, limits = self.hyperparameters[name]
+        argument = f"{type(self).__name__}: {name}"
+        schedule = value
+        if value is None and name in OPTIONAL:
+            schedule = Constant(0.0)
+        elif not isinstance(value, DecayScheduler):
+            schedule = Constant(self._held(value, argument, **limits))
+        elif isinstance(value, Constant):
+            self._held(value.init_value, argument, **limits)
+        if holder in self.__dict__:
+            self._evaluate(argument, schedule, getattr(self, holder))
+            return schedule
+        with making_state():
+            made = self._made(argument, schedule)
+        object.__setattr__(self, holder, made)
+        return schedule
+
+    def _made(self, argument: str, schedule: DecayScheduler) -> Tensor:
+        """A tensor for a hyperparameter, with its value."""
+        made = _scalar(tensor.float64 if self._is_double else tensor.float32)
+        self._evaluate(argument, schedule, made)
+        return made
+
+    def _fit(self, param: Tensor) -> None:
+        """Makes the hyperparameters as precise as an update of this parameter."""
+        if self._is_double or getattr(param, "dtype", None) != tensor.float64:
+            return
+        self._is_double = True
+        for name, (holder, _) in self.hyperparameters.items():
+            if holder in self.__dict__:
+                self._widen(name, holder)
+        note_change()
+
+    def _widen(self, name: str, holder: str) -> None:
+        schedule, before = getattr(self, name), getattr(self, holder)
+        with making_state():
+            made = self._made(f"{type(self).__name__}: {name}", schedule)
+            # The program may have written another value into the tensor itself.
+            if type(schedule) is Constant and (now := before.item()) != np.float32(float(schedule)):
+                made.set_value(now)
+        object.__setattr__(self, holder, made)
+
+    def _held(self, value: Any, argument: str, low: float = 0.0, below: float = math.inf) -> float:
+        """A number in [low, below) that stays in this range in the dtype in which it is stored."""
+        made = number(value, argument, low, below)
+        if self._is_double:
+            return made
+        with np.errstate(over="ignore"):
+            held = float(np.float32(made))
+        if not low <= held < below or held == 0 != made:
+            raise ValueError(f"{argument}: got {value!r}, which becomes {held:g} in float32")
+        return made
+
+    def _evaluate(self, argument: str, schedule: DecayScheduler, holder: Tensor) -> None:
+        if type(schedule) is Constant:
+            holder.set_value(schedule.init_value)
+            return
+        with autograd.no_grad():
+            holder.copy_from(_value(argument, schedule, self.step_counter))
+
+    def _uses(self, name: str) -> bool:
+        """Whether a hyperparameter is anything but the constant 0."""
+        schedule = getattr(self, name)
+        return type(schedule) is not Constant or schedule.init_value != 0
+
+    def _schedules(self) -> Iterator[tuple[str, DecayScheduler, Tensor]]:
+        """The hyperparameters that are no constants: names, schedules and tensors."""
+        for name, (holder, _) in self.hyperparameters.items():
+            schedule = self.__dict__.get(name)
+            if schedule is not None and type(schedule) is not Constant:
+                yield name, schedule, getattr(self, holder)
+
+    def step(self) -> None:
+        """Advances the step counter and the schedules, by operations."""
+        with autograd.no_grad():
+            self.step_counter += 1
+        for name, schedule, holder in self._schedules():
+            self._evaluate(f"{type(self).__name__}: {name}", schedule, holder)
+
+    def observe(self, metric: Any) -> None:
+        """Shows a number, such as a validation loss, to the schedules that follow one
+        (`OnPlateau`). The values that they choose are those of the next update.
+
+        Raises:
+            TypeError, ValueError: anything but a finite number.
+            ValueError: no schedule follows one.
+        """
+        found = [one for one in self._schedules() if one[1].state is not None]
+        if not found:
+            raise ValueError(f"{type(self).__name__}.observe: no hyperparameter is an OnPlateau")
+        for schedule in {id(schedule): schedule for _, schedule, _ in found}.values():
+            schedule.observe(metric)
+        for name, schedule, holder in found:
+            self._evaluate(f"{type(self).__name__}: {name}", schedule, holder)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        holders = (holder for holder, _ in cls.hyperparameters.values())
+        cls._own = attrgetter("step_counter", *holders)
+
+    #: Reads the step counter and the tensors of the hyperparameters.
+    _own: ClassVar[Callable[[Any], tuple[Tensor, ...]]] = attrgetter("step_counter", "lr_value")
+
+    def _own_tensors(self) -> tuple[Tensor, ...]:
+        return self._own(self)
+
+    def get_states(self) -> dict[str, Any]:
+        """`step_counter`, an int, and the moments that exist: kind -> {parameter's name: the tensor
+        itself}; "schedules", those of schedules that have a state."""
+        states: dict[str, Any] = {"step_counter": int(self.step_counter.item())}
+        kept = {name: one.state for name, one, _ in self._schedules() if one.state is not None}
+        if kept:
+            states["schedules"] = kept
+        for kind in (*self.moment_kinds, SUMS):
+            if named := {**self._moments.waiting(kind), **self._moments.named(kind)}:
+                states[kind] = named
+        return states
+
+    def set_states(self, states: Mapping[str, Any]) -> None:
+        """Copies what `get_states` returned into the tensors in place; moments of parameters not
+        yet seen are kept for them, other keys are ignored, and so are states of hyperparameters
+        whose schedule has none.
+
+        Raises:
+            TypeError, ValueError, ShapeError: before anything is written.
+        """
+        name = f"{type(self).__name__}.set_states"
+        states = mapping(states, name)
+        moments = [
+            self._moments.staged(name, kind, mapping(states[kind], f"{name}: {kind}"))
+            for kind in (*self.moment_kinds, SUMS)
+            if kind in states
+        ]
+        own = {key: one.state for key, one, _ in self._schedules() if one.state is not None}
+        given = mapping(states.get("schedules", {}), f"{name}: schedules")
+        kept = staged(f"{name}: schedules", {k: (own[k], given[k]) for k in given if k in own})
+        step = []
+        if "step_counter" in states:
+            step = self._staged_step(f"{name}: step_counter", states["step_counter"])
+        for key, value in kept.items():
+            own[key].copy_from(value)
+        if step:
+            self.step_counter.copy_from(step[0])
+        for holder, value in self._values(self.step_counter) if step or kept else ():
+            holder.copy_from(value)
+        for write in moments:
+            write()
+
+    def _staged_step(self, argument: str, value: Any) -> list[Tensor]:
+        """A step counter at which all schedules have values."""
+        array = value.to_numpy() if isinstance(value, Tensor) else np.asarray(value)
+        if array.size != 1 or array.dtype.kind not in "iuf":
+            raise TypeError(f"{argument}: got {value!r}, want a number")
+        step = number(array.reshape(()).item(), argument, 0, 2**31)
+        if step != int(step):
+            raise ValueError(f"{argument}: got {value!r}, want a whole number")
+        counter = Tensor((1,), self.step_counter.device, tensor.int32).set_value(int(step))
+        self._values(counter)
+        return [counter]
+
+    def _values(self, step: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """The tensors of the hyperparameters that depend on the step, each with its value then."""
+        with autograd.no_grad():
+            return [(holder, _value(name, one, step)) for name, one, holder in self._schedules()]
+
+
+def _value(argument: str, schedule: DecayScheduler, step: Tensor) -> Tensor:
+    """A schedule's value at a step, which must fit a hyperparameter's tensor."""
+    value = schedule(step)
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{argument}: the schedule returned {value!r}, want a Tensor")
+    if value.shape != (1,):
+        raise ShapeError(f"{argument}: the schedule returned shape {value.shape}, want (1,)")
+    return value
+
+
+def _scalar(dtype: Any) -> Tensor:
+    with making_state():
+        made = Tensor((1,), device.get_default_device(), dtype, requires_grad=False)
+    made.set_account("states")
+    return made
