@@ -138,6 +138,7 @@ BESIDE = {
     "compat.raw": "tensor",
     "compat.singa_wrap": "autograd",
     "singa_wrap": "autograd",
+    "data": "tensor",
     "initializer": "layer",
     "loss": "layer",
     "metric": "layer",
