@@ -21,7 +21,10 @@ from .tensor import Placeholder, Tensor
 __version__: str = _core.__version__
 _core.set_package(str(Path(__file__).parent))
 
-_LAZY = ("data", "initializer", "layer", "loss", "metric", "model", "module", "opt", "singa_wrap")
+_LAZY = (
+    "data", "image_tool", "initializer", "layer", "loss", "metric", "model", "module", "opt",
+    "singa_wrap",
+)  # fmt: skip
 
 __all__ = [
     "CheckpointError",

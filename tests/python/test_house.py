@@ -135,9 +135,12 @@ ORDER = ["_core", "device", "tensor", "autograd", "record", "layer", "module"]
 BESIDE = {
     "errors": "_core",
     "files": "_core",
+    "compat.image_tool": "tensor",
     "compat.raw": "tensor",
     "compat.singa_wrap": "autograd",
     "singa_wrap": "autograd",
+    "data": "tensor",
+    "image_tool": "tensor",
     "initializer": "layer",
     "loss": "layer",
     "metric": "layer",

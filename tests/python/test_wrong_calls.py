@@ -79,10 +79,13 @@ GOOD = {
     "constant": [T, just(1.0)],
     "cosine_embedding_loss": [T, T, of(2)],
     "batches": [lambda: np.zeros(3)],
+    "collate": [lambda: [1, 2]],
+    "random_split": [lambda: np.zeros(3), lambda: [2, 1]],
+    "set_seed": [just(0)],
 }
 #: Functions that are not called on their own.
 NOT_HELD = {"as_shape", "as_tensor", "report_warnings", "set_training", "load_mnist"}
-NOT_HELD |= {"raw", "get"}
+NOT_HELD |= {"raw", "get", "rng"}
 
 
 def functions(home):

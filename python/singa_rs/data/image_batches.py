@@ -1,0 +1,207 @@
+"""SINGA's iterator over a list of pictures."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterator
+from itertools import count
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from .. import files
+from ..errors import CheckpointError
+from .draws import drawing, order, whole
+from .pictures import pillow, pixels
+from .pipeline import Pipeline
+
+
+class ImageBatchIter:
+    """Batches of the pictures in a list, without end (SINGA data.ImageBatchIter).
+
+    A background thread reads pictures; SINGA's forks a process. When all pictures were read, they
+    are read again, in another order if `shuffle`. What `data.rng()` draws for a batch depends on
+    `seed` and the batch's number alone.
+
+    Args:
+        img_list_file: a file with a line for each picture: its path, `delimiter`, its label.
+        batch_size: the number of images in a batch.
+        image_transform: a function of a picture's path which gives a list of Pillow images, such as
+            `image_tool.ImageTool().load(path).random_crop((96, 96)).get()`.
+        shuffle: whether pictures come in random order.
+        delimiter: what stands between path and label.
+        image_folder: the folder that paths are relative to.
+        capacity: how many batches are kept ready.
+        seed: of the order and of `data.rng()`.
+
+    Raises:
+        CheckpointError: a line of the list has no label, or the list is missing (then also an
+            OSError).
+        ModuleNotFoundError: Pillow is not installed.
+        TypeError: an argument of the wrong type.
+        ValueError: an argument out of range, or a list without pictures.
+    """
+
+    def __init__(
+        self,
+        img_list_file: str | PathLike[str],
+        batch_size: int,
+        image_transform: Callable[[str], list[Any]],
+        shuffle: bool = True,
+        delimiter: str = " ",
+        image_folder: str | PathLike[str] | None = None,
+        capacity: int = 10,
+        seed: int = 0,
+    ) -> None:
+        pillow("ImageBatchIter")
+        self.img_list_file = files.path_of("ImageBatchIter", img_list_file)
+        self.batch_size = whole("ImageBatchIter", "batch_size", batch_size, 1)
+        self.capacity = whole("ImageBatchIter", "capacity", capacity, 1)
+        self.seed = whole("ImageBatchIter", "seed", seed, 0)
+        if not callable(image_transform):
+            raise TypeError(
+                f"ImageBatchIter: got image_transform {image_transform!r:.80}, want a function"
+            )
+        if not isinstance(delimiter, str) or not delimiter:
+            raise TypeError(f"ImageBatchIter: got delimiter {delimiter!r:.80}, want text")
+        if not isinstance(shuffle, (bool, np.bool_)):
+            raise TypeError(f"ImageBatchIter: got shuffle {shuffle!r:.80}, want a bool")
+        self.image_transform, self.shuffle, self.delimiter = image_transform, shuffle, delimiter
+        self.image_folder = (
+            "" if image_folder is None else files.path_of("ImageBatchIter", image_folder)
+        )
+        self._rows = _listed(self.img_list_file, delimiter, self.image_folder)
+        self.num_samples = len(self._rows)
+        self._line: Pipeline | None = None
+
+    def start(self) -> None:
+        """Begins to read, from the first batch.
+
+        Raises:
+            RuntimeError: it has begun already.
+        """
+        if self._line is not None:
+            raise RuntimeError("start: it has begun already; call end() first")
+        reader = _Reader(
+            self._rows, self.image_transform, self.batch_size, bool(self.shuffle), self.seed
+        )
+        self._line = Pipeline(reader.batches(), _as_it_is, 1, self.capacity)
+        self._stop = weakref.finalize(self, self._line.stop)
+        self._line.start()
+
+    def next(self) -> tuple[np.ndarray, np.ndarray]:
+        """The next batch: pixels from 0 to 255, float32 (batch_size, 3, height, width), and labels,
+        int32 (batch_size,).
+
+        Raises:
+            RuntimeError: `start` was not called.
+            ValueError: `image_transform` gave no images, images of different sizes, or more of a
+                picture than there was room for in the batch. Its own errors are raised as they are.
+        """
+        if self._line is None:
+            raise RuntimeError("next: nothing is being read; call start() first")
+        try:
+            return self._line.take()
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Stops reading."""
+        if self._line is not None:
+            self._stop()
+            self._line.join()
+        self._line = None
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        return self
+
+    def __next__(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.next()
+
+    def run(self) -> None:
+        """`start`, unless it has begun (in SINGA, what the forked process runs)."""
+        if self._line is None:
+            self.start()
+
+
+def _as_it_is(_number: int, batch: Any) -> Any:
+    return batch
+
+
+class _Reader:
+    """Reads pictures in the background; knows nothing of who wants them."""
+
+    def __init__(
+        self,
+        rows: list[tuple[str, int]],
+        transform: Callable[[str], list[Any]],
+        size: int,
+        is_shuffled: bool,
+        seed: int,
+    ) -> None:
+        self._rows, self._transform, self._size = rows, transform, size
+        self._is_shuffled, self._seed = is_shuffled, seed
+
+    def batches(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The batches, without end."""
+        rows = self._endless()
+        for number in count():
+            images: list[np.ndarray] = []
+            labels: list[int] = []
+            with drawing(self._seed, 0, number):
+                while len(images) < self._size:
+                    path, label = next(rows)
+                    made = self._images(path, self._size - len(images))
+                    images += made
+                    labels += [label] * len(made)
+            _check_sizes(images)
+            yield np.stack(images), np.array(labels, np.int32)
+
+    def _endless(self) -> Iterator[tuple[str, int]]:
+        """The pictures again and again."""
+        many = len(self._rows)
+        for epoch in count():
+            places = order(many, self._seed, epoch) if self._is_shuffled else range(many)
+            yield from (self._rows[i] for i in places)
+
+    def _images(self, path: str, room: int) -> list[np.ndarray]:
+        made = self._transform(path)
+        if not isinstance(made, (list, tuple)) or not 1 <= len(made) <= room:
+            got = f"{len(made)} images" if isinstance(made, (list, tuple)) else type(made).__name__
+            raise ValueError(
+                f"ImageBatchIter: image_transform gave {got} of {path}, want a list of 1 to "
+                f"{room}, the room that is left in the batch"
+            )
+        return [pixels(image.convert("RGB")) for image in made]
+
+
+def _check_sizes(images: list[np.ndarray]) -> None:
+    shapes = sorted({image.shape for image in images})
+    if len(shapes) > 1:
+        raise ValueError(
+            f"ImageBatchIter: image_transform gave images of shapes {shapes[0]} and {shapes[1]}, "
+            "want one size"
+        )
+
+
+def _listed(path: str, delimiter: str, folder: str) -> list[tuple[str, int]]:
+    """The paths and labels in a list of pictures."""
+    found = []
+    with files.reading("ImageBatchIter", path) as file:
+        for number, raw in enumerate(file, 1):
+            try:
+                line = raw.decode().strip("\r\n")
+                if line.strip():
+                    name, label = line.rsplit(delimiter, 1)
+                    found.append((os.path.join(folder, name), int(label)))
+            except ValueError as error:
+                raise CheckpointError(
+                    f"ImageBatchIter: {path}: line {number}: got {raw!r:.80}, want a path, "
+                    f"{delimiter!r} and a label"
+                ) from error
+    if not found:
+        raise ValueError(f"ImageBatchIter: {path}: lists no pictures")
+    return found

@@ -1,0 +1,123 @@
+"""One iteration over a data set."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from .pipeline import Failure, Pipeline
+
+
+class Place:
+    """How far an iteration has come: an epoch, and the number of batches given in it."""
+
+    def __init__(self, epoch: int, position: int, is_begun: bool = False) -> None:
+        self.epoch, self.position, self.is_begun = epoch, position, is_begun
+
+    def next(self) -> Place:
+        """Where the next iteration begins: here, or if one has begun here, in the next epoch."""
+        return Place(self.epoch + 1, 0, True) if self.is_begun else self._begun()
+
+    def _begun(self) -> Place:
+        return Place(self.epoch, self.position, True)
+
+    def end(self) -> None:
+        """Goes on to the next epoch."""
+        self.epoch, self.position, self.is_begun = self.epoch + 1, 0, False
+
+
+class Batches(Iterator[Any]):
+    """The batches of one epoch. It ends its workers when it ends, is closed or is dropped."""
+
+    def __init__(
+        self,
+        tasks: Iterator[Any],
+        make: Callable[[int, Any], Any],
+        place: Place,
+        *,
+        stage: Callable[[Any], Any] | None,
+        threads: int,
+        room: int,
+        close: Callable[[], None] | None,
+    ) -> None:
+        self._place, self._is_over = place, False
+        step = _Step(make, stage, place.position)
+        self._line = Pipeline(tasks, step, threads, room) if threads else _Serial(tasks, step)
+        self._end = weakref.finalize(self, _end, self._line, close)
+        try:
+            self._line.start()
+        except BaseException:
+            self._end()
+            raise
+
+    def __next__(self) -> Any:
+        if self._is_over:
+            raise StopIteration
+        try:
+            batch = self._line.take()
+        except StopIteration:
+            self._is_over = True
+            self._place.end()
+            self.close()
+            raise
+        except BaseException:
+            self._end()
+            raise
+        self._place.position += 1
+        return batch
+
+    def close(self) -> None:
+        """Ends the iteration and its workers."""
+        self._end()
+        self._line.join()
+
+
+class _Step:
+    """Makes a batch of a task, counted from the first batch of the iteration."""
+
+    def __init__(self, make: Callable[[int, Any], Any], stage: Any, start: int) -> None:
+        self._make, self._stage, self._start = make, stage, start
+
+    def __call__(self, number: int, task: Any) -> Any:
+        batch = self._make(self._start + number, task)
+        return batch if self._stage is None else self._stage(batch)
+
+
+class _Serial:
+    """A pipeline without threads: results are made when they are taken."""
+
+    def __init__(self, tasks: Iterator[Any], make: Callable[[int, Any], Any]) -> None:
+        self._tasks, self._make, self._taken = tasks, make, 0
+        self._is_stopped = False
+
+    def start(self) -> None:
+        """Nothing runs in the background."""
+
+    def take(self) -> Any:
+        """The next result."""
+        if self._is_stopped:
+            raise RuntimeError("DataLoader: the iteration was closed, or ended by an error")
+        task = next(self._tasks)
+        try:
+            made = self._make(self._taken, task)
+        except StopIteration as error:
+            Failure(error).reraise()
+        self._taken += 1
+        return made
+
+    def stop(self) -> None:
+        """Nothing more is taken."""
+        self._is_stopped = True
+
+    def join(self) -> None:
+        """There is nothing to wait for."""
+
+
+def _end(line: Pipeline | _Serial, close: Callable[[], None] | None) -> None:
+    """Ends what makes batches. Knows nothing of who reads them, whose end calls it."""
+    line.stop()
+    if close is not None:
+        with suppress(OSError):
+            close()

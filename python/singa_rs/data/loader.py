@@ -1,0 +1,236 @@
+"""Batches of a data set, in order or shuffled, made in the background, resumable anywhere."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..device import Device
+from .collating import staged
+from .draws import order, whole
+from .iteration import Batches, Place
+from .processes import Workers
+from .sources import Job, Stream, source_of
+
+_MOST_WORKERS = 1024
+_KINDS = ("thread", "process")
+
+
+def _nothing() -> None:
+    """What ends no workers."""
+
+
+class DataLoader:
+    """Iterates over a data set in batches of tensors (torch.utils.data.DataLoader).
+
+    Each `iter(loader)` is one epoch, with an order of its own if `shuffle`. The batches, their
+    order and what `data.rng()` draws while they are made are functions of the data set, `seed`, the
+    epoch and the batch's number, whatever the number and kind of workers. Several iterations may go
+    on at once; each is an epoch of its own. A batch that is held is never overwritten; memory of
+    those that are not goes around, so a loader takes that of the batches under way alone.
+
+    Args:
+        dataset: arrays with equally many rows (one, or a tuple or dictionary of them); an object
+            with `__len__` and `__getitem__`; or an iterable, which one thread reads. Tensors are
+            copied when the loader is made.
+        batch_size: the number of samples in a batch; the last one may be smaller.
+        shuffle: whether each epoch has a random order.
+        seed: of the order and of `data.rng()`, from 0 to 2**63 - 1.
+        drop_last: whether a smaller last batch is left out.
+        num_workers: how many workers make batches in the background; with 0 the caller does.
+        workers: "thread", or "process": spawned processes with copies of the data set, `collate`
+            and `transform`, for Python code that computes much. Scripts that start processes need
+            `if __name__ == "__main__":`.
+        prefetch: how many batches are kept ready beside those that workers are making.
+        collate: makes a batch of a list of samples; `data.collate` by default. For arrays, whole
+            rows are taken at once by default.
+        device: where the tensors are; the CPU by default.
+        transform: a function of each batch of arrays, called by the worker: augmentation.
+        as_numpy: whether batches stay NumPy arrays.
+        persistent_workers: whether processes stay from epoch to epoch, with the data set as it was
+            when they were started, until `close()`.
+
+    Raises:
+        TypeError: an argument of the wrong type, or one that cannot be copied to processes.
+        ValueError: an argument out of range; arrays without rows or of different lengths;
+            `shuffle` of an iterable.
+
+    While iterating, errors of the data set, `collate` and `transform` are raised as they are, in
+    the place of the batch. Errors of worker processes are caused by a `WorkerError` with the
+    process's traceback; a process that ends raises a `WorkerError`.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        seed: int = 0,
+        drop_last: bool = False,
+        num_workers: int = 0,
+        workers: str = "thread",
+        prefetch: int = 2,
+        collate: Callable[[list[Any]], Any] | None = None,
+        device: Device | None = None,
+        *,
+        transform: Callable[[Any], Any] | None = None,
+        as_numpy: bool = False,
+        persistent_workers: bool = False,
+    ) -> None:
+        self._source = source_of("DataLoader", dataset)
+        self.batch_size = whole("DataLoader", "batch_size", batch_size, 1)
+        self.seed = whole("DataLoader", "seed", seed, 0)
+        self.shuffle, self.drop_last = _flag("shuffle", shuffle), _flag("drop_last", drop_last)
+        self.num_workers = whole("DataLoader", "num_workers", num_workers, 0, _MOST_WORKERS)
+        self.prefetch = whole("DataLoader", "prefetch", prefetch, 0)
+        if not isinstance(workers, str) or workers not in _KINDS:
+            raise ValueError(f"DataLoader: got workers {workers!r:.80}, want 'thread' or 'process'")
+        if self.shuffle and isinstance(self._source, Stream):
+            kind = type(dataset).__name__
+            raise ValueError(
+                f"DataLoader: got shuffle=True for {kind}, want a dataset with __len__ and "
+                "__getitem__"
+            )
+        if device is not None and not isinstance(device, Device):
+            raise TypeError(f"DataLoader: got device {device!r:.80}, want a Device")
+        _check_function("collate", collate)
+        _check_function("transform", transform)
+        self.dataset, self.workers, self.device = dataset, workers, device
+        self.as_numpy = _flag("as_numpy", as_numpy)
+        self.persistent_workers = _flag("persistent_workers", persistent_workers)
+        self._job = Job(self._source, self.seed, collate, transform)
+        self._place = Place(0, 0)
+        self._lasting: Workers | None = None
+        self._end_lasting: Callable[[], Any] = _nothing
+        self._open: weakref.WeakSet[Batches] = weakref.WeakSet()
+
+    def __len__(self) -> int:
+        """The number of batches in an epoch.
+
+        Raises:
+            TypeError: the data set is an iterable.
+        """
+        if isinstance(self._source, Stream):
+            kind = type(self.dataset).__name__
+            raise TypeError(f"DataLoader: got a dataset without a length, {kind}")
+        count = len(self._source)
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+    def __iter__(self) -> Batches:
+        """The next epoch, or the rest of the one that `load_state_dict` gave."""
+        place = self._place.next()
+        workers = self._process_workers()
+        made = Batches(
+            self._tasks(place),
+            partial((workers or self._job).make, place.epoch),
+            place,
+            stage=None if self.as_numpy else partial(staged, device=self.device),
+            threads=self.num_workers,
+            room=self.num_workers + self.prefetch,
+            close=None if workers is None or self.persistent_workers else workers.close,
+        )
+        self._place = place
+        self._open.add(made)
+        return made
+
+    def _tasks(self, place: Place) -> Iterator[Any]:
+        """What the batches from a place on are made of."""
+        if isinstance(self._source, Stream):
+            return self._source.read(self.batch_size, place.position, self.drop_last)
+        count, size = len(self._source), self.batch_size
+        rows = order(count, self.seed, place.epoch) if self.shuffle else np.arange(count)
+        return (rows[i * size : (i + 1) * size] for i in range(place.position, len(self)))
+
+    def _process_workers(self) -> Workers | None:
+        """The processes of a new iteration."""
+        if self.workers == "thread" or not self.num_workers:
+            return None
+        if not self.persistent_workers:
+            return Workers(self._job, self.num_workers)
+        if self._lasting is None or not self._lasting.are_alive():
+            self._end_lasting()
+            self._lasting = Workers(self._job, self.num_workers)
+            self._end_lasting = weakref.finalize(self, self._lasting.close)
+        return self._lasting
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch that the latest iteration is in; after its end, of the next."""
+        return self._place.epoch
+
+    def state_dict(self) -> dict[str, int]:
+        """Where the latest iteration is, after the batch that it gave last: plain ints.
+
+        A loader with the same arguments that gets this from `load_state_dict` goes on with the
+        very batches that this one would give.
+        """
+        return {"epoch": self._place.epoch, "position": self._place.position, **self._identity()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Lets the next iteration go on at the place that `state_dict` told. Values may be arrays
+        of one integer, as state files have them.
+
+        Raises:
+            TypeError: not such a dictionary.
+            ValueError: it is of a loader with another seed, batch size, order or length, which
+                would give other batches.
+        """
+        want = {"epoch": 0, "position": 0, **self._identity()}
+        if not isinstance(state, Mapping) or set(state) != set(want):
+            got = sorted(map(str, state)) if isinstance(state, Mapping) else type(state).__name__
+            raise TypeError(f"load_state_dict: got {got}, want a dictionary of {sorted(want)}")
+        found = {name: _integer(name, state[name]) for name in want}
+        for name, value in self._identity().items():
+            if found[name] != value:
+                raise ValueError(
+                    f"load_state_dict: got {name} {found[name]}, want this loader's, {value}"
+                )
+        most = 2**63 if isinstance(self._source, Stream) else len(self)
+        epoch = whole("load_state_dict", "epoch", found["epoch"], 0)
+        position = whole("load_state_dict", "position", found["position"], 0, most)
+        self._place = Place(epoch, position)
+
+    def _identity(self) -> dict[str, int]:
+        """What decides on the batches, besides the place."""
+        is_stream = isinstance(self._source, Stream)
+        return {
+            "length": -1 if is_stream else len(self._source),
+            "batch_size": self.batch_size,
+            "seed": self.seed,
+            "shuffle": int(self.shuffle),
+            "drop_last": int(self.drop_last),
+        }
+
+    def close(self) -> None:
+        """Ends all iterations and workers. The loader can be iterated again afterwards."""
+        for one in list(self._open):
+            one.close()
+        self._end_lasting()
+
+    def __enter__(self) -> DataLoader:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"DataLoader: got {name} {value!r:.80}, want a bool")
+    return bool(value)
+
+
+def _check_function(name: str, value: Any) -> None:
+    if value is not None and not callable(value):
+        raise TypeError(f"DataLoader: got {name} {value!r:.80}, want a function")
+
+
+def _integer(name: str, value: Any) -> int:
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "iu":
+        raise TypeError(f"load_state_dict: got {name} {value!r:.80}, want an int")
+    return int(array.reshape(-1)[0])
