@@ -101,6 +101,8 @@ _ARGUMENTS = {
     "epsilon": ("1e-4", "1e-6"),
     "beta_1": ("0.5",),
     "beta_2": ("0.9",),
+    "momentum_decay": ("0.1",),
+    "centered": ("True",),
 }
 _RATES = ("0.1", "0.05", "0.01", "0.001")
 
@@ -137,7 +139,7 @@ def optimizer(d: Draw) -> str:
         for key in _keywords(name):
             if rng.random() < 0.35:
                 value = rng.choice(_ARGUMENTS[key])
-                if rng.random() < 0.05 and key != "nesterov":
+                if rng.random() < 0.05 and key not in ("nesterov", "centered", "momentum_decay"):
                     value = schedule(rng)
                 parts.append(f"{key}={value}")
         if rng.random() < 0.15:

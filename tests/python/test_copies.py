@@ -149,6 +149,8 @@ OPTIMIZERS = {
     "Adam": lambda: opt.Adam(opt.ExponentialDecay(0.1, 2, 0.5, staircase=True)),
     "AdamW": lambda: opt.AdamW(),
     "groups": with_groups,
+    "NAdam": lambda: opt.NAdam(0.01, weight_decay=0.1),
+    "RMSProp, all": lambda: opt.RMSProp(0.01, momentum=0.9, centered=True),
     "RMSProp": lambda: opt.RMSProp(0.01),
     "AdaGrad": lambda: opt.AdaGrad(opt.Constant(0.1)),
 }

@@ -15,8 +15,14 @@ from .schedules import (
     warmup,
 )
 from .sgd import SGD
+from .variants import LAMB, Adadelta, AMSGrad, Muon, NAdam
 
 __all__ = [
+    "NAdam",
+    "Muon",
+    "Adadelta",
+    "AMSGrad",
+    "LAMB",
     "SGD",
     "AdaGrad",
     "Adam",

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from .. import autograd
 from ..autograd.ops import op
+from ..layer.check import flag
 from ..tensor import Tensor
 from .base import Optimizer, Options
+from .composed import average, compose, decayed, number
 from .hyperparameters import OPTIONAL, holders, moments_by_name
 from .schedule import DecayScheduler
 
@@ -26,6 +29,10 @@ class _Adaptive(Optimizer):
     _op: ClassVar[str]
     _attributes: ClassVar[dict[str, bool]] = {}
     _counts: ClassVar[bool] = False
+    #: Hyperparameters that the operation does not read.
+    _apart: ClassVar[tuple[str, ...]] = ()
+    #: The kinds of moments that it reads.
+    _read: ClassVar[tuple[str, ...]]
     #: The operation without weight decay, and with it.
     _updates: ClassVar[list[Any]]
     #: Gets the step counter and the tensors that the operation reads after the moments.
@@ -36,9 +43,11 @@ class _Adaptive(Optimizer):
         cls._updates = [
             op("update", f=cls._op, weight_decay=d, **cls._attributes) for d in (False, True)
         ]
+        if "moment_kinds" in vars(cls) and "_read" not in vars(cls):
+            cls._read = cls.moment_kinds
         if "_op" in vars(cls):  # a user's subclass may declare others, which the operation lacks
             known = cls.hyperparameters.items()
-            others = ("lr", "weight_decay", *OPTIONAL)
+            others = ("lr", "weight_decay", *OPTIONAL, *cls._apart)
             names = [holder for name, (holder, _) in known if name not in others]
             cls._more = attrgetter("step_counter", *names)
 
@@ -60,7 +69,7 @@ class _Adaptive(Optimizer):
         self._fit(param_value)
         self.device_check(param_value, param_grad, *self._own_tensors())
         read = [param_value, param_grad, self.lr_value]
-        for kind in self.moment_kinds:
+        for kind in self._read:
             read.append(self._moments.of(param_value, param_name, kind))
         step, *more = self._more(self)
         read += [*more, step] if self._counts else more
@@ -73,10 +82,15 @@ class _Adaptive(Optimizer):
 class RMSProp(_Adaptive):
     """`average = rho * average + (1 - rho) * g**2; p -= lr * g / sqrt(average + epsilon)`, with
     weight decay added to g. Epsilon is inside the root, as in SINGA (Tieleman and Hinton, 2012).
+
+    With momentum, `velocity = momentum * velocity + g / sqrt(...)` takes the place of the quotient;
+    centered, the average of squares less the square of the average of g that of the former (Graves,
+    2013; PyTorch RMSprop). Both are composed of tensor operations.
     """
 
-    hyperparameters = holders(lr={}, rho=_FRACTION, epsilon={}, weight_decay={})
-    moment_kinds, _op = ("running_average",), "rmsprop"
+    hyperparameters = holders(lr={}, rho=_FRACTION, epsilon={}, weight_decay={}, momentum={})
+    moment_kinds, _op = ("running_average", "mean", "velocity"), "rmsprop"
+    _read, _apart = ("running_average",), ("momentum",)
 
     def __init__(
         self,
@@ -84,6 +98,8 @@ class RMSProp(_Adaptive):
         rho: float | DecayScheduler = 0.9,
         epsilon: float | DecayScheduler = 1e-8,
         weight_decay: float | DecayScheduler = 0,
+        momentum: float | DecayScheduler = 0,
+        centered: bool = False,
         **options: Unpack[Options],
     ) -> None:
         """Numbers from 0 (rho below 1), or schedules.
@@ -92,10 +108,36 @@ class RMSProp(_Adaptive):
             TypeError, ValueError: an argument that is neither, or out of its range.
         """
         super().__init__(lr, options, rho=rho, epsilon=epsilon, weight_decay=weight_decay)
+        self.momentum, self.centered = momentum, flag(centered, "RMSProp: centered")
 
     running_average = moments_by_name(
         "running_average", "The averages of squared gradients by parameter name."
     )
+
+    def apply(self, param_name: str, param_value: Tensor, param_grad: Tensor) -> None:
+        """Updates the parameter and its moments in place."""
+        owner = self.member(param_name, param_value)
+        kinds = ["running_average"]
+        kinds += ["mean"] if owner.centered else []
+        kinds += ["velocity"] if owner._uses("momentum") else []
+        if len(kinds) > 1:
+            compose(owner, param_name, param_value, param_grad, kinds)
+        else:
+            super().apply(param_name, param_value, param_grad)
+
+    def updated(self, p: Tensor, g: Tensor, *moments: Tensor) -> tuple[Tensor, ...]:
+        """The new parameter, and the new moments."""
+        g, rho, squares = decayed(self, p, g), number(self, "rho", p), moments[0]
+        made = [average(squares, g * g, rho)]
+        variance = made[0]
+        if self.centered:
+            made.append(average(moments[1], g, rho))
+            variance = autograd.maximum(variance - made[1] * made[1], 0.0)
+        step = g / autograd.sqrt(variance + number(self, "epsilon", p))
+        if self._uses("momentum"):
+            step = moments[-1] * number(self, "momentum", p) + step
+            made.append(step)
+        return p - step * number(self, "lr", p), *made
 
 
 class AdaGrad(_Adaptive):
