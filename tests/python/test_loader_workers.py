@@ -1,6 +1,7 @@
 """Workers of loaders: threads and processes, their errors and their ends."""
 
 import gc
+import multiprocessing
 import os
 import re
 import signal
@@ -92,6 +93,14 @@ def test_processes_are_shared_or_not():
     loader.close()
 
 
+def test_an_iteration_keeps_its_loader():
+    how = {"num_workers": 1, "workers": "process", "persistent_workers": True}
+    got = [pid for _, (pid,) in data.DataLoader(Processes(20), 1, as_numpy=True, **how)]
+    assert len(got) == 20
+    gc.collect()
+    assert is_gone(int(got[0]))
+
+
 def test_iterables_are_read_by_the_caller_and_stacked_by_processes():
     loader = data.DataLoader(Again(10), 4, num_workers=2, workers="process", as_numpy=True)
     got = list(loader)
@@ -177,6 +186,14 @@ def test_errors_that_cannot_be_copied():
 def test_results_that_cannot_be_copied():
     with pytest.raises(Exception, match="(?i)pickle|local object"):
         list(data.DataLoader(Numbers(4), 2, transform=unsendable, **ALL[2]))
+
+
+def test_an_iteration_that_cannot_begin_leaves_no_process():
+    loader = data.DataLoader(iter(range(3)), num_workers=1, workers="process")
+    assert len(list(loader)) == 3
+    with pytest.raises(ValueError, match="only once"):
+        iter(loader)
+    assert not multiprocessing.active_children()
 
 
 def test_data_sets_that_cannot_be_copied():

@@ -33,6 +33,7 @@ class Batches(Iterator[Any]):
 
     def __init__(
         self,
+        loader: Any,
         tasks: Iterator[Any],
         make: Callable[[int, Any], Any],
         place: Place,
@@ -42,6 +43,7 @@ class Batches(Iterator[Any]):
         room: int,
         close: Callable[[], None] | None,
     ) -> None:
+        self._loader = loader  # whose end would end the workers that stay
         self._place, self._is_over = place, False
         step = _Step(make, stage, place.position)
         self._line = Pipeline(tasks, step, threads, room) if threads else _Serial(tasks, step)

@@ -123,9 +123,11 @@ class DataLoader:
     def __iter__(self) -> Batches:
         """The next epoch, or the rest of the one that `load_state_dict` gave."""
         place = self._place.next()
+        tasks = self._tasks(place)
         workers = self._process_workers()
         made = Batches(
-            self._tasks(place),
+            self,
+            tasks,
             partial((workers or self._job).make, place.epoch),
             place,
             stage=None if self.as_numpy else partial(staged, device=self.device),

@@ -136,7 +136,8 @@ class Pipeline:
 
     def _check_threads(self, number: int) -> None:
         """Without a thread, waiting would never end."""
-        is_lost = number not in self._results and not (self._is_stopped or self._end is not None)
+        is_past = self._end is not None and number >= self._end
+        is_lost = number not in self._results and not self._is_stopped and not is_past
         if is_lost and not any(thread.is_alive() for thread in self._threads):
             raise RuntimeError("DataLoader: the threads that make batches have ended")
 

@@ -9,6 +9,7 @@ import queue
 import signal
 import threading
 import traceback
+import weakref
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -176,9 +177,10 @@ class Workers:
 
     def __init__(self, job: Any, count: int) -> None:
         blob = _job_as_bytes(job)
-        self._parent = os.getpid()
         self._workers: list[Worker] = []
         self._free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        #: Ends the processes and waits until they are gone; calls of `make` raise WorkerError.
+        self.close = weakref.finalize(self, _end_all, self._workers, os.getpid())
         try:
             for _ in range(count):
                 self._workers.append(Worker(blob))
@@ -200,15 +202,15 @@ class Workers:
         """Whether all processes run."""
         return all(worker.is_alive() for worker in self._workers)
 
-    def close(self) -> None:
-        """Ends the processes and waits until they are gone; calls of `make` raise WorkerError. May
-        be called from a finaliser; a forked child leaves the processes to their parent."""
-        if os.getpid() != self._parent:
-            return
-        for worker in self._workers:
-            worker.kill()
-        for worker in self._workers:
-            worker.join()
+
+def _end_all(workers: list[Worker], parent: int) -> None:
+    """Ends processes, except in a forked child, which leaves them to their parent."""
+    if os.getpid() != parent:
+        return
+    for worker in workers:
+        worker.kill()
+    for worker in workers:
+        worker.join()
 
 
 def _job_as_bytes(job: Any) -> bytes:
