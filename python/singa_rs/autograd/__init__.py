@@ -20,6 +20,7 @@ from . import binary, methods, unary  # isort: skip - all submodules, before fun
 from .binary import Binary
 from .casting import Cast, cast
 from .classification import nll_loss, softmax_cross_entropy
+from .ctc import ctc_loss
 from .distance import (
     cosine_embedding_loss,
     cosine_similarity,
