@@ -176,11 +176,10 @@ def entries() -> dict[str, Entry]:
 
 @cache
 def optimizers() -> tuple[str, ...]:
-    """The optimizers' names."""
+    """The optimizers' names, except that of Muon, which takes only matrices."""
     classes = [n for n in public(opt) if inspect.isclass(getattr(opt, n))]
-    return tuple(
-        n for n in classes if issubclass(getattr(opt, n), opt.Optimizer) and n != "Optimizer"
-    )
+    left = ("Optimizer", "Muon")
+    return tuple(n for n in classes if issubclass(getattr(opt, n), opt.Optimizer) and n not in left)
 
 
 @cache

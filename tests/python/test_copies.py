@@ -75,6 +75,10 @@ LAYERS = {
     "HuberLoss": (layer.HuberLoss(delta=0.3), [ROWS, ROWS + 1]),
     "CosineSimilarity": (layer.CosineSimilarity(-1), [ROWS, ROWS + 1]),
     "CosineEmbeddingLoss": (layer.CosineEmbeddingLoss(0.1), [ROWS, ROWS + 1, CLASSES]),
+    "CTCLoss": (
+        layer.CTCLoss(),
+        [normal(4, 2, 3), np.int32([[1, 2], [2, 1]]), np.int32([4, 3]), np.int32([2, 1])],
+    ),
     "TripletMarginLoss": (layer.TripletMarginLoss(p=1), [ROWS, ROWS + 1, 2 * ROWS]),
     "Sequential": (layer.Sequential(layer.Linear(3), layer.ReLU(), autograd.tanh), [ROWS]),
     "Sequential, named": (layer.Sequential({"a": layer.Linear(3), "b": layer.ELU()}), [ROWS]),

@@ -77,6 +77,7 @@ GOOD = {
     "zeros": [just((2,))],
     "ones": [just((2,))],
     "constant": [T, just(1.0)],
+    "ctc_loss": [of(4, 2, 3), of(2, 2, dtype="int32"), *[of(2, dtype="int32")] * 2],
     "cosine_embedding_loss": [T, T, of(2)],
     "batches": [lambda: np.zeros(3)],
     "collate": [lambda: [1, 2]],

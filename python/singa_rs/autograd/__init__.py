@@ -21,6 +21,7 @@ from ..tensor import to_numpy
 from . import (
     classification,
     contract,
+    ctc,
     distance,
     divergence,
     functions,

@@ -43,9 +43,7 @@ def _labels(name: str, x: Tensor, t: Any, along: int, ignored: int | None) -> _L
     if ignored is not None:
         counts = ops.scalar_op("ne", ignored)(places)
         places = ops.where(counts, places, ops.full((), 0, places))
-    below = ops.scalar_op("lt", 0)(places)
-    places = ops.where(below, ops.full((), classes, places), places)
-    places = ops.op("places", of="onehot", size=classes)(places)
+    places = checked(places, classes)
     column = ops.reshape(places, (*rows[:along], 1, *rows[along:]))
     every = ops.op("arange", start=0, step=1, count=classes, dtype="int64")()
     every = ops.reshape(every, (classes,) + (1,) * (len(rows) - along))
@@ -53,6 +51,14 @@ def _labels(name: str, x: Tensor, t: Any, along: int, ignored: int | None) -> _L
     if counts is not None:
         hit = ops.op("binary", f="and")(hit, ops.reshape(counts, column.shape))
     return _Labels(hit, places, counts)
+
+
+def checked(places: Tensor, size: int) -> Tensor:
+    """Indices of an axis, which must be in it when they are used; none count from the end."""
+    places = ops.op("places", of="onehot", size=None)(places)
+    below = ops.scalar_op("lt", 0)(places)
+    places = ops.where(below, ops.full((), size, places), places)
+    return ops.op("places", of="onehot", size=size)(places)
 
 
 def _only(flags: Tensor, x: Tensor) -> Tensor:

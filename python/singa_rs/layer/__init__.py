@@ -23,6 +23,7 @@ from .loss import (
     CosineEmbeddingLoss,
     CosineSimilarity,
     CrossEntropy,
+    CTCLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
@@ -38,6 +39,7 @@ from .pooling import AvgPool1d, AvgPool2d, GlobalAvgPool2d, MaxPool1d, MaxPool2d
 from .shape import Add, Cat, Dropout, Flatten, Reshape, Sequential
 
 __all__ = [
+    "CTCLoss",
     "BCEWithLogitsLoss",
     "CosineEmbeddingLoss",
     "CosineSimilarity",

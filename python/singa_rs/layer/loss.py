@@ -206,6 +206,24 @@ class TripletMarginLoss(_Reduced):
         return autograd.triplet_margin_loss(anchor, positive, negative, *own)
 
 
+class CTCLoss(_Reduced):
+    """Sequences of labels without their places in time (PyTorch CTCLoss; autograd.ctc_loss)."""
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction)
+        self.blank = count(blank, "CTCLoss: blank", 0)
+        self.zero_infinity = check_flag(zero_infinity, "CTCLoss: zero_infinity")
+
+    def forward(
+        self, x: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor
+    ) -> Tensor:
+        """x log probabilities (T, N, C); targets (N, S); lengths (N,)."""
+        own = (self.blank, self.reduction, self.zero_infinity)
+        return autograd.ctc_loss(x, targets, input_lengths, target_lengths, *own)
+
+
 # ---- SINGA's losses of probabilities and values --------------------------------------------------
 
 

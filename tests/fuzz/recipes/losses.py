@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .registry import RECIPES, Text, matrix, rows, size
+from .registry import RECIPES, Text, matrix, recipe_for, rows, size
 
 if TYPE_CHECKING:
     from ..draw import Draw
@@ -150,3 +150,26 @@ RECIPES["layer.CosineSimilarity"] = lambda d: _angle_layer(
 RECIPES["layer.CosineEmbeddingLoss"] = lambda d: _angle_layer(
     d, "CosineEmbeddingLoss(0.1)", "({x}, {x} - 0.3, held({signs}))"
 )
+
+
+def _ctc(d: Draw, form: str) -> Text:
+    """Alignments of some tensor of three axes."""
+    x = d.any(lambda x: x.rank == 3 and x.dtype.is_float and x.numel, 12)
+    if x is None or len(d.worlds) > 1 or size(d, x)[0] > 12:
+        return None
+    time, batch, classes = size(d, x)
+    labels = f"whole({d.seed()}, {(batch, 2)}, {classes})"
+    steps, counts = f"np.full({batch}, {time})", f"whole({d.seed()}, {(batch,)}, 3)"
+    return form.format(x=f"autograd.log_softmax({x}, 2)", a=labels, b=steps, c=counts)
+
+
+RECIPES["autograd.ctc_loss"] = lambda d: _ctc(
+    d, "autograd.ctc_loss({x}, {a}, {b}, {c}, zero_infinity=True)"
+)
+
+
+@recipe_for("layer.CTCLoss")
+def _ctc_layer(d: Draw) -> Text:
+    place = f"self.l{len(d.program.init)}"
+    d.define(f"{place} = layer.CTCLoss(zero_infinity=True)")
+    return _ctc(d, place + "({x}, from_numpy({a}), from_numpy({b}), from_numpy({c}))")
