@@ -20,7 +20,9 @@ from ..tensor import to_numpy
 # isort: off - what the rows of these files give, before submodules of the same names
 from . import (
     along,
+    arrange,
     contract,
+    finite,
     functions,
     loss,
     math,
@@ -31,6 +33,7 @@ from . import (
     repeat,
     scan,
     sorting,
+    statistics,
     unary,
 )
 

@@ -9,7 +9,7 @@ from singa_rs import autograd, layer
 
 from .. import motifs, values
 from ..catalogue import Entry
-from . import layers, operators, places, products, views  # noqa: F401 - they fill the table
+from . import arrays, layers, operators, places, products, views  # noqa: F401 - they fill the table
 from .registry import RECIPES
 
 if TYPE_CHECKING:
