@@ -31,6 +31,12 @@ def flat_places(places: Tensor, shape: Sequence[int], axis: int) -> Tensor:
     return made
 
 
+def taken_at(x: Tensor, places: Tensor, axis: int) -> Tensor:
+    """The elements at `places` along an axis; the other extents are the same."""
+    flat = ops.reshape(x, (x.numel,))
+    return ops.op("gather", axis=0)(flat, flat_places(places, x.shape, axis))
+
+
 def added_at(dy: Tensor, places: Tensor, shape: tuple[int, ...], axis: int) -> Tensor:
     """Zeros of `shape`, with `dy` added at `places` along an axis."""
     size = math.prod(shape)
@@ -53,9 +59,7 @@ class TakeAlongAxis(Rule):
         self.wide, places = self._broadcast(have, indices.shape)
         found = ops.op("places", of="take_along_axis", size=have[self.along])(indices)
         self.places, self.shape = found.view_expand(places), have
-        x = x.view_expand(self.wide)
-        flat = ops.reshape(x, (x.numel,))
-        return ops.op("gather", axis=0)(flat, flat_places(self.places, self.wide, self.along))
+        return taken_at(x.view_expand(self.wide), self.places, self.along)
 
     def _broadcast(
         self, have: tuple[int, ...], indices: tuple[int, ...]

@@ -7,7 +7,7 @@ from typing import Any
 from ..tensor import Tensor
 from ..tensor.numbers import whole
 from . import ops
-from .along import added_at
+from .along import added_at, taken_at
 from .reduce import as_axes
 from .rule import Rule
 from .scan import _flat
@@ -37,7 +37,12 @@ class Sort(Rule):
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` of the values, back in the elements' places."""
-        return (added_at(dys[0], self.load(0), self.shape, self.along),)
+        (dy, _), places = dys, self.load(0)
+        if self.count is not None:
+            return (added_at(dy, places, self.shape, self.along),)
+        # Where each element went is the order of where the values came from.
+        back = ops.op("sort", axis=self.along, descending=False, count=None)
+        return (taken_at(dy, back(places)[1], self.along),)
 
 
 class TopK(Sort):

@@ -149,21 +149,21 @@ impl<A: Total> Access<A> {
     ) -> Self {
         let load = move |from: *const u8, start: isize, step: isize, to: &mut [A]| {
             let from = from.cast::<X>().wrapping_offset(start);
-            let at = |i: usize, step: isize| from.wrapping_offset(i as isize * step);
-            // SAFETY: `Lines` passes runs that lie within the tensor. The constant step is one that
-            // the compiler vectorises.
+            // SAFETY: `Lines` passes runs that lie within the tensor.
+            let at = |i: usize, step: isize| unsafe { *from.offset(i as isize * step) };
             match step {
-                1 => (0..to.len()).for_each(|i| to[i] = read(unsafe { *at(i, 1) })),
-                _ => (0..to.len()).for_each(|i| to[i] = read(unsafe { *at(i, step) })),
+                // A constant step, so that the loop is vectorised.
+                1 => (0..to.len()).for_each(|i| to[i] = read(at(i, 1))),
+                _ => (0..to.len()).for_each(|i| to[i] = read(at(i, step))),
             }
         };
         let store = move |from: &[A], to: *mut u8, start: isize, step: isize| {
             let to = to.cast::<Y>().wrapping_offset(start);
-            let at = |i: usize, step: isize| to.wrapping_offset(i as isize * step);
             // SAFETY: as above, and each row belongs to one thread.
+            let put = |y: Y, i: usize, step: isize| unsafe { *to.offset(i as isize * step) = y };
             match step {
-                1 => (0..from.len()).for_each(|i| unsafe { *at(i, 1) = round(from[i]) }),
-                _ => (0..from.len()).for_each(|i| unsafe { *at(i, step) = round(from[i]) }),
+                1 => (0..from.len()).for_each(|i| put(round(from[i]), i, 1)),
+                _ => (0..from.len()).for_each(|i| put(round(from[i]), i, step)),
             }
         };
         Access { load: Box::new(load), store: Box::new(store) }
