@@ -20,7 +20,7 @@ pub struct Gather {
 catalog!(
     Gather => "gather",
     GatherGrad => "gather_grad",
-    Places => "onehot_places" "scatter_elements_places"
+    Places => "onehot_places" "scatter_elements_places" "take_along_axis_places"
 );
 
 impl Family for Gather {
@@ -106,6 +106,7 @@ impl Family for GatherGrad {
 pub enum PlacesOf {
     Onehot,
     ScatterElements,
+    TakeAlongAxis,
 }
 
 /// indices -> int64: positions in an axis of `size` entries, counted from its start, checked as in
@@ -123,6 +124,7 @@ impl Family for Places {
         match self.of {
             PlacesOf::Onehot => "onehot_places",
             PlacesOf::ScatterElements => "scatter_elements_places",
+            PlacesOf::TakeAlongAxis => "take_along_axis_places",
         }
     }
 

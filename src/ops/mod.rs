@@ -206,8 +206,10 @@ pub mod pooling;
 pub mod random;
 pub mod reduce;
 pub mod region;
+pub mod scan;
 pub mod select;
 pub mod softmax;
+pub mod sort;
 pub mod unary;
 
 families! {
@@ -229,8 +231,10 @@ families! {
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
     reduce::Reduce,
     region::Region,
+    scan::Scan,
     select::Where,
     softmax::Softmax, softmax::SoftmaxGrad,
+    sort::Sort,
     unary::Unary, unary::UnaryGrad,
 }
 

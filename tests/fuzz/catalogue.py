@@ -59,6 +59,8 @@ LEFT_OUT: dict[str, str] = {
     "autograd.axis_helper": "computes with shapes alone",
     "autograd.constant_of_shape": _READS,
     "autograd.ConstantOfShape": _READS,
+    "autograd.allclose": _READS,
+    "Tensor.allclose": _READS,
     "autograd.nonzero": _READS,
     "autograd.NonZero": _READS,
     "autograd.to_numpy": _READS,

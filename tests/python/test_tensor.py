@@ -364,7 +364,7 @@ def test_tensordot(axes):
     np.testing.assert_allclose(made.to_numpy(), np.tensordot(a, b, axes), atol=1e-12)
 
 
-@pytest.mark.parametrize("formula", ["ij,jk", "i,i->k", "ij->ii", "i..."])
+@pytest.mark.parametrize("formula", ["ij,jk", "i,i->k", "ij->ii", "i..j.", "...i...", "...ijk"])
 def test_formulas_that_do_not_fit(formula):
     with pytest.raises(ValueError, match="einsum"):
         tensor.einsum(formula, tensor.ones((2, 3)))

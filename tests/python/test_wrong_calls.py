@@ -83,6 +83,17 @@ GOOD = {
     "collate": [lambda: [1, 2]],
     "random_split": [lambda: np.zeros(3), lambda: [2, 1]],
     "set_seed": [just(0)],
+    "take": [T, INTS],
+    "take_along_axis": [T, of(2, 3, dtype="int32")],
+    "index_select": [T, just(0), INTS],
+    "masked_fill": [T, of(2, 3, dtype="bool"), just(1)],
+    "roll": [T, just(1)],
+    "topk": [T, just(1)],
+    "full_like": [T, just(1)],
+    "eye": [just(3)],
+    "linspace": [just(0), just(1)],
+    "randint": [just(3)],
+    "randperm": [just(3)],
 }
 #: Functions that are not called on their own.
 NOT_HELD = {"as_shape", "as_tensor", "report_warnings", "set_training", "load_mnist"}

@@ -19,11 +19,14 @@ from ..tensor import to_numpy
 
 # isort: off - what the rows of these files give, before submodules of the same names
 from . import (
+    along,
+    arrange,
     classification,
     contract,
     ctc,
     distance,
     divergence,
+    finite,
     functions,
     loss,
     math,
@@ -32,6 +35,9 @@ from . import (
     norm,
     positions,
     repeat,
+    scan,
+    sorting,
+    statistics,
     unary,
 )
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
+import string
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from .._core import ShapeError
 from ..tensor import Tensor, as_tensor
@@ -14,7 +17,7 @@ from ..tensor.numbers import is_integral
 from .casting import cast
 from .matmul import matmul
 from .reduce import as_axes, reduce_sum
-from .shape import plain_reshape, transpose
+from .shape import expand, plain_reshape, transpose
 
 
 def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
@@ -46,13 +49,15 @@ def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
 
 
 def einsum(ops: str, args: Sequence[Tensor]) -> Tensor:
-    """Einstein summation: `ij,jk->ik` and the like, as NumPy's einsum; no Ellipsis.
+    """Einstein summation: `ij,jk->ik` and the like, as NumPy's einsum. `...` stands for all axes
+    that have no letter, which broadcast.
 
     Integers stay in the dtype that arithmetic on them has, and wrap, as NumPy's do.
 
     Raises:
         ValueError: a formula that does not fit the tensors.
     """
+    ops, args = _spelt_out(ops, args)
     inputs, output = _parse(ops, args)
     names, made = list(inputs[0]), _diagonal(args[0], inputs[0])
     names = list(dict.fromkeys(names))
@@ -67,6 +72,56 @@ def einsum(ops: str, args: Sequence[Tensor]) -> Tensor:
     want = functools.reduce(promote, (arg.dtype for arg in args))
     made = cast(made, want) if want.is_int else made
     return transpose(made, [names.index(n) for n in output])
+
+
+def _spelt_out(ops: str, args: Sequence[Tensor]) -> tuple[str, Sequence[Tensor]]:
+    """The formula with letters in the place of `...`, and the tensors with these axes broadcast."""
+    text = ops.replace(" ", "")
+    if "." not in text:
+        return ops, args
+    left, arrow, output = text.partition("->")
+    inputs = left.split(",")
+    counts = [arg.rank - len(one) + 3 for one, arg in zip(inputs, args, strict=False)]
+    is_plain = all(one.count(".") in (0, 3) for one in [*inputs, output])
+    is_plain = is_plain and len(inputs) == len(args) and text.count("...") * 3 == text.count(".")
+    if not is_plain or any(n < 0 for n, one in zip(counts, inputs, strict=True) if "." in one):
+        shapes = ", ".join(str(arg.shape) for arg in args)
+        raise ValueError(f"einsum: got {ops!r} for shapes {shapes}, want an axis for each letter")
+    wide = _shared(ops, inputs, args)
+    free = [c for c in string.ascii_letters if c not in text][: len(wide)]
+    if len(free) < len(wide):
+        raise ValueError(f"einsum: got {ops!r}, want fewer axes in all")
+    made = [
+        (one, arg) if "." not in one else _widened(one, arg, wide)
+        for one, arg in zip(inputs, args, strict=True)
+    ]
+    letters = "".join(free)
+    spelt = ",".join(one.replace("...", letters) for one, _ in made)
+    if not arrow:
+        output = "..." + "".join(sorted(c for c in set(left) - {",", "."} if left.count(c) == 1))
+    return f"{spelt}->{output.replace('...', letters)}", [arg for _, arg in made]
+
+
+def _shared(ops: str, inputs: list[str], args: Sequence[Tensor]) -> tuple[int, ...]:
+    """The shape to which the axes of all `...` broadcast."""
+    shapes = []
+    for one, arg in zip(inputs, args, strict=True):
+        if "." in one:
+            before, after = map(len, one.split("..."))
+            shapes.append(arg.shape[before : arg.rank - after])
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"einsum: got {ops!r} with {shapes} for ..., which differ") from None
+
+
+def _widened(names: str, x: Tensor, wide: tuple[int, ...]) -> tuple[str, Tensor]:
+    """A tensor whose axes of `...` are broadcast to `wide`."""
+    before, after = map(len, names.split("..."))
+    ends = (x.shape[:before], x.shape[before : x.rank - after], x.shape[x.rank - after :])
+    padded = (1,) * (len(wide) - len(ends[1])) + ends[1]
+    x = plain_reshape(x, (*ends[0], *padded, *ends[2]))
+    return names, expand(x, (*ends[0], *wide, *ends[2]))
 
 
 def _parse(ops: str, args: Sequence[Tensor]) -> tuple[list[str], str]:

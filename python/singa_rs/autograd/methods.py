@@ -88,6 +88,12 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
     return shape.transpose(self, order)
 
 
+@as_method("pow")
+def _pow(self: Tensor, exponent: Any) -> Tensor:
+    """`self ** exponent`, of a number or a tensor (ONNX Pow)."""
+    return self**exponent
+
+
 @as_method("contiguous")
 def _contiguous(self: Tensor) -> Tensor:
     """The tensor itself if it is row-major, else a row-major copy."""

@@ -179,8 +179,8 @@ def _plain(f: str, doc: str) -> Callable[..., Tensor]:
 _INDEX = "The index of the first {} element along an axis, of all by default; int64."
 argmax = public()(_plain("argmax", _INDEX.format("largest")))
 argmin = public()(_plain("argmin", _INDEX.format("smallest")))
-_plain("any", "Whether any element is non-zero; bool.")
-_plain("all", "Whether every element is non-zero; bool.")
+public()(_plain("any", "Whether any element is non-zero; bool."))
+public()(_plain("all", "Whether every element is non-zero; bool."))
 
 
 class SoftMax(Rule):

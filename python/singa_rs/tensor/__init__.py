@@ -19,11 +19,14 @@ from .creation import (
     as_shape,
     as_tensor,
     constant,
+    eye,
     from_dlpack,
     from_numpy,
     from_raw_tensor,
     from_raw_tensors,
     full,
+    full_like,
+    linspace,
     ones,
     ones_like,
     random,
@@ -34,6 +37,7 @@ from .creation import (
 )
 from .dtypes import bfloat16, bool_, float16, float32, float64, int8, int32, int64, sizeof, uint8
 from .numbers import as_array
+from .samples import rand, randint, randn, randn_like, randperm
 from .writing import (
     Writes,
     add_column,

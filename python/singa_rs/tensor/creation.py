@@ -11,7 +11,7 @@ import numpy as np
 from .. import _core
 from .._core import Device, DType, Handle, ShapeError
 from .dtypes import bfloat16, float32, incoming, int32, int64, to_storage
-from .numbers import as_array, number, wholes
+from .numbers import as_array, number, real, whole, wholes
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -134,6 +134,48 @@ def zeros_like(t: Tensor) -> Tensor:
 def ones_like(t: Tensor) -> Tensor:
     """Ones of the shape, device and dtype of `t`."""
     return full(t.shape, 1, t.device, t.dtype)
+
+
+def full_like(t: Tensor, value: float) -> Tensor:
+    """`value`, which the dtype must be able to hold, in the shape, device and dtype of `t`."""
+    return filled("full_like", t.shape, value, t.dtype)
+
+
+def eye(
+    n: int, m: int | None = None, k: int = 0, device: Device | None = None, dtype: Any = float32
+) -> Tensor:
+    """A matrix of `n` rows and `m` columns, `n` by default, with ones on diagonal `k` and zeros
+    elsewhere (NumPy eye)."""
+    rows = filled("eye", (whole(n, "eye: n"), whole(n if m is None else m, "eye: m")), 0, dtype)
+    height, width = rows.shape
+    k = max(-height, min(whole(k, "eye: k"), width))
+    across = _core.Op("arange", start=0, step=1, count=width, dtype="int64")()
+    down = _core.Op("arange", start=k, step=1, count=height, dtype="int64")()
+    hits = _core.Op("binary", f="eq")(across, down.view_reshape((height, 1)))
+    return _core.Op("cast", dtype=rows.dtype.name)(hits)
+
+
+def linspace(
+    start: float,
+    stop: float,
+    num: int = 50,
+    endpoint: bool = True,
+    device: Device | None = None,
+    dtype: Any = float32,
+) -> Tensor:
+    """`num` evenly spaced numbers from `start` to `stop`, which is the last one if `endpoint`
+    (NumPy linspace).
+
+    Raises:
+        ValueError: a negative `num`; bounds that are not finite.
+        DTypeError: a number that the dtype cannot hold.
+    """
+    ends = real(start, "linspace: start"), real(stop, "linspace: stop")
+    count = whole(num, "linspace: num")
+    if count < 0 or not all(map(math.isfinite, ends)):
+        raise ValueError(f"linspace: got {ends}, num {count}, want finite numbers, num from 0")
+    filled("linspace", (count,), 0, dtype)  # refuses what is too large
+    return from_numpy(np.linspace(*ends, count, endpoint=bool(endpoint)), device, dtype)
 
 
 def arange(

@@ -12,7 +12,8 @@ use crate::kernels::cpu::matmul::product;
 use crate::kernels::cpu::norm::batch_norm::{self, Through};
 use crate::kernels::cpu::norm::{fold, running_average};
 use crate::kernels::cpu::random::dropout;
-use crate::kernels::cpu::{copy, elementwise, host, packed, pooling, random, reduce, region};
+use crate::kernels::cpu::{copy, cumulative, elementwise, host, packed};
+use crate::kernels::cpu::{pooling, random, reduce, region, sort};
 use crate::kernels::{Kernel, Packing, Width};
 use crate::ops::{Kind, Meta};
 
@@ -71,10 +72,12 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Reduce(op) => reduce::reduce(op, io, width),
         Kind::Region(op) => region::prepare(op, io, width),
         Kind::RunningAverage(op) => running_average::update(op.momentum.0, op.factor.0, io, width),
+        Kind::Scan(op) => cumulative::scan(op, io, width),
         Kind::Softmax(op) => softmax::softmax(op, io, width),
         Kind::SoftmaxCrossEntropy(op) => cross_entropy::loss(op, io, width),
         Kind::SoftmaxCrossEntropyGrad(op) => cross_entropy::gradient(op, io, width),
         Kind::SoftmaxGrad(op) => softmax::softmax_grad(op, io, width),
+        Kind::Sort(op) => sort::sort(op, io, width),
         Kind::Unary(op) => elementwise::unary(op, io, width),
         Kind::UnaryGrad(op) => elementwise::unary_grad(op, io, width),
         Kind::Update(op) => optimizers::prepare(op, io, width),

@@ -27,6 +27,7 @@ macro_rules! by_size {
 
 pub mod conv;
 pub mod copy;
+mod cumulative;
 mod dispatch;
 pub mod elementwise;
 pub mod host;
@@ -40,6 +41,7 @@ pub mod reduce;
 pub mod region;
 mod rows;
 pub mod simd;
+mod sort;
 pub mod space;
 pub mod statistics;
 pub mod strided;

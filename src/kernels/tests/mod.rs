@@ -15,8 +15,10 @@ mod producer;
 mod random;
 mod reduce;
 mod region;
+mod scan;
 mod select;
 mod softmax;
+mod sort;
 mod unary;
 
 use std::sync::Arc;

@@ -9,7 +9,15 @@ from singa_rs import autograd, layer
 
 from .. import motifs, values
 from ..catalogue import Entry
-from . import layers, losses, operators, places, products, views  # noqa: F401 - they fill the table
+from . import (  # noqa: F401 - they fill the table
+    arrays,
+    layers,
+    losses,
+    operators,
+    places,
+    products,
+    views,
+)
 from .registry import RECIPES
 
 if TYPE_CHECKING:

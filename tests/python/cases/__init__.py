@@ -2,7 +2,7 @@
 
 from singa_rs import _core
 
-from . import elementwise, losses, movement, normalisation, training, windows
+from . import elementwise, losses, movement, normalisation, ordering, training, windows
 from .base import Case
 
 CASES: list[Case] = [
@@ -11,6 +11,7 @@ CASES: list[Case] = [
     *losses.table,
     *windows.table,
     *normalisation.table,
+    *ordering.table,
     *training.table,
 ]
 
@@ -28,6 +29,7 @@ NO_GRADIENT: dict[str, str] = {
     **dict.fromkeys((*_COMPARED, *(f"{f}_scalar" for f in _COMPARED), "not", "any", "all"), _TRUTH),
     **dict.fromkeys(("argmax", "argmin", "floor_divide", "floor_divide_scalar"), _STEPS),
     **dict.fromkeys(("onehot_places", "scatter_elements_places"), "its result is indices"),
+    "take_along_axis_places": "its result is indices",
     **dict.fromkeys(("remainder", "remainder_scalar"), "no function of the package offers it"),
     **dict.fromkeys(("maximum_scalar", "minimum_scalar"), _BOUND),
     **dict.fromkeys(("sgd", "adam", "adagrad", "lion", "rmsprop"), _STATE),

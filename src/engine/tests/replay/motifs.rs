@@ -237,7 +237,20 @@ fn reduce(s: &mut Sketch) -> Option<()> {
 }
 
 fn normalised_rows(s: &mut Sketch) -> Option<()> {
-    if s.is() { softmax(s) } else { layer_norm(s) }
+    match s.random.below(3) {
+        0 => softmax(s),
+        1 => layer_norm(s),
+        _ => ordered(s),
+    }
+}
+
+fn ordered(s: &mut Sketch) -> Option<()> {
+    let (x, axis, forward) = (s.numbers(&[3, 4])?, s.random.below(2), s.is());
+    let (f, count) = (s.random.pick(&["sum", "prod"]), s.is().then_some(2));
+    let scan = json!({"op": "scan", "f": f, "axis": axis, "exclusive": s.is(), "reverse": forward});
+    let y = s.op(scan, &[x])?;
+    let sort = json!({"op": "sort", "axis": axis, "descending": forward, "count": count});
+    s.op(sort, &[y]).map(drop)
 }
 
 fn softmax(s: &mut Sketch) -> Option<()> {
@@ -259,7 +272,7 @@ fn indexed(s: &mut Sketch) -> Option<()> {
     let (x, places) = (s.numbers(&[3, 4])?, s.places(&[2, 2])?);
     let y = s.op(json!({"op": "gather", "axis": 0}), &[x, places])?;
     s.op(json!({"op": "gather_grad", "axis": 0, "size": 3}), &[y, places])?;
-    let of = s.random.pick(&["onehot", "scatter_elements"]);
+    let of = s.random.pick(&["onehot", "scatter_elements", "take_along_axis"]);
     s.op(json!({"op": "places", "of": of, "size": 2}), &[places]).map(drop)
 }
 

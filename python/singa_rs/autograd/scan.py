@@ -1,0 +1,97 @@
+"""Running sums and products along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+from ..tensor.numbers import whole
+from . import ops
+from .reduce import as_axes
+from .rule import Rule
+from .shape import plain_reshape
+from .table import public
+
+
+class CumSum(Rule):
+    """The sum of all elements up to each one along an axis (ONNX CumSum)."""
+
+    f = "sum"
+
+    def __init__(self, axis: int, exclusive: bool = False, reverse: bool = False) -> None:
+        self.axis, self.exclusive = whole(axis, f"cum{self.f}: axis"), bool(exclusive)
+        self.reverse = bool(reverse)
+
+    def forward(self, x: Tensor) -> Tensor:
+        (self.along,) = as_axes(self.axis, x.rank, f"cum{self.f}")
+        return self.scan(self.f, x)
+
+    def scan(self, f: str, x: Tensor, back: bool = False) -> Tensor:
+        """The scan `f` in the direction of this one, or against it if `back`."""
+        reverse = self.reverse != back
+        return ops.op("scan", f=f, axis=self.along, exclusive=self.exclusive, reverse=reverse)(x)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """The sum of `dy` in the other direction."""
+        return (self.scan("sum", dys[0], back=True),)
+
+
+class CumProd(CumSum):
+    """The product of all elements up to each one along an axis (ONNX CumProd)."""
+
+    f = "prod"
+    keeps = ("xs",)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """The products without the element, times `dy`, summed in the other direction: after the
+        first zero, only the gradient of that zero is left of them."""
+        (dy,), x, none = dys, self.load(0), ops.full((), 0, dys[0])
+        is_zero = ops.scalar_op("eq", 0)(x)
+        count = ops.op("scan", f="sum", axis=self.along, exclusive=False, reverse=self.reverse)
+        zeros = count(is_zero)
+        before = ops.scalar_op("eq", 0)(zeros)
+        first = ops.op("binary", f="and")(is_zero, ops.scalar_op("eq", 1)(zeros))
+        rest = ops.where(first, ops.full((), 1, x), x)
+        others = self.scan("sum", ops.mul(dy, self.scan("prod", rest)), back=True)
+        every = self.scan("sum", ops.mul(dy, self.scan("prod", x)), back=True)
+        divided = ops.div(every, ops.where(is_zero, ops.full((), 1, x), x))
+        return (ops.where(before, divided, ops.where(first, others, none)),)
+
+
+def _flat(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """The tensor and the axis to work along: the flattened tensor if that is None."""
+    return (plain_reshape(x, (x.numel,)), 0) if axis is None else (x, axis)
+
+
+@public(CumSum, methods="cumsum")
+def cumsum(
+    x: Tensor, axis: int | None = None, exclusive: bool = False, reverse: bool = False
+) -> Tensor:
+    """The sum of all elements up to each one along an axis (NumPy cumsum, ONNX CumSum).
+
+    Sums are in float64, and rounded to the dtype of `x`; those of integers and bool are int64, and
+    wrap.
+
+    Args:
+        x: any shape.
+        axis: the flattened tensor if None.
+        exclusive: whether the element itself is left out, so that the first sum is 0.
+        reverse: whether sums begin at the end of the axis.
+
+    Raises:
+        ValueError: an axis that `x` does not have.
+    """
+    x, axis = _flat(x, axis)
+    return CumSum(axis, exclusive, reverse)(x)[0]
+
+
+@public(CumProd, methods="cumprod")
+def cumprod(
+    x: Tensor, axis: int | None = None, exclusive: bool = False, reverse: bool = False
+) -> Tensor:
+    """The product of all elements up to each one along an axis (NumPy cumprod, ONNX CumProd).
+
+    Arguments, dtypes and errors are as in `cumsum`; the first exclusive product is 1.
+    """
+    x, axis = _flat(x, axis)
+    return CumProd(axis, exclusive, reverse)(x)[0]

@@ -1,0 +1,102 @@
+"""Sorting along an axis, and the greatest or least elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+from ..tensor.numbers import whole
+from . import ops
+from .along import added_at, taken_at
+from .reduce import as_axes
+from .rule import Rule
+from .scan import _flat
+from .table import public
+
+
+class Sort(Rule):
+    """The elements along an axis in order, and where each stood."""
+
+    tag = "sort"
+    count: int | None = None
+    keeps = ("places",)
+
+    def __init__(self, axis: int = -1, descending: bool = False) -> None:
+        self.axis, self.descending = whole(axis, f"{self.tag}: axis"), bool(descending)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        (self.along,) = as_axes(self.axis, x.rank, self.tag)
+        if self.count is not None and self.count > x.shape[self.along]:
+            got = f"k {self.count} for an axis of {x.shape[self.along]}"
+            raise ValueError(f"{self.tag}: got {got}, want no more than there are")
+        sort = ops.op("sort", axis=self.along, descending=self.descending, count=self.count)
+        values, self.places = sort(x)
+        self.places.requires_grad = False
+        self.shape = x.shape
+        return values, self.places
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` of the values, back in the elements' places."""
+        (dy, _), places = dys, self.load(0)
+        if self.count is not None:
+            return (added_at(dy, places, self.shape, self.along),)
+        # Where each element went is the order of where the values came from.
+        back = ops.op("sort", axis=self.along, descending=False, count=None)
+        return (taken_at(dy, back(places)[1], self.along),)
+
+
+class TopK(Sort):
+    """The greatest or least elements along an axis in order, and where each stood (ONNX TopK)."""
+
+    tag = "topk"
+
+    def __init__(self, k: int, axis: int = -1, largest: bool = True) -> None:
+        super().__init__(axis, largest)
+        self.count = whole(k, "topk: k")
+        if self.count < 0:
+            raise ValueError(f"topk: got k {self.count}, want at least 0")
+
+
+@public(Sort, methods="sort")
+def sort(x: Tensor, axis: int | None = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """The elements along an axis in order, and their indices before, int64 (PyTorch sort, whose
+    values are NumPy's sort).
+
+    Equal elements keep their order. NaN counts as greater than all numbers: it is last in ascending
+    order, as in NumPy, and first in descending order, as in PyTorch. `t.sort()` leaves `t` as it
+    is. The gradient of each value goes to the element that it was.
+
+    Args:
+        x: any shape but (), any dtype.
+        axis: the flattened tensor if None.
+        descending: whether the greatest come first.
+
+    Raises:
+        ValueError: an axis that `x` does not have.
+    """
+    x, axis = _flat(x, axis)
+    return Sort(axis, descending)(x)
+
+
+@public(methods="argsort")
+def argsort(x: Tensor, axis: int | None = -1, descending: bool = False) -> Tensor:
+    """The indices that sort a tensor along an axis, int64 (NumPy argsort); see `sort`."""
+    flat, along = _flat(x, axis)
+    (along,) = as_axes(whole(along, "argsort: axis"), flat.rank, "argsort")
+    places = ops.op("sort", axis=along, descending=bool(descending), count=None)(flat)[1]
+    places.requires_grad = False
+    return places
+
+
+@public(TopK, methods="topk")
+def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
+    """The `k` greatest elements along an axis (the least unless `largest`), the greatest (least)
+    first, and their indices, int64 (ONNX TopK, PyTorch topk).
+
+    They are the first of `sort(x, axis, descending=largest)`: of equal ones those that come first,
+    and NaN counts as greater than all numbers.
+
+    Raises:
+        ValueError: an axis that `x` does not have; `k` negative or larger than its extent.
+    """
+    return TopK(k, axis, largest)(x)

@@ -1,0 +1,167 @@
+"""Variances, norms, and sums of exponentials, over axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._core import float32
+from ..tensor import Tensor
+from ..tensor.numbers import real
+from . import ops, reduce, unary
+from .casting import cast, floating
+from .index import where
+from .reduce import Axes, Reduction, as_axes
+from .table import as_method, public
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Floats in which squares neither overflow nor lose most of their digits."""
+    x = floating(x)
+    return cast(x, float32) if x.dtype.name in ("float16", "bfloat16") else x
+
+
+def _narrow(made: Tensor, x: Tensor) -> Tensor:
+    """A result in the dtype of `x`, if that is of floats."""
+    return cast(made, x.dtype) if x.dtype.is_float else made
+
+
+def _root(x: Tensor) -> Tensor:
+    """Square roots; the gradient at 0 is 0."""
+    is_zero = x.detach() == 0
+    return where(is_zero, 0.0, unary.FUNCTIONS["sqrt"](where(is_zero, 1.0, x)))
+
+
+def _deviation(op: str, x: Tensor, axis: Axes, keepdims: bool, ddof: float) -> Tensor:
+    over, ddof = as_axes(axis, x.rank, op), real(ddof, f"{op}: ddof")
+    wide = _wide(x)
+    if not over:
+        axis, wide = -1, wide.unsqueeze(-1)
+        over = (wide.rank - 1,)
+    from_mean = wide - reduce.reduce_mean(wide, over, True)
+    count = math.prod(wide.shape[i] for i in over)
+    total = reduce.reduce_sum(from_mean * from_mean, over, keepdims and x.rank)
+    return total / max(count - ddof, 0.0)
+
+
+@public(methods="var")
+def var(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
+    """The variance over `axis`, all by default (NumPy var): the sum of the squared distances from
+    the mean, divided by `n - ddof`. PyTorch's default is `ddof=1`.
+
+    Integers become float32; sums of float16 and bfloat16 are in float32. NaN where `n` is `ddof` or
+    less, and for no elements.
+
+    Raises:
+        ValueError: an axis that `x` does not have.
+    """
+    return _narrow(_deviation("var", x, axis, keepdims, ddof), x)
+
+
+@public(methods="std")
+def std(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
+    """The standard deviation over `axis`, all by default (NumPy std): the square root of `var`,
+    with the same arguments. Where it is 0 the gradient is 0."""
+    return _narrow(_root(_deviation("std", x, axis, keepdims, ddof)), x)
+
+
+def _order(ord: Any) -> Any:
+    known = (None, "fro")
+    return ord if isinstance(ord, str | None) and ord in known else real(ord, "norm: ord")
+
+
+@public(methods="norm")
+def norm(x: Tensor, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The norm of vectors or matrices (NumPy linalg.norm).
+
+    Integers become float32; sums of float16 and bfloat16 are in float32. The gradient of a norm of
+    0 is 0.
+
+    Args:
+        x: any shape.
+        ord: of vectors, any number `p` from 1, the root `p` of the sum of `|x| ** p`, and plus or
+            minus infinity, the greatest or least absolute value. Of matrices 1 (infinity), the
+            greatest sum of the absolute values of a column (row), and "fro". By default the square
+            root of the sum of squares.
+        axis: one axis, of vectors, or two, of the rows and columns of matrices. None is the only
+            axis of a vector and the two of a matrix, or, without `ord`, all axes.
+        keepdims: whether these axes stay, with extent 1.
+
+    Raises:
+        ValueError: an order that is not among these; axes that `x` does not have.
+    """
+    ord = _order(ord)
+    over = as_axes(axis, x.rank, "norm")
+    size, sides = _wide(x), len(over)
+    if ord is None or (ord == "fro" and sides == 2) or (ord == 2 and sides == 1):
+        return _narrow(_root(reduce.reduce_sum(size * size, over, keepdims)), x)
+    if sides == 1 and ord != "fro" and (ord >= 1 or ord == -math.inf):
+        return _narrow(_of_vectors(abs(size), ord, over, keepdims), x)
+    if sides == 2 and ord in (1, math.inf):
+        rows, columns = over if ord == 1 else over[::-1]
+        sums = reduce.reduce_sum(abs(size), rows, True)
+        made = reduce.reduce_max(sums, columns, True)
+        return _narrow(made if keepdims else made.squeeze(over), x)
+    raise ValueError(
+        f"norm: got ord {ord!r} over {sides} axes, want a number from 1, inf or -inf over "
+        "one axis, or 1, inf or 'fro' over two"
+    )
+
+
+def _of_vectors(size: Tensor, ord: float, over: tuple[int, ...], keepdims: bool) -> Tensor:
+    if math.isinf(ord):
+        return (reduce.reduce_max if ord > 0 else reduce.reduce_min)(size, over, keepdims)
+    if ord == 1:
+        return reduce.reduce_sum(size, over, keepdims)
+    total = reduce.reduce_sum(size**ord, over, keepdims)
+    is_zero = total.detach() == 0
+    return where(is_zero, 0.0, where(is_zero, 1.0, total) ** (1 / ord))
+
+
+class LogSumExp(Reduction):
+    """The logarithm of the sum of exponentials over `axes`, all by default (ONNX ReduceLogSumExp),
+    without overflow; integers become float32."""
+
+    f = "logsumexp"
+    keeps = ("xs", "ys")
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.shape = x.shape
+        self.over = as_axes(self.axes, len(self.shape), "logsumexp")
+        if not self.over:
+            return ops.copy(x)
+        if not x.numel:  # the logarithm of sums of nothing
+            return ops.op("unary", f="log")(ops.reduce_op("sum", self.over, self.keepdims)(x))
+        most = ops.reduce_op("max", self.over, True)(x)
+        is_finite = ops.scalar_op("lt", math.inf)(ops.op("unary", f="abs")(most))
+        shift = ops.where(is_finite, most, ops.full((), 0, x))
+        powers = ops.op("unary", f="exp")(ops.sub(x, shift))
+        total = ops.reduce_op("sum", self.over, True)(powers)
+        made = ops.add(ops.op("unary", f="log")(total), shift)
+        return made if self.keepdims else ops.reshape(made, self._short())
+
+    def _short(self) -> tuple[int, ...]:
+        return tuple(n for i, n in enumerate(self.shape) if i not in self.over)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy * exp(x - y)`, which is softmax."""
+        share = ops.op("unary", f="exp")(ops.sub(self.load(0), self.spread(self.load(1))))
+        return (ops.mul(self.spread(dys[0]), share),)
+
+
+@public(LogSumExp, methods="logsumexp")
+def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The logarithm of the sum of exponentials over `axis`, all by default, without overflow
+    (PyTorch logsumexp, ONNX ReduceLogSumExp). Integers become float32; of no elements it is minus
+    infinity.
+
+    Raises:
+        ValueError: an axis that `x` does not have.
+    """
+    return LogSumExp(axis, keepdims)(floating(x))[0]
+
+
+@as_method("log_softmax")
+def _log_softmax(self: Tensor, axis: int = -1) -> Tensor:
+    """The logarithm of softmax over one axis, without overflow."""
+    return reduce.log_softmax(self, axis)

@@ -1,0 +1,83 @@
+"""Tensors of random numbers, from the stream that initial values come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .._core import Device
+from .creation import Shape, as_shape, filled
+from .dtypes import float32, float64, int32
+from .numbers import number, whole
+
+if TYPE_CHECKING:
+    from . import Tensor
+
+#: float64 has as many distinct fractions.
+_MOST = 2**53
+
+
+def _extents(shape: tuple[Any, ...]) -> tuple[int, ...]:
+    """A shape given as several numbers, or as one sequence of them."""
+    return as_shape(shape[0] if len(shape) == 1 else shape)
+
+
+def rand(*shape: Any, device: Device | None = None, dtype: Any = float32) -> Tensor:
+    """Numbers drawn uniformly from [0, 1) (NumPy random.rand, PyTorch rand); the shape is given as
+    several numbers or as one sequence. A float dtype."""
+    return filled("rand", _extents(shape), 0, dtype).uniform(0.0, 1.0)
+
+
+def randn(*shape: Any, device: Device | None = None, dtype: Any = float32) -> Tensor:
+    """Numbers drawn from the standard normal distribution (NumPy random.randn, PyTorch randn); the
+    shape is given as several numbers or as one sequence. A float dtype."""
+    return filled("randn", _extents(shape), 0, dtype).gaussian(0.0, 1.0)
+
+
+def randn_like(t: Tensor) -> Tensor:
+    """Numbers drawn from the standard normal distribution, of the shape and dtype of `t`, which is
+    of floats (PyTorch randn_like)."""
+    return filled("randn_like", t.shape, 0, t.dtype).gaussian(0.0, 1.0)
+
+
+def randint(
+    low: int,
+    high: int | Sequence[int] | None = None,
+    size: Shape | None = None,
+    device: Device | None = None,
+    dtype: Any = int32,
+) -> Tensor:
+    """Integers drawn uniformly from `low` to `high - 1`, or from 0 to `low - 1` without `high`
+    (NumPy random.randint, PyTorch randint).
+
+    Args:
+        low, high: the bounds; `randint(high, size)` with a sequence second is PyTorch's.
+        size: the shape; () by default.
+        device: the CPU by default.
+        dtype: one that holds the bounds.
+
+    Raises:
+        ValueError: no integer between the bounds, or more than 2**53; bounds that the dtype cannot
+            hold.
+    """
+    if size is None and isinstance(high, Sequence):
+        high, size = None, high
+    first = 0 if high is None else whole(low, "randint: low")
+    last = whole(low if high is None else high, "randint: high") - 1
+    if not 0 <= last - first < _MOST:
+        raise ValueError(f"randint: got {first} to {last + 1}, want 1 to 2**53 integers between")
+    name, extents = _core.dtype(dtype).name, as_shape(() if size is None else size)
+    for bound in (first, last):
+        _core.Op("fill", value=number(bound, "randint"), shape=(), dtype=name)()
+    made = filled("randint", extents, 0, float64).uniform(0.0, 1.0)
+    scaled = _core.Op("binary_scalar", f="mul", scalar=float(last - first + 1), reverse=False)(made)
+    steps = _core.Op("cast", dtype="int64")(_core.Op("unary", f="floor")(scaled))
+    moved = _core.Op("binary_scalar", f="add", scalar=first, reverse=False)(steps)
+    return _core.Op("cast", dtype=name)(moved)
+
+
+def randperm(n: int, device: Device | None = None) -> Tensor:
+    """The integers from 0 to `n - 1` in random order, int64 (PyTorch randperm)."""
+    made = filled("randperm", (whole(n, "randperm: n"),), 0, float64).uniform(0.0, 1.0)
+    return _core.Op("sort", axis=0, descending=False, count=None)(made)[1]

@@ -1,0 +1,306 @@
+//! Running sums and products along any axis of any strided tensor. Each row is summed in order by
+//! one thread, in float64 or int64, so the result does not depend on the number of threads.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::device::team;
+use crate::dtype::Element;
+use crate::error::Result;
+use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
+use crate::kernels::cpu::strided::walk::{Dim, Walk, dims, sorted};
+use crate::kernels::{Io, Kernel, Width, kernel};
+use crate::ops::scan::{Scan, ScanFn};
+use crate::ops::{Family, Meta};
+
+/// The number of elements of a row, or of columns, that are held at a time.
+const CHUNK: usize = 256;
+/// The number of rows that are taken together, as each addition waits for the one before it.
+const ROWS: usize = 4;
+
+/// Prepares x -> y.
+///
+/// # Errors
+/// Those of [`Shape::axis`](crate::shape::Shape::axis).
+pub fn scan(op: &Scan, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let axis = io[0].shape.axis(op.name(), op.axis)?;
+    Ok(crate::dispatch!(float io[0].dtype, T => {
+        prepare(op, io, axis, Access::of::<T, T>(Element::to_f64, Element::from_f64), width)
+    }, else => crate::dispatch!(io[0].dtype, T => {
+        prepare(op, io, axis, Access::of::<T, i64>(Element::to_i64, Element::from_i64), width)
+    })))
+}
+
+fn prepare<A: Total>(
+    op: &Scan,
+    io: &[&Meta],
+    axis: usize,
+    access: Access<A>,
+    width: Width,
+) -> Arc<dyn Kernel> {
+    let lines = Lines::new(op, io, axis, access);
+    match op.f {
+        ScanFn::Sum => kernel(0, move |io| lines.run(io, width, Plus)),
+        ScanFn::Prod => kernel(0, move |io| lines.run(io, width, Times)),
+    }
+}
+
+/// A type that is accumulated in.
+trait Total: Copy + Default + Send + Sync + 'static {
+    const ONE: Self;
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+}
+
+impl Total for f64 {
+    const ONE: f64 = 1.0;
+
+    #[inline(always)]
+    fn plus(self, other: f64) -> f64 {
+        self + other
+    }
+
+    #[inline(always)]
+    fn times(self, other: f64) -> f64 {
+        self * other
+    }
+}
+
+impl Total for i64 {
+    const ONE: i64 = 1;
+
+    #[inline(always)]
+    fn plus(self, other: i64) -> i64 {
+        self.wrapping_add(other)
+    }
+
+    #[inline(always)]
+    fn times(self, other: i64) -> i64 {
+        self.wrapping_mul(other)
+    }
+}
+
+/// What is accumulated.
+trait Join: Copy + Send + Sync + 'static {
+    fn start<A: Total>(self) -> A;
+    fn join<A: Total>(self, total: A, value: A) -> A;
+
+    /// Replaces values by the totals up to them, in the first `N` rows at once.
+    #[inline(always)]
+    fn advance<A: Total, const N: usize, const EXCLUSIVE: bool>(
+        self,
+        totals: &mut [A; ROWS],
+        held: &mut [[A; CHUNK]; ROWS],
+        length: usize,
+    ) {
+        for i in 0..length.min(CHUNK) {
+            for (total, row) in totals.iter_mut().zip(held.iter_mut()).take(N) {
+                let next = self.join(*total, row[i]);
+                row[i] = if EXCLUSIVE { *total } else { next };
+                *total = next;
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Plus;
+
+#[derive(Clone, Copy)]
+struct Times;
+
+impl Join for Plus {
+    #[inline(always)]
+    fn start<A: Total>(self) -> A {
+        A::default()
+    }
+
+    #[inline(always)]
+    fn join<A: Total>(self, total: A, value: A) -> A {
+        total.plus(value)
+    }
+}
+
+impl Join for Times {
+    #[inline(always)]
+    fn start<A: Total>(self) -> A {
+        A::ONE
+    }
+
+    #[inline(always)]
+    fn join<A: Total>(self, total: A, value: A) -> A {
+        total.times(value)
+    }
+}
+
+/// Reads elements of one type as `A`, and writes results of another; starts and steps are in
+/// elements.
+struct Access<A> {
+    load: Box<dyn Fn(*const u8, isize, isize, &mut [A]) + Send + Sync>,
+    store: Box<dyn Fn(&[A], *mut u8, isize, isize) + Send + Sync>,
+}
+
+impl<A: Total> Access<A> {
+    /// For elements of type `X` and results of type `Y`.
+    fn of<X: Element, Y: Element>(
+        read: impl Fn(X) -> A + Copy + Send + Sync + 'static,
+        round: impl Fn(A) -> Y + Copy + Send + Sync + 'static,
+    ) -> Self {
+        let load = move |from: *const u8, start: isize, step: isize, to: &mut [A]| {
+            let from = from.cast::<X>().wrapping_offset(start);
+            // SAFETY: `Lines` passes runs that lie within the tensor.
+            let at = |i: usize, step: isize| unsafe { *from.offset(i as isize * step) };
+            match step {
+                // A constant step, so that the loop is vectorised.
+                1 => (0..to.len()).for_each(|i| to[i] = read(at(i, 1))),
+                _ => (0..to.len()).for_each(|i| to[i] = read(at(i, step))),
+            }
+        };
+        let store = move |from: &[A], to: *mut u8, start: isize, step: isize| {
+            let to = to.cast::<Y>().wrapping_offset(start);
+            // SAFETY: as above, and each row belongs to one thread.
+            let put = |y: Y, i: usize, step: isize| unsafe { *to.offset(i as isize * step) = y };
+            match step {
+                1 => (0..from.len()).for_each(|i| put(round(from[i]), i, 1)),
+                _ => (0..from.len()).for_each(|i| put(round(from[i]), i, step)),
+            }
+        };
+        Access { load: Box::new(load), store: Box::new(store) }
+    }
+}
+
+/// The rows of x and y along the axis.
+struct Lines<A> {
+    access: Access<A>,
+    exclusive: bool,
+    axis: Dim<2>,
+    /// The offsets of a row's first element, in the scan's direction.
+    first: [isize; 2],
+    /// All other dimensions, in the memory order of x.
+    others: Walk<2>,
+    /// The others except for the innermost, and the innermost, if columns are taken together.
+    columns: Option<(Walk<2>, Dim<2>)>,
+}
+
+impl<A: Total> Lines<A> {
+    fn new(op: &Scan, io: &[&Meta], axis: usize, access: Access<A>) -> Self {
+        let mut others = dims([io[0], io[1]]);
+        let mut axis = others.remove(axis);
+        let mut first = [0; 2];
+        if op.reverse {
+            first = axis.strides.map(|step| step * axis.extent.saturating_sub(1) as isize);
+            axis.strides = axis.strides.map(|step| -step);
+        }
+        let others = Walk::new(sorted(others));
+        let inner = others.inner();
+        let is_outer = axis.strides[0].unsigned_abs() > inner.strides[0].unsigned_abs();
+        let columns = (is_outer && inner.extent >= 8).then(|| others.clone().split_inner());
+        Lines { access, exclusive: op.exclusive, axis, first, others, columns }
+    }
+
+    fn run(&self, io: &Io, Width(width): Width, join: impl Join) -> Result<()> {
+        if self.others.elements() * self.axis.extent == 0 {
+            return Ok(());
+        }
+        let tasks = match &self.columns {
+            Some((outer, inner)) => outer.elements() * inner.extent.div_ceil(CHUNK),
+            None => self.others.elements().div_ceil(ROWS),
+        };
+        team::parallel(width, &|part| {
+            let range = team::share(tasks, 1, width, part);
+            isa::run(Isa::active(), Part { lines: self, io, range, join });
+        })
+    }
+}
+
+/// One thread's part of the rows.
+struct Part<'a, A, J> {
+    lines: &'a Lines<A>,
+    io: &'a Io<'a>,
+    range: Range<usize>,
+    join: J,
+}
+
+impl<A: Total, J: Join> Body for Part<'_, A, J> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        match &self.lines.columns {
+            None => self.rows(),
+            Some((outer, inner)) => self.columns(outer, inner),
+        }
+    }
+}
+
+impl<A: Total, J: Join> Part<'_, A, J> {
+    #[inline(always)]
+    fn rows(self) {
+        let Lines { others, axis, exclusive, .. } = self.lines;
+        let last = (self.range.end * ROWS).min(others.elements());
+        let mut places = others.offsets(self.range.start * ROWS..last);
+        let mut held = [[A::default(); CHUNK]; ROWS];
+        for _ in self.range.clone() {
+            let mut rows = [[0; 2]; ROWS];
+            let count = rows.iter_mut().zip(&mut places).map(|(row, at)| *row = at).count();
+            let mut totals = [self.join.start::<A>(); ROWS];
+            for start in (0..axis.extent).step_by(CHUNK) {
+                let length = CHUNK.min(axis.extent - start);
+                let to = |row: [isize; 2]| {
+                    std::array::from_fn(|t| row[t] + start as isize * axis.strides[t])
+                };
+                let each = || rows[..count].iter().map(|row| to(*row));
+                each()
+                    .zip(&mut held)
+                    .for_each(|(at, held)| self.load(at, axis, &mut held[..length]));
+                match (count, exclusive) {
+                    (1, true) => self.join.advance::<A, 1, true>(&mut totals, &mut held, length),
+                    (1, false) => self.join.advance::<A, 1, false>(&mut totals, &mut held, length),
+                    (_, true) => self.join.advance::<A, ROWS, true>(&mut totals, &mut held, length),
+                    (_, false) => {
+                        self.join.advance::<A, ROWS, false>(&mut totals, &mut held, length)
+                    }
+                }
+                each().zip(&held).for_each(|(at, held)| self.store(at, axis, &held[..length]));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn columns(self, outer: &Walk<2>, inner: &Dim<2>) {
+        let Lines { axis, exclusive, .. } = self.lines;
+        let tiles = inner.extent.div_ceil(CHUNK);
+        let mut held = [A::default(); CHUNK];
+        for task in self.range.clone() {
+            let (row, start) = (task / tiles, task % tiles * CHUNK);
+            let length = CHUNK.min(inner.extent - start);
+            let mut totals = [self.join.start::<A>(); CHUNK];
+            for mut at in outer.offsets(row..row + 1) {
+                (0..2).for_each(|t| at[t] += inner.strides[t] * start as isize);
+                for _ in 0..axis.extent {
+                    self.load(at, inner, &mut held[..length]);
+                    for (total, value) in totals.iter_mut().zip(&mut held) {
+                        let next = self.join.join(*total, *value);
+                        *value = if *exclusive { *total } else { next };
+                        *total = next;
+                    }
+                    self.store(at, inner, &held[..length]);
+                    (0..2).for_each(|t| at[t] += axis.strides[t]);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn load(&self, at: [isize; 2], along: &Dim<2>, to: &mut [A]) {
+        let Lines { access, first, .. } = self.lines;
+        (access.load)(self.io.input(0), first[0] + at[0], along.strides[0], to);
+    }
+
+    #[inline(always)]
+    fn store(&self, at: [isize; 2], along: &Dim<2>, from: &[A]) {
+        let Lines { access, first, .. } = self.lines;
+        (access.store)(from, self.io.output(0), first[1] + at[1], along.strides[1]);
+    }
+}

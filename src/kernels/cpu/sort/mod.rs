@@ -1,0 +1,109 @@
+//! Sorting along any axis of any strided tensor: rows of sort keys with their places, which are
+//! sorted as integers; then the elements are taken from those places.
+#![allow(unsafe_code)]
+
+mod keys;
+mod rows;
+
+use std::sync::Arc;
+
+use crate::device::team;
+use crate::error::Result;
+use crate::kernels::cpu::space;
+use crate::kernels::cpu::strided::walk::{Dim, Walk, dims};
+use crate::kernels::{Io, Kernel, Width, kernel};
+use crate::ops::sort::Sort;
+use crate::ops::{Family, Meta};
+use keys::{Entry, Ordered};
+
+/// Prepares x -> (values, indices).
+///
+/// # Errors
+/// Those of [`Shape::axis`](crate::shape::Shape::axis).
+pub fn sort(op: &Sort, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let axis = io[0].shape.axis(op.name(), op.axis)?;
+    let lines = Lines::new(op, io, axis);
+    Ok(crate::dispatch!(io[0].dtype, T => match lines.length as u64 >> 32 {
+        0 => prepare::<T, <T as Ordered>::Entry>(lines, width),
+        // More places than a short entry has room for.
+        _ => prepare::<T, u128>(lines, width),
+    }))
+}
+
+fn prepare<T: Ordered, E: Entry>(lines: Lines, Width(width): Width) -> Arc<dyn Kernel> {
+    let room = rows::room::<E>(lines.length, lines.axis.extent);
+    let bytes = space::bytes::<E>(room);
+    kernel(width * bytes, move |io| {
+        team::parallel(width, &|part| {
+            let at = io.scratch::<u8>().wrapping_add(part * bytes);
+            // SAFETY: each part has its own scratch memory.
+            let [held, spare] = unsafe { space::arrays::<E, 2>(at, room) };
+            let range = team::share(lines.others.elements(), 1, width, part);
+            for at in lines.others.offsets(range) {
+                lines.row::<T, E>(io, at, held, spare);
+            }
+        })
+    })
+}
+
+/// The rows of x, of the values and of the indices along the axis.
+struct Lines {
+    /// The axis of the outputs, and its step in all three.
+    axis: Dim<3>,
+    /// The extent of the axis of x.
+    length: usize,
+    descending: bool,
+    /// All other dimensions.
+    others: Walk<3>,
+}
+
+impl Lines {
+    fn new(op: &Sort, io: &[&Meta], axis: usize) -> Lines {
+        let mut others = dims([io[1], io[0], io[2]]);
+        let axis_of = others.remove(axis);
+        Lines {
+            axis: axis_of,
+            length: io[0].shape[axis],
+            descending: op.descending,
+            others: Walk::new(others),
+        }
+    }
+
+    /// Sorts one row, which begins at these offsets.
+    fn row<T: Ordered, E: Entry>(&self, io: &Io, at: [isize; 3], held: &mut [E], spare: &mut [E]) {
+        let [to_values, from_x, to_indices] = self.axis.strides;
+        let from = io.input::<T>(0).wrapping_offset(at[1]);
+        // SAFETY: the row has this many elements, and `place` is one of them.
+        let element = |place: usize| unsafe { *from.offset(place as isize * from_x) };
+        let flip = if self.descending { u64::MAX } else { 0 };
+        let entry = |place: usize| E::new((element(place).key() ^ flip) & T::MASK, place);
+        let sorted = rows::first(self.length, self.axis.extent, entry, held, spare);
+        let values = io.output::<T>(0).wrapping_offset(at[0]);
+        let indices = io.output::<i64>(1).wrapping_offset(at[2]);
+        for (i, entry) in (0isize..).zip(sorted) {
+            let place = entry.place();
+            // SAFETY: the outputs have as many elements, in rows that belong to one thread.
+            unsafe {
+                *values.offset(i * to_values) = element(place);
+                *indices.offset(i * to_indices) = place as i64;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Element;
+
+    #[test]
+    fn keys_have_the_order_of_the_elements() {
+        let ascending = [f64::NEG_INFINITY, -2.0, -1e-300, 0.0, 1e-300, 3.0, f64::INFINITY];
+        assert!(ascending.is_sorted_by_key(|x| x.key()));
+        assert_eq!((-0.0f64).key(), 0.0f64.key());
+        assert!(f64::NAN.key() > f64::INFINITY.key() && (-f64::NAN).key() == f64::NAN.key());
+        assert!([i64::MIN, -1, 0, i64::MAX].is_sorted_by_key(|x| x.key()));
+        assert!([-128i8, -1, 0, 127].is_sorted_by_key(|x| x.key() & <i8 as Ordered>::MASK));
+        assert_eq!(u8::from_f64(3.0).key(), 3);
+    }
+}

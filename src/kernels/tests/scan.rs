@@ -1,0 +1,90 @@
+//! Running sums and products, compared with naive loops.
+
+use super::*;
+use crate::ops::scan::*;
+
+fn rows(shape: &[usize], axis: usize) -> impl Iterator<Item = Vec<usize>> {
+    let inner: usize = shape[axis + 1..].iter().product();
+    let outer: usize = shape[..axis].iter().product();
+    let extent = shape[axis];
+    (0..outer * inner).map(move |row| {
+        let first = row / inner * extent * inner + row % inner;
+        (0..extent).map(|i| first + i * inner).collect()
+    })
+}
+
+fn naive(op: &Scan, shape: &[usize], values: &[f64]) -> Vec<f64> {
+    let mut made = values.to_vec();
+    for mut row in rows(shape, op.axis as usize) {
+        if op.reverse {
+            row.reverse();
+        }
+        let mut total = if op.f == ScanFn::Sum { 0.0 } else { 1.0 };
+        for place in row {
+            let before = total;
+            total = if op.f == ScanFn::Sum { total + values[place] } else { total * values[place] };
+            made[place] = if op.exclusive { before } else { total };
+        }
+    }
+    made
+}
+
+fn check(dtype: DType, shape: &[usize], strides: &[isize], op: &Scan) {
+    let count: usize = shape.iter().product();
+    let scale = if dtype.is_float() { 1.0 } else { 3.0 };
+    let x = Tensor::strided(
+        dtype,
+        shape,
+        strides,
+        &noise(count, 3).iter().map(|v| v * scale).collect::<Vec<_>>(),
+    );
+    let y = apply_any_width(op, std::slice::from_ref(&x)).unwrap().remove(0);
+    assert_eq!(y.meta, x.meta.like(if dtype.is_float() { dtype } else { DType::Int64 }));
+    assert_near(&y.values(), &naive(op, shape, &x.values()), tolerance(dtype), "y");
+}
+
+#[test]
+fn any_axis_of_any_layout() {
+    for shape in [[3, 5, 4], [2, 300, 9], [7, 2, 270]] {
+        for (axis, strides) in
+            (0..3).flat_map(|axis| layouts(&shape).into_iter().map(move |s| (axis, s)))
+        {
+            for (exclusive, reverse) in [(false, false), (true, true)] {
+                let op = Scan { f: ScanFn::Sum, axis, exclusive, reverse };
+                check(DType::Float32, &shape, &strides, &op);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_dtype_and_form() {
+    for dtype in DType::ALL {
+        for f in [ScanFn::Sum, ScanFn::Prod] {
+            for (exclusive, reverse) in [(false, false), (false, true), (true, false), (true, true)]
+            {
+                for axis in [0, 1] {
+                    check(dtype, &[9, 11], &[11, 1], &Scan { f, axis, exclusive, reverse });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_are_wide() {
+    let op = Scan { f: ScanFn::Sum, axis: 0, exclusive: false, reverse: false };
+    let x = Tensor::dense(DType::Float16, &[5000], &vec![1.0; 5000]);
+    let y = apply(&op, &[&x], 1).unwrap().remove(0);
+    assert_eq!(y.values()[4999], 5000.0);
+    let large = vec![f64::powi(2.0, 24), 1.0, 1.0];
+    let y = apply(&op, &[&Tensor::dense(DType::Float32, &[3], &large)], 1).unwrap().remove(0);
+    assert_eq!(y.values()[2], f64::powi(2.0, 24) + 2.0);
+}
+
+#[test]
+fn refuses_other_axes() {
+    let op = Scan { f: ScanFn::Prod, axis: 1, exclusive: false, reverse: false };
+    assert!(matches!(op.infer(&[&Meta::new(DType::Float32, [3])]), Err(Error::Value { .. })));
+    assert!(matches!(op.infer(&[]), Err(Error::Arity { .. })));
+}

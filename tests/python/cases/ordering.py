@@ -1,0 +1,105 @@
+"""Running sums and products, sorting, and the greatest elements."""
+
+import numpy as np
+from singa_rs import autograd
+
+from .base import ALL, FLOATS, INTS, Arg, Bad, Table
+
+S = (3, 4, 5)
+WIDE_INTS = (*INTS, "bool")
+table = Table()
+
+
+def scanned(function, axis, exclusive, reverse, start):
+    """NumPy's running function, made exclusive or reversed."""
+
+    def reference(x):
+        x = np.flip(x, axis) if reverse else x
+        if exclusive and x.size:
+            before = np.full_like(x[:1] if x.ndim < 2 else np.take(x, [0], axis), start)
+            x = np.concatenate([before, np.delete(x, -1, axis)], axis)
+        made = function(x, axis=axis)
+        return np.flip(made, axis) if reverse else made
+
+    return reference
+
+
+SCANS = {"sum": (np.cumsum, 0, autograd.cumsum), "prod": (np.cumprod, 1, autograd.cumprod)}
+FORMS = {
+    "first": (0, False, False),
+    "middle": (1, True, False),
+    "last": (-1, False, False),
+    "back": (-1, False, True),
+    "back-first": (0, True, True),
+}
+for f, (function, start, public) in SCANS.items():
+    for label, (axis, exclusive, reverse) in FORMS.items():
+        attrs = {"f": f, "axis": axis, "exclusive": exclusive, "reverse": reverse}
+        reference = scanned(function, axis, exclusive, reverse, start)
+        table.case(
+            "scan",
+            reference,
+            Arg(S, -2, 2) if f == "sum" else Arg(S, 0.5, 1.5),
+            attrs=attrs,
+            label=label,
+            dtypes=FLOATS,
+            scale=2,
+            gradient=lambda x, public=public, attrs=attrs: public(
+                x, attrs["axis"], attrs["exclusive"], attrs["reverse"]
+            ),
+            empty=(((2, 0, 3),), ((0, 2, 3),)),
+            large=((257, 1025),) if f == "sum" and axis != 1 else None,
+            bad=(Bad(ValueError, shapes=((),)),),
+        )
+        table.case(
+            "scan",
+            lambda x, reference=reference: reference(x.astype(np.int64)),
+            Arg(S, 0, 3, integral=True),
+            attrs=attrs,
+            label=f"{label}-int",
+            dtypes=WIDE_INTS,
+            out="int64",
+            empty=(((2, 0, 3),),),
+        )
+
+
+def ordered(x, axis, descending, count):
+    """The values and their places, stable, NaN greatest."""
+    rank = np.where(np.isnan(x), np.inf, x) if x.dtype.kind == "f" else x.astype(np.int64)
+    keys = (rank, np.isnan(x)) if x.dtype.kind == "f" else (rank,)
+    keys = tuple(-key.astype(rank.dtype) if descending else key for key in keys)
+    places = np.lexsort(keys, axis=axis)
+    places = np.take(places, range(places.shape[axis] if count is None else count), axis)
+    return np.take_along_axis(x, places, axis), places
+
+
+SORTS = {
+    "first": (0, False, None),
+    "last": (-1, False, None),
+    "down": (1, True, None),
+    "greatest": (-1, True, 2),
+    "least": (0, False, 2),
+}
+for label, (axis, descending, count) in SORTS.items():
+    table.case(
+        "sort",
+        lambda x, axis=axis, descending=descending, count=count: ordered(
+            x, axis, descending, count
+        ),
+        S,
+        attrs={"axis": axis, "descending": descending, "count": count},
+        label=label,
+        dtypes=ALL,
+        out=(None, "int64"),
+        gradient=(
+            (lambda x, axis=axis, d=descending: autograd.sort(x, axis, d)[0])
+            if count is None
+            else (lambda x, axis=axis, d=descending: autograd.topk(x, 2, axis, d)[0])
+        ),
+        empty=(((2, 0, 3),), ((2, 3, 0),)) if count is None and axis == 0 else (),
+        large=((9, 20_000),) if axis == -1 else None,
+        bad=(
+            Bad(ValueError, shapes=((),)),
+            *([Bad(ValueError, shapes=((1, 1),))] if count else []),
+        ),
+    )

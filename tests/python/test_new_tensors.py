@@ -1,0 +1,41 @@
+"""Tensors made from sizes and bounds, and of random numbers."""
+
+import numpy as np
+from singa_rs import tensor
+
+
+def test_new_tensors():
+    for made, want in (
+        (tensor.eye(3), np.eye(3)),
+        (tensor.eye(3, 5, -1, dtype="int64"), np.eye(3, 5, -1, dtype=np.int64)),
+        (tensor.eye(0, 2), np.eye(0, 2)),
+        (tensor.linspace(-1, 2, 7), np.linspace(-1, 2, 7)),
+        (tensor.linspace(3, 0, 4, endpoint=False), np.linspace(3, 0, 4, endpoint=False)),
+        (tensor.linspace(0, 1, 0), np.zeros(0)),
+        (tensor.full_like(tensor.zeros((2, 3), dtype="int8"), 5), np.full((2, 3), 5, np.int8)),
+    ):
+        assert made.shape == want.shape
+        np.testing.assert_allclose(made.to_numpy(), want, 1e-7, 1e-7)
+        assert made.dtype.is_float == (want.dtype.kind == "f")
+
+
+def test_random_tensors():
+    for made in (tensor.rand(100, 50), tensor.rand((100, 50)), tensor.rand(5000, dtype="float64")):
+        x = made.to_numpy()
+        assert x.size == 5000 and 0 <= x.min() and x.max() < 1 and abs(x.mean() - 0.5) < 0.03
+    for made in (tensor.randn(5000), tensor.randn_like(tensor.zeros((50, 100)))):
+        x = made.to_numpy()
+        assert abs(x.mean()) < 0.06 and abs(x.std() - 1) < 0.05
+    assert tensor.rand().shape == () and tensor.randn(2, dtype="float16").dtype.name == "float16"
+    for made, low, high in (
+        (tensor.randint(7, size=5000), 0, 6),
+        (tensor.randint(-3, 4, (50, 100), dtype="int8"), -3, 3),
+        (tensor.randint(2, (5000,)), 0, 1),
+    ):
+        x = made.to_numpy()
+        assert x.min() == low and x.max() == high
+        counts = np.bincount((x - low).ravel())
+        assert counts.max() < 1.25 * counts.min()
+    assert sorted(tensor.randperm(500).tolist()) == list(range(500))
+    assert tensor.randperm(500).tolist() != tensor.randperm(500).tolist()
+    assert tensor.randperm(0).shape == (0,)
