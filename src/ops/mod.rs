@@ -206,6 +206,7 @@ pub mod pooling;
 pub mod random;
 pub mod reduce;
 pub mod region;
+pub mod rms_norm;
 pub mod select;
 pub mod softmax;
 pub mod unary;
@@ -229,6 +230,7 @@ families! {
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
     reduce::Reduce,
     region::Region,
+    rms_norm::RmsNorm, rms_norm::RmsNormGrad,
     select::Where,
     softmax::Softmax, softmax::SoftmaxGrad,
     unary::Unary, unary::UnaryGrad,

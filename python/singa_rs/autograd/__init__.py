@@ -18,7 +18,21 @@ from ..tensor import Tensor as _Tensor
 from ..tensor import to_numpy
 
 # isort: off - what the rows of these files give, before submodules of the same names
-from . import contract, functions, loss, math, methods, nn, norm, positions, repeat, unary
+from . import (
+    activations,
+    adaptive,
+    attention,
+    contract,
+    functions,
+    loss,
+    math,
+    methods,
+    nn,
+    norm,
+    positions,
+    repeat,
+    unary,
+)
 
 # isort: on
 from .binary import Binary
