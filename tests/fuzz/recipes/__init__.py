@@ -9,7 +9,7 @@ from singa_rs import autograd, layer
 
 from .. import motifs, values
 from ..catalogue import Entry
-from . import layers, operators, places, products, views  # noqa: F401 - they fill the table
+from . import layers, networks, operators, places, products, views  # noqa: F401 - they fill the table
 from .registry import RECIPES
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ PARAMETERS: dict[str, Recipe] = {
     "input_dim": _choice("5", "7"),
     "output_dim": _choice("3", "4"),
     "initializer": _choice("'gaussian'", "'uniform'"),
+    "approximate": _choice("'none'", "'tanh'"),
 }
 #: Parameters that mean something else in some functions.
 BY_OWNER: dict[tuple[str, str], Recipe] = {
