@@ -255,6 +255,10 @@ BAD = {
     "instance_norm.*several": (ValueError, lambda: autograd.instance_norm(of(2, 6, 1))),
     r"instance_norm.*\(5,\)": (ShapeError, lambda: autograd.instance_norm(of(2, 6, 2), of(5))),
     "adaptive_avg_pool: output": (ValueError, lambda: autograd.adaptive_avg_pool(of(1, 2, 3), 0)),
+    "adaptive_avg_pool.*want less": (
+        ValueError,
+        lambda: autograd.adaptive_avg_pool(of(1, 2, 3), 10**30),
+    ),
     "adaptive_max_pool.*element": (
         ShapeError,
         lambda: autograd.adaptive_max_pool(of(1, 2, 0), 1),

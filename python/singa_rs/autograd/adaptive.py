@@ -15,6 +15,8 @@ from .reduce import reduce_max, reduce_mean
 from .shape import cat, reshape, slice
 from .table import public
 
+#: The greatest size that may exceed the extent, as each window is computed by itself.
+_MOST = 4096
 Sizes = int | None | Sequence[int | None]
 
 
@@ -32,6 +34,8 @@ def _sizes(x: Tensor, output_size: Sizes, name: str) -> tuple[int, ...]:
     sizes = wholes(kept, f"{name}: output_size")
     if min(sizes) < 1:
         raise ValueError(f"{name}: output_size: got {output_size}, want at least 1")
+    if any(m > max(n, _MOST) for n, m in zip(have, sizes, strict=True)):
+        raise ValueError(f"{name}: output_size: got {output_size} for {x.shape}, want less")
     if 0 in have:
         raise ShapeError(f"{name}: got shape {x.shape}, want an element on each axis pooled over")
     return sizes
@@ -74,7 +78,7 @@ def adaptive_avg_pool(x: Tensor, output_size: Sizes) -> Tensor:
 
     Raises:
         ShapeError: too few axes, or an axis without elements.
-        ValueError, TypeError: a size below 1, or not an int.
+        ValueError, TypeError: a size below 1, above 4096 and the extent, or not an int.
     """
     return _adaptive(x, output_size, "adaptive_avg_pool", False)
 
@@ -85,6 +89,6 @@ def adaptive_max_pool(x: Tensor, output_size: Sizes) -> Tensor:
 
     Raises:
         ShapeError: too few axes, or an axis without elements.
-        ValueError, TypeError: a size below 1, or not an int.
+        ValueError, TypeError: a size below 1, above 4096 and the extent, or not an int.
     """
     return _adaptive(x, output_size, "adaptive_max_pool", True)
