@@ -68,7 +68,7 @@ impl Family for LayerNormGrad {
 }
 
 /// Checks x, scale and bias; returns the meta of a statistic.
-fn check(op: &'static str, x: &Meta, vectors: [Option<&Meta>; 2]) -> Result<Meta> {
+pub(super) fn check(op: &'static str, x: &Meta, vectors: [Option<&Meta>; 2]) -> Result<Meta> {
     check_float(op, x)?;
     crate::ensure!(x.shape.rank() == 2, Error::shape(op, [&x.shape], "x of shape (N, C)"));
     let vector = Meta::new(x.dtype, [x.shape[1]]);
@@ -77,7 +77,7 @@ fn check(op: &'static str, x: &Meta, vectors: [Option<&Meta>; 2]) -> Result<Meta
 }
 
 /// Checks shape and dtype.
-fn fits(op: &'static str, given: &Meta, want: &Meta) -> Result<()> {
+pub(super) fn fits(op: &'static str, given: &Meta, want: &Meta) -> Result<()> {
     let shape = || Error::shape(op, [&given.shape], want.shape.to_string());
     crate::ensure!(given.shape == want.shape, shape());
     let dtype = || Error::dtype(op, [given.dtype], want.dtype.to_string());

@@ -206,6 +206,7 @@ pub mod pooling;
 pub mod random;
 pub mod reduce;
 pub mod region;
+pub mod rms_norm;
 pub mod scan;
 pub mod select;
 pub mod softmax;
@@ -231,6 +232,7 @@ families! {
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
     reduce::Reduce,
     region::Region,
+    rms_norm::RmsNorm, rms_norm::RmsNormGrad,
     scan::Scan,
     select::Where,
     softmax::Softmax, softmax::SoftmaxGrad,

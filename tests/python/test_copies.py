@@ -48,6 +48,35 @@ LAYERS = {
     "Conv2d, same": (layer.Conv2d(2, 3, stride=2, pad_mode="SAME_LOWER"), [IMAGES]),
     "SeparableConv2d": (layer.SeparableConv2d(2, 3), [IMAGES]),
     "BatchNorm2d": (layer.BatchNorm2d(), [IMAGES]),
+    **{
+        type(one).__name__: (one, [IMAGES])
+        for one in (
+            layer.LayerNorm(axis=-2), layer.RMSNorm(), layer.GroupNorm(1), layer.Dropout2d(),
+            layer.InstanceNorm(affine=True), layer.AdaptiveAvgPool2d(3), layer.PixelUnshuffle(2),
+            layer.AdaptiveMaxPool2d((2, None)), layer.Upsample(2), layer.Identity(),
+        )
+    },
+    **{
+        type(one).__name__: (one, [normal(2, 3, 8)])
+        for one in (
+            layer.BatchNorm1d(), layer.Dropout1d(), layer.AdaptiveAvgPool1d(3),
+            layer.AdaptiveMaxPool1d(3), layer.MultiHeadAttention(8, 2, kv_heads=1, rotary=True),
+            layer.TransformerEncoderLayer(8, 2, 6), layer.SinusoidalPositions(),
+            layer.RotaryPositions(),
+        )
+    },
+    "TransformerDecoderLayer": (
+        layer.TransformerDecoderLayer(8, 2, 6, norm_first=True), [normal(2, 3, 8), normal(2, 4, 6)]
+    ),
+    **{
+        type(one).__name__: (one, [normal(2, 3, 4, 4, 4)])
+        for one in (
+            layer.BatchNorm3d(), layer.Dropout3d(), layer.AdaptiveAvgPool3d(2),
+            layer.AdaptiveMaxPool3d(2),
+        )
+    },
+    "PixelShuffle": (layer.PixelShuffle(2), [normal(2, 4, 3, 3)]),
+    "Embedding, padding": (layer.Embedding(3, 4, padding_idx=-1), [CLASSES]),
     **{f"window {i}": (one, [IMAGES]) for i, one in enumerate(WINDOWS)},
     "MaxPool1d": (layer.MaxPool1d(2), [normal(2, 3, 8)]),
     "AvgPool1d": (layer.AvgPool1d(2), [normal(2, 3, 8)]),
@@ -56,7 +85,8 @@ LAYERS = {
         for one in (
             layer.ReLU(), layer.Sigmoid(), layer.Tanh(), layer.GELU(), layer.SiLU(),
             layer.LeakyReLU(0.2), layer.ELU(0.5), layer.SELU(), layer.HardSigmoid(),
-            layer.SoftPlus(), layer.SoftSign(), layer.SoftMax(), layer.Flatten(), layer.Dropout(),
+            layer.SoftPlus(), layer.SoftSign(), layer.Mish(), layer.Hardswish(), layer.SoftMax(),
+            layer.Flatten(), layer.Dropout(),
             layer.Reshape((8, 3)),
         )
     },
@@ -87,7 +117,7 @@ LAYERS = {
 
 def test_no_layer_is_forgotten():
     made = {type(one).__name__ for one, _ in LAYERS.values()}
-    assert made | {"Layer"} == set(layer.__all__)
+    assert made | {"Layer", "ModuleDict", "ModuleList"} == set(layer.__all__)
 
 
 def call(one, arrays):

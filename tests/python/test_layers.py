@@ -96,6 +96,12 @@ ACTIVATIONS = [
     (layer.Sigmoid(), lambda x: 1 / (1 + np.exp(-x))),
     (layer.Tanh(), np.tanh),
     (layer.GELU(), lambda x: x * 0.5 * (1 + erf(x / np.sqrt(2)))),
+    (
+        layer.GELU("tanh"),
+        lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+    ),
+    (layer.Mish(), lambda x: x * np.tanh(np.log1p(np.exp(x)))),
+    (layer.Hardswish(), lambda x: x * np.clip(x / 6 + 0.5, 0, 1)),
     (layer.SiLU(), lambda x: x / (1 + np.exp(-x))),
     (layer.LeakyReLU(0.2), lambda x: np.where(x > 0, x, 0.2 * x)),
     (layer.ELU(0.5), lambda x: np.where(x > 0, x, 0.5 * (np.exp(x) - 1))),

@@ -51,6 +51,12 @@ GOOD = {
     "pad": [T, just("constant"), just([0, 0, 0, 0])],
     "embedding": [INTS, of(4, 2)],
     "onehot": [just(-1), INTS, just(3), just([0, 1])],
+    "group_norm": [of(2, 4), just(2)],
+    "instance_norm": [of(2, 4, 2)],
+    "adaptive_avg_pool": [IMAGE, just(2)],
+    "adaptive_max_pool": [IMAGE, just(2)],
+    "scaled_dot_product_attention": [IMAGE, IMAGE, IMAGE],
+    "rotary_embedding": [of(2, 4)],
     "scatter_elements": [T, of(2, 3, dtype="int32"), T],
     "cat": [lambda: [T(), T()]],
     "stack": [lambda: [T(), T()]],
@@ -175,8 +181,15 @@ def test_norms_of_nothing():
 
 NEEDS = {"Conv2d": (2, 3), "SeparableConv2d": (2, 3), "Embedding": (3, 4), "Linear": (3,)}
 NEEDS |= {"Gemm": (3,), "Reshape": ((3, 2),), "Dropout": (0.5,), "BatchNorm2d": ()}
+NEEDS |= {"GroupNorm": (1,), "PixelShuffle": (2,), "PixelUnshuffle": (2,)}
+NEEDS |= {"MultiHeadAttention": (4, 2)}
+NEEDS |= {f"Transformer{kind}Layer": (4, 2, 8) for kind in ("Encoder", "Decoder")}
 NEEDS |= {name: (2,) for name in layer.__all__ if "Pool" in name and "Global" not in name}
-LAYERS = [name for name in layer.__all__ if name not in ("Layer", "Sequential")]
+LAYERS = [
+    name
+    for name in layer.__all__
+    if name not in ("Layer", "Sequential", "Identity", "ModuleList", "ModuleDict")
+]
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -19,8 +19,11 @@ from ..tensor import to_numpy
 
 # isort: off - what the rows of these files give, before submodules of the same names
 from . import (
+    activations,
+    adaptive,
     along,
     arrange,
+    attention,
     classification,
     contract,
     ctc,

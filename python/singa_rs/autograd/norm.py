@@ -1,4 +1,4 @@
-"""Batch and layer normalisation."""
+"""Batch, layer, root mean square, group and instance normalisation."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .casting import floating
 from .mode import mode
 from .reduce import as_axes
 from .rule import Rule
+from .shape import reshape
 from .table import public
 
 _RUNNING = ("running_mean", "running_var")
@@ -135,56 +136,196 @@ def batchnorm_2d(
     return _BatchNorm2d(handle, running_mean, running_var)(x, scale, bias)[0]
 
 
-class _LayerNorm(Rule):
-    """The last axes shifted and scaled to mean 0 and variance 1, then by parameters (ONNX
-    LayerNormalization)."""
+class _RowNorm(Rule):
+    """The last axes as rows that are normalised one by one, then scaled by parameters."""
 
     keeps = ("kept",)
+    #: The engine's name for the operation.
+    f: str
 
     def __init__(self, axis: int = -1, eps: float = 1e-5) -> None:
-        self.axis = whole(axis, "layer_norm: axis")
-        self.eps = _within(eps, "layer_norm: eps", math.inf)
+        self.axis = whole(axis, f"{self.f}: axis")
+        self.eps = _within(eps, f"{self.f}: eps", math.inf)
 
-    def forward(self, x: Tensor, scale: Tensor, *bias: Tensor) -> Tensor:
-        (axis,) = as_axes(self.axis, x.rank, "layer_norm")
+    def forward(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        (axis,) = as_axes(self.axis, x.rank, self.f)
         self.shape, self.over = x.shape, x.shape[axis:]
-        for t in (scale, *bias):
+        for t in parameters:
             if t.shape != self.over:
-                raise ShapeError(f"layer_norm: got {t.shape} beside {x.shape}, want {self.over}")
+                raise ShapeError(f"{self.f}: got {t.shape} beside {x.shape}, want {self.over}")
         columns = math.prod(self.over)
+        given = [ops.reshape(t, (columns,)) for t in parameters]
+        scale, *bias = given or [ops.full((columns,), 1, x)]
         x = ops.reshape(x, (math.prod(x.shape[:axis]), columns))
-        scale, *bias = (ops.reshape(t, (columns,)) for t in (scale, *bias))
-        y, *statistics = ops.op("layer_norm", eps=self.eps)(x, scale, *bias)
+        y, *statistics = ops.op(self.f, eps=self.eps)(x, scale, *bias)
         self.kept = (x, scale, *statistics)
         return ops.reshape(y, self.shape)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
-        """The gradients of x and scale, and of bias if it was given."""
-        x, *others = (self.load(i) for i in range(4))
+        """The gradients of x and of the parameters that were given."""
+        x, *others = (self.load(i) for i in range(len(self.saved)))
         dy = ops.reshape(dys[0], x.shape)
-        dx, dscale = ops.op("layer_norm_grad")(dy, x, *others)
+        dx, dscale = ops.op(f"{self.f}_grad")(dy, x, *others)
         made = [ops.reshape(dx, self.shape), ops.reshape(dscale, self.over)]
         if len(wanted) == 3:
             made.append(ops.reshape(ops.reduce_op("sum", (0,), False)(dy), self.over))
-        return tuple(made)
+        return tuple(made[: len(wanted)])
+
+
+class _LayerNorm(_RowNorm):
+    """The last axes shifted and scaled to mean 0 and variance 1, then by parameters (ONNX
+    LayerNormalization)."""
+
+    f = "layer_norm"
+
+
+class _RMSNorm(_RowNorm):
+    """The last axes divided by the root of their mean square, then scaled by a parameter (ONNX
+    RMSNormalization)."""
+
+    f = "rms_norm"
 
 
 @public()
 def layer_norm(
-    x: Tensor, scale: Tensor, bias: Tensor | None = None, axis: int = -1, eps: float = 1e-5
+    x: Tensor,
+    scale: Tensor | None = None,
+    bias: Tensor | None = None,
+    axis: int = -1,
+    eps: float = 1e-5,
 ) -> Tensor:
     """Layer normalisation over the axes from `axis` on (ONNX LayerNormalization): `(x - mean) /
     sqrt(var + eps) * scale + bias`, with the mean and the biased variance over these axes.
 
     Args:
         x: integers become float32.
-        scale, bias: of the shape of these axes, and the dtype of x; no bias if None.
+        scale, bias: of the shape of these axes, and the dtype of x; 1 and 0 if None.
         axis: the first one.
         eps: added to the variance; at least 0.
 
     Raises:
-        ValueError: an axis that x does not have; eps out of its range.
+        ValueError: an axis that x does not have; eps out of its range; a bias without a scale.
         ShapeError, DTypeError: parameters that do not fit.
     """
-    parameters = (scale,) if bias is None else (scale, bias)
+    if scale is None and bias is not None:
+        raise ValueError("layer_norm: got a bias and no scale, want both, the scale or neither")
+    parameters = [t for t in (scale, bias) if t is not None]
     return _LayerNorm(axis, eps)(floating(x), *parameters)[0]
+
+
+@public()
+def rms_norm(x: Tensor, scale: Tensor | None = None, axis: int = -1, eps: float = 1e-5) -> Tensor:
+    """Root mean square normalisation (Zhang and Sennrich, 2019; ONNX RMSNormalization) over the
+    axes from `axis` on: `x / sqrt(mean(x * x) + eps) * scale`.
+
+    Args:
+        x: integers become float32.
+        scale: of the shape of these axes, and the dtype of x; 1 if None.
+        axis: the first one.
+        eps: added to the mean of the squares; at least 0.
+
+    Raises:
+        ValueError: an axis that x does not have; eps out of its range.
+        ShapeError, DTypeError: a scale that does not fit.
+    """
+    return _RMSNorm(axis, eps)(floating(x), *(() if scale is None else (scale,)))[0]
+
+
+class _GroupNorm(Rule):
+    """Groups of channels of each sample shifted and scaled to mean 0 and variance 1: batch
+    normalisation of one batch that has each group as a channel."""
+
+    keeps = ("kept",)
+
+    def __init__(self, name: str, groups: int | None, eps: float) -> None:
+        self.f = name
+        self.groups = None if groups is None else whole(groups, f"{name}: num_groups")
+        if self.groups is not None and self.groups < 1:
+            raise ValueError(f"{name}: num_groups: got {groups}, want at least 1")
+        self.eps = _within(eps, f"{name}: eps", math.inf)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.shape = shape = x.shape
+        if len(shape) < 2:
+            raise ShapeError(f"{self.f}: got shape {shape}, want (N, C, ...)")
+        groups = shape[1] if self.groups is None else self.groups
+        if groups and shape[1] % groups:
+            raise ShapeError(f"{self.f}: got shape {shape}, want channels in {groups} equal groups")
+        count = math.prod(shape[1:]) // max(groups, 1)
+        if count == 1:
+            raise ValueError(f"{self.f}: got shape {shape}, want several values in each group")
+        x = ops.reshape(x, (1, shape[0] * groups, count))
+        wide = "float64" if x.dtype.name == "float64" else "float32"
+        fills = (ops.op("fill", value=v, shape=(x.shape[1],), dtype=wide) for v in (1, 0))
+        ones, zeros = (fill() for fill in fills)
+        y, *statistics = ops.op("batch_norm", eps=self.eps)(x, ones, zeros)
+        self.kept = (x, ones, *statistics)
+        return ops.reshape(y, shape)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """The gradient of x."""
+        saved = [self.load(i) for i in range(4)]
+        dy = ops.reshape(dys[0], saved[0].shape)
+        dx, *_ = ops.op("batch_norm_grad", eps=self.eps)(dy, *saved)
+        return (ops.reshape(dx, self.shape),)
+
+
+def _by_channel(name: str, y: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
+    """`y * scale + bias` with a scale and a bias for each channel."""
+    channels = y.shape[1:2]
+    for parameter in (scale, bias):
+        if parameter is None:
+            continue
+        if parameter.shape != channels:
+            raise ShapeError(f"{name}: got {parameter.shape} beside {y.shape}, want {channels}")
+        if parameter.dtype != y.dtype:
+            raise DTypeError(f"{name}: got dtype {parameter.dtype.name}, want {y.dtype.name}")
+        beside = reshape(parameter, (*channels, *(1,) * (y.rank - 2)))
+        y = y * beside if parameter is scale else y + beside
+    return y
+
+
+@public()
+def group_norm(
+    x: Tensor,
+    num_groups: int,
+    scale: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Group normalisation (Wu and He, 2018; ONNX GroupNormalization): the channels of each sample
+    in groups of equal size, each with its own mean and biased variance; then a scale and a bias
+    for each channel.
+
+    Args:
+        x: (N, C, ...); integers become float32.
+        num_groups: a divisor of C.
+        scale, bias: (C,), in the dtype of x; 1 and 0 if None.
+        eps: added to the variance; at least 0.
+
+    Raises:
+        ValueError: a single value in each group; eps or num_groups out of its range.
+        ShapeError, DTypeError: channels that cannot be divided; parameters that do not fit.
+    """
+    y = _GroupNorm("group_norm", num_groups, eps)(floating(x))[0]
+    return _by_channel("group_norm", y, scale, bias)
+
+
+@public()
+def instance_norm(
+    x: Tensor, scale: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Instance normalisation (Ulyanov et al., 2016; ONNX InstanceNormalization): each channel of
+    each sample by its own mean and biased variance; then a scale and a bias for each channel.
+
+    Args:
+        x: (N, C, ...); integers become float32.
+        scale, bias: (C,), in the dtype of x; 1 and 0 if None.
+        eps: added to the variance; at least 0.
+
+    Raises:
+        ValueError: a single value in each channel; eps out of its range.
+        ShapeError, DTypeError: parameters that do not fit.
+    """
+    y = _GroupNorm("instance_norm", None, eps)(floating(x))[0]
+    return _by_channel("instance_norm", y, scale, bias)

@@ -8,7 +8,7 @@ from typing import Any
 from .. import autograd
 from ..tensor import Tensor
 from .base import Layer
-from .check import count, number
+from .check import count, number, one_of
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -38,11 +38,16 @@ class Tanh(Layer):
 
 
 class GELU(Layer):
-    """x times the normal distribution function of x (Hendrycks and Gimpel, 2016), exact."""
+    """x times the normal distribution function of x (Hendrycks and Gimpel, 2016; ONNX Gelu)."""
+
+    def __init__(self, approximate: str = "none") -> None:
+        """`approximate`: "none" for the exact function, "tanh" for the one that a tanh gives."""
+        super().__init__()
+        self.approximate = one_of(approximate, "GELU: approximate", ("none", "tanh"))
 
     def forward(self, x: Tensor) -> Tensor:
         """Of any shape."""
-        return autograd.gelu(x)
+        return autograd.gelu(x) if self.approximate == "none" else autograd.gelu_tanh(x)
 
 
 class SiLU(Layer):
@@ -51,6 +56,22 @@ class SiLU(Layer):
     def forward(self, x: Tensor) -> Tensor:
         """Of any shape."""
         return autograd.silu(x)
+
+
+class Mish(Layer):
+    """x * tanh(softplus(x)) (Misra, 2019; ONNX Mish)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.mish(x)
+
+
+class Hardswish(Layer):
+    """x * max(0, min(1, x / 6 + 0.5)) (Howard et al., 2019; ONNX HardSwish)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.hardswish(x)
 
 
 class LeakyReLU(Layer):
@@ -151,7 +172,7 @@ _BY_NAME: dict[str, Activation] = {
     name: _Named(name)
     for name in (
         "RELU", "SIGMOID", "TANH", "GELU", "SILU", "ELU", "SELU", "LEAKYRELU", "HARDSIGMOID",
-        "SOFTPLUS", "SOFTSIGN",
+        "SOFTPLUS", "SOFTSIGN", "GELU_TANH", "MISH", "HARDSWISH",
     )
 }  # fmt: skip
 

@@ -30,6 +30,14 @@ def number(value: Any, argument: str, low: float = -math.inf, high: float = math
     return made
 
 
+def below_one(value: Any, argument: str) -> float:
+    """A number in [0, 1)."""
+    found = number(value, argument, 0.0, 1.0)
+    if found == 1:
+        raise ValueError(f"{argument}: got 1, want a number below 1")
+    return found
+
+
 def pair(value: Any, argument: str, least: int = 1) -> tuple[int, int]:
     """Two ints from `least`: one for both axes, or a sequence of two."""
     if isinstance(value, Sequence) and not isinstance(value, str):

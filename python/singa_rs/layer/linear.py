@@ -126,9 +126,16 @@ class Gemm(Layer):
 class Embedding(Layer):
     """Rows of W (input_dim, output_dim) by integer indices. SINGA's Embedding."""
 
-    def __init__(self, input_dim: int, output_dim: int, initializer: Any = "gaussian") -> None:
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        initializer: Any = "gaussian",
+        padding_idx: int | None = None,
+    ) -> None:
         """`initializer`: "gaussian" (mean 0, deviation 1), "uniform" (-1 to 1), another name of
-        `singa_rs.initializer`, or a callable.
+        `singa_rs.initializer`, or a callable. `padding_idx`: the row for padding, which starts as
+        zeros and gets no gradient (PyTorch Embedding); negative counts from the end.
 
         Raises:
             TypeError, ValueError: an argument of another type or out of its range.
@@ -137,12 +144,23 @@ class Embedding(Layer):
         self.input_dim = count(input_dim, "Embedding: input_dim")
         self.output_dim = count(output_dim, "Embedding: output_dim")
         self.initializer = _initializer(initializer)
+        self.padding_idx = None
+        if padding_idx is not None:
+            row = count(padding_idx, "Embedding: padding_idx", -self.input_dim)
+            if row >= self.input_dim:
+                raise ValueError(f"Embedding: padding_idx: got {row}, want below {input_dim}")
+            self.padding_idx = row % self.input_dim
 
     def initialize(self, x: Tensor) -> None:
         """Makes W, on the indices' device."""
         shape = (self.input_dim, self.output_dim)
         floats = Tensor((0,), x.device, tensor.float32)
-        self.W = parameter(shape, floats, self.initializer, "Embedding: initializer")
+        self.W = parameter(shape, floats, self._fill, "Embedding: initializer")
+
+    def _fill(self, t: Tensor) -> None:
+        self.initializer(t)
+        if self.padding_idx is not None:
+            t[self.padding_idx] = 0.0
 
     def from_pretrained(self, W: Any, freeze: bool = True) -> None:  # noqa: N803 - SINGA's name
         """Copies W, a tensor or array (input_dim, output_dim); `freeze` keeps it from training.
@@ -165,7 +183,12 @@ class Embedding(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         """Indices of any shape and integer dtype -> that shape + (output_dim,)."""
-        return autograd.embedding(x, self.W)
+        rows = autograd.embedding(x, self.W)
+        if self.padding_idx is None or not autograd.training:
+            return rows
+        indices = autograd.unsqueeze(x, -1)
+        padding = (indices == self.padding_idx) | (indices == self.padding_idx - self.input_dim)
+        return autograd.where(padding, rows.detach(), rows)
 
 
 def _gaussian(t: Tensor) -> Tensor:

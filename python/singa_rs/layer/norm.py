@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from .. import autograd
+from ..errors import ShapeError
 from ..tensor import Tensor
 from .base import Layer
-from .check import at_most, axes, count, features, float_input, number
+from .check import at_most, axes, count, features, flag, float_input, number
 from .parameters import parameter, state
 
 
-class BatchNorm2d(Layer):
+class _BatchNorm(Layer):
     """Batch normalisation (Ioffe and Szegedy, 2015; ONNX BatchNormalization).
 
     In training, each channel is normalised by the batch's mean and biased variance, and
@@ -25,39 +27,267 @@ class BatchNorm2d(Layer):
     Parameters `scale` and `bias`, states `running_mean` and `running_var`, all (C,).
     """
 
+    #: How many axes an input may have.
+    ranks: ClassVar[tuple[int, ...]]
+
     def __init__(self, *args: Any, momentum: float = 0.1, eps: float = 1e-5) -> None:
-        """`BatchNorm2d()`, `BatchNorm2d(channels)` or `BatchNorm2d(channels, momentum)`.
+        """Without arguments, with `channels`, or with `channels, momentum`; names for the rest.
 
         Raises:
             TypeError, ValueError: an argument of another type or out of its range.
         """
         super().__init__()
-        at_most("BatchNorm2d", len(args), 2)
-        self.channels = count(args[0], "BatchNorm2d: channels") if args else None
+        name = type(self).__name__
+        at_most(name, len(args), 2)
+        self.channels = count(args[0], f"{name}: channels") if args else None
         momentum = args[1] if len(args) > 1 else momentum
-        self.momentum = number(momentum, "BatchNorm2d: momentum", 0.0, 1.0)
-        self.eps = number(eps, "BatchNorm2d: eps", 0.0)
+        self.momentum = number(momentum, f"{name}: momentum", 0.0, 1.0)
+        self.eps = number(eps, f"{name}: eps", 0.0)
 
     def initialize(self, x: Tensor) -> None:
         """Makes the parameters and the running averages."""
-        float_input(x, "BatchNorm2d")
-        axes(x, "BatchNorm2d", 2, 4)
-        self.channels = features(x, "BatchNorm2d", 1, self.channels)
+        name = type(self).__name__
+        float_input(x, name)
+        axes(x, name, *self.ranks)
+        self.channels = features(x, name, 1, self.channels)
         shape = (self.channels,)
-        self.scale = parameter(shape, x, "ones", "BatchNorm2d: scale")
-        self.bias = parameter(shape, x, "zeros", "BatchNorm2d: bias")
+        self.scale = parameter(shape, x, "ones", f"{name}: scale")
+        self.bias = parameter(shape, x, "zeros", f"{name}: bias")
         self.running_mean = state(shape, x, 0.0)
         self.running_var = state(shape, x, 1.0)
         self.handle = autograd.BatchNormHandle(self.momentum, eps=self.eps)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C) or (N, C, H, W).
+        """(N, C), or (N, C, ...) with as many axes as the layer's name says.
 
         Raises:
             ShapeError: a different number of axes or channels.
         """
-        axes(x, "BatchNorm2d", 2, 4)
-        features(x, "BatchNorm2d", 1, self.channels)
+        axes(x, type(self).__name__, *self.ranks)
+        features(x, type(self).__name__, 1, self.channels)
         return autograd.batchnorm_2d(
             self.handle, x, self.scale, self.bias, self.running_mean, self.running_var
         )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of (N, C) or (N, C, L) (ONNX BatchNormalization).
+
+    `momentum` is the weight of the new batch in the running averages, as in SINGA and PyTorch; in
+    ONNX it is that of the old average. The default is 0.1: SINGA's 0.9 keeps little more than the
+    last batch. Parameters `scale` and `bias`, states `running_mean` and `running_var`, all (C,).
+    """
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of (N, C) or (N, C, H, W) (ONNX BatchNormalization).
+
+    `momentum` is the weight of the new batch in the running averages, as in SINGA and PyTorch; in
+    ONNX it is that of the old average. The default is 0.1: SINGA's 0.9 keeps little more than the
+    last batch. Parameters `scale` and `bias`, states `running_mean` and `running_var`, all (C,).
+    """
+
+    ranks = (2, 4)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of (N, C) or (N, C, D, H, W) (ONNX BatchNormalization).
+
+    `momentum` is the weight of the new batch in the running averages, as in SINGA and PyTorch; in
+    ONNX it is that of the old average. The default is 0.1: SINGA's 0.9 keeps little more than the
+    last batch. Parameters `scale` and `bias`, states `running_mean` and `running_var`, all (C,).
+    """
+
+    ranks = (2, 5)
+
+
+class _RowNorm(Layer):
+    """Normalisation over the last axes, with parameters of their shape."""
+
+    #: The function, which takes x, the parameters, the first axis and eps.
+    function: ClassVar[str]
+    names: ClassVar[tuple[str, ...]]
+
+    def _set(self, normalized_shape: Any, axis: Any, eps: Any, affine: Any) -> None:
+        name = type(self).__name__
+        one = isinstance(normalized_shape, Sequence) or normalized_shape is None
+        shape = normalized_shape if one else (normalized_shape,)
+        if shape is not None:
+            shape = tuple(count(n, f"{name}: normalized_shape") for n in shape)
+            if not shape:
+                raise ValueError(f"{name}: normalized_shape: got (), want at least one axis")
+        self.normalized_shape = shape
+        self.axis = -len(shape) if shape else count(axis, f"{name}: axis", -64)
+        self.eps = number(eps, f"{name}: eps", 0.0)
+        self.affine = flag(affine, f"{name}: affine")
+
+    def _over(self, x: Tensor) -> tuple[int, ...]:
+        """The shape of the axes that are normalised."""
+        name, axis, want = type(self).__name__, self.axis, self.normalized_shape
+        if not -x.rank <= axis < x.rank:
+            raise ShapeError(f"{name}: got shape {x.shape}, want an axis {axis}")
+        if want is not None and x.shape[axis:] != want:
+            raise ShapeError(f"{name}: got shape {x.shape}, want {want} at its end")
+        return x.shape[axis:]
+
+    def initialize(self, x: Tensor) -> None:
+        """Makes the parameters."""
+        name = type(self).__name__
+        float_input(x, name)
+        over = self._over(x)
+        self.axis, self.normalized_shape = -len(over), over
+        for one in self.names if self.affine else ():
+            fill = "zeros" if one == "bias" else "ones"
+            setattr(self, one, parameter(over, x, fill, f"{name}: {one}"))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape that ends with that of the parameters.
+
+        Raises:
+            ShapeError: other extents of these axes.
+        """
+        self._over(x)
+        given = {one: getattr(self, one) for one in self.names if self.affine}
+        return getattr(autograd, self.function)(x, **given, axis=self.axis, eps=self.eps)
+
+
+class LayerNorm(_RowNorm):
+    """Layer normalisation over the last axes (Ba, Kiros and Hinton, 2016; ONNX LayerNormalization,
+    PyTorch LayerNorm). Parameters `scale` and `bias`, of the shape of these axes."""
+
+    function = "layer_norm"
+    names = ("scale", "bias")
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int] | None = None,
+        eps: float = 1e-5,
+        affine: bool = True,
+        has_bias: bool = True,
+        axis: int = -1,
+    ) -> None:
+        """`normalized_shape`: the extents of these axes; else they are those from `axis` on.
+
+        Args:
+            eps: added to the variance.
+            affine: whether there are parameters.
+            has_bias: whether they include a bias.
+
+        Raises:
+            TypeError, ValueError: an argument of another type or out of its range.
+        """
+        super().__init__()
+        self._set(normalized_shape, axis, eps, affine)
+        if not flag(has_bias, "LayerNorm: has_bias"):
+            self.names = ("scale",)
+
+
+class RMSNorm(_RowNorm):
+    """Root mean square normalisation over the last axes (Zhang and Sennrich, 2019; ONNX
+    RMSNormalization, PyTorch RMSNorm). The parameter is `scale`, of the shape of these axes."""
+
+    function = "rms_norm"
+    names = ("scale",)
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int] | None = None,
+        eps: float = 1e-5,
+        affine: bool = True,
+        axis: int = -1,
+    ) -> None:
+        """As `LayerNorm`; `eps` is added to the mean of the squares.
+
+        Raises:
+            TypeError, ValueError: an argument of another type or out of its range.
+        """
+        super().__init__()
+        self._set(normalized_shape, axis, eps, affine)
+
+
+class _ChannelNorm(Layer):
+    """Normalisation with a scale and a bias for each channel."""
+
+    channels: int | None
+    affine: bool
+
+    def initialize(self, x: Tensor) -> None:
+        """Makes the parameters."""
+        name = type(self).__name__
+        float_input(x, name)
+        self.channels = features(x, name, 1, self.channels)
+        self.scale = self.bias = None
+        if self.affine:
+            self.scale = parameter((self.channels,), x, "ones", f"{name}: scale")
+            self.bias = parameter((self.channels,), x, "zeros", f"{name}: bias")
+
+
+class GroupNorm(_ChannelNorm):
+    """Group normalisation (Wu and He, 2018; ONNX GroupNormalization, PyTorch GroupNorm).
+    Parameters `scale` and `bias`, (C,)."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int | None = None,
+        eps: float = 1e-5,
+        affine: bool = True,
+    ) -> None:
+        """`num_groups`: how many groups the channels are divided into.
+
+        Raises:
+            TypeError, ValueError: an argument of another type or out of its range; channels that
+                cannot be divided.
+        """
+        super().__init__()
+        self.num_groups = count(num_groups, "GroupNorm: num_groups")
+        self.channels = num_channels
+        if num_channels is not None:
+            self.channels = count(num_channels, "GroupNorm: num_channels")
+        if self.channels and self.channels % self.num_groups:
+            want = f"a divisor of {self.channels} channels"
+            raise ValueError(f"GroupNorm: num_groups: got {num_groups}, want {want}")
+        self.eps = number(eps, "GroupNorm: eps", 0.0)
+        self.affine = flag(affine, "GroupNorm: affine")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, ...).
+
+        Raises:
+            ShapeError: a different number of channels, or one that cannot be divided.
+        """
+        features(x, "GroupNorm", 1, self.channels)
+        return autograd.group_norm(x, self.num_groups, self.scale, self.bias, self.eps)
+
+
+class InstanceNorm(_ChannelNorm):
+    """Instance normalisation of any number of spatial axes, by the statistics of each sample in
+    training and evaluation alike (Ulyanov et al., 2016; ONNX InstanceNormalization, PyTorch
+    InstanceNorm1d, 2d, 3d). Parameters `scale` and `bias`, (C,), if `affine`."""
+
+    def __init__(
+        self, num_features: int | None = None, eps: float = 1e-5, affine: bool = False
+    ) -> None:
+        """`num_features`: the number of channels.
+
+        Raises:
+            TypeError, ValueError: an argument of another type or out of its range.
+        """
+        super().__init__()
+        self.channels = num_features
+        if num_features is not None:
+            self.channels = count(num_features, "InstanceNorm: num_features")
+        self.eps = number(eps, "InstanceNorm: eps", 0.0)
+        self.affine = flag(affine, "InstanceNorm: affine")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, ...).
+
+        Raises:
+            ShapeError: a different number of channels.
+            ValueError: a single value in each channel.
+        """
+        features(x, "InstanceNorm", 1, self.channels)
+        return autograd.instance_norm(x, self.scale, self.bias, self.eps)

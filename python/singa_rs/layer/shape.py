@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from .. import autograd
+from .. import autograd, tensor
 from ..tensor import Tensor
 from .base import Layer
-from .check import count, number
+from .check import axes, below_one, count, float_input
 
 
 class Flatten(Layer):
@@ -76,13 +76,70 @@ class Dropout(Layer):
             TypeError, ValueError: not a number, or out of this range.
         """
         super().__init__()
-        self.ratio = number(ratio, "Dropout: ratio", 0.0, 1.0)
-        if self.ratio == 1:
-            raise ValueError("Dropout: ratio: got 1, want a number below 1")
+        self.ratio = below_one(ratio, "Dropout: ratio")
 
     def forward(self, x: Tensor) -> Tensor:
         """Of any shape."""
         return autograd.dropout(x, self.ratio)
+
+
+class _ChannelDropout(Layer):
+    rank: ClassVar[int]
+
+    def __init__(self, ratio: float = 0.5) -> None:
+        """`ratio`: the share, from 0 to below 1.
+
+        Raises:
+            TypeError, ValueError: not a number, or out of this range.
+        """
+        super().__init__()
+        self.ratio = below_one(ratio, f"{type(self).__name__}: ratio")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, ...) with as many axes as the layer's name says.
+
+        Raises:
+            ShapeError: a different number of axes.
+        """
+        float_input(x, type(self).__name__)
+        axes(x, type(self).__name__, self.rank)
+        if not (autograd.training and self.ratio):
+            return x
+        ones = tensor.ones((*x.shape[:2], *(1,) * (x.rank - 2)), x.device, x.dtype)
+        return x * autograd.dropout(ones, self.ratio)
+
+
+class Dropout1d(_ChannelDropout):
+    """Zeroes a share of the channels of (N, C, L) while training, each whole, and scales the
+    others by 1 / (1 - ratio) (Tompson et al., 2015; PyTorch Dropout1d)."""
+
+    rank = 3
+
+
+class Dropout2d(_ChannelDropout):
+    """Zeroes a share of the channels of (N, C, H, W) while training, each whole, and scales the
+    others by 1 / (1 - ratio) (Tompson et al., 2015; PyTorch Dropout2d)."""
+
+    rank = 4
+
+
+class Dropout3d(_ChannelDropout):
+    """Zeroes a share of the channels of (N, C, D, H, W) while training, each whole, and scales the
+    others by 1 / (1 - ratio) (Tompson et al., 2015; PyTorch Dropout3d)."""
+
+    rank = 5
+
+
+class Identity(Layer):
+    """The input itself, whatever arguments the layer is made with (PyTorch Identity)."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Takes and ignores arguments."""
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of any shape."""
+        return autograd.identity(x)
 
 
 class Sequential(Layer):

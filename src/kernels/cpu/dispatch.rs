@@ -71,6 +71,8 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Random(op) => random::draw(op, io[1], width),
         Kind::Reduce(op) => reduce::reduce(op, io, width),
         Kind::Region(op) => region::prepare(op, io, width),
+        Kind::RmsNorm(op) => layer_norm::rms_norm(op, io, width),
+        Kind::RmsNormGrad(op) => layer_norm::rms_norm_grad(op, io, width),
         Kind::RunningAverage(op) => running_average::update(op.momentum.0, op.factor.0, io, width),
         Kind::Scan(op) => cumulative::scan(op, io, width),
         Kind::Softmax(op) => softmax::softmax(op, io, width),

@@ -13,6 +13,7 @@ from . import (  # noqa: F401 - they fill the table
     arrays,
     layers,
     losses,
+    networks,
     operators,
     places,
     products,
@@ -168,6 +169,7 @@ PARAMETERS: dict[str, Recipe] = {
     "input_dim": _choice("5", "7"),
     "output_dim": _choice("3", "4"),
     "initializer": _choice("'gaussian'", "'uniform'"),
+    "approximate": _choice("'none'", "'tanh'"),
 }
 #: Parameters that mean something else in some functions.
 BY_OWNER: dict[tuple[str, str], Recipe] = {

@@ -289,3 +289,54 @@ table.case(
     large=((130, 2100), (130, 2100), (2100,)),
     bad=(Bad(SHAPE, shapes=((7, 10), (7, 10), (10,), (7,), (10,))),),
 )
+
+
+def with_inverse(x, scale):
+    """Root mean square normalisation of rows, and the inverse of their roots."""
+    return ref.rms_norm(x, scale, eps=EPS), 1 / np.sqrt((x * x).mean(axis=1) + EPS)
+
+
+def rms_over_images(x, scale):
+    """The public function over the last two axes."""
+    x, scale = (t.reshape((*t.shape[:-1], 2, 3)) for t in (x, scale))
+    return autograd.rms_norm(x, scale, -2, EPS).reshape((-1, 6))
+
+
+for label, public in (
+    ("", lambda *xs: autograd.rms_norm(*xs, eps=EPS)),
+    ("axes", rms_over_images),
+):
+    table.case(
+        "rms_norm",
+        with_inverse,
+        (7, 6),
+        Arg((6,), 0.5, 2),
+        attrs={"eps": EPS},
+        label=label,
+        out=(None, "wide"),
+        specials=NO_INF,
+        scale=8,
+        gradient=public,
+        empty=(((0, 6), (6,)),),
+        large=((130, 2100), (2100,)),
+        bad=(
+            Bad(SHAPE, shapes=((7, 6), (7,))),
+            Bad(SHAPE, shapes=((6,), (6,))),
+            Bad(DTYPE, dtypes=("float32", "float64")),
+            Bad(DTYPE, dtypes=("int32", "int32")),
+        ),
+    )
+table.case(
+    "rms_norm_grad",
+    lambda dy, x, scale: ref.rms_norm_grad(dy, x, scale, eps=EPS),
+    (7, 10),
+    (7, 10),
+    Arg((10,), 0.5, 2),
+    derive=lambda dy, x, scale: (dy, x, scale, with_inverse(x, scale)[1]),
+    derived=(None, None, None, "wide"),
+    specials=(),
+    scale=20,
+    empty=(((0, 10), (0, 10), (10,)),),
+    large=((130, 2100), (130, 2100), (2100,)),
+    bad=(Bad(SHAPE, shapes=((7, 10), (7, 10), (10,), (10,))),),
+)

@@ -98,3 +98,71 @@ def layer_norm_grad(dy, x, scale, *, eps):
     of_mean = scaled.mean(axis=1, keepdims=True)
     of_variance = unit * (scaled * unit).mean(axis=1, keepdims=True)
     return (scaled - of_mean - of_variance) * inverse, (dy * unit).sum(axis=0)
+
+
+def rms_norm(x, scale=1.0, *, eps):
+    """Zhang and Sennrich 2019, over the last axis."""
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps) * scale
+
+
+def rms_norm_grad(dy, x, scale, *, eps):
+    """The gradients of `rms_norm` of a matrix with respect to x and scale."""
+    inverse = 1 / np.sqrt((x * x).mean(axis=1, keepdims=True) + eps)
+    unit, scaled = x * inverse, dy * scale
+    of_square = unit * (scaled * unit).mean(axis=1, keepdims=True)
+    return (scaled - of_square) * inverse, (dy * unit).sum(axis=0)
+
+
+def group_norm(x, groups, scale=None, bias=None, *, eps):
+    """Wu and He 2018: (N, C, ...) in groups of channels."""
+    parts = x.reshape(x.shape[0], groups, -1)
+    mean, var = parts.mean(axis=2, keepdims=True), parts.var(axis=2, keepdims=True)
+    y = ((parts - mean) / np.sqrt(var + eps)).reshape(x.shape)
+    shape = (1, -1, *(1,) * (x.ndim - 2))
+    y = y if scale is None else y * scale.reshape(shape)
+    return y if bias is None else y + bias.reshape(shape)
+
+
+def adaptive_pool(x, sizes, over):
+    """PyTorch's windows over the last axes, each reduced by `over`."""
+    y = np.empty((*x.shape[: -len(sizes)], *sizes))
+    have = x.shape[-len(sizes) :]
+    for place in np.ndindex(*sizes):
+        ends = [
+            (i * n // m, -(-(i + 1) * n // m)) for i, n, m in zip(place, have, sizes, strict=True)
+        ]
+        window = x[(..., *(slice(*e) for e in ends))]
+        y[(..., *place)] = over(window, axis=tuple(range(-len(sizes), 0)))
+    return y
+
+
+def attention(q, k, v, mask=None, is_causal=False, scale=None):
+    """Vaswani et al. 2017, query by query; a query without keys gets zeros."""
+    group, scale = q.shape[-3] // k.shape[-3], scale or 1 / np.sqrt(q.shape[-1])
+    k, v = (np.repeat(t, group, axis=-3) for t in (k, v))
+    scores = scale * q @ np.swapaxes(k, -1, -2)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    if is_causal:
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    most = scores.max(axis=-1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isinf(most), 0, most))
+    total = weights.sum(axis=-1, keepdims=True)
+    return weights / np.where(total == 0, 1, total) @ v
+
+
+def positions(length, width, base=10000.0, first=0):
+    """Angles of sinusoidal and rotary positions, (length, width / 2)."""
+    places = np.arange(0, width, 2)
+    return np.arange(first, first + length)[:, None] * base ** (-places / width)
+
+
+def rotary(x, first=0, base=10000.0, interleaved=False):
+    """Su et al. 2021, as products of complex numbers."""
+    turn = np.exp(1j * positions(*x.shape[-2:], base, first))
+    half = x.shape[-1] // 2
+    if interleaved:
+        z = (x[..., ::2] + 1j * x[..., 1::2]) * turn
+        return np.stack([z.real, z.imag], -1).reshape(x.shape)
+    z = (x[..., :half] + 1j * x[..., half:]) * turn
+    return np.concatenate([z.real, z.imag], -1)

@@ -1,4 +1,4 @@
-//! Layer normalisation and its gradient.
+//! Layer and root mean square normalisation, and their gradients.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -13,6 +13,7 @@ use crate::kernels::cpu::simd::wide::Wide;
 use crate::kernels::cpu::strided::access::{Access, Run};
 use crate::kernels::{Io, Kernel, Width, kernel};
 use crate::ops::layer_norm::{LayerNorm, LayerNormGrad};
+use crate::ops::rms_norm::{RmsNorm, RmsNormGrad};
 use crate::ops::{Family, Meta};
 
 /// Prepares (x, scale, bias) -> (y, mean, inverse); bias may be left out.
@@ -20,17 +21,19 @@ use crate::ops::{Family, Meta};
 /// # Errors
 /// [`crate::Error::DType`] for types that are not floats.
 pub fn layer_norm(op: &LayerNorm, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let (x, y, eps, n) = (io[0], io[io.len() - 3], op.eps.0, io[0].shape[1] as f64);
-    let [scale, bias] = [1, io.len() - 4].map(|i| expanded(io[i], x));
-    let has_bias = io.len() == 6;
-    crate::dispatch!(float x.dtype, T => {
-        let rows = Rows::new(y, &[x, &scale, &bias], 1, 0, Access::of::<T>(), width);
-        let rows = rows.or_columns(false);
-        Ok(kernel(0, move |io| match has_bias {
-            true => rows.run::<3>(io, Forward { io, n, eps }),
-            false => rows.run::<2>(io, Forward { io, n, eps }),
-        }))
-    }, else => not_float(op.name(), x))
+    let (x, bias) = (io[0], io.len() - 4);
+    match io.len() {
+        6 => forward::<true, 3>(op.name(), op.eps.0, x, &[io[1], io[bias]], io[3], width),
+        _ => forward::<true, 2>(op.name(), op.eps.0, x, &[io[1]], io[2], width),
+    }
+}
+
+/// Prepares (x, scale) -> (y, inverse).
+///
+/// # Errors
+/// As [`layer_norm`].
+pub fn rms_norm(op: &RmsNorm, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    forward::<false, 2>(op.name(), op.eps.0, io[0], &[io[1]], io[2], width)
 }
 
 /// Prepares (dy, x, scale, mean, inverse) -> (dx, dscale).
@@ -38,19 +41,58 @@ pub fn layer_norm(op: &LayerNorm, io: &[&Meta], width: Width) -> Result<Arc<dyn 
 /// # Errors
 /// As [`layer_norm`].
 pub fn layer_norm_grad(op: &LayerNormGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let (dy, x, scale) = (io[0], io[1], expanded(io[2], io[1]));
-    let (steps, n) = ([io[3].strides[0], io[4].strides[0]], x.shape[1] as f64);
+    let steps = [io[3].strides[0], io[4].strides[0]];
+    backward::<true>(op.name(), steps, &io[..3], io[5], width)
+}
+
+/// Prepares (dy, x, scale, inverse) -> (dx, dscale).
+///
+/// # Errors
+/// As [`layer_norm`].
+pub fn rms_norm_grad(op: &RmsNormGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    backward::<false>(op.name(), [0, io[3].strides[0]], &io[..3], io[4], width)
+}
+
+/// The kernel of the forward pass of `I` inputs, with the rows' means subtracted if `CENTRED`.
+fn forward<const CENTRED: bool, const I: usize>(
+    name: &'static str,
+    eps: f64,
+    x: &Meta,
+    vectors: &[&Meta],
+    y: &Meta,
+    width: Width,
+) -> Result<Arc<dyn Kernel>> {
+    let n = x.shape[1] as f64;
+    let vectors = [vectors[0], vectors[vectors.len() - 1]].map(|vector| expanded(vector, x));
+    crate::dispatch!(float x.dtype, T => {
+        let inputs = [x, &vectors[0], &vectors[1]];
+        let rows = Rows::new(y, &inputs, 1, 0, Access::of::<T>(), width).or_columns(false);
+        Ok(kernel(0, move |io| rows.run::<I>(io, Forward::<CENTRED> { io, n, eps })))
+    }, else => not_float(name, x))
+}
+
+/// The kernel of the gradient, from `inputs` dy, x and scale and statistics with `steps` between
+/// their elements.
+fn backward<const CENTRED: bool>(
+    name: &'static str,
+    steps: [isize; 2],
+    inputs: &[&Meta],
+    dx: &Meta,
+    width: Width,
+) -> Result<Arc<dyn Kernel>> {
+    let (dy, x, scale) = (inputs[0], inputs[1], expanded(inputs[2], inputs[1]));
+    let n = x.shape[1] as f64;
     crate::dispatch!(float x.dtype, T => {
         let access = Access::of::<T>();
-        let rows = Rows::new(io[5], &[dy, x, &scale], 1, 0, access, width).or_columns(false);
+        let rows = Rows::new(dx, &[dy, x, &scale], 1, 0, access, width).or_columns(false);
         let columns = Rows::new(x, &[dy, x], 0, 0, access, width).in_columns();
         Ok(kernel(0, move |io| {
-            let statistics = Statistics { io, steps };
+            let statistics = Statistics::<CENTRED> { io, steps };
             // First, because dx may take the place of dy or x.
             columns.run(io, OfScale { statistics, rows: &columns })?;
             rows.run(io, Backward { statistics, n })
         }))
-    }, else => not_float(op.name(), x))
+    }, else => not_float(name, x))
 }
 
 /// A vector as rows that are all equal.
@@ -58,21 +100,21 @@ fn expanded(vector: &Meta, x: &Meta) -> Meta {
     Meta { strides: smallvec::smallvec![0, vector.strides[0]], ..x.clone() }
 }
 
-/// Known are the mean, and the inverse of the standard deviation.
+/// Known are the mean (0 unless `CENTRED`), and the inverse of the deviation from it.
 #[derive(Clone, Copy)]
-struct Forward<'a> {
+struct Forward<'a, const CENTRED: bool> {
     io: &'a Io<'a>,
     /// The number of elements of a row.
     n: f64,
     eps: f64,
 }
 
-impl<W: Wide, const I: usize> RowFn<W, I> for Forward<'_> {
+impl<W: Wide, const C: bool, const I: usize> RowFn<W, I> for Forward<'_, C> {
     type Stat = W;
 
     #[inline(always)]
     fn sums(self) -> usize {
-        2
+        1 + usize::from(C)
     }
 
     #[inline(always)]
@@ -83,13 +125,16 @@ impl<W: Wide, const I: usize> RowFn<W, I> for Forward<'_> {
     #[inline(always)]
     fn term<L: Level, const P: usize>(self, x: [W; I], [mean, ..]: Known<W>) -> f64 {
         let d = (x[0] - mean).to_f64();
-        if P == 1 { d } else { d * d }
+        if C && P == 1 { d } else { d * d }
     }
 
     #[inline(always)]
     fn summed<const P: usize>(self, total: f64, known: &mut Known<W>) {
         let mean = total / self.n;
-        known[P - 1] = W::of(if P == 1 { mean } else { 1.0 / (mean + self.eps).sqrt() });
+        match C && P == 1 {
+            true => known[0] = W::of(mean),
+            false => known[1] = W::of(1.0 / (mean + self.eps).sqrt()),
+        }
     }
 
     #[inline(always)]
@@ -100,41 +145,46 @@ impl<W: Wide, const I: usize> RowFn<W, I> for Forward<'_> {
 
     #[inline(always)]
     fn done(self, row: usize, known: Known<W>) {
-        // SAFETY: both statistics have an element for each row.
-        (0..2).for_each(|i| unsafe { self.io.output::<W>(1 + i).add(row).write(known[i]) });
+        let made = &known[usize::from(!C)..2];
+        for (i, &value) in made.iter().enumerate() {
+            // SAFETY: the statistics have an element for each row.
+            unsafe { self.io.output::<W>(1 + i).add(row).write(value) };
+        }
     }
 }
 
-/// Mean and inverse of each row, from the forward pass.
+/// Mean (0 unless `CENTRED`) and inverse of each row, from the forward pass.
 #[derive(Clone, Copy)]
-struct Statistics<'a> {
+struct Statistics<'a, const CENTRED: bool> {
     io: &'a Io<'a>,
     steps: [isize; 2],
 }
 
-impl Statistics<'_> {
+impl<const C: bool> Statistics<'_, C> {
     #[inline(always)]
     fn of<W: Wide>(self, row: usize) -> [W; 2] {
-        // SAFETY: both have an element for each row.
-        let at =
-            |i: usize| unsafe { *self.io.input::<W>(3 + i).offset(row as isize * self.steps[i]) };
-        [at(0), at(1)]
+        let at = |i: usize, step: isize| {
+            // SAFETY: the statistics have an element for each row.
+            unsafe { *self.io.input::<W>(i).offset(row as isize * step) }
+        };
+        let mean = if C { at(3, self.steps[0]) } else { W::ZERO };
+        [mean, at(3 + usize::from(C), self.steps[1])]
     }
 }
 
-/// Known are the statistics, and the means of dy scale and of its product with the normalised x.
+/// Known are the statistics, and the means of dy scale (0 unless `CENTRED`) and of its product with the normalised x.
 #[derive(Clone, Copy)]
-struct Backward<'a> {
-    statistics: Statistics<'a>,
+struct Backward<'a, const CENTRED: bool> {
+    statistics: Statistics<'a, CENTRED>,
     n: f64,
 }
 
-impl<W: Wide> RowFn<W, 3> for Backward<'_> {
+impl<W: Wide, const C: bool> RowFn<W, 3> for Backward<'_, C> {
     type Stat = W;
 
     #[inline(always)]
     fn sums(self) -> usize {
-        2
+        1 + usize::from(C)
     }
 
     #[inline(always)]
@@ -146,12 +196,12 @@ impl<W: Wide> RowFn<W, 3> for Backward<'_> {
     #[inline(always)]
     fn term<L: Level, const P: usize>(self, [dy, x, scale]: [W; 3], known: Known<W>) -> f64 {
         let [mean, inverse, ..] = known;
-        (dy * scale * if P == 1 { W::ONE } else { (x - mean) * inverse }).to_f64()
+        (dy * scale * if C && P == 1 { W::ONE } else { (x - mean) * inverse }).to_f64()
     }
 
     #[inline(always)]
     fn summed<const P: usize>(self, total: f64, known: &mut Known<W>) {
-        known[P + 1] = W::of(total / self.n);
+        known[if C { P + 1 } else { 3 }] = W::of(total / self.n);
     }
 
     #[inline(always)]
@@ -164,12 +214,12 @@ impl<W: Wide> RowFn<W, 3> for Backward<'_> {
 /// The sums over the rows, column by column: known is that of dy and the normalised x, which takes
 /// the place of x.
 #[derive(Clone, Copy)]
-struct OfScale<'a, W> {
-    statistics: Statistics<'a>,
+struct OfScale<'a, W, const CENTRED: bool> {
+    statistics: Statistics<'a, CENTRED>,
     rows: &'a Rows<W>,
 }
 
-impl<W: Wide + Sum> RowFn<W, 2> for OfScale<'_, W> {
+impl<W: Wide + Sum, const C: bool> RowFn<W, 2> for OfScale<'_, W, C> {
     type Stat = W;
     const MAPS: bool = false;
 

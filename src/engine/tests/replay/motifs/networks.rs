@@ -107,7 +107,9 @@ pub(super) fn layer_norm(s: &mut Sketch) -> Option<()> {
     let from = &[x, scale, bias][..2 + s.random.below(2)];
     let y = s.op(json!({"op": "layer_norm", "eps": 1e-5}), from)?;
     let dy = s.numbers(&[3, 4])?;
-    s.op(json!({"op": "layer_norm_grad"}), &[dy, x, scale, y + 1, y + 2]).map(drop)
+    s.op(json!({"op": "layer_norm_grad"}), &[dy, x, scale, y + 1, y + 2])?;
+    let y = s.op(json!({"op": "rms_norm", "eps": 1e-5}), &[x, scale])?;
+    s.op(json!({"op": "rms_norm_grad"}), &[dy, x, scale, y + 1]).map(drop)
 }
 
 // ---- updates ------------------------------------------------------------------------------------
