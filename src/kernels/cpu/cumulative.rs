@@ -134,11 +134,14 @@ impl Join for Times {
     }
 }
 
+type Load<A> = dyn Fn(*const u8, isize, isize, &mut [A]) + Send + Sync;
+type Store<A> = dyn Fn(&[A], *mut u8, isize, isize) + Send + Sync;
+
 /// Reads elements of one type as `A`, and writes results of another; starts and steps are in
 /// elements.
 struct Access<A> {
-    load: Box<dyn Fn(*const u8, isize, isize, &mut [A]) + Send + Sync>,
-    store: Box<dyn Fn(&[A], *mut u8, isize, isize) + Send + Sync>,
+    load: Box<Load<A>>,
+    store: Box<Store<A>>,
 }
 
 impl<A: Total> Access<A> {

@@ -14,7 +14,13 @@ const FEW: usize = 128;
 /// The lengths of the two arrays that [`first`] needs for `count` of `length` entries.
 pub fn room<E: Entry>(length: usize, count: usize) -> [usize; 2] {
     let held = if count == length { length } else { length.min((2 * count).max(FEW)) };
-    [held, if count >= LONG { held } else { 0 }]
+    [held, if is_long(length, count) { held } else { 0 }]
+}
+
+/// Whether all are sorted, and by their digits, which keeps the order of places that they begin in;
+/// selecting some of them does not.
+fn is_long(length: usize, count: usize) -> bool {
+    count == length && length >= LONG
 }
 
 /// The `count` least of `length` entries, in order.
@@ -32,7 +38,7 @@ pub fn first<'a, E: Entry>(
         select(length, count, entry, held);
     }
     let held = &mut held[..count];
-    if count < LONG {
+    if !is_long(length, count) {
         held.sort_unstable();
         return held;
     }
