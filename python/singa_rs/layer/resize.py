@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from .. import autograd
@@ -83,7 +83,8 @@ class PixelUnshuffle(Layer):
 
 class _AdaptivePool(Layer):
     spatial: ClassVar[int]
-    function: ClassVar[str]
+    #: The function, which says what the windows are.
+    function: ClassVar[Callable[..., Tensor]]
 
     def __init__(self, output_size: int | None | Sequence[int | None]) -> None:
         """`output_size`: for all spatial axes, or one for each; None keeps an extent.
@@ -108,58 +109,48 @@ class _AdaptivePool(Layer):
         name = type(self).__name__
         float_input(x, name)
         axes(x, name, self.spatial + 2)
-        return getattr(autograd, self.function)(x, self.output_size)
+        return type(self).function(x, self.output_size)
 
 
-class AdaptiveAvgPool1d(_AdaptivePool):
-    """The means of windows that divide a line into `output_size` parts (PyTorch
-    AdaptiveAvgPool1d): window i of m over n elements is from floor(i n / m) to
-    ceil((i + 1) n / m)."""
-
-    spatial = 1
-    function = "adaptive_avg_pool"
+class _AdaptiveAvgPool(_AdaptivePool):
+    function = autograd.adaptive_avg_pool
 
 
-class AdaptiveAvgPool2d(_AdaptivePool):
-    """The means of windows that divide an image into `output_size` parts (PyTorch
-    AdaptiveAvgPool2d): window i of m over n elements is from floor(i n / m) to
-    ceil((i + 1) n / m)."""
-
-    spatial = 2
-    function = "adaptive_avg_pool"
+class _AdaptiveMaxPool(_AdaptivePool):
+    function = autograd.adaptive_max_pool
 
 
-class AdaptiveAvgPool3d(_AdaptivePool):
-    """The means of windows that divide a volume into `output_size` parts (PyTorch
-    AdaptiveAvgPool3d): window i of m over n elements is from floor(i n / m) to
-    ceil((i + 1) n / m)."""
-
-    spatial = 3
-    function = "adaptive_avg_pool"
-
-
-class AdaptiveMaxPool1d(_AdaptivePool):
-    """The maxima of windows that divide a line into `output_size` parts (PyTorch
-    AdaptiveMaxPool1d): window i of m over n elements is from floor(i n / m) to
-    ceil((i + 1) n / m)."""
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """`autograd.adaptive_avg_pool` of lines (PyTorch AdaptiveAvgPool1d)."""
 
     spatial = 1
-    function = "adaptive_max_pool"
 
 
-class AdaptiveMaxPool2d(_AdaptivePool):
-    """The maxima of windows that divide an image into `output_size` parts (PyTorch
-    AdaptiveMaxPool2d): window i of m over n elements is from floor(i n / m) to
-    ceil((i + 1) n / m)."""
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """`autograd.adaptive_avg_pool` of images (PyTorch AdaptiveAvgPool2d)."""
 
     spatial = 2
-    function = "adaptive_max_pool"
 
 
-class AdaptiveMaxPool3d(_AdaptivePool):
-    """The maxima of windows that divide a volume into `output_size` parts (PyTorch
-    AdaptiveMaxPool3d): window i of m over n elements is from floor(i n / m) to
-    ceil((i + 1) n / m)."""
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """`autograd.adaptive_avg_pool` of volumes (PyTorch AdaptiveAvgPool3d)."""
 
     spatial = 3
-    function = "adaptive_max_pool"
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """`autograd.adaptive_max_pool` of lines (PyTorch AdaptiveMaxPool1d)."""
+
+    spatial = 1
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """`autograd.adaptive_max_pool` of images (PyTorch AdaptiveMaxPool2d)."""
+
+    spatial = 2
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """`autograd.adaptive_max_pool` of volumes (PyTorch AdaptiveMaxPool3d)."""
+
+    spatial = 3
