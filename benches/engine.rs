@@ -12,7 +12,7 @@ use singa_rs::ops::{Kind, Meta, View};
 
 /// (name, attributes, shapes of the inputs, work in units of `Throughput`).
 fn cases() -> Vec<(&'static str, Value, Vec<Vec<usize>>, Throughput)> {
-    let window = json!({"op": "conv2d", "stride": [1, 1], "padding": [1, 1, 1, 1],
+    let window = json!({"op": "conv", "stride": [1, 1], "padding": [1, 1, 1, 1],
                         "dilation": [1, 1], "groups": 1});
     let sum = json!({"op": "reduce", "f": "sum", "axes": [], "keepdims": false});
     let softmax = json!({"op": "softmax", "axis": -1, "log": false});

@@ -14,6 +14,7 @@ mod tests;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::device::{Device, Stream};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::finite::Statistics;
 use crate::ops::region::Region;
@@ -56,6 +57,12 @@ pub trait Target: Send + Sync {
 
     /// The stream that operations and graphs run on.
     fn stream(&self) -> Stream;
+
+    /// Whether products of a type are computed in it, rather than in a wider one.
+    ///
+    /// # Errors
+    /// Those of libraries.
+    fn computes_in(&self, dtype: DType) -> Result<bool>;
 
     /// Whether every number of a tensor is finite; integers always are.
     ///

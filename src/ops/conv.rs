@@ -1,63 +1,62 @@
-//! Two-dimensional convolution and its gradients. Images are (N, C, H, W); results are
-//! channels-last in memory.
+//! Convolution over one to three spatial axes, and its gradients. Images are (N, C, spatial...);
+//! results are channels-last in memory.
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
-use super::geometry::Geometry;
+use super::geometry::{Axes, Geometry, by_rank, spatial};
 use super::{Cost, Family, Meta, Metas, exactly, two_or_three};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// `y[n, o, i, j] = b[o] + sum over c, u, v of x[n, c, ...] * w[o, c, u, v]` (ONNX Conv): inputs x
-/// (N, I, H, W), w (O, I / groups, kh, kw) and optionally b (O,), all of one float type. Half types
-/// are accumulated in float32.
+/// `y[n, o, i...] = b[o] + sum over c, k... of x[n, c, ...] * w[o, c, k...]` (ONNX Conv): inputs x
+/// (N, I, spatial...), w (O, I / groups, window...) and optionally b (O,), all of one float type.
+/// Half types are accumulated in float32.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Conv2d {
+pub struct Conv {
     /// How the window slides.
     #[serde(flatten)]
     pub geometry: Geometry,
 }
 
-/// The gradient of [`Conv2d`] with respect to its image: inputs dy (N, O, H', W') and w, output dx.
+/// The gradient of [`Conv`] with respect to its image: inputs dy and w, output dx.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Conv2dGradInput {
+pub struct ConvGradInput {
     /// How the window slides.
     #[serde(flatten)]
     pub geometry: Geometry,
-    /// Height and width of the image.
-    pub size: [usize; 2],
+    /// The spatial extents of the image.
+    pub size: Axes,
 }
 
-/// The gradient of [`Conv2d`] with respect to its weight: inputs dy (N, O, H', W') and x, output
-/// dw.
+/// The gradient of [`Conv`] with respect to its weight: inputs dy and x, output dw.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Conv2dGradWeight {
+pub struct ConvGradWeight {
     /// How the window slides.
     #[serde(flatten)]
     pub geometry: Geometry,
-    /// Height and width of the window.
-    pub kernel: [usize; 2],
+    /// The extents of the window.
+    pub kernel: Axes,
 }
 
 catalog!(
-    Conv2d => "conv2d",
-    Conv2dGradInput => "conv2d_grad_input",
-    Conv2dGradWeight => "conv2d_grad_weight"
+    Conv => "conv1d" "conv2d" "conv3d",
+    ConvGradInput => "conv1d_grad_input" "conv2d_grad_input" "conv3d_grad_input",
+    ConvGradWeight => "conv1d_grad_weight" "conv2d_grad_weight" "conv3d_grad_weight"
 );
 
-impl Family for Conv2d {
+impl Family for Conv {
     fn name(&self) -> &'static str {
-        "conv2d"
+        by_rank(["conv1d", "conv2d", "conv3d"], self.geometry.rank())
     }
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let name = self.name();
         let (x, w, bias) = two_or_three(name, inputs)?;
         check_types(name, inputs)?;
-        check_ranks(name, x, w, "images (N, C, H, W) and weights (O, C / groups, kh, kw)")?;
-        let [image, window] = [plane(x), plane(w)];
-        let [height, width] = self.geometry.output(name, image, window)?;
+        check_ranks(name, [x, w], &self.geometry, ["images", "weights"])?;
+        let output = self.geometry.output(name, spatial(&x.shape), spatial(&w.shape))?;
         check_channels(name, [x, w], &self.geometry, x.shape[1])?;
         if let Some(bias) = bias {
             let want = format!("a bias of shape ({},)", w.shape[0]);
@@ -66,7 +65,7 @@ impl Family for Conv2d {
                 Error::shape(name, [&x.shape, &w.shape, &bias.shape], want)
             );
         }
-        channels_last(name, x.dtype, [x.shape[0], w.shape[0], height, width])
+        channels_last(name, x.dtype, [x.shape[0], w.shape[0]], &output)
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
@@ -74,23 +73,24 @@ impl Family for Conv2d {
     }
 }
 
-impl Family for Conv2dGradInput {
+impl Family for ConvGradInput {
     fn name(&self) -> &'static str {
-        "conv2d_grad_input"
+        let names = ["conv1d_grad_input", "conv2d_grad_input", "conv3d_grad_input"];
+        by_rank(names, self.geometry.rank())
     }
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let name = self.name();
         let [dy, w] = exactly(name, inputs)?;
         check_types(name, inputs)?;
-        check_ranks(name, dy, w, "gradients (N, O, H, W) and weights (O, C / groups, kh, kw)")?;
-        let result = self.geometry.output(name, self.size, plane(w))?;
-        check_result(name, [dy, w], [w.shape[0], result[0], result[1]])?;
+        check_ranks(name, [dy, w], &self.geometry, ["gradients", "weights"])?;
+        let result = self.geometry.output(name, &self.size, spatial(&w.shape))?;
+        check_result(name, [dy, w], w.shape[0], &result)?;
         let channels = w.shape[1].checked_mul(self.geometry.groups);
         let too_many = || Error::shape(name, [&dy.shape, &w.shape], "fewer channels");
         let channels = channels.ok_or_else(too_many)?;
         check_channels(name, [dy, w], &self.geometry, channels)?;
-        channels_last(name, dy.dtype, [dy.shape[0], channels, self.size[0], self.size[1]])
+        channels_last(name, dy.dtype, [dy.shape[0], channels], &self.size)
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
@@ -98,37 +98,33 @@ impl Family for Conv2dGradInput {
     }
 }
 
-impl Family for Conv2dGradWeight {
+impl Family for ConvGradWeight {
     fn name(&self) -> &'static str {
-        "conv2d_grad_weight"
+        let names = ["conv1d_grad_weight", "conv2d_grad_weight", "conv3d_grad_weight"];
+        by_rank(names, self.geometry.rank())
     }
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
         let name = self.name();
         let [dy, x] = exactly(name, inputs)?;
         check_types(name, inputs)?;
-        check_ranks(name, dy, x, "gradients (N, O, H, W) and images (N, C, H, W)")?;
-        let result = self.geometry.output(name, plane(x), self.kernel)?;
-        check_result(name, [dy, x], [dy.shape[1], result[0], result[1]])?;
+        check_ranks(name, [dy, x], &self.geometry, ["gradients", "images"])?;
+        let result = self.geometry.output(name, spatial(&x.shape), &self.kernel)?;
+        check_result(name, [dy, x], dy.shape[1], &result)?;
         let (groups, channels) = (self.geometry.groups, x.shape[1]);
         let fits = dy.shape[0] == x.shape[0]
             && channels.is_multiple_of(groups)
             && dy.shape[1].is_multiple_of(groups);
         let want = || format!("equal batches and channels divisible by {groups} groups");
         crate::ensure!(fits, Error::shape(name, [&dy.shape, &x.shape], want()));
-        let shape = [dy.shape[1], channels / groups, self.kernel[0], self.kernel[1]];
-        let dw = Meta::new(dy.dtype, shape);
-        dw.shape.checked_numel(name)?;
-        Ok(smallvec::smallvec![dw])
+        let shape = joined([dy.shape[1], channels / groups], &self.kernel);
+        shape.checked_numel(name)?;
+        Ok(smallvec::smallvec![Meta::new(dy.dtype, shape)])
     }
 
     fn cost(&self, io: &[&Meta]) -> Cost {
         cost(io, io[0], io[2])
     }
-}
-
-fn plane(meta: &Meta) -> [usize; 2] {
-    [meta.shape[2], meta.shape[3]]
 }
 
 fn check_types(op: &'static str, inputs: &[&Meta]) -> Result<()> {
@@ -139,11 +135,26 @@ fn check_types(op: &'static str, inputs: &[&Meta]) -> Result<()> {
     Ok(())
 }
 
-fn check_ranks(op: &'static str, a: &Meta, b: &Meta, want: &str) -> Result<()> {
-    let fits = a.shape.rank() == 4 && b.shape.rank() == 4;
-    crate::ensure!(fits, Error::shape(op, [&a.shape, &b.shape], want));
+fn check_ranks(
+    op: &'static str,
+    io: [&Meta; 2],
+    geometry: &Geometry,
+    what: [&str; 2],
+) -> Result<()> {
+    let rank = geometry.rank();
+    let fits = io.iter().all(|meta| meta.shape.rank() == rank + 2);
+    let describe = |what: &str| match what {
+        "weights" => format!("weights (O, C / groups, {})", by_rank(WINDOWS, rank)),
+        what => format!("{what} (N, C, {})", by_rank(EXTENTS, rank)),
+    };
+    let want = || what.map(describe).join(" and ");
+    crate::ensure!(fits, Error::shape(op, io.map(|meta| &meta.shape), want()));
     Ok(())
 }
+
+/// The names of the spatial axes, of images and of windows.
+const EXTENTS: [&str; 3] = ["L", "H, W", "D, H, W"];
+const WINDOWS: [&str; 3] = ["k", "kh, kw", "kd, kh, kw"];
 
 /// Checks that the image's channels are `w.shape[1]` times the groups.
 fn check_channels(
@@ -157,32 +168,50 @@ fn check_channels(
         && channels.is_multiple_of(groups)
         && channels / groups == w.shape[1];
     let want = || {
-        format!("weights (O, C / {groups}, kh, kw) for C image channels, O divisible by {groups}")
+        let window = by_rank(WINDOWS, geometry.rank());
+        format!("weights (O, C / {groups}, {window}) for C image channels, O divisible by {groups}")
     };
     crate::ensure!(fits, Error::shape(op, [&image.shape, &w.shape], want()));
     Ok(())
 }
 
-/// Checks that `io[0]` is the gradient of a result with these channels, rows and columns.
-fn check_result(op: &'static str, io: [&Meta; 2], want: [usize; 3]) -> Result<()> {
-    let [channels, height, width] = want;
-    crate::ensure!(
-        io[0].shape[1..] == want,
-        Error::shape(
-            op,
-            io.map(|m| &m.shape),
-            format!("a gradient of shape (N, {channels}, {height}, {width})")
-        )
-    );
+/// Checks that `io[0]` is the gradient of a result with these channels and spatial extents.
+fn check_result(
+    op: &'static str,
+    io: [&Meta; 2],
+    channels: usize,
+    extents: &[usize],
+) -> Result<()> {
+    let got = &io[0].shape;
+    let fits = got[1] == channels && got[2..] == *extents;
+    let numbers = || [channels].iter().chain(extents).map(usize::to_string).collect::<Vec<_>>();
+    let want = || format!("a gradient of shape (N, {})", numbers().join(", "));
+    crate::ensure!(fits, Error::shape(op, io.map(|m| &m.shape), want()));
     Ok(())
 }
 
+/// Two leading extents and the spatial ones.
+fn joined(leading: [usize; 2], extents: &[usize]) -> Shape {
+    leading.into_iter().chain(extents.iter().copied()).collect()
+}
+
 /// A result of this shape with the channels innermost in memory.
-fn channels_last(op: &'static str, dtype: DType, shape: [usize; 4]) -> Result<Metas> {
-    let shape = Shape::from(shape);
+fn channels_last(
+    op: &'static str,
+    dtype: DType,
+    leading: [usize; 2],
+    extents: &[usize],
+) -> Result<Metas> {
+    let shape = joined(leading, extents);
     shape.checked_numel(op)?;
-    let strides = shape.dense_like(&[3, 0, 2, 1]);
+    let strides = shape.dense_like(&channels_innermost(shape.rank()));
     Ok(smallvec::smallvec![Meta { dtype, shape, strides }])
+}
+
+/// Strides in whose order the channels are innermost: N, spatial axes, C.
+pub fn channels_innermost(rank: usize) -> SmallVec<[isize; 5]> {
+    let last = rank as isize - 1;
+    (0..=last).map(|d| if d == 1 { 0 } else { last - (d - 1).max(0) }).collect()
 }
 
 /// Each element of the result `y` is a sum over the weights of one output channel.

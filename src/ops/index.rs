@@ -19,8 +19,10 @@ pub struct Gather {
 
 catalog!(
     Gather => "gather",
+    GatherElements => "gather_elements",
+    GatherElementsGrad => "gather_elements_grad",
     GatherGrad => "gather_grad",
-    Places => "onehot_places" "scatter_elements_places" "take_along_axis_places"
+    Places => "max_unpool_places" "onehot_places" "scatter_elements_places" "take_along_axis_places"
 );
 
 impl Family for Gather {
@@ -99,11 +101,82 @@ impl Family for GatherGrad {
     }
 }
 
+/// (x, places) -> y: `y[a.., i, b..] = x[a.., places[a.., i, b..], b..]` (ONNX `GatherElements`). The
+/// places are int64, as [`Places`] makes them, and have the shape of x but for the axis; one out of
+/// range is an [`Error::Index`]. y is row-major.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct GatherElements {
+    /// The axis of x that places are in.
+    pub axis: i64,
+}
+
+impl Family for GatherElements {
+    fn name(&self) -> &'static str {
+        "gather_elements"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [x, places] = exactly(self.name(), inputs)?;
+        check_places(self.name(), [x.dtype, places.dtype])?;
+        let axis = x.shape.axis(self.name(), self.axis)?;
+        let fits = |d: usize| d == axis || x.shape[d] == places.shape[d];
+        let is_like = x.shape.rank() == places.shape.rank() && (0..x.shape.rank()).all(fits);
+        let want = || format!("places of the shape of x but for axis {axis}");
+        crate::ensure!(is_like, Error::shape(self.name(), [&x.shape, &places.shape], want()));
+        Ok(smallvec::smallvec![Meta::new(x.dtype, places.shape.clone())])
+    }
+
+    fn cost(&self, io: &[&Meta]) -> Cost {
+        Cost::elementwise(&io[1..], 2)
+    }
+}
+
+/// (dy, places) -> dx: the gradient of [`GatherElements`] with respect to x, whose axis has `size`
+/// elements. What is added to one element is added in the order of the axis, in float32 for float16
+/// and bfloat16. dx is row-major.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct GatherElementsGrad {
+    /// The axis of x that places are in.
+    pub axis: i64,
+    /// Its extent.
+    pub size: usize,
+}
+
+impl Family for GatherElementsGrad {
+    fn name(&self) -> &'static str {
+        "gather_elements_grad"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
+        let [dy, places] = exactly(self.name(), inputs)?;
+        check_places(self.name(), [dy.dtype, places.dtype])?;
+        let is_float = dy.dtype.is_float();
+        let want = "a gradient of a float dtype";
+        crate::ensure!(is_float, Error::dtype(self.name(), [dy.dtype, places.dtype], want));
+        let axis = dy.shape.axis(self.name(), self.axis)?;
+        let want = || format!("places of the gradient's shape {}", dy.shape);
+        let bad = || Error::shape(self.name(), [&dy.shape, &places.shape], want());
+        crate::ensure!(dy.shape == places.shape, bad());
+        let mut shape = dy.shape.clone();
+        shape[axis] = self.size;
+        shape.checked_numel(self.name())?;
+        Ok(smallvec::smallvec![Meta::new(dy.dtype, shape)])
+    }
+}
+
+/// Checks that the last of these dtypes is that of places.
+fn check_places(op: &'static str, dtypes: [DType; 2]) -> Result<()> {
+    let fits = dtypes[1] == DType::Int64;
+    crate::ensure!(fits, Error::dtype(op, dtypes, "places of int64"));
+    Ok(())
+}
+
 /// The operation that looks positions up, for error messages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum PlacesOf {
+    MaxUnpool,
     Onehot,
     ScatterElements,
     TakeAlongAxis,
@@ -122,6 +195,7 @@ pub struct Places {
 impl Family for Places {
     fn name(&self) -> &'static str {
         match self.of {
+            PlacesOf::MaxUnpool => "max_unpool_places",
             PlacesOf::Onehot => "onehot_places",
             PlacesOf::ScatterElements => "scatter_elements_places",
             PlacesOf::TakeAlongAxis => "take_along_axis_places",

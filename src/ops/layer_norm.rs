@@ -16,8 +16,8 @@ pub struct LayerNorm {
     pub eps: Real,
 }
 
-/// (dy, x, scale, mean, inverse) -> (dx, dscale): the gradient of [`LayerNorm`]. dx has the memory
-/// order of x.
+/// (dy, x, scale, mean, inverse) -> (dx, dscale, dbias): the gradient of [`LayerNorm`]. dx has the
+/// memory order of x.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct LayerNormGrad {}
 
@@ -55,7 +55,8 @@ impl Family for LayerNormGrad {
         for (given, want) in [(dy, x), (mean, &statistics), (inverse, &statistics)] {
             fits(self.name(), given, want)?;
         }
-        Ok(smallvec::smallvec![x.like(x.dtype), Meta::new(x.dtype, [x.shape[1]])])
+        let vector = Meta::new(x.dtype, [x.shape[1]]);
+        Ok(smallvec::smallvec![x.like(x.dtype), vector.clone(), vector])
     }
 
     fn in_place(&self) -> &'static [(usize, usize)] {

@@ -158,13 +158,13 @@ pub trait Catalog {
 }
 
 macro_rules! families {
-    ($($module:ident::$family:ident),* $(,)?) => {
+    ($($(#[$attribute:meta])* $module:ident::$family:ident),* $(,)?) => {
         /// An operation with its attributes, which are immutable.
         #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
         #[serde(tag = "op", rename_all = "snake_case")]
         #[allow(missing_docs)]
         pub enum Kind {
-            $($family($module::$family)),*
+            $($(#[$attribute])* $family($module::$family)),*
         }
 
         impl Kind {
@@ -215,20 +215,25 @@ pub mod unary;
 
 families! {
     binary::Binary, binary::BinaryScalar,
-    conv::Conv2d, conv::Conv2dGradInput, conv::Conv2dGradWeight,
+    #[serde(alias = "conv2d")] conv::Conv,
+    #[serde(alias = "conv2d_grad_input")] conv::ConvGradInput,
+    #[serde(alias = "conv2d_grad_weight")] conv::ConvGradWeight,
     copy::Arange, copy::Cast, copy::Concat, copy::Convert, copy::Copy, copy::Fill,
     cross_entropy::SoftmaxCrossEntropy, cross_entropy::SoftmaxCrossEntropyGrad,
     fold::BatchNormFactor, fold::FoldBatchNorm,
     gemm::Matmul,
     host::Host,
-    index::Gather, index::GatherGrad, index::Places,
+    index::Gather, index::GatherElements, index::GatherElementsGrad, index::GatherGrad, index::Places,
     layer_norm::LayerNorm, layer_norm::LayerNormGrad,
     norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,
     norm::RunningAverage,
     normalize::BatchNormReluGrad, normalize::BatchNormStatistics, normalize::Normalize,
     optim::Update,
     packed::Pack, packed::Packed,
-    pooling::AvgPool2d, pooling::AvgPool2dGrad, pooling::MaxPool2d, pooling::MaxPool2dGrad,
+    #[serde(alias = "avg_pool2d")] pooling::AvgPool,
+    #[serde(alias = "avg_pool2d_grad")] pooling::AvgPoolGrad,
+    #[serde(alias = "max_pool2d")] pooling::MaxPool,
+    #[serde(alias = "max_pool2d_grad")] pooling::MaxPoolGrad,
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
     reduce::Reduce,
     region::Region,

@@ -203,16 +203,21 @@ impl Region {
     }
 }
 
+/// Producers, and the names of regions that start with them.
+const CHAINS: [(&str, &str); 7] = [
+    ("matmul", "matmul_chain"),
+    ("conv1d", "conv1d_chain"),
+    ("conv2d", "conv2d_chain"),
+    ("conv3d", "conv3d_chain"),
+    ("conv1d_grad_input", "conv1d_grad_input_chain"),
+    ("conv2d_grad_input", "conv2d_grad_input_chain"),
+    ("conv3d_grad_input", "conv3d_grad_input_chain"),
+];
+
 impl Catalog for Region {
     fn names() -> Vec<&'static str> {
-        vec![
-            "chain",
-            "matmul_chain",
-            "matmul_add",
-            "matmul_update",
-            "conv2d_chain",
-            "conv2d_grad_input_chain",
-        ]
+        let chains = CHAINS.iter().map(|(_, chain)| *chain);
+        ["chain", "matmul_add", "matmul_update"].into_iter().chain(chains).collect()
     }
 }
 
@@ -226,9 +231,9 @@ impl Family for Region {
             (None, false, _) => "chain",
             (Some("matmul"), true, _) => "matmul_update",
             (Some("matmul"), false, false) => "matmul_add",
-            (Some("matmul"), false, true) => "matmul_chain",
-            (Some("conv2d"), false, _) => "conv2d_chain",
-            (Some("conv2d_grad_input"), false, _) => "conv2d_grad_input_chain",
+            (Some(made), false, _) => {
+                CHAINS.iter().find(|(name, _)| *name == made).map_or("region", |(_, chain)| chain)
+            }
             _ => "region",
         }
     }

@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use super::args::natural;
+use super::dtype;
 use super::exit;
 use super::tensor::{self, Handle};
 use crate::block::note_change;
@@ -59,6 +60,14 @@ impl PyDevice {
     fn trim(&self, py: Python<'_>) -> PyResult<usize> {
         let engine = engine::of(&self.0)?;
         Ok(exit::detach(py, || engine.trim()))
+    }
+
+    /// Whether products of a dtype are computed in it, rather than in a wider one.
+    fn computes_in(&self, dtype: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let want = "a device that runs operations";
+        let refused = || Error::value("computes_in", self.0.name(), want);
+        let target = kernels::target(&self.0).ok_or_else(refused)?;
+        Ok(target.computes_in(dtype::parse(dtype)?)?)
     }
 
     /// How many threads a kernel may use.

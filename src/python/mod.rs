@@ -8,6 +8,7 @@ mod dtype;
 mod error;
 mod exit;
 mod graph;
+mod handler;
 mod host;
 mod journal;
 mod libraries;
@@ -49,6 +50,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     op::register(module)?;
     graph::register(module)?;
     tape::register(module)?;
+    handler::register(module)?;
     host::register(module)?;
     journal::register(module)?;
     libraries::register(module)?;

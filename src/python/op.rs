@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::attrs;
 use super::exit;
 use super::graph::{at_line, note_line};
+use super::handler;
 use super::host::PythonFn;
 use super::tensor::{self, Handle};
 use crate::device::live::LARGE;
@@ -131,10 +132,16 @@ impl Op {
     /// The new tensors computed from `inputs`: one, or a tuple of several, or None if the operation
     /// only updates its inputs.
     #[pyo3(signature = (*inputs))]
-    fn __call__<'py>(&self, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let py = inputs.py();
-        let views = views(self.name(), inputs.iter_borrowed())?;
-        results(py, run(py, &self.kind, views)?)
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        inputs: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(made) = handler::handled(inputs, || Ok(slf.clone().into_any()))? {
+            return Ok(made);
+        }
+        let (py, op) = (inputs.py(), slf.get());
+        let views = views(op.name(), inputs.iter_borrowed())?;
+        results(py, run(py, &op.kind, views)?)
     }
 
     /// Writes the outputs into existing tensors, which may overlap the inputs.
@@ -144,6 +151,7 @@ impl Op {
         inputs: Vec<Bound<'_, PyAny>>,
         outputs: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
+        handler::reject_write(self.name())?;
         let from = views(self.name(), inputs.iter().map(|t| t.as_borrowed()))?;
         let to = views(self.name(), outputs.iter().map(|t| t.as_borrowed()))?;
         run_into(py, &self.kind, from, &to)

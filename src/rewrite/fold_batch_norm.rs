@@ -57,7 +57,7 @@ fn found(norm: At, is_constant: impl Fn(&Place) -> bool) -> Option<Found> {
 /// another step adds a bias.
 fn maker<'a>(norm: At<'a>, z: &Place) -> Option<(At<'a>, Option<usize>, Option<Place>)> {
     let step = norm.own_maker(z)?;
-    if matches!(step.kind(), Kind::Conv2d(_)) {
+    if matches!(step.kind(), Kind::Conv(_)) {
         return Some((step, None, step.inputs.get(2).cloned()));
     }
     let sum = step.of(ADD)?;

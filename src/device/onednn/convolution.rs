@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use smallvec::SmallVec;
+
 use super::api::{self, Raw, arg, query};
 use super::descriptor::Descriptor;
 use super::library::Library;
@@ -19,17 +21,20 @@ pub enum Propagation {
     GradWeight,
 }
 
-/// The geometry of the sliding window, vertical then horizontal.
-#[derive(Clone, Copy, Debug)]
+/// A number for each spatial axis.
+pub type Axes = SmallVec<[i64; 3]>;
+
+/// The geometry of the sliding window, with as many spatial axes as the tensors.
+#[derive(Clone, Debug)]
 pub struct Window {
     /// Strides.
-    pub stride: [i64; 2],
+    pub stride: Axes,
     /// Elements skipped between two taps (dilation minus one).
-    pub gap: [i64; 2],
-    /// Zero padding at the top and on the left.
-    pub before: [i64; 2],
-    /// Zero padding at the bottom and on the right.
-    pub after: [i64; 2],
+    pub gap: Axes,
+    /// Zero padding before each axis.
+    pub before: Axes,
+    /// Zero padding after each axis.
+    pub after: Axes,
 }
 
 /// Descriptors of a convolution's tensors or of their gradients.

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::team;
-pub use convolution::{Propagation, Tensors, Window, convolution};
+pub use convolution::{Axes, Propagation, Tensors, Window, convolution};
 pub use descriptor::{Descriptor, is_supported};
 pub use find::offer;
 pub use library::Library;

@@ -220,6 +220,10 @@ impl Target for Sealed {
         STREAM
     }
 
+    fn computes_in(&self, dtype: DType) -> Result<bool> {
+        Cpu.computes_in(dtype)
+    }
+
     unsafe fn is_finite(&self, meta: &Meta, first: *const u8) -> bool {
         let _open = MEMORY.open();
         // SAFETY: guaranteed by the caller.

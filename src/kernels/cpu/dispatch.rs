@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::rows::{cross_entropy, layer_norm, softmax};
+use super::rows::{cross_entropy, layer_norm, norm_grad, softmax};
 use crate::device::onednn::Propagation;
 use crate::error::Result;
 use crate::kernels::cpu::conv::convolution;
-use crate::kernels::cpu::copy::gather;
+use crate::kernels::cpu::copy::{elements, gather};
 use crate::kernels::cpu::elementwise::optimizers;
 use crate::kernels::cpu::matmul::product;
 use crate::kernels::cpu::norm::batch_norm::{self, Through};
@@ -26,8 +26,8 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
     match kind {
         Kind::Advance(op) => Ok(random::advance(op.by)),
         Kind::Arange(op) => copy::arange(op, io[0], width),
-        Kind::AvgPool2d(op) => pooling::average(op, io, width),
-        Kind::AvgPool2dGrad(op) => pooling::average_grad(op, io, width),
+        Kind::AvgPool(op) => pooling::average(op, io, width),
+        Kind::AvgPoolGrad(op) => pooling::average_grad(op, io, width),
         Kind::BatchNorm(op) => batch_norm::forward(op.eps.0, io, width),
         Kind::BatchNormFactor(op) => fold::factor(op.eps.0, io),
         Kind::BatchNormGrad(op) => batch_norm::gradient(op.eps.0, Through::Batch, io, width),
@@ -43,11 +43,11 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::BinaryScalar(op) => elementwise::binary_scalar(op, io, width),
         Kind::Cast(_) => Ok(copy::cast(io[0], io[1], width)),
         Kind::Concat(op) => copy::concat(op, io, width),
-        Kind::Conv2d(op) => convolution::prepare(Propagation::Forward, &op.geometry, io, width),
-        Kind::Conv2dGradInput(op) => {
+        Kind::Conv(op) => convolution::prepare(Propagation::Forward, &op.geometry, io, width),
+        Kind::ConvGradInput(op) => {
             convolution::prepare(Propagation::GradInput, &op.geometry, io, width)
         }
-        Kind::Conv2dGradWeight(op) => {
+        Kind::ConvGradWeight(op) => {
             convolution::prepare(Propagation::GradWeight, &op.geometry, io, width)
         }
         Kind::Convert(_) => Ok(copy::convert(io[0], io[1], width)),
@@ -57,13 +57,15 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Fill(op) => copy::fill(op, io[0], width),
         Kind::FoldBatchNorm(op) => fold::fold(op.eps.0, op.axis, io, width),
         Kind::Gather(op) => gather::gather(op, io, width),
+        Kind::GatherElements(op) => elements::gather_elements(op, io, width),
+        Kind::GatherElementsGrad(op) => elements::gather_elements_grad(op, io, width),
         Kind::GatherGrad(op) => gather::gather_grad(op, io, width),
         Kind::Host(op) => Ok(host::prepare(op, io)),
         Kind::LayerNorm(op) => layer_norm::layer_norm(op, io, width),
-        Kind::LayerNormGrad(op) => layer_norm::layer_norm_grad(op, io, width),
+        Kind::LayerNormGrad(op) => norm_grad::layer_norm_grad(op, io, width),
         Kind::Matmul(_) => product::matmul([io[0], io[1], io[2]], width),
-        Kind::MaxPool2d(op) => pooling::max(op, io, width),
-        Kind::MaxPool2dGrad(op) => pooling::max_grad(op, io, width),
+        Kind::MaxPool(op) => pooling::max(op, io, width),
+        Kind::MaxPoolGrad(op) => pooling::max_grad(op, io, width),
         Kind::Normalize(op) => batch_norm::normalize(op.adds, op.relu, io, width),
         Kind::Pack(op) => packed::pack(op),
         Kind::Packed(op) => packed::rest(op, io, width),
@@ -72,7 +74,7 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Reduce(op) => reduce::reduce(op, io, width),
         Kind::Region(op) => region::prepare(op, io, width),
         Kind::RmsNorm(op) => layer_norm::rms_norm(op, io, width),
-        Kind::RmsNormGrad(op) => layer_norm::rms_norm_grad(op, io, width),
+        Kind::RmsNormGrad(op) => norm_grad::rms_norm_grad(op, io, width),
         Kind::RunningAverage(op) => running_average::update(op.momentum.0, op.factor.0, io, width),
         Kind::Scan(op) => cumulative::scan(op, io, width),
         Kind::Softmax(op) => softmax::softmax(op, io, width),
@@ -94,7 +96,7 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
 /// As [`prepare`].
 pub fn packing(kind: &Kind, io: &[&Meta], width: Width) -> Result<Option<Packing>> {
     match kind {
-        Kind::Conv2d(op) => convolution::packing(Propagation::Forward, &op.geometry, io, width),
+        Kind::Conv(op) => convolution::packing(Propagation::Forward, &op.geometry, io, width),
         Kind::Matmul(_) => product::packing([io[0], io[1], io[2]], width),
         _ => Ok(None),
     }

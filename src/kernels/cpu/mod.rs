@@ -45,6 +45,7 @@ mod sort;
 pub mod space;
 pub mod statistics;
 pub mod strided;
+mod volume;
 
 mod target;
 

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use crate::device::Stream;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::finite::Statistics;
-use crate::kernels::cpu::{dispatch, region, statistics};
+use crate::kernels::cpu::{dispatch, onednn, region, statistics};
 use crate::kernels::{Fusing, Kernel, Packing, Target, Width};
 use crate::ops::region::Region;
 use crate::ops::{Kind, Meta};
@@ -49,6 +50,10 @@ impl Target for Cpu {
 
     fn stream(&self) -> Stream {
         Stream::HOST
+    }
+
+    fn computes_in(&self, dtype: DType) -> Result<bool> {
+        onednn::matmul::computes_in(dtype)
     }
 
     unsafe fn is_finite(&self, meta: &Meta, first: *const u8) -> bool {

@@ -13,7 +13,7 @@ fn plain(case: &Case, [x, w, dy]: &[Tensor; 3], bias: Option<&Tensor>) -> [Vec<f
     let [mut y, mut dx, mut dw] = [dy, x, w].map(|t| vec![0.0; t.meta.numel()]);
     let (xs, ws, gs) = (x.values(), w.values(), dy.values());
     if let Some(bias) = bias.map(Tensor::values) {
-        let plane = case.output[0] * case.output[1];
+        let plane: usize = case.output.iter().product();
         y.iter_mut().enumerate().for_each(|(i, y)| *y = bias[i / plane % bias.len()]);
     }
     case.products(|i, j, k| {
@@ -28,9 +28,9 @@ fn plain(case: &Case, [x, w, dy]: &[Tensor; 3], bias: Option<&Tensor>) -> [Vec<f
 fn kinds(case: &Case) -> [Kind; 3] {
     let geometry = || case.geometry.clone();
     [
-        Conv2d { geometry: geometry() }.into(),
-        Conv2dGradInput { geometry: geometry(), size: case.image }.into(),
-        Conv2dGradWeight { geometry: geometry(), kernel: case.window }.into(),
+        Conv { geometry: geometry() }.into(),
+        ConvGradInput { geometry: geometry(), size: case.image.clone() }.into(),
+        ConvGradWeight { geometry: geometry(), kernel: case.window.clone() }.into(),
     ]
 }
 
@@ -55,7 +55,8 @@ fn any_geometry_and_layout_as_plain_loops() {
         let dtype = FLOATS[round % 4];
         let lies_anyhow = round % 3 == 0;
         let tensors = case.shapes().map(|shape| {
-            let meta = if lies_anyhow { random.layout(dtype, &shape) } else { usual(dtype, shape) };
+            let meta =
+                if lies_anyhow { random.layout(dtype, &shape) } else { usual(dtype, &shape) };
             random.tensor(meta)
         });
         let bias = random.layout(dtype, &[case.channels[1]]);
@@ -67,21 +68,25 @@ fn any_geometry_and_layout_as_plain_loops() {
 /// Sizes at which oneDNN chooses its kernels for full vectors and many blocks.
 fn larger(random: &mut Random) -> Case {
     loop {
-        let mut pair = |from: &[usize]| [(); 2].map(|()| from[random.below(from.len())]);
-        let (stride, dilation) = (pair(&[1, 1, 1, 2, 2, 3]), pair(&[1, 1, 1, 2, 3]));
-        let (window, image) = (pair(&[1, 2, 3, 3, 3, 4, 5, 7]), pair(&[1, 5, 8, 13, 14, 28, 31]));
-        let (before, after) = (pair(&[0, 1, 1, 2, 3]), pair(&[0, 1, 1, 2, 3]));
-        let [one_by_one, equal] = pair(&[0, 1, 2]).map(|n| n == 0);
-        let window = if one_by_one { [1, 1] } else { window };
-        let after = if equal { before } else { after };
-        let padding = if one_by_one { [0; 4] } else { [before[0], before[1], after[0], after[1]] };
+        let rank = [1, 2, 2, 3][random.below(4)];
+        let sides: &[usize] = if rank == 3 { &[1, 5, 8, 13] } else { &[1, 5, 8, 13, 14, 28, 31] };
+        let mut some = |from: &[usize]| -> Vec<usize> {
+            (0..rank).map(|_| from[random.below(from.len())]).collect()
+        };
+        let (stride, dilation) = (some(&[1, 1, 1, 2, 2, 3]), some(&[1, 1, 1, 2, 3]));
+        let (window, image) = (some(&[1, 2, 3, 3, 3, 4, 5, 7]), some(sides));
+        let (before, after) = (some(&[0, 1, 1, 2, 3]), some(&[0, 1, 1, 2, 3]));
+        let [is_one, is_equal] = [(); 2].map(|()| random.below(3) == 0);
+        let window = if is_one { vec![1; rank] } else { window };
+        let after = if is_equal { before.clone() } else { after };
+        let padding = if is_one { vec![0; 2 * rank] } else { [before, after].concat() };
         let groups = [1, 1, 1, 2, 3, 16][random.below(6)];
         let mut size = || [1, 3, 4, 8, 15, 16, 17, 24, 32, 40, 64][random.below(11)];
         let each = if groups == 16 { [1 + size() % 3; 2] } else { [size(), size()] };
-        let geometry = Geometry { stride, padding, dilation, groups };
-        if let Ok(output) = geometry.output("", image, window) {
-            let (n, channels) = (1 + random.below(4), each.map(|n| n * groups));
-            return Case { geometry, n, channels, image, window, output };
+        let geometry = Geometry::new(&stride, &padding, &dilation, groups);
+        let (n, channels) = (1 + random.below(4), each.map(|n| n * groups));
+        if let Some(case) = Case::of(geometry, n, channels, &image, &window) {
+            return case;
         }
     }
 }
@@ -110,7 +115,8 @@ fn larger_sizes_as_in_float64() {
         let (dtype, geometry) = (FLOATS[round % 3], &case.geometry);
         let [x, w, dy] = case.shapes().map(|shape| {
             let row_major = random.below(4) == 0;
-            let meta = if row_major { Meta::new(dtype, shape) } else { usual(dtype, shape) };
+            let rows = Meta::new(dtype, &shape[..]);
+            let meta = if row_major { rows } else { usual(dtype, &shape) };
             random.tensor(meta)
         });
         let bias = random.tensor(Meta::new(dtype, [case.channels[1]]));
@@ -118,7 +124,7 @@ fn larger_sizes_as_in_float64() {
         for (kind, inputs) in kinds(&case).into_iter().zip([[&x, &w], [&dy, &w], [&dy, &x]]) {
             check_portable(&kind, &inputs, threads);
         }
-        let forward = Conv2d { geometry: geometry.clone() }.into();
+        let forward = Conv { geometry: geometry.clone() }.into();
         check_portable(&forward, &[&x, &w, &bias], threads);
     }
 }
@@ -133,29 +139,35 @@ fn seed() -> u64 {
 }
 
 /// Channels-last, as are the results of other operations; close enough for weights, too.
-fn usual(dtype: DType, shape: [usize; 4]) -> Meta {
+fn usual(dtype: DType, shape: &[usize]) -> Meta {
     let shape = Shape::from(shape);
-    Meta { dtype, strides: shape.dense_like(&[3, 0, 2, 1]), shape }
+    Meta { dtype, strides: shape.dense_like(&channels_innermost(shape.rank())), shape }
 }
 
-/// 3x3 windows with padding, 1x1, 1x1 with stride, a network's first layers, depthwise.
+/// 3x3 windows with padding, 1x1, 1x1 with stride, a network's first layers, depthwise; series, and
+/// volumes.
 fn usual_cases() -> Vec<Case> {
     let sizes = [
-        ([64, 64], 56, 3, 1, 1, 1),
-        ([64, 256], 28, 1, 1, 0, 1),
-        ([64, 128], 28, 1, 2, 0, 1),
-        ([3, 64], 64, 7, 2, 3, 1),
-        ([1, 6], 28, 5, 1, 2, 1),
-        ([6, 16], 14, 5, 1, 0, 1),
-        ([1, 32], 28, 3, 1, 0, 1),
-        ([32, 32], 14, 3, 1, 1, 32),
+        (2, [64, 64], 56, 3, 1, 1, 1),
+        (2, [64, 256], 28, 1, 1, 0, 1),
+        (2, [64, 128], 28, 1, 2, 0, 1),
+        (2, [3, 64], 64, 7, 2, 3, 1),
+        (2, [1, 6], 28, 5, 1, 2, 1),
+        (2, [6, 16], 14, 5, 1, 0, 1),
+        (2, [1, 32], 28, 3, 1, 0, 1),
+        (2, [32, 32], 14, 3, 1, 1, 32),
+        (1, [64, 64], 256, 3, 1, 1, 1),
+        (1, [1, 32], 500, 9, 2, 4, 1),
+        (1, [64, 128], 256, 1, 1, 0, 1),
+        (1, [64, 64], 256, 3, 1, 1, 64),
+        (3, [32, 32], 12, 3, 1, 1, 1),
+        (3, [1, 16], 20, 3, 2, 1, 1),
+        (3, [32, 64], 10, 1, 1, 0, 1),
     ];
-    let case = |(channels, side, kernel, stride, pad, groups)| {
-        let geometry =
-            Geometry { stride: [stride; 2], padding: [pad; 4], dilation: [1; 2], groups };
-        let (image, window) = ([side; 2], [kernel; 2]);
-        let output = geometry.output("", image, window).unwrap();
-        Case { geometry, n: 2, channels, image, window, output }
+    let case = |(rank, channels, side, kernel, stride, pad, groups): (usize, _, _, _, _, _, _)| {
+        let all = |n: usize| vec![n; rank];
+        let geometry = Geometry::new(&all(stride), &vec![pad; 2 * rank], &all(1), groups);
+        Case::of(geometry, 2, channels, &all(side), &all(kernel)).unwrap()
     };
     sizes.map(case).into()
 }
@@ -166,7 +178,7 @@ fn expanded_operands() {
     let mut random = Random::new(22);
     let tensors = case.shapes().map(|shape| {
         let strides = smallvec::smallvec![0, 1, 0, shape[1] as isize];
-        random.tensor(Meta { strides, ..Meta::new(DType::Float32, shape) })
+        random.tensor(Meta { strides, ..Meta::new(DType::Float32, &shape[..]) })
     });
     let strides = smallvec::smallvec![0];
     let bias = Meta { strides, ..Meta::new(DType::Float32, [case.channels[1]]) };
@@ -186,15 +198,16 @@ fn usual_convolutions_are_onednns() {
     }
     for case in usual_cases() {
         let [x, w, y] = case.shapes();
-        let metas = [x, w, y].map(|shape| usual(DType::Float32, shape));
-        let rows = |shape| Meta::new(DType::Float32, shape);
-        let (x, dw, y, bias) = (&metas[0], &rows(w), &metas[2], &Meta::new(DType::Float32, [w[0]]));
+        let metas = [&x, &w, &y].map(|shape| usual(DType::Float32, shape));
+        let rows = |shape: &[usize]| Meta::new(DType::Float32, shape);
+        let (x, dw, y, bias) =
+            (&metas[0], &rows(&w), &metas[2], &Meta::new(DType::Float32, [w[0]]));
         let prepare = |pass, io: &[&Meta]| {
             let made = onednn::conv::prepare(pass, &case.geometry, io, Width(2)).unwrap();
             assert!(made.is_some(), "{pass:?} {:?} {io:?}", case.geometry);
         };
         prepare(Propagation::Forward, &[x, dw, bias, y]);
-        prepare(Propagation::Forward, &[&rows(x.shape[..].try_into().unwrap()), dw, y]);
+        prepare(Propagation::Forward, &[&rows(&x.shape), dw, y]);
         prepare(Propagation::GradInput, &[y, dw, x]);
         prepare(Propagation::GradWeight, &[y, x, dw]);
     }
@@ -202,36 +215,39 @@ fn usual_convolutions_are_onednns() {
 
 #[test]
 fn operations_read_and_print_as_data() {
-    let text = r#"{"op":"conv2d_grad_input","stride":[1,2],"padding":[0,1,2,3],"dilation":[1,1],"groups":2,"size":[5,6]}"#;
+    let text = r#"{"op":"conv_grad_input","stride":[1,2],"padding":[0,1,2,3],"dilation":[1,1],"groups":2,"size":[5,6]}"#;
     let kind: Kind = serde_json::from_str(text).unwrap();
     assert_eq!(serde_json::to_string(&kind).unwrap(), text);
     assert_eq!(kind.family().name(), "conv2d_grad_input");
+    let older = text.replace("conv_", "conv2d_");
+    assert_eq!(serde_json::from_str::<Kind>(&older).unwrap(), kind);
 }
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let geometry = Geometry { stride: [1; 2], padding: [0; 4], dilation: [1; 2], groups: 2 };
+    let geometry = Geometry::new(&[1; 2], &[0; 4], &[1; 2], 2);
     let meta = |shape: &[usize]| Meta::new(DType::Float32, shape);
     let infer = |shapes: &[&[usize]], kind: &Kind| {
         let metas: Vec<Meta> = shapes.iter().map(|s| meta(s)).collect();
         kind.family().infer(&metas.iter().collect::<Vec<_>>()).map_err(|e| e.to_string())
     };
-    let forward: Kind = Conv2d { geometry: geometry.clone() }.into();
+    let forward: Kind = Conv { geometry: geometry.clone() }.into();
     let y = infer(&[&[1, 4, 5, 5], &[6, 2, 3, 3], &[6]], &forward).unwrap();
     assert_eq!((&y[0].shape[..], &y[0].strides[..]), (&[1, 6, 3, 3][..], &[54, 1, 18, 6][..]));
-    let wrong: [&[&[usize]]; 6] = [
+    let wrong: [&[&[usize]]; 7] = [
         &[&[1, 4, 5, 5]],
         &[&[1, 4, 5, 5], &[6, 4, 3, 3]],
         &[&[1, 4, 5, 5], &[5, 2, 3, 3]],
         &[&[1, 4, 5, 5], &[6, 2, 6, 3]],
         &[&[1, 4, 5, 5], &[6, 2, 3, 3], &[1]],
         &[&[4, 5, 5], &[6, 2, 3, 3]],
+        &[&[1, 4, 5], &[6, 2, 3]],
     ];
     for shapes in wrong {
         assert!(infer(shapes, &forward).unwrap_err().starts_with("conv2d: got "), "{shapes:?}");
     }
-    let dx: Kind = Conv2dGradInput { geometry: geometry.clone(), size: [5, 5] }.into();
+    let dx: Kind = ConvGradInput { geometry: geometry.clone(), size: [5, 5][..].into() }.into();
     assert!(infer(&[&[1, 6, 3, 4], &[6, 2, 3, 3]], &dx).is_err());
-    let dw: Kind = Conv2dGradWeight { geometry, kernel: [3, 3] }.into();
+    let dw: Kind = ConvGradWeight { geometry, kernel: [3, 3][..].into() }.into();
     assert!(infer(&[&[1, 6, 3, 3], &[2, 4, 5, 5]], &dw).is_err());
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ops::binary::{Binary, BinaryFn};
-use crate::ops::conv::Conv2d;
+use crate::ops::conv::Conv;
 use crate::ops::fold::*;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
@@ -59,9 +59,9 @@ impl Layer {
             let sum = bias.map(|bias| apply(&add, &[&product, bias], 1).unwrap().remove(0));
             return sum.unwrap_or(product).values();
         }
-        let geometry = Geometry { stride: [1, 1], padding: [1; 4], dilation: [1, 1], groups: 1 };
+        let geometry = Geometry::new(&[1, 1], &[1; 4], &[1, 1], 1);
         let inputs: Vec<&Tensor> = [x, w].into_iter().chain(bias).collect();
-        apply(&Conv2d { geometry }, &inputs, 1).unwrap().remove(0).values()
+        apply(&Conv { geometry }, &inputs, 1).unwrap().remove(0).values()
     }
 
     /// Its greatest error with a normalisation folded in, relative to the documented bound.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::device::onednn;
 use crate::kernels::cpu::conv::conv_case::Case;
-use crate::ops::conv::Conv2d;
+use crate::ops::conv::Conv;
 use crate::ops::gemm::Matmul;
 use crate::ops::packed::*;
 
@@ -40,11 +40,11 @@ fn convolutions_of_packed_weights_give_the_same_bits() {
     for round in 0..90 {
         let case = Case::random(&mut random);
         let dtype = TYPES[round % 3];
-        let [x, w, _] = case.shapes().map(|shape| random.tensor(Meta::new(dtype, shape)));
+        let [x, w, _] = case.shapes().map(|shape| random.tensor(Meta::new(dtype, &shape[..])));
         let bias = random.tensor(Meta::new(dtype, [case.channels[1]]));
         let inputs: Vec<&Tensor> =
             [&x, &w].into_iter().chain((round % 2 == 0).then_some(&bias)).collect();
-        let kind = Conv2d { geometry: case.geometry.clone() };
+        let kind = Conv { geometry: case.geometry.clone() };
         count += usize::from(check(kind, &inputs, 1 + round % 2));
     }
     assert!(count > 45 || !onednn::is_available(), "{count} of 90 pack");

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ops::binary::{Binary, BinaryFn};
-use crate::ops::conv::{Conv2d, Conv2dGradInput};
+use crate::ops::conv::{Conv, ConvGradInput};
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
 use crate::ops::optim::{Rule, Update};
@@ -144,18 +144,18 @@ fn small_products_as_one_after_the_other() {
 
 #[test]
 fn convolutions_by_images_as_one_after_the_other() {
-    let geometry = Geometry { stride: [1, 1], padding: [1; 4], dilation: [1, 1], groups: 1 };
+    let geometry = Geometry::new(&[1, 1], &[1; 4], &[1, 1], 1);
     for dtype in [DType::Float32, DType::Float64] {
         let channels = 80 / dtype.size();
         let w = tensor(dtype, &[channels, 3, 3, 3], 2);
         let x = tensor(dtype, &[23, 3, 25, 25], 1);
         let one = tensor(dtype, &[1], 3);
-        let conv = Conv2d { geometry: geometry.clone() };
+        let conv = Conv { geometry: geometry.clone() };
         check(conv.clone(), &[&x, &w], &one, true);
         check(conv, &[&x, &w, &tensor(dtype, &[channels], 4)], &one, true);
         let dy = tensor(dtype, &[23, 3, 25, 25], 5);
         let w = tensor(dtype, &[3, channels, 3, 3], 6);
-        let gradient = Conv2dGradInput { geometry: geometry.clone(), size: [25, 25] };
+        let gradient = ConvGradInput { geometry: geometry.clone(), size: [25, 25][..].into() };
         check(gradient, &[&dy, &w], &one, true);
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::graph::Role::{Argument, Captured, Slot, Temporary};
 use crate::ops::Real;
-use crate::ops::conv::Conv2d;
+use crate::ops::conv::Conv;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
 use crate::ops::norm::BatchNormInference;
@@ -37,8 +37,8 @@ fn step(roles: &Roles) -> (Recorder, [View; 2]) {
     let w = tensor(roles.w, roles.dtype, &[4, 3, 3, 3]);
     let statistics = [(); 4].map(|()| tensor(roles.statistics, DType::Float32, &[4]));
     let bias = roles.has_bias.then(|| tensor(Captured, roles.dtype, &[4]));
-    let geometry = Geometry { stride: [1, 1], padding: [1; 4], dilation: [1, 1], groups: 1 };
-    let kind = Kind::from(Conv2d { geometry });
+    let geometry = Geometry::new(&[1, 1], &[1; 4], &[1, 1], 1);
+    let kind = Kind::from(Conv { geometry });
     let inputs: Vec<View> = [x, w.clone()].into_iter().chain(bias).collect();
     let op = Arc::new(Prepared::of(&kind, &inputs, None, 1).unwrap());
     let z = View::of(cpu::device(), &op.outputs[0]);

@@ -2,7 +2,7 @@ use super::*;
 use crate::device::onednn;
 use crate::graph::Role::{Argument, Captured, Slot};
 use crate::kernels::Width;
-use crate::ops::conv::Conv2d;
+use crate::ops::conv::Conv;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
 use crate::rewrite::{hoist, pack as rule};
@@ -70,13 +70,14 @@ fn weights_that_change_are_packed_by_their_kernels() {
     assert_eq!(rewritten(lent, rule::apply).0, ["matmul"]);
 }
 
-const PADDED: Conv2d =
-    Conv2d { geometry: Geometry { stride: [1; 2], padding: [1; 4], dilation: [1; 2], groups: 1 } };
+fn padded() -> Conv {
+    Conv { geometry: Geometry::new(&[1; 2], &[1; 4], &[1; 2], 1) }
+}
 
 /// The metas of an image, a weight, and the result of their convolution.
 fn convolved() -> [Meta; 3] {
     let [x, w] = [[1, 16, 14, 14], [32, 16, 3, 3]].map(|s| Meta::new(DType::Float32, s));
-    let y = Kind::from(PADDED).family().infer(&[&x, &w]).unwrap().remove(0);
+    let y = Kind::from(padded()).family().infer(&[&x, &w]).unwrap().remove(0);
     [x, w, y]
 }
 
@@ -94,7 +95,7 @@ fn convolutions(roles: &[Role]) -> (Recorder, Vec<View>) {
     let pairs: Vec<[View; 2]> =
         weights.iter().map(|_| [tensor(Argument, &x), tensor(Slot, &y)]).collect();
     for (w, [x, y]) in weights.iter().zip(pairs) {
-        recorder.push(PADDED, &[x, w.clone()], &[y]);
+        recorder.push(padded(), &[x, w.clone()], &[y]);
     }
     (recorder, weights)
 }
@@ -103,7 +104,7 @@ fn convolutions(roles: &[Role]) -> (Recorder, Vec<View>) {
 fn packs_convolutions() -> bool {
     let io = convolved();
     let packing = crate::kernels::target(crate::kernels::host()).unwrap().packing(
-        &Kind::from(PADDED),
+        &Kind::from(padded()),
         &io.each_ref(),
         Width::ONE,
     );

@@ -1,7 +1,7 @@
 use super::products::{ADD, Net};
 use super::*;
 use crate::graph::testing::Empty;
-use crate::ops::conv::Conv2d;
+use crate::ops::conv::Conv;
 use crate::ops::gemm::Matmul;
 use crate::ops::geometry::Geometry;
 use crate::rewrite::fusion::producer as rule;
@@ -45,8 +45,8 @@ fn scores_of_attention_take_along_their_scale() {
 fn a_convolution_takes_along_what_follows() {
     let mut net = Net::new();
     let (x, w) = (net.given(&[32, 3, 32, 32]), net.given(&[16, 3, 3, 3]));
-    let geometry = Geometry { stride: [1; 2], padding: [1; 4], dilation: [1; 2], groups: 1 };
-    let y = net.push(Conv2d { geometry }, &[&x, &w], Role::Temporary);
+    let geometry = Geometry::new(&[1; 2], &[1; 4], &[1; 2], 1);
+    let y = net.push(Conv { geometry }, &[&x, &w], Role::Temporary);
     net.push(RELU, &[&y], Role::Slot);
     assert_eq!(net.rewritten(apply).0, ["conv2d_chain"]);
 }

@@ -19,7 +19,14 @@ def blank(dy, shape):
 
 # ---- convolution ---------------------------------------------------------------------------------
 
-PLAIN = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1}
+
+def plain(axes):
+    """The simplest geometry over so many spatial axes."""
+    ones = (1,) * axes
+    return {"stride": ones, "padding": (0,) * (2 * axes), "dilation": ones, "groups": 1}
+
+
+PLAIN = plain(2)
 CONVOLUTIONS = {  # x, w, attributes
     "": ((2, 3, 5, 6), (4, 3, 3, 3), {}),
     "one-by-one": ((2, 4, 3, 3), (5, 4, 1, 1), {}),
@@ -29,6 +36,27 @@ CONVOLUTIONS = {  # x, w, attributes
     "dilated": ((1, 2, 7, 7), (2, 2, 3, 2), {"dilation": (2, 3), "padding": (1, 1, 1, 1)}),
     "groups": ((2, 4, 4, 5), (6, 2, 3, 3), {"groups": 2, "padding": (1, 1, 1, 1)}),
     "depthwise": ((1, 4, 5, 5), (4, 1, 3, 3), {"groups": 4, "stride": (2, 2)}),
+    "stride-over-window": ((1, 2, 7, 6), (2, 2, 2, 2), {"stride": (3, 4)}),
+    "window-over-image": ((1, 2, 2, 3), (2, 2, 4, 3), {"padding": (2, 1, 1, 0)}),
+    "1d": ((2, 3, 7), (4, 3, 3), {}),
+    "1d-all": (
+        (2, 4, 9),
+        (6, 2, 3),
+        {"stride": (2,), "padding": (2, 1), "dilation": (2,), "groups": 2},
+    ),
+    "1d-depthwise": ((1, 4, 6), (4, 1, 2), {"groups": 4}),
+    "3d": ((2, 3, 3, 4, 3), (2, 3, 2, 2, 2), {}),
+    "3d-all": (
+        (1, 4, 4, 5, 3),
+        (4, 2, 2, 3, 1),
+        {
+            "stride": (2, 1, 2),
+            "padding": (1, 1, 0, 0, 2, 1),
+            "dilation": (1, 2, 1),
+            "groups": 2,
+        },
+    ),
+    "3d-depthwise": ((1, 3, 3, 3, 3), (3, 1, 2, 2, 2), {"groups": 3, "stride": (1, 2, 1)}),
 }
 CONV_BAD = (
     Bad(SHAPE, shapes=((2, 3, 5, 6), (4, 2, 3, 3))),
@@ -41,49 +69,59 @@ CONV_BAD = (
 )
 
 
-def conv2d_function(attrs):
-    """The public convolution with these attributes."""
+def conv_function(attrs):
+    """The public convolution with these attributes: SINGA's where there is one."""
 
     def function(*inputs):
         window = (attrs["stride"], attrs["padding"], attrs["dilation"], attrs["groups"])
+        if inputs[0].rank != 4:
+            return autograd.conv(*inputs, *(() if len(inputs) == 3 else (None,)), *window)
         return autograd.conv2d(autograd.ConvHandle(inputs[1].shape[2:], *window), *inputs)
 
     return function
 
 
 def pooling_function(attrs, is_max, counted=False):
-    """The public pooling with these attributes."""
+    """The public pooling with these attributes: SINGA's where there is one."""
+    window = (attrs["kernel"], attrs["stride"], attrs["padding"])
+    how = {"ceil_mode": attrs.get("ceil_mode", False)}
 
     def function(x):
-        window = (attrs["kernel"], attrs["stride"], attrs["padding"])
-        handle = autograd.PoolingHandle(*window, is_max, count_include_pad=counted)
-        return autograd.pooling_2d(handle, x)
+        if x.rank == 4 and len(attrs) == 3:
+            handle = autograd.PoolingHandle(*window, is_max, count_include_pad=counted)
+            return autograd.pooling_2d(handle, x)
+        if is_max:
+            return autograd.max_pool(x, *window, attrs.get("dilation", 1), **how)
+        divisor = attrs.get("divisor")
+        return autograd.avg_pool(
+            x, *window, **how, count_include_pad=counted, divisor_override=divisor
+        )
 
     return function
 
 
 for label, (x, w, changes) in CONVOLUTIONS.items():
-    attrs = {**PLAIN, **changes}
+    attrs = {**plain(len(x) - 2), **changes}
 
     def convolve(x, w, b=None, attrs=attrs):
-        return ref.conv2d(x, w, b, **attrs)
+        return ref.conv(x, w, b, **attrs)
 
     y = convolve(np.zeros(x), np.zeros(w)).shape
     common = dict(label=label, scale=8)
     table.case(
-        "conv2d",
+        "conv",
         convolve,
         x,
         w,
         attrs=attrs,
         specials=NO_INF,
-        gradient=conv2d_function(attrs),
+        gradient=conv_function(attrs),
         empty=(((0, *x[1:]), w),),
         bad=CONV_BAD if label == "" else (),
         **common,
     )
     table.case(
-        "conv2d",
+        "conv",
         convolve,
         x,
         w,
@@ -92,11 +130,11 @@ for label, (x, w, changes) in CONVOLUTIONS.items():
         label=f"{label}-bias",
         scale=8,
         specials=NO_INF,
-        gradient=conv2d_function(attrs),
+        gradient=conv_function(attrs),
         bad=(Bad(SHAPE, shapes=(x, w, (w[0] + 1,))),),
     )
     table.case(
-        "conv2d_grad_input",
+        "conv_grad_input",
         lambda dy, w, x=x, f=convolve: vjp(lambda x: f(x, w), [blank(dy, x)], 0, [dy]),
         y,
         w,
@@ -107,7 +145,7 @@ for label, (x, w, changes) in CONVOLUTIONS.items():
         **common,
     )
     table.case(
-        "conv2d_grad_weight",
+        "conv_grad_weight",
         lambda dy, x, w=w, f=convolve: vjp(lambda w: f(x, w), [np.zeros(w)], 0, [dy]),
         y,
         x,
@@ -118,8 +156,8 @@ for label, (x, w, changes) in CONVOLUTIONS.items():
         **common,
     )
 table.case(
-    "conv2d",
-    lambda x, w: ref.conv2d(x, w, **{**PLAIN, "padding": (1, 1, 1, 1)}),
+    "conv",
+    lambda x, w: ref.conv(x, w, **{**PLAIN, "padding": (1, 1, 1, 1)}),
     (4, 16, 14, 14),
     (32, 16, 3, 3),
     attrs={**PLAIN, "padding": (1, 1, 1, 1)},
@@ -144,11 +182,11 @@ for label, groups in (("", 1), ("groups", 2)):
     geometry = {**PLAIN, "padding": (1, 1, 1, 1), "groups": groups}
     table.case(
         "region",
-        lambda k, x, w, geometry=geometry: k * ref.conv2d(x, w, **geometry),
+        lambda k, x, w, geometry=geometry: k * ref.conv(x, w, **geometry),
         (1,),
         (3, 4, 5, 6),
         (2, 4 // groups, 3, 3),
-        attrs=scaled({"op": "conv2d", **geometry}),
+        attrs=scaled({"op": "conv", **geometry}),
         label=f"conv2d-{label}",
         specials=(),
         scale=16,
@@ -157,14 +195,12 @@ for label, groups in (("", 1), ("groups", 2)):
     )
 table.case(
     "region",
-    lambda k, dy, w: (
-        k * vjp(lambda x: ref.conv2d(x, w, **PLAIN), [np.zeros((2, 3, 5, 6))], 0, [dy])
-    ),
+    lambda k, dy, w: k * vjp(lambda x: ref.conv(x, w, **PLAIN), [np.zeros((2, 3, 5, 6))], 0, [dy]),
     (1,),
     (2, 4, 3, 4),
     (4, 3, 3, 3),
-    attrs=scaled({"op": "conv2d_grad_input", **PLAIN, "size": (5, 6)}),
-    label="conv2d_grad_input",
+    attrs=scaled({"op": "conv_grad_input", **PLAIN, "size": (5, 6)}),
+    label="conv_grad_input",
     specials=(),
     scale=16,
     bad=(Bad(SHAPE, shapes=((1,), (2, 4, 3, 4), (5, 3, 3, 3))),),
@@ -179,22 +215,52 @@ POOLS = {
     "uneven": ((1, 2, 4, 5), {"kernel": (3, 3), "stride": (2, 1), "padding": (0, 1, 2, 0)}),
     "global": ((2, 3, 4, 4), {"kernel": (4, 4), "stride": (1, 1), "padding": (0, 0, 0, 0)}),
     "gaps": ((1, 1, 7, 7), {"kernel": (2, 2), "stride": (3, 3), "padding": (0, 0, 0, 0)}),
+    "ceil": (
+        (1, 2, 6, 4),
+        {"kernel": (3, 2), "stride": (2, 3), "padding": (1, 0, 1, 1), "ceil_mode": True},
+    ),
+    "1d": ((2, 3, 8), {"kernel": (3,), "stride": (2,), "padding": (1, 0)}),
+    "1d-ceil": ((2, 2, 6), {"kernel": (2,), "stride": (4,), "padding": (0, 1), "ceil_mode": True}),
+    "3d": ((1, 2, 3, 4, 5), {"kernel": (2, 3, 2), "stride": (1, 1, 2), "padding": (0,) * 6}),
+    "3d-ceil": (
+        (1, 2, 4, 3, 4),
+        {
+            "kernel": (3, 2, 2),
+            "stride": (2, 2, 3),
+            "padding": (1, 0, 1, 1, 1, 0),
+            "ceil_mode": True,
+        },
+    ),
     "wide": ((1, 1, 18, 18), {"kernel": (17, 17), "stride": (1, 1), "padding": (0, 0, 0, 0)}),
 }
-for label, (x, attrs) in POOLS.items():
+DILATED = {  # only of maxima
+    "dilated": (
+        (1, 2, 7, 6),
+        {"kernel": (2, 3), "stride": (2, 1), "padding": (1, 0, 0, 2), "dilation": (3, 2)},
+    ),
+    "1d-dilated": (
+        (1, 2, 9),
+        {"kernel": (3,), "stride": (2,), "padding": (1, 2), "dilation": (2,), "ceil_mode": True},
+    ),
+    "3d-dilated": (
+        (1, 2, 5, 3, 4),
+        {"kernel": (2, 2, 2), "stride": (1, 1, 1), "padding": (0,) * 6, "dilation": (3, 1, 2)},
+    ),
+}
+for label, (x, attrs) in {**POOLS, **DILATED}.items():
     index_dtype = "int32" if label == "wide" else "uint8"
-    y = ref.max_pool2d(np.zeros(x), **attrs)[0].shape
+    y = ref.max_pool(np.zeros(x), **attrs)[0].shape
     refused = (
         Bad(SHAPE, shapes=(x[1:],)),
-        Bad(ValueError, shapes=((*x[:2], 0, 0),)),
+        Bad(ValueError, shapes=((*x[:2], *(0,) * (len(x) - 2)),)),
         Bad(DTYPE, dtypes=("bool",)),
     )
 
     def max_pool(x, attrs=attrs):
-        return ref.max_pool2d(x, **attrs)
+        return ref.max_pool(x, **attrs)
 
     table.case(
-        "max_pool2d",
+        "max_pool",
         max_pool,
         x,
         attrs=attrs,
@@ -205,7 +271,7 @@ for label, (x, attrs) in POOLS.items():
         bad=refused,
     )
     table.case(
-        "max_pool2d_grad",
+        "max_pool_grad",
         lambda dy, x, f=max_pool: vjp(lambda x: f(x)[0], [x], 0, [dy], step=1e-6),
         y,
         x,
@@ -216,27 +282,31 @@ for label, (x, attrs) in POOLS.items():
         specials=(),
         scale=4,
         empty=(((0, *y[1:]), (0, *x[1:])),),
-        bad=(Bad(SHAPE, shapes=(y, (*y[:3], y[3] + 1))),),
+        bad=(Bad(SHAPE, shapes=(y, (*y[:-1], y[-1] + 1))),),
     )
-    for counted in (True, False):
+    for counted, divisor in ((True, None), (False, None), (False, 3)) if label in POOLS else ():
         pool = {**attrs, "count_include_pad": counted}
-        name = "-".join(part for part in (label, "counted" if counted else "") if part)
+        pool.update({"divisor": divisor} if divisor else {})
+        part = "divided" if divisor else "counted" if counted else ""
+        name = "-".join(part for part in (label, part) if part)
         table.case(
-            "avg_pool2d",
-            lambda x, pool=pool: ref.avg_pool2d(x, **pool),
+            "avg_pool",
+            lambda x, pool=pool: ref.avg_pool(x, **pool),
             x,
             attrs=pool,
             label=name,
             specials=NO_INF,
             scale=4,
-            gradient=pooling_function(attrs, False, counted),
+            gradient=pooling_function(
+                {**attrs, **({"divisor": divisor} if divisor else {})}, False, counted
+            ),
             empty=(((0, *x[1:]),),),
             bad=refused,
         )
         table.case(
-            "avg_pool2d_grad",
+            "avg_pool_grad",
             lambda dy, x=x, pool=pool: vjp(
-                lambda x: ref.avg_pool2d(x, **pool), [blank(dy, x)], 0, [dy]
+                lambda x: ref.avg_pool(x, **pool), [blank(dy, x)], 0, [dy]
             ),
             y,
             attrs={**pool, "size": x[2:]},
@@ -244,5 +314,5 @@ for label, (x, attrs) in POOLS.items():
             specials=(),
             scale=4,
             empty=(((0, *y[1:]),),),
-            bad=(Bad(SHAPE, shapes=((*y[:3], y[3] + 1),)),),
+            bad=(Bad(SHAPE, shapes=((*y[:-1], y[-1] + 1),)),),
         )

@@ -11,7 +11,7 @@ const SEEDS: [u64; 2] = [120, 30];
 
 /// Operations left out: the memory use of products and convolutions differs from machine to
 /// machine, and user code has identifiers that differ from run to run.
-const ELSEWHERE: [&str; 4] = ["conv2d", "pack", "host", "matmul"];
+const ELSEWHERE: [&str; 4] = ["conv", "pack", "host", "matmul"];
 
 /// What `show` returns for the recording of a program, with random limits; None if the program has
 /// operations whose names start with one of `left_out`.
@@ -55,15 +55,15 @@ fn the_same_recording_always_gives_the_same_graph() {
     let budgets = [budget(0.9), budget(0.6), budget(0.3)];
     let got: Vec<u64> = ways.iter().chain(&budgets).map(decided).collect();
     let want: [u64; 9] = [
-        18_384_666_217_376_846_141,
-        8_995_304_722_273_401_455,
-        15_312_308_836_915_179_325,
-        2_039_679_322_544_701_728,
-        8_995_304_722_273_401_455,
-        13_357_794_445_292_405_008,
-        241_501_526_021_254_003,
-        16_715_932_187_325_114_064,
-        16_631_267_601_091_241_940,
+        14_348_481_510_684_860_462,
+        4_153_659_594_109_827_785,
+        13_225_203_990_871_859_144,
+        14_324_027_628_371_426_109,
+        4_153_659_594_109_827_785,
+        8_656_303_841_524_956_224,
+        12_987_587_360_229_601_150,
+        13_034_315_520_349_120_126,
+        3_689_707_213_041_767_395,
     ];
     assert_eq!(got, want);
 }
@@ -84,6 +84,6 @@ fn the_same_recording_is_always_rewritten_alike() {
     let got = ways.map(|options| fingerprint((0..500).filter_map(|seed| of(seed, &options))));
     assert_eq!(
         got,
-        [2_878_547_425_722_471_167, 11_808_472_970_702_468_024, 2_971_116_799_353_701_368]
+        [6_862_897_266_364_765_159, 15_373_688_679_621_728_805, 7_556_860_501_954_467_226]
     );
 }

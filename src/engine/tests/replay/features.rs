@@ -55,7 +55,7 @@ impl Features {
         if programs < FEWER {
             return;
         }
-        let is_enough = self.counts().into_iter().all(|count| *count >= programs / 25);
+        let is_enough = self.counts().into_iter().all(|count| *count >= programs / 30);
         assert!(is_enough, "{self:?}");
         let missing: Vec<_> =
             Kind::names().into_iter().filter(|name| !self.names.contains(name)).collect();

@@ -250,7 +250,11 @@ fn ordered(s: &mut Sketch) -> Option<()> {
     let scan = json!({"op": "scan", "f": f, "axis": axis, "exclusive": s.is(), "reverse": forward});
     let y = s.op(scan, &[x])?;
     let sort = json!({"op": "sort", "axis": axis, "descending": forward, "count": count});
-    s.op(sort, &[y]).map(drop)
+    let values = s.op(sort, &[y])?;
+    let (places, size) = (values + 1, s.shape(y)[axis]);
+    s.op(json!({"op": "gather_elements", "axis": axis}), &[x, places])?;
+    let add = json!({"op": "gather_elements_grad", "axis": axis, "size": size});
+    s.op(add, &[values, places]).map(drop)
 }
 
 fn softmax(s: &mut Sketch) -> Option<()> {
@@ -272,7 +276,7 @@ fn indexed(s: &mut Sketch) -> Option<()> {
     let (x, places) = (s.numbers(&[3, 4])?, s.places(&[2, 2])?);
     let y = s.op(json!({"op": "gather", "axis": 0}), &[x, places])?;
     s.op(json!({"op": "gather_grad", "axis": 0, "size": 3}), &[y, places])?;
-    let of = s.random.pick(&["onehot", "scatter_elements", "take_along_axis"]);
+    let of = s.random.pick(&["onehot", "scatter_elements", "take_along_axis", "max_unpool"]);
     s.op(json!({"op": "places", "of": of, "size": 2}), &[places]).map(drop)
 }
 

@@ -1,7 +1,7 @@
 //! Convolutions for tests, and the naive loops they are compared with.
 
 use crate::kernels::testing::Random;
-use crate::ops::geometry::Geometry;
+use crate::ops::geometry::{Axes, Geometry};
 
 /// Sizes of a convolution: N, I, O, image, window.
 #[allow(missing_docs)]
@@ -9,61 +9,89 @@ pub struct Case {
     pub geometry: Geometry,
     pub n: usize,
     pub channels: [usize; 2],
-    pub image: [usize; 2],
-    pub window: [usize; 2],
-    pub output: [usize; 2],
+    pub image: Axes,
+    pub window: Axes,
+    pub output: Axes,
 }
 
 impl Case {
-    /// Random valid sizes.
+    /// Random valid sizes, with one to three spatial axes.
     pub fn random(random: &mut Random) -> Case {
         loop {
-            let mut pair = |low: usize, n: usize| [low + random.below(n), low + random.below(n)];
-            let (stride, dilation, window, image) =
-                (pair(1, 3), pair(1, 2), pair(1, 4), pair(1, 9));
-            let (before, after) = (pair(0, 3), pair(0, 3));
-            let padding = [before[0], before[1], after[0], after[1]];
+            let rank = 1 + random.below(3);
+            let largest = [12, 9, 5][rank - 1];
+            let mut some = |count: usize, low: usize, n: usize| -> Vec<usize> {
+                (0..count).map(|_| low + random.below(n)).collect()
+            };
+            let (stride, dilation, padding) =
+                (some(rank, 1, 3), some(rank, 1, 2), some(2 * rank, 0, 3));
+            let (window, image) = (some(rank, 1, 4), some(rank, 1, largest));
             let groups = 1 + random.below(3);
             let channels = [(); 2].map(|()| groups * (1 + random.below(4)));
-            let geometry = Geometry { stride, padding, dilation, groups };
-            let n = random.below(4);
-            if let Ok(output) = geometry.output("", image, window) {
-                return Case { geometry, n, channels, image, window, output };
+            let geometry = Geometry::new(&stride, &padding, &dilation, groups);
+            if let Some(case) = Case::of(geometry, random.below(4), channels, &image, &window) {
+                return case;
             }
         }
     }
 
+    /// The case of these sizes; None if the window does not fit.
+    pub fn of(
+        geometry: Geometry,
+        n: usize,
+        channels: [usize; 2],
+        image: &[usize],
+        window: &[usize],
+    ) -> Option<Case> {
+        let output = geometry.output("", image, window).ok()?;
+        Some(Case { geometry, n, channels, image: image.into(), window: window.into(), output })
+    }
+
     /// The shapes of x, w and y.
-    pub fn shapes(&self) -> [[usize; 4]; 3] {
-        let ([i, o], [h, w], [kh, kw]) = (self.channels, self.image, self.window);
-        let [oh, ow] = self.output;
-        [[self.n, i, h, w], [o, i / self.geometry.groups, kh, kw], [self.n, o, oh, ow]]
+    pub fn shapes(&self) -> [Vec<usize>; 3] {
+        let [i, o] = self.channels;
+        let of = |leading: [usize; 2], extents: &Axes| [&leading[..], extents].concat();
+        [
+            of([self.n, i], &self.image),
+            of([o, i / self.geometry.groups], &self.window),
+            of([self.n, o], &self.output),
+        ]
     }
 
     /// Calls `visit` for every product with the row-major positions of its elements in x, w and y.
     pub fn products(&self, mut visit: impl FnMut(usize, usize, usize)) {
         let [x, w, y] = self.shapes();
         let g = &self.geometry;
-        let flat = |shape: [usize; 4], at: [usize; 4]| (0..4).fold(0, |p, d| p * shape[d] + at[d]);
-        let all = |shape: [usize; 4]| {
-            (0..shape.iter().product::<usize>()).map(move |mut p| {
-                let mut at = [0; 4];
-                for d in (0..4).rev() {
-                    (at[d], p) = (p % shape[d], p / shape[d]);
-                }
-                at
-            })
-        };
-        for [n, o, oh, ow] in all(y) {
-            for [_, c, kh, kw] in all([1, w[1], w[2], w[3]]) {
-                let h = (oh * g.stride[0] + kh * g.dilation[0]).wrapping_sub(g.padding[0]);
-                let v = (ow * g.stride[1] + kw * g.dilation[1]).wrapping_sub(g.padding[1]);
-                if h < x[2] && v < x[3] {
-                    let channel = o / (y[1] / g.groups) * w[1] + c;
-                    let places = (flat(x, [n, channel, h, v]), flat(w, [o, c, kh, kw]));
-                    visit(places.0, places.1, flat(y, [n, o, oh, ow]));
+        let each = y[1] / g.groups;
+        for to in all(&y) {
+            for tap in all(&[&[1], &w[1..]].concat()) {
+                let place = |d: usize| {
+                    let place = to[2 + d] * g.stride[d] + tap[2 + d] * g.dilation[d];
+                    place.checked_sub(g.padding[d]).filter(|&place| place < x[2 + d])
+                };
+                let places: Option<Vec<usize>> = (0..g.rank()).map(place).collect();
+                if let Some(places) = places {
+                    let from = [&[to[0], to[1] / each * w[1] + tap[1]], &places[..]].concat();
+                    let entry = [&[to[1]], &tap[1..]].concat();
+                    visit(flat(&x, &from), flat(&w, &entry), flat(&y, &to));
                 }
             }
         }
     }
+}
+
+/// The row-major position of an element.
+fn flat(shape: &[usize], at: &[usize]) -> usize {
+    shape.iter().zip(at).fold(0, |place, (extent, i)| place * extent + i)
+}
+
+/// The indices of all elements, in row-major order.
+pub fn all(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+    (0..shape.iter().product::<usize>()).map(move |mut place| {
+        let mut at = vec![0; shape.len()];
+        for (i, extent) in at.iter_mut().zip(shape).rev() {
+            (*i, place) = (place % extent, place / extent);
+        }
+        at
+    })
 }

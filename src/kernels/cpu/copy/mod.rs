@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 mod cast;
+pub mod elements;
 pub mod gather;
 pub mod indices;
 

@@ -6,11 +6,14 @@ use super::layout::{
     Layout, Location, Tensor, compute_types, describe, is_disjoint, is_same, settled,
 };
 use super::steps::Steps;
-use crate::device::onednn::{self, Descriptor, Library, Primitive, Propagation, Tensors, Window};
+use crate::device::onednn::{
+    self, Axes, Descriptor, Library, Primitive, Propagation, Tensors, Window,
+};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Width;
 use crate::ops::Meta;
+use crate::ops::conv::channels_innermost;
 use crate::ops::geometry::Geometry;
 
 /// A convolution's tensors and their places.
@@ -126,27 +129,29 @@ fn has_known_fault(geometry: &Geometry, io: &[&Meta]) -> bool {
         let place = |i: usize| (i * stride + tap * dilation).checked_sub(geometry.padding[d]);
         !(0..dy[2 + d]).any(|i| place(i).is_some_and(|place| place < x[2 + d]))
     };
-    let idle = (0..2).any(|d| (0..dw[2 + d]).any(|tap| is_idle(d, tap)));
+    let idle = (0..geometry.rank()).any(|d| (0..dw[2 + d]).any(|tap| is_idle(d, tap)));
     // Strided 1x1 kernels write past their scratch memory if the channels do not fill a vector:
     // https://github.com/uxlfoundation/oneDNN/issues/6035.
-    let strided = dw[2..] == [1, 1] && geometry.stride != [1, 1];
+    let is_one = |numbers: &[usize]| numbers.iter().all(|&n| n == 1);
+    let strided = is_one(&dw[2..]) && !is_one(&geometry.stride);
     idle || strided && dw[1] < 16
 }
 
 /// `None` where a number does not fit oneDNN's integers.
 fn window(geometry: &Geometry) -> Option<Window> {
-    let pair =
-        |a: usize, b: usize| Some([i32::try_from(a).ok()?.into(), i32::try_from(b).ok()?.into()]);
-    let [top, left, bottom, right] = geometry.padding;
+    let narrow = |numbers: &[usize], less: usize| -> Option<Axes> {
+        numbers.iter().map(|&n| Some(i32::try_from(n - less).ok()?.into())).collect()
+    };
+    let (before, after) = geometry.padding.split_at(geometry.rank());
     Some(Window {
-        stride: pair(geometry.stride[0], geometry.stride[1])?,
-        gap: pair(geometry.dilation[0] - 1, geometry.dilation[1] - 1)?,
-        before: pair(top, left)?,
-        after: pair(bottom, right)?,
+        stride: narrow(&geometry.stride, 0)?,
+        gap: narrow(&geometry.dilation, 1)?,
+        before: narrow(before, 0)?,
+        after: narrow(after, 0)?,
     })
 }
 
-/// Weights (O, I, kh, kw) as (groups, O / groups, I, kh, kw) if there are groups.
+/// Weights (O, I, window...) as (groups, O / groups, I, window...) if there are groups.
 fn grouped(w: &Meta, groups: usize) -> Meta {
     if groups == 1 {
         return w.clone();
@@ -161,7 +166,7 @@ fn grouped(w: &Meta, groups: usize) -> Meta {
 /// The layout in which images are passed: channels-last, or their own unless `copy` is set.
 fn image(meta: &Meta, compute: DType, copy: bool) -> Meta {
     let shape = meta.shape.clone();
-    let strides = shape.dense_like(&[3, 0, 2, 1]);
+    let strides = shape.dense_like(&channels_innermost(shape.rank()));
     let last = Meta { dtype: compute, shape, strides };
     let usable = !copy && meta.dtype == compute && is_disjoint(meta);
     if usable && !is_same(meta, &last) { settled(meta) } else { last }

@@ -56,6 +56,14 @@ impl Layout {
         }
     }
 
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Layout::Strided(meta) => meta.dtype,
+            Layout::Packed(_, dtype) => *dtype,
+        }
+    }
+
     /// Whether the tensor already has this layout.
     pub fn is_that_of(&self, tensor: &Tensor, library: &Library) -> Result<bool> {
         match self {

@@ -27,6 +27,18 @@ pub fn matmul(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
     adding(io, Adds::Nothing, width)
 }
 
+/// Whether products of this type are computed in it, rather than in a wider one.
+///
+/// # Errors
+/// [`crate::Error::Library`].
+pub fn computes_in(dtype: DType) -> Result<bool> {
+    let Some(library) = onednn::library() else { return Ok(dtype == DType::Float32) };
+    let square = Meta::new(dtype, [64, 64]);
+    let problem = Problem::new([&square, &square, &square], Adds::Nothing);
+    let steps = problem.steps(library, [dtype, dtype], Operands::AsTheyLie, Width::ONE)?;
+    Ok(onednn::is_supported(dtype) && steps.is_some())
+}
+
 /// The other operand that a product is added to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Adds {

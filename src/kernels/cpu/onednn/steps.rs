@@ -115,7 +115,9 @@ impl Steps {
         }
         let to = self.reserve(layout);
         let from = describe(self.library, &settled(&tensor.meta))?;
-        if self.reorder((from, tensor.place), (layout.describe(self.library)?, to))? {
+        let done = layout.dtype() == tensor.meta.dtype
+            && self.reorder((from, tensor.place), (layout.describe(self.library)?, to))?;
+        if done {
             return Ok(Some(to));
         }
         let (meta, packed) = layout.strided(tensor);
@@ -123,7 +125,7 @@ impl Steps {
             self.copy((tensor.place, &tensor.meta), (to, &meta))?;
             return Ok(Some(to));
         }
-        // oneDNN does not support these strides or this type directly: row-major first.
+        // oneDNN does not support these strides, or converts slowly: row-major first.
         let rows = Layout::Strided(meta);
         let from = rows.describe(self.library)?;
         let Some(place) = self.read(tensor, &rows)? else { return Ok(None) };
@@ -136,7 +138,9 @@ impl Steps {
         let (place, layout) = from;
         let described = || layout.describe(self.library);
         let plain = describe(self.library, &settled(&to.meta))?;
-        if self.reorder((described()?, place), (plain, to.place))? {
+        let done = layout.dtype() == to.meta.dtype
+            && self.reorder((described()?, place), (plain, to.place))?;
+        if done {
             return Ok(true);
         }
         let (meta, packed) = layout.strided(to);
@@ -161,7 +165,7 @@ impl Steps {
         place
     }
 
-    /// Adds oneDNN's reorder between two layouts. False where it has no fast one.
+    /// Adds oneDNN's reorder between two layouts of one type. False where it has no fast one.
     fn reorder(
         &mut self,
         (from, source): (Option<Descriptor>, Location),
@@ -175,7 +179,8 @@ impl Steps {
         Ok(true)
     }
 
-    /// Adds this crate's copy kernel, which supports any strides and types.
+    /// Adds this crate's copy kernel, which supports any strides, and converts between types, which
+    /// oneDNN does an element at a time on most processors.
     fn copy(&mut self, from: (Location, &Meta), to: (Location, &Meta)) -> Result<()> {
         let kernel = copy::cast(from.1, to.1, self.width);
         let places = [from.0, to.0].into_iter().collect();

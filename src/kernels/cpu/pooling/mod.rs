@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::not_float;
 use super::space;
+use super::volume;
 use crate::device::team;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -19,21 +20,20 @@ use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
 use crate::kernels::cpu::strided::access::Access;
 use crate::kernels::cpu::strided::scan::Scan;
 use crate::kernels::{Io, Kernel, Width, checked, kernel};
-use crate::ops::pooling::{AvgPool2d, AvgPool2dGrad, MaxPool2d, MaxPool2dGrad};
+use crate::ops::geometry::spatial;
+use crate::ops::pooling::{AvgPool, AvgPoolGrad, MaxPool, MaxPoolGrad};
 use crate::ops::{Family, Meta};
 use pools::{Average, AverageGrad, Counts, Max, MaxGrad, Pool};
-use rows::{Rows, Windows};
+use rows::{Row, Rows, Windows};
 
 /// The kernel for `io` = x, y.
 ///
 /// # Errors
 /// [`Error::DType`] for types that are not floats.
-pub fn average(op: &AvgPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let windows = Windows::new(&op.window, op.name(), [io[0].shape[2], io[0].shape[3]])?;
-    let (split, pool) = (
-        RowSplit::new(windows, io[0], io[1], width),
-        Average(Counts::new(&windows, op.count_include_pad)),
-    );
+pub fn average(op: &AvgPool, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), spatial(&io[0].shape))?;
+    let (split, pool) =
+        (RowSplit::new(windows, io[0], io[1], width), Average(Counts::new(&windows, &op.mean)));
     crate::dispatch!(float io[0].dtype, T => Ok(prepare(split, Access::of::<T>(), pool)),
         else => not_float(op.name(), io[0]))
 }
@@ -42,12 +42,10 @@ pub fn average(op: &AvgPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Ker
 ///
 /// # Errors
 /// As [`average`].
-pub fn average_grad(op: &AvgPool2dGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let windows = Windows::new(&op.window, op.name(), op.size)?;
-    let (split, pool) = (
-        RowSplit::new(windows, io[0], io[1], width),
-        AverageGrad(Counts::new(&windows, op.count_include_pad)),
-    );
+pub fn average_grad(op: &AvgPoolGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), &op.size)?;
+    let (split, pool) =
+        (RowSplit::new(windows, io[0], io[1], width), AverageGrad(Counts::new(&windows, &op.mean)));
     crate::dispatch!(float io[0].dtype, T => Ok(prepare(split, Access::of::<T>(), pool)),
         else => not_float(op.name(), io[0]))
 }
@@ -57,8 +55,8 @@ pub fn average_grad(op: &AvgPool2dGrad, io: &[&Meta], width: Width) -> Result<Ar
 ///
 /// # Errors
 /// [`Error::DType`] for bool.
-pub fn max(op: &MaxPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let windows = Windows::new(&op.window, op.name(), [io[0].shape[2], io[0].shape[3]])?;
+pub fn max(op: &MaxPool, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), spatial(&io[0].shape))?;
     let split = RowSplit::new(windows, io[0], io[1], width);
     let pool = Max(Rows::new(io[2], split.all_channels));
     crate::dispatch!(number io[0].dtype, T => Ok(prepare(split, Access::of::<T>(), pool)),
@@ -69,22 +67,22 @@ pub fn max(op: &MaxPool2d, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>
 ///
 /// # Errors
 /// [`Error::DType`] for types that are not floats.
-pub fn max_grad(op: &MaxPool2dGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
-    let windows = Windows::new(&op.window, op.name(), op.size)?;
+pub fn max_grad(op: &MaxPoolGrad, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
+    let windows = Windows::new(&op.window, op.name(), &op.size)?;
     let split = RowSplit::new(windows, io[0], io[2], width);
     let pool = MaxGrad(Rows::new(io[1], split.all_channels));
     let kernel = crate::dispatch!(float io[0].dtype, T => prepare(split, Access::of::<T>(), pool),
         else => return not_float(op.name(), io[0]));
-    let (scan, taps) = (Scan::new(1, io[1], width), windows.kernel[0] * windows.kernel[1]);
+    let (scan, taps, name) = (Scan::new(1, io[1], width), op.window.taps(), op.name());
     Ok(crate::dispatch!(int io[1].dtype,
-        T => checked(move |io| check_index(scan.largest(io, |i: T| i.to_i64() as u32)?, taps), kernel),
+        T => checked(move |io| check_index(name, scan.largest(io, |i: T| i.to_i64() as u32)?, taps), kernel),
         else => return Err(Error::dtype(op.name(), [io[1].dtype], "an integer index"))))
 }
 
 /// Rejects positions outside the window, whose gradients would be lost. Negative ones compare as
 /// the largest.
-fn check_index(largest: u32, taps: usize) -> Result<()> {
-    let (op, index) = ("max_pool2d_grad".into(), largest as i32 as i64);
+fn check_index(op: &'static str, largest: u32, taps: usize) -> Result<()> {
+    let (op, index) = (op.into(), largest as i32 as i64);
     crate::ensure!((largest as usize) < taps, Error::Index { op, index, size: taps });
     Ok(())
 }
@@ -97,8 +95,9 @@ struct RowSplit {
     all_channels: bool,
     from: Rows,
     to: Rows,
-    /// The number of rows of a plane of the result, and of all planes.
-    height: usize,
+    /// The number of rows of the result: layers, lines of each, and rows of all images.
+    layers: usize,
+    lines: usize,
     rows: usize,
     parts: usize,
 }
@@ -107,15 +106,40 @@ impl RowSplit {
     fn new(windows: Windows, from: &Meta, to: &Meta, width: Width) -> RowSplit {
         let all_channels = Rows::prefer_channels(from);
         let (from, rows) = (Rows::new(from, all_channels), Rows::new(to, all_channels));
-        let height = to.shape[2];
-        let count = if rows.len() == 0 { 0 } else { rows.planes(to.shape[0]) * height };
+        let [layers, lines, _] = volume::extents(to);
+        let count = if rows.len() == 0 { 0 } else { rows.planes(to.shape[0]) * layers * lines };
         let parts = width.0.min(count).max(1);
-        RowSplit { windows, all_channels, from, to: rows, height, rows: count, parts }
+        RowSplit { windows, all_channels, from, to: rows, layers, lines, rows: count, parts }
     }
 
-    /// The row of the image that tap `tap` of a row of windows reads.
-    fn image_row(&self, window: usize, tap: usize) -> usize {
-        window * self.windows.stride[0] + tap - self.windows.padding[0]
+    /// Row `row` of the result.
+    fn row(&self, row: usize) -> Row {
+        let (line, above) = (row % self.lines, row / self.lines);
+        Row { image: above / self.layers, at: [above % self.layers, line] }
+    }
+
+    /// The rows of the image that a row of windows reads, each with the first of its taps.
+    #[inline(always)]
+    fn seen_by(&self, row: Row) -> impl Iterator<Item = (usize, Row)> {
+        let (windows, [layer, line]) = (&self.windows, row.at);
+        let [_, height, width] = windows.kernel;
+        windows.taps(0, layer).flat_map(move |inward| {
+            windows.taps(1, line).map(move |down| {
+                let at = [windows.position(0, layer, inward), windows.position(1, line, down)];
+                ((inward * height + down) * width, row.moved(at))
+            })
+        })
+    }
+
+    /// The rows of windows that read a row of the image, each with the first of the taps.
+    #[inline(always)]
+    fn seeing(&self, row: Row) -> impl Iterator<Item = (usize, Row)> {
+        let (windows, [layer, line]) = (&self.windows, row.at);
+        let [_, height, width] = windows.kernel;
+        windows.reading(0, layer).flat_map(move |(z, inward)| {
+            let taps = move |down: usize| (inward * height + down) * width;
+            windows.reading(1, line).map(move |(y, down)| (taps(down), row.moved([z, y])))
+        })
     }
 }
 
@@ -163,7 +187,7 @@ impl<A: Sum, P: Pool<A>> Body for Part<'_, A, P> {
     fn run<L: Level>(mut self) {
         let Part { split, access, io, .. } = self;
         for row in team::share(split.rows, 1, split.parts, self.part) {
-            let row = (row / split.height, row % split.height);
+            let row = split.row(row);
             self.pool.row(split, access, io, row, &mut self.buffers);
             // SAFETY: output 0 is the result, and the row belongs to this part.
             unsafe { split.to.write(access, io.output(0), row, self.buffers.to) };

@@ -1,12 +1,13 @@
 //! The mean and the maximum of each window, and their gradients.
 #![allow(unsafe_code)]
 
-use super::rows::{Rows, Windows};
+use super::rows::{Row, Rows, Windows};
 use super::{Buffers, RowSplit};
 use crate::kernels::Io;
 use crate::kernels::cpu::matmul::tile::Sum;
 use crate::kernels::cpu::simd::wide::Wide;
 use crate::kernels::cpu::strided::access::Access;
+use crate::ops::pooling::Mean;
 
 /// Windows with more columns than this are summed row by row first, which rounds less.
 const LONG: usize = 8;
@@ -16,34 +17,36 @@ pub(super) trait Pool<A>: Send + Sync + 'static {
     /// The lengths of the buffers of partial sums and of the index.
     fn room(&self, split: &RowSplit) -> [usize; 2];
 
-    /// Computes row (plane, row in the plane) in the buffer.
-    fn row(
-        &self,
-        split: &RowSplit,
-        access: Access<A>,
-        io: &Io,
-        at: (usize, usize),
-        buffers: &mut Buffers<A>,
-    );
+    /// Computes a row in the buffer.
+    fn row(&self, split: &RowSplit, access: Access<A>, io: &Io, row: Row, buffers: &mut Buffers<A>);
 }
 
-/// The divisor of each window's sum: the product of both directions' entries.
-pub(super) struct Counts([Vec<usize>; 2]);
+/// The divisor of each window's sum: the product of all directions' entries.
+pub(super) struct Counts([Vec<usize>; 3]);
 
 impl Counts {
-    pub(super) fn new(windows: &Windows, include_padding: bool) -> Counts {
-        let count = |d: usize, window: usize| match include_padding {
-            true => windows.kernel[d],
-            false => windows.taps(d, window).len(),
+    pub(super) fn new(windows: &Windows, mean: &Mean) -> Counts {
+        let count = |d: usize, window: usize| match (mean.divisor, mean.count_include_pad) {
+            (Some(divisor), _) => {
+                if d == 0 {
+                    divisor
+                } else {
+                    1
+                }
+            }
+            (None, true) => windows.padded(d, window),
+            (None, false) => windows.taps(d, window).len(),
         };
-        Counts([0, 1].map(|d| (0..windows.output[d]).map(|w| count(d, w)).collect()))
+        Counts([0, 1, 2].map(|d| (0..windows.output[d]).map(|w| count(d, w)).collect()))
     }
 
     /// Divides a row of windows with `lanes` channels.
     #[inline(always)]
-    fn divide<A: Wide>(&self, row: usize, lanes: usize, values: &mut [A]) {
-        for (values, across) in values.chunks_exact_mut(lanes).zip(&self.0[1]) {
-            let count = A::from_f64((self.0[0][row] * across) as f64);
+    fn divide<A: Wide>(&self, row: Row, lanes: usize, values: &mut [A]) {
+        let [layer, line] = row.at;
+        let rows = self.0[0][layer] * self.0[1][line];
+        for (values, across) in values.chunks_exact_mut(lanes).zip(&self.0[2]) {
+            let count = A::from_f64((rows * across) as f64);
             values.iter_mut().for_each(|value| *value = *value / count);
         }
     }
@@ -63,21 +66,20 @@ impl<A: Wide + Sum> Pool<A> for Average {
         split: &RowSplit,
         access: Access<A>,
         io: &Io,
-        (plane, row): (usize, usize),
+        row: Row,
         Buffers { from, to, partial, .. }: &mut Buffers<A>,
     ) {
         let (windows, lanes) = (&split.windows, split.to.lanes());
-        let is_long = windows.kernel[1] > LONG;
+        let is_long = windows.kernel[2] > LONG;
         to.fill(A::ZERO);
-        for down in windows.taps(0, row) {
-            let image_row = (plane, split.image_row(row, down));
+        for (_, seen_row) in split.seen_by(row) {
             // SAFETY: input 0 is the image.
-            let seen = unsafe { split.from.read(access, io.input(0), image_row, from) };
+            let seen = unsafe { split.from.read(access, io.input(0), seen_row, from) };
             let sums = if is_long { &mut **partial } else { &mut **to };
             if is_long {
                 sums.fill(A::ZERO);
             }
-            for right in 0..windows.kernel[1] {
+            for right in 0..windows.kernel[2] {
                 windows.seen(right, lanes, |at, first, step| {
                     add(&mut sums[at], 1, &seen[first..], step);
                 });
@@ -104,16 +106,16 @@ impl<A: Wide + Sum> Pool<A> for AverageGrad {
         split: &RowSplit,
         access: Access<A>,
         io: &Io,
-        (plane, row): (usize, usize),
+        row: Row,
         Buffers { from: dy, to: dx, .. }: &mut Buffers<A>,
     ) {
         let (windows, lanes) = (&split.windows, split.to.lanes());
         dx.fill(A::ZERO);
-        for window in windows.covering(0, row) {
+        for (_, window) in split.seeing(row) {
             // SAFETY: input 0 is dy.
-            unsafe { split.from.copy(access, io.input(0), (plane, window), dy) };
+            unsafe { split.from.copy(access, io.input(0), window, dy) };
             self.0.divide(window, lanes, dy);
-            for right in 0..windows.kernel[1] {
+            for right in 0..windows.kernel[2] {
                 windows.seen(right, lanes, |at, first, step| {
                     add(&mut dx[first..], step, &dy[at], 1);
                 });
@@ -147,17 +149,16 @@ impl<A: Sum> Pool<A> for Max {
         split: &RowSplit,
         access: Access<A>,
         io: &Io,
-        (plane, row): (usize, usize),
+        row: Row,
         Buffers { from, to: best, index, .. }: &mut Buffers<A>,
     ) {
         best.fill(A::LOWEST);
         index.fill(-1);
-        for down in split.windows.taps(0, row) {
-            let image_row = (plane, split.image_row(row, down));
+        for (taps, seen_row) in split.seen_by(row) {
             // SAFETY: input 0 is the image.
-            let seen = unsafe { split.from.read(access, io.input(0), image_row, from) };
-            for right in 0..split.windows.kernel[1] {
-                let tap = (down * split.windows.kernel[1] + right) as i32;
+            let seen = unsafe { split.from.read(access, io.input(0), seen_row, from) };
+            for right in 0..split.windows.kernel[2] {
+                let tap = (taps + right) as i32;
                 split.windows.seen(right, split.to.lanes(), |at, first, step| {
                     let window = at.clone();
                     raise(&mut best[window], &mut index[at], &seen[first..], step, tap);
@@ -165,7 +166,7 @@ impl<A: Sum> Pool<A> for Max {
             }
         }
         // SAFETY: output 1 is the index, and the row belongs to this part.
-        unsafe { self.0.write_index(io, (plane, row), index) };
+        unsafe { self.0.write_index(io, row, index) };
     }
 }
 
@@ -201,19 +202,18 @@ impl<A: Wide + Sum> Pool<A> for MaxGrad {
         split: &RowSplit,
         access: Access<A>,
         io: &Io,
-        (plane, row): (usize, usize),
+        row: Row,
         Buffers { from: dy, to: dx, index, .. }: &mut Buffers<A>,
     ) {
         dx.fill(A::ZERO);
-        for window in split.windows.covering(0, row) {
+        for (taps, window) in split.seeing(row) {
             // SAFETY: inputs 0 and 1 are dy and the index.
             let dy = unsafe {
-                self.0.read_index(io, (plane, window), index);
-                split.from.read(access, io.input(0), (plane, window), dy)
+                self.0.read_index(io, window, index);
+                split.from.read(access, io.input(0), window, dy)
             };
-            let down = row + split.windows.padding[0] - window * split.windows.stride[0];
-            for right in 0..split.windows.kernel[1] {
-                let tap = (down * split.windows.kernel[1] + right) as i32;
+            for right in 0..split.windows.kernel[2] {
+                let tap = (taps + right) as i32;
                 split.windows.seen(right, split.to.lanes(), |at, first, step| {
                     let window = at.clone();
                     add_where(&mut dx[first..], step, &dy[window], &index[at], tap);

@@ -8,22 +8,27 @@ use crate::error::Result;
 use crate::kernels::Io;
 use crate::kernels::cpu::matmul::tile::Sum;
 use crate::kernels::cpu::strided::access::{Access, Run};
+use crate::kernels::cpu::volume::{self, volume};
 use crate::ops::Meta;
+use crate::ops::geometry::Axes;
 use crate::ops::pooling::Window;
 
 /// How windows slide over images.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Windows {
-    /// Height and width of a window.
-    pub kernel: [usize; 2],
+    /// Extents of a window.
+    pub kernel: [usize; 3],
     /// Steps of the window.
-    pub stride: [usize; 2],
-    /// Padding above and to the left.
-    pub padding: [usize; 2],
-    /// Height and width of the image.
-    pub image: [usize; 2],
+    pub stride: [usize; 3],
+    /// Distance between the window's taps.
+    pub dilation: [usize; 3],
+    /// Padding before each axis, and after it.
+    pub before: [usize; 3],
+    pub after: [usize; 3],
+    /// Extents of the image.
+    pub image: [usize; 3],
     /// The number of windows in each direction.
-    pub output: [usize; 2],
+    pub output: [usize; 3],
 }
 
 impl Windows {
@@ -31,32 +36,64 @@ impl Windows {
     ///
     /// # Errors
     /// Those of [`Window::over`].
-    pub fn new(window: &Window, op: &'static str, image: [usize; 2]) -> Result<Windows> {
-        let (Window { kernel, stride, padding }, output) = (window, window.over(op, image)?);
-        let padding = [padding[0], padding[1]];
-        Ok(Windows { kernel: *kernel, stride: *stride, padding, image, output })
+    pub fn new(window: &Window, op: &'static str, image: &[usize]) -> Result<Windows> {
+        let output = window.over(op, image)?;
+        let dilation: Axes = (0..window.rank()).map(|d| window.dilation(d)).collect();
+        let (before, after) = window.padding.split_at(window.rank());
+        Ok(Windows {
+            kernel: volume(&window.kernel, 1),
+            stride: volume(&window.stride, 1),
+            dilation: volume(&dilation, 1),
+            before: volume(before, 0),
+            after: volume(after, 0),
+            image: volume(image, 1),
+            output: volume(&output, 1),
+        })
+    }
+
+    /// Where window `window` of direction `d` starts in the padded image, and tap `tap` in it.
+    fn place(&self, d: usize, window: usize, tap: usize) -> usize {
+        window * self.stride[d] + tap * self.dilation[d]
+    }
+
+    /// The number of entries of window `window` of direction `d` that are in the padded image.
+    pub fn padded(&self, d: usize, window: usize) -> usize {
+        let end = self.image[d] + self.before[d] + self.after[d];
+        (end - self.place(d, window, 0)).div_ceil(self.dilation[d]).min(self.kernel[d])
+    }
+
+    /// The position in the image that tap `tap` of window `window` reads.
+    pub fn position(&self, d: usize, window: usize, tap: usize) -> usize {
+        self.place(d, window, tap) - self.before[d]
     }
 
     /// The windows of direction `d` whose tap `tap` is within the image.
     pub fn inside(&self, d: usize, tap: usize) -> Range<usize> {
-        let (stride, padding) = (self.stride[d], self.padding[d]);
-        let first = padding.saturating_sub(tap).div_ceil(stride);
-        let end = (self.image[d] + padding).saturating_sub(tap).div_ceil(stride);
+        let (stride, before) = (self.stride[d], self.before[d]);
+        let tap = tap * self.dilation[d];
+        let first = before.saturating_sub(tap).div_ceil(stride);
+        let end = (self.image[d] + before).saturating_sub(tap).div_ceil(stride);
         first..end.min(self.output[d]).max(first)
     }
 
     /// The taps of window `window` of direction `d` that are within the image.
     pub fn taps(&self, d: usize, window: usize) -> Range<usize> {
-        let start = window * self.stride[d];
-        let end = (self.image[d] + self.padding[d]).saturating_sub(start).min(self.kernel[d]);
-        self.padding[d].saturating_sub(start).min(end)..end
+        let (start, dilation) = (self.place(d, window, 0), self.dilation[d]);
+        let end = (self.image[d] + self.before[d]).saturating_sub(start).div_ceil(dilation);
+        let end = end.min(self.kernel[d]);
+        self.before[d].saturating_sub(start).div_ceil(dilation).min(end)..end
     }
 
-    /// The windows of direction `d` that cover position `at` of the image.
-    pub fn covering(&self, d: usize, at: usize) -> Range<usize> {
-        let at = at + self.padding[d];
-        let first = (at + 1).saturating_sub(self.kernel[d]).div_ceil(self.stride[d]);
-        first..(at / self.stride[d] + 1).min(self.output[d]).max(first)
+    /// The windows of direction `d` that read position `at` of the image, in order, with the tap
+    /// through which they do.
+    pub fn reading(&self, d: usize, at: usize) -> impl Iterator<Item = (usize, usize)> {
+        let (stride, dilation) = (self.stride[d], self.dilation[d]);
+        let (at, reach) = (at + self.before[d], (self.kernel[d] - 1) * dilation + 1);
+        let first = (at + 1).saturating_sub(reach).div_ceil(stride);
+        let windows = first..(at / stride + 1).min(self.output[d]).max(first);
+        let tap = move |window: usize| (window, (at - window * stride) / dilation);
+        let reads = move |window: &usize| (at - window * stride).is_multiple_of(dilation);
+        windows.filter(reads).map(tap)
     }
 
     /// Calls `visit(windows, first, step)` for what a row of windows, with `lanes` channels, reads
@@ -69,8 +106,8 @@ impl Windows {
         lanes: usize,
         mut visit: impl FnMut(Range<usize>, usize, usize),
     ) {
-        let (stride, inside) = (self.stride[1], self.inside(1, tap));
-        let first = |window: usize| window * stride + tap - self.padding[1];
+        let (stride, inside) = (self.stride[2], self.inside(2, tap));
+        let first = |window: usize| self.position(2, window, tap);
         if inside.is_empty() {
             return;
         }
@@ -84,12 +121,26 @@ impl Windows {
     }
 }
 
-/// One row of an image, of one channel or of all channels if they are innermost: a matrix of
+/// A row of an image with the lanes of a row: the image, and the layer and the line.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub image: usize,
+    pub at: [usize; 2],
+}
+
+impl Row {
+    /// Another row of the same image.
+    pub fn moved(self, at: [usize; 2]) -> Row {
+        Row { at, ..self }
+    }
+}
+
+/// The rows of images, of one channel or of all channels if they are innermost: a matrix of
 /// columns times lanes.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
     dtype: DType,
-    strides: [isize; 4],
+    strides: [isize; 5],
     channels: usize,
     columns: usize,
     lanes: usize,
@@ -98,7 +149,7 @@ pub struct Rows {
 impl Rows {
     /// Whether rows of this tensor are best processed with all their channels.
     pub fn prefer_channels(meta: &Meta) -> bool {
-        let [channel, column] = [1, 3].map(|d| meta.strides[d].unsigned_abs());
+        let [channel, column] = [1, meta.shape.rank() - 1].map(|d| meta.strides[d].unsigned_abs());
         meta.shape[1] > 1 && channel < column
     }
 
@@ -107,9 +158,9 @@ impl Rows {
         let channels = meta.shape[1];
         Rows {
             dtype: meta.dtype,
-            strides: [0, 1, 2, 3].map(|d| meta.strides[d]),
+            strides: volume::strides(meta),
             channels,
-            columns: meta.shape[3],
+            columns: meta.shape[meta.shape.rank() - 1],
             lanes: if all_channels { channels } else { 1 },
         }
     }
@@ -124,21 +175,23 @@ impl Rows {
         self.lanes
     }
 
-    /// The number of planes of `images` images.
+    /// The number of images of such lanes among `images` images of all channels.
     pub fn planes(&self, images: usize) -> usize {
         images * self.channels / self.lanes.max(1)
     }
 
-    fn offset(&self, (plane, row): (usize, usize)) -> isize {
-        let [n, c, h, _] = self.strides;
+    fn offset(&self, row: Row) -> isize {
+        let [n, c, d, h, _] = self.strides;
         let each = (self.channels / self.lanes.max(1)).max(1);
-        (plane / each) as isize * n + (plane % each) as isize * c + row as isize * h
+        let [image, channel] = [row.image / each, row.image % each].map(|i| i as isize);
+        let [z, y] = row.at.map(|i| i as isize);
+        image * n + channel * c + z * d + y * h
     }
 
     /// The number of runs of a row, the step between them, the length of a run and the step within
     /// it.
     fn runs(&self) -> (usize, isize, usize, isize) {
-        let [_, c, _, w] = self.strides;
+        let [_, c, _, _, w] = self.strides;
         if self.lanes == 1 {
             (1, 0, self.columns, w)
         } else if w == c * self.lanes as isize {
@@ -157,7 +210,7 @@ impl Rows {
         &self,
         access: Access<A>,
         at: *const u8,
-        row: (usize, usize),
+        row: Row,
         buffer: &'a mut [A],
     ) -> &'a [A] {
         let (start, (runs, _, length, step)) = (self.offset(row), self.runs());
@@ -176,13 +229,7 @@ impl Rows {
     /// # Safety
     /// As for [`Rows::read`].
     #[inline(always)]
-    pub unsafe fn copy<A: Sum>(
-        &self,
-        access: Access<A>,
-        at: *const u8,
-        row: (usize, usize),
-        to: &mut [A],
-    ) {
+    pub unsafe fn copy<A: Sum>(&self, access: Access<A>, at: *const u8, row: Row, to: &mut [A]) {
         let (start, (_, between, length, step)) = (self.offset(row), self.runs());
         for (i, to) in to[..self.len()].chunks_exact_mut(length.max(1)).enumerate() {
             let run = Run { start: start + i as isize * between, step, length };
@@ -196,13 +243,7 @@ impl Rows {
     /// # Safety
     /// `at` addresses the first element of such a tensor, and nothing else accesses the row.
     #[inline(always)]
-    pub unsafe fn write<A: Sum>(
-        &self,
-        access: Access<A>,
-        at: *mut u8,
-        row: (usize, usize),
-        from: &[A],
-    ) {
+    pub unsafe fn write<A: Sum>(&self, access: Access<A>, at: *mut u8, row: Row, from: &[A]) {
         let (start, (_, between, length, step)) = (self.offset(row), self.runs());
         for (i, from) in from[..self.len()].chunks_exact(length.max(1)).enumerate() {
             let run = Run { start: start + i as isize * between, step, length };
@@ -216,7 +257,7 @@ impl Rows {
     /// # Safety
     /// As for [`Rows::write`].
     #[inline(always)]
-    pub unsafe fn write_index(&self, io: &Io, row: (usize, usize), from: &[i32]) {
+    pub unsafe fn write_index(&self, io: &Io, row: Row, from: &[i32]) {
         if self.dtype == DType::UInt8 {
             let at = io.output::<u8>(1);
             // SAFETY: by the caller's promise.
@@ -233,7 +274,7 @@ impl Rows {
     /// # Safety
     /// As for [`Rows::read`].
     #[inline(always)]
-    pub unsafe fn read_index(&self, io: &Io, row: (usize, usize), to: &mut [i32]) {
+    pub unsafe fn read_index(&self, io: &Io, row: Row, to: &mut [i32]) {
         if self.dtype == DType::UInt8 {
             let at = io.input::<u8>(1);
             // SAFETY: by the caller's promise.
@@ -247,7 +288,7 @@ impl Rows {
 
     /// Calls `visit(i, offset)` for each element of a row.
     #[inline(always)]
-    fn places(&self, row: (usize, usize), mut visit: impl FnMut(usize, isize)) {
+    fn places(&self, row: Row, mut visit: impl FnMut(usize, isize)) {
         let start = self.offset(row);
         let (runs, between, length, step) = self.runs();
         for i in 0..runs {

@@ -173,8 +173,8 @@ fn in_blocks(producer: &Kind, io: &[&Meta], width: Width) -> Result<Option<RowBl
 /// The pass and geometry of a convolution; None for other operations.
 fn convolution(kind: &Kind) -> Option<(onednn::Propagation, &Geometry)> {
     match kind {
-        Kind::Conv2d(conv) => Some((onednn::Propagation::Forward, &conv.geometry)),
-        Kind::Conv2dGradInput(conv) => Some((onednn::Propagation::GradInput, &conv.geometry)),
+        Kind::Conv(conv) => Some((onednn::Propagation::Forward, &conv.geometry)),
+        Kind::ConvGradInput(conv) => Some((onednn::Propagation::GradInput, &conv.geometry)),
         _ => None,
     }
 }

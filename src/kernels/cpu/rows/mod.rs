@@ -6,6 +6,7 @@
 mod block;
 pub mod cross_entropy;
 pub mod layer_norm;
+pub mod norm_grad;
 pub mod softmax;
 
 use std::ops::Range;

@@ -11,19 +11,31 @@ use crate::ops::packed::{Pack, Packed};
 
 // ---- images -------------------------------------------------------------------------------------
 
+/// Two leading extents, and those of one to three spatial axes.
+fn spatial(leading: [usize; 2], axes: usize, extent: usize) -> Vec<usize> {
+    [&leading[..], &vec![extent; axes]].concat()
+}
+
+/// The first number for the first axis, the second for all others.
+fn first(axes: usize, numbers: [usize; 2]) -> Vec<usize> {
+    (0..axes).map(|d| numbers[d.min(1)]).collect()
+}
+
 pub(super) fn convolution(s: &mut Sketch) -> Option<()> {
-    let (groups, stride) = (1 + s.random.below(2), 1 + s.random.below(2));
-    let geometry = json!({"stride": [stride, 1], "padding": [1, 1, 1, 1], "dilation": [1, 1],
-                          "groups": groups});
+    let (groups, stride, axes) =
+        (1 + s.random.below(2), 1 + s.random.below(2), 1 + s.random.below(3));
+    let geometry = json!({"stride": first(axes, [stride, 1]), "padding": vec![1; 2 * axes],
+                          "dilation": vec![1; axes], "groups": groups});
     let with = |name, more| joined([json!({"op": name}), geometry.clone(), more]);
-    let (x, w) = (s.numbers(&[2, 2, 4, 4])?, s.numbers(&[4, 2 / groups, 3, 3])?);
+    let x = s.numbers(&spatial([2, 2], axes, 4))?;
+    let w = s.numbers(&spatial([4, 2 / groups], axes, 3))?;
     let b = s.numbers(&[4])?;
     let from = &[x, w, b][..2 + s.random.below(2)];
-    let y = s.op(with("conv2d", json!({})), from)?;
+    let y = s.op(with("conv", json!({})), from)?;
     let dy = s.numbers(&s.shape(y))?;
-    let dx = s.op(with("conv2d_grad_input", json!({"size": [4, 4]})), &[dy, w])?;
+    let dx = s.op(with("conv_grad_input", json!({"size": vec![4; axes]})), &[dy, w])?;
     s.op(json!({"op": "unary", "f": "relu"}), &[dx])?;
-    s.op(with("conv2d_grad_weight", json!({"kernel": [3, 3]})), &[dy, x])?;
+    s.op(with("conv_grad_weight", json!({"kernel": vec![3; axes]})), &[dy, x])?;
     s.op(json!({"op": "unary", "f": "relu"}), &[y]).map(drop)
 }
 
@@ -32,25 +44,31 @@ fn joined<const N: usize>(parts: [Value; N]) -> Value {
     parts.iter().flat_map(|part| part.as_object().expect("an object").clone()).collect()
 }
 
-fn window() -> Value {
-    json!({"kernel": [2, 2], "stride": [2, 1], "padding": [0, 1, 0, 1]})
+fn window(s: &mut Sketch, axes: usize) -> Value {
+    let pads = [first(axes, [0, 1]), first(axes, [0, 1])].concat();
+    json!({"kernel": vec![2; axes], "stride": first(axes, [2, 1]), "padding": pads,
+           "ceil_mode": s.is()})
 }
 
 pub(super) fn max_pool(s: &mut Sketch) -> Option<()> {
-    let x = s.numbers(&[2, 2, 4, 4])?;
-    let y = s.op(joined([json!({"op": "max_pool2d"}), window()]), &[x])?;
+    let axes = 1 + s.random.below(3);
+    let (x, window) = (s.numbers(&spatial([2, 2], axes, 4))?, window(s, axes));
+    let gaps = if s.is() { json!({"dilation": vec![2; axes]}) } else { json!({}) };
+    let with = |more| joined([more, window.clone(), gaps.clone()]);
+    let y = s.op(with(json!({"op": "max_pool"})), &[x])?;
     let dy = s.numbers(&s.shape(y))?;
-    let gradient = json!({"op": "max_pool2d_grad", "size": [4, 4]});
-    s.op(joined([gradient, window()]), &[dy, y + 1]).map(drop)
+    s.op(with(json!({"op": "max_pool_grad", "size": vec![4; axes]})), &[dy, y + 1]).map(drop)
 }
 
 pub(super) fn avg_pool(s: &mut Sketch) -> Option<()> {
-    let (x, padded) = (s.numbers(&[2, 2, 4, 4])?, s.is());
-    let padding = json!({"count_include_pad": padded});
-    let y = s.op(joined([json!({"op": "avg_pool2d"}), window(), padding.clone()]), &[x])?;
+    let axes = 1 + s.random.below(3);
+    let (x, window, padded) = (s.numbers(&spatial([2, 2], axes, 4))?, window(s, axes), s.is());
+    let divisor = if s.is() { json!({"divisor": 3}) } else { json!({}) };
+    let mean = joined([json!({"count_include_pad": padded}), divisor]);
+    let with = |more| joined([more, window.clone(), mean.clone()]);
+    let y = s.op(with(json!({"op": "avg_pool"})), &[x])?;
     let dy = s.numbers(&s.shape(y))?;
-    let gradient = json!({"op": "avg_pool2d_grad", "size": [4, 4]});
-    s.op(joined([gradient, window(), padding]), &[dy]).map(drop)
+    s.op(with(json!({"op": "avg_pool_grad", "size": vec![4; axes]})), &[dy]).map(drop)
 }
 
 // ---- normalisation ------------------------------------------------------------------------------
@@ -173,7 +191,7 @@ pub(super) fn product(s: &mut Sketch) -> Option<()> {
 /// A convolution whose weight is packed by a separate operation.
 pub(super) fn packed(s: &mut Sketch) -> Option<()> {
     let (x, w) = (s.numbers(&[1, 16, 6, 6])?, s.numbers(&[16, 16, 3, 3])?);
-    let convolution = json!({"op": "conv2d", "stride": [1, 1], "padding": [1, 1, 1, 1],
+    let convolution = json!({"op": "conv", "stride": [1, 1], "padding": [1, 1, 1, 1],
                              "dilation": [1, 1], "groups": 1});
     let kind: Kind = serde_json::from_value(convolution).expect("an operation");
     let [x_meta, w_meta] = [x, w].map(|i| (*s.player.get(i).meta).clone());

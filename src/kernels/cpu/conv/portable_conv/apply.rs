@@ -15,13 +15,13 @@ use crate::kernels::cpu::space;
 use crate::kernels::{Io, Kernel, Width, kernel};
 
 /// Strides of the weight: along groups, along channels of the source and of the result, and along
-/// the window's rows and columns.
+/// the window's axes.
 #[derive(Clone, Copy, Debug)]
 pub struct Weight {
     pub group: isize,
     pub source: isize,
     pub result: isize,
-    pub window: [isize; 2],
+    pub window: [isize; 3],
 }
 
 /// Result = weight applied to source, at every position of the sweeps. Input 0 is the source, input
@@ -147,9 +147,9 @@ impl Apply {
             sweep += 1;
         }
         let taps = &self.sweeps[sweep].taps;
-        let ([y, x], group) = (taps[piece % taps.len()].entry, piece / taps.len());
+        let (tap, group) = (&taps[piece % taps.len()], piece / taps.len());
         let w = &self.weight;
-        let offset = group as isize * w.group + y as isize * w.window[0] + x as isize * w.window[1];
+        let offset = group as isize * w.group + tap.offset_in(w.window);
         Matrix { at: at.wrapping_offset(offset), row: w.source, column: w.result }
     }
 

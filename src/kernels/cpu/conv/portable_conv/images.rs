@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use super::sweep::Sweep;
 use crate::kernels::cpu::matmul::tile::Factor;
+use crate::kernels::cpu::volume;
 use crate::ops::Meta;
 
-/// The layout of images: N x C x H x W with any strides, the channels in groups.
+/// The layout of images: N x C x D x H x W with any strides, the channels in groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Images {
-    strides: [isize; 4],
+    strides: [isize; 5],
     /// Channels of a group.
     pub channels: usize,
 }
@@ -18,8 +19,7 @@ pub struct Images {
 impl Images {
     /// The images of a tensor.
     pub fn new(meta: &Meta, groups: usize) -> Images {
-        let strides = [0, 1, 2, 3].map(|d| meta.strides[d]);
-        Images { strides, channels: meta.shape[1] / groups }
+        Images { strides: volume::strides(meta), channels: meta.shape[1] / groups }
     }
 
     /// Stride of the channels.
@@ -27,12 +27,12 @@ impl Images {
         self.strides[1]
     }
 
-    /// The offset of channel `channel` of a group at a position (image, row, column).
-    pub fn offset(&self, place: [usize; 3], group: usize, channel: usize) -> isize {
-        let [n, c, h, w] = self.strides;
+    /// The offset of channel `channel` of a group at a position (image, layer, row, column).
+    pub fn offset(&self, place: [usize; 4], group: usize, channel: usize) -> isize {
+        let [n, c, d, h, w] = self.strides;
         let channel = (group * self.channels + channel) as isize * c;
-        let [image, y, x] = place.map(|i| i as isize);
-        channel + image * n + y * h + x * w
+        let [image, z, y, x] = place.map(|i| i as isize);
+        channel + image * n + z * d + y * h + x * w
     }
 
     /// Copies all channels of a group at the positions `rows` of a sweep's result, one row each.

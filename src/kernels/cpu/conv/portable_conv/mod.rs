@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernels::cpu::volume::{self, volume};
 use crate::kernels::{Kernel, Width, kernel};
 use crate::ops::Meta;
 use crate::ops::geometry::Geometry;
 use apply::{Apply, Weight};
 use images::Images;
-use sweep::{Extents, Sweep};
+use sweep::{Extents, Slide, Sweep};
 use weight::WeightGradient;
 
 /// Scratch memory per thread: roughly an L2 cache.
@@ -26,24 +27,36 @@ const BYTES: usize = 2 << 20;
 /// The maximum number of positions computed at once.
 const ROWS: usize = 512;
 
-fn plane(meta: &Meta) -> [usize; 2] {
-    [meta.shape[2], meta.shape[3]]
+fn extents(image: &Meta, weight: &Meta, output: &Meta) -> Extents {
+    let [image, window, output] = [image, weight, output].map(volume::extents);
+    Extents { image, window, output }
 }
 
-fn extents(image: &Meta, weight: &Meta, output: &Meta) -> Extents {
-    Extents { image: plane(image), window: plane(weight), output: plane(output) }
+/// The geometry over three spatial axes.
+fn slide(geometry: &Geometry) -> Slide {
+    Slide {
+        stride: volume(&geometry.stride, 1),
+        before: volume(&geometry.padding[..geometry.rank()], 0),
+        dilation: volume(&geometry.dilation, 1),
+    }
+}
+
+/// The strides of a weight's window.
+fn window(weight: &Meta) -> [isize; 3] {
+    let [_, _, window @ ..] = volume::strides(weight);
+    window
 }
 
 fn not_float(dtype: DType) -> Result<Arc<dyn Kernel>> {
-    Err(Error::dtype("conv2d", [dtype], "a float dtype"))
+    Err(Error::dtype("conv", [dtype], "a float dtype"))
 }
 
 fn nothing() -> Result<Arc<dyn Kernel>> {
     Ok(kernel(0, |_| Ok(())))
 }
 
-/// The kernel of a convolution: `io` = x (N, I, H, W), w (O, I/groups, kh, kw), optionally b (O,),
-/// y. Any strides and any float type; float16 and bfloat16 are accumulated in float32.
+/// The kernel of a convolution: `io` = x (N, I, spatial...), w (O, I/groups, window...), optionally
+/// b (O,), y. Any strides and any float type; float16 and bfloat16 are accumulated in float32.
 ///
 /// # Errors
 /// [`Error::DType`] for other types.
@@ -57,14 +70,14 @@ pub fn forward(geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Arc<dy
     let apply = Apply {
         images: x.shape[0],
         groups,
-        sweeps: vec![Sweep::of_output(geometry, extents(x, w, y))],
+        sweeps: vec![Sweep::of_output(&slide(geometry), extents(x, w, y))],
         source: Images::new(x, groups),
         result,
         weight: Weight {
             group: result.channels as isize * w.strides[0],
             source: w.strides[1],
             result: w.strides[0],
-            window: [w.strides[2], w.strides[3]],
+            window: window(w),
         },
         bias: (io.len() == 4).then(|| io[2].strides[0]),
     };
@@ -86,14 +99,14 @@ pub fn grad_input(geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Arc
     let apply = Apply {
         images: dx.shape[0],
         groups,
-        sweeps: Sweep::of_image(geometry, extents(dx, w, dy)),
+        sweeps: Sweep::of_image(&slide(geometry), extents(dx, w, dy)),
         source,
         result: Images::new(dx, groups),
         weight: Weight {
             group: source.channels as isize * w.strides[0],
             source: w.strides[0],
             result: w.strides[1],
-            window: [w.strides[2], w.strides[3]],
+            window: window(w),
         },
         bias: None,
     };
@@ -113,10 +126,10 @@ pub fn grad_weight(geometry: &Geometry, io: &[&Meta], width: Width) -> Result<Ar
     let gradient = WeightGradient {
         images: x.shape[0],
         groups: geometry.groups,
-        sweep: Sweep::of_output(geometry, extents(x, dw, dy)),
+        sweep: Sweep::of_output(&slide(geometry), extents(x, dw, dy)),
         dy: Images::new(dy, geometry.groups),
         x: Images::new(x, geometry.groups),
-        strides: [0, 1, 2, 3].map(|d| dw.strides[d]),
+        strides: volume::strides(dw),
     };
     crate::dispatch!(float dy.dtype, T => Ok(weight::prepare::<T>(gradient, width)),
         else => not_float(dy.dtype))

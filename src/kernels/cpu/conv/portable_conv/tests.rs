@@ -14,7 +14,7 @@ fn check(random: &mut Random, case: &Case, dtype: DType, threads: usize) {
     let bias = random.tensor(bias);
     let [mut y, mut dx, mut dw] = [dy, x, w].map(|t| vec![0.0; t.meta.numel()]);
     let (xs, ws, gs, bs) = (x.values(), w.values(), dy.values(), bias.values());
-    let plane = case.output[0] * case.output[1];
+    let plane: usize = case.output.iter().product();
     y.iter_mut().enumerate().for_each(|(i, y)| *y = bs[i / plane % bs.len()]);
     case.products(|i, j, k| {
         y[k] += xs[i] * ws[j];
@@ -46,10 +46,8 @@ fn any_geometry_and_layout_as_plain_loops() {
 }
 
 fn large() -> Case {
-    let geometry = Geometry { stride: [2, 1], padding: [1, 1, 1, 1], dilation: [1, 1], groups: 2 };
-    let (image, window) = ([40, 41], [3, 3]);
-    let output = geometry.output("", image, window).unwrap();
-    Case { geometry, n: 3, channels: [34, 40], image, window, output }
+    let geometry = Geometry::new(&[2, 1], &[1, 1, 1, 1], &[1, 1], 2);
+    Case::of(geometry, 3, [34, 40], &[40, 41], &[3, 3]).unwrap()
 }
 
 #[test]
@@ -60,7 +58,8 @@ fn many_blocks_as_plain_loops() {
 #[test]
 fn the_number_of_threads_changes_nothing() {
     let (mut random, case) = (Random::new(13), large());
-    let [x, w, dy] = case.shapes().map(|shape| random.tensor(Meta::new(DType::Float32, shape)));
+    let [x, w, dy] =
+        case.shapes().map(|shape| random.tensor(Meta::new(DType::Float32, &shape[..])));
     let g = &case.geometry;
     let results = |threads: usize| {
         let width = Width(threads);

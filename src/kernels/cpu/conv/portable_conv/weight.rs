@@ -31,7 +31,7 @@ pub struct WeightGradient {
     pub dy: Images,
     pub x: Images,
     /// Strides of dw.
-    pub strides: [isize; 4],
+    pub strides: [isize; 5],
 }
 
 /// How the work is divided; depends on the sizes alone.
@@ -167,10 +167,10 @@ impl WeightGradient {
 
     /// The offset of each row of a group's gradient in dw.
     fn entries(&self) -> impl Iterator<Item = isize> + '_ {
-        let [_, channel, down, right] = self.strides;
+        let [_, channel, window @ ..] = self.strides;
         self.sweep.taps.iter().flat_map(move |tap| {
-            let [y, x] = tap.entry.map(|i| i as isize);
-            (0..self.x.channels as isize).map(move |c| c * channel + y * down + x * right)
+            let start = tap.offset_in(window);
+            (0..self.x.channels as isize).map(move |c| c * channel + start)
         })
     }
 

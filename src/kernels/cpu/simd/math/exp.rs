@@ -35,7 +35,7 @@ fn exp_pair<L: Level>(x: f32) -> (f32, f32) {
 /// [`exp_pair`] without its power of two, returned as two factors: a product computed before
 /// applying them is rounded once where the result is denormal.
 #[inline(always)]
-fn exp_parts<L: Level>(x: f32) -> (f32, f32, (f32, f32)) {
+pub(super) fn exp_parts<L: Level>(x: f32) -> (f32, f32, (f32, f32)) {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     // Beyond these the result is 0, even times 1e4, or infinity; NaN passes both comparisons.

@@ -129,8 +129,8 @@ within! {
     atan: atan_f32, f64::atan, 1.0;
     erf: erf_f32, libm::erf, 2.0;
     gauss: gauss_f32, |x| (-x * x).exp(), 1.0;
-    gelu_value: gelu_within, gelu, 1.0;
-    gelu_derivative: gelu_slope_within, gelu_slope, 1.0, terms;
+    gelu_value: gelu_within, gelu, 6.0;
+    gelu_derivative: gelu_slope_within, gelu_slope, 6.0, terms;
     silu_value: silu_within, silu, 2.0;
     silu_derivative: silu_slope_within, silu_slope, 5.0, terms;
 }

@@ -1,0 +1,162 @@
+//! Elements taken from, and added at, places along an axis that differ from row to row.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use crate::device::team;
+use crate::error::{Error, Result};
+use crate::kernels::cpu::not_float;
+use crate::kernels::cpu::simd::wide::{Float, scatter};
+use crate::kernels::cpu::strided::walk::{Dim, Walk, dims};
+use crate::kernels::{Io, Kernel, Width, kernel};
+use crate::ops::index::{GatherElements, GatherElementsGrad};
+use crate::ops::{Family, Meta};
+
+/// The number of adjacent rows that a thread takes at a time, where the axis is not innermost.
+const ROWS: usize = 256;
+
+/// Prepares (x, places) -> y.
+///
+/// # Errors
+/// Those of [`Shape::axis`](crate::shape::Shape::axis).
+pub fn gather_elements(
+    op: &GatherElements,
+    io: &[&Meta],
+    Width(width): Width,
+) -> Result<Arc<dyn Kernel>> {
+    let axis = io[0].shape.axis(op.name(), op.axis)?;
+    let lines = Lines::new(op.name(), [io[2], io[1], io[0]], axis);
+    Ok(by_size!(io[0].dtype.size(), T => kernel(0, move |io| {
+        lines.check(io)?;
+        // SAFETY: the places are within the axis, and each element belongs to one thread.
+        lines.each(io, width, |at, from| unsafe {
+            *io.output::<T>(0).offset(at) = *io.input::<T>(0).offset(from);
+        })
+    })))
+}
+
+/// Prepares (dy, places) -> dx.
+///
+/// # Errors
+/// As [`gather_elements`]; [`crate::Error::DType`] for types that are not floats.
+pub fn gather_elements_grad(
+    op: &GatherElementsGrad,
+    io: &[&Meta],
+    Width(width): Width,
+) -> Result<Arc<dyn Kernel>> {
+    let (dy, dx) = (io[0], io[2]);
+    let axis = dy.shape.axis(op.name(), op.axis)?;
+    let (lines, count) = (Lines::new(op.name(), [dy, io[1], dx], axis), dx.numel());
+    crate::dispatch!(float dy.dtype, T => {
+        type Sum = <T as Float>::Wide;
+        let room = if T::IS_WIDE { 0 } else { count * size_of::<Sum>() };
+        Ok(kernel(room, move |io| {
+            lines.check(io)?;
+            team::parallel(width, &|part| {
+                let range = team::share(count, 64, width, part);
+                // SAFETY: there are as many sums, and the parts are disjoint.
+                unsafe { sums::<T>(io).add(range.start).write_bytes(0, range.len()) };
+            })?;
+            // SAFETY: the places are within the axis; what is added to one element is in rows that
+            // belong to one thread.
+            lines.each(io, width, |at, to| unsafe {
+                let sum = sums::<T>(io).offset(to);
+                *sum += (*io.input::<T>(0).offset(at)).widen();
+            })?;
+            if T::IS_WIDE { Ok(()) } else { narrow::<T>(io, count, width) }
+        }))
+    }, else => not_float(op.name(), dy))
+}
+
+/// Where the sums are: in dx, or in scratch memory for half types, whose sums are in float32.
+#[inline(always)]
+fn sums<T: Float>(io: &Io) -> *mut T::Wide {
+    if T::IS_WIDE { io.output(0) } else { io.scratch() }
+}
+
+/// Rounds all sums into dx.
+fn narrow<T: Float>(io: &Io, count: usize, width: usize) -> Result<()> {
+    team::parallel(width, &|part| {
+        let range = team::share(count, 64, width, part);
+        // SAFETY: all sums are there, dx has as many elements, and the parts are disjoint.
+        unsafe {
+            let from = std::slice::from_raw_parts(sums::<T>(io).add(range.start), range.len());
+            scatter(from, io.output::<T>(0).add(range.start), 1);
+        }
+    })
+}
+
+/// The rows along the axis of a result or its gradient, of the places, and of what these are in.
+struct Lines {
+    name: &'static str,
+    /// The dimensions before the axis, the axis of the places, and those after it.
+    outer: Walk<3>,
+    axis: Dim<3>,
+    inner: Walk<3>,
+    /// The extent of the axis that places are in.
+    size: usize,
+    places: Walk<1>,
+}
+
+impl Lines {
+    fn new(name: &'static str, metas: [&Meta; 3], axis: usize) -> Lines {
+        let dims_of = dims(metas);
+        let walk = |range: std::ops::Range<usize>| Walk::new(dims_of[range].iter().copied());
+        Lines {
+            name,
+            outer: walk(0..axis),
+            axis: dims_of[axis],
+            inner: walk(axis + 1..dims_of.len()),
+            size: metas[2].shape[axis],
+            places: Walk::without_repeats(metas[1]),
+        }
+    }
+
+    /// Checks that all places are within the axis.
+    fn check(&self, io: &Io) -> Result<()> {
+        let (places, step) = (io.input::<i64>(1), self.places.inner().strides[0]);
+        for ([at], n) in self.places.runs(0..self.places.elements()) {
+            let all = (0..n as isize).map(|i| {
+                // SAFETY: the run is within the places.
+                unsafe { *places.offset(at + i * step) }
+            });
+            // A negative one is greater than any extent.
+            let most = all.fold(0, |most, place| most.max(place as u64));
+            crate::ensure!(n == 0 || most < self.size as u64, self.out_of_range(most as i64));
+        }
+        Ok(())
+    }
+
+    fn out_of_range(&self, index: i64) -> Error {
+        Error::Index { op: self.name.into(), index, size: self.size }
+    }
+
+    /// Passes the offsets of each element and of its counterpart at its place, in the order of the
+    /// axis, to `visit`.
+    fn each(&self, io: &Io, width: usize, visit: impl Fn(isize, isize) + Sync) -> Result<()> {
+        let rows = self.inner.elements();
+        let blocks = rows.div_ceil(ROWS);
+        let ([step, place_step, to_step], [along, place_along, to_along]) =
+            (self.inner.inner().strides, self.axis.strides);
+        team::parallel(width, &|part| {
+            for task in team::share(self.outer.elements() * blocks, 1, width, part) {
+                let (o, first) = (task / blocks, task % blocks * ROWS);
+                let block = first..rows.min(first + ROWS);
+                for (start, _) in self.outer.runs(o..o + 1) {
+                    for (at, n) in self.inner.runs(block.clone()) {
+                        let [at, place, to] = [0, 1, 2].map(|t| start[t] + at[t]);
+                        for i in 0..self.axis.extent as isize {
+                            for r in 0..n as isize {
+                                let place = place + i * place_along + r * place_step;
+                                // SAFETY: the place is one of the places.
+                                let index = unsafe { *io.input::<i64>(1).offset(place) } as isize;
+                                let to = to + r * to_step + index * to_along;
+                                visit(at + i * along + r * step, to);
+                            }
+                        }
+                    }
+                }
+            }
+        })
+    }
+}

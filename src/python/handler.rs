@@ -1,0 +1,64 @@
+//! A function that a thread's operations and views are handed to instead of being run.
+
+use std::cell::RefCell;
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::error::GraphError;
+
+thread_local! {
+    static HANDLER: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
+}
+
+fn replace(handler: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
+    HANDLER.with(|held| held.replace(handler))
+}
+
+/// From here on, each operation or view of this thread is what `handler(what, inputs)` returns:
+/// `what` is the operation, or a view's method and arguments. None ends this. While the handler
+/// runs, operations run as usual. Returns the previous handler.
+#[pyfunction]
+#[pyo3(signature = (handler, /))]
+fn set_handler(handler: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
+    replace(handler)
+}
+
+/// Puts the handler back when it returns.
+struct Asked(Option<Py<PyAny>>);
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        replace(self.0.take());
+    }
+}
+
+/// What the thread's handler makes of an operation or a view of `inputs`; None without a handler.
+pub(super) fn handled<'py>(
+    inputs: &Bound<'py, PyTuple>,
+    what: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !is_set() {
+        return Ok(None);
+    }
+    let asked = Asked(replace(None));
+    let handler = asked.0.as_ref().map(|handler| handler.bind(inputs.py()));
+    handler.map(|handler| handler.call1((what()?, inputs))).transpose()
+}
+
+/// Whether operations of this thread are handed over.
+pub(super) fn is_set() -> bool {
+    HANDLER.with(|held| held.borrow().is_some())
+}
+
+/// Rejects an operation that writes into a tensor, which a handler could not trace.
+pub(super) fn reject_write(op: &str) -> PyResult<()> {
+    match is_set() {
+        true => Err(GraphError::new_err(format!("{op}: writes into a tensor"))),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(set_handler, module)?)
+}
