@@ -23,22 +23,36 @@ from . import (
     adaptive,
     along,
     arrange,
+    assigning,
     attention,
+    axes,
     classification,
     contract,
+    convolution,
     ctc,
     distance,
     divergence,
     finite,
     functions,
+    grid,
     loss,
     math,
     methods,
     nn,
     norm,
+    pairs,
+    pooling,
     positions,
+    powers,
+    products,
+    quantiles,
     repeat,
+    resize,
+    running,
+    sampling,
     scan,
+    scattering,
+    searching,
     sorting,
     statistics,
     unary,
@@ -50,6 +64,12 @@ from .engine import Gradients
 from .mode import mode as _mode
 from .mode import no_grad, set_training
 from .mode import training_scope as _training_scope
+from .precision import SHORT as _SHORT
+from .precision import Precision as _Precision
+from .precision import Scale as _Scale
+from .precision import current as _current_precision
+from .precision import precision_scope as _precision_scope
+from .precision import stored_in as _stored_in
 from .rule import Rule
 from .table import FUNCTIONS, METHODS, OF_TENSOR
 from .tape import Dummy, Operator

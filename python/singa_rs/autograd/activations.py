@@ -1,12 +1,19 @@
-"""Activations that are compositions of functions element by element; recordings fuse them."""
+"""Activations that are compositions of other functions; recordings fuse them."""
 
 from __future__ import annotations
 
 import math
 
+from .._core import ShapeError
 from ..tensor import Tensor
+from ..tensor.numbers import real, whole
 from .casting import floating
+from .index import where
+from .reduce import as_axes, softmax
+from .shape import split
 from .table import public
+from .terms import limited
+from .unary import FUNCTIONS as UNARY
 
 
 @public()
@@ -42,3 +49,117 @@ def hardswish(x: Tensor) -> Tensor:
     """
     x = floating(x)
     return x * x.hardsigmoid(1 / 6, 0.5)
+
+
+@public()
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))` (Barron, 2017; ONNX Celu).
+
+    Args:
+        x: of any shape; integers become float32.
+        alpha: any number but 0.
+    """
+    x, a = floating(x), real(alpha, "celu: alpha")
+    if not a or not math.isfinite(a):
+        raise ValueError(f"celu: got alpha {alpha}, want a finite number other than 0")
+    is_low = x.detach() < 0
+    low = UNARY["expm1"](where(is_low, x, 0.0) / a) * a
+    return where(is_low, low, x)
+
+
+@public()
+def glu(x: Tensor, axis: int = -1) -> Tensor:
+    """The first half along an axis, times the sigmoid of the second half (Dauphin et al., 2017;
+    PyTorch glu).
+
+    Args:
+        x: of any shape but (); integers become float32.
+        axis: an axis of even extent.
+
+    Raises:
+        ShapeError: an odd extent.
+        ValueError: an axis that `x` does not have.
+    """
+    x = floating(x)
+    (along,) = as_axes(whole(axis, "glu: axis"), x.rank, "glu")
+    if x.shape[along] % 2:
+        raise ShapeError(f"glu: got shape {x.shape}, want an even extent of axis {along}")
+    half = x.shape[along] // 2
+    a, gate = split(x, along, [half, half])
+    return a * UNARY["sigmoid"](gate)
+
+
+@public()
+def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    """`x` outside of [-lambd, lambd], else 0 (PyTorch hardshrink; ONNX Shrink with bias 0).
+
+    Args:
+        x: of any shape; integers become float32.
+        lambd: from 0.
+    """
+    x, bound = floating(x), limited(lambd, "hardshrink: lambd")
+    return where(abs(x.detach()) <= bound, 0.0, x)
+
+
+@public()
+def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    """`x`, moved towards 0 by `lambd`, which it does not pass (PyTorch softshrink; ONNX Shrink with
+    bias equal to lambd).
+
+    Args:
+        x: of any shape; integers become float32.
+        lambd: from 0.
+    """
+    x, bound = floating(x), limited(lambd, "softshrink: lambd")
+    return x - x.clip(-bound, bound)
+
+
+@public()
+def tanhshrink(x: Tensor) -> Tensor:
+    """`x - tanh(x)` (PyTorch tanhshrink); integers become float32."""
+    x = floating(x)
+    return x - x.tanh()
+
+
+@public()
+def logsigmoid(x: Tensor) -> Tensor:
+    """`log(sigmoid(x))` without overflow (PyTorch logsigmoid); integers become float32."""
+    return -UNARY["softplus"](-floating(x))
+
+
+@public()
+def softmin(x: Tensor, axis: int = -1) -> Tensor:
+    """`softmax(-x)` along an axis (PyTorch softmin); integers become float32."""
+    return softmax(-floating(x), axis)
+
+
+@public()
+def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
+    """`x` where it is above a threshold, else `value` (PyTorch threshold; ONNX ThresholdedRelu
+    with value 0). NaN stays NaN.
+
+    Args:
+        x: of any shape; integers become float32.
+        threshold, value: numbers.
+    """
+    x, bound = floating(x), real(threshold, "threshold: threshold")
+    return where(x.detach() <= bound, real(value, "threshold: value"), x)
+
+
+@public()
+def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """`x` within [min_val, max_val] (PyTorch hardtanh, ONNX Clip); integers become float32.
+
+    Raises:
+        ValueError: bounds in the wrong order.
+    """
+    low, high = real(min_val, "hardtanh: min_val"), real(max_val, "hardtanh: max_val")
+    if not low < high:
+        raise ValueError(f"hardtanh: got {min_val} to {max_val}, want a range")
+    return floating(x).clip(low, high)
+
+
+@public()
+def relu6(x: Tensor) -> Tensor:
+    """`min(max(x, 0), 6)` (PyTorch relu6; Krizhevsky, 2010); integers become float32."""
+    return floating(x).clip(0.0, 6.0)

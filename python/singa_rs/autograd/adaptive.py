@@ -10,7 +10,7 @@ from .._core import ShapeError
 from ..tensor import Tensor
 from ..tensor.numbers import wholes
 from .casting import floating
-from .nn import PoolingHandle, pooling_2d
+from .pooling import PoolingHandle, pooling_2d
 from .reduce import reduce_max, reduce_mean
 from .shape import cat, reshape, slice
 from .table import public

@@ -20,10 +20,11 @@ from .table import public
 
 
 def flat_places(places: Tensor, shape: Sequence[int], axis: int) -> Tensor:
-    """The places along `axis` as indices into a row-major tensor of `shape`, flattened."""
+    """The places along `axis` as indices into a row-major tensor of `shape`, flattened. Along the
+    other axes they are of the first elements."""
     steps = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
     made = ops.scalar_op("mul", steps[axis])(places)
-    for i, (extent, step) in enumerate(zip(shape, steps, strict=True)):
+    for i, (extent, step) in enumerate(zip(places.shape, steps, strict=True)):
         if i != axis and extent != 1:
             at = ops.op("arange", start=0, step=step, count=extent, dtype="int64")()
             column = (extent,) + (1,) * (len(shape) - i - 1)
@@ -31,23 +32,10 @@ def flat_places(places: Tensor, shape: Sequence[int], axis: int) -> Tensor:
     return made
 
 
-def taken_at(x: Tensor, places: Tensor, axis: int) -> Tensor:
-    """The elements at `places` along an axis; the other extents are the same."""
-    flat = ops.reshape(x, (x.numel,))
-    return ops.op("gather", axis=0)(flat, flat_places(places, x.shape, axis))
-
-
-def added_at(dy: Tensor, places: Tensor, shape: tuple[int, ...], axis: int) -> Tensor:
-    """Zeros of `shape`, with `dy` added at `places` along an axis."""
-    size = math.prod(shape)
-    grad = ops.op("gather_grad", axis=0, size=size)
-    return ops.reshape(grad(dy, flat_places(places, shape, axis)), shape)
-
-
 class TakeAlongAxis(Rule):
     """The elements at indices of each row along an axis (ONNX GatherElements)."""
 
-    keeps = ("places",)
+    keeps = constants = ("places",)
 
     def __init__(self, indices: Any, axis: int) -> None:
         self.indices, self.axis = indices, whole(axis, "take_along_axis: axis")
@@ -59,7 +47,8 @@ class TakeAlongAxis(Rule):
         self.wide, places = self._broadcast(have, indices.shape)
         found = ops.op("places", of="take_along_axis", size=have[self.along])(indices)
         self.places, self.shape = found.view_expand(places), have
-        return taken_at(x.view_expand(self.wide), self.places, self.along)
+        take = ops.op("gather_elements", axis=self.along)
+        return take(x.view_expand(self.wide), self.places)
 
     def _broadcast(
         self, have: tuple[int, ...], indices: tuple[int, ...]
@@ -80,7 +69,8 @@ class TakeAlongAxis(Rule):
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` added up at each element."""
-        made = added_at(dys[0], self.load(0), self.wide, self.along)
+        add = ops.op("gather_elements_grad", axis=self.along, size=self.wide[self.along])
+        made = add(dys[0], self.load(0))
         return (ops.reduce_to(made, self.shape),)
 
 

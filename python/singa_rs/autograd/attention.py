@@ -90,7 +90,7 @@ def _weights(scores: Tensor, mask: Any, is_causal: bool) -> Tensor:
     return where(allowed, weights, 0.0)
 
 
-@public()
+@public(precision="short")
 def scaled_dot_product_attention(
     q: Tensor,
     k: Tensor,

@@ -17,6 +17,7 @@ from . import ops
 from .casting import cast
 from .mode import mode
 from .ops import Grads, Tensors
+from .precision import in_precision
 from .rule import Rule
 from .scalar import with_number
 from .table import public
@@ -54,6 +55,10 @@ class Binary(Rule):
         self.shapes = ops.shapes_if_broadcast(xs, ys[0])
         if self.saves:
             self.saved = _SAVE[self.saves](*xs, *ys)
+
+    def origins(self) -> list[str]:
+        """The operands and the output, by the letters of `saves`."""
+        return [{"a": "x0", "b": "x1", "y": "y0"}[letter] for letter in self.saves]
 
     def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """Each operand's gradient, summed over the axes that it was broadcast along."""
@@ -285,5 +290,6 @@ CLASSES: dict[str, type[Binary]] = {}
 for (_kind, _name), _row in ROWS.items():
     CLASSES[_kind] = _make_class(_kind, _name, _row)
     _doc = f"{_row.doc}\n\n    Numbers, arrays and other dtypes are converted first."
-    FUNCTIONS[_name] = called(_make_function(CLASSES[_kind]), _name, _doc, __package__)
+    _made = called(_make_function(CLASSES[_kind]), _name, _doc, __package__)
+    FUNCTIONS[_name] = in_precision(_made, "wide") if _name == "pow" else _made
     public(CLASSES[_kind], quiet=True)(FUNCTIONS[_name])

@@ -39,11 +39,15 @@ def _labels(name: str, x: Tensor, t: Any, along: int, ignored: int | None) -> _L
     """Checks class indices when they are used, and finds their places."""
     rows, classes = x.shape[:along] + x.shape[along + 1 :], x.shape[along]
     places = ops.op("places", of="onehot", size=None)(as_indices(t, name, x.device))
-    places, counts = ops.reshape(places, rows), None
+    given, counts = ops.reshape(places, rows), None
+    places = given
     if ignored is not None:
-        counts = ops.scalar_op("ne", ignored)(places)
-        places = ops.where(counts, places, ops.full((), 0, places))
-    places = checked(places, classes)
+        counts = ops.scalar_op("ne", ignored)(given)
+        places = ops.where(counts, given, ops.full((), 0, given))
+    try:
+        places = checked(places, classes)
+    except ValueError:
+        raise _no_class(name, given, classes, ignored) from None
     column = ops.reshape(places, (*rows[:along], 1, *rows[along:]))
     every = ops.op("arange", start=0, step=1, count=classes, dtype="int64")()
     every = ops.reshape(every, (classes,) + (1,) * (len(rows) - along))
@@ -51,6 +55,15 @@ def _labels(name: str, x: Tensor, t: Any, along: int, ignored: int | None) -> _L
     if counts is not None:
         hit = ops.op("binary", f="and")(hit, ops.reshape(counts, column.shape))
     return _Labels(hit, places, counts)
+
+
+def _no_class(name: str, labels: Tensor, classes: int, ignored: int | None) -> ValueError:
+    """The error of the first label that is no class."""
+    array = labels.to_numpy().ravel()
+    wrong = array[((array < 0) | (array >= classes)) & (array != ignored)]
+    also = "and ignore_index is not given" if ignored is None else f"or ignore_index {ignored}"
+    want = f"a class in the range from 0 to {classes - 1}, {also}"
+    return ValueError(f"{name}: got label {wrong[0]} for {classes} classes, want {want}")
 
 
 def checked(places: Tensor, size: int) -> Tensor:
@@ -129,7 +142,7 @@ def _options(name: str, weight: Any, ignore_index: Any, reduction: Any) -> _Opti
     return _Options(weight, ignored, reduction)
 
 
-@public()
+@public(precision="wide")
 def nll_loss(
     x: Tensor,
     t: Any,
@@ -182,7 +195,7 @@ def _unfit(name: str, x: Tensor, t: Any, want: str) -> ShapeError:
     return ShapeError(f"{name}: got shapes {x.shape}, {_shape(name, t)}, want {want}")
 
 
-@public(SoftMaxCrossEntropy)
+@public(SoftMaxCrossEntropy, precision="wide")
 def softmax_cross_entropy(
     x: Tensor,
     t: Any,

@@ -16,8 +16,12 @@ from ..tensor.dtypes import promote
 from ..tensor.numbers import is_integral
 from .casting import cast
 from .matmul import matmul
+from .precision import in_precision
 from .reduce import as_axes, reduce_sum
 from .shape import expand, plain_reshape, transpose
+
+#: As users call it.
+_product = in_precision(matmul, "short")
 
 
 def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
@@ -45,7 +49,7 @@ def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
     rows, columns = [shape_a[i] for i in free_a], [shape_b[i] for i in free_b]
     left = plain_reshape(transpose(a, [*free_a, *over_a]), (math.prod(rows), inner))
     right = plain_reshape(transpose(b, [*over_b, *free_b]), (inner, math.prod(columns)))
-    return plain_reshape(matmul(left, right), (*rows, *columns))
+    return plain_reshape(_product(left, right), (*rows, *columns))
 
 
 def einsum(ops: str, args: Sequence[Tensor]) -> Tensor:
@@ -179,7 +183,7 @@ def _pair(
     a = _grouped(a, in_a, size, batch, rows, inner)
     b = _grouped(b, in_b, size, batch, inner, columns)
     names = [*batch, *rows, *columns]
-    return plain_reshape(matmul(a, b), [size[n] for n in names]), names
+    return plain_reshape(_product(a, b), [size[n] for n in names]), names
 
 
 def _summed(x: Tensor, names: list[str], needed: set[str]) -> tuple[Tensor, list[str]]:

@@ -23,7 +23,7 @@ _NAMES = ("exp", "log", "clip", "add", "maximum")
 _exp, _log, _clip, _add, _maximum = (FUNCTIONS[name] for name in _NAMES)
 
 
-@public()
+@public(precision="wide")
 def ctc_loss(
     x: Tensor,
     targets: Any,

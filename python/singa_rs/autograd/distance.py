@@ -21,7 +21,7 @@ _NAMES = ("abs", "relu", "sqrt", "clip", "minimum")
 _abs, _relu, _sqrt, _clip, _minimum = (FUNCTIONS[name] for name in _NAMES)
 
 
-@public()
+@public(precision="wide")
 def l1_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
     """`|x - t|` (PyTorch l1_loss).
 
@@ -46,7 +46,7 @@ def _huber(x: Tensor, t: Tensor, delta: float) -> Tensor:
     return near * (distance - near * 0.5)
 
 
-@public()
+@public(precision="wide")
 def huber_loss(x: Tensor, t: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """`d**2 / 2` for distances `d = |x - t|` up to delta, `delta * (d - delta / 2)` beyond (Huber,
     1964; PyTorch huber_loss).
@@ -60,7 +60,7 @@ def huber_loss(x: Tensor, t: Any, reduction: str = "mean", delta: float = 1.0) -
     return reduced("huber_loss", terms, reduction, result_dtype(x))
 
 
-@public()
+@public(precision="wide")
 def smooth_l1_loss(x: Tensor, t: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """`d**2 / (2 * beta)` for distances `d = |x - t|` up to beta, `d - beta / 2` beyond (Girshick,
     2015; PyTorch smooth_l1_loss). With beta 0 it is `l1_loss`.
@@ -99,7 +99,7 @@ def _cosine(a: Tensor, b: Tensor, axis: int, eps: float) -> Tensor:
     return reduce_sum(a * b / (lengths[0] * lengths[1]), axis, 0)
 
 
-@public()
+@public(precision="wide")
 def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along an axis (PyTorch cosine_similarity).
 
@@ -123,7 +123,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) 
     return cast(_cosine(a, b, along, eps), dtype)
 
 
-@public()
+@public(precision="wide")
 def cosine_embedding_loss(
     x1: Tensor, x2: Tensor, t: Any, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -169,7 +169,7 @@ def _distance(a: Tensor, b: Tensor, p: float, eps: float) -> Tensor:
     return _clip(reduce_sum(_abs(apart) ** p, -1, 0), _LEAST_SQUARE, None) ** (1 / p)
 
 
-@public()
+@public(precision="wide")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,

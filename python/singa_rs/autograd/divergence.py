@@ -30,7 +30,7 @@ def _weighted(name: str, what: str, terms: Tensor, weight: Any) -> Tensor:
     return made
 
 
-@public()
+@public(precision="wide")
 def binary_cross_entropy_with_logits(
     x: Tensor,
     t: Any,
@@ -66,7 +66,7 @@ def binary_cross_entropy_with_logits(
     return reduced(name, terms, reduction, result_dtype(x))
 
 
-@public()
+@public(precision="wide")
 def kl_div(x: Tensor, t: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """The divergence `t * (log(t) - x)` of log probabilities `x` from probabilities `t` (Kullback
     and Leibler, 1951; PyTorch kl_div). It is 0 where `t` is 0.

@@ -9,6 +9,8 @@ from .. import _core
 from .._core import DTypeError, GraphError, ShapeError, set_origin
 from ..tensor import Tensor, as_tensor
 from . import ops
+from .casting import cast
+from .higher import gradients_of, stored
 from .mode import mode
 from .order import Order, Visit
 from .rule import Rule
@@ -90,9 +92,62 @@ def _key(key: Any) -> Any:
 
 
 @public(Gradients, quiet=True)
-def gradients(y: Tensor, dy: Any = None) -> Gradients:
-    """All gradients that `backward` yields, by tensor or `id(tensor)` (SINGA gradients)."""
-    return Gradients(backward(y, dy))
+def gradients(
+    y: Tensor,
+    dy: Any = None,
+    *,
+    xs: Tensor | Sequence[Tensor] | None = None,
+    create_graph: bool = False,
+) -> Any:
+    """All gradients that `backward` yields, by tensor or `id(tensor)` (SINGA gradients), or those
+    of chosen tensors (PyTorch autograd.grad).
+
+    `gradients(y, xs, create_graph=True)` is `gradients(y, xs=xs, create_graph=True)`: in the second
+    place, tensors are `xs` if they are in a list or `create_graph` is set.
+
+    Args:
+        y: the loss, of one element unless `dy` is given.
+        dy: the gradient of `y`, of its shape; ones by default.
+        xs: tensors that `y` was made from, whether an operation made them or not. Every tensor with
+            `stores_grad` if None.
+        create_graph: whether the gradients are themselves recorded, to be differentiated again; the
+            tape is not released then. Rules whose gradients are made of operations with gradients
+            can be; others say so.
+
+    Returns:
+        A dict without `xs`; else the gradient of each, in a tuple if `xs` is a sequence.
+
+    Raises:
+        GraphError: as `backward`; one of `xs` does not lead to `y`; a rule that cannot be
+            differentiated again.
+    """
+    if not isinstance(create_graph, int):
+        raise TypeError(f"gradients: got {create_graph!r} for create_graph, want a bool")
+    if xs is None and dy is not None and (create_graph or _are_tensors(dy)):
+        xs, dy = dy, None
+    if xs is None and not create_graph:
+        return Gradients(backward(y, dy))
+    if not mode.training:
+        raise GraphError("gradients: autograd.training is False, so nothing was recorded")
+    seed = _seed(y, dy)
+    if create_graph and isinstance(dy, Tensor):  # through which a gradient may flow
+        seed = cast(dy, y.dtype)
+    if xs is None:
+        leaves = stored(y)
+        pairs = zip(leaves, gradients_of(y, seed, leaves, create_graph), strict=True)
+        return Gradients((leaf, grad) for leaf, grad in pairs if grad is not None)
+    chosen = (xs,) if isinstance(xs, Tensor) else tuple(xs)
+    if not all(isinstance(x, Tensor) for x in chosen):
+        raise TypeError(f"gradients: got {xs!r} for xs, want tensors")
+    found = gradients_of(y, seed, chosen, create_graph)
+    for i, (x, grad) in enumerate(zip(chosen, found, strict=True)):
+        if grad is None:
+            raise GraphError(f"gradients: xs[{i}], of shape {x.shape}, does not lead to y")
+    return found[0] if isinstance(xs, Tensor) else tuple(found)
+
+
+def _are_tensors(dy: Any) -> bool:
+    return isinstance(dy, (tuple, list)) and all(isinstance(x, Tensor) for x in dy)
 
 
 @as_method("backward")

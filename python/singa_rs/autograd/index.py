@@ -87,16 +87,17 @@ def _whole(array: np.ndarray, op: str) -> np.ndarray:
 
 
 class Gather(Rule):
-    """The entries at `indices` (tensor, array or nested list; negative ones from the end).
+    """The entries at `indices` (tensor, array or nested list; negative ones from the end) along an
+    axis (ONNX Gather).
 
-    Shape `x.shape[:axis] + indices.shape + x.shape[axis + 1:]` (ONNX Gather). Indices are integers,
+    Shape `x.shape[:axis] + indices.shape + x.shape[axis + 1:]`. Indices are integers,
     of an int or float dtype.
 
     Raises:
         ValueError: an index out of range or with a fraction.
     """
 
-    keeps = ("places",)
+    keeps = constants = ("places",)
 
     def __init__(self, axis: int, indices: Any) -> None:
         self.axis, self.indices = whole(axis, "gather: axis"), indices
@@ -109,7 +110,12 @@ class Gather(Rule):
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` added up at each entry."""
-        return (ops.op("gather_grad", axis=self.axis, size=self.size)(dys[0], self.load(0)),)
+        (dy,), places = dys, self.load(0)
+        # Whole rows are added faster than single elements.
+        if places.rank == 1 < dy.rank and self.axis in (-1, dy.rank - 1):
+            grad = ops.op("gather_grad", axis=-2, size=self.size)
+            return (ops.swap(grad(ops.swap(dy), places)),)
+        return (ops.op("gather_grad", axis=self.axis, size=self.size)(dy, places),)
 
 
 gather = function(Gather, "gather")
@@ -118,7 +124,7 @@ gather = function(Gather, "gather")
 class Embedding(Rule):
     """The rows of a table at indices (SINGA Embedding)."""
 
-    keeps = ("places",)
+    keeps = constants = ("places",)
 
     def forward(self, x: Tensor, w: Tensor) -> Tensor:
         if w.rank != 2:
@@ -134,7 +140,8 @@ class Embedding(Rule):
 
 @public(Embedding)
 def embedding(x: Tensor, w: Tensor) -> Tensor:
-    """The rows of `w` (n, m) at the indices `x` of any shape: shape `x.shape + (m,)`.
+    """The rows of `w` (n, m) at the indices `x` of any shape: shape `x.shape + (m,)` (SINGA
+    embedding).
 
     Indices are integers, of an int or float dtype; negative ones count from the end.
 

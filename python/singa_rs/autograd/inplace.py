@@ -35,10 +35,7 @@ def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
 
     def assign(a: Tensor, b: Any) -> Tensor:
         if recorded(a):
-            made = binary.compute(cls, a, b)
-            _write(a, made, f)
-            _replace(a, cast(made, a.dtype)._creator)
-            return a
+            return assigned(a, f, lambda: binary.compute(cls, a, b))
         if isinstance(b, Tensor) and b.dtype == a.dtype and a.shape == _shape_with(a, b):
             op.into([a, b], [a])
             return a
@@ -46,11 +43,21 @@ def operator(cls: type[binary.Binary]) -> Callable[[Tensor, Any], Tensor]:
         if number is not None and a.dtype.is_float:
             ops.scalar_op(f, number).into([a], [a])
             return a
-        with no_grad():
-            _write(a, binary.compute(cls, a, b), f)
-        return a
+        return assigned(a, f, lambda: binary.compute(cls, a, b))
 
     return called(assign, f"i{f}", f"`{f}` into the tensor's own memory.")
+
+
+def assigned(a: Tensor, op: str, compute: Callable[[], Tensor]) -> Tensor:
+    """`a`, with the value that `compute` gives it for the operation `op`."""
+    if recorded(a):
+        made = compute()
+        _write(a, made, op)
+        _replace(a, cast(made, a.dtype)._creator)
+        return a
+    with no_grad():
+        _write(a, compute(), op)
+    return a
 
 
 def _shape_with(a: Tensor, b: Tensor) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from . import ops
 from .casting import floating
 from .rule import Rule, function
 from .table import public
+from .terms import alike, check_reduction, reduced, result_dtype
 
 #: Keeps logarithms finite, as in SINGA.
 _TINY = 1e-4
@@ -30,6 +31,7 @@ class _WithTarget(Loss):
     """A loss of `x` and a target of the same shape."""
 
     keeps = ("xs", "converted")
+    constants = ("converted",)
 
     def __init__(self, t: Any) -> None:
         self.t = t
@@ -90,7 +92,8 @@ class MeanSquareError(_WithTarget):
 
 
 class CrossEntropy(_WithTarget):
-    """`-sum(t * log(x + 1e-4)) / x.shape[0]` of probabilities `x`; shapes must be equal.
+    """`-sum(t * log(x + 1e-4)) / x.shape[0]` of probabilities `x`; shapes must be equal
+    (SINGA cross_entropy).
 
     A perfect prediction has the loss `-log(1.0001)`, about -0.0001, as in SINGA. The cross entropy
     of logits (PyTorch cross_entropy) is `softmax_cross_entropy`.
@@ -107,7 +110,8 @@ class CrossEntropy(_WithTarget):
 
 
 class BinaryCrossEntropy(_WithTarget):
-    """The cross entropy of independent probabilities `x`, divided by `x.shape[0]` as in SINGA.
+    """The cross entropy of independent probabilities `x`, divided by `x.shape[0]`
+    (SINGA binary_cross_entropy).
 
     `-sum(t * log(x + 1e-4) + (1 - t) * log(1 - x + 1e-4)) / x.shape[0]`. A perfect prediction has
     the loss `-log(1.0001)` for each element, about -0.0001; `binary_cross_entropy_with_logits` has
@@ -168,7 +172,8 @@ class SoftMaxCrossEntropy(Loss):
         ShapeError: shapes that do not fit.
     """
 
-    keeps = ("xs", "extra")
+    keeps = ("xs", "targets", "lse")
+    constants = ("targets",)
 
     def __init__(self, t: Any) -> None:
         self.t = t
@@ -177,8 +182,8 @@ class SoftMaxCrossEntropy(Loss):
         t = as_tensor(self.t)
         whole_rows = t.numel == x.numel and t.shape == x.shape and t.numel != x.shape[0]
         t = ops.convert(t, x.dtype) if whole_rows else t
-        loss, lse = ops.op("softmax_cross_entropy")(x, t)
-        self.extra = (t, lse)
+        loss, self.lse = ops.op("softmax_cross_entropy")(x, t)
+        self.targets = t
         return loss
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
@@ -187,12 +192,36 @@ class SoftMaxCrossEntropy(Loss):
         return (ops.op("softmax_cross_entropy_grad")(dys[0], *saved),)
 
 
-mse_loss = function(MeanSquareError, "mse_loss", floating)
-cross_entropy = function(CrossEntropy, "cross_entropy", floating)
-binary_cross_entropy = function(BinaryCrossEntropy, "binary_cross_entropy", floating)
+cross_entropy = function(CrossEntropy, "cross_entropy", floating, precision="wide")
+binary_cross_entropy = function(
+    BinaryCrossEntropy, "binary_cross_entropy", floating, precision="wide"
+)
 
 
-@public(Loss, RankingLoss)
+@public(MeanSquareError, precision="wide")
+def mse_loss(x: Tensor, t: Any, reduction: str = "mean") -> Tensor:
+    """The mean of `(x - t) ** 2` over all elements; shapes must be equal (SINGA mse_loss, PyTorch
+    mse_loss).
+
+    Args:
+        x: of any shape; integers become float32.
+        t: of the shape of `x`.
+        reduction: "mean" or "sum", both of shape (1,), or "none", of the shape of `x`. 16-bit
+            floats are summed in float32.
+
+    Raises:
+        ShapeError: different shapes, or no elements for a mean.
+        ValueError: an unknown reduction.
+    """
+    check_reduction("mse_loss", reduction)
+    if reduction == "mean":
+        return MeanSquareError(t)(floating(x))[0]
+    made, target = alike("mse_loss", x, t)
+    apart = made - target.detach()
+    return reduced("mse_loss", apart * apart, reduction, result_dtype(x))
+
+
+@public(Loss, RankingLoss, precision="wide")
 def ranking_loss(pos: Tensor, neg: Tensor, M: float = 0.2) -> Tensor:
     """The mean of `max(0, M - pos + neg)`; shapes must be equal (SINGA ranking_loss)."""
     return RankingLoss(M)(pos, neg)[0]

@@ -59,7 +59,7 @@ def _reduced(
     return None
 
 
-@public(Sum)
+@public(Sum, precision="wide")
 def sum(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
     """The sum of one tensor's elements, or the element-wise sum of several (ONNX Sum).
 
@@ -75,7 +75,7 @@ def sum(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: 
     return Sum()(*promoted(l))[0] if one is None else one
 
 
-@public(Mean)
+@public(Mean, precision="wide")
 def mean(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
     """The mean of one tensor's elements, or the element-wise mean of several (ONNX Mean).
 
@@ -144,7 +144,8 @@ def min(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: 
 
 @public()
 def add_all(*xs: Tensor) -> Tensor:
-    """The element-wise sum of tensors that broadcast; a copy of a single one."""
+    """The element-wise sum of tensors that broadcast; a copy of a single one
+    (SINGA add_all)."""
     return Sum()(*promoted(xs))[0]
 
 
@@ -180,9 +181,10 @@ class CosSim(Rule):
         return tuple(made)
 
 
-@public(CosSim)
+@public(CosSim, precision="wide")
 def cossim(a: Tensor, b: Tensor) -> Tensor:
-    """The cosine of the angle between the rows of `a` and `b`, both (N, D); (N,)."""
+    """The cosine of the angle between the rows of `a` and `b`, both (N, D); (N,) (SINGA
+    cossim)."""
     return CosSim()(*map(floating, promoted((a, b))))[0]
 
 

@@ -29,6 +29,10 @@ class Matmul(Rule):
         x, w = xs
         self.saved = (x.saved(), w.saved())
 
+    def origins(self) -> tuple[str, str]:
+        """Both factors."""
+        return "x0", "x1"
+
     def gradients(self, dys: Tensors, wanted: Any) -> Grads:
         """`dy @ w.T` and `x.T @ dy`, summed over broadcast axes."""
         (dy,), (x, w) = dys, (self.load(0), self.load(1))
@@ -41,9 +45,10 @@ class Matmul(Rule):
         return ops.reduce_to(ops.matmul(ops.swap(x), dy), w.shape)
 
 
-@public(Matmul, methods="dot")
+@public(Matmul, methods="dot", precision="short")
 def matmul(x: Tensor, w: Tensor) -> Tensor:
-    """The matrix product, with NumPy's rules for one and for more than two dimensions.
+    """The matrix product, with NumPy's rules for one and for more than two dimensions (ONNX
+    MatMul).
 
     Integers stay in their dtype, and wrap, as NumPy's do.
 
@@ -118,6 +123,10 @@ class Gemm(Rule):
         self.save(*xs[:2])
         self.bias_shape = xs[2].shape if len(xs) == 3 else None
 
+    def origins(self) -> tuple[str, str]:
+        """Both factors."""
+        return "x0", "x1"
+
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor | None, ...]:
         """The gradients of A and B, and of C if it was given."""
         dy = ops.scale(dys[0], self.alpha)
@@ -135,7 +144,7 @@ class Gemm(Rule):
         return ops.reduce_to(ops.scale(dy, self.beta), self.bias_shape)
 
 
-@public(Gemm)
+@public(Gemm, precision="short")
 def gemm(
     A: Tensor,
     B: Tensor,
@@ -175,5 +184,5 @@ class AddBias(Rule):
 
 @public(AddBias)
 def add_bias(x: Tensor, b: Tensor, axis: int = 0) -> Tensor:
-    """`x` (n, m) plus `b`: of shape (m,) for axis 0, (n,) for axis 1."""
+    """`x` (n, m) plus `b`: of shape (m,) for axis 0, (n,) for axis 1 (SINGA add_bias)."""
     return AddBias(axis)(x, b)[0]

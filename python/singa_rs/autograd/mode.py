@@ -17,6 +17,8 @@ class _Mode(threading.local):
     paused = 0
     #: The nodes made since this thread began to record a step; None if it is not recording.
     nodes: Nodes | None = None
+    #: The types that functions compute in, if these are not those of their tensors.
+    precision: Any = None
     #: Whether operations are noted for backward, the only attribute that functions check: False
     #: (not `training`, or paused), True, or the `nodes` of the step that is being recorded.
     tape: Nodes | bool = False

@@ -102,6 +102,10 @@ class _BatchNorm2d(Rule):
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
         self.save(xs[0], xs[1], *self.__dict__.pop("stats"))
 
+    def origins(self) -> tuple[str, ...]:
+        """x and scale; the running averages are constants, those of the batch are not."""
+        return "x0", "x1", *(["" if self.batch else "constant"] * 2)
+
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
         """The gradients of x, scale and bias."""
         name = "batch_norm_grad" if self.batch else "batch_norm_inference_grad"
@@ -139,7 +143,6 @@ def batchnorm_2d(
 class _RowNorm(Rule):
     """The last axes as rows that are normalised one by one, then scaled by parameters."""
 
-    keeps = ("kept",)
     #: The engine's name for the operation.
     f: str
 
@@ -149,27 +152,35 @@ class _RowNorm(Rule):
 
     def forward(self, x: Tensor, *parameters: Tensor) -> Tensor:
         (axis,) = as_axes(self.axis, x.rank, self.f)
-        self.shape, self.over = x.shape, x.shape[axis:]
+        self.over = x.shape[axis:]
         for t in parameters:
             if t.shape != self.over:
                 raise ShapeError(f"{self.f}: got {t.shape} beside {x.shape}, want {self.over}")
         columns = math.prod(self.over)
         given = [ops.reshape(t, (columns,)) for t in parameters]
         scale, *bias = given or [ops.full((columns,), 1, x)]
-        x = ops.reshape(x, (math.prod(x.shape[:axis]), columns))
-        y, *statistics = ops.op(self.f, eps=self.eps)(x, scale, *bias)
-        self.kept = (x, scale, *statistics)
-        return ops.reshape(y, self.shape)
+        self.rows = (math.prod(x.shape[:axis]), columns)
+        y, *statistics = ops.op(self.f, eps=self.eps)(ops.reshape(x, self.rows), scale, *bias)
+        self.kept = (scale, *statistics)
+        return ops.reshape(y, x.shape)
+
+    def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
+        scale, *statistics = self.__dict__.pop("kept")
+        self.save(xs[0], xs[1] if len(xs) > 1 else scale, *statistics)
+
+    def origins(self) -> list[str]:
+        """x and scale, which is a constant if it was not given."""
+        scale = "x1" if len(self.edges) > 1 else "constant"
+        return ["x0", scale, *[""] * (len(self.saved) - 2)]
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
         """The gradients of x and of the parameters that were given."""
-        x, *others = (self.load(i) for i in range(len(self.saved)))
-        dy = ops.reshape(dys[0], x.shape)
-        dx, dscale = ops.op(f"{self.f}_grad")(dy, x, *others)
-        made = [ops.reshape(dx, self.shape), ops.reshape(dscale, self.over)]
-        if len(wanted) == 3:
-            made.append(ops.reshape(ops.reduce_op("sum", (0,), False)(dy), self.over))
-        return tuple(made[: len(wanted)])
+        x, scale, *statistics = (self.load(i) for i in range(len(self.saved)))
+        scale = ops.reshape(scale, self.rows[1:])
+        dy, rows = ops.reshape(dys[0], self.rows), ops.reshape(x, self.rows)
+        dx, *vectors = ops.op(f"{self.f}_grad")(dy, rows, scale, *statistics)
+        made = (ops.reshape(dx, x.shape), *(ops.reshape(one, self.over) for one in vectors))
+        return made[: len(wanted)]
 
 
 class _LayerNorm(_RowNorm):
@@ -186,7 +197,7 @@ class _RMSNorm(_RowNorm):
     f = "rms_norm"
 
 
-@public()
+@public(precision="wide")
 def layer_norm(
     x: Tensor,
     scale: Tensor | None = None,
@@ -213,7 +224,7 @@ def layer_norm(
     return _LayerNorm(axis, eps)(floating(x), *parameters)[0]
 
 
-@public()
+@public(precision="wide")
 def rms_norm(x: Tensor, scale: Tensor | None = None, axis: int = -1, eps: float = 1e-5) -> Tensor:
     """Root mean square normalisation (Zhang and Sennrich, 2019; ONNX RMSNormalization) over the
     axes from `axis` on: `x / sqrt(mean(x * x) + eps) * scale`.
@@ -235,7 +246,7 @@ class _GroupNorm(Rule):
     """Groups of channels of each sample shifted and scaled to mean 0 and variance 1: batch
     normalisation of one batch that has each group as a channel."""
 
-    keeps = ("kept",)
+    keeps = ("xs", "ones", "statistics")
 
     def __init__(self, name: str, groups: int | None, eps: float) -> None:
         self.f = name
@@ -245,7 +256,7 @@ class _GroupNorm(Rule):
         self.eps = _within(eps, f"{name}: eps", math.inf)
 
     def forward(self, x: Tensor) -> Tensor:
-        self.shape = shape = x.shape
+        shape = x.shape
         if len(shape) < 2:
             raise ShapeError(f"{self.f}: got shape {shape}, want (N, C, ...)")
         groups = shape[1] if self.groups is None else self.groups
@@ -254,20 +265,24 @@ class _GroupNorm(Rule):
         count = math.prod(shape[1:]) // max(groups, 1)
         if count == 1:
             raise ValueError(f"{self.f}: got shape {shape}, want several values in each group")
-        x = ops.reshape(x, (1, shape[0] * groups, count))
+        self.rows = (1, shape[0] * groups, count)
         wide = "float64" if x.dtype.name == "float64" else "float32"
-        fills = (ops.op("fill", value=v, shape=(x.shape[1],), dtype=wide) for v in (1, 0))
-        ones, zeros = (fill() for fill in fills)
-        y, *statistics = ops.op("batch_norm", eps=self.eps)(x, ones, zeros)
-        self.kept = (x, ones, *statistics)
+        fills = (ops.op("fill", value=v, shape=self.rows[1:2], dtype=wide) for v in (1, 0))
+        self.ones, zeros = (fill() for fill in fills)
+        norm = ops.op("batch_norm", eps=self.eps)
+        y, *self.statistics = norm(ops.reshape(x, self.rows), self.ones, zeros)
         return ops.reshape(y, shape)
+
+    def origins(self) -> tuple[str, ...]:
+        """x; the scale is 1."""
+        return "x0", "constant", "", ""
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """The gradient of x."""
-        saved = [self.load(i) for i in range(4)]
-        dy = ops.reshape(dys[0], saved[0].shape)
-        dx, *_ = ops.op("batch_norm_grad", eps=self.eps)(dy, *saved)
-        return (ops.reshape(dx, self.shape),)
+        x, *others = (self.load(i) for i in range(4))
+        dy, rows = ops.reshape(dys[0], self.rows), ops.reshape(x, self.rows)
+        dx, *_ = ops.op("batch_norm_grad", eps=self.eps)(dy, rows, *others)
+        return (ops.reshape(dx, x.shape),)
 
 
 def _by_channel(name: str, y: Tensor, scale: Tensor | None, bias: Tensor | None) -> Tensor:
@@ -285,7 +300,7 @@ def _by_channel(name: str, y: Tensor, scale: Tensor | None, bias: Tensor | None)
     return y
 
 
-@public()
+@public(precision="wide")
 def group_norm(
     x: Tensor,
     num_groups: int,
@@ -311,7 +326,7 @@ def group_norm(
     return _by_channel("group_norm", y, scale, bias)
 
 
-@public()
+@public(precision="wide")
 def instance_norm(
     x: Tensor, scale: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:

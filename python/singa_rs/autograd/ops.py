@@ -131,12 +131,6 @@ def axis_helper(y_shape: tuple[int, ...], x_shape: tuple[int, ...]) -> tuple[int
     return (*range(added), *inner)
 
 
-@public()
-def back_broadcast(y_shape: tuple[int, ...], x_shape: tuple[int, ...], x: Tensor) -> Tensor:
-    """Sums `x`, of `y_shape`, over what `x_shape` was broadcast along (SINGA back_broadcast)."""
-    return reduce_to(x, tuple(x_shape))
-
-
 def shapes_if_broadcast(xs: tuple[Tensor, ...], y: Tensor) -> tuple[tuple[int, ...], ...] | None:
     """The shapes of the inputs, or None where all have the output's."""
     shape = y.shape

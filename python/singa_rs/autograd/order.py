@@ -69,12 +69,7 @@ class Order:
         for edge in node.edges:
             if isinstance(edge, Tensor):
                 wants = edge._stores_grad and edge.requires_grad
-                if edge._is_cut and edge.requires_grad:
-                    raise GraphError(
-                        f"backward: a tensor of shape {edge.shape} was made by a step that ran as "
-                        "a graph, through which no gradient flows back; detach() it, or compile "
-                        "with use_graph=False"
-                    )
+                check_uncut(edge)
                 targets.append(self._leaf(edge) if wants else None)
             elif type(edge) is Port:
                 visit = known.get(id(edge.node))
@@ -109,6 +104,15 @@ class Order:
         visit.blocks = found if len(found) < 2 else list(dict.fromkeys(found))
         for block in visit.blocks:
             readers[block] += 1
+
+
+def check_uncut(leaf: Tensor) -> None:
+    """Rejects a tensor through which a gradient would have flowed on."""
+    if leaf._is_cut and leaf.requires_grad:
+        raise GraphError(
+            f"backward: a tensor of shape {leaf.shape} was made by a step that ran as a graph, "
+            "through which no gradient flows back; detach() it, or compile with use_graph=False"
+        )
 
 
 def _selects(node: Operator) -> bool:

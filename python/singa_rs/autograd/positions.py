@@ -145,7 +145,7 @@ class ScatterElements(Rule):
         DTypeError: an update that the dtype of `x` cannot hold.
     """
 
-    keeps = ("places",)
+    keeps = constants = ("places",)
 
     def __init__(self, indices: Any, updates: Any, axis: int = 0) -> None:
         self.indices, self.updates = indices, updates

@@ -12,6 +12,7 @@ from ..tensor import Tensor
 from ..tensor.numbers import whole, wholes
 from . import ops
 from .casting import floating
+from .precision import in_precision
 from .rule import Rule, function
 from .table import as_method, public
 
@@ -149,8 +150,9 @@ def _as_numpy(name: str, over: Callable[..., Tensor]) -> None:
 def _reduction(
     rule: type[Reduction], convert: Callable[[Tensor], Tensor] | None = None
 ) -> Callable[..., Tensor]:
-    over = function(rule, f"reduce_{rule.f}", convert)
-    _as_numpy(rule.f, over)
+    precision = "wide" if rule.f in ("sum", "mean", "prod") else ""
+    over = function(rule, f"reduce_{rule.f}", convert, precision=precision)
+    _as_numpy(rule.f, in_precision(over, precision) if precision else over)
     return over
 
 
@@ -176,11 +178,11 @@ def _plain(f: str, doc: str) -> Callable[..., Tensor]:
     return plain
 
 
-_INDEX = "The index of the first {} element along an axis, of all by default; int64."
-argmax = public()(_plain("argmax", _INDEX.format("largest")))
-argmin = public()(_plain("argmin", _INDEX.format("smallest")))
-public()(_plain("any", "Whether any element is non-zero; bool."))
-public()(_plain("all", "Whether every element is non-zero; bool."))
+_INDEX = "The index of the first {} element along an axis, of all by default; int64 (ONNX {})."
+argmax = public()(_plain("argmax", _INDEX.format("largest", "ArgMax")))
+argmin = public()(_plain("argmin", _INDEX.format("smallest", "ArgMin")))
+public()(_plain("any", "Whether any element is non-zero; bool (NumPy any)."))
+public()(_plain("all", "Whether every element is non-zero; bool (NumPy all)."))
 
 
 class SoftMax(Rule):
@@ -208,5 +210,5 @@ class LogSoftMax(SoftMax):
     log = True
 
 
-softmax = function(SoftMax, "softmax", floating)
-log_softmax = function(LogSoftMax, "log_softmax", floating)
+softmax = function(SoftMax, "softmax", floating, precision="wide")
+log_softmax = function(LogSoftMax, "log_softmax", floating, precision="wide")

@@ -101,7 +101,7 @@ upsample = function(UpSample, "upsample")
 
 @public(Repeat, methods="repeat")
 def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
-    """Each element `repeats` times (one number, or one per element), as NumPy's repeat."""
+    """Each element `repeats` times (one number, or one per element) (NumPy repeat)."""
     if axis is None:
         x, axis = x.reshape((-1,) if x.numel else (0,)), 0
     counts = wholes(as_array(repeats, "repeat: repeats").ravel(), "repeat: repeats")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, ParamSpec
 
 from ..errors import called
@@ -22,6 +22,8 @@ class Rule(Operator):
 
     #: What `keep` saves: "xs", the inputs; "ys", the outputs; attributes that `forward` has set.
     keeps: tuple[str, ...] = ()
+    #: Those of them through which no gradient flows, such as targets and indices.
+    constants: tuple[str, ...] = ()
 
     def forward(self, *xs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """The outputs."""
@@ -35,6 +37,18 @@ class Rule(Operator):
             found += value if isinstance(value, (tuple, list)) else (value,)
         if found:
             self.save(*found)
+
+    def origins(self) -> Sequence[str]:
+        """What each saved tensor is: an input, "x0", "x1", ...; an output, "y0", "y1", ...;
+        without a gradient, "constant"; another that `forward` made, ""."""
+        found = []
+        for name in self.keeps:
+            if name in ("xs", "ys"):
+                count = len(self.edges if name == "xs" else self.metas or (None,))
+                found += [f"{name[0]}{i}" for i in range(count)]
+            else:
+                found.append("constant" if name in self.constants else "")
+        return found
 
     def __call__(self, *xs: Tensor) -> Tensors:
         """Runs the operation; returns the outputs, always as a tuple."""
@@ -95,9 +109,11 @@ def function(
     name: str,
     convert: Callable[[Tensor], Tensor] | None = None,
     methods: str = "",
+    precision: str = "",
 ) -> Callable[Concatenate[Tensor, _P], Tensor]:
     """The public function `rule(...)(x)[0]` of a tensor, with the rule's parameters and
-    documentation, and the methods it is. `convert` is applied to the tensor first."""
+    documentation, the methods it is, and its precision as in `public`. `convert` is applied to the
+    tensor first."""
 
     def call(x: Tensor, *args: _P.args, **kwargs: _P.kwargs) -> Tensor:
         return rule(*args, **kwargs)(x if convert is None else convert(x))[0]
@@ -105,4 +121,6 @@ def function(
     x = inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Tensor")
     given = inspect.signature(rule).parameters.values()
     call.__signature__ = inspect.Signature([x, *given], return_annotation="Tensor")
-    return public(rule, methods=methods)(called(call, name, rule.__doc__, __package__))
+    return public(rule, methods=methods, precision=precision)(
+        called(call, name, rule.__doc__, __package__)
+    )

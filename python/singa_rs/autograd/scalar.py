@@ -31,6 +31,10 @@ class WithNumber(Rule):
         if self.f in ("pow", "maximum", "minimum") or (self.f in _REVERSED and self.reverse):
             self.save(xs[0], ys[0])
 
+    def origins(self) -> tuple[str, ...]:
+        """The tensor and the output."""
+        return ("x0", "y0") if self.saved else ()
+
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """The gradient of the tensor."""
         rules = _REVERSED if self.reverse and self.f in _REVERSED else _RULES

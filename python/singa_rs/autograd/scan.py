@@ -63,7 +63,7 @@ def _flat(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
     return (plain_reshape(x, (x.numel,)), 0) if axis is None else (x, axis)
 
 
-@public(CumSum, methods="cumsum")
+@public(CumSum, methods="cumsum", precision="wide")
 def cumsum(
     x: Tensor, axis: int | None = None, exclusive: bool = False, reverse: bool = False
 ) -> Tensor:
@@ -85,7 +85,7 @@ def cumsum(
     return CumSum(axis, exclusive, reverse)(x)[0]
 
 
-@public(CumProd, methods="cumprod")
+@public(CumProd, methods="cumprod", precision="wide")
 def cumprod(
     x: Tensor, axis: int | None = None, exclusive: bool = False, reverse: bool = False
 ) -> Tensor:

@@ -15,7 +15,7 @@ from ..tensor.numbers import whole, wholes
 from . import ops
 from .casting import promoted
 from .ops import Grads, Tensors
-from .reduce import as_axes
+from .reduce import as_axes, reduce_sum
 from .rule import Rule, function
 from .table import as_method, public
 from .tape import remake
@@ -69,7 +69,7 @@ def identity(x: Tensor) -> Tensor:
 
 @public(methods="clone __pos__")
 def clone(x: Tensor) -> Tensor:
-    """A copy with its own memory."""
+    """A copy with its own memory (PyTorch clone)."""
     return Clone()(x)[0]
 
 
@@ -195,3 +195,20 @@ def set_shape(x: Tensor, shape: Ints) -> None:
         node.shape, node.edges = x.shape, (x._creator,)
         remake(x, node)
     x.rebind(view)
+
+
+@public()
+def back_broadcast(y_shape: tuple[int, ...], x_shape: tuple[int, ...], x: Tensor) -> Tensor:
+    """Sums `x`, of `y_shape`, over what `x_shape` was broadcast along (SINGA back_broadcast).
+
+    Raises:
+        ShapeError: `x` is not of `y_shape`, or `x_shape` does not broadcast to it.
+    """
+    want, own = as_shape(y_shape), as_shape(x_shape)
+    if x.shape != want:
+        raise ShapeError(f"back_broadcast: got x of shape {x.shape}, want {want}")
+    pairs = zip(own[::-1], want[::-1], strict=False)
+    if len(own) > len(want) or any(n not in (1, m) for n, m in pairs):
+        raise ShapeError(f"back_broadcast: got x_shape {own}, which does not broadcast to {want}")
+    axes = ops.axis_helper(want, own)
+    return plain_reshape(reduce_sum(x, axes, keepdims=1) if axes else x, own)

@@ -7,7 +7,6 @@ from typing import Any
 from ..tensor import Tensor
 from ..tensor.numbers import whole
 from . import ops
-from .along import added_at, taken_at
 from .reduce import as_axes
 from .rule import Rule
 from .scan import _flat
@@ -19,7 +18,7 @@ class Sort(Rule):
 
     tag = "sort"
     count: int | None = None
-    keeps = ("places",)
+    keeps = constants = ("places",)
 
     def __init__(self, axis: int = -1, descending: bool = False) -> None:
         self.axis, self.descending = whole(axis, f"{self.tag}: axis"), bool(descending)
@@ -32,17 +31,13 @@ class Sort(Rule):
         sort = ops.op("sort", axis=self.along, descending=self.descending, count=self.count)
         values, self.places = sort(x)
         self.places.requires_grad = False
-        self.shape = x.shape
+        self.size = x.shape[self.along]
         return values, self.places
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`dy` of the values, back in the elements' places."""
-        (dy, _), places = dys, self.load(0)
-        if self.count is not None:
-            return (added_at(dy, places, self.shape, self.along),)
-        # Where each element went is the order of where the values came from.
-        back = ops.op("sort", axis=self.along, descending=False, count=None)
-        return (taken_at(dy, back(places)[1], self.along),)
+        add = ops.op("gather_elements_grad", axis=self.along, size=self.size)
+        return (add(dys[0], self.load(0)),)
 
 
 class TopK(Sort):

@@ -44,7 +44,7 @@ def _deviation(op: str, x: Tensor, axis: Axes, keepdims: bool, ddof: float) -> T
     return total / max(count - ddof, 0.0)
 
 
-@public(methods="var")
+@public(methods="var", precision="wide")
 def var(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
     """The variance over `axis`, all by default (NumPy var): the sum of the squared distances from
     the mean, divided by `n - ddof`. PyTorch's default is `ddof=1`.
@@ -58,7 +58,7 @@ def var(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -
     return _narrow(_deviation("var", x, axis, keepdims, ddof), x)
 
 
-@public(methods="std")
+@public(methods="std", precision="wide")
 def std(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
     """The standard deviation over `axis`, all by default (NumPy std): the square root of `var`,
     with the same arguments. Where it is 0 the gradient is 0."""
@@ -70,7 +70,7 @@ def _order(ord: Any) -> Any:
     return ord if isinstance(ord, str | None) and ord in known else real(ord, "norm: ord")
 
 
-@public(methods="norm")
+@public(methods="norm", precision="wide")
 def norm(x: Tensor, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The norm of vectors or matrices (NumPy linalg.norm).
 
@@ -113,9 +113,15 @@ def _of_vectors(size: Tensor, ord: float, over: tuple[int, ...], keepdims: bool)
         return (reduce.reduce_max if ord > 0 else reduce.reduce_min)(size, over, keepdims)
     if ord == 1:
         return reduce.reduce_sum(size, over, keepdims)
-    total = reduce.reduce_sum(size**ord, over, keepdims)
+    return _nth_root(reduce.reduce_sum(size**ord, over, keepdims), ord)
+
+
+def _nth_root(total: Tensor, n: float) -> Tensor:
+    """Roots of any degree from 1; the gradient at 0 is 0."""
+    if n in (1, 2):
+        return total if n == 1 else _root(total)
     is_zero = total.detach() == 0
-    return where(is_zero, 0.0, where(is_zero, 1.0, total) ** (1 / ord))
+    return where(is_zero, 0.0, where(is_zero, 1.0, total) ** (1 / n))
 
 
 class LogSumExp(Reduction):
@@ -149,7 +155,7 @@ class LogSumExp(Reduction):
         return (ops.mul(self.spread(dys[0]), share),)
 
 
-@public(LogSumExp, methods="logsumexp")
+@public(LogSumExp, methods="logsumexp", precision="wide")
 def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over `axis`, all by default, without overflow
     (PyTorch logsumexp, ONNX ReduceLogSumExp). Integers become float32; of no elements it is minus

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ..errors import called, named
 from ..tensor import Tensor
+from .precision import in_precision
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -22,19 +23,23 @@ METHODS: dict[str, Any] = {}
 OF_TENSOR: dict[str, Any] = {}
 
 
-def public(*rules: type, methods: str = "", quiet: bool = False) -> Callable[[Function], Function]:
+def public(
+    *rules: type, methods: str = "", quiet: bool = False, precision: str = ""
+) -> Callable[[Function], Function]:
     """A decorator that enters a function of `autograd`, the classes that belong to it, and the
     names that tensors have it under. Errors name it unless it is `quiet`: calls user code, or does
-    so itself, as the fastest do."""
+    so itself, as the fastest do. `precision` is as in `in_precision`, for users' calls alone: the
+    decorated function itself stays as it is."""
 
-    def enter(function: Function) -> Function:
-        name = function.__name__
+    def enter(plain: Function) -> Function:
+        name = plain.__name__
+        function = in_precision(plain, precision) if precision else plain
         FUNCTIONS.update((rule.__name__, rule) for rule in rules)
         FUNCTIONS[name] = function if quiet else named(function, __package__)
         for one in methods.split():
             names_itself = one.startswith("_") or (quiet and one == name)
             METHODS[one] = function if names_itself else named(function, Tensor.__module__, one)
-        return function
+        return plain
 
     return enter
 

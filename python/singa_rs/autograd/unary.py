@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from ..tensor import Tensor
 from ..tensor.numbers import real
 from . import ops
 from .mode import mode
+from .precision import in_precision
 from .rule import Rule, function
 from .table import of_tensor, public
 
@@ -39,6 +41,10 @@ class Unary(Rule):
         """Saves the input or the output."""
         if self.saves is not None:
             self.save(xs[0] if self.saves == "x" else ys[0])
+
+    def origins(self) -> list[str]:
+        """The input or the output."""
+        return [] if self.saves is None else [f"{self.saves}0"]
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
         """`f'(x) * dy`."""
@@ -97,13 +103,27 @@ def _as_float(x: Tensor) -> Tensor:
 
 class _Row(NamedTuple):
     """What a function is made of: its class, its docstring, the engine's name for it, which is the
-    function's unless it is given, whether `tensor` has it, too, and its operator."""
+    function's unless it is given, whether `tensor` has it, too, its operator, and its derivative,
+    by what the gradient saves; None where it is 0."""
 
     kind: str
     doc: str
     f: str = ""
     tensor: bool = False
     operator: str = ""
+    #: As in `in_precision`.
+    precision: str = ""
+    slope: Callable[..., Any] | None = None
+
+
+def _gelu_slope(x: Tensor) -> Tensor:
+    density = (x * x * -0.5).exp() * (1 / math.sqrt(2 * math.pi))
+    return ((x * math.sqrt(0.5)).erf() + 1) * 0.5 + x * density
+
+
+def _silu_slope(x: Tensor) -> Tensor:
+    y = x.sigmoid()
+    return y * (1 + x * (1 - y))
 
 
 class Elementwise:
@@ -115,48 +135,111 @@ class Elementwise:
         "Absolute values (ONNX Abs); the gradient at 0 is 0.",
         tensor=True,
         operator="__abs__",
+        slope=lambda x: x.sign(),
     )
-    acos = _Row("Acos", "Inverse cosines (ONNX Acos).")
-    acosh = _Row("Acosh", "Inverse hyperbolic cosines (ONNX Acosh).")
-    asin = _Row("Asin", "Inverse sines (ONNX Asin).")
-    asinh = _Row("Asinh", "Inverse hyperbolic sines (ONNX Asinh).")
-    atan = _Row("Atan", "Inverse tangents (ONNX Atan).")
-    atanh = _Row("Atanh", "Inverse hyperbolic tangents (ONNX Atanh).")
+    acos = _Row(
+        "Acos",
+        "Inverse cosines (ONNX Acos).",
+        precision="wide",
+        slope=lambda x: -(((1 - x) * (1 + x)) ** -0.5),
+    )
+    acosh = _Row(
+        "Acosh",
+        "Inverse hyperbolic cosines (ONNX Acosh).",
+        slope=lambda x: (x - 1) ** -0.5 * (x + 1) ** -0.5,
+    )
+    asin = _Row(
+        "Asin",
+        "Inverse sines (ONNX Asin).",
+        precision="wide",
+        slope=lambda x: ((1 - x) * (1 + x)) ** -0.5,
+    )
+    asinh = _Row(
+        "Asinh", "Inverse hyperbolic sines (ONNX Asinh).", slope=lambda x: (x * x + 1) ** -0.5
+    )
+    atan = _Row("Atan", "Inverse tangents (ONNX Atan).", slope=lambda x: (x * x + 1).reciprocal())
+    atanh = _Row(
+        "Atanh",
+        "Inverse hyperbolic tangents (ONNX Atanh).",
+        slope=lambda x: ((1 - x) * (1 + x)).reciprocal(),
+    )
     ceil = _Row("Ceil", "Rounds up (ONNX Ceil); the gradient is 0.", tensor=True)
-    cos = _Row("Cos", "Cosines (ONNX Cos).")
-    cosh = _Row("Cosh", "Hyperbolic cosines (ONNX Cosh).")
-    erf = _Row("Erf", "The error function (ONNX Erf).")
-    exp = _Row("Exp", "Exponentials (ONNX Exp).", tensor=True)
-    expm1 = _Row("Expm1", "`exp(x) - 1`, accurate near 0.")
+    cos = _Row("Cos", "Cosines (ONNX Cos).", slope=lambda x: -x.sin())
+    cosh = _Row(
+        "Cosh", "Hyperbolic cosines (ONNX Cosh).", precision="wide", slope=lambda x: x.sinh()
+    )
+    erf = _Row(
+        "Erf",
+        "The error function (ONNX Erf).",
+        slope=lambda x: (-x * x).exp() * (2 / math.sqrt(math.pi)),
+    )
+    exp = _Row("Exp", "Exponentials (ONNX Exp).", tensor=True, precision="wide", slope=lambda y: y)
+    expm1 = _Row(
+        "Expm1",
+        "`exp(x) - 1`, accurate near 0 (NumPy expm1).",
+        precision="wide",
+        slope=lambda x: x.exp(),
+    )
     floor = _Row("Floor", "Rounds down (ONNX Floor); the gradient is 0.")
-    gelu = _Row("GELU", "`x * Phi(x)` with the exact normal distribution (ONNX Gelu).")
-    log = _Row("Log", "Natural logarithms (ONNX Log).", tensor=True)
+    gelu = _Row(
+        "GELU", "`x * Phi(x)` with the exact normal distribution (ONNX Gelu).", slope=_gelu_slope
+    )
+    log = _Row(
+        "Log",
+        "Natural logarithms (ONNX Log).",
+        tensor=True,
+        precision="wide",
+        slope=lambda x: x.reciprocal(),
+    )
     _not = _Row("Not", "Whether the element is zero, bool (ONNX Not).", "not")
-    negative = _Row("Negative", "`-x` (ONNX Neg).", "neg", operator="__neg__")
-    relu = _Row("ReLU", "`max(x, 0)` (ONNX Relu); NaN stays NaN.")
-    reciprocal = _Row("Reciprocal", "`1 / x` (ONNX Reciprocal).")
+    negative = _Row("Negative", "`-x` (ONNX Neg).", "neg", operator="__neg__", slope=lambda: -1.0)
+    relu = _Row(
+        "ReLU",
+        "`max(x, 0)` (ONNX Relu); NaN stays NaN.",
+        slope=lambda y: 1 - ops.cast(y <= 0, y.dtype),
+    )
+    reciprocal = _Row(
+        "Reciprocal", "`1 / x` (ONNX Reciprocal).", precision="wide", slope=lambda y: -y * y
+    )
     round = _Row("Round", "Rounds half away from zero (SINGA Round); the gradient is 0.")
     rounde = _Row("Rounde", "Rounds half to even (ONNX Round); the gradient is 0.")
-    silu = _Row("SiLU", "`x * sigmoid(x)` (ONNX Swish).")
-    sigmoid = _Row("Sigmoid", "`1 / (1 + exp(-x))` (ONNX Sigmoid).", tensor=True)
+    silu = _Row("SiLU", "`x * sigmoid(x)` (ONNX Swish).", slope=_silu_slope)
+    sigmoid = _Row(
+        "Sigmoid", "`1 / (1 + exp(-x))` (ONNX Sigmoid).", tensor=True, slope=lambda y: y * (1 - y)
+    )
     sign = _Row("Sign", "-1, 0 or 1 (ONNX Sign); the gradient is 0.", tensor=True)
-    sin = _Row("Sin", "Sines (ONNX Sin).")
-    sinh = _Row("Sinh", "Hyperbolic sines (ONNX Sinh).")
-    softplus = _Row("SoftPlus", "`log(1 + exp(x))` without overflow (ONNX Softplus).")
-    softsign = _Row("SoftSign", "`x / (1 + |x|)` (ONNX Softsign).")
-    sqrt = _Row("Sqrt", "Square roots (ONNX Sqrt).", tensor=True)
-    square = _Row("Square", "`x * x` (SINGA square).", tensor=True)
-    tan = _Row("Tan", "Tangents (ONNX Tan).")
-    tanh = _Row("Tanh", "Hyperbolic tangents (ONNX Tanh).", tensor=True)
+    sin = _Row("Sin", "Sines (ONNX Sin).", slope=lambda x: x.cos())
+    sinh = _Row("Sinh", "Hyperbolic sines (ONNX Sinh).", precision="wide", slope=lambda x: x.cosh())
+    softplus = _Row(
+        "SoftPlus",
+        "`log(1 + exp(x))` without overflow (ONNX Softplus).",
+        precision="wide",
+        slope=lambda y: -(-y).expm1(),
+    )
+    softsign = _Row(
+        "SoftSign", "`x / (1 + |x|)` (ONNX Softsign).", slope=lambda x: (x.abs() + 1) ** -2.0
+    )
+    sqrt = _Row("Sqrt", "Square roots (ONNX Sqrt).", tensor=True, slope=lambda y: 0.5 / y)
+    square = _Row("Square", "`x * x` (SINGA square).", tensor=True, slope=lambda x: x * 2)
+    tan = _Row("Tan", "Tangents (ONNX Tan).", precision="wide", slope=lambda y: y * y + 1)
+    tanh = _Row(
+        "Tanh", "Hyperbolic tangents (ONNX Tanh).", tensor=True, slope=lambda y: (1 - y) * (1 + y)
+    )
 
 
 FUNCTIONS: dict[str, Function] = {}
+#: By the engine's names: the functions, and their derivatives.
+BY_ENGINE: dict[str, tuple[Function, Callable[..., Any] | None]] = {}
 
 
 def _enter(name: str, row: _Row) -> None:
     """Makes what a row describes, and enters it into the table of public names."""
     cls = _make_class(row.kind, row.f or name, row.doc)
-    function = FUNCTIONS[name] = _make_function(cls, name, row.doc)
+    function = _make_function(cls, name, row.doc)
+    if row.precision:
+        function = in_precision(function, row.precision)
+    FUNCTIONS[name] = function
+    BY_ENGINE[row.f or name] = function, row.slope
     methods = row.operator if name.startswith("_") else f"{name} {row.operator}"
     public(cls, methods=methods, quiet=True)(function)
     if row.tensor:
@@ -176,6 +259,10 @@ class _Parametrised(Unary):
     """A function with parameters, which are attributes of the instance."""
 
     tag: str
+
+    def slope(self, saved: Tensor) -> Tensor:
+        """The derivative, by what the gradient saves."""
+        raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
         made = ("op", "grad_op", "saves")
@@ -200,6 +287,12 @@ def _parameter(tag: str, name: str, value: Any) -> float | None:
     return made
 
 
+def _chosen(condition: Tensor, one: Any, other: Any, like: Tensor) -> Tensor:
+    """One or the other, numbers or tensors, in the dtype of `like`."""
+    flags = ops.cast(condition, like.dtype)
+    return flags * one + (1 - flags) * other
+
+
 class LeakyRelu(_Parametrised):
     """`x` where it is positive, else `a * x` (ONNX LeakyRelu)."""
 
@@ -207,6 +300,9 @@ class LeakyRelu(_Parametrised):
 
     def __init__(self, a: float = 0.01) -> None:
         self._prepare(a=a)
+
+    def slope(self, saved: Tensor) -> Tensor:
+        return _chosen(saved > 0, 1.0, self.a, saved)
 
 
 class Elu(_Parametrised):
@@ -217,6 +313,10 @@ class Elu(_Parametrised):
     def __init__(self, alpha: float = 1.0) -> None:
         self._prepare(alpha=alpha)
 
+    def slope(self, saved: Tensor) -> Tensor:
+        below = saved + self.alpha if self.saves == "y" else saved.exp() * self.alpha
+        return _chosen(saved > 0, 1.0, below, saved)
+
 
 class SeLU(_Parametrised):
     """`gamma * x` where it is positive, else `gamma * alpha * (exp(x) - 1)` (ONNX Selu)."""
@@ -225,6 +325,11 @@ class SeLU(_Parametrised):
 
     def __init__(self, alpha: float = 1.67326, gamma: float = 1.0507) -> None:
         self._prepare(alpha=alpha, gamma=gamma)
+
+    def slope(self, saved: Tensor) -> Tensor:
+        rate = self.gamma * self.alpha
+        below = saved + rate if self.saves == "y" else saved.exp() * rate
+        return _chosen(saved > 0, self.gamma, below, saved)
 
 
 class HardSigmoid(_Parametrised):
@@ -235,6 +340,9 @@ class HardSigmoid(_Parametrised):
     def __init__(self, alpha: float = 0.2, gamma: float = 0.5) -> None:
         self._prepare(alpha=alpha, gamma=gamma)
 
+    def slope(self, saved: Tensor) -> Tensor:
+        return _chosen((saved > 0) & (saved < 1), self.alpha, 0.0, saved)
+
 
 class Clip(_Parametrised):
     """`min(max(x, min), max)`; a bound that is None does not bind (ONNX Clip)."""
@@ -244,6 +352,13 @@ class Clip(_Parametrised):
     def __init__(self, min: float | None = None, max: float | None = None) -> None:
         self._prepare(min=min, max=max)
 
+    def slope(self, saved: Tensor) -> Tensor:
+        low, high = (-math.inf if self.min is None else self.min, self.max)
+        is_inside = (saved >= low) & (saved <= (math.inf if high is None else high))
+        return _chosen(is_inside, 1.0, 0.0, saved)
 
-for _rule in (LeakyRelu, Elu, SeLU, HardSigmoid, Clip):
-    function(_rule, _rule.tag, methods=_rule.tag)
+
+#: By the engine's names.
+PARAMETRISED = {rule.tag: rule for rule in (LeakyRelu, Elu, SeLU, HardSigmoid, Clip)}
+for _tag, _rule in PARAMETRISED.items():
+    function(_rule, _tag, methods=_tag)

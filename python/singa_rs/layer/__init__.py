@@ -25,7 +25,8 @@ from .attention import (
 )
 from .base import Layer
 from .containers import ModuleDict, ModuleList
-from .conv import Conv2d, SeparableConv2d
+from .conv import Conv1d, Conv2d, Conv3d, SeparableConv2d
+from .conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .linear import Embedding, Gemm, Linear
 from .loss import (
     BCEWithLogitsLoss,
@@ -53,7 +54,24 @@ from .norm import (
     LayerNorm,
     RMSNorm,
 )
-from .pooling import AvgPool1d, AvgPool2d, GlobalAvgPool2d, MaxPool1d, MaxPool2d, Pooling2d
+from .pooling import (
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    GlobalAvgPool1d,
+    GlobalAvgPool2d,
+    GlobalAvgPool3d,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+    Pooling2d,
+)
 from .resize import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -88,6 +106,7 @@ __all__ = [
     "Add",
     "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
     "BCEWithLogitsLoss",
     "BatchNorm1d",
     "BatchNorm2d",
@@ -95,7 +114,12 @@ __all__ = [
     "BinaryCrossEntropy",
     "CTCLoss",
     "Cat",
+    "Conv1d",
     "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropy",
@@ -108,7 +132,9 @@ __all__ = [
     "Flatten",
     "GELU",
     "Gemm",
+    "GlobalAvgPool1d",
     "GlobalAvgPool2d",
+    "GlobalAvgPool3d",
     "GroupNorm",
     "HardSigmoid",
     "Hardswish",
@@ -117,12 +143,19 @@ __all__ = [
     "InstanceNorm",
     "KLDivLoss",
     "L1Loss",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "Layer",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
     "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
     "MeanSquareError",
     "Mish",
     "ModuleDict",

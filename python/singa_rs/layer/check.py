@@ -38,23 +38,34 @@ def below_one(value: Any, argument: str) -> float:
     return found
 
 
-def pair(value: Any, argument: str, least: int = 1) -> tuple[int, int]:
-    """Two ints from `least`: one for both axes, or a sequence of two."""
+_WANT = {1: "an int", 2: "an int or a pair", 3: "an int or three of them"}
+
+
+def numbers(value: Any, argument: str, axes: int, least: int = 1) -> tuple[int, ...]:
+    """Ints from `least`: one for all axes, or a sequence of one for each."""
     if isinstance(value, Sequence) and not isinstance(value, str):
-        if len(value) != 2:
-            raise ValueError(f"{argument}: got {value!r}, want an int or a pair")
-        return count(value[0], argument, least), count(value[1], argument, least)
-    one = count(value, argument, least)
-    return one, one
+        if len(value) != axes:
+            raise ValueError(f"{argument}: got {value!r}, want {_WANT[axes]}")
+        return tuple(count(one, argument, least) for one in value)
+    return (count(value, argument, least),) * axes
 
 
-def padding(value: Any, argument: str) -> tuple[int, int, int, int]:
-    """(top, left, bottom, right) from one int, from (height, width), or from all four."""
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 4:
-        top, left, bottom, right = (count(one, argument, 0) for one in value)
-        return top, left, bottom, right
-    height, width = pair(value, argument, 0)
-    return height, width, height, width
+def paddings(value: Any, argument: str, axes: int) -> tuple[int, ...]:
+    """Padding before each axis, then after each: from one int, from one for each axis, or from
+    all."""
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2 * axes:
+        return tuple(count(one, argument, 0) for one in value)
+    return numbers(value, argument, axes, 0) * 2
+
+
+def exponent(value: Any, argument: str) -> float:
+    """A number from 1, also infinity."""
+    if not is_real(value):
+        raise TypeError(f"{argument}: got {value!r}, want a number")
+    made = real(value, argument)
+    if not made >= 1:
+        raise ValueError(f"{argument}: got {value}, want at least 1")
+    return made
 
 
 def flag(value: Any, argument: str) -> bool:

@@ -1,9 +1,9 @@
-"""Convolutions over images."""
+"""Convolutions over series, images and volumes."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import autograd, initializer
 from ..tensor import Tensor
@@ -11,11 +11,14 @@ from . import activation as activations
 from .base import Layer
 from .check import at_most, axes, count, features, float_input
 from .parameters import normal, parameter
-from .pooling import Window
+from .window import Window
 
 
-class Conv2d(Layer):
-    """2-d convolution (ONNX Conv), with W (nb_kernels, in / group, kh, kw) and b (nb_kernels,)."""
+class _Conv(Layer):
+    """What convolutions of any number of spatial axes share, and their transposes."""
+
+    #: The number of spatial axes.
+    _axes: ClassVar[int]
 
     def __init__(
         self,
@@ -33,72 +36,112 @@ class Conv2d(Layer):
         kernel_init: Any = None,
         bias_init: Any = "zeros",
     ) -> None:
-        """`Conv2d(nb_kernels, kernel_size)`, or `Conv2d(in, nb_kernels, kernel_size[, stride[,
-        padding]])`.
+        """`(nb_kernels, kernel_size)`, or `(in, nb_kernels, kernel_size[, stride[, padding]])`.
 
-        Kernel, stride and dilation are an int or two (height, width); padding is an int, two, or
-        four (top, left, bottom, right), or follows from `pad_mode` SAME_UPPER or SAME_LOWER.
-        `activation` is a name such as "RELU", or a callable. Initialisers are names or callables;
-        the default for W is normal with the variance 2 / (in / group * kh * kw + nb_kernels).
+        Kernel, stride and dilation are an int, or one for each spatial axis (height, width);
+        padding is an int, one for each axis, or those before each axis and then those after each
+        (top, left, bottom, right), or follows from `pad_mode` SAME_UPPER, SAME_LOWER or VALID; it
+        may also be "same" or "valid". `activation` is a name such as "RELU", or a callable.
+        Initialisers are names or callables; the default for W is normal with the variance
+        2 / (in / group * kh * kw + nb_kernels).
 
         Raises:
             TypeError, ValueError: an argument of another type or out of its range.
         """
         super().__init__()
-        at_most("Conv2d", len(args) + 2, 5)
+        name = type(self).__name__
+        at_most(name, len(args) + 2, 5)
         if args:
             in_channels, nb_kernels, kernel_size = nb_kernels, kernel_size, args[0]
             stride = args[1] if len(args) > 1 else stride
             padding = args[2] if len(args) > 2 else padding
-        self.nb_kernels = count(nb_kernels, "Conv2d: nb_kernels")
-        self.group = count(group, "Conv2d: group")
+        self.nb_kernels = count(nb_kernels, f"{name}: nb_kernels")
+        self.group = count(group, f"{name}: group")
         if self.nb_kernels % self.group:
-            raise ValueError(f"Conv2d: group: got {group}, want a divisor of {nb_kernels} kernels")
+            raise ValueError(f"{name}: group: got {group}, want a divisor of {nb_kernels} kernels")
         if in_channels is not None:
-            in_channels = count(in_channels, "Conv2d: in_channels")
+            in_channels = count(in_channels, f"{name}: in_channels")
             self._check_group(in_channels)
         self.in_channels = in_channels
-        self.window = Window("Conv2d", kernel_size, stride, padding, dilation, pad_mode)
+        how = (kernel_size, stride, padding, dilation, pad_mode)
+        self.window = Window(name, *how, axes=self._axes)
         self.kernel_size = self.window.kernel
         self.stride, self.dilation = self.window.stride, self.window.dilation
         self.bias = bool(bias)
-        self.activation = activations.get(activation, "Conv2d: activation")
-        self.kernel_init = kernel_init and initializer.get(kernel_init, "Conv2d: kernel_init")
-        self.bias_init = initializer.get(bias_init, "Conv2d: bias_init")
+        self.activation = activations.get(activation, f"{name}: activation")
+        self.kernel_init = kernel_init and initializer.get(kernel_init, f"{name}: kernel_init")
+        self.bias_init = initializer.get(bias_init, f"{name}: bias_init")
 
     def _check_group(self, channels: int) -> None:
         if channels % self.group:
-            raise ValueError(f"Conv2d: group: got {self.group}, want a divisor of {channels}")
+            name = type(self).__name__
+            raise ValueError(f"{name}: group: got {self.group}, want a divisor of {channels}")
 
     def initialize(self, x: Tensor) -> None:
         """Makes W, and b where there is a bias."""
-        float_input(x, "Conv2d")
-        axes(x, "Conv2d", 4)
-        self.in_channels = features(x, "Conv2d", 1, self.in_channels)
+        name = type(self).__name__
+        float_input(x, name)
+        axes(x, name, self._axes + 2)
+        self.in_channels = features(x, name, 1, self.in_channels)
         self._check_group(self.in_channels)
-        self.handle = self._handle(x.shape)
-        shape = (self.nb_kernels, self.in_channels // self.group, *self.kernel_size)
-        spread = 2.0 / (math.prod(shape[1:]) + self.nb_kernels)
-        self.W = parameter(shape, x, self.kernel_init or normal(spread), "Conv2d: kernel_init")
+        each = self.in_channels // self.group
+        spread = 2.0 / (each * math.prod(self.kernel_size) + self.nb_kernels)
+        fill = self.kernel_init or normal(spread)
+        self.W = self._weight(each, x, fill, f"{name}: kernel_init")
         if self.bias:
-            self.b = parameter((self.nb_kernels,), x, self.bias_init, "Conv2d: bias_init")
+            self.b = parameter((self.nb_kernels,), x, self.bias_init, f"{name}: bias_init")
+
+    def _weight(self, each: int, x: Tensor, fill: Any, argument: str) -> Tensor:
+        return parameter((self.nb_kernels, each, *self.kernel_size), x, fill, argument)
+
+    def _apply(self, x: Tensor, b: Tensor | None) -> Tensor:
+        pads = self.window.padding(x.shape)
+        return autograd.conv(x, self.W, b, self.stride, pads, self.dilation, self.group)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, in, *spatial) -> (N, nb_kernels, *spatial').
+
+        Raises:
+            ShapeError: a different number of axes or channels, or an image smaller than the window.
+        """
+        name = type(self).__name__
+        axes(x, name, self._axes + 2)
+        features(x, name, 1, self.in_channels)
+        y = self._apply(x, self.b if self.bias else None)
+        return y if self.activation is None else self.activation(y)
+
+
+class Conv1d(_Conv):
+    """1-d convolution (ONNX Conv), with W (nb_kernels, in / group, k) and b (nb_kernels,)."""
+
+    _axes = 1
+
+
+class Conv2d(_Conv):
+    """2-d convolution (ONNX Conv), with W (nb_kernels, in / group, kh, kw) and b (nb_kernels,)."""
+
+    _axes = 2
+
+    def initialize(self, x: Tensor) -> None:
+        """Makes `handle` and W, and b where there is a bias."""
+        super().initialize(x)
+        self.handle = self._handle(x.shape)
 
     def _handle(self, shape: tuple[int, ...]) -> autograd.ConvHandle:
         pads = self.window.padding(shape)
         return autograd.ConvHandle(self.kernel_size, self.stride, pads, self.dilation, self.group)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, in, H, W) -> (N, nb_kernels, H', W').
-
-        Raises:
-            ShapeError: a different number of axes or channels, or an image smaller than the window.
-        """
-        axes(x, "Conv2d", 4)
-        features(x, "Conv2d", 1, self.in_channels)
-        if self.window.pad_mode != "NOTSET":
+    def _apply(self, x: Tensor, b: Tensor | None) -> Tensor:
+        if self.window.is_same:
             self.handle = self._handle(x.shape)
-        y = autograd.conv2d(self.handle, x, self.W, self.b if self.bias else None)
-        return y if self.activation is None else self.activation(y)
+        return autograd.conv2d(self.handle, x, self.W, b)
+
+
+class Conv3d(_Conv):
+    """3-d convolution (ONNX Conv), with W (nb_kernels, in / group, kd, kh, kw) and
+    b (nb_kernels,)."""
+
+    _axes = 3
 
 
 class SeparableConv2d(Layer):
@@ -144,6 +187,7 @@ class SeparableConv2d(Layer):
             padding=window.pads,
             group=self.in_channels,
             bias=self.bias,
+            pad_mode=window.pad_mode,
         )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -69,7 +69,8 @@ class Linear(Layer):
         features(x, "Linear", -1, self.in_features)
         y = autograd.matmul(x, self.W)
         if self.bias:
-            y = autograd.add_bias(y, self.b) if len(y.shape) == 2 else autograd.add(y, self.b)
+            b = autograd.cast(self.b, y.dtype)
+            y = autograd.add_bias(y, b) if len(y.shape) == 2 else autograd.add(y, b)
         return y if self.activation is None else self.activation(y)
 
 

@@ -1,79 +1,120 @@
-"""Windows over images and sequences, and pooling."""
+"""Pooling over series, images and volumes."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 from .. import autograd
-from ..errors import ShapeError
 from ..tensor import Tensor
-from ..tensor.keys import Settings
 from .base import Layer
-from .check import axes, count, float_input, one_of, padding, pair
-
-PAD_MODES = ("NOTSET", "SAME_UPPER", "SAME_LOWER")
-Padding = tuple[int, int, int, int]
+from .check import axes, count, exponent, float_input, numbers, paddings
+from .window import Window
 
 
-class Window(Settings):
-    """A checked window over the last two axes. `pad_mode` SAME_UPPER and SAME_LOWER pad so that
-    the result has ceil(size / stride) elements, with odd padding after or before."""
+class _Pool(Layer):
+    #: The number of spatial axes.
+    _axes: ClassVar[int]
+
+    def _slide(
+        self,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        pad_mode: str,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> None:
+        """Keeps the window."""
+        stride = kernel_size if stride is None else stride
+        how = (kernel_size, stride, padding, dilation, pad_mode, self._axes, ceil_mode)
+        self.window = Window(type(self).__name__, *how)
+        self.kernel_size, self.stride = self.window.kernel, self.window.stride
+
+    def _slid(self, x: Tensor) -> tuple[Any, ...]:
+        """Kernel, stride and padding for an input."""
+        float_input(x, type(self).__name__)
+        axes(x, type(self).__name__, self._axes + 2)
+        return self.kernel_size, self.stride, self.window.padding(x.shape)
+
+
+class _MaxPool(_Pool):
+    is_max = True
 
     def __init__(
         self,
-        layer: str,
         kernel_size: Any,
-        stride: Any,
-        pads: Any,
-        dilation: Any = 1,
+        stride: Any = None,
+        padding: Any = 0,
         pad_mode: str = "NOTSET",
+        *,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
     ) -> None:
-        super().__init__(
-            layer=layer,
-            kernel=pair(kernel_size, f"{layer}: kernel_size"),
-            stride=pair(stride, f"{layer}: stride"),
-            dilation=pair(dilation, f"{layer}: dilation"),
-            pads=padding(pads, f"{layer}: padding"),
-            pad_mode=one_of(pad_mode, f"{layer}: pad_mode", PAD_MODES),
-        )
-        if self.pad_mode != "NOTSET" and any(self.pads):
-            raise ValueError(f"{layer}: padding: got {pads!r} with pad_mode {pad_mode!r}, want 0")
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """The size of the dilated window."""
-        height, width = ((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
-        return height, width
-
-    def padding(self, shape: tuple[int, ...]) -> Padding:
-        """(top, left, bottom, right) for an input of that shape.
+        """Kernel, stride (the kernel by default), padding, dilation and `pad_mode` as in `Conv2d`.
+        With `ceil_mode`, windows that start inside count even where they reach beyond the padding;
+        with `return_indices` the result is (maxima, indices), for the unpooling layers.
 
         Raises:
-            ShapeError: the window does not fit into the padded input.
+            TypeError, ValueError: an argument of another type or out of its range.
         """
-        pads = self.pads if self.pad_mode == "NOTSET" else self._same(shape[-2:])
-        for axis, reach in enumerate(self.extent):
-            size = shape[axis - 2] + pads[axis] + pads[axis + 2]
-            if size < reach:
-                raise ShapeError(
-                    f"{self.layer}: got shape {shape}, {size} with padding on axis {axis - 2}, "
-                    f"want at least the window's {reach}"
-                )
-        return pads
+        self._slide(kernel_size, stride, padding, pad_mode, dilation, ceil_mode)
+        self.return_indices = bool(return_indices)
 
-    def _same(self, size: tuple[int, ...]) -> Padding:
-        before, after = [], []
-        for n, reach, stride in zip(size, self.extent, self.stride, strict=True):
-            total = max(0, (-(-n // stride) - 1) * stride + reach - n)
-            small, large = total // 2, total - total // 2
-            before.append(small if self.pad_mode == "SAME_UPPER" else large)
-            after.append(large if self.pad_mode == "SAME_UPPER" else small)
-        return (before[0], before[1], after[0], after[1])
+    def forward(self, x: Tensor) -> Any:
+        """(N, C, *spatial) -> (N, C, *spatial'), or that and the indices.
+
+        Raises:
+            ShapeError: a different number of axes, or an image smaller than the window.
+        """
+        window = self.window
+        how = (window.dilation, window.ceil_mode, self.return_indices)
+        return autograd.max_pool(x, *self._slid(x), *how)
 
 
-class Pooling2d(Layer):
+class _AvgPool(_Pool):
+    is_max = False
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        pad_mode: str = "NOTSET",
+        *,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
+        divisor_override: int | None = None,
+    ) -> None:
+        """Kernel, stride (the kernel by default), padding and `pad_mode` as in `Conv2d`. With
+        `ceil_mode`, windows that start inside count even where they reach beyond the padding; with
+        `count_include_pad` padding counts as zeros (PyTorch's default); sums are divided by
+        `divisor_override` if that is given.
+
+        Raises:
+            TypeError, ValueError: an argument of another type or out of its range.
+        """
+        self._slide(kernel_size, stride, padding, pad_mode, ceil_mode=ceil_mode)
+        self.count_include_pad = bool(count_include_pad)
+        if divisor_override is not None:
+            divisor_override = count(divisor_override, f"{type(self).__name__}: divisor_override")
+        self.divisor_override = divisor_override
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, *spatial) -> (N, C, *spatial').
+
+        Raises:
+            ShapeError: a different number of axes, or an image smaller than the window.
+        """
+        how = (self.window.ceil_mode, self.count_include_pad, self.divisor_override)
+        return autograd.avg_pool(x, *self._slid(x), *how)
+
+
+class Pooling2d(_Pool):
     """The maximum or average of windows (ONNX MaxPool, AveragePool). Both exclude padding; elements
     beyond the last window are dropped."""
+
+    _axes = 2
 
     def __init__(
         self,
@@ -88,17 +129,12 @@ class Pooling2d(Layer):
         Raises:
             TypeError, ValueError: an argument of another type or out of its range.
         """
-        super().__init__()
-        name = type(self).__name__
-        stride = kernel_size if stride is None else stride
-        self.window = Window(name, kernel_size, stride, padding, 1, pad_mode)
-        self.kernel_size, self.stride = self.window.kernel, self.window.stride
+        self._slide(kernel_size, stride, padding, pad_mode)
         self.is_max = bool(is_max)
 
     def initialize(self, x: Tensor) -> None:
         """Makes `handle`."""
-        float_input(x, type(self).__name__)
-        axes(x, type(self).__name__, 4)
+        self._slid(x)
         self.handle = self._handle(x.shape)
 
     def _handle(self, shape: tuple[int, ...]) -> autograd.PoolingHandle:
@@ -112,35 +148,51 @@ class Pooling2d(Layer):
             ShapeError: a different number of axes, or an image smaller than the window.
         """
         axes(x, type(self).__name__, 4)
-        if self.window.pad_mode != "NOTSET":
+        if self.window.is_same:
             self.handle = self._handle(x.shape)
         return autograd.pooling_2d(self.handle, x)
 
 
-class _Pool2d(Pooling2d):
-    _is_max: ClassVar[bool]
-
-    def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, pad_mode: str = "NOTSET"
-    ) -> None:
-        """As `Pooling2d`."""
-        super().__init__(kernel_size, stride, padding, self._is_max, pad_mode)
-
-
-class MaxPool2d(_Pool2d):
+class MaxPool2d(_MaxPool, Pooling2d):
     """The maximum of windows."""
 
-    _is_max = True
 
-
-class AvgPool2d(_Pool2d):
+class AvgPool2d(_AvgPool, Pooling2d):
     """The average of windows, over the elements inside the image."""
 
-    _is_max = False
+
+class MaxPool3d(_MaxPool):
+    """The maximum of windows of volumes."""
+
+    _axes = 3
 
 
-class _Pool1d(Pooling2d):
-    _is_max: ClassVar[bool]
+class AvgPool3d(_AvgPool):
+    """The average of windows of volumes, over the elements inside."""
+
+    _axes = 3
+
+
+def _flat(kernel_size: Any, stride: Any, padding: Any, layer: str) -> tuple[Any, ...]:
+    """A window along the last axis as one over images."""
+    stride = kernel_size if stride is None else stride
+    (size,), (step,) = (
+        numbers(given, f"{layer}: {name}", 1)
+        for given, name in ((kernel_size, "kernel_size"), (stride, "stride"))
+    )
+    if isinstance(padding, str):
+        return (1, size), (1, step), padding
+    before, after = paddings(padding, f"{layer}: padding", 1)
+    return (1, size), (1, step), (0, before, 0, after)
+
+
+def _as_images(x: Tensor, layer: str) -> Tensor:
+    axes(x, layer, 3, 4)
+    return autograd.unsqueeze(x, [2]) if len(x.shape) == 3 else x
+
+
+class MaxPool1d(MaxPool2d):
+    """The maximum of windows along the last axis."""
 
     def __init__(
         self,
@@ -148,46 +200,174 @@ class _Pool1d(Pooling2d):
         stride: int | None = None,
         padding: int = 0,
         pad_mode: str = "NOTSET",
+        *,
+        dilation: int = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
     ) -> None:
-        """Kernel, stride (the kernel by default) and padding are ints."""
+        """As `MaxPool2d`, with ints; padding may be a pair, before and after."""
         name = type(self).__name__
-        stride = kernel_size if stride is None else stride
-        kernel = (1, count(kernel_size, f"{name}: kernel_size"))
-        steps = (1, count(stride, f"{name}: stride"))
-        pads = (0, count(padding, f"{name}: padding", 0))
-        super().__init__(kernel, steps, pads, self._is_max, pad_mode)
+        gaps = (1, *numbers(dilation, f"{name}: dilation", 1))
+        how = {"ceil_mode": ceil_mode, "return_indices": return_indices}
+        window = _flat(kernel_size, stride, padding, name)
+        super().__init__(*window, pad_mode, dilation=gaps, **how)
 
     def initialize(self, x: Tensor) -> None:
         """Makes `handle`."""
-        super().initialize(_image(x, type(self).__name__))
+        super().initialize(_as_images(x, type(self).__name__))
+
+    def forward(self, x: Tensor) -> Any:
+        """(N, C, L) -> (N, C, L'), or (N, C, H, L) -> (N, C, H, L')."""
+        made = super().forward(_as_images(x, type(self).__name__))
+        if len(x.shape) == 4:
+            return made
+        if not self.return_indices:
+            return autograd.squeeze(made, [2])
+        return tuple(autograd.squeeze(one, [2]) for one in made)
+
+
+class AvgPool1d(AvgPool2d):
+    """The average of windows along the last axis, over the elements inside."""
+
+    def __init__(
+        self,
+        kernel_size: int,
+        stride: int | None = None,
+        padding: int = 0,
+        pad_mode: str = "NOTSET",
+        *,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
+        divisor_override: int | None = None,
+    ) -> None:
+        """As `AvgPool2d`, with ints; padding may be a pair, before and after."""
+        window = _flat(kernel_size, stride, padding, type(self).__name__)
+        super().__init__(
+            *window,
+            pad_mode,
+            ceil_mode=ceil_mode,
+            count_include_pad=count_include_pad,
+            divisor_override=divisor_override,
+        )
+
+    def initialize(self, x: Tensor) -> None:
+        """Makes `handle`."""
+        super().initialize(_as_images(x, type(self).__name__))
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, C, L) -> (N, C, L'), or (N, C, H, L) -> (N, C, H, L')."""
-        y = super().forward(_image(x, type(self).__name__))
+        y = super().forward(_as_images(x, type(self).__name__))
         return autograd.squeeze(y, [2]) if len(x.shape) == 3 else y
 
 
-def _image(x: Tensor, layer: str) -> Tensor:
-    axes(x, layer, 3, 4)
-    return autograd.unsqueeze(x, [2]) if len(x.shape) == 3 else x
+class _LPPool(_Pool):
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        pad_mode: str = "NOTSET",
+        *,
+        ceil_mode: bool = False,
+    ) -> None:
+        """The exponent, from 1 to infinity; then as in `MaxPool2d`.
 
-
-class MaxPool1d(_Pool1d):
-    """The maximum of windows along the last axis."""
-
-    _is_max = True
-
-
-class AvgPool1d(_Pool1d):
-    """The average of windows along the last axis, over the elements inside."""
-
-    _is_max = False
-
-
-class GlobalAvgPool2d(Layer):
-    """The average of each channel (ONNX GlobalAveragePool)."""
+        Raises:
+            TypeError, ValueError: an argument of another type or out of its range.
+        """
+        self._slide(kernel_size, stride, padding, pad_mode, ceil_mode=ceil_mode)
+        self.norm_type = exponent(norm_type, f"{type(self).__name__}: norm_type")
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) -> (N, C, 1, 1)."""
-        axes(x, "GlobalAvgPool2d", 4)
+        """(N, C, *spatial) -> (N, C, *spatial').
+
+        Raises:
+            ShapeError: a different number of axes, or an image smaller than the window.
+        """
+        return autograd.lp_pool(x, self.norm_type, *self._slid(x), self.window.ceil_mode)
+
+
+class LPPool1d(_LPPool):
+    """The norm of windows along an axis (`autograd.lp_pool`)."""
+
+    _axes = 1
+
+
+class LPPool2d(_LPPool):
+    """The norm of windows of images (`autograd.lp_pool`)."""
+
+    _axes = 2
+
+
+class LPPool3d(_LPPool):
+    """The norm of windows of volumes (`autograd.lp_pool`)."""
+
+    _axes = 3
+
+
+class _MaxUnpool(_Pool):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        """The kernel, stride and padding of the pooling that gave the indices.
+
+        Raises:
+            TypeError, ValueError: an argument of another type or out of its range.
+        """
+        self._slide(kernel_size, stride, padding, "NOTSET")
+
+    def forward(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """(N, C, *spatial) and indices of that shape -> (N, C, *output_size).
+
+        Raises:
+            ShapeError: shapes that differ, or a different number of axes.
+            ValueError: an index that the result does not have.
+        """
+        axes(x, type(self).__name__, self._axes + 2)
+        window = self.window
+        how = (window.kernel, window.stride, window.pads, output_size)
+        return autograd.max_unpool(x, indices, *how)
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """The inverse of `MaxPool1d` but for the lesser elements (`autograd.max_unpool`)."""
+
+    _axes = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """The inverse of `MaxPool2d` but for the lesser elements (`autograd.max_unpool`)."""
+
+    _axes = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """The inverse of `MaxPool3d` but for the lesser elements (`autograd.max_unpool`)."""
+
+    _axes = 3
+
+
+class _GlobalAvgPool(Layer):
+    _axes: ClassVar[int]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, *spatial) -> (N, C, 1, ...)."""
+        axes(x, type(self).__name__, self._axes + 2)
         return autograd.globalaveragepool(x)
+
+
+class GlobalAvgPool1d(_GlobalAvgPool):
+    """The average of each channel of series (ONNX GlobalAveragePool)."""
+
+    _axes = 1
+
+
+class GlobalAvgPool2d(_GlobalAvgPool):
+    """The average of each channel (ONNX GlobalAveragePool)."""
+
+    _axes = 2
+
+
+class GlobalAvgPool3d(_GlobalAvgPool):
+    """The average of each channel of volumes (ONNX GlobalAveragePool)."""
+
+    _axes = 3

@@ -1,47 +1,92 @@
-"""Layers that change how large images are: by whole factors, or to a given size."""
+"""Layers that change how large images are: by factors, or to a given size."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from .. import autograd
+from ..autograd.resize import COORDINATES
 from ..errors import ShapeError
 from ..tensor import Tensor
+from ..tensor.numbers import is_integral, is_real
 from .base import Layer
 from .check import axes, count, float_input, one_of
 
+MODES = ("nearest", "linear", "bilinear", "trilinear", "cubic", "bicubic")
+
 
 class Upsample(Layer):
-    """Enlarged by whole factors, by repeating elements (ONNX and PyTorch Upsample, nearest)."""
+    """Images, lines or volumes enlarged by factors or to a size (ONNX and PyTorch Upsample):
+    `autograd.interpolate`, where PyTorch's names of coordinates stand, too."""
 
-    def __init__(self, scale_factor: int | Sequence[int] = 2, mode: str = "nearest") -> None:
-        """`scale_factor`: for all spatial axes, or one for each.
+    def __init__(
+        self,
+        scale_factor: float | Sequence[float] | None = None,
+        mode: str = "nearest",
+        *,
+        size: int | Sequence[int] | None = None,
+        coordinates: str | None = None,
+    ) -> None:
+        """`scale_factor`: for all spatial axes, or one for each; 2 unless there is a `size`.
+        `mode`: "nearest", "linear" or "cubic". `size`: the extents of the result instead.
+        `coordinates`: as in `autograd.interpolate`; by default "half_pixel", and for "nearest"
+        "asymmetric", where places between two elements are rounded down.
 
         Raises:
-            TypeError, ValueError: factors other than ints from 1; another mode than "nearest".
+            TypeError, ValueError: factors or sizes that are not positive numbers, or both of them;
+                another mode or other coordinates.
         """
         super().__init__()
-        many = isinstance(scale_factor, Sequence) and not isinstance(scale_factor, str)
-        given = scale_factor if many else (scale_factor,)
-        factors = tuple(count(n, "Upsample: scale_factor") for n in given)
-        if not factors:
-            raise ValueError("Upsample: scale_factor: got (), want at least one")
-        self.scale_factor = factors if many else factors[0]
-        self.mode = one_of(mode, "Upsample: mode", ("nearest",))
+        if scale_factor is not None and size is not None:
+            raise ValueError(f"Upsample: got scale_factor {scale_factor} and size {size}, want one")
+        factor = 2 if scale_factor is None and size is None else scale_factor
+        self.scale_factor: Any = _each(factor, "Upsample: scale_factor", _factor)
+        self.size: Any = _each(size, "Upsample: size", count)
+        self.mode = one_of(mode, "Upsample: mode", MODES)
+        is_nearest = self.mode == "nearest"
+        coordinates = coordinates or ("asymmetric" if is_nearest else "half_pixel")
+        self.coordinates = one_of(coordinates, "Upsample: coordinates", tuple(COORDINATES))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, *spatial), with an axis for each factor.
+        """(N, C, *spatial), with an axis for each factor or size.
 
         Raises:
             ShapeError: a different number of axes.
         """
-        factors = self.scale_factor
+        given = self.scale_factor if self.size is None else self.size
         spatial = x.rank - 2
-        wanted = (factors,) * spatial if isinstance(factors, int) else factors
+        wanted = given if isinstance(given, tuple) else (given,) * spatial
         if spatial < 1 or spatial != len(wanted):
-            raise ShapeError(f"Upsample: got shape {x.shape}, want (N, C) and {factors} times more")
-        return autograd.upsample(x, self.mode, [1, 1, *wanted])
+            raise ShapeError(f"Upsample: got shape {x.shape}, want (N, C) and {given} times more")
+        is_plain = self.mode == "nearest" and self.coordinates == "asymmetric"
+        if is_plain and self.size is None and all(isinstance(n, int) for n in wanted):
+            return autograd.upsample(x, self.mode, [1, 1, *wanted])
+        rounding = "floor" if is_plain else "round_prefer_floor"
+        how = (self.size, self.scale_factor, self.mode, self.coordinates)
+        return autograd.interpolate(x, *how, nearest_mode=rounding)
+
+
+def _factor(value: Any, what: str) -> float:
+    """A positive number; a whole one from 1 as an int."""
+    if is_integral(value):
+        return count(value, what)
+    if not is_real(value) or not 0 < value < math.inf:
+        kind = ValueError if is_real(value) else TypeError
+        raise kind(f"{what}: got {value!r}, want a positive number")
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def _each(value: Any, what: str, check: Callable[[Any, str], Any]) -> Any:
+    """A checked number, or several of them as a tuple."""
+    if value is None:
+        return None
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return check(value, what)
+    if not value:
+        raise ValueError(f"{what}: got {value!r}, want at least one")
+    return tuple(check(one, what) for one in value)
 
 
 class PixelShuffle(Layer):

@@ -1,0 +1,223 @@
+"""More functions of two or three operands that broadcast, element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core import ShapeError, bool_
+from ..tensor import Tensor, as_tensor
+from ..tensor.numbers import as_array, number
+from . import binary, ops
+from .casting import floating, promoted
+from .finite import isnan
+from .index import where
+from .powers import signbit
+from .rule import Rule
+from .table import as_method, public
+from .unary import FUNCTIONS as UNARY
+
+_MAXIMUM, _MINIMUM = binary.FUNCTIONS["maximum"], binary.FUNCTIONS["minimum"]
+
+
+def _operands(op: str, *xs: Any) -> tuple[Tensor, ...]:
+    """Operands in one dtype: numbers and arrays of floats take that of tensors of floats.
+
+    Raises:
+        ShapeError: shapes that do not broadcast.
+        TypeError: anything but tensors, numbers and arrays.
+    """
+    kinds = [x.dtype for x in xs if isinstance(x, Tensor) and x.dtype.is_float]
+    made = []
+    for x in xs:
+        if not isinstance(x, Tensor):
+            array = as_array(x, op)
+            plain = kinds and (array.ndim == 0 or array.dtype.kind == "f")
+            x = as_tensor(array, dtype=kinds[0]) if plain else x
+        made.append(x)
+    found = promoted(made)
+    try:
+        np.broadcast_shapes(*(x.shape for x in found))
+    except ValueError:
+        shapes = ", ".join(str(x.shape) for x in found)
+        raise ShapeError(f"{op}: got shapes {shapes}, want shapes that broadcast") from None
+    return found
+
+
+def _floats(op: str, *xs: Any) -> tuple[Tensor, ...]:
+    return tuple(map(floating, _operands(op, *xs)))
+
+
+class Hypot(Rule):
+    """`sqrt(a**2 + b**2)` without overflow."""
+
+    keeps = ("xs", "ys")
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        sizes = [ops.op("unary", f="abs")(t) for t in (a, b)]
+        most = ops.op("binary", f="maximum")(*sizes)
+        odd = ops.scalar_op("eq", 0)(most)
+        odd = ops.op("binary", f="or")(odd, ops.scalar_op("eq", math.inf)(most))
+        unit = ops.where(odd, ops.full((), 1, most), most)
+        squares = [ops.op("unary", f="square")(ops.div(t, unit)) for t in sizes]
+        root = ops.op("unary", f="sqrt")(ops.add(*squares))
+        return ops.where(odd, most, ops.mul(unit, root))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
+        """`dy a / y` and `dy b / y`, 0 where both are 0."""
+        y = self.load(2)
+        none = ops.scalar_op("eq", 0)(y)
+        share = ops.where(none, y, ops.div(dys[0], ops.where(none, ops.full((), 1, y), y)))
+        operands = (self.load(0), self.load(1))
+        return tuple(ops.reduce_to(ops.mul(share, t), t.shape) for t in operands)
+
+
+@public(Hypot, methods="hypot")
+def hypot(a: Tensor, b: Any) -> Tensor:
+    """`sqrt(a**2 + b**2)` without overflow (NumPy hypot); integers become float32. NaN wins, also
+    over infinities. The gradient at 0 is 0."""
+    return Hypot()(*_floats("hypot", a, b))[0]
+
+
+@public(methods="logaddexp")
+def logaddexp(a: Tensor, b: Any) -> Tensor:
+    """`log(exp(a) + exp(b))` without overflow (NumPy logaddexp); integers become float32."""
+    a, b = _floats("logaddexp", a, b)
+    same = a.detach() == b.detach()  # infinities among them, whose difference is NaN
+    distance = abs(where(same, 0.0, a) - where(same, 0.0, b))
+    return _MAXIMUM(a, b) + UNARY["softplus"](-distance)
+
+
+@public(methods="logaddexp2")
+def logaddexp2(a: Tensor, b: Any) -> Tensor:
+    """`log2(2**a + 2**b)` without overflow (NumPy logaddexp2); integers become float32."""
+    a, b = _floats("logaddexp2", a, b)
+    base = math.log(2)
+    return logaddexp(a * base, b * base) / base
+
+
+@public(methods="fmod")
+def fmod(a: Tensor, b: Any) -> Tensor:
+    """The rest of dividing, with the sign of `a` (NumPy fmod, ONNX Mod with fmod=1)."""
+    a, b = _operands("fmod", a, b)
+    size, rest = abs(b), binary.FUNCTIONS["remainder"]
+    return where(a.detach() < 0, -rest(-a, size), rest(a, size))
+
+
+@public(methods="copysign")
+def copysign(a: Tensor, b: Any) -> Tensor:
+    """The size of `a` with the sign of `b` (NumPy copysign); integers become float32. `b` gets no
+    gradient."""
+    a, b = _floats("copysign", a, b)
+    size = abs(a)
+    return where(signbit(b), -size, size)
+
+
+@public(methods="heaviside")
+def heaviside(a: Tensor, b: Any) -> Tensor:
+    """0 where `a` is negative, `b` where it is 0, 1 where it is positive (NumPy heaviside);
+    integers become float32. `a` gets no gradient."""
+    a, b = _floats("heaviside", a, b)
+    steps = where(a.detach() < 0, 0.0, where(a.detach() > 0, 1.0, a.detach()))
+    return where(a.detach() == 0, b, steps)
+
+
+def _known(op: str, pick: Callable[[Any, Any], Tensor], a: Any, b: Any) -> Tensor:
+    """An extreme of those that are numbers."""
+    a, b = _operands(op, a, b)
+    if not a.dtype.is_float:
+        return pick(a, b)
+    return where(isnan(a), b, where(isnan(b), a, pick(a, b)))
+
+
+@public(methods="fmax")
+def fmax(a: Tensor, b: Any) -> Tensor:
+    """The larger of each pair, the other one where one is NaN (NumPy fmax)."""
+    return _known("fmax", _MAXIMUM, a, b)
+
+
+@public(methods="fmin")
+def fmin(a: Tensor, b: Any) -> Tensor:
+    """The smaller of each pair, the other one where one is NaN (NumPy fmin)."""
+    return _known("fmin", _MINIMUM, a, b)
+
+
+@public(methods="xlogy")
+def xlogy(a: Tensor, b: Any) -> Tensor:
+    """`a * log(b)`, 0 where `a` is 0, unless `b` is NaN (PyTorch xlogy); integers become
+    float32."""
+    a, b = _floats("xlogy", a, b)
+    none = (a.detach() == 0) & ~isnan(b)
+    return where(none, 0.0, a * UNARY["log"](where(none, 1.0, b)))
+
+
+@public(methods="lerp")
+def lerp(a: Tensor, b: Any, weight: Any) -> Tensor:
+    """`a + weight * (b - a)`, between `a` and `b` (PyTorch lerp); integers become float32.
+
+    Args:
+        a, b: tensors that broadcast.
+        weight: a number or a tensor.
+    """
+    a, b, w = _floats("lerp", a, b, weight)
+    return a + w * (b - a)
+
+
+@public(methods="addcmul")
+def addcmul(x: Tensor, a: Any, b: Any, value: float = 1) -> Tensor:
+    """`x + value * a * b` (PyTorch addcmul)."""
+    factor = number(value, "addcmul: value")
+    x, a, b = _operands("addcmul", x, a, b)
+    return x + (a * b if factor == 1 else a * b * factor)
+
+
+@public(methods="addcdiv")
+def addcdiv(x: Tensor, a: Any, b: Any, value: float = 1) -> Tensor:
+    """`x + value * a / b` (PyTorch addcdiv)."""
+    factor = number(value, "addcdiv: value")
+    x, a, b = _operands("addcdiv", x, a, b)
+    return x + (a / b if factor == 1 else a / b * factor)
+
+
+def _logical(name: str, f: str) -> None:
+    def logical(a: Tensor, b: Any) -> Tensor:
+        given = (ops.cast(t, bool_) for t in _operands(name, a, b))
+        made = ops.op("binary", f=f)(*given)
+        made.requires_grad = False
+        return made
+
+    logical.__name__ = logical.__qualname__ = name
+    how = {"and": "both are", "or": "one is", "xor": "exactly one is"}[f]
+    logical.__doc__ = f"Whether {how} not zero, bool (NumPy {name})."
+    public(methods=name)(logical)
+
+
+for _f in ("and", "or", "xor"):
+    _logical(f"logical_{_f}", _f)
+
+
+@public(methods="array_equal")
+def array_equal(a: Tensor, b: Any, equal_nan: bool = False) -> bool:
+    """Whether two tensors have one shape and the same elements: a Python bool (NumPy array_equal).
+    Reads values.
+
+    Raises:
+        GraphError: tensors that are only recorded; `(a == b).all()` is one, too.
+    """
+    a, b = promoted((a, b))
+    if a.shape != b.shape:
+        return False
+    same = a.detach() == b.detach()
+    if equal_nan:
+        same = same | (isnan(a) & isnan(b))
+    return bool(same.all())
+
+
+for _name in (
+    "add", "sub", "mul", "div", "remainder", "floor_divide", "maximum", "minimum", "less",
+    "less_equal", "greater", "greater_equal", "equal", "not_equal",
+):  # fmt: skip
+    as_method(_name)(binary.FUNCTIONS[_name])

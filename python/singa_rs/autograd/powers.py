@@ -1,0 +1,177 @@
+"""More functions element by element: logarithms and powers of other bases, roots, angles, parts of
+numbers. Recordings fuse what they are made of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..tensor import Tensor
+from . import ops
+from .casting import floating
+from .index import where
+from .rule import Rule, function
+from .table import public
+from .terms import limited
+from .unary import FUNCTIONS as UNARY
+
+
+def _scalar(f: str, number: float, x: Tensor) -> Tensor:
+    return ops.scalar_op(f, number)(x)
+
+
+def _unary(f: str, x: Tensor) -> Tensor:
+    return ops.op("unary", f=f)(x)
+
+
+class Log1p(Rule):
+    """`log(1 + x)`, accurate near 0 (NumPy log1p); integers become float32."""
+
+    keeps = ("xs",)
+
+    def forward(self, x: Tensor) -> Tensor:
+        # Rounding 1 + x changes the logarithm by a factor that is known (Kahan; Higham, 2002).
+        whole = _scalar("add", 1, x)
+        log, off = _unary("log", whole), _scalar("sub", 1, whole)
+        near = ops.mul(log, ops.div(x, off))
+        made = ops.where(_scalar("eq", 0, off), x, near)
+        return ops.where(_scalar("eq", math.inf, x), x, made)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy / (1 + x)`."""
+        return (ops.div(dys[0], _scalar("add", 1, self.load(0))),)
+
+
+class _Log(Rule):
+    """A logarithm that is exact for powers of its base."""
+
+    base: int
+    keeps = ("xs",)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = ops.scalar_op("mul", 1 / math.log(self.base))(_unary("log", x))
+        whole = _unary("rounde", made)
+        power = ops.scalar_op("pow", self.base, True)(whole)
+        return ops.where(ops.op("binary", f="eq")(power, x), whole, made)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy / (x log(base))`."""
+        return (ops.div(ops.scale(dys[0], 1 / math.log(self.base)), self.load(0)),)
+
+
+class Log2(_Log):
+    """Logarithms of base 2, exact for whole powers (NumPy log2); integers become float32."""
+
+    base = 2
+
+
+class Log10(_Log):
+    """Logarithms of base 10, exact for whole powers (NumPy log10); integers become float32."""
+
+    base = 10
+
+
+class Cbrt(Rule):
+    """Cube roots, of negative numbers, too (NumPy cbrt); integers become float32."""
+
+    keeps = ("ys",)
+
+    def forward(self, x: Tensor) -> Tensor:
+        size = _unary("abs", x)
+        root = _scalar("pow", 1 / 3, size)
+        # A step of Newton's method makes up for the rounding of 1 / 3.
+        error = ops.sub(root, ops.div(size, ops.mul(root, root)))
+        better = ops.sub(root, _scalar("mul", 1 / 3, error))
+        plain = ops.op("binary", f="or")(_scalar("eq", 0, size), _scalar("eq", math.inf, size))
+        return ops.mul(_unary("sign", x), ops.where(plain, size, better))
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy / (3 y**2)`."""
+        y = self.load(0)
+        return (ops.div(ops.scale(dys[0], 1 / 3), ops.mul(y, y)),)
+
+
+log1p = function(Log1p, "log1p", floating, methods="log1p")
+log2 = function(Log2, "log2", floating, methods="log2")
+log10 = function(Log10, "log10", floating, methods="log10")
+cbrt = function(Cbrt, "cbrt", floating, methods="cbrt")
+
+
+@public(methods="exp2")
+def exp2(x: Tensor) -> Tensor:
+    """`2 ** x` (NumPy exp2); integers become float32."""
+    return 2.0 ** floating(x)
+
+
+@public(methods="rsqrt")
+def rsqrt(x: Tensor) -> Tensor:
+    """`1 / sqrt(x)` (PyTorch rsqrt); integers become float32."""
+    return UNARY["reciprocal"](UNARY["sqrt"](floating(x)))
+
+
+@public(methods="sinc")
+def sinc(x: Tensor) -> Tensor:
+    """`sin(pi x) / (pi x)`, 1 at 0 (NumPy sinc); integers become float32. The gradient at 0 is
+    0."""
+    x = floating(x)
+    is_zero = x.detach() == 0
+    angle = where(is_zero, 1.0, x) * math.pi
+    return where(is_zero, 1.0, UNARY["sin"](angle) / angle)
+
+
+@public(methods="deg2rad")
+def deg2rad(x: Tensor) -> Tensor:
+    """Degrees as radians (NumPy deg2rad); integers become float32."""
+    return floating(x) * (math.pi / 180)
+
+
+@public(methods="rad2deg")
+def rad2deg(x: Tensor) -> Tensor:
+    """Radians as degrees (NumPy rad2deg); integers become float32."""
+    return floating(x) * (180 / math.pi)
+
+
+@public(methods="trunc")
+def trunc(x: Tensor) -> Tensor:
+    """Rounds towards zero (NumPy trunc); the gradient is 0."""
+    return where(x.detach() < 0, UNARY["ceil"](x), UNARY["floor"](x))
+
+
+@public(methods="frac")
+def frac(x: Tensor) -> Tensor:
+    """`x - trunc(x)`, the part behind the point, with the sign of `x` (PyTorch frac)."""
+    return x - trunc(x.detach())
+
+
+@public(methods="signbit")
+def signbit(x: Tensor) -> Tensor:
+    """Whether the sign is negative, of -0.0, too; bool (NumPy signbit). It is not of NaN."""
+    x = x.detach()
+    made = x < 0
+    if x.dtype.is_float:
+        made = made | ((x == 0) & (1.0 / x < 0))
+    made.requires_grad = False
+    return made
+
+
+@public(methods="logit")
+def logit(x: Tensor, eps: float | None = None) -> Tensor:
+    """`log(x / (1 - x))`, the inverse of sigmoid (PyTorch logit); integers become float32. With
+    `eps`, of `x` clipped to [eps, 1 - eps].
+
+    Raises:
+        ValueError: an `eps` that is not from 0 to 0.5.
+    """
+    x = floating(x)
+    if eps is not None:
+        low = limited(eps, "logit: eps", 0, 0.5)
+        x = x.clip(low, 1 - low)
+    return UNARY["log"](x) - log1p(-x)
+
+
+@public(methods="logical_not")
+def logical_not(x: Tensor) -> Tensor:
+    """Whether an element is zero, bool (NumPy logical_not, ONNX Not)."""
+    made = ops.op("unary", f="not")(x)
+    made.requires_grad = False
+    return made

@@ -1,0 +1,275 @@
+"""Order statistics, averages with weights or without NaN, ranges, covariances."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._core import ShapeError
+from ..tensor import Tensor, as_tensor
+from ..tensor.numbers import as_array, real
+from . import ops
+from .casting import cast, floating
+from .finite import isnan
+from .index import where
+from .matmul import matmul
+from .reduce import Axes, as_axes, reduce_max, reduce_mean, reduce_min, reduce_sum
+from .shape import expand, plain_reshape, stack, transpose
+from .sorting import sort
+from .statistics import _narrow, _root, _wide
+from .table import public
+from .terms import flag
+
+#: How a quantile between two elements is found, by NumPy's names.
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+def _lined_up(op: str, x: Tensor, axis: Axes) -> tuple[Tensor, tuple[int, ...], list[int]]:
+    """The axes as one, the last; which they are, and the extents of the others."""
+    over = as_axes(axis, x.rank, op)
+    rest = [i for i in range(x.rank) if i not in over]
+    kept = [x.shape[i] for i in rest]
+    count = math.prod(x.shape[i] for i in over)
+    return plain_reshape(transpose(x, [*rest, *over]), (*kept, count)), over, kept
+
+
+def _back(made: Tensor, over: tuple[int, ...], rank: int, keepdims: bool) -> Tensor:
+    """The axes with extent 1 where they were, if they are kept."""
+    return made.unsqueeze(over) if keepdims and over else made
+
+
+def _at_rank(values: Tensor, place: float, how: str) -> Tensor:
+    """What stands at a place, which may be between two elements, of sorted last axes."""
+    low, high = math.floor(place), math.ceil(place)
+    if how == "nearest":
+        low = high = int(np.rint(place))
+    low, high = {"lower": (low, low), "higher": (high, high)}.get(how, (low, high))
+    first = values[..., low]
+    if low == high:
+        return first
+    share = 0.5 if how == "midpoint" else place - low
+    return first + (values[..., high] - first) * share
+
+
+def _quantiles(
+    op: str, x: Tensor, q: Any, axis: Axes, keepdims: bool, how: str, most: float
+) -> Tensor:
+    if not isinstance(how, str) or how not in METHODS:
+        raise ValueError(f"{op}: got method {how!r}, want one of {', '.join(METHODS)}")
+    wanted = as_array(q, f"{op}: q").astype(np.float64)
+    if wanted.ndim > 1 or not ((wanted >= 0) & (wanted <= most)).all():
+        raise ValueError(f"{op}: got q {q}, want numbers from 0 to {most:g}")
+    rows, over, kept = _lined_up(op, floating(x), axis)
+    count = rows.shape[-1]
+    if not count:
+        raise ShapeError(f"{op}: got shape {x.shape}, want elements")
+    values = sort(rows, -1)[0]
+    last = values[..., -1:]  # NaN if there is one among them
+    values = where(isnan(last), last, values)
+    found = [_at_rank(values, p / most * (count - 1), how) for p in wanted.ravel()]
+    found = [_back(one, over, x.rank, keepdims) for one in found]
+    if wanted.ndim:
+        return stack(found) if found else plain_reshape(rows, (0, *kept))
+    return found[0]
+
+
+@public(methods="quantile")
+def quantile(
+    x: Tensor, q: Any, axis: Axes = None, keepdims: bool = False, method: str = "linear"
+) -> Tensor:
+    """The quantiles over `axis`, all by default (NumPy quantile, PyTorch quantile): what a share
+    `q` of the elements is not above. NaN if one of them is.
+
+    Args:
+        x: any shape; integers become float32.
+        q: a number from 0 to 1, or several, which are the first axis of the result.
+        axis: one axis or several.
+        keepdims: whether these axes stay, with extent 1.
+        method: what stands between two elements: "linear", "lower", "higher", "nearest" or
+            "midpoint".
+
+    Raises:
+        ShapeError: no elements.
+        ValueError: another share or method; axes that `x` does not have.
+    """
+    return _quantiles("quantile", x, q, axis, flag(keepdims, "quantile: keepdims"), method, 1)
+
+
+@public(methods="percentile")
+def percentile(
+    x: Tensor, q: Any, axis: Axes = None, keepdims: bool = False, method: str = "linear"
+) -> Tensor:
+    """`quantile` of shares from 0 to 100 (NumPy percentile)."""
+    return _quantiles("percentile", x, q, axis, flag(keepdims, "percentile: keepdims"), method, 100)
+
+
+@public(methods="median")
+def median(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The median over `axis`, all by default (NumPy median): of an even number of elements the mean
+    of the two in the middle, where PyTorch's is the lower one. NaN if one of them is.
+
+    Raises:
+        ShapeError: no elements.
+        ValueError: axes that `x` does not have.
+    """
+    flag(keepdims, "median: keepdims")
+    return _quantiles("median", x, 0.5, axis, keepdims, "midpoint", 1)
+
+
+@public(methods="nansum")
+def nansum(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The sum over `axis`, all by default, of what is not NaN (NumPy nansum).
+
+    Raises:
+        ValueError: axes that `x` does not have.
+    """
+    return reduce_sum(where(isnan(x), 0, x) if x.dtype.is_float else x, axis, keepdims)
+
+
+@public(methods="nanmean")
+def nanmean(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The mean over `axis`, all by default, of what is not NaN (NumPy nanmean); NaN of nothing.
+    Integers become float32.
+
+    Raises:
+        ValueError: axes that `x` does not have.
+    """
+    if not x.dtype.is_float:
+        return reduce_mean(x, axis, keepdims)
+    wide, known = _wide(x), ops.op("unary", f="not")(isnan(x))
+    known.requires_grad = False
+    count = reduce_sum(cast(known, wide.dtype), axis, keepdims)
+    return _narrow(reduce_sum(where(known, wide, 0.0), axis, keepdims) / count, x)
+
+
+def _nan_extreme(op: str, x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+    over, least = (reduce_max, -math.inf) if op == "nanmax" else (reduce_min, math.inf)
+    if not x.dtype.is_float:
+        return over(x, axis, keepdims)
+    unknown = isnan(x)
+    made = over(where(unknown, least, x), axis, keepdims)
+    axes = as_axes(axis, x.rank, op)
+    none = ops.reduce_op("all", axes, bool(keepdims))(unknown) if axes else unknown
+    none.requires_grad = False
+    return where(none, math.nan, made)
+
+
+@public(methods="nanmax")
+def nanmax(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The largest over `axis`, all by default, of what is not NaN (NumPy nanmax); NaN of nothing.
+
+    Raises:
+        ValueError: axes that `x` does not have, or without elements.
+    """
+    return _nan_extreme("nanmax", x, axis, keepdims)
+
+
+@public(methods="nanmin")
+def nanmin(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The smallest over `axis`, all by default, of what is not NaN (NumPy nanmin); NaN of nothing.
+
+    Raises:
+        ValueError: axes that `x` does not have, or without elements.
+    """
+    return _nan_extreme("nanmin", x, axis, keepdims)
+
+
+@public(methods="ptp")
+def ptp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The largest minus the smallest over `axis`, all by default (NumPy ptp).
+
+    Raises:
+        ValueError: axes that `x` does not have, or without elements.
+    """
+    return reduce_max(x, axis, keepdims) - reduce_min(x, axis, keepdims)
+
+
+@public()
+def average(x: Tensor, axis: Axes = None, weights: Any = None, keepdims: bool = False) -> Tensor:
+    """The mean over `axis`, all by default, with weights (NumPy average). `tensor.average` has
+    SINGA's arguments.
+
+    Args:
+        x: any shape; integers become float32.
+        axis: one axis or several.
+        weights: the shape of `x`, or, for one axis, a vector along it; equal ones by default.
+        keepdims: whether these axes stay, with extent 1.
+
+    Raises:
+        ShapeError: weights of a shape that does not fit.
+        ValueError: axes that `x` does not have.
+    """
+    over = as_axes(axis, x.rank, "average")
+    if weights is None:
+        return reduce_mean(x, over, keepdims)
+    wide = _wide(x)
+    given = cast(as_tensor(weights, x.device, wide.dtype), wide.dtype)
+    if given.shape != x.shape:
+        if len(over) != 1 or given.shape != (x.shape[over[0]],):
+            got = f"weights of shape {given.shape} for {x.shape}"
+            raise ShapeError(f"average: got {got}, want the same, or a vector along one axis")
+        given = plain_reshape(given, (given.numel, *(1,) * (x.rank - over[0] - 1)))
+    total = reduce_sum(expand(given, x.shape), over, keepdims)
+    return _narrow(reduce_sum(wide * given, over, keepdims) / total, x)
+
+
+@public()
+def cov(x: Tensor, ddof: float = 1) -> Tensor:
+    """The covariances of variables (NumPy cov): the rows of a matrix, observed in its columns.
+
+    Args:
+        x: (variables, observations); a vector is one variable. Integers become float32.
+        ddof: the sums are divided by `n - ddof`.
+
+    Raises:
+        ShapeError: more than two dimensions.
+    """
+    return _narrow(_cov("cov", x, real(ddof, "cov: ddof")), x)
+
+
+def _cov(op: str, x: Tensor, ddof: float) -> Tensor:
+    if x.rank not in (1, 2):
+        raise ShapeError(f"{op}: got shape {x.shape}, want a matrix or a vector")
+    rows = _wide(x) if x.rank == 2 else plain_reshape(_wide(x), (1, x.numel))
+    rows = rows - reduce_mean(rows, 1, True)
+    made = matmul(rows, transpose(rows)) / max(rows.shape[1] - ddof, 0.0)
+    return made if x.rank == 2 else plain_reshape(made, ())
+
+
+@public()
+def corrcoef(x: Tensor) -> Tensor:
+    """The correlations of variables, from -1 to 1 (NumPy corrcoef); the argument is as in `cov`.
+
+    Raises:
+        ShapeError: more than two dimensions.
+    """
+    made = _cov("corrcoef", x, 0)
+    if not made.rank:
+        return _narrow(made / made, x)
+    spread = _root(made.diagonal())
+    made = made / spread.unsqueeze(1) / spread.unsqueeze(0)
+    return _narrow(made.clip(-1.0, 1.0), x)
+
+
+@public(methods="mode")
+def mode(x: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:
+    """The element along an axis that occurs most often, the least of several, and the index of the
+    last of them, int64 (PyTorch mode).
+
+    Raises:
+        ValueError: an axis that `x` does not have.
+        ShapeError: no elements along it.
+    """
+    rows, (along,), _ = _lined_up("mode", x, int(axis))
+    if not rows.shape[-1]:
+        raise ShapeError(f"mode: got shape {x.shape}, want elements along axis {axis}")
+    values, places = sort(rows, -1)
+    same = values.detach().unsqueeze(-1) == values.detach().unsqueeze(-2)
+    counts = reduce_sum(same, -1, False)
+    best = ops.reduce_op("argmax", (counts.rank - 1,), True)(counts)
+    last = ops.add(best, reduce_max(counts, -1, True)) - 1
+    last.requires_grad = False
+    found = [t.take_along_axis(last, -1).squeeze(-1) for t in (values, places)]
+    return found[0], found[1]

@@ -1,0 +1,226 @@
+"""Resampling along axes: nearest, linear and cubic, with ONNX's rules for coordinates. Each axis is
+resampled by itself: a few gathers, weighted and added."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core import ShapeError
+from ..tensor import Tensor, as_tensor
+from ..tensor.numbers import real, wholes
+from .casting import cast, floating
+from .index import gather
+from .reduce import as_axes
+from .shape import clone
+from .table import public
+from .terms import flag, wide
+
+
+class _Axis(NamedTuple):
+    """How an axis changes: `n` elements become `m`, each of which is `step` of the old ones."""
+
+    n: int
+    m: int
+    step: float
+
+
+def _half_pixel(i: np.ndarray, axis: _Axis) -> np.ndarray:
+    return (i + 0.5) * axis.step - 0.5
+
+
+def _symmetric(i: np.ndarray, axis: _Axis) -> np.ndarray:
+    """The centre stays in its place, also where the extent was rounded."""
+    margin = axis.n / 2 * (1 - axis.m * axis.step / axis.n)
+    return margin + _half_pixel(i, axis)
+
+
+#: Where elements of the result stand between those of the input, by ONNX's names.
+COORDINATES: dict[str, Callable[[np.ndarray, _Axis], np.ndarray]] = {
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _symmetric,
+    "pytorch_half_pixel": lambda i, axis: _half_pixel(i, axis) if axis.m > 1 else i * 0.0,
+    "align_corners": lambda i, axis: i * (axis.n - 1) / max(axis.m - 1, 1),
+    "asymmetric": lambda i, axis: i * axis.step,
+}
+#: How a place between two elements becomes one of them, by ONNX's names.
+ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "round_prefer_floor": lambda at: np.ceil(at - 0.5),
+    "round_prefer_ceil": lambda at: np.floor(at + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+#: PyTorch's names of modes, and for how many axes each is.
+_ALIASES = {"linear": 1, "bilinear": 2, "trilinear": 3, "cubic": 1, "bicubic": 2}
+
+
+class _Mode(NamedTuple):
+    """How an element is made of its neighbours."""
+
+    kind: str
+    coordinates: str
+    rounding: str
+    coefficient: float
+    excludes: bool
+
+
+def cubic_weights(t: Any, a: float) -> list[Any]:
+    """The weights of the two elements before a place and of the two after it, which is `t` behind
+    the second of them (Keys, 1981)."""
+
+    def near(x: Any) -> Any:
+        return (x * (a + 2) - (a + 3)) * x * x + 1
+
+    def far(x: Any) -> Any:
+        return ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+@functools.lru_cache(maxsize=512)
+def _taps(axis: _Axis, mode: _Mode) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What the elements of the result are sums of: indices, and weights."""
+    at = COORDINATES[mode.coordinates](np.arange(axis.m), axis)
+    if mode.kind == "nearest":
+        found = [(ROUNDINGS[mode.rounding](at), np.ones(axis.m))]
+    else:
+        first = np.floor(at)
+        t = at - first
+        is_linear = mode.kind == "linear"
+        weights = [1 - t, t] if is_linear else cubic_weights(t, mode.coefficient)
+        places = range(0, 2) if is_linear else range(-1, 3)
+        found = [(first + k, w) for k, w in zip(places, weights, strict=True)]
+    if mode.excludes:
+        inside = [(i, np.where((i < 0) | (i >= axis.n), 0, w)) for i, w in found]
+        whole = sum(w for _, w in inside)
+        found = [(i, w / whole) for i, w in inside]
+    kept = [(np.clip(i, 0, axis.n - 1).astype(np.int32), w) for i, w in found]
+    return [(i, w) for i, w in kept if w.any()]
+
+
+def _resampled(x: Tensor, along: int, taps: list[tuple[np.ndarray, np.ndarray]]) -> Tensor:
+    """The sum of the taps along one axis."""
+    made = None
+    for places, weights in taps:
+        is_same = np.array_equal(places, np.arange(x.shape[along]))
+        part = x if is_same else gather(x, along, places)
+        if (weights != 1).any():
+            column = weights.reshape(-1, *(1,) * (x.rank - along - 1))
+            part = part * as_tensor(column, x.device, x.dtype)
+        made = part if made is None else made + part
+    return made
+
+
+def _extents(x: Tensor, axes: tuple[int, ...], size: Any, scale: Any) -> list[tuple[int, _Axis]]:
+    """How each axis changes.
+
+    Raises:
+        ValueError, ShapeError: numbers that do not fit.
+    """
+    if (size is None) == (scale is None):
+        raise ValueError(f"interpolate: got size {size} and scale {scale}, want one of them")
+    given: Any = size if scale is None else scale
+    what = "interpolate: " + ("size" if scale is None else "scale")
+    single = not isinstance(given, (Sequence, np.ndarray, Tensor)) or isinstance(
+        given, (str, bytes)
+    )
+    many = [given] * len(axes) if single else list(given)
+    if len(many) != len(axes):
+        raise ValueError(f"{what}: got {given} for {len(axes)} axes, want one for each")
+    made = []
+    for along, one in zip(axes, many, strict=True):
+        n = x.shape[along]
+        if n == 0:
+            raise ShapeError(f"interpolate: got shape {x.shape}, want elements along each axis")
+        by = real(one, what) if scale is not None else 0.0
+        if scale is not None and not 0 < by * n < 2**31:
+            raise ValueError(f"{what}: got {one} for an extent of {n}, want a positive number")
+        m = wholes(one, what)[0] if scale is None else int(by * n)
+        if not 1 <= m < 2**31:
+            raise ValueError(f"{what}: got {one} for an extent of {n}, want one element at least")
+        made.append((along, _Axis(n, m, n / m if scale is None else 1 / by)))
+    return made
+
+
+def _kind(mode: Any, sides: int) -> str:
+    """The mode by ONNX's name."""
+    if isinstance(mode, str) and (mode == "nearest" or mode in _ALIASES):
+        of = _ALIASES.get(mode, sides)
+        if mode in ("nearest", "linear", "cubic") or of == sides:
+            return {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    raise ValueError(
+        f"interpolate: got mode {mode!r} for {sides} axes, want 'nearest', 'linear' or 'cubic'"
+    )
+
+
+def _among(what: str, value: Any, known: dict[str, Any]) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"interpolate: got {what} {value!r}, want one of {', '.join(known)}")
+    return value
+
+
+@public()
+def interpolate(
+    x: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    coordinates: str = "half_pixel",
+    *,
+    nearest_mode: str = "round_prefer_floor",
+    cubic_coeff: float = -0.75,
+    exclude_outside: bool = False,
+    axes: int | Sequence[int] | None = None,
+) -> Tensor:
+    """Images, lines or volumes enlarged or shrunk to `size` or by `scale` (ONNX Resize, PyTorch
+    interpolate). Neighbours beyond an edge are the elements at the edge.
+
+    PyTorch's `align_corners=True` is `coordinates="align_corners"`; its default for linear and
+    cubic is the one here. Its "nearest" is `coordinates="asymmetric", nearest_mode="floor"` (the
+    same as the defaults for whole factors), its "nearest-exact" `nearest_mode="round_prefer_ceil"`,
+    its "area" `adaptive_avg_pool`.
+
+    Args:
+        x: (N, C, *spatial) unless `axes` says otherwise. Integers become float32, except by
+            "nearest", which keeps any dtype. 16-bit floats are weighted in float32.
+        size: the extents of the result, one int for all axes or one for each.
+        scale: factors instead, floats; an extent is rounded down.
+        mode: "nearest"; "linear", of 2 neighbours along each axis ("bilinear" and "trilinear" for
+            2 and 3 axes); "cubic", of 4 ("bicubic" for 2).
+        coordinates: where element i of m stands among n, by ONNX's names, with s the factor:
+            "half_pixel" `(i + 0.5) / s - 0.5`, "asymmetric" `i / s`, "align_corners"
+            `i (n - 1) / (m - 1)`, "pytorch_half_pixel", which is 0 for an m of 1, and
+            "half_pixel_symmetric", which keeps the centre where the extent was rounded.
+        nearest_mode: which neighbour a place between two is, "round_prefer_floor",
+            "round_prefer_ceil", "floor" or "ceil".
+        cubic_coeff: the coefficient of the cubic weights; Keys's is -0.5.
+        exclude_outside: whether neighbours beyond an edge have no weight.
+        axes: the axes that are resampled, those after the second by default.
+
+    Raises:
+        ValueError: both or neither of `size` and `scale`, or not one for each axis; a name that is
+            not among these.
+        ShapeError: no axis, or one without elements.
+    """
+    over = as_axes(range(2, x.rank) if axes is None else axes, x.rank, "interpolate")
+    if not over:
+        raise ShapeError(f"interpolate: got shape {x.shape}, want axes after (N, C)")
+    how = _Mode(
+        _kind(mode, len(over)),
+        _among("coordinates", coordinates, COORDINATES),
+        _among("nearest_mode", nearest_mode, ROUNDINGS),
+        real(cubic_coeff, "interpolate: cubic_coeff"),
+        flag(exclude_outside, "interpolate: exclude_outside"),
+    )
+    changes = _extents(x, over, size, scale)
+    # The axes that grow least first, so that little is resampled twice.
+    changes.sort(key=lambda change: (change[1].m / change[1].n, -change[0]))
+    made = x if how.kind == "nearest" else wide(floating(x))
+    for along, axis in changes:
+        made = _resampled(made, along, _taps(axis, how))
+    if made is x:
+        return clone(x)
+    return cast(made, x.dtype) if x.dtype.is_float else made

@@ -1,0 +1,244 @@
+"""Running extremes and sums of exponentials, differences and integrals of samples, convolution and
+interpolation of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core import ShapeError
+from ..tensor import Tensor, as_tensor
+from ..tensor.numbers import real, whole
+from . import ops
+from .along import take_along_axis
+from .arrange import flip
+from .casting import cast, floating, promoted
+from .index import gather, getitem, where
+from .matmul import matmul
+from .pairs import logaddexp
+from .reduce import as_axes, reduce_sum
+from .searching import searchsorted
+from .shape import cat, plain_reshape
+from .table import public
+
+
+def _doubling(x: Tensor, along: int, join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """All elements up to each one joined: with 1, 2, 4, ... neighbours in turn."""
+    before, step = (slice(None),) * along, 1
+    while step < x.shape[along]:
+        later = getitem(x, (*before, slice(step, None)))
+        earlier = getitem(x, (*before, slice(None, -step)))
+        x = cat([getitem(x, (*before, slice(step))), join(earlier, later)], along)
+        step *= 2
+    return x
+
+
+def _extreme(op: str, x: Tensor, axis: Any, beats: str) -> tuple[Tensor, Tensor]:
+    (along,) = as_axes(whole(axis, f"{op}: axis"), x.rank, op)
+    flat, extent = x.detach(), x.shape[along]
+    places = ops.op("arange", start=0, step=1, count=extent, dtype="int64")()
+    places = ops.reshape(places, (extent,) + (1,) * (x.rank - along - 1)).view_expand(x.shape)
+    before, step = (slice(None),) * along, 1
+    while step < extent:
+        ends = slice(step, None), slice(None, -step), slice(step)
+        (later, earlier, _), (at, earlier_at, first_at) = (
+            [getitem(t, (*before, end)) for end in ends] for t in (flat, places)
+        )
+        wins = ops.op("binary", f=beats)(later, earlier)
+        if flat.dtype.is_float:  # NaN beats all, and stays
+            wins = ops.op("binary", f="or")(wins, ops.op("binary", f="ne")(later, later))
+        places = ops.op("concat", axis=along)(first_at, ops.where(wins, at, earlier_at))
+        flat = x.detach().take_along_axis(places, along)
+        step *= 2
+    places = ops.copy(places)
+    places.requires_grad = False
+    return take_along_axis(x, places, along), places
+
+
+@public(methods="cummax")
+def cummax(x: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:
+    """The largest of all elements up to each one along an axis, and their indices, int64, of the
+    last of equal ones (PyTorch cummax). NaN counts as greater than all numbers.
+
+    Raises:
+        ValueError: an axis that `x` does not have.
+    """
+    return _extreme("cummax", x, axis, "ge")
+
+
+@public(methods="cummin")
+def cummin(x: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:
+    """The smallest of all elements up to each one along an axis, and their indices, int64, of the
+    last of equal ones (PyTorch cummin). NaN counts as less than all numbers.
+
+    Raises:
+        ValueError: an axis that `x` does not have.
+    """
+    return _extreme("cummin", x, axis, "le")
+
+
+@public(methods="logcumsumexp")
+def logcumsumexp(x: Tensor, axis: int = -1) -> Tensor:
+    """The logarithm of the running sum of exponentials along an axis, without overflow (PyTorch
+    logcumsumexp); integers become float32.
+
+    Raises:
+        ValueError: an axis that `x` does not have.
+    """
+    (along,) = as_axes(whole(axis, "logcumsumexp: axis"), x.rank, "logcumsumexp")
+    return _doubling(floating(x), along, logaddexp)
+
+
+@public()
+def trapezoid(y: Tensor, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
+    """The integral of samples by trapezoids (NumPy trapezoid).
+
+    Args:
+        y: any shape but (); integers become float32.
+        x: where the samples are: a vector along the axis, or of a shape that broadcasts to `y`.
+        dx: how far apart they are, without `x`.
+        axis: the axis of the samples.
+
+    Raises:
+        ShapeError: places that do not fit.
+        ValueError: an axis that `y` does not have.
+    """
+    y = floating(y)
+    (along,) = as_axes(whole(axis, "trapezoid: axis"), y.rank, "trapezoid")
+    before, step = (slice(None),) * along, real(dx, "trapezoid: dx")
+    sums = getitem(y, (*before, slice(1, None))) + getitem(y, (*before, slice(-1)))
+    if x is None:
+        return reduce_sum(sums, along, False) * (step / 2)
+    at = cast(as_tensor(x, y.device, y.dtype), y.dtype)
+    if at.rank == 1:
+        at = plain_reshape(at, (at.numel, *(1,) * (y.rank - along - 1)))
+    place = along - y.rank + at.rank
+    if place < 0 or at.shape[place] != y.shape[along]:
+        raise ShapeError(f"trapezoid: got {y.shape}, places {at.shape}, want one for each sample")
+    before = (slice(None),) * place
+    steps = getitem(at, (*before, slice(1, None))) - getitem(at, (*before, slice(-1)))
+    return reduce_sum(sums * steps, along, False) / 2
+
+
+@public()
+def gradient(x: Tensor, spacing: float = 1.0, axis: Any = None) -> Any:
+    """The derivative of samples by central differences, at both ends by one-sided ones (NumPy
+    gradient): one tensor for one axis, else a tuple of one for each. (`gradients` differentiates
+    what was computed.)
+
+    Args:
+        x: any shape but (); integers become float32.
+        spacing: how far apart the samples are.
+        axis: one axis or several, all by default.
+
+    Raises:
+        ShapeError: less than two samples.
+        ValueError: axes that `x` does not have.
+    """
+    x, step = floating(x), real(spacing, "gradient: spacing")
+    over = as_axes(axis, x.rank, "gradient")
+    made = []
+    for along in over:
+        if x.shape[along] < 2:
+            raise ShapeError(f"gradient: got shape {x.shape}, want two samples along axis {along}")
+        before = (slice(None),) * along
+
+        def part(*ends: int | None, before: Any = before) -> Tensor:
+            return getitem(x, (*before, slice(*ends)))
+
+        ends = part(1, 2) - part(0, 1), part(-1, None) - part(-2, -1)
+        inner = (part(2, None) - part(None, -2)) / 2
+        made.append(cat([ends[0], inner, ends[1]], along) / step)
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+@public()
+def convolve(a: Tensor, v: Any, mode: str = "full") -> Tensor:
+    """The convolution of two vectors (NumPy convolve).
+
+    Args:
+        a, v: (n,) and (m,), not empty.
+        mode: "full", n + m - 1 elements; "same", as many as the longer one has; "valid", those
+            where both overlap wholly.
+
+    Raises:
+        ShapeError: other shapes.
+        ValueError: another mode.
+    """
+    a, v = promoted((a, v))
+    if a.rank != 1 or v.rank != 1 or not a.numel or not v.numel:
+        raise ShapeError(f"convolve: got shapes {a.shape}, {v.shape}, want vectors with elements")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"convolve: got mode {mode!r}, want 'full', 'same' or 'valid'")
+    a, v = (a, v) if a.numel >= v.numel else (v, a)
+    n, m = a.numel, v.numel
+    edge = ops.full((m - 1,), 0, a)
+    edge.requires_grad = False
+    wide = cat([edge, a, edge], 0) if m > 1 else a
+    places = np.arange(n + m - 1)[:, None] + np.arange(m)
+    made = matmul(gather(wide, 0, places), flip(v, 0))
+    if mode == "full":
+        return made
+    start, count = ((m - 1) // 2, n) if mode == "same" else (m - 1, n - m + 1)
+    return getitem(made, slice(start, start + count))
+
+
+@public()
+def interp(x: Tensor, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
+    """Linear interpolation between points of a function (NumPy interp). Places outside get the
+    value of the outermost point; `x` and `fp` get gradients.
+
+    Args:
+        x: any shape; integers become float32.
+        xp: (n,), where the points are, ascending, which is not checked.
+        fp: (n,), their values.
+        left, right: the values before the first point and after the last one.
+
+    Raises:
+        ShapeError: points of other shapes, or none.
+    """
+    x = floating(x)
+    at, values = (floating(as_tensor(t, x.device, x.dtype)) for t in (xp, fp))
+    if at.rank != 1 or at.shape != values.shape or not at.numel:
+        raise ShapeError(f"interp: got points {at.shape}, {values.shape}, want two equal vectors")
+    x, at, values = promoted((x, at.detach(), values))
+    place = searchsorted(at, x, "right")
+    high = ops.scalar_op("minimum", at.numel - 1)(place)
+    low = ops.scalar_op("maximum", 0)(ops.scalar_op("sub", 1)(place))
+    for one in (high, low):
+        one.requires_grad = False
+    start, f = gather(at, 0, low), gather(values, 0, low)
+    width = gather(at, 0, high) - start
+    inside = (width > 0) & (x.detach() >= start)
+    share = where(inside, (x - start) / where(inside, width, 1.0), 0.0)
+    made = f + share * (gather(values, 0, high) - f)
+    made = made if left is None else where(x.detach() < at[0], left, made)
+    made = made if right is None else where(x.detach() > at[-1], right, made)
+    return where(x.detach() == x.detach(), made, x)
+
+
+@public()
+def vander(x: Tensor, n: int | None = None, increasing: bool = False) -> Tensor:
+    """The powers of a vector's elements as columns, the highest first unless `increasing` (NumPy
+    vander).
+
+    Args:
+        x: (m,).
+        n: the number of columns, m by default.
+        increasing: whether the columns begin with power 0.
+
+    Raises:
+        ShapeError: more than one dimension.
+        ValueError: less than one column.
+    """
+    if x.rank != 1:
+        raise ShapeError(f"vander: got shape {x.shape}, want a vector")
+    count = x.numel if n is None else whole(n, "vander: n")
+    if count < 1:
+        raise ValueError(f"vander: got {count} columns, want at least 1")
+    start, step = (0, 1) if increasing else (count - 1, -1)
+    power = ops.op("arange", start=start, step=step, count=count, dtype="int64")()
+    power.requires_grad = False
+    return x.unsqueeze(1) ** cast(power, x.dtype)

@@ -1,0 +1,104 @@
+"""Values that meet at the same places: added, multiplied, compared, or the last of them. All are
+operations of the engine, whatever the dtype, and in a fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._core import DTypeError, bool_, int64
+from ..tensor import Tensor
+from . import binary, ops
+from .index import gather, where
+from .rule import Rule
+from .shape import cat, clone
+
+#: How values that meet at a place are joined, by ONNX's names.
+REDUCTIONS = ("none", "add", "mul", "max", "min")
+_JOIN: dict[str, Callable[[Any, Any], Tensor]] = {
+    "add": binary.FUNCTIONS["add"],
+    "mul": binary.FUNCTIONS["mul"],
+    "max": binary.FUNCTIONS["maximum"],
+    "min": binary.FUNCTIONS["minimum"],
+}
+
+
+class _Total(Rule):
+    """The sums of the rows at each of `size` places."""
+
+    def __init__(self, places: Tensor, size: int) -> None:
+        self.places, self.size = places, size
+
+    keeps = ("places",)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ops.op("gather_grad", axis=0, size=self.size)(x, self.places)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor]:
+        """`dy` of the place of each row."""
+        return (ops.op("gather", axis=0)(dys[0], self.load(0)),)
+
+
+def counts(places: Tensor, size: int) -> Tensor:
+    """How many of the places, of one dimension, are each of the numbers below `size`; int64."""
+    ones = ops.op("fill", value=1, shape=places.shape, dtype="float64")()
+    made = ops.cast(ops.op("gather_grad", axis=0, size=size)(ones, places), int64)
+    made.requires_grad = False
+    return made
+
+
+def _column(x: Tensor, rank: int) -> Tensor:
+    """A vector that broadcasts along the rows of a tensor."""
+    return ops.reshape(x, (*x.shape, *(1,) * (rank - 1)))
+
+
+def _joined(values: Tensor, places: Tensor, join: Callable[[Any, Any], Tensor]) -> Tensor:
+    """For sorted places, the joined values from the first of the same place up to each: scans of
+    1, 2, 4, ... neighbours (Hillis & Steele, 1986)."""
+    count, step = places.numel, 1
+    while step < count:
+        same = ops.op("binary", f="eq")(places[step:], places[:-step])
+        same.requires_grad = False
+        later = values[step:]
+        later = where(_column(same, values.rank), join(values[:-step], later), later)
+        values = cat([values[:step], later])
+        step *= 2
+    return values
+
+
+def check_reduction(op: str, x: Tensor, reduction: Any) -> None:
+    """Raises unless values of a dtype can be joined that way."""
+    if not isinstance(reduction, str) or reduction not in REDUCTIONS:
+        known = ", ".join(REDUCTIONS)
+        raise ValueError(f"{op}: got reduction {reduction!r}, want one of {known}")
+    if x.dtype == bool_ and reduction in ("add", "mul"):
+        raise DTypeError(f"{op}: got bools and reduction {reduction!r}, want numbers")
+
+
+def combined(x: Tensor, places: Tensor, updates: Tensor, reduction: str) -> Tensor:
+    """The rows of `x`, joined with the rows of `updates` at their places, or replaced by the last
+    of them.
+
+    Args:
+        x: (n, ...).
+        places: (m,), int64, from 0 to n - 1.
+        updates: (m, ...), of the dtype of `x`.
+    """
+    if not places.numel or not x.numel:
+        return clone(x)
+    if reduction == "add" and x.dtype.is_float:
+        return x + _Total(places, x.shape[0])(updates)[0]
+    found = counts(places, x.shape[0])
+    some = _column(ops.scalar_op("gt", 0)(found), x.rank)
+    ends = ops.op("scan", f="sum", axis=0, exclusive=False, reverse=False)(found)
+    last = ops.op("binary_scalar", f="maximum", scalar=0, reverse=False)(
+        ops.scalar_op("sub", 1)(ends)
+    )
+    sort = ops.op("sort", axis=0, descending=False, count=None)
+    ordered, order = sort(places)
+    for one in (some, last, ordered, order):
+        one.requires_grad = False
+    if reduction == "none":
+        return where(some, gather(updates, 0, ops.op("gather", axis=0)(order, last)), x)
+    joined = gather(_joined(gather(updates, 0, order), ordered, _JOIN[reduction]), 0, last)
+    return where(some, _JOIN[reduction](x, joined), x)
