@@ -35,7 +35,7 @@ class Module(Graphed, Tappable):
     it was given its own; one in evaluation passes no gradient on.
     """
 
-    _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device"}
+    _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device", "_amp"}
     _own = Layer._own | {"_graphs", "_taps"}
     #: The value that `train` or `eval` of any module last assigned to `autograd.training`.
     _told: ClassVar[bool | None] = None
@@ -52,12 +52,13 @@ class Module(Graphed, Tappable):
         """As `Layer`; a new module is in training."""
         module = super().__new__(cls, *args, **kwargs)
         module.__dict__.update(
-            training=True, _has_mode=False, _device=None, _graphs=None, _taps=Taps()
+            training=True, _has_mode=False, _device=None, _graphs=None, _taps=Taps(), _amp=None
         )
         return module  # type: ignore[return-value]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """`train_one_batch` in training where the class defines it, else `forward`."""
+        """`train_one_batch` in training where the class defines it, else `forward`; also `forward`
+        in a step of the module itself, so that `train_one_batch` may call `self(x)`."""
         if self._graphs is not None and not kwargs:
             made = self._graphs.call(None, self, args)
             if made is not MISS:
@@ -70,7 +71,8 @@ class Module(Graphed, Tappable):
                 return call(self, mode, args, kwargs)
         if now.running and autograd.training and not mode:
             self._warn_of_cut(args)
-        train = getattr(self, "train_one_batch", None) if mode else None
+        is_inside = any(one is self for one in now.running)  # a step that calls `self(x)`
+        train = getattr(self, "train_one_batch", None) if mode and not is_inside else None
         with autograd._training_scope(mode):
             return (train or self.forward)(*args, **kwargs)
 

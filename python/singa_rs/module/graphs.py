@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import autograd, record, tensor, viz
-from ..errors import GraphError
 from ..layer.base import Layer
 from ..layer.calls import with_place
 from ..layer.check import flag
 from ..layer.node import now
 from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
 from ..tensor import Tensor
+from .precision import LossScale, precision_of, short_type
 
 if TYPE_CHECKING:
     from . import Module
@@ -117,6 +117,15 @@ class Graphed(Layer):
                 the logarithm of softmax is one operation; in evaluation batch normalisation is
                 folded into the weights of the convolution before it. docs/rewriting.md states by
                 how much results may differ. True keeps every bit of eager execution.
+            amp: mixed precision (Micikevicius et al., 2018): "bfloat16" or "float16" is the type in
+                which products, convolutions and attention are computed, and what they return;
+                parameters, their gradients and the optimizer are float32, and so are sums, powers,
+                norms, softmax and losses. Sums within products are float32, too. With "float16" the
+                optimizer multiplies the loss by a factor (the layer `loss_scale`, whose states are
+                saved with the model's), divides gradients by it, and skips an update in which one
+                is not finite. A processor without arithmetic in the type computes in float32 and
+                rounds: the results are those of one that has it, but it takes longer than without
+                `amp`, as `plan` says.
             check_every: the number of replays after which a call is recorded again and compared.
             check_finite: every result is checked, and a step that makes a NaN or an infinity
                 raises FloatingPointError, which names the first operation that did, its line,
@@ -129,13 +138,11 @@ class Graphed(Layer):
                 with `exact=False`. N compares every Nth run, False none.
 
         Raises:
-            GraphError: `forward` reads a value, which placeholders do not have; an option that is
-                not available yet: `amp`.
+            GraphError: `forward` reads a value, which placeholders do not have.
             ValueError: options that exclude each other: a memory budget and `check_finite`.
         """
         parallel = _is_parallel(graph_alg)
-        if amp is not None:
-            raise GraphError("compile: amp is not supported yet; leave it None")
+        short = short_type(amp)
         budget = record.memory_budget(memory_budget)
         if budget is not None and check_finite:
             got = f"memory_budget={memory_budget!r} and check_finite"
@@ -144,7 +151,7 @@ class Graphed(Layer):
             raise TypeError(f"compile: got exact={exact!r}, want a bool")
         finite = _finite(check_finite, use_graph)
         checks = _verify(verify)
-        options = Options(_every(check_every), exact, finite, parallel, budget, *checks)
+        options = Options(_every(check_every), exact, finite, parallel, budget, *checks, short)
         if not isinstance(inputs, (Tensor, list, tuple)):
             kind = type(inputs).__name__
             raise TypeError(f"compile: got {kind} for inputs, want a list of tensors")
@@ -154,9 +161,18 @@ class Graphed(Layer):
         self.train(is_train)
         for one in given[:1]:
             self._device = one.device if isinstance(one, Tensor) else self.device
+        self._compute_in(short)
         forward = type(self).forward
         record.infer(forward, self, bool(is_train), given, {})
         self._graphs = Graphs(options) if use_graph else None
+
+    def _compute_in(self, short: Any) -> None:
+        """Mixed precision in this type, or none."""
+        self._amp = short
+        if short == tensor.float16:
+            self.loss_scale = LossScale(self.device)
+        elif "loss_scale" in self.__dict__:
+            del self.loss_scale
 
     def graph(self, mode: bool = True, sequential: bool = False) -> None:
         """Turns `train_one_batch`, and `forward` in evaluation, into graph functions, or back into
@@ -309,9 +325,22 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return entry
 
 
+def _precise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that computes in the module's precision."""
+
+    @wraps(function)
+    def precise(self: Module, *args: Any, **kwargs: Any) -> Any:
+        if self._amp is None:
+            return function(self, *args, **kwargs)
+        with autograd._precision_scope(precision_of(self)):
+            return function(self, *args, **kwargs)
+
+    return precise
+
+
 def wrap_forward(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps `forward`."""
-    return _wrap(function, "forward")
+    return _wrap(_precise(function), "forward")
 
 
 def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -326,7 +355,7 @@ def wrap_train_one_batch(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             now.running.pop()
 
-    return _wrap(step, "train_one_batch")
+    return _wrap(_precise(step), "train_one_batch")
 
 
 def wrap_deprecated(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from ..layer.check import tensors
 from ..tensor import Tensor
 from .clipping import clip_grad_norm, clip_grad_value
 from .hyperparameters import OPTIONAL, SUMS, Scheduled
+from .scaling import Scale, are_finite, backward, full_precision, only_if
 from .schedule import DecayScheduler
 from .selection import Selection
 
@@ -150,9 +151,14 @@ class Optimizer(Scheduled):
     # ---- updates ---------------------------------------------------------------------------------
 
     def __call__(self, loss: Tensor) -> None:
-        """Backward, the update of every parameter that the optimizer owns, and `step`."""
-        self.call(loss)
-        self.step()
+        """Backward, the update of every parameter that the optimizer owns, and `step`.
+
+        In mixed precision in float16, all gradients are computed before the first update, and an
+        update in which one is not finite is skipped: parameters, moments and the step counter stay
+        as they are.
+        """
+        with full_precision() as scale, only_if(self._update(loss, scale), self._own_tensors):
+            self.step()
 
     def call(self, loss: Tensor) -> None:
         """Backward and the update of every parameter that the optimizer owns, without `step`.
@@ -160,21 +166,36 @@ class Optimizer(Scheduled):
         Raises:
             ValueError: `params` were given, and none of them has a gradient of this loss.
         """
-        pairs: Iterable[Pair] = autograd.backward(loss)
+        with full_precision() as scale:
+            self._update(loss, scale)
+
+    def _update(self, loss: Tensor, scale: Scale | None) -> Tensor | None:
+        """`call`; returns whether the update took place, a bool, None if it always does."""
+        pairs = backward(loss, scale)
         if self._params is not None or self._accumulates:
             pairs = self._owned(pairs)
+        is_finite = None
+        if scale is not None:
+            pairs = list(pairs)
+            is_finite = are_finite(pairs, scale)
         if self._uses("clip_value"):
             pairs = clip_grad_value(pairs, self.clip_value_limit)
         if self._uses("clip_norm"):
             pairs = clip_grad_norm(pairs, self.clip_norm_limit)
         param = None
         for param, grad in pairs:
-            self.member(param.name, param).apply(param.name, param, grad)
+            with only_if(is_finite, lambda param=param: self._written(param)):
+                self.member(param.name, param).apply(param.name, param, grad)
             del grad  # so that its memory is free for the next one
         if param is None and self._params is not None:
             raise ValueError(
                 f"{type(self).__name__}: none of its params has a gradient of the loss"
             )
+        return is_finite
+
+    def _written(self, param: Tensor) -> list[Tensor]:
+        """What an update of a parameter writes."""
+        return [param, *self._moments.made(param, self.moment_kinds)]
 
     def accumulate(self, loss: Tensor) -> None:
         """Backward; adds the gradients of the parameters that the optimizer owns to their sums,
@@ -185,7 +206,11 @@ class Optimizer(Scheduled):
         of float64.
         """
         self._accumulates = True
-        for param, grad in autograd.backward(loss):
+        with full_precision() as scale:
+            self._add_up(backward(loss, scale))
+
+    def _add_up(self, pairs: Iterable[Pair]) -> None:
+        for param, grad in pairs:
             if self.owns(param.name, param):
                 total = self._moments.of(param, param.name, SUMS)
                 with autograd.no_grad():

@@ -15,6 +15,7 @@ from ..layer.check import mapping
 from ..layer.collect import staged
 from ..record import making_state, note_change
 from ..tensor import Tensor
+from . import names
 from .moments import Moments
 from .schedule import Constant, DecayScheduler, number
 
@@ -251,6 +252,31 @@ class Scheduled:
             holder.copy_from(value)
         for write in moments:
             write()
+
+    def get_named_states(self, prefix: str = "") -> dict[str, Tensor]:
+        """`get_states` as tensors by name, as `Module.save_states` takes them: "step_counter",
+        "m/fc.W" for the moment "m" of the parameter "fc.W", "schedules/lr"; `prefix` and a slash
+        before each, to tell optimizers apart.
+
+        Raises:
+            TypeError: a prefix that is not a str.
+        """
+        start = names.inside(prefix, f"{type(self).__name__}.get_named_states")
+        return names.flat(self.get_states(), self.step_counter, start)
+
+    def set_named_states(self, found: Mapping[str, Any], prefix: str = "") -> None:
+        """Copies what `get_named_states` returned, as `set_states` does; names that do not begin
+        with the prefix are left out, so `found` may be all that `Module.load_states` returned.
+
+        Raises:
+            TypeError: `found` is not a mapping, the prefix not a str.
+            ValueError, ShapeError: no step counter, a state of a kind that the optimizer does not
+                have, or a value that does not fit. Nothing has been written.
+        """
+        op = f"{type(self).__name__}.set_named_states"
+        start = names.inside(prefix, op)
+        kinds = (*self.moment_kinds, SUMS, "schedules")
+        self.set_states(names.nested(mapping(found, op), start, kinds, op))
 
     def _staged_step(self, argument: str, value: Any) -> list[Tensor]:
         """A step counter at which all schedules have values."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,11 @@ class Moments:
             self._waiting = waiting
 
         return restore
+
+    def made(self, param: Tensor, kinds: Sequence[str]) -> list[Tensor]:
+        """The moments of a parameter, of these kinds, that exist."""
+        slot = self._slots.get(id(param))
+        return [] if slot is None else [slot.tensors[k] for k in kinds if k in slot.tensors]
 
     def named(self, kind: str) -> dict[str, Tensor]:
         """The moments of one kind by their parameters' names."""

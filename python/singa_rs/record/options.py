@@ -36,6 +36,8 @@ class Options(NamedTuple):
     #: interval in runs at which later ones are, if they are.
     verify: bool = True
     verify_every: int | None = None
+    #: The type of products, in mixed precision.
+    amp: _core.DType | None = None
 
     def graph_of(self, recording: _core.Recording, training: bool) -> _core.Graph:
         """The analysed, planned graph of a sealed recording of a call."""

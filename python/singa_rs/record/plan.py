@@ -26,8 +26,11 @@ _NOT_COUNTED = ("pool", "kernels")
 class Plan:
     """The memory of one step, stated without running it."""
 
-    def __init__(self, name: str, options: Options, training: bool, traced: Traced) -> None:
+    def __init__(
+        self, name: str, options: Options, training: bool, traced: Traced, device: _core.Device
+    ) -> None:
         self.name, self._options, self._recording = name, options, traced.recording
+        self._device = device
         self._budget = options.budget(training)
         self._graph = graph = options.graph_of(traced.recording, training)
         #: The warning about the graph, if this package made a faulty one.
@@ -88,6 +91,9 @@ class Plan:
         budget = self.budget_bytes
         lines.append(arena if budget is None else f"{arena}, within a budget of {budget:,}")
         lines.append(f"first run: {self.verification[1]}")
+        amp = self._options.amp
+        if amp is not None and not self._device.computes_in(amp):
+            lines.append(f"amp: {amp.name} is converted to float32 here: slower than without amp")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -146,7 +152,7 @@ def plan(
     name: str, options: Options, function: Any, root: Any, training: bool, *given: Any
 ) -> Plan:
     """Records and plans a call; `given` are its args and kwargs."""
-    make = lambda traced: Plan(name, options, training, traced)  # noqa: E731
+    make = lambda traced: Plan(name, options, training, traced, root.device)  # noqa: E731
     made = _dry_run(_attributes, make, function, root, training, *given)
     if made.fault is not None:
         warn_user(f"{name}: {made.fault}")

@@ -1,0 +1,75 @@
+"""Updates by gradients of a scaled loss: mixed precision in float16."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from .. import autograd, tensor
+from ..tensor import Tensor
+
+Pair = tuple[Tensor, Tensor]
+Scale = autograd._Scale
+#: The factor is halved after an update that was skipped, and doubled after so many that were not.
+_INTERVAL = 2000
+#: The factor stays within these.
+_LEAST, _GREATEST = 2.0**-24, 2.0**24
+
+
+@contextmanager
+def full_precision() -> Iterator[Scale | None]:
+    """A context in which an optimizer computes in the types of its tensors; gives the scale of the
+    loss, if there is one."""
+    precision = autograd._current_precision()
+    with autograd._precision_scope(None):
+        yield None if precision is None else precision.scale
+
+
+def backward(loss: Tensor, scale: Scale | None) -> Iterable[Pair]:
+    """Parameters and their gradients, through a loss that is scaled meanwhile."""
+    return autograd.backward(loss) if scale is None else _unscaled(loss, scale.factor)
+
+
+def _unscaled(loss: Tensor, factor: Tensor) -> Iterator[Pair]:
+    seed = autograd.cast(factor.reshape(loss.shape), loss.dtype)
+    for param, grad in autograd.backward(loss, seed):
+        with autograd.no_grad():
+            ready = [(param, grad / autograd.cast(factor, grad.dtype))]
+        del param, grad
+        yield ready.pop()
+
+
+def are_finite(pairs: list[Pair], scale: Scale) -> Tensor:
+    """Whether all gradients are finite, a bool; the scale is adjusted to it."""
+    with autograd.no_grad():
+        found = [autograd.all(autograd.isfinite(grad)) for _, grad in pairs]
+        is_finite = autograd.all(autograd.stack(found))
+        _adjust(scale, is_finite)
+    return is_finite
+
+
+def _adjust(scale: Scale, is_finite: Tensor) -> None:
+    count = scale.updates + 1
+    is_grown = count >= _INTERVAL
+    grown = autograd.where(is_grown, scale.factor * 2.0, scale.factor)
+    made = autograd.where(is_finite, grown, scale.factor * 0.5)
+    scale.factor.copy_from(made.clip(_LEAST, _GREATEST))
+    zero = tensor.zeros_like(count)
+    scale.updates.copy_from(autograd.where(is_finite & ~is_grown, count, zero))
+
+
+@contextmanager
+def only_if(condition: Tensor | None, written: Callable[[], Iterable[Tensor]]) -> Iterator[None]:
+    """A context after which the tensors that `written()` names are as before it unless the
+    condition holds, which None does; those that it has made are zeros then."""
+    if condition is None:
+        yield
+        return
+    with autograd.no_grad():
+        before = {id(one): one.clone() for one in written()}
+    yield
+    with autograd.no_grad():
+        for one in written():
+            old = before.get(id(one))
+            old = tensor.zeros_like(one) if old is None else old
+            one.copy_from(autograd.where(condition, one, old))
