@@ -121,6 +121,7 @@ CASES = {
     "kl_div of logarithms": (
         options(autograd.kl_div, log_target=True), PAIR, 2, lambda x, t: np.exp(t) * (t - x)
     ),
+    "mse": (options(autograd.mse_loss, SHARES), ROWS, 3, lambda x: (x - SHARES) ** 2),
     "l1": (autograd.l1_loss, PAIR, 2, lambda x, t: np.abs(x - t)),
     "huber": (
         options(autograd.huber_loss, delta=0.7), PAIR, 2, lambda x, t: huber(np.abs(x - t), 0.7)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import window_cases
 from cases import references as ref
 from harness import CPU, weighted, weights
 from numeric import vjp
@@ -54,6 +55,13 @@ def tanh_gelu(x):
 
 #: Name: the function of tensors, the reference, the shapes.
 CASES = {
+    "back_broadcast": (
+        lambda x: autograd.back_broadcast(
+            (5, *x.shape), (x.shape[0], 1, 4), autograd.stack([x] * 5)
+        ),
+        lambda x: 5 * x.sum(1, keepdims=True),
+        ((2, 3, 4),),
+    ),
     "gelu_tanh": (autograd.gelu_tanh, tanh_gelu, ((3, 5),)),
     "mish": (autograd.mish, lambda x: x * np.tanh(np.log1p(np.exp(x))), ((3, 5),)),
     "hardswish": (
@@ -143,6 +151,7 @@ CASES = {
         lambda x: ref.rotary(x, 2),
         ((2, 4, 6),),
     ),
+    **window_cases.CASES,
 }
 each = pytest.mark.parametrize("name", CASES)
 
@@ -216,7 +225,7 @@ def test_of_views(name):
 @each
 def test_of_no_samples(name):
     function, _, shapes = CASES[name]
-    if len(shapes[0]) < 3 or "added" in name:
+    if len(shapes[0]) < 3 or "added" in name or "conv" in name or "unpool" in name:
         pytest.skip("the first axis is not one of samples")
     empty = [(0, *shape[1:]) if len(shape) > 1 else shape for shape in shapes]
     y = function(*(Tensor(shape, dtype="float64") for shape in empty))
@@ -241,6 +250,17 @@ def of(*shape, dtype="float32"):
 
 Q, SDPA = (2, 4, 3, 6), autograd.scaled_dot_product_attention
 BAD = {
+    "back_broadcast: got x of": (
+        ShapeError,
+        lambda: autograd.back_broadcast((2, 3), (3,), of(3, 2)),
+    ),
+    **{
+        rf"back_broadcast: got x_shape \({shape}": (
+            ShapeError,
+            lambda shape=shape: autograd.back_broadcast((2, 3), eval(f"({shape})"), of(2, 3)),
+        )
+        for shape in ("2,", "2, 1, 1", "1, 2")
+    },
     "layer_norm: got a bias": (ValueError, lambda: autograd.layer_norm(of(2, 3), None, of(3))),
     "rms_norm: axis": (TypeError, lambda: autograd.rms_norm(of(2, 3), of(3), "x")),
     r"rms_norm: got \(2,\)": (ShapeError, lambda: autograd.rms_norm(of(2, 3), of(2))),
@@ -292,6 +312,7 @@ BAD = {
         ShapeError,
         lambda: autograd.rotary_embedding(of(2, 4), of(3, dtype="int32")),
     ),
+    **window_cases.BAD,
 }
 
 

@@ -33,6 +33,7 @@ NAMES = ["RELU", "SIGMOID", "TANH", "GELU", "SILU", "ELU", "SELU", "LEAKYRELU"]
 NAMES += ["HARDSIGMOID", "SOFTPLUS", "SOFTSIGN"]
 WINDOWS = [layer.MaxPool2d(2), layer.AvgPool2d(3, 1, 1), layer.Pooling2d(2, is_max=False)]
 WINDOWS += [layer.MaxPool2d(3, pad_mode="SAME_UPPER"), layer.GlobalAvgPool2d()]
+WINDOWS += [layer.ConvTranspose2d(2, 3, group=1), layer.LPPool2d(3, 2)]
 LAYERS = {
     **{f"Linear, {name}": (layer.Linear(3, activation=name), [ROWS]) for name in NAMES},
     "Linear, lower case": (layer.Linear(3, activation="relu"), [ROWS]),
@@ -62,7 +63,9 @@ LAYERS = {
             layer.BatchNorm1d(), layer.Dropout1d(), layer.AdaptiveAvgPool1d(3),
             layer.AdaptiveMaxPool1d(3), layer.MultiHeadAttention(8, 2, kv_heads=1, rotary=True),
             layer.TransformerEncoderLayer(8, 2, 6), layer.SinusoidalPositions(),
-            layer.RotaryPositions(),
+            layer.RotaryPositions(), layer.Conv1d(2, 3, padding="same"), layer.GlobalAvgPool1d(),
+            layer.ConvTranspose1d(2, 3, output_padding=1, stride=2, kernel_init="he_uniform"),
+            layer.LPPool1d(2, 3),
         )
     },
     "TransformerDecoderLayer": (
@@ -72,12 +75,21 @@ LAYERS = {
         type(one).__name__: (one, [normal(2, 3, 4, 4, 4)])
         for one in (
             layer.BatchNorm3d(), layer.Dropout3d(), layer.AdaptiveAvgPool3d(2),
-            layer.AdaptiveMaxPool3d(2),
+            layer.AdaptiveMaxPool3d(2), layer.Conv3d(2, 2), layer.ConvTranspose3d(2, 2, stride=2),
+            layer.MaxPool3d(2, ceil_mode=True), layer.AvgPool3d(2, divisor_override=3),
+            layer.LPPool3d(1, 2), layer.GlobalAvgPool3d(),
         )
     },
     "PixelShuffle": (layer.PixelShuffle(2), [normal(2, 4, 3, 3)]),
     "Embedding, padding": (layer.Embedding(3, 4, padding_idx=-1), [CLASSES]),
     **{f"window {i}": (one, [IMAGES]) for i, one in enumerate(WINDOWS)},
+    **{
+        type(one).__name__: (one, [normal(*x), np.zeros(x, np.int64)])
+        for one, x in (
+            (layer.MaxUnpool1d(2), (2, 3, 4)), (layer.MaxUnpool2d(2), (2, 3, 2, 2)),
+            (layer.MaxUnpool3d(2, 1), (2, 3, 2, 1, 2)),
+        )
+    },
     "MaxPool1d": (layer.MaxPool1d(2), [normal(2, 3, 8)]),
     "AvgPool1d": (layer.AvgPool1d(2), [normal(2, 3, 8)]),
     **{

@@ -54,7 +54,7 @@ def test_frequent_items_are_drawn(report):
 
 #: Families that a few hundred programs may miss, and why.
 RARE_FAMILIES = {
-    "avg_pool2d_grad": "few layers average windows, and not all of them are trained",
+    "avg_pool_grad": "few layers average windows, and not all of them are trained",
     "batch_norm_inference": "rewriting replaces it in nearly all graphs",
     "batch_norm_inference_grad": "gradients through a layer in evaluation are rare",
 }

@@ -195,6 +195,7 @@ def test_no_elements():
             assert math.isnan(call(empty, none, **named).item())
     calls = [
         lambda r: autograd.l1_loss(empty, empty, r),
+        lambda r: autograd.mse_loss(empty, empty, r),
         lambda r: autograd.kl_div(empty, empty, r),
         lambda r: autograd.triplet_margin_loss(empty, empty, empty, reduction=r),
     ]
@@ -210,10 +211,18 @@ def test_no_elements():
 
 X = np.zeros((2, 3), np.float32)
 BAD = [
-    (ValueError, "index 3", lambda x: CROSS(x, [0, 3], reduction="sum")),
+    (ValueError, "label 3", lambda x: CROSS(x, [0, 3], reduction="sum")),
     (ValueError, "range", lambda x: CROSS(x, [0, -1], reduction="sum")),
     (ValueError, "range", lambda x: CROSS(x, [0, -1], ignore_index=-2)),
-    (ValueError, "range", lambda x: NLL(x, [0, -3])),
+    (ValueError, "label -3 for 3 classes.*range", lambda x: NLL(x, [0, -3])),
+    (
+        ValueError,
+        "label -3 .*ignore_index -100",
+        lambda x: CROSS(x, [-100, -3], ignore_index=-100),
+    ),
+    (ValueError, "label 7 .*not given", lambda x: CROSS(x, [0, 7], reduction="sum")),
+    (ValueError, "mse_loss: got reduction", lambda x: autograd.mse_loss(x, X, "avg")),
+    (ShapeError, "mse_loss", lambda x: autograd.mse_loss(x, X[:1], "sum")),
     (ValueError, "0.5", lambda x: NLL(x, [0, 0.5])),
     (ShapeError, "nll_loss", lambda x: NLL(x, [0, 1, 2])),
     (ShapeError, "softmax_cross_entropy", lambda x: CROSS(x, [0, 1, 2])),

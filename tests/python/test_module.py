@@ -78,6 +78,39 @@ def test_train_one_batch_by_name():
     assert loss.shape == (1,) and net.modes == [True]
 
 
+class CallsForward(Net):
+    def forward(self, x):
+        return self.fc2(self.drop(self.fc1(x)))
+
+    def logits(self, x):
+        return self.forward(x)
+
+    def train_one_batch(self, x, y):
+        loss = self.loss(self.logits(x), y)
+        self.optimizer(loss)
+        return loss
+
+
+class CallsItself(CallsForward):
+    def logits(self, x):
+        return self(x)
+
+
+@pytest.mark.parametrize("use_graph", [False, True])
+def test_a_step_may_call_the_module_itself(use_graph):
+    """As PyTorch's programs do: within the step that is `forward`."""
+
+    def losses(cls):
+        device.get_default_device().set_seed(1)
+        net = cls()
+        net.compile([Tensor((16, 5))], use_graph=use_graph)
+        made = [net(X.astype(np.float32), Y).item() for _ in range(5)]
+        assert len(net.graphs) == use_graph
+        return made
+
+    assert losses(CallsItself) == losses(CallsForward)
+
+
 def test_plain_forward_follows_autograd_training_until_train_or_eval():
     net = Net()
     net.forward(X)

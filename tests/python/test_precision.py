@@ -66,7 +66,7 @@ VALUES = {
     "softplus": (p.softplus, ALL, 1, 2),
     "softsign": (lambda x: x / (1 + abs(x)), ALL, 1.5, 1.5),
     "erf": (p.erf, ALL, 2, 1),
-    "gelu": (lambda x: x * p.normal_cdf(x), ALL, 2, 2),
+    "gelu": (lambda x: x * p.normal_cdf(x), ALL, 6, 2),
     "silu": (lambda x: x * p.sigmoid(x), ALL, 2, 2),
 }
 
@@ -105,12 +105,12 @@ SLOPES = {
     "softplus": (lambda y: -p.expm1(-y), (0, INF), 1, 1),
     "softsign": (lambda x: 1 / (1 + abs(x)) ** 2, ALL, 3, 3),
     "erf": (lambda x: 2 / p.PI.sqrt() * p.exp(-x * x), ALL, 2, 2.5),
-    "gelu": (gelu_slope, ALL, 2, 4),
+    "gelu": (gelu_slope, ALL, 6, 4),
     "silu": (silu_slope, ALL, 3, 3),
 }
 #: The magnitude of terms that cancel: errors are measured relative to it.
 TERMS = {
-    "gelu": lambda x: D("0.1") if D("-1.5") < x < 0 else D(0),
+    "gelu": lambda x: D("0.25") if D("-1.5") < x < 0 else D(0),
     "silu": lambda x: D("0.1") if D(-2) < x < 0 else D(0),
 }
 #: Functions of sums and products alone, or without a slope: test_operations.py checks them.

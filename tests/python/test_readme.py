@@ -1,4 +1,4 @@
-"""The examples of the README and of the page on loading data run as written."""
+"""The examples of the README and of the pages on models and on loading data run as written."""
 
 import re
 import subprocess
@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = "".join((ROOT / name).read_text() for name in ("README.md", "docs/data.md"))
+PAGES = "".join(
+    (ROOT / name).read_text() for name in ("README.md", "docs/models.md", "docs/data.md")
+)
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGES, re.S)
 
 

@@ -19,16 +19,7 @@ from singa_rs import (
     tensor,
 )
 from singa_rs.tensor import Placeholder, Tensor
-from wrong_calls import WRONG, check, hold
-
-
-def of(*shape, dtype="float32"):
-    return lambda: Tensor(shape, dtype=dtype)
-
-
-def just(value):
-    return lambda: value
-
+from wrong_calls import WRONG, check, hold, just, of, ones
 
 T, INTS = of(2, 3), of(3, dtype="int32")
 IMAGE = of(1, 4, 4, 4)
@@ -37,6 +28,12 @@ GOOD = {
     "conv2d": [lambda: autograd.ConvHandle(3), IMAGE, of(2, 4, 3, 3)],
     "pooling_2d": [lambda: autograd.PoolingHandle(2), IMAGE],
     "batchnorm_2d": [autograd.BatchNormHandle, of(4, 2), *[of(2)] * 4],
+    "conv": [IMAGE, of(2, 4, 3, 3)],
+    "conv_transpose": [IMAGE, of(4, 2, 3, 3)],
+    "max_pool": [IMAGE, just(2)],
+    "avg_pool": [IMAGE, just(2)],
+    "lp_pool": [IMAGE, just(2), just(2)],
+    "max_unpool": [IMAGE, of(1, 4, 4, 4, dtype="int32"), just(2)],
     "gather": [T, just(0), INTS],
     "matmul": [T, of(3, 2)],
     "mult": [T, of(3, 2)],
@@ -51,6 +48,11 @@ GOOD = {
     "pad": [T, just("constant"), just([0, 0, 0, 0])],
     "embedding": [INTS, of(4, 2)],
     "onehot": [just(-1), INTS, just(3), just([0, 1])],
+    "grid_sample": [IMAGE, of(1, 2, 2, 2)],
+    "affine_grid": [of(2, 2, 3), just((2, 1, 2, 2))],
+    "threshold": [T, just(0.0), just(1.0)],
+    "glu": [of(2, 4)],
+    "multinomial": [of(3), just(1)],
     "group_norm": [of(2, 4), just(2)],
     "instance_norm": [of(2, 4, 2)],
     "adaptive_avg_pool": [IMAGE, just(2)],
@@ -58,11 +60,30 @@ GOOD = {
     "scaled_dot_product_attention": [IMAGE, IMAGE, IMAGE],
     "rotary_embedding": [of(2, 4)],
     "scatter_elements": [T, of(2, 3, dtype="int32"), T],
+    "moveaxis": [T, just(0), just(1)],
+    "swapaxes": [T, just(0), just(1)],
+    "broadcast_to": [T, just((4, 2, 3))],
+    **{f"{name}stack": [lambda: [T(), T()]] for name in ("h", "v", "d", "column_")},
+    "chunk": [T, just(2)],
+    "narrow": [T, just(0), just(0), just(1)],
+    "unflatten": [T, just(1), just((3, 1))],
+    "mv": [T, of(3)],
+    "mm": [T, of(3, 2)],
+    "bmm": [of(1, 2, 3), of(1, 3, 2)],
+    "addmm": [T, T, of(3, 3)],
+    "baddbmm": [T, of(1, 2, 3), of(1, 3, 3)],
+    "cross": [T, T],
+    "linear": [T, of(4, 3)],
+    "bilinear": [T, T, of(4, 3, 3)],
+    **{name: [T, just(0.5)] for name in ("quantile", "percentile")},
+    "convolve": [of(3), of(2)],
+    "interp": [T, of(3), of(3)],
+    "vander": [of(3)],
     "cat": [lambda: [T(), T()]],
     "stack": [lambda: [T(), T()]],
     "concatenate": [lambda: [T(), T()]],
     "where": [of(2, 3, dtype="bool"), T, T],
-    "einsum": [just("ij,jk->ik")],
+    "einsum": [just("ij->ji"), T],
     "copy_data_to_from": [T, T, just(2)],
     "full": [just((2, 3)), just(1)],
     "cast": [T, just("int32")],
@@ -83,7 +104,7 @@ GOOD = {
     "zeros": [just((2,))],
     "ones": [just((2,))],
     "constant": [T, just(1.0)],
-    "ctc_loss": [of(4, 2, 3), of(2, 2, dtype="int32"), *[of(2, dtype="int32")] * 2],
+    "ctc_loss": [of(4, 2, 3), ones(2, 2), ones(2), ones(2)],
     "cosine_embedding_loss": [T, T, of(2)],
     "batches": [lambda: np.zeros(3)],
     "collate": [lambda: [1, 2]],
@@ -92,7 +113,23 @@ GOOD = {
     "take": [T, INTS],
     "take_along_axis": [T, of(2, 3, dtype="int32")],
     "index_select": [T, just(0), INTS],
+    "gather_nd": [T, of(2, 1, dtype="int32")],
+    "scatter_nd": [T, of(2, 1, dtype="int32"), T],
+    "scatter_add": [T, just(0), of(2, 3, dtype="int32"), T],
+    "index_add": [T, just(0), of(2, dtype="int32"), T],
+    "index_copy": [T, just(0), of(2, dtype="int32"), T],
+    "index_fill": [T, just(0), INTS, just(1)],
+    "masked_select": [T, of(2, 3, dtype="bool")],
+    "bincount": [INTS],
+    "searchsorted": [of(3), T],
+    "bucketize": [T, of(3)],
+    "one_hot": [INTS, just(3)],
     "masked_fill": [T, of(2, 3, dtype="bool"), just(1)],
+    "add_bias": [T, of(3)],
+    "back_broadcast": [just((2, 3)), just((3,)), T],
+    "globalaveragepool": [IMAGE],
+    "meshgrid": [of(3)],
+    "nll_loss": [T, of(2, dtype="int32")],
     "roll": [T, just(1)],
     "topk": [T, just(1)],
     "full_like": [T, just(1)],
@@ -179,12 +216,14 @@ def test_norms_of_nothing():
 
 # ---- layers, models ------------------------------------------------------------------------------
 
-NEEDS = {"Conv2d": (2, 3), "SeparableConv2d": (2, 3), "Embedding": (3, 4), "Linear": (3,)}
+NEEDS = {"SeparableConv2d": (2, 3), "Embedding": (3, 4), "Linear": (3,)}
 NEEDS |= {"Gemm": (3,), "Reshape": ((3, 2),), "Dropout": (0.5,), "BatchNorm2d": ()}
 NEEDS |= {"GroupNorm": (1,), "PixelShuffle": (2,), "PixelUnshuffle": (2,)}
 NEEDS |= {"MultiHeadAttention": (4, 2)}
 NEEDS |= {f"Transformer{kind}Layer": (4, 2, 8) for kind in ("Encoder", "Decoder")}
-NEEDS |= {name: (2,) for name in layer.__all__ if "Pool" in name and "Global" not in name}
+NEEDS |= {name: (2,) for name in layer.__all__ if "ool" in name and "Global" not in name}
+NEEDS |= {f"LPPool{axes}d": (2, 2) for axes in (1, 2, 3)}
+NEEDS |= {f"Conv{kind}{axes}d": (2, 3) for kind in ("", "Transpose") for axes in (1, 2, 3)}
 LAYERS = [
     name
     for name in layer.__all__

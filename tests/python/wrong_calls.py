@@ -21,6 +21,18 @@ from singa_rs.tensor import Placeholder, Tensor
 OWN = (ShapeError, DTypeError, DeviceError, GraphError, CheckpointError, OutOfMemoryError)
 
 
+def of(*shape, dtype="float32"):
+    return lambda: Tensor(shape, dtype=dtype)
+
+
+def ones(*shape):
+    return lambda: tensor.ones(shape, dtype="int32")
+
+
+def just(value):
+    return lambda: value
+
+
 class Thing:
     """An object that no function accepts."""
 

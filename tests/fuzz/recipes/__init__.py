@@ -11,6 +11,7 @@ from .. import motifs, values
 from ..catalogue import Entry
 from . import (  # noqa: F401 - they fill the table
     arrays,
+    functions,
     layers,
     losses,
     networks,
@@ -18,6 +19,7 @@ from . import (  # noqa: F401 - they fill the table
     places,
     products,
     views,
+    windows,
 )
 from .registry import RECIPES
 

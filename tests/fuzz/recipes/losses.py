@@ -88,6 +88,9 @@ for _name, _cls, _shares in (
 
 # ---- losses of values ----------------------------------------------------------------------------
 
+RECIPES["autograd.mse_loss"] = lambda d: rows(
+    d, f"autograd.mse_loss({{x}}, draw({{seed}}, {{shape}}), {d.rng.choice(_REDUCTIONS)})"
+)
 _TARGET, _OTHER = "draw({seed}, {shape}, 0.1, 1)", "{same}"
 #: Function and layer, what follows the predictions, and options, in the order of the layer's.
 _OF_VALUES = {

@@ -121,7 +121,8 @@ for _name in ("adaptive_avg_pool", "adaptive_max_pool"):
 @recipe_for("layer.Upsample")
 def _upsample(d: Draw) -> Text:
     x = _of(d, 3)
-    return None if x is None else _made(d, f"layer.Upsample({d.rng.choice(['1', '2'])})", x)
+    args = d.rng.choice(["1", "2", "1.5, 'linear'", "size=3", "size=4, mode='cubic'"])
+    return None if x is None else _made(d, f"layer.Upsample({args})", x)
 
 
 @recipe_for("layer.PixelShuffle", "layer.PixelUnshuffle")

@@ -17,6 +17,7 @@ CASES: list[Case] = [
 
 _TRUTH = "the result is a truth value"
 _STEPS = "the result is constant between its steps"
+_JUMPS = "differences across its jumps are wrong: test_autograd_gradients stays between them"
 _STATE = "it updates state in place, which is never recorded"
 _SOURCE = "it has no inputs that could have a gradient"
 MADE_BY_REWRITING = "only graphs have it, in the place of operations that have gradients"
@@ -24,13 +25,15 @@ _BACKWARD = "it is a gradient itself; second derivatives are not offered"
 _BOUND = "the differentiable functions of bounds are clip, maximum and minimum"
 _COMPARED = ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor")
 
-#: Operations without a gradient rule of their own, and why.
+#: Operations whose gradients are not compared with differences, and why: they have no rule of their
+#: own, or ": test_..." compares it.
 NO_GRADIENT: dict[str, str] = {
     **dict.fromkeys((*_COMPARED, *(f"{f}_scalar" for f in _COMPARED), "not", "any", "all"), _TRUTH),
     **dict.fromkeys(("argmax", "argmin", "floor_divide", "floor_divide_scalar"), _STEPS),
     **dict.fromkeys(("onehot_places", "scatter_elements_places"), "its result is indices"),
+    "max_unpool_places": "its result is indices",
     "take_along_axis_places": "its result is indices",
-    **dict.fromkeys(("remainder", "remainder_scalar"), "no function of the package offers it"),
+    **dict.fromkeys(("remainder", "remainder_scalar"), _JUMPS),
     **dict.fromkeys(("maximum_scalar", "minimum_scalar"), _BOUND),
     **dict.fromkeys(("sgd", "adam", "adagrad", "lion", "rmsprop"), _STATE),
     **dict.fromkeys(("running_average", "advance"), _STATE),
@@ -41,6 +44,7 @@ NO_GRADIENT: dict[str, str] = {
         ("batch_norm_factor", "batch_norm_statistics", "fold_batch_norm"), MADE_BY_REWRITING
     ),
     **dict.fromkeys(("chain", "normalize", "pack", "packed", "matmul_update"), MADE_BY_REWRITING),
-    **dict.fromkeys(("matmul_add", "matmul_chain", "conv2d_chain"), MADE_BY_REWRITING),
+    **dict.fromkeys(("matmul_add", "matmul_chain"), MADE_BY_REWRITING),
+    **dict.fromkeys(("conv1d_chain", "conv2d_chain", "conv3d_chain"), MADE_BY_REWRITING),
     "host": "the user writes its gradient: test_autograd_operators has one",
 }

@@ -141,7 +141,12 @@ for label, axis, shape in (
             bad=(Bad(DTYPE, dtypes=("float32", "bool")),),
         )
 
-for of, size in {"scatter_elements": 5, "take_along_axis": 5, "onehot": None}.items():
+for of, size in {
+    "max_unpool": 5,
+    "scatter_elements": 5,
+    "take_along_axis": 5,
+    "onehot": None,
+}.items():
     table.case(
         "places",
         lambda indices, size=size: np.where(indices < 0, indices + (size or 0), indices),

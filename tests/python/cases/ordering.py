@@ -103,3 +103,39 @@ for label, (axis, descending, count) in SORTS.items():
             *([Bad(ValueError, shapes=((1, 1),))] if count else []),
         ),
     )
+
+
+def added(dy, places, axis, size):
+    """Zeros, `size` along an axis, with `dy` added at the places."""
+    made = np.zeros([size if i == axis else n for i, n in enumerate(dy.shape)])
+    grid = list(np.indices(dy.shape))
+    grid[axis] = places
+    np.add.at(made, tuple(grid), dy)
+    return made
+
+
+for axis, shape in enumerate(((2, 4, 5), (3, 6, 5), (3, 4, 9))):
+    at = Arg(shape, 0, S[axis] - 1, dtype="int64", integral=True)
+    table.case(
+        "gather_elements",
+        lambda x, places, axis=axis: np.take_along_axis(x, places, axis),
+        S,
+        at,
+        attrs={"axis": axis},
+        label=f"axis{axis}",
+        dtypes=ALL,
+        wrt=(0,),
+        gradient=lambda x, places, axis=axis: autograd.take_along_axis(x, places, axis),
+        bad=(Bad(ValueError, shapes=((2, 3, 3), (3, 2, 2))),),
+    )
+    table.case(
+        "gather_elements_grad",
+        lambda dy, places, axis=axis: added(dy, places, axis, S[axis]),
+        shape,
+        at,
+        attrs={"axis": axis, "size": S[axis]},
+        label=f"axis{axis}",
+        scale=2,
+        specials=(),
+        bad=(Bad(ValueError, shapes=((2, 3, 3), (3, 2, 2))),),
+    )

@@ -1,5 +1,7 @@
 """NumPy references of the building blocks of networks, written for clarity."""
 
+import math
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -23,44 +25,99 @@ def cross_entropy(x, target):
     return np.array([rows.mean()]), np.stack([highest, rest], axis=1)
 
 
-def windows(x, kernel, stride, dilation):
-    """All windows of a padded NCHW array: (N, C, OH, OW, KH, KW)."""
-    reach = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
-    view = sliding_window_view(x, reach, axis=(2, 3))
-    return view[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+def windows(x, kernel, stride, dilation=None):
+    """All windows of a padded array (N, C, *spatial): (N, C, *places, *kernel)."""
+    axes, dilation = range(2, x.ndim), dilation or (1,) * len(kernel)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    view = sliding_window_view(x, reach, axis=tuple(axes))
+    return view[(slice(None),) * 2 + tuple(slice(None, None, n) for n in (*stride, *dilation))]
 
 
 def padded(x, padding, value=0.0):
-    """`padding` is top, left, bottom, right."""
-    top, left, bottom, right = padding
-    return np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=value)
+    """`padding` is all before the axes, then all after them."""
+    rank = x.ndim - 2
+    ends = zip(padding[:rank], padding[rank:], strict=True)
+    return np.pad(x, ((0, 0), (0, 0), *ends), constant_values=value)
 
 
-def conv2d(x, w, b=None, *, stride, padding, dilation, groups):
-    """Cross-correlation, as ONNX Conv."""
+def conv(x, w, b=None, *, stride, padding, dilation, groups):
+    """Cross-correlation over any number of spatial axes, as ONNX Conv."""
+    rank = x.ndim - 2
     view = windows(padded(x, padding), w.shape[2:], stride, dilation)
-    n, c, oh, ow, kh, kw = view.shape
-    view = view.reshape(n, groups, c // groups, oh, ow, kh, kw)
-    kernels = w.reshape(groups, w.shape[0] // groups, c // groups, kh, kw)
-    y = np.einsum("ngcijkl,gockl->ngoij", view, kernels).reshape(n, w.shape[0], oh, ow)
-    return y if b is None else y + b[:, None, None]
+    places = view.shape[2 : 2 + rank]
+    view = view.reshape(len(x), groups, x.shape[1] // groups, *view.shape[2:])
+    kernels = w.reshape(groups, len(w) // groups, *w.shape[1:])
+    to, window = "ijk"[:rank], "uvw"[:rank]
+    y = np.einsum(f"ngc{to}{window},goc{window}->ngo{to}", view, kernels)
+    y = y.reshape(len(x), len(w), *places)
+    return y if b is None else y + b.reshape(-1, *(1,) * rank)
 
 
-def max_pool2d(x, *, kernel, stride, padding):
+def conv_transpose(x, w, b=None, *, stride, padding, dilation, groups, output_padding):
+    """Each element of x adds a scaled window to the result, which is then cropped."""
+    rank, inputs, outputs = x.ndim - 2, x.shape[1] // groups, w.shape[1]
+    size = [
+        (n - 1) * stride[d] + (w.shape[2 + d] - 1) * dilation[d] + 1 + output_padding[d]
+        for d, n in enumerate(x.shape[2:])
+    ]
+    y = np.zeros((len(x), groups, outputs, *size))
+    parts = x.reshape(len(x), groups, inputs, *x.shape[2:])
+    kernels = w.reshape(groups, inputs, *w.shape[1:])
+    for tap in np.ndindex(*w.shape[2:]):
+        places = tuple(
+            slice(
+                t * dilation[d], t * dilation[d] + (x.shape[2 + d] - 1) * stride[d] + 1, stride[d]
+            )
+            for d, t in enumerate(tap)
+        )
+        entry = kernels[(slice(None),) * 3 + tap]
+        y[(slice(None),) * 3 + places] += np.einsum("ngc...,gco->ngo...", parts, entry)
+    y = y.reshape(len(x), groups * outputs, *size)
+    y = y[
+        (slice(None),) * 2
+        + tuple(slice(padding[d], n - padding[rank + d]) for d, n in enumerate(size))
+    ]
+    return y if b is None else y + b.reshape(-1, *(1,) * rank)
+
+
+def pooled(x, value, *, kernel, stride, padding, dilation=None, ceil_mode=False):
+    """The windows of a pooling, whose padding and what lies beyond it have a value each: `value`
+    gives both."""
+    inside, beyond = value
+    x, rank, before = padded(x, padding, inside), x.ndim - 2, padding
+    if ceil_mode:
+        more = []
+        for d, n in enumerate(x.shape[2:]):
+            reach = (kernel[d] - 1) * (dilation or (1,) * rank)[d] + 1
+            count = math.ceil((n - reach) / stride[d]) + 1
+            if (count - 1) * stride[d] >= n - before[rank + d]:
+                count -= 1
+            more.append(max(0, (count - 1) * stride[d] + reach - n))
+        x = padded(x, (*(0,) * rank, *more), beyond)
+    return windows(x, kernel, stride, dilation)
+
+
+def max_pool(x, **how):
     """The maxima, and their positions within the windows (the first NaN or maximum)."""
-    view = windows(padded(x, padding, -np.inf), kernel, stride, (1, 1))
-    flat = view.reshape(*view.shape[:4], kernel[0] * kernel[1])
+    view = pooled(x, (-np.inf, -np.inf), **how)
+    flat = view.reshape(*view.shape[: x.ndim], math.prod(view.shape[x.ndim :]))
     index = np.argmax(flat, axis=-1)
     return np.take_along_axis(flat, index[..., None], -1)[..., 0], index
 
 
-def avg_pool2d(x, *, kernel, stride, padding, count_include_pad):
-    """Means of the windows; padding counts only where asked."""
-    total = windows(padded(x, padding), kernel, stride, (1, 1)).sum(axis=(4, 5))
-    if count_include_pad:
-        return total / (kernel[0] * kernel[1])
-    inside = padded(np.ones((1, 1, *x.shape[2:])), padding)
-    return total / windows(inside, kernel, stride, (1, 1)).sum(axis=(4, 5))
+def avg_pool(x, *, count_include_pad, divisor=None, **how):
+    """Means of the windows; padding counts only where asked, and what lies beyond it never."""
+    axes = tuple(range(x.ndim, 2 * x.ndim - 2))
+    total = pooled(x, (0.0, 0.0), **how).sum(axis=axes)
+    ones = np.ones((1, 1, *x.shape[2:]))
+    return total / (divisor or pooled(ones, (float(count_include_pad), 0.0), **how).sum(axis=axes))
+
+
+def lp_pool(x, p, **how):
+    """The norms of the windows."""
+    view = pooled(np.abs(x), (0.0, 0.0), **how)
+    flat = view.reshape(*view.shape[: x.ndim], math.prod(view.shape[x.ndim :]))
+    return flat.max(-1) if np.isinf(p) else (flat**p).sum(-1) ** (1 / p)
 
 
 def channels(x):
@@ -92,12 +149,12 @@ def layer_norm(x, scale, bias=0.0, *, eps):
 
 
 def layer_norm_grad(dy, x, scale, *, eps):
-    """The gradients of `layer_norm` of a matrix with respect to x and scale."""
+    """The gradients of `layer_norm` of a matrix with respect to x, scale and bias."""
     inverse = 1 / np.sqrt(x.var(axis=1, keepdims=True) + eps)
     unit, scaled = (x - x.mean(axis=1, keepdims=True)) * inverse, dy * scale
     of_mean = scaled.mean(axis=1, keepdims=True)
     of_variance = unit * (scaled * unit).mean(axis=1, keepdims=True)
-    return (scaled - of_mean - of_variance) * inverse, (dy * unit).sum(axis=0)
+    return (scaled - of_mean - of_variance) * inverse, (dy * unit).sum(axis=0), dy.sum(axis=0)
 
 
 def rms_norm(x, scale=1.0, *, eps):

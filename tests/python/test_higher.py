@@ -1,0 +1,220 @@
+"""Gradients of gradients: every differentiable case, or its refusal."""
+
+import numpy as np
+import pytest
+from cases.base import Case
+from harness import tensors, weighted, weights
+from singa_rs import autograd, device, layer, module, opt, tensor
+from singa_rs._core import GraphError
+from test_gradients import DIFFERENTIABLE, gradients
+
+#: Families that cannot be differentiated again: the places of maxima are known to a kernel alone.
+REFUSED = {"max_pool"}
+
+
+@pytest.fixture(autouse=True)
+def training():
+    """Gradients are only recorded in training mode."""
+    autograd.training = True
+    yield
+    autograd.training = False
+
+
+def _wrt(case: Case, inputs: list[tensor.Tensor]) -> list[tensor.Tensor]:
+    return [inputs[i] for i in case.differentiable()]
+
+
+def first(case: Case, inputs: list[tensor.Tensor]) -> tuple[tensor.Tensor, ...]:
+    """The gradients of sum(weights * case), recorded."""
+    y = weighted(case.gradient(*inputs))
+    return autograd.gradients(y, _wrt(case, inputs), create_graph=True)
+
+
+def total(grads) -> tensor.Tensor:
+    """The weighted sum of gradients."""
+    parts = [autograd.reduce_sum(g * tensor.from_numpy(weights(g.shape)), None, 0) for g in grads]
+    return autograd.add_all(*parts)
+
+
+def second(case: Case, inputs: list[tensor.Tensor]) -> list[np.ndarray]:
+    """The gradients of the weighted sum of the gradients."""
+    y = total(first(case, inputs))
+    found = autograd.gradients(y) if y.requires_grad and y.creator is not None else {}
+    zero = [np.zeros(x.shape) for x in _wrt(case, inputs)]
+    pairs = zip(_wrt(case, inputs), zero, strict=True)
+    return [tensor.to_numpy(found[x]) if x in found else none for x, none in pairs]
+
+
+def differences(case: Case, step: float) -> list[np.ndarray]:
+    """The same by finite differences of the gradients."""
+
+    def value(inputs) -> float:
+        found = gradients(case, inputs)
+        return sum(float(np.sum(g * weights(g.shape))) for g in found)
+
+    made = []
+    for i in case.differentiable():
+        inputs = tensors(case, "float64")
+        x = tensor.to_numpy(inputs[i]).copy()
+        slope = np.zeros_like(x)
+        for place in np.ndindex(x.shape):
+
+            def central(h: float, place=place, x=x, inputs=inputs, i=i) -> float:
+                values = []
+                for sign in (1, -1):
+                    moved = x.copy()
+                    moved[place] += sign * h
+                    inputs[i].copy_from_numpy(moved)
+                    values.append(value(inputs))
+                inputs[i].copy_from_numpy(x)
+                return (values[0] - values[1]) / (2 * h)
+
+            slope[place] = (4 * central(step / 2) - central(step)) / 3
+        made.append(slope)
+    return made
+
+
+@pytest.mark.parametrize("case", DIFFERENTIABLE, ids=str)
+def test_every_case(case):
+    if case.family in REFUSED:
+        with pytest.raises(GraphError, match="cannot be differentiated again"):
+            second(case, tensors(case, "float64"))
+        return
+    recorded = first(case, tensors(case, "float64"))
+    plain = gradients(case, tensors(case, "float64"))
+    for got, want in zip(recorded, plain, strict=True):
+        np.testing.assert_allclose(tensor.to_numpy(got), want, rtol=1e-9, atol=1e-9)
+    step = 1e-5 if "max" in str(case) or "min" in str(case) else 1e-3
+    pairs = zip(second(case, tensors(case, "float64")), differences(case, step), strict=True)
+    for got, want in pairs:
+        np.testing.assert_allclose(got, want, rtol=1e-5 * case.scale, atol=1e-5 * case.scale)
+
+
+def parameter(values, dtype="float64") -> tensor.Tensor:
+    x = tensor.from_numpy(np.asarray(values, dtype), dtype=dtype)
+    x.stores_grad = True
+    return x
+
+
+def test_derivatives_of_any_order():
+    x = parameter([1.0, -2.0, 3.0])
+    y = x**4
+    for factor, power in ((4, 3), (12, 2), (24, 1), (24, 0)):
+        y = autograd.gradients(autograd.sum(y), x, create_graph=True)
+        np.testing.assert_allclose(y.to_numpy(), factor * x.to_numpy() ** power, rtol=1e-12)
+
+
+def test_a_hessian_vector_product():
+    """Of a quadratic form, whose Hessian is known, through the seed and through a product."""
+    rng = np.random.default_rng(0)
+    matrix, v = rng.normal(size=(4, 4)), rng.normal(size=4)
+    x, a = parameter(rng.normal(size=4)), tensor.from_numpy(matrix, dtype="float64")
+    y = autograd.sum(x * autograd.matmul(a, x))
+    slope = autograd.gradients(y, x, create_graph=True)
+    (found,) = autograd.gradients(slope, tensor.from_numpy(v, dtype="float64"), xs=[x])
+    np.testing.assert_allclose(found.to_numpy(), (matrix + matrix.T) @ v, rtol=1e-12)
+
+
+def test_gradients_flow_through_the_seed():
+    x, seed = parameter([2.0, 3.0]), parameter([5.0, 7.0])
+    slope = autograd.gradients(x * x, seed, xs=x, create_graph=True)
+    np.testing.assert_array_equal(
+        autograd.gradients(autograd.sum(slope), xs=seed).to_numpy(), [4, 6]
+    )
+
+
+def test_of_tensors_that_operations_made():
+    x = parameter([1.0, 2.0])
+    middle = x * 3.0
+    y = autograd.sum(middle * middle * x)
+    to_middle, to_x = autograd.gradients(y, [middle, x])
+    np.testing.assert_array_equal(to_middle.to_numpy(), [6, 24])
+    np.testing.assert_array_equal(to_x.to_numpy(), [27, 108])
+    with pytest.raises(GraphError, match="already passed"):
+        autograd.gradients(y, [x])
+
+
+def test_without_a_list_every_parameter():
+    x, w = parameter([1.0, 2.0]), parameter([3.0, 4.0])
+    found = autograd.gradients(autograd.sum(x * x * w), create_graph=True)
+    assert set(found) == {id(x), id(w)}
+    again = autograd.gradients(autograd.sum(found[x]))
+    np.testing.assert_array_equal(again[w].to_numpy(), [2, 4])
+    np.testing.assert_array_equal(again[x].to_numpy(), [6, 8])
+
+
+def test_results_own_their_memory():
+    x, w = parameter([1.0]), parameter([2.0])
+    a, b = autograd.gradients(x + w, [x, w])
+    a += 1.0
+    np.testing.assert_array_equal(b.to_numpy(), [1])
+    assert not a.requires_grad
+
+
+def test_what_does_not_lead_to_the_loss_is_named():
+    x, other = parameter([1.0]), parameter([1.0])
+    with pytest.raises(
+        GraphError, match=r"gradients: xs\[1\], of shape \(1,\), does not lead to y"
+    ):
+        autograd.gradients(x * x, [x, other])
+    with pytest.raises(TypeError, match="gradients: got .* for xs, want tensors"):
+        autograd.gradients(x * x, xs=[1.0])
+
+
+class Twice(autograd.Operator):
+    """A user's operation."""
+
+    def forward(self, x):
+        return x * 2.0
+
+    def backward(self, dy):
+        return dy * 2.0
+
+
+def test_a_user_s_operation_is_refused_by_name():
+    x = parameter([1.0])
+    with pytest.raises(GraphError, match="Twice#.* cannot be differentiated again"):
+        autograd.gradients(Twice()(x)[0], x, create_graph=True)
+    assert autograd.gradients(Twice()(x)[0], xs=x).item() == 2
+
+
+def test_a_changed_tensor_is_refused():
+    x = parameter([1.0, 2.0])
+    y = autograd.sum(x * x)
+    x.set_value(3.0)
+    with pytest.raises(GraphError, match="changed in place"):
+        autograd.gradients(y, x, create_graph=True)
+
+
+class Penalised(module.Module):
+    """A critic whose gradient with respect to its inputs is drawn to length 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = [layer.Linear(8), layer.Linear(1)]
+        self.norm = layer.LayerNorm(8)
+        self.optimizer = opt.SGD(0.1)
+
+    def forward(self, x):
+        y = autograd.silu(self.norm(self.layers[0](x)))
+        return self.layers[1](autograd.tanh(y))
+
+    def train_one_batch(self, x):
+        slope = autograd.gradients(autograd.sum(self.forward(x)), x, create_graph=True)
+        length = (autograd.reduce_sum(slope * slope, 1, 0) + 1e-12).sqrt()
+        loss = autograd.mean(autograd.square(length - 1.0))
+        self.optimizer(loss)
+        return loss
+
+
+@pytest.mark.parametrize("graph_alg", ["sequence", "parallel"])
+def test_recorded_to_the_bit(graph_alg):
+    rng, runs = np.random.default_rng(0), []
+    batches = rng.normal(size=(6, 5, 3)).astype(np.float32)
+    for use_graph in (False, True):
+        device.get_default_device().set_seed(1)
+        model, x = Penalised(), tensor.from_numpy(batches[0])
+        model.compile([x], use_graph=use_graph, graph_alg=graph_alg)
+        runs.append([model.train_one_batch(batch).item() for batch in batches])
+        assert len(model.graphs) == use_graph
+    assert runs[0] == runs[1] and runs[0][-1] < runs[0][0]
