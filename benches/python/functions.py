@@ -1,0 +1,155 @@
+"""Functions of usual sizes, forward and with their gradient, next to PyTorch's in the same run.
+
+    python benches/python/functions.py        # in an environment with singa_rs and torch
+    python benches/python/functions.py sort   # those with `sort` in their name
+
+Prints the median times of interleaved rounds on two threads, and the median of their ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from singa_rs import autograd, device, tensor
+
+Call = Callable[[], object]
+
+RNG = np.random.default_rng(0)
+#: name, shape, ours, PyTorch's, whether a gradient is timed, too.
+CASES = [
+    ("tanh", (512, 1024), autograd.tanh, torch.tanh, True),
+    ("gelu", (512, 1024), autograd.gelu, F.gelu, True),
+    ("softmax", (4096, 1024), lambda x: autograd.softmax(x, -1), lambda x: F.softmax(x, -1), True),
+    (
+        "layer_norm",
+        (4096, 384),
+        lambda x: autograd.layer_norm(x),
+        lambda x: F.layer_norm(x, x.shape[1:]),
+        True,
+    ),
+    (
+        "layer_norm",
+        (2048, 1024),
+        lambda x: autograd.layer_norm(x),
+        lambda x: F.layer_norm(x, x.shape[1:]),
+        True,
+    ),
+    *(
+        (
+            f"cumsum axis {axis}",
+            shape,
+            lambda x, a=axis: x.cumsum(a),
+            lambda x, a=axis: x.cumsum(a),
+            g,
+        )
+        for shape, axis, g in (
+            ((1000, 1000), 1, True),
+            ((1000, 1000), 0, True),
+            ((1_000_000,), 0, False),
+            ((32, 50257), 1, False),
+        )
+    ),
+    *(
+        (
+            f"sort axis {axis}",
+            shape,
+            lambda x, a=axis: x.sort(a)[0],
+            lambda x, a=axis: x.sort(a)[0],
+            g,
+        )
+        for shape, axis, g in (
+            ((1000, 1000), 1, True),
+            ((1000, 1000), 0, False),
+            ((1_000_000,), 0, False),
+            ((32, 50257), 1, False),
+        )
+    ),
+    *(
+        (f"topk {k}", shape, lambda x, k=k: x.topk(k)[0], lambda x, k=k: x.topk(k)[0], g)
+        for shape, k, g in (
+            ((1000, 1000), 5, True),
+            ((1000, 1000), 50, True),
+            ((32, 50257), 50, False),
+            ((1_000_000,), 100, False),
+        )
+    ),
+]
+
+
+def pairs(only: str) -> Iterator[tuple[str, Call, Call]]:
+    """Name, our call and PyTorch's of each comparison."""
+    for name, shape, ours, theirs, has_gradient in CASES:
+        if only not in name:
+            continue
+        array = RNG.normal(size=shape).astype(np.float32)
+        x, t = tensor.from_numpy(array), torch.from_numpy(array.copy())
+        label = f"{name} {'x'.join(map(str, shape))}"
+        yield label, *forward(ours, x, theirs, t)
+        if has_gradient:
+            yield f"{label}, gradient", *backward(ours, x, theirs, t)
+
+
+def forward(ours: Callable, x: tensor.Tensor, theirs: Callable, t: torch.Tensor) -> list[Call]:
+    """The functions alone."""
+
+    def with_torch() -> object:
+        with torch.no_grad():
+            return theirs(t)
+
+    def with_ours() -> object:
+        with autograd.no_grad():
+            return ours(x)
+
+    return [with_ours, with_torch]
+
+
+def backward(ours: Callable, x: tensor.Tensor, theirs: Callable, t: torch.Tensor) -> list[Call]:
+    """The functions and the gradient of their results' products with a constant."""
+    x, t = tensor.from_numpy(x.to_numpy()), t.clone().requires_grad_()
+    x.stores_grad = True
+    dy = RNG.normal(size=theirs(t).shape).astype(np.float32)
+    mine, other = tensor.from_numpy(dy), torch.from_numpy(dy)
+
+    def with_ours() -> object:
+        with autograd._training_scope(True):
+            return autograd.gradients(ours(x), mine)[x]
+
+    return [with_ours, lambda: torch.autograd.grad(theirs(t), t, other)]
+
+
+def seconds(call: Call) -> float:
+    """How long one call takes; short ones are averaged over several."""
+    start = time.perf_counter()
+    call()
+    first = time.perf_counter() - start
+    count = max(1, min(50, int(5e-3 / max(first, 1e-6))))
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - start) / count
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("only", nargs="?", default="")
+    options.add_argument("--rounds", type=int, default=15)
+    given = options.parse_args()
+    device.get_default_device().set_num_threads(2)
+    torch.set_num_threads(2)
+    print(f"{'':36} {'singa_rs':>12} {'PyTorch':>12}  ratio")
+    for name, ours, theirs in pairs(given.only):
+        seconds(ours), seconds(theirs)
+        rounds = [(seconds(ours), seconds(theirs)) for _ in range(given.rounds)]
+        a, b = (statistics.median(side) for side in zip(*rounds, strict=True))
+        ratio = statistics.median(x / y for x, y in rounds)
+        print(f"{name:36} {a * 1e3:9.3f} ms {b * 1e3:9.3f} ms {ratio:6.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

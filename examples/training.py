@@ -1,0 +1,91 @@
+"""What the examples share: numbers on the command line, steps that resume to the bit, the verdict.
+
+A `train_one_batch` returns losses by name; a model's attributes that are optimizers or averages
+of weights are saved along with it. Whatever is random in a step follows from the seed and the
+number of the step alone, so that a resumed run draws the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from singa_rs import device, module, opt
+from singa_rs.tensor import from_numpy
+from tqdm import tqdm
+
+#: Draws the arrays of a batch.
+Draw = Callable[[np.random.Generator], Sequence[np.ndarray]]
+#: What has states beside the model's.
+KEEP_STATES = (opt.Optimizer, opt.MovingAverage)
+
+
+def parser(doc: str, **numbers: float) -> argparse.ArgumentParser:
+    """A command line with `--checkpoint` and a number for each default."""
+    made = argparse.ArgumentParser(description=doc.split("\n")[0])
+    made.add_argument("--checkpoint", type=Path, help="a file, read if it exists, and written")
+    made.add_argument(
+        "--every", type=int, default=1000, help="steps from one checkpoint to the next"
+    )
+    for name, value in {"seed": 0, **numbers}.items():
+        made.add_argument(f"--{name}", type=type(value), default=value, help=f"default {value}")
+    return made
+
+
+def optimizers(model: module.Module) -> dict[str, Any]:
+    """A model's optimizers and averages, by the names of its attributes."""
+    return {name: one for name, one in vars(model).items() if isinstance(one, KEEP_STATES)}
+
+
+def save(model: module.Module, path: Path, step: int) -> None:
+    """Writes parameters, states, what the optimizers keep, and the step."""
+    kept = {"step": from_numpy(np.int32([step]))}
+    for name, one in optimizers(model).items():
+        kept.update(one.get_named_states(name))
+    model.save_states(path, kept)
+
+
+def restore(model: module.Module, path: Path) -> int:
+    """Reads what `save` wrote; returns the step."""
+    found = model.load_states(path)
+    for name, one in optimizers(model).items():
+        one.set_named_states(found, name)
+    return int(found["step"].item())
+
+
+def train(
+    model: module.Module, args: argparse.Namespace, draw: Draw, inputs: int = 1
+) -> list[dict[str, Any]]:
+    """Makes the steps up to `args.steps`, from that of the checkpoint on; returns their losses.
+
+    `draw` makes a batch, the arguments of `train_one_batch`; `forward` takes the first `inputs`.
+    """
+    dev = device.get_default_device()
+    dev.set_seed(args.seed)
+    model.compile([from_numpy(one) for one in draw(np.random.default_rng(args.seed))[:inputs]])
+    resumes = args.checkpoint is not None and args.checkpoint.exists()
+    done, losses = restore(model, args.checkpoint) if resumes else 0, []
+    if done > args.steps:
+        sys.exit(f"--steps: got {args.steps}, but {args.checkpoint} is of step {done}")
+    for step in (bar := tqdm(range(done, args.steps), unit="step")):
+        rng = np.random.default_rng([args.seed, step])
+        dev.set_seed(int(rng.integers(1 << 31)))
+        made = model.train_one_batch(*draw(rng))
+        losses.append({name: loss.item() for name, loss in made.items()})
+        bar.set_postfix({name: f"{loss:.4f}" for name, loss in losses[-1].items()}, refresh=False)
+        if args.checkpoint and (step + 1 == args.steps or (step + 1) % args.every == 0):
+            save(model, args.checkpoint, step + 1)
+    model.eval()
+    dev.set_seed(args.seed)  # what is drawn now does not depend on where the run began
+    return losses
+
+
+def verdict(args: argparse.Namespace, what: str, value: float, least: bool = True) -> int:
+    """Prints the result; returns the exit status, 1 if it is below `args.target`, or with
+    `least=False` above it."""
+    print(f"step {args.steps}: {what} {value:.6f}, target {args.target}")
+    return 0 if (value >= args.target if least else value <= args.target) else 1
