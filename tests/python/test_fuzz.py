@@ -55,6 +55,7 @@ def test_frequent_items_are_drawn(report):
 #: Families that a few hundred programs may miss, and why.
 RARE_FAMILIES = {
     "avg_pool_grad": "few layers average windows, and not all of them are trained",
+    "gather_elements_grad": "few programs train through elements that were taken or sorted",
     "batch_norm_inference": "rewriting replaces it in nearly all graphs",
     "batch_norm_inference_grad": "gradients through a layer in evaluation are rare",
 }

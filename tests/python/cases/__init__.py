@@ -45,6 +45,6 @@ NO_GRADIENT: dict[str, str] = {
     ),
     **dict.fromkeys(("chain", "normalize", "pack", "packed", "matmul_update"), MADE_BY_REWRITING),
     **dict.fromkeys(("matmul_add", "matmul_chain"), MADE_BY_REWRITING),
-    **dict.fromkeys(("conv1d_chain", "conv2d_chain", "conv3d_chain"), MADE_BY_REWRITING),
+    **dict.fromkeys((f"conv{n}d_chain" for n in (1, 2, 3)), MADE_BY_REWRITING),
     "host": "the user writes its gradient: test_autograd_operators has one",
 }

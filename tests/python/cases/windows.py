@@ -178,33 +178,38 @@ def scaled(convolution):
     }
 
 
-for label, groups in (("", 1), ("groups", 2)):
-    geometry = {**PLAIN, "padding": (1, 1, 1, 1), "groups": groups}
+for axes, groups in ((2, 1), (2, 2), (1, 1), (3, 2)):
+    images, filters = (4, 5, 6, 3)[: 1 + axes], (4 // groups, 3, 3, 3)[: 1 + axes]
+    geometry = {**plain(axes), "padding": (1,) * 2 * axes, "groups": groups}
     table.case(
         "region",
         lambda k, x, w, geometry=geometry: k * ref.conv(x, w, **geometry),
         (1,),
-        (3, 4, 5, 6),
-        (2, 4 // groups, 3, 3),
+        (3, *images),
+        (2, *filters),
         attrs=scaled({"op": "conv", **geometry}),
-        label=f"conv2d-{label}",
+        label=f"conv{axes}d" + ("-groups" if groups > 1 else ""),
         specials=(),
         scale=16,
-        empty=(((1,), (0, 4, 5, 6), (2, 4 // groups, 3, 3)),),
-        bad=(Bad(SHAPE, shapes=((1,), (3, 5, 5, 6), (2, 4 // groups, 3, 3))),),
+        empty=(((1,), (0, *images), (2, *filters)),),
+        bad=(Bad(SHAPE, shapes=((1,), (3, 5, *images[1:]), (2, *filters))),),
     )
-table.case(
-    "region",
-    lambda k, dy, w: k * vjp(lambda x: ref.conv(x, w, **PLAIN), [np.zeros((2, 3, 5, 6))], 0, [dy]),
-    (1,),
-    (2, 4, 3, 4),
-    (4, 3, 3, 3),
-    attrs=scaled({"op": "conv_grad_input", **PLAIN, "size": (5, 6)}),
-    label="conv_grad_input",
-    specials=(),
-    scale=16,
-    bad=(Bad(SHAPE, shapes=((1,), (2, 4, 3, 4), (5, 3, 3, 3))),),
-)
+for axes in (1, 2, 3):
+    size, made, filters = (5, 6, 4)[:axes], (3, 4, 2)[:axes], (3,) * (1 + axes)
+    table.case(
+        "region",
+        lambda k, dy, w, axes=axes, size=size: (
+            k * vjp(lambda x: ref.conv(x, w, **plain(axes)), [np.zeros((2, 3, *size))], 0, [dy])
+        ),
+        (1,),
+        (2, 4, *made),
+        (4, *filters),
+        attrs=scaled({"op": "conv_grad_input", **plain(axes), "size": size}),
+        label=f"conv{axes}d_grad_input",
+        specials=(),
+        scale=16,
+        bad=(Bad(SHAPE, shapes=((1,), (2, 4, *made), (5, *filters))),),
+    )
 
 # ---- pooling -------------------------------------------------------------------------------------
 
