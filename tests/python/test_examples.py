@@ -28,6 +28,7 @@ class Short(NamedTuple):
 
 
 SHORT = {
+    "curvature": Short("--rows 200", 100, 0.6, 1.0),
     "classify": Short("--layers 1 --lr 0.006", 120, 0.7, 1.1),
     "gan": Short("--batch 128 --width 64", 300, 0.02, 0.13),
     "gpt": Short(
@@ -36,6 +37,7 @@ SHORT = {
     "tabular": Short("--width 32", 250, 0.7, 1.0),
     "translate": Short("--batch 32 --width 32 --heads 2 --layers 1 --lr 0.005", 150, 0.4, 1.1),
     "unet": Short("--batch 8 --levels 2", 100, 0.2, 1.0),
+    "wgan": Short("--batch 128 --width 64 --lr 0.003", 300, 0.02, 0.13),
     "vae": Short("--batch 32 --width 64 --latent 8", 60, 31.0, 10.0),
 }
 
