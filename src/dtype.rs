@@ -18,11 +18,15 @@ pub enum DType {
     Int8,
     UInt8,
     Bool,
+    Int16,
+    UInt16,
+    UInt32,
+    UInt64,
 }
 
 impl DType {
     /// Every element type.
-    pub const ALL: [DType; 9] = [
+    pub const ALL: [DType; 13] = [
         DType::Float32,
         DType::Float64,
         DType::Float16,
@@ -32,14 +36,21 @@ impl DType {
         DType::Int8,
         DType::UInt8,
         DType::Bool,
+        DType::Int16,
+        DType::UInt16,
+        DType::UInt32,
+        DType::UInt64,
     ];
+
+    /// The types that are computed with.
+    pub const COMPUTED: [DType; 9] = *DType::ALL.first_chunk().expect("they come first");
 
     /// Size of one element in bytes.
     pub const fn size(self) -> usize {
         match self {
-            DType::Float64 | DType::Int64 => 8,
-            DType::Float32 | DType::Int32 => 4,
-            DType::Float16 | DType::BFloat16 => 2,
+            DType::Float64 | DType::Int64 | DType::UInt64 => 8,
+            DType::Float32 | DType::Int32 | DType::UInt32 => 4,
+            DType::Float16 | DType::BFloat16 | DType::Int16 | DType::UInt16 => 2,
             DType::Int8 | DType::UInt8 | DType::Bool => 1,
         }
     }
@@ -56,6 +67,10 @@ impl DType {
             DType::Int8 => "int8",
             DType::UInt8 => "uint8",
             DType::Bool => "bool",
+            DType::Int16 => "int16",
+            DType::UInt16 => "uint16",
+            DType::UInt32 => "uint32",
+            DType::UInt64 => "uint64",
         }
     }
 
@@ -64,9 +79,15 @@ impl DType {
         matches!(self, DType::Float32 | DType::Float64 | DType::Float16 | DType::BFloat16)
     }
 
-    /// Whether this is one of the four integer types (bool is not).
+    /// Whether this is an integer type (bool is not).
     pub const fn is_int(self) -> bool {
         matches!(self, DType::Int32 | DType::Int64 | DType::Int8 | DType::UInt8)
+            || self.is_storage()
+    }
+
+    /// Whether elements of this type are kept, moved and converted, but not computed with.
+    pub const fn is_storage(self) -> bool {
+        matches!(self, DType::Int16 | DType::UInt16 | DType::UInt32 | DType::UInt64)
     }
 }
 
@@ -108,10 +129,12 @@ pub trait Element: Copy + Default + PartialEq + Send + Sync + std::fmt::Debug + 
     fn to_f64(self) -> f64;
     /// The nearest value; floats truncate into integers and saturate, as Rust's `as` does.
     fn from_f64(value: f64) -> Self;
-    /// The value as int64 (floats truncate and saturate).
+    /// The value as int64 (floats truncate and saturate, uint64 wraps).
     fn to_i64(self) -> i64;
     /// The value from int64; narrower integers wrap, as NumPy's casts do.
     fn from_i64(value: i64) -> Self;
+    /// The value as an integer that is wide enough for all integer types (floats truncate).
+    fn to_i128(self) -> i128;
 }
 
 macro_rules! element {
@@ -126,10 +149,13 @@ macro_rules! element {
             fn to_i64(self) -> i64 { self as i64 }
             #[inline(always)]
             fn from_i64(value: i64) -> Self { value as $rust }
+            #[inline(always)]
+            fn to_i128(self) -> i128 { self as i128 }
         }
     )*};
 }
 element!(f32 => Float32, f64 => Float64, i32 => Int32, i64 => Int64, i8 => Int8, u8 => UInt8);
+element!(i16 => Int16, u16 => UInt16, u32 => UInt32, u64 => UInt64);
 
 /// A float32 that rounds to the same half-precision number as `x` does (round to odd): if inexact,
 /// the neighbour whose last bit is odd, which is never a tie (Boldo and Melquiond, Emulation of FMA
@@ -142,13 +168,30 @@ fn to_odd(x: f64) -> f32 {
     if exact { nearest } else { f32::from_bits(towards_zero | 1) }
 }
 
-/// The same for an integer, as a float64.
+/// The same for the size of an integer, as a float64: its last ten bits are more than 24 below the
+/// first if they are lost.
+#[inline(always)]
+fn size_to_odd(size: u64) -> f64 {
+    // Of 64 bits, 54 would remain, one more than a float64 has.
+    let shift = if size >> 63 == 0 { 10 } else { 11 };
+    let lost = u64::from(size & ((1 << shift) - 1) != 0);
+    match size >> 53 {
+        0 => size as f64,
+        _ => (size >> shift | lost) as f64 * (1u64 << shift) as f64,
+    }
+}
+
+/// The same for an integer.
 #[inline(always)]
 fn integer_to_odd(x: i64) -> f64 {
-    let size = x.unsigned_abs();
-    let lost = u64::from(size & 0x3ff != 0);
-    let odd = if size >> 53 == 0 { size as f64 } else { (size >> 10 | lost) as f64 * 1024.0 };
+    let odd = size_to_odd(x.unsigned_abs());
     if x < 0 { -odd } else { odd }
+}
+
+/// The half-precision number nearest to an unsigned integer.
+#[inline(always)]
+pub fn half_from_u64<T: Element>(value: u64) -> T {
+    T::from_f64(size_to_odd(value))
 }
 
 macro_rules! half_element {
@@ -163,6 +206,8 @@ macro_rules! half_element {
             fn to_i64(self) -> i64 { self.to_f64() as i64 }
             #[inline(always)]
             fn from_i64(value: i64) -> Self { <Self as Element>::from_f64(integer_to_odd(value)) }
+            #[inline(always)]
+            fn to_i128(self) -> i128 { self.to_f64() as i128 }
         }
     )*};
 }
@@ -186,13 +231,17 @@ impl Element for Bool {
     fn from_i64(value: i64) -> Self {
         (value != 0).into()
     }
+    #[inline(always)]
+    fn to_i128(self) -> i128 {
+        self.get() as i128
+    }
 }
 
 /// Runs `$body` with the type alias `$T` set to the Rust type of `$dtype`.
 ///
-/// `dispatch!(dtype, T => f::<T>())` covers every type. With a class in front (`float`, `int`,
-/// `number`), types outside the class run `else => $other`; `wide` is `number` with float32 in place
-/// of half precision.
+/// `dispatch!(dtype, T => f::<T>())` covers every type. With a class in front, types outside the class
+/// run `else => $other`: `float`; `int` and `number`, those that are computed with; `computed`, the
+/// numbers and bool; `storage`; `wide` is `number` with float32 in place of half precision.
 #[macro_export]
 macro_rules! dispatch {
     (@arms $dtype:expr, $T:ident => $body:expr, [$($variant:ident $rust:ty),*] $(, else => $other:expr)?) => {
@@ -219,9 +268,19 @@ macro_rules! dispatch {
             [Float32 f32, Float64 f64, Float16 f32, BFloat16 f32,
              Int32 i32, Int64 i64, Int8 i8, UInt8 u8], else => $other)
     };
+    (computed $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
+        $crate::dispatch!(@arms $dtype, $T => $body,
+            [Float32 f32, Float64 f64, Float16 half::f16, BFloat16 half::bf16,
+             Int32 i32, Int64 i64, Int8 i8, UInt8 u8, Bool $crate::dtype::Bool], else => $other)
+    };
+    (storage $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
+        $crate::dispatch!(@arms $dtype, $T => $body,
+            [Int16 i16, UInt16 u16, UInt32 u32, UInt64 u64], else => $other)
+    };
     ($dtype:expr, $T:ident => $body:expr) => {
         $crate::dispatch!(@arms $dtype, $T => $body,
             [Float32 f32, Float64 f64, Float16 half::f16, BFloat16 half::bf16,
-             Int32 i32, Int64 i64, Int8 i8, UInt8 u8, Bool $crate::dtype::Bool])
+             Int32 i32, Int64 i64, Int8 i8, UInt8 u8, Bool $crate::dtype::Bool,
+             Int16 i16, UInt16 u16, UInt32 u32, UInt64 u64])
     };
 }

@@ -43,6 +43,7 @@ __all__ = [
     "float64",
     "from_dlpack",
     "from_numpy",
+    "int16",
     "int32",
     "int64",
     "int8",
@@ -66,6 +67,9 @@ __all__ = [
     "stand_in",
     "stand_ins",
     "take_warnings",
+    "uint16",
+    "uint32",
+    "uint64",
     "uint8",
     "unary_saves",
 ]
@@ -107,6 +111,8 @@ class DType:
     def is_float(self) -> bool: ...
     @property
     def is_int(self) -> bool: ...
+    @property
+    def is_storage(self) -> bool: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self, /) -> int: ...
     def __reduce__(self) -> tuple[Callable[[str], DType], tuple[str]]: ...
@@ -118,7 +124,11 @@ bfloat16: Final[DType]
 int32: Final[DType]
 int64: Final[DType]
 int8: Final[DType]
+int16: Final[DType]
 uint8: Final[DType]
+uint16: Final[DType]
+uint32: Final[DType]
+uint64: Final[DType]
 bool_: Final[DType]
 
 def dtype(object: object) -> DType: ...

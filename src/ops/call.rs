@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::{Cost, Effects, Kind, Meta};
+use super::{Cost, Effects, Family, Kind, Meta};
 use crate::error::{Error, Result};
 use crate::view::{self, View};
 
@@ -80,6 +80,7 @@ impl<'a, M: Metas<'a>> Parts<'a, M> {
     /// The errors of the family's checks.
     pub fn call(&self) -> Result<Call> {
         let inputs: SmallVec<[Arc<Meta>; 4]> = self.inputs.metas().cloned().collect();
+        check_stored(self.kind.family(), &inputs)?;
         let outputs = match self.given {
             Some(given) => given.metas().cloned().collect(),
             None => infer(self.kind, &inputs)?,
@@ -136,6 +137,15 @@ impl Call {
 impl std::fmt::Debug for Call {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}: {:?} -> {:?}", self.kind, self.inputs, self.outputs)
+    }
+}
+
+/// Checks that types which are only stored are not computed with.
+fn check_stored(family: &dyn Family, inputs: &[Arc<Meta>]) -> Result<()> {
+    let stored = inputs.iter().map(|meta| meta.dtype).find(|dtype| dtype.is_storage());
+    match stored {
+        Some(dtype) if family.computes() => Err(super::only_stored(family.name(), dtype)),
+        _ => Ok(()),
     }
 }
 

@@ -32,6 +32,8 @@ impl Family for Copy {
     fn any_output_strides(&self) -> bool {
         true
     }
+
+    moves_only!();
 }
 
 /// The elements as another dtype (ONNX Cast). Floats round to the nearest; conversion to integers
@@ -56,6 +58,8 @@ impl Family for Cast {
     fn any_output_strides(&self) -> bool {
         true
     }
+
+    moves_only!();
 }
 
 /// The elements as another dtype, which must represent them: floats round to floats, and stay
@@ -83,6 +87,8 @@ impl Family for Convert {
     fn checked(&self) -> &'static [usize] {
         &[0]
     }
+
+    moves_only!();
 }
 
 /// A tensor filled with one value. The dtype must represent it: floats round to floats, and stay
@@ -260,4 +266,6 @@ impl Family for Concat {
     fn any_output_strides(&self) -> bool {
         true
     }
+
+    moves_only!();
 }

@@ -67,7 +67,7 @@ pub fn element<T: Element>(op: &'static str, scalar: Scalar) -> Result<T> {
         }
     };
     let element = T::from_i64(value);
-    crate::ensure!(element.to_i64() == value, out_of_range(op, value, dtype));
+    crate::ensure!(element.to_i128() == value as i128, out_of_range(op, value, dtype));
     Ok(element)
 }
 
@@ -103,6 +103,7 @@ mod tests {
         let real = |v| Scalar::Real(Real(v));
         assert_eq!(element::<i8>("add", Scalar::Int(-128)).unwrap(), -128);
         assert_eq!(element::<u8>("add", real(255.0)).unwrap(), 255);
+        assert!(matches!(element::<u64>("fill", Scalar::Int(-1)), Err(Error::Value { .. })));
         assert!(matches!(element::<u8>("add", Scalar::Int(256)), Err(Error::Value { .. })));
         assert!(matches!(element::<i32>("add", real(0.5)), Err(Error::DType { .. })));
         assert!(matches!(element::<i64>("add", real(f64::NAN)), Err(Error::DType { .. })));

@@ -147,4 +147,6 @@ impl Family for Host {
     fn effects(&self) -> Effects {
         Effects { host: true, ..Effects::PURE }
     }
+
+    moves_only!();
 }

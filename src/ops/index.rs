@@ -21,8 +21,7 @@ catalog!(
     Gather => "gather",
     GatherElements => "gather_elements",
     GatherElementsGrad => "gather_elements_grad",
-    GatherGrad => "gather_grad",
-    Places => "max_unpool_places" "onehot_places" "scatter_elements_places" "take_along_axis_places"
+    GatherGrad => "gather_grad"
 );
 
 impl Family for Gather {
@@ -47,6 +46,8 @@ impl Family for Gather {
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(&io[1..], 1)
     }
+
+    moves_only!();
 }
 
 /// (dy, indices) -> dx: the gradient of [`Gather`] with respect to x, whose axis has `size`
@@ -129,6 +130,8 @@ impl Family for GatherElements {
     fn cost(&self, io: &[&Meta]) -> Cost {
         Cost::elementwise(&io[1..], 2)
     }
+
+    moves_only!();
 }
 
 /// (dy, places) -> dx: the gradient of [`GatherElements`] with respect to x, whose axis has `size`
@@ -171,15 +174,45 @@ fn check_places(op: &'static str, dtypes: [DType; 2]) -> Result<()> {
     Ok(())
 }
 
-/// The operation that looks positions up, for error messages.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum PlacesOf {
-    MaxUnpool,
-    Onehot,
-    ScatterElements,
-    TakeAlongAxis,
+macro_rules! places_of {
+    ($($variant:ident => $name:literal,)*) => {
+        /// The operation that looks positions up, for error messages.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[allow(missing_docs)]
+        pub enum PlacesOf {
+            $($variant),*
+        }
+
+        impl PlacesOf {
+            fn name(self) -> &'static str {
+                match self {
+                    $(PlacesOf::$variant => $name),*
+                }
+            }
+        }
+
+        catalog!(Places => $($name)*);
+    };
+}
+
+places_of! {
+    Bincount => "bincount_places",
+    CrossEntropy => "cross_entropy_places",
+    CtcLoss => "ctc_loss_places",
+    GatherNd => "gather_nd_places",
+    IndexAdd => "index_add_places",
+    IndexCopy => "index_copy_places",
+    IndexFill => "index_fill_places",
+    MaxUnpool => "max_unpool_places",
+    Multinomial => "multinomial_places",
+    NllLoss => "nll_loss_places",
+    OneHot => "one_hot_places",
+    Onehot => "onehot_places",
+    ScatterAdd => "scatter_add_places",
+    ScatterElements => "scatter_elements_places",
+    ScatterNd => "scatter_nd_places",
+    TakeAlongAxis => "take_along_axis_places",
 }
 
 /// indices -> int64: positions in an axis of `size` entries, counted from its start, checked as in
@@ -190,16 +223,18 @@ pub struct Places {
     pub of: PlacesOf,
     /// The number of entries of the axis, if it is to be checked.
     pub size: Option<usize>,
+    /// Whether negative indices count from the end; if not, they are out of range.
+    #[serde(default = "yes")]
+    pub wraps: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Family for Places {
     fn name(&self) -> &'static str {
-        match self.of {
-            PlacesOf::MaxUnpool => "max_unpool_places",
-            PlacesOf::Onehot => "onehot_places",
-            PlacesOf::ScatterElements => "scatter_elements_places",
-            PlacesOf::TakeAlongAxis => "take_along_axis_places",
-        }
+        self.of.name()
     }
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Metas> {
@@ -215,7 +250,8 @@ impl Family for Places {
 
 /// Checks that the last of these dtypes is valid for indices.
 fn check_indices<const N: usize>(op: &'static str, dtypes: [DType; N]) -> Result<()> {
-    let fits = dtypes[N - 1].is_int() || dtypes[N - 1].is_float();
+    let dtype = dtypes[N - 1];
+    let fits = dtype.is_float() || dtype.is_int() && !dtype.is_storage();
     crate::ensure!(fits, Error::dtype(op, dtypes, "indices of an int or float dtype"));
     Ok(())
 }

@@ -25,11 +25,21 @@ macro_rules! element_by_element {
     };
 }
 
+/// The method of a [`Family`] whose operations move or convert elements.
+macro_rules! moves_only {
+    () => {
+        fn computes(&self) -> bool {
+            false
+        }
+    };
+}
+
 pub mod attr;
 pub mod call;
 pub mod elementwise;
 pub mod geometry;
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 pub use crate::view::{Meta, Metas, View};
 pub use attr::{Real, Scalar};
@@ -121,6 +131,12 @@ pub trait Family {
     /// The operations that it consists of, if they are several.
     fn region(&self) -> Option<&region::Region> {
         None
+    }
+
+    /// Whether it computes with elements: if it only moves or converts them, they may be of a type
+    /// that is stored and nothing else.
+    fn computes(&self) -> bool {
+        true
     }
 
     /// Whether outputs may have strides other than those that `infer` returns.
@@ -252,6 +268,11 @@ families! {
 pub fn check_float(op: &'static str, x: &Meta) -> Result<()> {
     crate::ensure!(x.dtype.is_float(), Error::dtype(op, [x.dtype], "a float dtype"));
     Ok(())
+}
+
+/// The error for elements of a type that is stored and nothing else.
+pub fn only_stored(op: &'static str, dtype: DType) -> Error {
+    Error::dtype(op, [dtype], "a dtype that is computed with: convert first")
 }
 
 /// The inputs as an array of fixed length.

@@ -33,4 +33,6 @@ impl Family for Where {
     }
 
     element_by_element!();
+
+    moves_only!();
 }

@@ -41,6 +41,12 @@ impl PyDType {
         self.0.is_int()
     }
 
+    /// Whether elements of this type are kept, moved and converted, but not computed with.
+    #[getter]
+    fn is_storage(&self) -> bool {
+        self.0.is_storage()
+    }
+
     fn __repr__(&self) -> String {
         format!("singa_rs.{}", self.0.name())
     }

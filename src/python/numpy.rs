@@ -114,7 +114,7 @@ fn number<T: Element>(py: Python<'_>, dtype: DType, value: T) -> PyResult<Bound<
     match dtype {
         DType::Bool => (value.to_i64() != 0).into_bound_py_any(py),
         dtype if dtype.is_float() => value.to_f64().into_bound_py_any(py),
-        _ => value.to_i64().into_bound_py_any(py),
+        _ => value.to_i128().into_bound_py_any(py),
     }
 }
 

@@ -283,6 +283,9 @@ float32, float16 and bfloat16 are "floats", int64, int32, int8 and uint8 "intege
 dtype of the result where it is another one. The gradient is that of all these tensors, or of the
 arguments that are named; "zero" says that it is 0 everywhere. ONNX and PyTorch have the closest
 operator under the name given; how it differs, if it does, is in the docstring.
+
+int16, uint16, uint32 and uint64 are stored, moved and converted, and nothing else: `cat`, `gather`,
+`where`, `cast`, indexing and copies take them.
 """
 ENGINE = """What functions are made of, and what recordings consist of. The gradient of `f` is
 `f_grad` if it is an operation of its own.

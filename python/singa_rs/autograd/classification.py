@@ -38,14 +38,15 @@ def _is_labels(x: Tensor, shape: tuple[int, ...], along: int) -> bool:
 def _labels(name: str, x: Tensor, t: Any, along: int, ignored: int | None) -> _Labels:
     """Checks class indices when they are used, and finds their places."""
     rows, classes = x.shape[:along] + x.shape[along + 1 :], x.shape[along]
-    places = ops.op("places", of="onehot", size=None)(as_indices(t, name, x.device))
+    of = "nll_loss" if name == "nll_loss" else "cross_entropy"
+    places = ops.op("places", of=of, size=None)(as_indices(t, name, x.device))
     given, counts = ops.reshape(places, rows), None
     places = given
     if ignored is not None:
         counts = ops.scalar_op("ne", ignored)(given)
         places = ops.where(counts, given, ops.full((), 0, given))
     try:
-        places = checked(places, classes)
+        places = checked(of, places, classes)
     except ValueError:
         raise _no_class(name, given, classes, ignored) from None
     column = ops.reshape(places, (*rows[:along], 1, *rows[along:]))
@@ -66,12 +67,10 @@ def _no_class(name: str, labels: Tensor, classes: int, ignored: int | None) -> V
     return ValueError(f"{name}: got label {wrong[0]} for {classes} classes, want {want}")
 
 
-def checked(places: Tensor, size: int) -> Tensor:
-    """Indices of an axis, which must be in it when they are used; none count from the end."""
-    places = ops.op("places", of="onehot", size=None)(places)
-    below = ops.scalar_op("lt", 0)(places)
-    places = ops.where(below, ops.full((), size, places), places)
-    return ops.op("places", of="onehot", size=size)(places)
+def checked(of: str, places: Tensor, size: int) -> Tensor:
+    """Indices of an axis, for an operation; they must be in it when they are used, and none counts
+    from the end."""
+    return ops.op("places", of=of, size=size, wraps=False)(places)
 
 
 def _only(flags: Tensor, x: Tensor) -> Tensor:

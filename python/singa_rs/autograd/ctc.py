@@ -89,7 +89,9 @@ def _sequences(
         shapes = ", ".join(str(t.shape) for t in (x, *made))
         raise ShapeError(f"{name}: got shapes {shapes}, want (T, N, C), (N, S), (N,), (N,)")
     sizes = (classes, time + 1, made[0].shape[1] + 1)
-    labels, steps, counts = (checked(t, size) for t, size in zip(made, sizes, strict=True))
+    labels, steps, counts = (
+        checked("ctc_loss", t, size) for t, size in zip(made, sizes, strict=True)
+    )
     return labels, steps, counts
 
 

@@ -25,7 +25,7 @@ def _into(made: Tensor, out: Tensor | None) -> Tensor:
 def sum(t: Tensor, axis: Any = None, out: Tensor | None = None) -> Tensor:
     """The sum over `axis` (int, tuple or None for all), written into `out` if given.
 
-    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors lack).
+    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors only store).
     """
     return _into(t.sum(axis), out)
 

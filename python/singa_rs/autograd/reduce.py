@@ -65,7 +65,7 @@ class Reduction(Rule):
 class ReduceSum(Reduction):
     """The sum over `axes`, all by default (ONNX ReduceSum).
 
-    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors lack).
+    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors only store).
     """
 
     f = "sum"
@@ -117,7 +117,7 @@ class ReduceMin(ReduceMax):
 class ReduceProd(Reduction):
     """The product over `axes`, all by default (ONNX ReduceProd).
 
-    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors lack).
+    Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors only store).
     """
 
     f = "prod"

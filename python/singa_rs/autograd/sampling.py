@@ -142,7 +142,7 @@ def _flaws(weights: Tensor) -> Tensor:
     is_none = ops.op("unary", f="not")(ops.reduce_op("any", (weights.rank - 1,), True)(weights))
     found = ops.reduce_op("any", (), False)(ops.op("binary", f="or")(is_bad, is_none))
     try:
-        return checked(ops.cast(found, int64), 1)
+        return checked("multinomial", ops.cast(found, int64), 1)
     except ValueError:
         raise ValueError(
             "multinomial: got a weight below 0, NaN or infinite, or no weight above 0 at all, want "

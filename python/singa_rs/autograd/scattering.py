@@ -21,18 +21,19 @@ from .table import public
 Extents = tuple[int, ...]
 
 
-def _checked(indices: Tensor, size: int) -> Tensor:
-    """Indices of an axis, counted from its start; they are checked when they are used."""
-    return ops.op("places", of="take_along_axis", size=size)(indices)
+def _checked(of: str, indices: Tensor, size: int) -> Tensor:
+    """Indices of an axis, counted from its start, for an operation; they are checked when they are
+    used."""
+    return ops.op("places", of=of, size=size)(indices)
 
 
-def _places(indices: Tensor, sizes: Sequence[int], first: Tensor | None = None) -> Tensor:
+def _places(of: str, indices: Tensor, sizes: Sequence[int], first: Tensor | None = None) -> Tensor:
     """Tuples of indices, the last axis, as indices into the flattened axes of `sizes`, behind
     `first`."""
     front, made = indices.shape[:-1], first
     for i, size in enumerate(sizes):
         ranges = [*((0, n, 1) for n in front), (i, 1, 1)]
-        one = _checked(ops.reshape(indices.view_slice(ranges), front), size)
+        one = _checked(of, ops.reshape(indices.view_slice(ranges), front), size)
         one = ops.scalar_op("mul", math.prod(sizes[i + 1 :]))(one)
         made = one if made is None else ops.add(made, one)
     made.requires_grad = False
@@ -77,7 +78,7 @@ def gather_nd(x: Tensor, indices: Any, batch_dims: int = 0) -> Tensor:
         first = ops.op("arange", start=0, step=area, count=outer, dtype="int64")()
         first = ops.reshape(first, (*x.shape[:batch], *(1,) * (tuples.rank - 1 - batch)))
     rows = plain_reshape(x, (outer * area, *x.shape[batch + len(sizes) :]))
-    return gather(rows, 0, _places(tuples, sizes, first))
+    return gather(rows, 0, _places("gather_nd", tuples, sizes, first))
 
 
 def _updates(op: str, updates: Any, x: Tensor, want: Extents) -> Tensor:
@@ -110,7 +111,7 @@ def scatter_nd(x: Tensor, indices: Any, updates: Any, reduction: str = "none") -
     tuples, sizes = _tuples("scatter_nd", x, indices)
     rest = x.shape[len(sizes) :]
     given = _updates("scatter_nd", updates, x, (*tuples.shape[:-1], *rest))
-    places = _places(tuples, sizes)
+    places = _places("scatter_nd", tuples, sizes)
     rows = plain_reshape(x, (math.prod(sizes), *rest))
     places = ops.reshape(places, (places.numel,))
     made = combined(rows, places, plain_reshape(given, (places.numel, *rest)), reduction)
@@ -130,7 +131,7 @@ def scattered(op: str, x: Tensor, along: int, indices: Any, updates: Any, how: s
             "axes, none larger except that one"
         )
     given = _updates(op, updates, x, made.shape)
-    places = flat_places(_checked(made, have[along]), have, along)
+    places = flat_places(_checked(op, made, have[along]), have, along)
     places.requires_grad = False
     flat = [plain_reshape(t, (t.numel,)) for t in (x, given)]
     return plain_reshape(combined(flat[0], ops.reshape(places, (made.numel,)), flat[1], how), have)
@@ -163,7 +164,7 @@ def _slices(op: str, x: Tensor, axis: int, indices: Any) -> tuple[int, Tensor]:
     made = as_indices(indices, op, x.device)
     if made.rank != 1:
         raise ShapeError(f"{op}: got indices of shape {made.shape}, want one dimension")
-    places = _checked(made, x.shape[along])
+    places = _checked(op, made, x.shape[along])
     places.requires_grad = False
     return along, places
 

@@ -176,7 +176,7 @@ def bincount(
         size = whole(length, "bincount: length")
         if size < 0:
             raise ValueError(f"bincount: got length {size}, want at least 0")
-    found = checked(places, size)
+    found = checked("bincount", places, size)
     found.requires_grad = False
     if weights is None:
         return counts(found, size)
@@ -299,6 +299,6 @@ def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = int64) -> Ten
     depth = whole(num_classes, "one_hot: num_classes")
     if depth < 0:
         raise ValueError(f"one_hot: got num_classes {depth}, want at least 0")
-    places = checked(as_indices(x, "one_hot"), depth)
+    places = checked("one_hot", as_indices(x, "one_hot"), depth)
     places.requires_grad = False
     return cast(onehot(whole(axis, "one_hot: axis"), places, depth), dtype)

@@ -35,6 +35,8 @@ class Unary(Rule):
         try:
             return self.op(x)
         except DTypeError:
+            if x.dtype.is_storage:
+                raise
             return self.op(ops.cast(x, float32))
 
     def keep(self, xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> None:
@@ -90,7 +92,7 @@ def _unusual(cls: type[Unary], name: str, x: Any) -> Tensor:
     """The slow path, for an input that the engine does not take as it is."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: got {type(x).__name__}, want a Tensor")
-    if x.dtype.is_float:
+    if x.dtype.is_float or x.dtype.is_storage:
         cls.op(x)  # raises the same error again
     return cls()(_as_float(x))[0]
 

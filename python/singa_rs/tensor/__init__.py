@@ -35,7 +35,22 @@ from .creation import (
     zeros,
     zeros_like,
 )
-from .dtypes import bfloat16, bool_, float16, float32, float64, int8, int32, int64, sizeof, uint8
+from .dtypes import (
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    sizeof,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from .numbers import as_array
 from .samples import rand, randint, randn, randn_like, randperm
 from .writing import (

@@ -17,7 +17,12 @@ float64: DType
 int32: DType
 int64: DType
 int8: DType
+int16: DType
 uint8: DType
+uint16: DType
+uint32: DType
+uint64: DType
+int16: DType
 
 class CallableInt(int):
     def __call__(self) -> int: ...

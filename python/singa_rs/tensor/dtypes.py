@@ -19,9 +19,13 @@ int64 = _core.int64
 int8 = _core.int8
 uint8 = _core.uint8
 bool_ = _core.bool_
+int16 = _core.int16
+uint16 = _core.uint16
+uint32 = _core.uint32
+uint64 = _core.uint64
 
-_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int32": (-(2**31), 2**31 - 1)}
-_RANGES["int64"] = (-(2**63), 2**63 - 1)
+_RANGES = {f"int{n}": (-(2 ** (n - 1)), 2 ** (n - 1) - 1) for n in (8, 16, 32, 64)}
+_RANGES.update({f"uint{n}": (0, 2**n - 1) for n in (8, 16, 32, 64)})
 _RANGES["bool"] = (0, 1)
 #: The precision of the float types in bits.
 _DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
@@ -51,9 +55,16 @@ def promote(a: DType, b: DType) -> DType:
     A float with an integer or bool stays that float; of two floats the wider wins (float16 with
     bfloat16 gives float32); integers promote as in NumPy, except that int8 with uint8 gives int32;
     bool with bool gives int32, so that masks can be counted and multiplied.
+
+    Raises:
+        DTypeError: int16, uint16, uint32 or uint64 with another integer type or bool, as they are
+            not computed with.
     """
     if a == b:
         return int32 if a == bool_ else a
+    if (a.is_storage or b.is_storage) and not (a.is_float or b.is_float):
+        names = f"{a.name} and {b.name}"
+        raise DTypeError(f"got {names}, want dtypes that are computed with: convert first")
     if a.is_float != b.is_float:
         return a if a.is_float else b
     if a == bool_ or b == bool_:

@@ -12,7 +12,7 @@ use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
 use crate::kernels::cpu::strided::walk::{Dim, Walk, dims, sorted};
 use crate::kernels::{Io, Kernel, Width, kernel};
 use crate::ops::scan::{Scan, ScanFn};
-use crate::ops::{Family, Meta};
+use crate::ops::{Family, Meta, only_stored};
 
 /// The number of elements of a row, or of columns, that are held at a time.
 const CHUNK: usize = 256;
@@ -27,9 +27,9 @@ pub fn scan(op: &Scan, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let axis = io[0].shape.axis(op.name(), op.axis)?;
     Ok(crate::dispatch!(float io[0].dtype, T => {
         prepare(op, io, axis, Access::of::<T, T>(Element::to_f64, Element::from_f64), width)
-    }, else => crate::dispatch!(io[0].dtype, T => {
+    }, else => crate::dispatch!(computed io[0].dtype, T => {
         prepare(op, io, axis, Access::of::<T, i64>(Element::to_i64, Element::from_i64), width)
-    })))
+    }, else => return Err(only_stored(op.name(), io[0].dtype)))))
 }
 
 fn prepare<A: Total>(

@@ -66,7 +66,7 @@ fn numbers(dtype: DType) -> (Vec<f64>, Vec<f64>) {
 
 #[test]
 fn numbers_of_every_type() {
-    for dtype in DType::ALL.into_iter().filter(|d| *d != DType::Bool) {
+    for dtype in DType::COMPUTED.into_iter().filter(|d| *d != DType::Bool) {
         let (a, mut b) = numbers(dtype);
         for f in all() {
             if f == BinaryFn::Div && !dtype.is_float()

@@ -60,7 +60,7 @@ fn class_indices_of_every_dtype() {
         }
     }
     let x = Tensor::dense(DType::Float32, &[rows, classes], &values);
-    for dtype in DType::ALL.into_iter().filter(|&d| d != DType::Bool) {
+    for dtype in DType::COMPUTED.into_iter().filter(|&d| d != DType::Bool) {
         check(&x, &Tensor::strided(dtype, &[rows], &[-1], &labels), &weights);
     }
 }

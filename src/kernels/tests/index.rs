@@ -112,7 +112,7 @@ fn indices_are_checked_before_anything_is_written() {
     let truth = Meta::new(DType::Bool, [2]);
     assert!(matches!(Gather { axis: 0 }.infer(&[&x.meta, &truth]), Err(Error::DType { .. })));
     assert!(matches!(
-        Places { of: PlacesOf::Onehot, size: None }.infer(&[&truth]),
+        Places { of: PlacesOf::Onehot, size: None, wraps: true }.infer(&[&truth]),
         Err(Error::DType { .. })
     ));
 }
@@ -128,11 +128,11 @@ fn float_indices_are_whole_numbers_or_refused() {
                 apply_any_width(&Gather { axis: 0 }, &[x.clone(), i.clone()]),
                 apply_any_width(&GatherGrad { axis: 0, size: 3 }, &[dy.clone(), i.clone()]),
                 apply_any_width(
-                    &Places { of: PlacesOf::ScatterElements, size: Some(3) },
+                    &Places { of: PlacesOf::ScatterElements, size: Some(3), wraps: true },
                     std::slice::from_ref(&i),
                 ),
                 apply_any_width(
-                    &Places { of: PlacesOf::Onehot, size: None },
+                    &Places { of: PlacesOf::Onehot, size: None, wraps: true },
                     std::slice::from_ref(&i),
                 ),
             ];
@@ -151,8 +151,9 @@ fn float_indices_are_whole_numbers_or_refused() {
 fn places_count_from_the_front() {
     let of = PlacesOf::ScatterElements;
     for i in indices(DType::Float32) {
-        let places =
-            |size| apply_any_width(&Places { of, size }, std::slice::from_ref(&i)).unwrap();
+        let places = |size| {
+            apply_any_width(&Places { of, size, wraps: true }, std::slice::from_ref(&i)).unwrap()
+        };
         let got = places(Some(5)).remove(0);
         assert_eq!(got.meta, Meta::new(DType::Int64, [2, 3]));
         let want = i.values().into_iter().map(|i| if i < 0.0 { i + 5.0 } else { i });
@@ -160,8 +161,11 @@ fn places_count_from_the_front() {
         assert_eq!(places(None)[0].values(), i.values());
     }
     let i = Tensor::dense(DType::Int8, &[1], &[5.0]);
-    let got = apply_any_width(&Places { of, size: Some(5) }, &[i]);
+    let got = apply_any_width(&Places { of, size: Some(5), wraps: true }, &[i]);
     assert!(matches!(got, Err(Error::Index { index: 5, size: 5, .. })));
+    let i = Tensor::dense(DType::Int8, &[1], &[-1.0]);
+    let got = apply_any_width(&Places { of, size: Some(5), wraps: false }, &[i]);
+    assert!(matches!(got, Err(Error::Index { index: -1, size: 5, .. })));
 }
 
 #[test]

@@ -151,7 +151,7 @@ fn integers_have_integer_values() {
     let clip = UnaryFn::Clip { min: Some(Real(-1e9)), max: Some(Real(3.0)) };
     assert_eq!(of(&clip, DType::Int8, &[-100.0, 100.0]), [-100.0, 3.0]);
     assert_eq!(of(&UnaryFn::Round, DType::Int32, &[7.0]), [7.0]);
-    for dtype in DType::ALL {
+    for dtype in DType::COMPUTED {
         let zeros = of(&UnaryFn::Not, dtype, &[0.0, 1.0]);
         assert_eq!(zeros, [1.0, 0.0], "{dtype}");
     }

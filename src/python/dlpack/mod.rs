@@ -61,8 +61,8 @@ struct Versioned {
 
 const fn dl_type(dtype: DType) -> DlType {
     let code = match dtype {
-        DType::Int8 | DType::Int32 | DType::Int64 => 0,
-        DType::UInt8 => 1,
+        DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64 => 0,
+        DType::UInt8 | DType::UInt16 | DType::UInt32 | DType::UInt64 => 1,
         DType::Float16 | DType::Float32 | DType::Float64 => 2,
         DType::BFloat16 => 4,
         DType::Bool => 6,

@@ -30,9 +30,7 @@ _COMPARED = ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor")
 NO_GRADIENT: dict[str, str] = {
     **dict.fromkeys((*_COMPARED, *(f"{f}_scalar" for f in _COMPARED), "not", "any", "all"), _TRUTH),
     **dict.fromkeys(("argmax", "argmin", "floor_divide", "floor_divide_scalar"), _STEPS),
-    **dict.fromkeys(("onehot_places", "scatter_elements_places"), "its result is indices"),
-    "max_unpool_places": "its result is indices",
-    "take_along_axis_places": "its result is indices",
+    **{f"{of}_places": "its result is indices" for of in movement.PLACES},
     **dict.fromkeys(("remainder", "remainder_scalar"), _JUMPS),
     **dict.fromkeys(("maximum_scalar", "minimum_scalar"), _BOUND),
     **dict.fromkeys(("sgd", "adam", "adagrad", "lion", "rmsprop"), _STATE),

@@ -141,17 +141,21 @@ for label, axis, shape in (
             bad=(Bad(DTYPE, dtypes=("float32", "bool")),),
         )
 
-for of, size in {
-    "max_unpool": 5,
-    "scatter_elements": 5,
-    "take_along_axis": 5,
-    "onehot": None,
-}.items():
+#: The operations that look positions up, and whether negative indices count from the end.
+PLACES = {
+    **dict.fromkeys(("bincount", "cross_entropy", "ctc_loss", "multinomial"), False),
+    **dict.fromkeys(("nll_loss", "one_hot"), False),
+    **dict.fromkeys(("gather_nd", "index_add", "index_copy", "index_fill", "max_unpool"), True),
+    **dict.fromkeys(("onehot", "scatter_add", "scatter_elements", "scatter_nd"), True),
+    "take_along_axis": True,
+}
+for of, wraps in PLACES.items():
+    size = None if of == "onehot" else 5
     table.case(
         "places",
         lambda indices, size=size: np.where(indices < 0, indices + (size or 0), indices),
-        Arg(S, -5, 4, integral=True),
-        attrs={"of": of, "size": size},
+        Arg(S, -5 if wraps else 0, 4, integral=True),
+        attrs={"of": of, "size": size, "wraps": wraps},
         label=of,
         dtypes=tuple(dtype for dtype in NUMBERS if dtype != "uint8"),
         out="int64",

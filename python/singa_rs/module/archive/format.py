@@ -27,7 +27,8 @@ _DTYPES = {
     one.name: one
     for one in (
         tensor.float32, tensor.float64, tensor.float16, tensor.bfloat16, tensor.int32,
-        tensor.int64, tensor.int8, tensor.uint8, tensor.bool_,
+        tensor.int64, tensor.int16, tensor.int8, tensor.uint64, tensor.uint32, tensor.uint16,
+        tensor.uint8, tensor.bool_,
     )
 }  # fmt: skip
 _BY_KEY: dict[Any, Any] = {

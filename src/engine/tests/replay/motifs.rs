@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::generate::Random;
 use super::play::{Look, Player, Step};
 use super::*;
-use crate::ops::Metas;
 use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
+use crate::ops::index::Places;
 use crate::ops::unary::{Saves, UnaryFn};
+use crate::ops::{Catalog, Metas};
 use crate::view::SliceRange;
 use networks::*;
 
@@ -195,7 +196,8 @@ fn selected(s: &mut Sketch) -> Option<()> {
 
 /// Casts, conversions, copies, a range and a concatenation.
 fn moved(s: &mut Sketch) -> Option<()> {
-    let (x, dtype) = (s.floats()?, s.random.pick(&["float16", "bfloat16", "float64", "int8"]));
+    let (x, dtype) =
+        (s.floats()?, s.random.pick(&["float16", "bfloat16", "float64", "int8", "uint16"]));
     s.op(json!({"op": "cast", "dtype": dtype}), &[x])?;
     let places = s.places(&[3, 4])?;
     s.op(json!({"op": "convert", "dtype": dtype}), &[places])?;
@@ -276,8 +278,12 @@ fn indexed(s: &mut Sketch) -> Option<()> {
     let (x, places) = (s.numbers(&[3, 4])?, s.places(&[2, 2])?);
     let y = s.op(json!({"op": "gather", "axis": 0}), &[x, places])?;
     s.op(json!({"op": "gather_grad", "axis": 0, "size": 3}), &[y, places])?;
-    let of = s.random.pick(&["onehot", "scatter_elements", "take_along_axis", "max_unpool"]);
-    s.op(json!({"op": "places", "of": of, "size": 2}), &[places]).map(drop)
+    for _ in 0..3 {
+        let name = s.random.pick(&Places::names());
+        let (of, wraps) = (name.trim_end_matches("_places"), s.is());
+        s.op(json!({"op": "places", "of": of, "size": 2, "wraps": wraps}), &[places])?;
+    }
+    Some(())
 }
 
 // ---- random numbers -----------------------------------------------------------------------------

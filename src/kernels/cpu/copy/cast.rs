@@ -5,7 +5,7 @@ use std::sync::Arc;
 use half::{bf16, f16};
 
 use super::mover;
-use crate::dtype::{Bool, DType, Element};
+use crate::dtype::{Bool, DType, Element, half_from_u64};
 use crate::error::{Error, Result};
 use crate::kernels::cpu::simd::isa::{Least, Level};
 use crate::kernels::cpu::strided::loops::{Loop, Map, Operand, Tile, identity, map};
@@ -19,12 +19,13 @@ pub fn cast(from: &Meta, to: &Meta, width: Width) -> Arc<dyn Kernel> {
         return Arc::new(mover(from, to, width));
     }
     let input = Operand::widened(from);
-    // From these types, going through float32 would round twice.
-    let wide = matches!(from.dtype, DType::Float64 | DType::Int32 | DType::Int64);
+    // From types this wide, going through float32 would round twice.
+    let wide = from.dtype.size() >= 4 && from.dtype != DType::Float32;
     let output = if wide { Operand::plain(to) } else { Operand::widened(to) };
     let into = if wide { to.dtype } else { widened(to.dtype) };
     let tile = crate::dispatch!(wide from.dtype, S => tile_from::<S>(into),
-        else => tile_from::<Bool>(into));
+        else => crate::dispatch!(storage from.dtype, S => tile_from::<S>(into),
+            else => tile_from::<Bool>(into)));
     Arc::new(Loop::new(tile, [input, output], width))
 }
 
@@ -60,43 +61,53 @@ trait To<D> {
 
 /// A type that converts to every dtype.
 trait Source:
-    Element + To<f32> + To<f64> + To<i32> + To<i64> + To<i8> + To<u8> + To<Bool> + To<f16> + To<bf16>
+    Element
+    + To<f32>
+    + To<f64>
+    + To<f16>
+    + To<bf16>
+    + To<Bool>
+    + To<i64>
+    + To<i32>
+    + To<i16>
+    + To<i8>
+    + To<u64>
+    + To<u32>
+    + To<u16>
+    + To<u8>
 {
 }
 
 macro_rules! numbers {
-    ($($from:ty => ($($to:ty),*);)*) => {$(
-        $(impl To<$to> for $from {
-            #[inline(always)]
-            fn to(self) -> $to { self as $to }
-        })*
+    ($($from:ty)*) => {$(
+        numbers!(@plain $from, f32 f64 i64 i32 i16 i8 u64 u32 u16 u8);
         impl To<Bool> for $from {
             #[inline(always)]
             fn to(self) -> Bool { (self != 0 as $from).into() }
         }
         numbers!(@half $from, f16 bf16);
+        impl Source for $from {}
     )*};
+    (@plain $from:ty, $($to:ty)*) => {
+        $(impl To<$to> for $from {
+            #[inline(always)]
+            fn to(self) -> $to { self as $to }
+        })*
+    };
     (@half $from:ty, $($to:ty)*) => {
         $(impl To<$to> for $from {
             #[inline(always)]
             fn to(self) -> $to {
-                match <$from>::DTYPE.is_float() {
-                    true => Element::from_f64(self as f64),
-                    false => Element::from_i64(self as i64),
+                match <$from>::DTYPE {
+                    DType::Float32 | DType::Float64 => Element::from_f64(self as f64),
+                    DType::UInt64 => half_from_u64(self as u64),
+                    _ => Element::from_i64(self as i64),
                 }
             }
         })*
-        impl Source for $from {}
     };
 }
-numbers! {
-    f32 => (f32, f64, i32, i64, i8, u8);
-    f64 => (f32, f64, i32, i64, i8, u8);
-    i32 => (f32, f64, i32, i64, i8, u8);
-    i64 => (f32, f64, i32, i64, i8, u8);
-    i8 => (f32, f64, i32, i64, i8, u8);
-    u8 => (f32, f64, i32, i64, i8, u8);
-}
+numbers!(f32 f64 i64 i32 i16 i8 u64 u32 u16 u8);
 
 impl<D: Element> To<D> for Bool {
     #[inline(always)]
@@ -119,7 +130,7 @@ pub fn convert(from: &Meta, to: &Meta, width: Width) -> Arc<dyn Kernel> {
 /// Whether a dtype represents an integer, or a float.
 #[derive(Clone, Copy)]
 struct Holds {
-    integer: fn(i64) -> bool,
+    integer: fn(i128) -> bool,
     real: fn(f64) -> bool,
 }
 
@@ -131,7 +142,7 @@ impl Holds {
     fn one<S: Element>(self, element: S) -> bool {
         match S::DTYPE.is_float() {
             true => (self.real)(element.to_f64()),
-            false => (self.integer)(element.to_i64()),
+            false => (self.integer)(element.to_i128()),
         }
     }
 
@@ -143,25 +154,22 @@ impl Holds {
         let lost = scan.find(io, |element: S| !self.one(element));
         let got = lost.map_or(String::new(), |element| match S::DTYPE.is_float() {
             true => format!(", not {}", element.to_f64()),
-            false => format!(", not {}", element.to_i64()),
+            false => format!(", not {}", element.to_i128()),
         });
         Err(Error::dtype("convert", [S::DTYPE], format!("values that {to} can hold{got}")))
     }
 }
 
-fn integer<D: Element>(value: i64) -> bool {
-    let made = D::from_i64(value);
-    // Compared as integers so wide that no float of either type is rounded or clamped.
-    match D::DTYPE.is_float() {
-        true => made.to_f64() as i128 == value as i128,
-        false => made.to_i64() == value,
-    }
+fn integer<D: Element>(value: i128) -> bool {
+    // What a float type holds, float64 holds; what wraps or rounds is another integer.
+    let made =
+        if D::DTYPE.is_float() { D::from_f64(value as f64) } else { D::from_i64(value as i64) };
+    made.to_i128() == value
 }
 
 fn real<D: Element>(value: f64) -> bool {
     if D::DTYPE.is_float() {
         return !value.is_finite() || D::from_f64(value).to_f64().is_finite();
     }
-    // 2^63 is not an int64, but rounds to the largest one.
-    value < 9_223_372_036_854_775_808.0 && D::from_f64(value).to_f64() == value
+    value.trunc() == value && D::from_f64(value).to_i128() == value as i128
 }

@@ -98,7 +98,7 @@ pub fn gather_grad(op: &GatherGrad, io: &[&Meta], Width(width): Width) -> Result
 
 /// Prepares indices -> int64 positions, row-major.
 pub fn places(op: &Places, io: &[&Meta]) -> Arc<dyn Kernel> {
-    let indices = Arc::new(Indices::new(op.name(), 0, op.size, io[0]));
+    let indices = Arc::new(Indices::new(op.name(), 0, op.size, io[0]).wrapping(op.wraps));
     let write = indices.clone();
     let kernel = kernel(0, move |io| {
         // SAFETY: the output has an element for each index, and shares no memory with them.

@@ -32,6 +32,11 @@ impl Indices {
         Indices { name, input, size, walk, read, want: "an integer as index", wraps: true }
     }
 
+    /// The same, of which negative ones count from the end, or are out of range.
+    pub fn wrapping(self, wraps: bool) -> Self {
+        Indices { wraps, ..self }
+    }
+
     /// Labels of `classes` classes.
     pub fn labels(name: &'static str, input: usize, classes: usize, labels: &Meta) -> Self {
         let want = "a class index without a fraction";

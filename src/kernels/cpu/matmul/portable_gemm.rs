@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn any_layout_and_batch_as_plain_loops() {
         let mut random = Random::new(1);
-        let all = FLOATS.into_iter().chain(DType::ALL.into_iter().filter(|d| d.is_int()));
+        let all = FLOATS.into_iter().chain(DType::COMPUTED.into_iter().filter(|d| d.is_int()));
         for dtype in all {
             for _ in 0..12 {
                 let [m, n, k] = [(); 3].map(|()| random.below(9) * random.below(9));

@@ -17,7 +17,7 @@ use crate::kernels::cpu::simd::isa::{Isa, Least, Reach};
 use crate::kernels::cpu::strided::walk::{Dim, Walk, dims};
 use crate::kernels::{Kernel, Width, kernel};
 use crate::ops::reduce::{Reduce, ReduceFn};
-use crate::ops::{Family, Meta};
+use crate::ops::{Family, Meta, only_stored};
 use fold::{Extreme, Fold, Joined, Operand, Ordered, Place, Truth, store};
 use part::{Job, Part};
 
@@ -39,7 +39,8 @@ pub fn reduce(op: &Reduce, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>
     let axes = x.shape.axes(op.name(), &op.axes)?;
     let (result, ordered) = (io[1].dtype, op.f.is_place());
     let job = Reduction { x, axes: &axes, result, ordered, width };
-    Ok(crate::dispatch!(x.dtype, T => job.of::<T>(op.f)))
+    Ok(crate::dispatch!(computed x.dtype, T => job.of::<T>(op.f),
+        else => return Err(only_stored(op.name(), x.dtype))))
 }
 
 /// A reduction to be prepared.

@@ -13,7 +13,7 @@ use crate::kernels::cpu::space;
 use crate::kernels::cpu::strided::walk::{Dim, Walk, dims};
 use crate::kernels::{Io, Kernel, Width, kernel};
 use crate::ops::sort::Sort;
-use crate::ops::{Family, Meta};
+use crate::ops::{Family, Meta, only_stored};
 use keys::{Entry, Ordered};
 
 /// Prepares x -> (values, indices).
@@ -23,11 +23,11 @@ use keys::{Entry, Ordered};
 pub fn sort(op: &Sort, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel>> {
     let axis = io[0].shape.axis(op.name(), op.axis)?;
     let lines = Lines::new(op, io, axis);
-    Ok(crate::dispatch!(io[0].dtype, T => match lines.length as u64 >> 32 {
+    Ok(crate::dispatch!(computed io[0].dtype, T => match lines.length as u64 >> 32 {
         0 => prepare::<T, <T as Ordered>::Entry>(lines, width),
         // More places than a short entry has room for.
         _ => prepare::<T, u128>(lines, width),
-    }))
+    }, else => return Err(only_stored(op.name(), io[0].dtype))))
 }
 
 fn prepare<T: Ordered, E: Entry>(lines: Lines, Width(width): Width) -> Arc<dyn Kernel> {
