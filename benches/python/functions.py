@@ -21,25 +21,23 @@ from singa_rs import autograd, device, tensor
 Call = Callable[[], object]
 
 RNG = np.random.default_rng(0)
+#: Functions that take parameters of the last axis beside x.
+PARAMETERS = {"layer_norm": 2, "rms_norm": 1}
+
+
+def with_shape(function: Callable) -> Callable:
+    """PyTorch's function of x, the normalised shape and the parameters, as one of x and these."""
+    return lambda x, *parameters: function(x, x.shape[1:], *parameters)
+
+
 #: name, shape, ours, PyTorch's, whether a gradient is timed, too.
 CASES = [
     ("tanh", (512, 1024), autograd.tanh, torch.tanh, True),
     ("gelu", (512, 1024), autograd.gelu, F.gelu, True),
     ("softmax", (4096, 1024), lambda x: autograd.softmax(x, -1), lambda x: F.softmax(x, -1), True),
-    (
-        "layer_norm",
-        (4096, 384),
-        lambda x: autograd.layer_norm(x),
-        lambda x: F.layer_norm(x, x.shape[1:]),
-        True,
-    ),
-    (
-        "layer_norm",
-        (2048, 1024),
-        lambda x: autograd.layer_norm(x),
-        lambda x: F.layer_norm(x, x.shape[1:]),
-        True,
-    ),
+    ("layer_norm", (4096, 384), autograd.layer_norm, with_shape(F.layer_norm), True),
+    ("layer_norm", (2048, 1024), autograd.layer_norm, with_shape(F.layer_norm), True),
+    ("rms_norm", (4096, 384), autograd.rms_norm, with_shape(F.rms_norm), True),
     *(
         (
             f"cumsum axis {axis}",
@@ -88,39 +86,44 @@ def pairs(only: str) -> Iterator[tuple[str, Call, Call]]:
         if only not in name:
             continue
         array = RNG.normal(size=shape).astype(np.float32)
-        x, t = tensor.from_numpy(array), torch.from_numpy(array.copy())
+        width = RNG.normal(size=shape[-1:]).astype(np.float32)
+        arrays = [array, *[width] * PARAMETERS.get(name, 0)]
         label = f"{name} {'x'.join(map(str, shape))}"
-        yield label, *forward(ours, x, theirs, t)
+        yield label, *forward(ours, theirs, arrays)
         if has_gradient:
-            yield f"{label}, gradient", *backward(ours, x, theirs, t)
+            yield f"{label}, gradient", *backward(ours, theirs, arrays)
 
 
-def forward(ours: Callable, x: tensor.Tensor, theirs: Callable, t: torch.Tensor) -> list[Call]:
+def forward(ours: Callable, theirs: Callable, arrays: list[np.ndarray]) -> list[Call]:
     """The functions alone."""
+    xs, ts = map(tensor.from_numpy, arrays), map(torch.from_numpy, arrays)
+    xs, ts = tuple(xs), tuple(t.clone() for t in ts)
 
     def with_torch() -> object:
         with torch.no_grad():
-            return theirs(t)
+            return theirs(*ts)
 
     def with_ours() -> object:
         with autograd.no_grad():
-            return ours(x)
+            return ours(*xs)
 
     return [with_ours, with_torch]
 
 
-def backward(ours: Callable, x: tensor.Tensor, theirs: Callable, t: torch.Tensor) -> list[Call]:
-    """The functions and the gradient of their results' products with a constant."""
-    x, t = tensor.from_numpy(x.to_numpy()), t.clone().requires_grad_()
-    x.stores_grad = True
-    dy = RNG.normal(size=theirs(t).shape).astype(np.float32)
+def backward(ours: Callable, theirs: Callable, arrays: list[np.ndarray]) -> list[Call]:
+    """The functions, and the gradients of their results' products with a constant."""
+    xs = [tensor.from_numpy(array) for array in arrays]
+    ts = [torch.from_numpy(array.copy()).requires_grad_() for array in arrays]
+    for x in xs:
+        x.stores_grad = True
+    dy = RNG.normal(size=theirs(*ts).shape).astype(np.float32)
     mine, other = tensor.from_numpy(dy), torch.from_numpy(dy)
 
     def with_ours() -> object:
         with autograd._training_scope(True):
-            return autograd.gradients(ours(x), mine)[x]
+            return autograd.gradients(ours(*xs), mine, xs=xs)
 
-    return [with_ours, lambda: torch.autograd.grad(theirs(t), t, other)]
+    return [with_ours, lambda: torch.autograd.grad(theirs(*ts), ts, other)]
 
 
 def seconds(call: Call) -> float:

@@ -17,7 +17,8 @@ pub enum ScanFn {
 }
 
 /// x -> y: the sum or product of all elements up to each one along an axis (ONNX `CumSum`,
-/// `CumProd`), in this order and in float64 or int64. y has the memory order of x.
+/// `CumProd`), in float64 or int64; in order, but for the sums of long rows, which are added up in
+/// segments. y has the memory order of x.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Scan {
     /// The function.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::rows::{cross_entropy, layer_norm, norm_grad, softmax};
+use super::rows::norm::{forward, gradient};
+use super::rows::{cross_entropy, softmax};
 use crate::device::onednn::Propagation;
 use crate::error::Result;
 use crate::kernels::cpu::conv::convolution;
@@ -61,8 +62,8 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::GatherElementsGrad(op) => elements::gather_elements_grad(op, io, width),
         Kind::GatherGrad(op) => gather::gather_grad(op, io, width),
         Kind::Host(op) => Ok(host::prepare(op, io)),
-        Kind::LayerNorm(op) => layer_norm::layer_norm(op, io, width),
-        Kind::LayerNormGrad(op) => norm_grad::layer_norm_grad(op, io, width),
+        Kind::LayerNorm(op) => forward::layer_norm(op, io, width),
+        Kind::LayerNormGrad(op) => gradient::layer_norm_grad(op, io, width),
         Kind::Matmul(_) => product::matmul([io[0], io[1], io[2]], width),
         Kind::MaxPool(op) => pooling::max(op, io, width),
         Kind::MaxPoolGrad(op) => pooling::max_grad(op, io, width),
@@ -73,8 +74,8 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Random(op) => random::draw(op, io[1], width),
         Kind::Reduce(op) => reduce::reduce(op, io, width),
         Kind::Region(op) => region::prepare(op, io, width),
-        Kind::RmsNorm(op) => layer_norm::rms_norm(op, io, width),
-        Kind::RmsNormGrad(op) => norm_grad::rms_norm_grad(op, io, width),
+        Kind::RmsNorm(op) => forward::rms_norm(op, io, width),
+        Kind::RmsNormGrad(op) => gradient::rms_norm_grad(op, io, width),
         Kind::RunningAverage(op) => running_average::update(op.momentum.0, op.factor.0, io, width),
         Kind::Scan(op) => cumulative::scan(op, io, width),
         Kind::Softmax(op) => softmax::softmax(op, io, width),

@@ -72,6 +72,25 @@ fn every_dtype_and_form() {
 }
 
 #[test]
+fn long_rows_are_summed_in_segments() {
+    for (exclusive, reverse) in [(false, false), (false, true), (true, false), (true, true)] {
+        let op = Scan { f: ScanFn::Sum, axis: 1, exclusive, reverse };
+        for (rows, length) in [(1, 4 * 4096), (1, 100_001), (3, 20_000), (7, 16_385), (8, 20_000)] {
+            for dtype in [DType::Float32, DType::Float64, DType::Int8] {
+                check(dtype, &[rows, length], &[length as isize + 3, 1], &op);
+                check(dtype, &[rows, length], &[1, rows as isize], &op);
+            }
+        }
+    }
+    let values: Vec<f64> =
+        (0..40_000).map(|i| if i == 9000 { f64::INFINITY } else { 1.0 }).collect();
+    let x = Tensor::dense(DType::Float32, &[1, 40_000], &values);
+    let op = Scan { f: ScanFn::Sum, axis: 1, exclusive: false, reverse: false };
+    let y = apply_any_width(&op, &[x]).unwrap()[0].values();
+    assert!(y[8999] == 9000.0 && y[9000..].iter().all(|y| *y == f64::INFINITY));
+}
+
+#[test]
 fn sums_are_wide() {
     let op = Scan { f: ScanFn::Sum, axis: 0, exclusive: false, reverse: false };
     let x = Tensor::dense(DType::Float16, &[5000], &vec![1.0; 5000]);

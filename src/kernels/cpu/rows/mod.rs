@@ -5,8 +5,7 @@
 
 mod block;
 pub mod cross_entropy;
-pub mod layer_norm;
-pub mod norm_grad;
+pub mod norm;
 pub mod softmax;
 
 use std::ops::Range;

@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::{LANES, SHORT, chunks, total, write};
 use crate::device::team;
 use crate::error::Result;
 use crate::kernels::cpu::matmul::tile::Sum;
@@ -18,11 +19,7 @@ use crate::ops::layer_norm::LayerNormGrad;
 use crate::ops::rms_norm::RmsNormGrad;
 use crate::ops::{Family, Meta};
 
-/// The number of independent partial sums of a row.
-const LANES: usize = 32;
-/// So many elements of a row, and so many rows of a column, are added up in the type of the
-/// computation; such sums in float64.
-const SHORT: usize = 1024;
+/// So many rows of a column are added up in the type of the computation; such sums in float64.
 const FEW: usize = 64;
 /// Rows are added up in blocks, which depend on their number alone: at most so many of them, of at
 /// least so many rows.
@@ -233,11 +230,13 @@ impl<W: Wide + Sum, const CENTRED: bool> Rows<W, CENTRED> {
         let [of_dy, of_product] = totals.map(|total| W::of(total / n as f64));
         let of_dy = if CENTRED { of_dy } else { W::ZERO };
         let (dy, x) = (&dy[..n], &x[..n]);
-        for (c, dx) in dx[..n].iter_mut().enumerate() {
-            *dx = (dy[c] * scale[c] - of_dy - (x[c] - mean) * inverse * of_product) * inverse;
-        }
+        let fill = |dx: &mut [W]| {
+            for (c, dx) in dx[..n].iter_mut().enumerate() {
+                *dx = (dy[c] * scale[c] - of_dy - (x[c] - mean) * inverse * of_product) * inverse;
+            }
+        };
         // SAFETY: the row is within dx, and belongs to one thread.
-        unsafe { self.access.store(&dx[..n], io.output(0), run(0)) };
+        unsafe { write(&self.access, io, &[0, 1], run(0), dx, fill) };
     }
 
     /// Mean (0 unless `CENTRED`) and inverse of a row, from the forward pass.
@@ -261,27 +260,32 @@ fn terms<W: Wide, const CENTRED: bool>(
     [to_scale, to_bias]: [&mut [W]; 2],
 ) -> [f64; 2] {
     let (mut of_dy, mut of_product) = ([W::ZERO; LANES], [W::ZERO; LANES]);
-    let n = dy.len();
-    let (x, scale) = (&x[..n], &scale[..n]);
-    let (to_scale, to_bias) = (&mut to_scale[..n], &mut to_bias[..n]);
-    let mut term = |c: usize, l: usize| {
-        let normal = (x[c] - mean) * inverse;
-        let scaled = dy[c] * scale[c];
-        of_product[l] = of_product[l] + scaled * normal;
-        to_scale[c] = to_scale[c] + dy[c] * normal;
-        if CENTRED {
-            of_dy[l] = of_dy[l] + scaled;
-            to_bias[c] = to_bias[c] + dy[c];
-        }
-    };
-    let full = n / LANES * LANES;
-    for start in (0..full).step_by(LANES) {
+    let ([dy, x, scale], last) = chunks([dy, x, scale]);
+    let ((to_scale, scale_end), (to_bias, bias_end)) =
+        (to_scale.as_chunks_mut::<LANES>(), to_bias.as_chunks_mut::<LANES>());
+    for c in 0..dy.len() {
+        // Copies, so that the compiler need not ask whether they overlap with what is written.
+        let (dy, x, scale) = (dy[c], x[c], scale[c]);
+        let (mut products, mut biases) = (to_scale[c], to_bias[c]);
         for l in 0..LANES {
-            term(start + l, l);
+            let (normal, scaled) = ((x[l] - mean) * inverse, dy[l] * scale[l]);
+            of_product[l] = of_product[l] + scaled * normal;
+            of_dy[l] = of_dy[l] + scaled;
+            products[l] = products[l] + dy[l] * normal;
+            biases[l] = biases[l] + dy[l];
+        }
+        to_scale[c] = products;
+        if CENTRED {
+            to_bias[c] = biases;
         }
     }
-    for c in full..n {
-        term(c, c - full);
+    for l in 0..last[0].len() {
+        let [dy, x, scale] = last.map(|last| last[l]);
+        let (normal, scaled) = ((x - mean) * inverse, dy * scale);
+        of_product[l] = of_product[l] + scaled * normal;
+        of_dy[l] = of_dy[l] + scaled;
+        scale_end[l] = scale_end[l] + dy * normal;
+        bias_end[l] = bias_end[l] + dy;
     }
-    [of_dy, of_product].map(|lanes| lanes.iter().map(|lane| lane.to_f64()).sum())
+    [of_dy, of_product].map(total)
 }

@@ -1,6 +1,9 @@
-//! Running sums and products along any axis of any strided tensor. Each row is summed in order by
-//! one thread, in float64 or int64, so the result does not depend on the number of threads.
+//! Running sums and products along any axis of any strided tensor, in float64 or int64. Each row, or
+//! each segment of a long one, is taken in order by one thread, so the result does not depend on the
+//! number of threads.
 #![allow(unsafe_code)]
+
+mod segments;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,9 +16,13 @@ use crate::kernels::cpu::strided::walk::{Dim, Walk, dims, sorted};
 use crate::kernels::{Io, Kernel, Width, kernel};
 use crate::ops::scan::{Scan, ScanFn};
 use crate::ops::{Family, Meta, only_stored};
+use segments::Segments;
 
-/// The number of elements of a row, or of columns, that are held at a time.
+/// The number of elements of a row that are held at a time.
 const CHUNK: usize = 256;
+/// The most columns that are held at a time, and the fewest that a thread takes at once if there are
+/// as many: what it reads of a row should not end before it is worth fetching ahead.
+const COLUMNS: [usize; 2] = [1024, 256];
 /// The number of rows that are taken together, as each addition waits for the one before it.
 const ROWS: usize = 4;
 
@@ -40,9 +47,12 @@ fn prepare<A: Total>(
     width: Width,
 ) -> Arc<dyn Kernel> {
     let lines = Lines::new(op, io, axis, access);
-    match op.f {
-        ScanFn::Sum => kernel(0, move |io| lines.run(io, width, Plus)),
-        ScanFn::Prod => kernel(0, move |io| lines.run(io, width, Times)),
+    match (op.f, Segments::of(&lines)) {
+        (ScanFn::Prod, _) => kernel(0, move |io| lines.run(io, width, Times)),
+        (ScanFn::Sum, None) => kernel(0, move |io| lines.run(io, width, Plus)),
+        (ScanFn::Sum, Some(segments)) => {
+            kernel(segments.scratch::<A>(), move |io| segments.run(&lines, io, width, Plus))
+        }
     }
 }
 
@@ -206,13 +216,17 @@ impl<A: Total> Lines<A> {
         if self.others.elements() * self.axis.extent == 0 {
             return Ok(());
         }
-        let tasks = match &self.columns {
-            Some((outer, inner)) => outer.elements() * inner.extent.div_ceil(CHUNK),
-            None => self.others.elements().div_ceil(ROWS),
+        let (tasks, tile) = match &self.columns {
+            Some((outer, inner)) => {
+                let [most, least] = COLUMNS;
+                let tile = inner.extent.div_ceil(width).next_multiple_of(64).clamp(least, most);
+                (outer.elements() * inner.extent.div_ceil(tile), tile)
+            }
+            None => (self.others.elements().div_ceil(ROWS), 0),
         };
         team::parallel(width, &|part| {
             let range = team::share(tasks, 1, width, part);
-            isa::run(Isa::active(), Part { lines: self, io, range, join });
+            isa::run(Isa::active(), Part { lines: self, io, range, tile, join });
         })
     }
 }
@@ -222,6 +236,8 @@ struct Part<'a, A, J> {
     lines: &'a Lines<A>,
     io: &'a Io<'a>,
     range: Range<usize>,
+    /// The number of columns of a task.
+    tile: usize,
     join: J,
 }
 
@@ -240,70 +256,94 @@ impl<A: Total, J: Join> Body for Part<'_, A, J> {
 impl<A: Total, J: Join> Part<'_, A, J> {
     #[inline(always)]
     fn rows(self) {
-        let Lines { others, axis, exclusive, .. } = self.lines;
+        let Lines { others, axis, .. } = self.lines;
+        let access = Along { lines: self.lines, io: self.io, along: axis };
         let last = (self.range.end * ROWS).min(others.elements());
         let mut places = others.offsets(self.range.start * ROWS..last);
         let mut held = [[A::default(); CHUNK]; ROWS];
         for _ in self.range.clone() {
             let mut rows = [[0; 2]; ROWS];
             let count = rows.iter_mut().zip(&mut places).map(|(row, at)| *row = at).count();
-            let mut totals = [self.join.start::<A>(); ROWS];
-            for start in (0..axis.extent).step_by(CHUNK) {
-                let length = CHUNK.min(axis.extent - start);
-                let to = |row: [isize; 2]| {
-                    std::array::from_fn(|t| row[t] + start as isize * axis.strides[t])
-                };
-                let each = || rows[..count].iter().map(|row| to(*row));
-                each()
-                    .zip(&mut held)
-                    .for_each(|(at, held)| self.load(at, axis, &mut held[..length]));
-                match (count, exclusive) {
-                    (1, true) => self.join.advance::<A, 1, true>(&mut totals, &mut held, length),
-                    (1, false) => self.join.advance::<A, 1, false>(&mut totals, &mut held, length),
-                    (_, true) => self.join.advance::<A, ROWS, true>(&mut totals, &mut held, length),
-                    (_, false) => {
-                        self.join.advance::<A, ROWS, false>(&mut totals, &mut held, length)
-                    }
-                }
-                each().zip(&held).for_each(|(at, held)| self.store(at, axis, &held[..length]));
-            }
+            let totals = [self.join.start::<A>(); ROWS];
+            advance(&access, self.join, &rows[..count], axis.extent, totals, &mut held);
         }
     }
 
     #[inline(always)]
     fn columns(self, outer: &Walk<2>, inner: &Dim<2>) {
         let Lines { axis, exclusive, .. } = self.lines;
-        let tiles = inner.extent.div_ceil(CHUNK);
-        let mut held = [A::default(); CHUNK];
+        let access = Along { lines: self.lines, io: self.io, along: inner };
+        let tiles = inner.extent.div_ceil(self.tile);
+        let mut held = [A::default(); COLUMNS[0]];
         for task in self.range.clone() {
-            let (row, start) = (task / tiles, task % tiles * CHUNK);
-            let length = CHUNK.min(inner.extent - start);
-            let mut totals = [self.join.start::<A>(); CHUNK];
+            let (row, start) = (task / tiles, task % tiles * self.tile);
+            let length = self.tile.min(inner.extent - start);
+            let mut totals = [self.join.start::<A>(); COLUMNS[0]];
             for mut at in outer.offsets(row..row + 1) {
                 (0..2).for_each(|t| at[t] += inner.strides[t] * start as isize);
                 for _ in 0..axis.extent {
-                    self.load(at, inner, &mut held[..length]);
-                    for (total, value) in totals.iter_mut().zip(&mut held) {
+                    access.load(at, &mut held[..length]);
+                    for (total, value) in totals.iter_mut().zip(&mut held[..length]) {
                         let next = self.join.join(*total, *value);
                         *value = if *exclusive { *total } else { next };
                         *total = next;
                     }
-                    self.store(at, inner, &held[..length]);
+                    access.store(at, &held[..length]);
                     (0..2).for_each(|t| at[t] += axis.strides[t]);
                 }
             }
         }
     }
+}
 
+/// Runs of elements along a dimension.
+struct Along<'a, A> {
+    lines: &'a Lines<A>,
+    io: &'a Io<'a>,
+    along: &'a Dim<2>,
+}
+
+impl<A: Total> Along<'_, A> {
     #[inline(always)]
-    fn load(&self, at: [isize; 2], along: &Dim<2>, to: &mut [A]) {
+    fn load(&self, at: [isize; 2], to: &mut [A]) {
         let Lines { access, first, .. } = self.lines;
-        (access.load)(self.io.input(0), first[0] + at[0], along.strides[0], to);
+        (access.load)(self.io.input(0), first[0] + at[0], self.along.strides[0], to);
     }
 
     #[inline(always)]
-    fn store(&self, at: [isize; 2], along: &Dim<2>, from: &[A]) {
+    fn store(&self, at: [isize; 2], from: &[A]) {
         let Lines { access, first, .. } = self.lines;
-        (access.store)(from, self.io.output(0), first[1] + at[1], along.strides[1]);
+        (access.store)(from, self.io.output(0), first[1] + at[1], self.along.strides[1]);
+    }
+
+    /// Where the elements from `start` on are.
+    #[inline(always)]
+    fn place(&self, at: [isize; 2], start: usize) -> [isize; 2] {
+        std::array::from_fn(|t| at[t] + start as isize * self.along.strides[t])
+    }
+}
+
+/// Up to `ROWS` rows of `extent` elements, from these totals on.
+#[inline(always)]
+fn advance<A: Total>(
+    along: &Along<A>,
+    join: impl Join,
+    rows: &[[isize; 2]],
+    extent: usize,
+    mut totals: [A; ROWS],
+    held: &mut [[A; CHUNK]; ROWS],
+) {
+    for start in (0..extent).step_by(CHUNK) {
+        let length = CHUNK.min(extent - start);
+        let each = || rows.iter().map(|row| along.place(*row, start));
+        each().zip(&mut *held).for_each(|(at, held)| along.load(at, &mut held[..length]));
+        let to = &mut totals;
+        match (rows.len(), along.lines.exclusive) {
+            (1, true) => join.advance::<A, 1, true>(to, held, length),
+            (1, false) => join.advance::<A, 1, false>(to, held, length),
+            (_, true) => join.advance::<A, ROWS, true>(to, held, length),
+            (_, false) => join.advance::<A, ROWS, false>(to, held, length),
+        }
+        each().zip(&*held).for_each(|(at, held)| along.store(at, &held[..length]));
     }
 }
