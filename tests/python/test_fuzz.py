@@ -57,6 +57,7 @@ RARE_FAMILIES = {
     "avg_pool_grad": "few layers average windows, and not all of them are trained",
     "batch_norm_inference": "rewriting replaces it in nearly all graphs",
     "batch_norm_inference_grad": "gradients through a layer in evaluation are rare",
+    "gather_elements_grad": "few programs take elements at places of what is trained",
 }
 
 

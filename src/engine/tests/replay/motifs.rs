@@ -2,6 +2,7 @@
 //! unlikely to hit.
 
 mod networks;
+mod recurrent;
 
 use serde_json::{Value, json};
 
@@ -13,6 +14,7 @@ use crate::ops::host::{Host, HostFn, HostInput, HostOutput};
 use crate::ops::unary::{Saves, UnaryFn};
 use crate::view::SliceRange;
 use networks::*;
+use recurrent::recurrence;
 
 /// Steps that are tried one by one; valid ones are kept.
 pub struct Sketch<'a, 'e> {
@@ -51,6 +53,7 @@ const MOTIFS: &[Motif] = &[
     selected,
     host,
     packed,
+    recurrence,
 ];
 
 impl Sketch<'_, '_> {
