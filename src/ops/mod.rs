@@ -220,6 +220,7 @@ pub mod optim;
 pub mod packed;
 pub mod pooling;
 pub mod random;
+pub mod recurrent;
 pub mod reduce;
 pub mod region;
 pub mod rms_norm;
@@ -251,6 +252,7 @@ families! {
     #[serde(alias = "max_pool2d")] pooling::MaxPool,
     #[serde(alias = "max_pool2d_grad")] pooling::MaxPoolGrad,
     random::Advance, random::Dropout, random::DropoutGrad, random::Random,
+    recurrent::Recurrent, recurrent::RecurrentGrad,
     reduce::Reduce,
     region::Region,
     rms_norm::RmsNorm, rms_norm::RmsNormGrad,

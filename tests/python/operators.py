@@ -70,6 +70,7 @@ FAMILIES = {
     "Resampling": "resize grid",
     "Normalisation": "norm",
     "Attention": "attention",
+    "Recurrent networks": "recurrent",
     "Losses": "loss classification divergence distance ctc",
 }
 

@@ -58,6 +58,7 @@ RARE_FAMILIES = {
     "gather_elements_grad": "few programs train through elements that were taken or sorted",
     "batch_norm_inference": "rewriting replaces it in nearly all graphs",
     "batch_norm_inference_grad": "gradients through a layer in evaluation are rare",
+    "gather_elements_grad": "few programs take elements at places of what is trained",
 }
 
 

@@ -59,6 +59,9 @@ GOOD = {
     "adaptive_max_pool": [IMAGE, just(2)],
     "scaled_dot_product_attention": [IMAGE, IMAGE, IMAGE],
     "rotary_embedding": [of(2, 4)],
+    "rnn": [of(2, 3, 4), of(4, 5), of(5, 5)],
+    "lstm": [of(2, 3, 4), of(4, 20), of(5, 20)],
+    "gru": [of(2, 3, 4), of(4, 15), of(5, 15)],
     "scatter_elements": [T, of(2, 3, dtype="int32"), T],
     "moveaxis": [T, just(0), just(1)],
     "swapaxes": [T, just(0), just(1)],
@@ -219,7 +222,8 @@ def test_norms_of_nothing():
 NEEDS = {"SeparableConv2d": (2, 3), "Embedding": (3, 4), "Linear": (3,)}
 NEEDS |= {"Gemm": (3,), "Reshape": ((3, 2),), "Dropout": (0.5,), "BatchNorm2d": ()}
 NEEDS |= {"GroupNorm": (1,), "PixelShuffle": (2,), "PixelUnshuffle": (2,)}
-NEEDS |= {"MultiHeadAttention": (4, 2)}
+NEEDS |= {"MultiHeadAttention": (4, 2), "CudnnRNN": (2,)}
+NEEDS |= {f"{kind}{cell}": (3, 2) for kind in ("RNN", "LSTM", "GRU") for cell in ("", "Cell")}
 NEEDS |= {f"Transformer{kind}Layer": (4, 2, 8) for kind in ("Encoder", "Decoder")}
 NEEDS |= {name: (2,) for name in layer.__all__ if "ool" in name and "Global" not in name}
 NEEDS |= {f"LPPool{axes}d": (2, 2) for axes in (1, 2, 3)}
@@ -227,7 +231,7 @@ NEEDS |= {f"Conv{kind}{axes}d": (2, 3) for kind in ("", "Transpose") for axes in
 LAYERS = [
     name
     for name in layer.__all__
-    if name not in ("Layer", "Sequential", "Identity", "ModuleList", "ModuleDict")
+    if name not in ("Layer", "RNN_Base", "Sequential", "Identity", "ModuleList", "ModuleDict")
 ]
 
 

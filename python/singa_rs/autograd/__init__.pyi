@@ -34,6 +34,15 @@ class Operator:
     def output_name(self, idx: int) -> str: ...
     def settings(self) -> list[tuple[str, Any]]: ...
 
+class _RNN:
+    def __init__(
+        self,
+        handle: RNNHandle,
+        return_sequences: bool = False,
+        use_mask: bool = False,
+        seq_lengths: Any = None,
+    ) -> None: ...
+
 class no_grad:
     def __call__(self, function: Any) -> Any: ...
     def __enter__(self) -> None: ...
@@ -69,6 +78,18 @@ class PoolingHandle:
         padding: int | Sequence[int] = 0,
         is_max: bool = True,
         count_include_pad: bool = False,
+    ) -> None: ...
+
+class RNNHandle:
+    def __init__(
+        self,
+        x: Tensor,
+        hidden_size: int,
+        mode: int = 0,
+        num_layers: int = 1,
+        bias: int | bool = 1,
+        dropout: float = 0.0,
+        bidirectional: int | bool = 0,
     ) -> None: ...
 
 class Rule(Operator):
@@ -546,6 +567,17 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-05,
 ) -> Tensor: ...
+def gru(
+    x: Tensor,
+    W: Tensor,
+    R: Tensor,
+    b: Tensor | None = None,
+    h0: Tensor | None = None,
+    linear_before_reset: bool = False,
+    lengths: Any = None,
+    reverse: bool = False,
+    gate_order: str = "zrh",
+) -> tuple[Tensor, Tensor]: ...
 def gumbel_softmax(x: Tensor, tau: float = 1.0, hard: bool = False, axis: int = -1) -> Tensor: ...
 def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor: ...
 def hardsigmoid(x: Tensor, alpha: float = 0.2, gamma: float = 0.5) -> Tensor: ...
@@ -623,6 +655,19 @@ def lp_pool(
     padding: int | Sequence[int] | str = 0,
     ceil_mode: bool = False,
 ) -> Tensor: ...
+def lstm(
+    x: Tensor,
+    W: Tensor,
+    R: Tensor,
+    b: Tensor | None = None,
+    h0: Tensor | None = None,
+    c0: Tensor | None = None,
+    peepholes: Tensor | None = None,
+    projection: Tensor | None = None,
+    lengths: Any = None,
+    reverse: bool = False,
+    gate_order: str = "iofc",
+) -> tuple[Tensor, Tensor, Tensor]: ...
 def masked_fill(x: Tensor, mask: Any, value: Any) -> Tensor: ...
 def masked_select(x: Tensor, mask: Any) -> Tensor: ...
 def matmul(x: Tensor, w: Tensor) -> Tensor: ...
@@ -738,6 +783,16 @@ def reshape(x: Tensor, shape: int | Sequence[int]) -> Tensor: ...
 def rms_norm(
     x: Tensor, scale: Tensor | None = None, axis: int = -1, eps: float = 1e-05
 ) -> Tensor: ...
+def rnn(
+    x: Tensor,
+    W: Tensor,
+    R: Tensor,
+    b: Tensor | None = None,
+    h0: Tensor | None = None,
+    activation: str = "tanh",
+    lengths: Any = None,
+    reverse: bool = False,
+) -> tuple[Tensor, Tensor]: ...
 def roll(
     x: Tensor, shift: int | Sequence[int], axis: int | Sequence[int] | None = None
 ) -> Tensor: ...

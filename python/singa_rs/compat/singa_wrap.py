@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import errors, tensor
 from ..autograd import BatchNormHandle
+from ..autograd import RNNHandle as CudnnRNNHandle
 from ..tensor import float16, float32, int32
 from .raw import RawTensor, raw
 
@@ -16,6 +17,7 @@ __all__ = [
     "BatchNormHandle",
     "Ceil",
     "ConcatOn",
+    "CudnnRNNHandle",
     "Erf",
     "Floor",
     "Gaussian",

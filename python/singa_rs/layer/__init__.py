@@ -27,6 +27,7 @@ from .base import Layer
 from .containers import ModuleDict, ModuleList
 from .conv import Conv1d, Conv2d, Conv3d, SeparableConv2d
 from .conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .cudnn_rnn import CudnnRNN
 from .linear import Embedding, Gemm, Linear
 from .loss import (
     BCEWithLogitsLoss,
@@ -72,6 +73,9 @@ from .pooling import (
     MaxUnpool3d,
     Pooling2d,
 )
+from .recurrent import GRU, LSTM, RNN
+from .recurrent_base import RNN_Base
+from .recurrent_cells import GRUCell, LSTMCell, RNNCell
 from .resize import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -123,6 +127,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropy",
+    "CudnnRNN",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -131,6 +136,8 @@ __all__ = [
     "Embedding",
     "Flatten",
     "GELU",
+    "GRU",
+    "GRUCell",
     "Gemm",
     "GlobalAvgPool1d",
     "GlobalAvgPool2d",
@@ -146,6 +153,8 @@ __all__ = [
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
+    "LSTM",
+    "LSTMCell",
     "Layer",
     "LayerNorm",
     "LeakyReLU",
@@ -166,6 +175,9 @@ __all__ = [
     "PixelUnshuffle",
     "Pooling2d",
     "RMSNorm",
+    "RNN",
+    "RNNCell",
+    "RNN_Base",
     "RankingLoss",
     "ReLU",
     "Reshape",

@@ -14,7 +14,7 @@ use crate::kernels::cpu::norm::batch_norm::{self, Through};
 use crate::kernels::cpu::norm::{fold, running_average};
 use crate::kernels::cpu::random::dropout;
 use crate::kernels::cpu::{copy, cumulative, elementwise, host, packed};
-use crate::kernels::cpu::{pooling, random, reduce, region, sort};
+use crate::kernels::cpu::{pooling, random, recurrent, reduce, region, sort};
 use crate::kernels::{Kernel, Packing, Width};
 use crate::ops::{Kind, Meta};
 
@@ -72,6 +72,8 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Packed(op) => packed::rest(op, io, width),
         Kind::Places(op) => Ok(gather::places(op, io)),
         Kind::Random(op) => random::draw(op, io[1], width),
+        Kind::Recurrent(op) => recurrent::recurrent(op, io, width),
+        Kind::RecurrentGrad(op) => recurrent::recurrent_grad(op, io, width),
         Kind::Reduce(op) => reduce::reduce(op, io, width),
         Kind::Region(op) => region::prepare(op, io, width),
         Kind::RmsNorm(op) => forward::rms_norm(op, io, width),

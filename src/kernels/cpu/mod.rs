@@ -37,6 +37,7 @@ pub mod onednn;
 pub mod packed;
 pub mod pooling;
 pub mod random;
+mod recurrent;
 pub mod reduce;
 pub mod region;
 mod rows;

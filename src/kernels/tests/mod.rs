@@ -13,6 +13,7 @@ mod optim;
 mod packed;
 mod producer;
 mod random;
+mod recurrent;
 mod reduce;
 mod region;
 mod scan;

@@ -18,6 +18,7 @@ from . import (  # noqa: F401 - they fill the table
     operators,
     places,
     products,
+    recurrent,
     views,
     windows,
 )

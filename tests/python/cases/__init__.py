@@ -2,7 +2,16 @@
 
 from singa_rs import _core
 
-from . import elementwise, losses, movement, normalisation, ordering, training, windows
+from . import (
+    elementwise,
+    losses,
+    movement,
+    normalisation,
+    ordering,
+    recurrent,
+    training,
+    windows,
+)
 from .base import Case
 
 CASES: list[Case] = [
@@ -12,6 +21,7 @@ CASES: list[Case] = [
     *windows.table,
     *normalisation.table,
     *ordering.table,
+    *recurrent.table,
     *training.table,
 ]
 

@@ -2,6 +2,7 @@
 //! unlikely to hit.
 
 mod networks;
+mod recurrent;
 
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ use crate::ops::unary::{Saves, UnaryFn};
 use crate::ops::{Catalog, Metas};
 use crate::view::SliceRange;
 use networks::*;
+use recurrent::recurrence;
 
 /// Steps that are tried one by one; valid ones are kept.
 pub struct Sketch<'a, 'e> {
@@ -52,6 +54,7 @@ const MOTIFS: &[Motif] = &[
     selected,
     host,
     packed,
+    recurrence,
 ];
 
 impl Sketch<'_, '_> {

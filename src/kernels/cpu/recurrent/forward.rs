@@ -1,0 +1,320 @@
+//! All steps of a recurrence. Rows are independent, so each thread takes blocks of them through all
+//! steps and waits for no other thread.
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::cells::{Cell, Elman, Gru, LinearGru, Lstm, Row};
+use super::products::{Product, Weights};
+use super::sequence::{self, Rows, Sequence};
+use super::space;
+use crate::error::Result;
+use crate::kernels::cpu::region::blocks::Blocks;
+use crate::kernels::cpu::simd::isa::{Body, Isa, Level, Reach};
+use crate::kernels::cpu::simd::number::Value;
+use crate::kernels::cpu::simd::wide::Wide;
+use crate::kernels::{Io, Kernel, Width};
+use crate::ops::recurrent::{self, Part, Recurrent, Sizes};
+use crate::ops::{Family, Meta};
+
+/// The kernel, which computes in type `W`.
+pub struct Forward<W> {
+    op: Recurrent,
+    sizes: Sizes,
+    blocks: Blocks,
+    first: Product,
+    /// A GRU's candidate, or a projection.
+    second: Option<Product>,
+    of: PhantomData<W>,
+}
+
+impl<W: Wide + Value> Forward<W> {
+    /// The kernel for contiguous tensors of type `W`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Library`].
+    pub fn new(op: &Recurrent, io: &[&Meta], width: Width) -> Result<Self> {
+        let form = op.form;
+        let sizes = form.sizes(op.name(), io[0], io[1])?;
+        let blocks = Blocks::new(sizes.rows, sequence::block(sizes.rows), width);
+        let product = |weights| Product::new(&blocks, weights, sizes.steps);
+        let (first, second) = weights(op, io, &sizes);
+        let (first, second) = (product(first)?, second.map(product).transpose()?);
+        Ok(Forward { op: op.clone(), sizes, blocks, first, second, of: PhantomData })
+    }
+
+    /// The elements of a thread's arrays: states, cell states, sums, units, and the results of the
+    /// second product.
+    fn arrays(&self) -> [usize; 5] {
+        let Sizes { units, state, .. } = self.sizes;
+        let cell = if self.op.form.has_cell() { units } else { 0 };
+        let second = self.second.as_ref().map_or(0, Product::columns);
+        [state, cell, self.first.columns(), units, second]
+            .map(|columns| columns * self.blocks.sizes()[0])
+    }
+
+    /// Bytes of the packed weights, of a thread's arrays, and of a product's scratch memory.
+    fn rooms(&self) -> [usize; 3] {
+        let second = self.second.iter();
+        let packed = self.first.packed() + second.clone().map(Product::packed).sum::<usize>();
+        let scratch = second.map(Product::scratch).fold(self.first.scratch(), usize::max);
+        [packed, space::bytes::<W>(self.arrays()), scratch]
+    }
+
+    fn blocks(&self, io: &Io, sequence: Sequence, cell: impl Cell<W>) -> Result<()> {
+        let [packed, arrays, scratch] = self.rooms();
+        let places = Places::new(io, &self.op, sequence);
+        self.blocks.each(|part, rows| {
+            let at = io.scratch::<u8>().wrapping_add(packed + part * (arrays + scratch));
+            // SAFETY: each thread has its own scratch memory.
+            let [state, cells, sums, units, second] = unsafe { space::arrays(at, self.arrays()) };
+            let room = Room { state, cell: cells, sums, units, second };
+            let scratch = at.wrapping_add(arrays);
+            let has_second = self.second.is_some();
+            Block { kernel: self, io, sequence, cell, places, rows, room, scratch, has_second }
+                .run()
+        })
+    }
+}
+
+/// The weights of the first and of the second product.
+fn weights(op: &Recurrent, io: &[&Meta], sizes: &Sizes) -> (Weights, Option<Weights>) {
+    let Sizes { units, state, .. } = *sizes;
+    let part = |columns: usize, offset: usize| {
+        let meta = Meta { shape: [state, columns].into(), ..io[1].clone() };
+        Weights { meta, input: 1, offset }
+    };
+    let parts = op.inputs();
+    let projection = parts.iter().position(|part| *part == Part::Projection);
+    match op.form.cell {
+        recurrent::Cell::Gru => (part(2 * units, 0), Some(part(units, 2 * units))),
+        cell => {
+            let meta = |input: usize| Weights { meta: io[input].clone(), input, offset: 0 };
+            (part(cell.gates() * units, 0), projection.map(meta))
+        }
+    }
+}
+
+impl<W: Wide + Value> Kernel for Forward<W> {
+    fn scratch(&self) -> usize {
+        let [packed, arrays, scratch] = self.rooms();
+        packed + self.blocks.parts() * (arrays + scratch)
+    }
+
+    fn run(&self, io: &Io) -> Result<()> {
+        let [packed, ..] = self.rooms();
+        let (room, scratch) = (io.scratch::<u8>(), io.scratch::<u8>().wrapping_add(packed));
+        // SAFETY: `io` is what this was prepared for, with as much scratch memory as requested.
+        let sequence = unsafe {
+            self.first.pack(io, room, scratch)?;
+            if let Some(second) = &self.second {
+                second.pack(io, room.wrapping_add(self.first.packed()), scratch)?;
+            }
+            Sequence::new(self.op.form, self.sizes, io)
+        };
+        let vector = |part: Part| {
+            let rows: Rows<W> = sequence.input(io, &self.op.inputs(), part);
+            // SAFETY: these inputs have one row, and nothing is written to them.
+            unsafe { rows.get(0) }
+        };
+        match self.op.form.cell {
+            recurrent::Cell::Tanh => self.blocks(io, sequence, Elman::<false>),
+            recurrent::Cell::Relu => self.blocks(io, sequence, Elman::<true>),
+            recurrent::Cell::Lstm => self.blocks(io, sequence, Lstm(vector(Part::Peepholes))),
+            recurrent::Cell::Gru => self.blocks(io, sequence, Gru),
+            recurrent::Cell::LinearGru => self.blocks(io, sequence, LinearGru(vector(Part::Bias))),
+        }
+    }
+}
+
+/// The tensors.
+#[derive(Clone, Copy)]
+struct Places<W> {
+    given: Rows<W>,
+    first_state: Rows<W>,
+    first_cell: Rows<W>,
+    states: Rows<W>,
+    last_state: Rows<W>,
+    last_cell: Rows<W>,
+    gates: Rows<W>,
+    cells: Rows<W>,
+}
+
+impl<W> Places<W> {
+    fn new(io: &Io, op: &Recurrent, sequence: Sequence) -> Self {
+        let (inputs, outputs) = (op.inputs(), op.outputs());
+        let (input, output) =
+            (|part| sequence.input(io, &inputs, part), |part| sequence.output(io, &outputs, part));
+        Places {
+            given: input(Part::Given),
+            first_state: input(Part::State),
+            first_cell: input(Part::Cell),
+            states: output(Part::States),
+            last_state: output(Part::State),
+            last_cell: output(Part::Cell),
+            gates: output(Part::Gates),
+            cells: output(Part::Cells),
+        }
+    }
+}
+
+/// A thread's arrays, with a row for each of the block's.
+struct Room<'a, W> {
+    state: &'a mut [W],
+    cell: &'a mut [W],
+    sums: &'a mut [W],
+    units: &'a mut [W],
+    second: &'a mut [W],
+}
+
+/// Row `row` of an array of this many columns.
+#[inline(always)]
+pub fn row<W>(of: &[W], row: usize, columns: usize) -> &[W] {
+    &of[row * columns..][..columns]
+}
+
+/// The same, to be written.
+#[inline(always)]
+pub fn row_mut<W>(of: &mut [W], row: usize, columns: usize) -> &mut [W] {
+    &mut of[row * columns..][..columns]
+}
+
+/// A block of rows on its way through all steps.
+struct Block<'a, 'io, W, C> {
+    kernel: &'a Forward<W>,
+    io: &'a Io<'io>,
+    sequence: Sequence<'a>,
+    cell: C,
+    places: Places<W>,
+    rows: &'a Range<usize>,
+    room: Room<'a, W>,
+    scratch: *mut u8,
+    has_second: bool,
+}
+
+impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
+    fn run(mut self) -> Result<()> {
+        // SAFETY: the tensors are those that the kernel was prepared for, and no other block
+        // accesses these rows of what is written.
+        unsafe {
+            self.copy_states(true);
+            for step in 0..self.sequence.sizes.steps {
+                self.multiply(false)?;
+                W::Reach::run(Isa::active(), Step { block: &mut self, step, second: false });
+                if self.has_second {
+                    self.multiply(true)?;
+                    W::Reach::run(Isa::active(), Step { block: &mut self, step, second: true });
+                }
+            }
+            self.copy_states(false);
+            for tensor in [self.places.states, self.places.gates, self.places.cells] {
+                self.sequence.clear(tensor, self.rows);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the initial states, or writes the final ones.
+    unsafe fn copy_states(&mut self, reads: bool) {
+        let Sizes { units, state, .. } = self.sequence.sizes;
+        let cell = if self.sequence.form.has_cell() { units } else { 0 };
+        let places = &self.places;
+        for (i, n) in self.rows.clone().enumerate() {
+            let own = [row_mut(self.room.state, i, state), row_mut(self.room.cell, i, cell)];
+            let first = [places.first_state, places.first_cell];
+            let last = [places.last_state, places.last_cell];
+            for ((own, first), last) in own.into_iter().zip(first).zip(last) {
+                // SAFETY: by the caller's promise.
+                match reads {
+                    true => own.copy_from_slice(unsafe { first.get(n) }),
+                    false => unsafe { last.put(n) }.copy_from_slice(own),
+                }
+            }
+        }
+    }
+
+    unsafe fn multiply(&mut self, second: bool) -> Result<()> {
+        let Room { state, sums, units, second: results, .. } = &mut self.room;
+        let which = usize::from(self.rows.len() != self.kernel.blocks.sizes()[0]);
+        let packed = self.io.scratch::<u8>();
+        let first = &self.kernel.first;
+        let behind = packed.wrapping_add(first.packed());
+        // SAFETY: by the caller's promise; the weights are packed before blocks run.
+        unsafe {
+            match &self.kernel.second {
+                Some(product) if second => {
+                    product.run(which, self.io, behind, (&**units, &mut **results), self.scratch)
+                }
+                _ => first.run(which, self.io, packed, (&**state, &mut **sums), self.scratch),
+            }
+        }
+    }
+}
+
+/// What follows a product in a step.
+struct Step<'a, 'b, 'io, W, C> {
+    block: &'a mut Block<'b, 'io, W, C>,
+    step: usize,
+    second: bool,
+}
+
+impl<W: Wide + Value, C: Cell<W>> Body for Step<'_, '_, '_, W, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self) {
+        let Block { sequence, cell, places, rows, room, kernel, has_second, .. } = self.block;
+        let Sizes { units, state, .. } = sequence.sizes;
+        let is_projected = sequence.form.projection;
+        let (sums, second) = (kernel.first.columns(), room.second.len() / kernel.blocks.sizes()[0]);
+        let kept = if sequence.form.has_cell() { units } else { 0 };
+        for i in sequence.active(self.step, rows) {
+            let at = sequence.at(self.step, rows.start + i);
+            // SAFETY: the step is one that the row has, and the row is the block's own. `given` and
+            // the gates may be one tensor: each row is read before it is written.
+            let (given, cells, states, gates) = unsafe {
+                (places.given.get(at), places.cells.put(at), places.states, places.gates)
+            };
+            let made = Row {
+                given,
+                sums: row_mut(room.sums, i, sums),
+                state: row(room.state, i, state),
+                cell: row_mut(room.cell, i, kept),
+                units: row_mut(room.units, i, units),
+                second: row_mut(room.second, i, second),
+                kept: cells,
+            };
+            match (self.second, is_projected) {
+                (false, _) => cell.first::<L>(made),
+                (true, false) => cell.second::<L>(made),
+                (true, true) => {}
+            }
+            // SAFETY: as above; nothing else refers to these rows any more.
+            unsafe {
+                store(gates.put(at), row(room.sums, i, sums), row(room.second, i, second), {
+                    (self.second, is_projected)
+                });
+                if self.second == *has_second {
+                    let new = match is_projected {
+                        true => row(room.second, i, second),
+                        false => row(room.units, i, units),
+                    };
+                    row_mut(room.state, i, state).copy_from_slice(new);
+                    states.put(at).copy_from_slice(new);
+                }
+            }
+        }
+    }
+}
+
+/// Writes the gates, those of the second product behind the others.
+#[inline(always)]
+fn store<W: Copy>(gates: &mut [W], sums: &[W], second: &[W], stage: (bool, bool)) {
+    match stage {
+        _ if gates.is_empty() => {}
+        (false, _) => gates[..sums.len()].copy_from_slice(sums),
+        (true, false) => gates[sums.len()..].copy_from_slice(second),
+        (true, true) => {}
+    }
+}
