@@ -54,6 +54,8 @@ def images(rng: np.random.Generator) -> Arrays:
 
 
 CASES = {
+    "lstm": Case(ours.Lstm, theirs.Lstm, (ours.next_symbol, theirs.next_symbol), symbols),
+    "gru": Case(ours.Gru, theirs.Gru, (ours.next_symbol, theirs.next_symbol), symbols),
     "gpt": Case(ours.Gpt, theirs.Gpt, (ours.next_symbol, theirs.next_symbol), symbols),
     "unet": Case(ours.UNet, theirs.UNet, (ours.mask, theirs.mask), pictures),
     "vae": Case(ours.Vae, theirs.Vae, (ours.bound, theirs.bound), images),
@@ -94,7 +96,9 @@ def give(step: Step, net: torch.nn.Module) -> None:
         path, _, last = name.removeprefix("net.").rpartition(".")
         to, value = net.get_submodule(path), torch.from_numpy(param.to_numpy())
         with torch.no_grad():
-            if last in ("b", "bias"):
+            if isinstance(to, torch.nn.RNNBase):
+                theirs.give_recurrent(to, last, value)
+            elif last in ("b", "bias"):
                 to.bias.copy_(value)
             else:
                 to.weight.copy_(value.T if isinstance(to, torch.nn.Linear) else value)

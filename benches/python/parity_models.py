@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from singa_rs import autograd, layer
 from singa_rs.tensor import Tensor
 
 SYMBOLS, WIDTH, HEADS, DEPTH, LATENT = 50, 32, 4, 2, 8
+
+
+class _Recurrent(layer.Layer):
+    """Symbols (N, T), one-hot, to the logits of the next ones (N, T, symbols)."""
+
+    make: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells, self.head = self.make(SYMBOLS, WIDTH, DEPTH), layer.Linear(SYMBOLS)
+        self.cells.batch_first = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.cells(x)[0])
+
+
+class Lstm(_Recurrent):
+    make = layer.LSTM
+
+
+class Gru(_Recurrent):
+    make = layer.GRU
 
 
 class Gpt(layer.Layer):

@@ -10,6 +10,46 @@ from parity_models import DEPTH, HEADS, LATENT, SYMBOLS, WIDTH
 from torch import Tensor, nn
 
 
+class _Recurrent(nn.Module):
+    """Symbols (N, T), one-hot, to the logits of the next ones (N, T, symbols)."""
+
+    make: type[nn.RNNBase]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells = self.make(SYMBOLS, WIDTH, DEPTH, batch_first=True)
+        self.head = nn.Linear(WIDTH, SYMBOLS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hot = F.one_hot(x.long(), SYMBOLS).to(self.head.weight.dtype)
+        return self.head(self.cells(hot)[0])
+
+
+class Lstm(_Recurrent):
+    make = nn.LSTM
+
+
+class Gru(_Recurrent):
+    make = nn.GRU
+
+
+def give_recurrent(to: nn.RNNBase, name: str, value: Tensor) -> None:
+    """Copies a parameter whose gates are in ONNX's order."""
+    kind, place = name.split("_l", 1)
+    order = (0, 2, 3, 1) if isinstance(to, nn.LSTM) else (1, 0, 2)  # of PyTorch's gates in ONNX's
+
+    def ordered(part: Tensor) -> Tensor:
+        gates = part.chunk(len(order), -1)
+        return torch.cat([gates[i] for i in order], -1)
+
+    if kind == "b":
+        for part, key in zip(value.chunk(2), ("ih", "hh"), strict=True):
+            getattr(to, f"bias_{key}_l{place}").copy_(ordered(part))
+    else:
+        key = {"W": "ih", "R": "hh"}[kind]
+        getattr(to, f"weight_{key}_l{place}").copy_(ordered(value).T)
+
+
 class Attention(nn.Module):
     """Causal attention of several heads."""
 

@@ -28,6 +28,7 @@ class Short(NamedTuple):
 
 
 SHORT = {
+    "char_lstm": Short("--batch 8 --context 24 --width 48 --sample 5 --lr 0.02", 80, 2.2, 0.01),
     "curvature": Short("--rows 200", 100, 0.6, 1.0),
     "classify": Short("--layers 1 --lr 0.006", 120, 0.7, 1.1),
     "gan": Short("--batch 128 --width 64", 300, 0.02, 0.13),
