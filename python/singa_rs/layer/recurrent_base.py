@@ -121,6 +121,10 @@ class RNN_Base(Layer):  # noqa: N801 - SINGA's name
     def _initialize_plain(self, xs: Sequence[Tensor]) -> None:
         raise TypeError(f"{type(self).__name__}: got {type(xs).__name__}, want a Tensor")
 
+    def step_forward(self, *args: Any, **kwargs: Any) -> Any:
+        """One step of a layer that takes lists of steps (SINGA step_forward)."""
+        raise NotImplementedError(f"{type(self).__name__} takes no lists of steps")
+
     def _of(self, kind: str, place: tuple[int, str]) -> Tensor | None:
         return getattr(self, f"{kind}_l{place[0]}{place[1]}", None)
 

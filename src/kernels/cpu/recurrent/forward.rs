@@ -44,14 +44,13 @@ impl<W: Wide + Value> Forward<W> {
         Ok(Forward { op: op.clone(), sizes, blocks, first, second, of: PhantomData })
     }
 
-    /// The elements of a thread's arrays: states, cell states, sums, units, and the results of the
+    /// The columns of a thread's arrays: states, cell states, sums, units, and the results of the
     /// second product.
-    fn arrays(&self) -> [usize; 5] {
+    fn columns(&self) -> [usize; 5] {
         let Sizes { units, state, .. } = self.sizes;
         let cell = if self.op.form.has_cell() { units } else { 0 };
         let second = self.second.as_ref().map_or(0, Product::columns);
         [state, cell, self.first.columns(), units, second]
-            .map(|columns| columns * self.blocks.sizes()[0])
     }
 
     /// Bytes of the packed weights, of a thread's arrays, and of a product's scratch memory.
@@ -59,21 +58,22 @@ impl<W: Wide + Value> Forward<W> {
         let second = self.second.iter();
         let packed = self.first.packed() + second.clone().map(Product::packed).sum::<usize>();
         let scratch = second.map(Product::scratch).fold(self.first.scratch(), usize::max);
-        [packed, space::bytes::<W>(self.arrays()), scratch]
+        let rows = self.blocks.sizes()[0];
+        [packed, space::bytes::<W>(self.columns().map(|columns| columns * rows)), scratch]
     }
 
     fn blocks(&self, io: &Io, sequence: Sequence, cell: impl Cell<W>) -> Result<()> {
         let [packed, arrays, scratch] = self.rooms();
         let places = Places::new(io, &self.op, sequence);
+        let columns = self.columns();
+        let lengths = columns.map(|columns| columns * self.blocks.sizes()[0]);
         self.blocks.each(|part, rows| {
             let at = io.scratch::<u8>().wrapping_add(packed + part * (arrays + scratch));
             // SAFETY: each thread has its own scratch memory.
-            let [state, cells, sums, units, second] = unsafe { space::arrays(at, self.arrays()) };
+            let [state, cells, sums, units, second] = unsafe { space::arrays(at, lengths) };
             let room = Room { state, cell: cells, sums, units, second };
             let scratch = at.wrapping_add(arrays);
-            let has_second = self.second.is_some();
-            Block { kernel: self, io, sequence, cell, places, rows, room, scratch, has_second }
-                .run()
+            Block { kernel: self, io, sequence, cell, places, rows, columns, room, scratch }.run()
         })
     }
 }
@@ -188,9 +188,9 @@ struct Block<'a, 'io, W, C> {
     cell: C,
     places: Places<W>,
     rows: &'a Range<usize>,
+    columns: [usize; 5],
     room: Room<'a, W>,
     scratch: *mut u8,
-    has_second: bool,
 }
 
 impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
@@ -202,7 +202,7 @@ impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
             for step in 0..self.sequence.sizes.steps {
                 self.multiply(false)?;
                 W::Reach::run(Isa::active(), Step { block: &mut self, step, second: false });
-                if self.has_second {
+                if self.kernel.second.is_some() {
                     self.multiply(true)?;
                     W::Reach::run(Isa::active(), Step { block: &mut self, step, second: true });
                 }
@@ -217,8 +217,7 @@ impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
 
     /// Reads the initial states, or writes the final ones.
     unsafe fn copy_states(&mut self, reads: bool) {
-        let Sizes { units, state, .. } = self.sequence.sizes;
-        let cell = if self.sequence.form.has_cell() { units } else { 0 };
+        let [state, cell, ..] = self.columns;
         let places = &self.places;
         for (i, n) in self.rows.clone().enumerate() {
             let own = [row_mut(self.room.state, i, state), row_mut(self.room.cell, i, cell)];
@@ -264,57 +263,79 @@ impl<W: Wide + Value, C: Cell<W>> Body for Step<'_, '_, '_, W, C> {
 
     #[inline(always)]
     fn run<L: Level>(self) {
-        let Block { sequence, cell, places, rows, room, kernel, has_second, .. } = self.block;
-        let Sizes { units, state, .. } = sequence.sizes;
-        let is_projected = sequence.form.projection;
-        let (sums, second) = (kernel.first.columns(), room.second.len() / kernel.blocks.sizes()[0]);
-        let kept = if sequence.form.has_cell() { units } else { 0 };
-        for i in sequence.active(self.step, rows) {
-            let at = sequence.at(self.step, rows.start + i);
-            // SAFETY: the step is one that the row has, and the row is the block's own. `given` and
-            // the gates may be one tensor: each row is read before it is written.
-            let (given, cells, states, gates) = unsafe {
-                (places.given.get(at), places.cells.put(at), places.states, places.gates)
-            };
-            let made = Row {
-                given,
-                sums: row_mut(room.sums, i, sums),
-                state: row(room.state, i, state),
-                cell: row_mut(room.cell, i, kept),
-                units: row_mut(room.units, i, units),
-                second: row_mut(room.second, i, second),
-                kept: cells,
-            };
-            match (self.second, is_projected) {
-                (false, _) => cell.first::<L>(made),
-                (true, false) => cell.second::<L>(made),
-                (true, true) => {}
-            }
-            // SAFETY: as above; nothing else refers to these rows any more.
+        let Step { block, step, second } = self;
+        let (sequence, first) = (block.sequence, block.rows.start);
+        let is_last = second == block.kernel.second.is_some();
+        for i in sequence.active(step, block.rows) {
+            let at = sequence.at(step, first + i);
+            // SAFETY: the step is one that the row has, and the row is the block's own.
             unsafe {
-                store(gates.put(at), row(room.sums, i, sums), row(room.second, i, second), {
-                    (self.second, is_projected)
-                });
-                if self.second == *has_second {
-                    let new = match is_projected {
-                        true => row(room.second, i, second),
-                        false => row(room.units, i, units),
-                    };
-                    row_mut(room.state, i, state).copy_from_slice(new);
-                    states.put(at).copy_from_slice(new);
+                match second {
+                    false => block.first::<L>(i, at),
+                    true if !sequence.form.projection => block.second::<L>(i, at),
+                    true => {}
+                }
+                if is_last {
+                    block.settle(i, at);
                 }
             }
         }
     }
 }
 
-/// Writes the gates, those of the second product behind the others.
-#[inline(always)]
-fn store<W: Copy>(gates: &mut [W], sums: &[W], second: &[W], stage: (bool, bool)) {
-    match stage {
-        _ if gates.is_empty() => {}
-        (false, _) => gates[..sums.len()].copy_from_slice(sums),
-        (true, false) => gates[sums.len()..].copy_from_slice(second),
-        (true, true) => {}
+impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
+    /// Row `i` in the step that lies at `at`. The gates may be the same tensor as what is given: a
+    /// row is read before it is written.
+    #[inline(always)]
+    unsafe fn row(&mut self, i: usize, at: usize) -> Row<'_, W> {
+        let [state, cell, sums, units, second] = self.columns;
+        let room = &mut self.room;
+        // SAFETY: by the caller's promise.
+        let (given, kept) = unsafe { (self.places.given.get(at), self.places.cells.put(at)) };
+        Row {
+            given,
+            sums: row_mut(room.sums, i, sums),
+            state: row(room.state, i, state),
+            cell: row_mut(room.cell, i, cell),
+            units: row_mut(room.units, i, units),
+            second: row_mut(room.second, i, second),
+            kept,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn first<L: Level>(&mut self, i: usize, at: usize) {
+        let (cell, sums) = (self.cell, self.columns[2]);
+        // SAFETY: by the caller's promise; what was given is not read any more.
+        let gates = unsafe {
+            cell.first::<L>(self.row(i, at));
+            self.places.gates.put(at)
+        };
+        let count = sums.min(gates.len());
+        gates[..count].copy_from_slice(&row(self.room.sums, i, sums)[..count]);
+    }
+
+    #[inline(always)]
+    unsafe fn second<L: Level>(&mut self, i: usize, at: usize) {
+        let (cell, [_, _, sums, _, second]) = (self.cell, self.columns);
+        // SAFETY: as in `first`.
+        let gates = unsafe {
+            cell.second::<L>(self.row(i, at));
+            self.places.gates.put(at)
+        };
+        gates[sums..].copy_from_slice(row(self.room.second, i, second));
+    }
+
+    /// The new state.
+    #[inline(always)]
+    unsafe fn settle(&mut self, i: usize, at: usize) {
+        let [state, _, _, units, second] = self.columns;
+        let new = match self.sequence.form.projection {
+            true => row(self.room.second, i, second),
+            false => row(self.room.units, i, units),
+        };
+        row_mut(self.room.state, i, state).copy_from_slice(new);
+        // SAFETY: by the caller's promise.
+        unsafe { self.places.states.put(at) }.copy_from_slice(new);
     }
 }
