@@ -189,6 +189,7 @@ macro_rules! families {
     };
 }
 
+pub mod attention;
 pub mod binary;
 pub mod conv;
 pub mod copy;
@@ -211,9 +212,11 @@ pub mod scan;
 pub mod select;
 pub mod softmax;
 pub mod sort;
+pub mod tensor_scatter;
 pub mod unary;
 
 families! {
+    attention::Attention, attention::AttentionGrad,
     binary::Binary, binary::BinaryScalar,
     #[serde(alias = "conv2d")] conv::Conv,
     #[serde(alias = "conv2d_grad_input")] conv::ConvGradInput,
@@ -242,6 +245,7 @@ families! {
     select::Where,
     softmax::Softmax, softmax::SoftmaxGrad,
     sort::Sort,
+    tensor_scatter::TensorScatter,
     unary::Unary, unary::UnaryGrad,
 }
 
