@@ -37,14 +37,15 @@ class GPT(module.Module):
         make = layer.TransformerEncoderLayer
         self.embed, self.head = layer.Embedding(vocabulary, width), layer.Linear(vocabulary)
         self.blocks = layer.ModuleList(make(*sizes, norm_first=True) for _ in range(args.layers))
-        self.norm = layer.LayerNorm(width)
+        self.norm, self.caches = layer.LayerNorm(width), []
         self.optimizer = opt.Adam(args.lr)
 
     def forward(self, x: Tensor) -> Tensor:
         """Characters (N, T) -> logits (N * T, vocabulary)."""
-        y = self.positions(self.embed(x))
-        for block in self.blocks:
-            y = block(y, is_causal=True)
+        caches = self.caches or [None] * len(self.blocks)
+        y = self.positions(self.embed(x), self.caches[0].position if self.caches else 0)
+        for block, cache in zip(self.blocks, caches, strict=True):
+            y = block(y, is_causal=True, cache=cache)
         return self.head(self.norm(y).reshape((-1, y.shape[-1])))
 
     def train_one_batch(self, x: Tensor, y: Tensor) -> dict[str, Tensor]:
@@ -55,13 +56,21 @@ class GPT(module.Module):
 
 
 def write(model: GPT, symbols: str, start: str, count: int, context: int) -> str:
-    """Continues a text, each character drawn by its probability."""
+    """Continues a text, each character drawn by its probability; keys and values are kept from step
+    to step, and all but the latest half let go once there is no room."""
     rng, made = np.random.default_rng(0), [symbols.index(c) for c in start]
+    heads, width = model.blocks[0].self_attn.num_heads, model.blocks[0].self_attn.head_dim
+    model.caches = [layer.KeyValueCache(1, heads, context, width) for _ in model.blocks]
+    new, held = made[-context:], 0
     for _ in range(count):
-        seen = made[-context:] + [0] * (context - len(made))  # what comes later is not seen
-        logits = model(np.int32([seen])).to_numpy()[min(len(made), context) - 1].astype(np.float64)
+        if held + len(new) > context:
+            new, held = made[-(context // 2 or 1) :], 0
+            for cache in model.caches:
+                cache.clear()
+        logits = model(np.int32([new])).to_numpy()[-1].astype(np.float64)
         chances = np.exp((logits - logits.max()) / 0.7)
         made.append(int(rng.choice(len(symbols), p=chances / chances.sum())))
+        new, held = made[-1:], held + len(new)
     return "".join(symbols[i] for i in made)
 
 

@@ -205,6 +205,7 @@ macro_rules! families {
     };
 }
 
+pub mod attention;
 pub mod binary;
 pub mod conv;
 pub mod copy;
@@ -228,9 +229,11 @@ pub mod scan;
 pub mod select;
 pub mod softmax;
 pub mod sort;
+pub mod tensor_scatter;
 pub mod unary;
 
 families! {
+    attention::Attention, attention::AttentionGrad,
     binary::Binary, binary::BinaryScalar,
     #[serde(alias = "conv2d")] conv::Conv,
     #[serde(alias = "conv2d_grad_input")] conv::ConvGradInput,
@@ -260,6 +263,7 @@ families! {
     select::Where,
     softmax::Softmax, softmax::SoftmaxGrad,
     sort::Sort,
+    tensor_scatter::TensorScatter,
     unary::Unary, unary::UnaryGrad,
 }
 

@@ -58,6 +58,7 @@ GOOD = {
     "adaptive_avg_pool": [IMAGE, just(2)],
     "adaptive_max_pool": [IMAGE, just(2)],
     "scaled_dot_product_attention": [IMAGE, IMAGE, IMAGE],
+    "tensor_scatter": [IMAGE, of(1, 4, 2, 4), of(1, dtype="int64")],
     "rotary_embedding": [of(2, 4)],
     "rnn": [of(2, 3, 4), of(4, 5), of(5, 5)],
     "lstm": [of(2, 3, 4), of(4, 20), of(5, 20)],

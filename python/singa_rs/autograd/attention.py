@@ -1,4 +1,4 @@
-"""Attention and the positions of its tokens, as compositions."""
+"""Attention and the positions of its tokens."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._core import DTypeError, ShapeError, bool_, float32
+from .._core import DTypeError, GraphError, ShapeError, bool_, float32, float64, int64
 from ..tensor import Tensor
 from ..tensor.numbers import real, whole
 from . import ops
 from .casting import cast, floating, promoted
-from .index import where
-from .matmul import matmul
-from .nn import dropout as drop
-from .reduce import softmax
-from .shape import cat, reshape, split, stack, transpose
+from .mode import mode
+from .ops import Grads, Tensors
+from .rule import Rule
+from .shape import cat, reshape, split, stack
 from .table import public
 
 _NAME = "scaled_dot_product_attention"
@@ -31,66 +30,102 @@ def _constant(array: np.ndarray, like: Tensor) -> Tensor:
     return made
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor) -> int:
-    """The number of query heads that share one head of keys."""
+class Attention(Rule):
+    """Softmax of the scaled products of queries and keys, weighing values, computed in blocks that
+    store no scores (Dao et al., 2022).
+
+    Inputs are q, k and v, then what is given of a mask, numbers of keys, and positions."""
+
+    keeps = ("xs", "ys", "lse", "drawn")
+
+    def __init__(
+        self,
+        scale: float,
+        is_causal: bool = False,
+        dropout: float = 0.0,
+        mask: bool = False,
+        lengths: bool = False,
+        start: bool = False,
+    ) -> None:
+        self.attrs = {
+            "scale": real(scale, f"{_NAME}: scale"),
+            "causal": is_causal,
+            "dropout": dropout,
+            "mask": mask,
+            "lengths": lengths,
+            "start": start,
+        }
+
+    def forward(self, *xs: Tensor) -> Tensor:
+        y, self.lse, *drawn = ops.op("attention", **self.attrs)(*xs)
+        self.drawn = tuple(drawn)
+        return y
+
+    def origins(self) -> list[str]:
+        """Inputs, the result, and what only the gradient needs."""
+        count = len(self.edges)
+        return [*(f"x{i}" for i in range(count)), "y0", *[""] * (len(self.saved) - count - 1)]
+
+    def gradients(self, dys: Tensors, wanted: Any) -> Grads:
+        """Those of q, k and v, and of a mask of floats."""
+        count = len(wanted)
+        xs = [self.load(i) for i in range(count)]
+        kept = [self.load(i) for i in range(count, len(self.saved))]
+        to_mask = bool(self.attrs["mask"] and wanted[3])
+        run = ops.op("attention_grad", scores=to_mask, **self.attrs)
+        made = run(dys[0], *xs[:3], *kept[:2], *xs[3:], *kept[2:])
+        grads = [grad if want else None for grad, want in zip(made[:3], wanted, strict=False)]
+        if to_mask:
+            grads.append(ops.cast(ops.reduce_to(made[3], xs[3].shape), xs[3].dtype))
+        return (*grads, *[None] * (count - len(grads)))
+
+
+def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
     shapes = f"{_NAME}: got shapes {q.shape}, {k.shape}, {v.shape}"
     if min(q.rank, k.rank, v.rank) < 2 or not q.rank == k.rank == v.rank:
         raise ShapeError(f"{shapes}, want (..., heads, length, width) each")
     if k.shape[:-1] != v.shape[:-1] or q.shape[-1] != k.shape[-1] or q.shape[:-3] != k.shape[:-3]:
         raise ShapeError(f"{shapes}, want as many values as keys, and keys as wide as queries")
     if q.rank == 2:
-        return 1
+        return
     heads, shared = q.shape[-3], k.shape[-3]
     if heads != shared and (shared == 0 or heads % shared):
         raise ShapeError(f"{shapes}, want a multiple of {shared} query heads")
-    return heads // shared if shared else 1
 
 
-def _allowed(mask: Any, is_causal: bool, scores: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """Which keys each query may attend to (None: all), and what is added to the scores."""
-    allowed = bias = None
-    if mask is not None:
-        if not isinstance(mask, Tensor):
-            raise TypeError(f"{_NAME}: got {type(mask).__name__} for mask, want a Tensor")
-        try:
-            fits = np.broadcast_shapes(mask.shape, scores.shape) == scores.shape
-        except ValueError:
-            fits = False
-        if not fits:
-            raise ShapeError(f"{_NAME}: got a mask {mask.shape}, want one for {scores.shape}")
-        if mask.dtype == bool_:
-            allowed = mask
-        elif mask.dtype.is_float:
-            allowed = mask > -math.inf
-            bias = where(allowed, cast(mask, scores.dtype), 0.0)
-        else:
-            raise DTypeError(f"{_NAME}: got a mask of {mask.dtype.name}, want bools or floats")
-    if is_causal:
-        rows, columns = (
-            ops.op("arange", start=0, step=1, count=n, dtype="int32")() for n in scores.shape[-2:]
-        )
-        causal = ops.reshape(rows, (rows.numel, 1)) >= columns
-        allowed = causal if allowed is None else allowed & causal
-    return allowed, bias
+def _spread(x: Any, name: str, shape: tuple[int, ...]) -> Tensor:
+    """A tensor that broadcasts to a shape."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{_NAME}: got {type(x).__name__} for {name}, want a Tensor")
+    try:
+        fits = np.broadcast_shapes(x.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"{_NAME}: got a {name} {x.shape}, want one for {shape}")
+    return x
 
 
-def _weights(scores: Tensor, mask: Any, is_causal: bool) -> Tensor:
-    """Softmax over the keys that are allowed; 0 for all others."""
-    allowed, bias = _allowed(mask, is_causal, scores)
-    if allowed is None:
-        return softmax(scores, -1)
-    if bias is not None:
-        scores = scores + bias
-    if mask is None:  # no row is masked whole
-        return softmax(where(allowed, scores, -math.inf), -1)
-    # A row of -inf would be NaN: one that is masked whole gets zeros, and is masked afterwards.
-    seen = ops.reduce_op("any", (allowed.rank - 1,), True)(allowed)
-    ends = (ops.full((), value, scores) for value in (-math.inf, 0.0))
-    weights = softmax(where(allowed, scores, ops.where(seen, *ends)), -1)
-    return where(allowed, weights, 0.0)
+def _mask(mask: Any, q: Tensor, keys: int) -> Tensor:
+    """A mask in a type that the engine takes."""
+    shape = q.shape[:-1] if q.rank > 2 else (1, q.shape[0])
+    mask = _spread(mask, "mask", (*shape, keys))
+    if mask.dtype in (bool_, q.dtype):
+        return mask
+    if not mask.dtype.is_float:
+        raise DTypeError(f"{_NAME}: got a mask of {mask.dtype.name}, want bools or floats")
+    return cast(mask, q.dtype if q.dtype.name == "float64" else float32)
 
 
-@public(precision="short")
+def _counts(x: Any, name: str, batch: tuple[int, ...]) -> Tensor:
+    """Numbers of keys, or positions, as int64."""
+    x = _spread(x, name, batch)
+    if not x.dtype.is_int:
+        raise DTypeError(f"{_NAME}: got {name} of {x.dtype.name}, want integers")
+    return cast(x, int64)
+
+
+@public(Attention, precision="short")
 def scaled_dot_product_attention(
     q: Tensor,
     k: Tensor,
@@ -99,11 +134,14 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     dropout: float = 0.0,
     scale: float | None = None,
+    lengths: Tensor | None = None,
+    start: Tensor | None = None,
 ) -> Tensor:
     """`softmax(scale * q @ k.T + mask) @ v` (Vaswani et al., 2017; ONNX Attention; the name is
     PyTorch's).
 
-    A query that may attend to no key gets zeros, where PyTorch gives NaN.
+    Computed in blocks, with memory linear in the lengths (Dao et al., 2022), unless a mask takes a
+    gradient. A query that may attend to no key gets zeros, where PyTorch gives NaN.
 
     Args:
         q: (..., heads, L, E), in the dtype of k and v, or promoted.
@@ -115,27 +153,62 @@ def scaled_dot_product_attention(
         is_causal: query i attends to keys 0 to i at most, besides what the mask says.
         dropout: the share of weights that are dropped in training.
         scale: 1 / sqrt(E) if None.
+        lengths: integers broadcast to the leading axes: how many of the first keys count.
+        start: integers broadcast to the leading axes: the position of the first query, so that with
+            `is_causal` query i attends to keys 0 to start + i.
 
     Returns:
-        (..., heads, L, Ev).
+        (..., heads, L, Ev), in the memory order of q.
 
     Raises:
         ShapeError, DTypeError: tensors or a mask that do not fit.
-        ValueError: a dropout outside [0, 1).
+        ValueError: a dropout outside [0, 1); lengths or positions out of range.
     """
     q, k, v = map(floating, promoted((q, k, v)))
-    group = _check(q, k, v)
+    _check(q, k, v)
     if scale is None:
         scale = 1 / math.sqrt(max(q.shape[-1], 1))
-    shape, rank = q.shape, q.rank
-    if group > 1:  # the queries of all heads that share keys, one below the other
-        q = reshape(q, (*k.shape[:-2], group * shape[-2], shape[-1]))
-    order = (*range(rank - 2), rank - 1, rank - 2)
-    scores = matmul(q * real(scale, f"{_NAME}: scale"), transpose(k, order))
-    weights = _weights(reshape(scores, (*shape[:-1], k.shape[-2])), mask, bool(is_causal))
-    weights = drop(weights, real(dropout, f"{_NAME}: dropout"))
-    y = matmul(reshape(weights, scores.shape), v)
-    return reshape(y, (*shape[:-1], v.shape[-1]))
+    dropout = real(dropout, f"{_NAME}: dropout")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"{_NAME}: got dropout {dropout}, want 0 <= dropout < 1")
+    batch = q.shape[:-3]
+    extra = {
+        "mask": None if mask is None else _mask(mask, q, k.shape[-2]),
+        "lengths": None if lengths is None else _counts(lengths, "lengths", batch),
+        "start": None if start is None else _counts(start, "start", batch),
+    }
+    given = {name: x is not None for name, x in extra.items()}
+    rule = Attention(scale, bool(is_causal), dropout if mode.training else 0.0, **given)
+    return rule(q, k, v, *(x for x in extra.values() if x is not None))[0]
+
+
+@public()
+def tensor_scatter(past: Tensor, update: Tensor, start: Tensor, axis: int = -2) -> Tensor:
+    """Writes an update into `past` itself, from a position along an axis on (ONNX TensorScatter,
+    linear, in place): a cache of keys or values for generation.
+
+    Args:
+        past: (N, ..., capacity, ...).
+        update: (N, ..., L, ...), in the dtype of `past`.
+        start: integers (1,), or (N,): the position for each; a recording reads it at each step.
+        axis: the axis of the positions, not the first.
+
+    Returns:
+        `past`.
+
+    Raises:
+        ShapeError, DTypeError: tensors that do not fit.
+        ValueError: a position that does not leave room for L.
+        GraphError: tensors whose gradient is recorded, since there is none through the update.
+    """
+    name = "tensor_scatter"
+    if mode.tape and any(x._creator is not None or x.stores_grad for x in (past, update)):
+        have = "a tensor whose gradient is recorded"
+        raise GraphError(f"{name}: got {have}, want no_grad or evaluation: it has no gradient")
+    if not start.dtype.is_int:
+        raise DTypeError(f"{name}: got start of {start.dtype.name}, want integers")
+    ops.op(name, axis=whole(axis, f"{name}: axis"))(past, update, cast(start, int64))
+    return past
 
 
 @functools.lru_cache(maxsize=64)
@@ -153,13 +226,14 @@ def _base(value: Any, name: str) -> float:
 
 
 @public()
-def sinusoidal_positions(x: Tensor, offset: int = 0, base: float = 10000.0) -> Tensor:
+def sinusoidal_positions(x: Tensor, offset: int | Tensor = 0, base: float = 10000.0) -> Tensor:
     """`x` plus sines at even and cosines at odd places of the last axis, of the position times
     `base ** (-place / width)` (Vaswani et al., 2017).
 
     Args:
         x: (..., L, E); integers become float32.
-        offset: the position of the first row.
+        offset: the position of the first row: an int, or a tensor (1,) of integers, which a
+            recording reads again at each step, where it would keep an int.
         base: the ratio of the greatest to the smallest wavelength.
 
     Raises:
@@ -170,9 +244,30 @@ def sinusoidal_positions(x: Tensor, offset: int = 0, base: float = 10000.0) -> T
     if x.rank < 2:
         raise ShapeError(f"{name}: got shape {x.shape}, want (..., length, width)")
     length, width = x.shape[-2:]
-    angles = _angles(length, _first(offset, name), width, _base(base, name))
+    base = _base(base, name)
+    if isinstance(offset, Tensor):
+        angles = _angles_at(_following(offset, length, name), width, base)
+        table = reshape(stack([angles.sin(), angles.cos()], -1), (length, -1))
+        return x + cast(table[:, :width], x.dtype)
+    angles = _angles(length, _first(offset, name), width, base)
     table = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(length, -1)[:, :width]
     return x + _constant(np.ascontiguousarray(table), x)
+
+
+def _following(first: Tensor, count: int, name: str) -> Tensor:
+    """The positions from a first one on, (count,), int64."""
+    if first.shape != (1,) or not first.dtype.is_int:
+        have = f"a first position of shape {first.shape} and {first.dtype.name}"
+        raise ShapeError(f"{name}: got {have}, want one integer of shape (1,)")
+    steps = ops.op("arange", start=0, step=1, count=count, dtype="int64")()
+    return ops.add(cast(first, int64), steps)
+
+
+def _angles_at(positions: Tensor, width: int, base: float) -> Tensor:
+    """Positions (..., L) times frequencies, (..., L, width / 2), in float64."""
+    at = cast(positions, float64)
+    frequencies = _constant(_angles(1, 1, width, base), at)
+    return reshape(at, (*at.shape, 1)) * frequencies
 
 
 def _first(offset: Any, name: str) -> int:
@@ -186,13 +281,12 @@ def _turns(x: Tensor, positions: Any, base: float) -> tuple[Tensor, Tensor]:
     """Cosines and sines of the angles of positions, (..., L, E / 2)."""
     length, width = x.shape[-2:]
     if isinstance(positions, Tensor):
+        if positions.shape == (1,) and length != 1 and positions.dtype.is_int:
+            positions = _following(positions, length, "rotary_embedding")
         if not positions.rank or positions.shape[-1] != length:
             have = f"positions of shape {positions.shape} beside {x.shape}"
             raise ShapeError(f"rotary_embedding: got {have}, want (..., {length})")
-        wide = x.dtype if x.dtype.name == "float64" else float32
-        at = cast(positions, wide)
-        frequencies = _constant(_angles(1, 1, width, base), at)
-        angles = reshape(at, (*at.shape, 1)) * frequencies
+        angles = _angles_at(positions, width, base)
         return cast(angles.cos(), x.dtype), cast(angles.sin(), x.dtype)
     angles = _angles(length, _first(positions, "rotary_embedding"), width, base)
     return _constant(np.cos(angles), x), _constant(np.sin(angles), x)
@@ -207,8 +301,9 @@ def rotary_embedding(
 
     Args:
         x: (..., L, E) with an even E; integers become float32.
-        positions: that of the first row, an int, or a tensor (..., L), which a recording reads
-            again at each step, where it would keep an int.
+        positions: that of the first row, an int or a tensor (1,) of integers, or a tensor
+            (..., L) of all; a recording reads tensors again at each step, where it would keep an
+            int.
         base: the ratio of the slowest to the fastest turn.
         interleaved: whether pairs are elements 2 i and 2 i + 1, else i and i + E / 2.
 

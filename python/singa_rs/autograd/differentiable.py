@@ -10,6 +10,7 @@ from typing import Any
 from .._core import Op
 from ..tensor import Tensor
 from . import binary, ops
+from .attention_gradient import attention_grad
 from .casting import cast, convert
 from .index import getitem, where
 from .matmul import matmul
@@ -237,6 +238,7 @@ def _row_norm_grad(centred: bool) -> Function:
 
 #: By the engine's name: the function for an operation's attributes, None where there is none.
 _OPERATIONS: dict[str, Callable[..., Function | None]] = {
+    "attention_grad": attention_grad,
     "avg_pool_grad": _avg_pool_grad,
     "batch_norm_grad": _batch_norm_grad,
     "batch_norm_inference_grad": functools.partial(_batch_norm_grad, batch=False),
@@ -276,7 +278,13 @@ _VIEWS: dict[str, Callable[[Any], Function]] = {
 }
 #: The operations whose functions compute anew what the forward pass kept.
 RECOMPUTES = frozenset(
-    {"batch_norm_grad", "layer_norm_grad", "rms_norm_grad", "softmax_cross_entropy_grad"}
+    {
+        "attention_grad",
+        "batch_norm_grad",
+        "layer_norm_grad",
+        "rms_norm_grad",
+        "softmax_cross_entropy_grad",
+    }
 )
 
 

@@ -24,6 +24,7 @@ from .attention import (
     TransformerEncoderLayer,
 )
 from .base import Layer
+from .cache import KeyValueCache
 from .containers import ModuleDict, ModuleList
 from .conv import Conv1d, Conv2d, Conv3d, SeparableConv2d
 from .conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -149,6 +150,7 @@ __all__ = [
     "Identity",
     "InstanceNorm",
     "KLDivLoss",
+    "KeyValueCache",
     "L1Loss",
     "LPPool1d",
     "LPPool2d",

@@ -9,6 +9,7 @@ from ..errors import ShapeError
 from ..tensor import Tensor
 from . import activation as activations
 from .base import Layer
+from .cache import KeyValueCache
 from .check import axes, below_one, count, flag, float_input, number
 from .linear import Linear
 from .norm import LayerNorm
@@ -75,13 +76,21 @@ class MultiHeadAttention(Layer):
         value: Tensor | None = None,
         mask: Tensor | None = None,
         is_causal: bool = False,
+        cache: KeyValueCache | None = None,
     ) -> Tensor:
         """(N, L, E) -> (N, L, embed_dim); keys are (N, S, ...), by default the queries, and values
         (N, S, ...), by default the keys.
 
+        With a `cache`, for self-attention alone, keys are those that it holds followed by those of
+        the queries, which it then holds, too; a mask is for (N, num_heads, L, its capacity).
+
         Raises:
             ShapeError, DTypeError: tensors or a mask that do not fit.
+            ValueError: a cache beside keys, or one that is full.
+            GraphError: a cache where gradients are recorded.
         """
+        if cache is not None and (key is not None or value is not None):
+            raise ValueError("MultiHeadAttention: got a cache and keys, want one of them")
         key = query if key is None else key
         value = key if value is None else value
         for one in (query, key, value):
@@ -90,11 +99,35 @@ class MultiHeadAttention(Layer):
         q = self._heads(self.q_proj(query), self.num_heads)
         k = self._heads(self.k_proj(key), self.kv_heads)
         v = self._heads(self.v_proj(value), self.kv_heads)
-        if self.rotary:
-            q, k = autograd.rotary_embedding(q), autograd.rotary_embedding(k)
-        y = autograd.scaled_dot_product_attention(q, k, v, mask, is_causal, self.dropout)
+        if cache is not None:
+            y = self._cached(q, k, v, mask, is_causal, cache)
+        else:
+            if self.rotary:
+                q, k = autograd.rotary_embedding(q), autograd.rotary_embedding(k)
+            y = autograd.scaled_dot_product_attention(q, k, v, mask, is_causal, self.dropout)
         y = autograd.transpose(y, (0, 2, 1, 3))
         return self.out_proj(autograd.reshape(y, (*y.shape[:2], self.embed_dim)))
+
+    def _cached(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        is_causal: bool,
+        cache: KeyValueCache,
+    ) -> Tensor:
+        """Attention to the keys of a cache, with those of new tokens."""
+        if self.rotary:
+            q, k = (autograd.rotary_embedding(x, cache.position) for x in (q, k))
+        cache.write(k, v)
+        tokens = q.shape[2]
+        where = {"start": cache.position} if is_causal else {"lengths": cache.position + tokens}
+        y = autograd.scaled_dot_product_attention(
+            q, cache.keys, cache.values, mask, is_causal, self.dropout, **where
+        )
+        cache.advance(tokens)
+        return y
 
 
 class _TransformerLayer(Layer):
@@ -161,14 +194,21 @@ class TransformerEncoderLayer(_TransformerLayer):
     TransformerEncoderLayer, batch first): parts `self_attn` with `norm1`, `linear1` and `linear2`
     with `norm2`. With `is_causal`, the block of a GPT."""
 
-    def forward(self, src: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
-        """(N, L, d_model), with a mask as in `MultiHeadAttention`.
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        is_causal: bool = False,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
+        """(N, L, d_model), with a mask and a cache as in `MultiHeadAttention`.
 
         Raises:
             ShapeError, DTypeError: a tensor or a mask that does not fit.
         """
         _check(self, src)
-        attend = lambda x: self.self_attn(x, mask=mask, is_causal=is_causal)  # noqa: E731
+        given = {"mask": mask, "is_causal": is_causal, "cache": cache}
+        attend = lambda x: self.self_attn(x, **given)  # noqa: E731
         return self._added(self._added(src, self.norm1, attend), self.norm2, self._feed_forward)
 
 
@@ -188,15 +228,17 @@ class TransformerDecoderLayer(_TransformerLayer):
         tgt_mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
         is_causal: bool = True,
+        cache: KeyValueCache | None = None,
     ) -> Tensor:
-        """(N, L, d_model) and the encoder's (N, S, E), with masks as in `MultiHeadAttention`.
-        `is_causal`: whether no position sees a later one of `tgt`.
+        """(N, L, d_model) and the encoder's (N, S, E), with masks, and a cache for `tgt`, as in
+        `MultiHeadAttention`. `is_causal`: whether no position sees a later one of `tgt`.
 
         Raises:
             ShapeError, DTypeError: tensors or masks that do not fit.
         """
         _check(self, tgt, memory)
-        attend = lambda x: self.self_attn(x, mask=tgt_mask, is_causal=is_causal)  # noqa: E731
+        given = {"mask": tgt_mask, "is_causal": is_causal, "cache": cache}
+        attend = lambda x: self.self_attn(x, **given)  # noqa: E731
         cross = lambda x: self.cross_attn(x, memory, mask=memory_mask)  # noqa: E731
         y = self._added(self._added(tgt, self.norm1, attend), self.norm2, cross)
         return self._added(y, self.norm3, self._feed_forward)
@@ -224,10 +266,10 @@ class SinusoidalPositions(Layer):
         self.dropout = Dropout(below_one(dropout, "SinusoidalPositions: dropout"))
         self.base = number(base, "SinusoidalPositions: base", 1e-300)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., L, E)."""
+    def forward(self, x: Tensor, offset: int | Tensor = 0) -> Tensor:
+        """(..., L, E); `offset`: the position of the first row, as in `sinusoidal_positions`."""
         float_input(x, "SinusoidalPositions")
-        return self.dropout(autograd.sinusoidal_positions(x, 0, self.base))
+        return self.dropout(autograd.sinusoidal_positions(x, offset, self.base))
 
 
 class RotaryPositions(Layer):

@@ -7,13 +7,13 @@ use super::rows::{cross_entropy, softmax};
 use crate::device::onednn::Propagation;
 use crate::error::Result;
 use crate::kernels::cpu::conv::convolution;
-use crate::kernels::cpu::copy::{elements, gather};
+use crate::kernels::cpu::copy::{elements, gather, scatter};
 use crate::kernels::cpu::elementwise::optimizers;
 use crate::kernels::cpu::matmul::product;
 use crate::kernels::cpu::norm::batch_norm::{self, Through};
 use crate::kernels::cpu::norm::{fold, running_average};
 use crate::kernels::cpu::random::dropout;
-use crate::kernels::cpu::{copy, cumulative, elementwise, host, packed};
+use crate::kernels::cpu::{attention, copy, cumulative, elementwise, host, packed};
 use crate::kernels::cpu::{pooling, random, recurrent, reduce, region, sort};
 use crate::kernels::{Kernel, Packing, Width};
 use crate::ops::{Kind, Meta};
@@ -27,6 +27,8 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
     match kind {
         Kind::Advance(op) => Ok(random::advance(op.by)),
         Kind::Arange(op) => copy::arange(op, io[0], width),
+        Kind::Attention(op) => attention::forward(op, io, width),
+        Kind::AttentionGrad(op) => attention::gradient(op, io, width),
         Kind::AvgPool(op) => pooling::average(op, io, width),
         Kind::AvgPoolGrad(op) => pooling::average_grad(op, io, width),
         Kind::BatchNorm(op) => batch_norm::forward(op.eps.0, io, width),
@@ -85,6 +87,7 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::SoftmaxCrossEntropyGrad(op) => cross_entropy::gradient(op, io, width),
         Kind::SoftmaxGrad(op) => softmax::softmax_grad(op, io, width),
         Kind::Sort(op) => sort::sort(op, io, width),
+        Kind::TensorScatter(op) => scatter::tensor_scatter(op, io, width),
         Kind::Unary(op) => elementwise::unary(op, io, width),
         Kind::UnaryGrad(op) => elementwise::unary_grad(op, io, width),
         Kind::Update(op) => optimizers::prepare(op, io, width),

@@ -25,6 +25,7 @@ macro_rules! by_size {
     };
 }
 
+mod attention;
 pub mod conv;
 pub mod copy;
 mod cumulative;

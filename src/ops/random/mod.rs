@@ -122,12 +122,12 @@ impl Family for Random {
 }
 
 /// Whether an operation starts at the generator's position, as eager ones do.
-fn is_zero(offset: &u64) -> bool {
+pub(in crate::ops) fn is_zero(offset: &u64) -> bool {
     *offset == 0
 }
 
 /// Checks that a meta is that of a generator's state.
-fn check_state(op: &'static str, state: &Meta) -> Result<()> {
+pub(in crate::ops) fn check_state(op: &'static str, state: &Meta) -> Result<()> {
     let fits = *state == Meta::new(DType::Int64, [2]);
     crate::ensure!(fits, Error::shape(op, [&state.shape], "an int64 state of shape (2,)"));
     Ok(())

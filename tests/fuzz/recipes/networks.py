@@ -157,8 +157,31 @@ def _attention(d: Draw) -> Text:
     k, v = d.parameter((n, shared, keys, width)), d.parameter((n, shared, keys, 3))
     masks = ["None", f"held(draw({d.seed()}, ({length}, {keys})))"]
     masks.append(f"held(draw({d.seed()}, ({n}, 1, {length}, {keys}))) > 0")
-    more = d.rng.choice(["", ", is_causal=True", ", scale=0.5", ", dropout=0.3"])
+    one = f"(held(draw({d.seed()}, ({n},))) > 0).as_type(tensor.int64)"
+    more = d.rng.choice(
+        [
+            "",
+            ", is_causal=True",
+            ", scale=0.5",
+            ", dropout=0.3",
+            f", lengths={one}",
+            f", is_causal=True, start={one}",
+        ]
+    )
     return f"autograd.scaled_dot_product_attention({q}, {k}, {v}, {d.rng.choice(masks)}{more})"
+
+
+@recipe_for("autograd.Attention()")
+def _attention_rule(d: Draw) -> Text:
+    q, k = d.parameter((2, 4, 3, 4)), d.parameter((2, 2, 5, 4))
+    return f"autograd.Attention(0.5, {d.rng.choice(['True', 'False'])})({q}, {k}, {k})[0]"
+
+
+@recipe_for("autograd.tensor_scatter")
+def _tensor_scatter(d: Draw) -> Text:
+    past, update = (f"held(draw({d.seed()}, (2, 3, {n}, 2)))" for n in (5, 2))
+    start = f"(held(draw({d.seed()}, ({d.rng.choice([1, 2])},))) > 0).as_type(tensor.int64)"
+    return f"autograd.tensor_scatter({past}, {update}, {start})"
 
 
 @recipe_for("autograd.sinusoidal_positions", "layer.SinusoidalPositions")

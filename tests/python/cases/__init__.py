@@ -3,6 +3,7 @@
 from singa_rs import _core
 
 from . import (
+    attention,
     elementwise,
     losses,
     movement,
@@ -22,6 +23,7 @@ CASES: list[Case] = [
     *normalisation.table,
     *ordering.table,
     *recurrent.table,
+    *attention.table,
     *training.table,
 ]
 
@@ -44,7 +46,7 @@ NO_GRADIENT: dict[str, str] = {
     **dict.fromkeys(("remainder", "remainder_scalar"), _JUMPS),
     **dict.fromkeys(("maximum_scalar", "minimum_scalar"), _BOUND),
     **dict.fromkeys(("sgd", "adam", "adagrad", "lion", "rmsprop"), _STATE),
-    **dict.fromkeys(("running_average", "advance"), _STATE),
+    **dict.fromkeys(("running_average", "advance", "tensor_scatter"), _STATE),
     **dict.fromkeys(("fill", "arange", "random"), _SOURCE),
     **dict.fromkeys((f for f in _core.operations() if "_grad" in f), _BACKWARD),
     "dropout": "its mask differs from call to call: test_autograd_gradients fixes the seed",

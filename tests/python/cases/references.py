@@ -193,19 +193,35 @@ def adaptive_pool(x, sizes, over):
     return y
 
 
-def attention(q, k, v, mask=None, is_causal=False, scale=None):
-    """Vaswani et al. 2017, query by query; a query without keys gets zeros."""
-    group, scale = q.shape[-3] // k.shape[-3], scale or 1 / np.sqrt(q.shape[-1])
-    k, v = (np.repeat(t, group, axis=-3) for t in (k, v))
-    scores = scale * q @ np.swapaxes(k, -1, -2)
+def attention_sums(q, k, v, mask=None, is_causal=False, scale=None, lengths=None, start=None):
+    """Vaswani et al. 2017, query by query, and the logarithms of the sums of the exponentials,
+    infinite for a query without keys, which gets zeros."""
+    if q.ndim > 2:
+        group = q.shape[-3] // max(k.shape[-3], 1)
+        k, v = (np.repeat(t, group, axis=-3) for t in (k, v))
+    scores = (scale or 1 / np.sqrt(q.shape[-1])) * q @ np.swapaxes(k, -1, -2)
+    queries, keys = np.ogrid[: scores.shape[-2], : scores.shape[-1]]
+    beside = lambda n: np.reshape(n, (*np.shape(n), *(1,) * min(q.ndim, 3)))  # noqa: E731
+    seen = np.ones(scores.shape, bool)
     if mask is not None:
-        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+        seen &= mask if mask.dtype == bool else mask != -np.inf
+        scores = scores if mask.dtype == bool else scores + mask
+    if lengths is not None:
+        seen &= keys < beside(lengths)
     if is_causal:
-        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
-    most = scores.max(axis=-1, keepdims=True)
+        seen &= keys <= queries + beside(0 if start is None else start)
+    scores = np.where(seen, scores, -np.inf)
+    most = scores.max(axis=-1, keepdims=True, initial=-np.inf)
     weights = np.exp(scores - np.where(np.isinf(most), 0, most))
     total = weights.sum(axis=-1, keepdims=True)
-    return weights / np.where(total == 0, 1, total) @ v
+    total = np.where(seen.any(-1, keepdims=True), total, 1)
+    log = np.where(seen.any(-1), (most + np.log(total))[..., 0], np.inf)
+    return weights / total @ v, log
+
+
+def attention(q, k, v, mask=None, is_causal=False, scale=None):
+    """The result alone."""
+    return attention_sums(q, k, v, mask, is_causal, scale)[0]
 
 
 def positions(length, width, base=10000.0, first=0):

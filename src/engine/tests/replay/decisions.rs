@@ -9,9 +9,9 @@ use crate::graph::testing::{self, fingerprint, shown};
 /// which takes longer.
 const SEEDS: [u64; 2] = [120, 30];
 
-/// Operations left out: the memory use of products and convolutions differs from machine to
-/// machine, and user code has identifiers that differ from run to run.
-const ELSEWHERE: [&str; 4] = ["conv", "pack", "host", "matmul"];
+/// Operations left out: the memory use of products, attention and convolutions differs from machine
+/// to machine, and user code has identifiers that differ from run to run.
+const ELSEWHERE: [&str; 5] = ["attention", "conv", "pack", "host", "matmul"];
 
 /// What `show` returns for the recording of a program, with random limits; None if the program has
 /// operations whose names start with one of `left_out`.

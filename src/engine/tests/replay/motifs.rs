@@ -39,6 +39,7 @@ const MOTIFS: &[Motif] = &[
     convolution,
     max_pool,
     avg_pool,
+    attention,
     batch_norm,
     inference,
     statistics,

@@ -5,4 +5,5 @@ pub mod panels;
 pub mod portable_gemm;
 pub mod product;
 pub mod product_add;
+pub mod small;
 pub mod tile;

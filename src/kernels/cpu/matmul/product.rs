@@ -19,7 +19,7 @@ use crate::ops::Meta;
 
 /// Up to this many multiplications a oneDNN primitive does not pay off: calling it takes a
 /// microsecond, and it holds 70 KiB.
-const TINY: usize = 192 << 10;
+pub(super) const TINY: usize = 192 << 10;
 /// Whether a product `y = a b` of `io` = a, b, y is computed in blocks.
 pub fn is_split(io: [&Meta; 3]) -> bool {
     let all = Matrices::new(io);

@@ -71,6 +71,25 @@ pub(super) fn avg_pool(s: &mut Sketch) -> Option<()> {
     s.op(with(json!({"op": "avg_pool_grad", "size": vec![4; axes]})), &[dy]).map(drop)
 }
 
+// ---- attention ----------------------------------------------------------------------------------
+
+pub(super) fn attention(s: &mut Sketch) -> Option<()> {
+    let (mask, dropout) = (s.is(), if s.is() { 0.4 } else { 0.0 });
+    let rule = json!({"scale": 0.5, "causal": s.is(), "dropout": dropout, "mask": mask,
+                      "lengths": false, "start": false});
+    let q = s.numbers(&[2, 4, 3, 4])?;
+    let (k, v) = (s.numbers(&[2, 2, 5, 4])?, s.numbers(&[2, 2, 5, 3])?);
+    let masks = if mask { vec![s.numbers(&[3, 5])?] } else { vec![] };
+    let from = [&[q, k, v], &masks[..]].concat();
+    let y = s.op(joined([json!({"op": "attention"}), rule.clone()]), &from)?;
+    let dy = s.numbers(&[2, 4, 3, 3])?;
+    let drawn = if dropout > 0.0 { vec![y + 2] } else { vec![] };
+    let from = [&[dy, q, k, v, y, y + 1], &masks[..], &drawn[..]].concat();
+    let grad = json!({"op": "attention_grad", "scores": s.is()});
+    s.op(joined([grad, rule]), &from)?;
+    s.op(json!({"op": "unary", "f": "relu"}), &[y]).map(drop)
+}
+
 // ---- normalisation ------------------------------------------------------------------------------
 
 /// x, scale and bias, of two channels.

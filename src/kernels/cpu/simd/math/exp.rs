@@ -53,6 +53,23 @@ pub(super) fn exp_parts<L: Level>(x: f32) -> (f32, f32, (f32, f32)) {
     (y, t - (y - 1.0), powers_of_two(shifted))
 }
 
+/// e to the power of x for x up to 88, with 0 in the place of denormal results: what weights relative
+/// to the greatest take.
+#[inline(always)]
+pub fn exp_flushed_f32<L: Level>(x: f32) -> f32 {
+    const LN2_HIGH: f32 = 0.693_359_4;
+    const LN2_LOW: f32 = -2.121_944_4e-4;
+    // NaN passes the comparison; from -88 on, the power of two below is 0.
+    let x = if x < -88.0 { -88.0 } else { x };
+    let shifted = mad::<L>(x, std::f32::consts::LOG2_E, ROUND);
+    let n = shifted - ROUND;
+    let r = mad::<L>(n, -LN2_LOW, mad::<L>(n, -LN2_HIGH, x));
+    let tail = [0.499_999_94, 0.166_665_2, 0.041_668_4, 0.008_368_851, 0.001_381_431_9];
+    let y = mad::<L>(r * r, poly::<L, 5>(r, tail), r) + 1.0;
+    let exponent = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127);
+    y * f32::from_bits(exponent << 23)
+}
+
 /// (2^n, e^r - 1) with x = n ln 2 + r, for float32 results: x is clamped to ±200.
 #[inline(always)]
 fn reduced_64<L: Level>(x: f64) -> (f64, f64) {

@@ -67,6 +67,8 @@ pub trait Float:
     fn softplus<L: Level>(self) -> Self;
     /// e^x.
     fn exp<L: Level>(self) -> Self;
+    /// e^x for x up to 88, where denormal results may be 0.
+    fn exp_flushed<L: Level>(self) -> Self;
     /// e^x - 1.
     fn expm1<L: Level>(self) -> Self;
     /// The natural logarithm.
@@ -156,6 +158,7 @@ impl Float for f32 {
         silu => super::silu_f32::<L>, silu_slope => super::silu_slope_f32::<L>,
         gauss => super::gauss_f32::<L>, sigmoid => super::sigmoid_f32::<L>,
         softplus => super::softplus_f32::<L>, exp => super::exp_f32::<L>,
+        exp_flushed => super::exp_flushed_f32::<L>,
         expm1 => super::expm1_f32::<L>, log => super::log_f32::<L>, erf => super::erf_f32::<L>,
         sin => super::sin_f32::<L>, cos => super::cos_f32::<L>, tan => super::tan_f32::<L>,
         asin => super::asin_f32::<L>, acos => super::acos_f32::<L>, atan => super::atan_f32::<L>,
@@ -179,7 +182,7 @@ impl Float for f64 {
             (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
         },
         softplus => |x: f64| (if x < 0.0 { 0.0 } else { x }) + (-x.abs()).exp().ln_1p(),
-        exp => f64::exp, expm1 => f64::exp_m1, log => f64::ln, erf => libm::erf,
+        exp => f64::exp, exp_flushed => f64::exp, expm1 => f64::exp_m1, log => f64::ln, erf => libm::erf,
         sin => f64::sin, cos => f64::cos, tan => f64::tan,
         asin => f64::asin, acos => f64::acos, atan => f64::atan,
         sinh => f64::sinh, cosh => f64::cosh, tanh => f64::tanh,

@@ -108,8 +108,21 @@ macro_rules! within {
     )*};
 }
 
+/// Over all numbers: above its range as at its end, and 0 from where results may be 0.
+#[inline(always)]
+fn flushed<L: Level>(x: f32) -> f32 {
+    let y = exp_flushed_f32::<L>(if x > 88.0 { 88.0 } else { x });
+    let is_small = (0.0..2e-38).contains(&y);
+    if x < -87.0 && is_small { 0.0 } else { y }
+}
+
+fn flushed_exp(x: f64) -> f64 {
+    if x < -87.0 { 0.0 } else { (if x > 88.0 { 88.0 } else { x }).exp() }
+}
+
 within! {
     exp: exp_f32, f64::exp, 2.0;
+    exp_flushed: flushed, flushed_exp, 2.0;
     expm1: expm1_f32, f64::exp_m1, 1.0;
     log: log_f32, f64::ln, 2.0;
     log1p: log1p_f32, f64::ln_1p, 1.0;

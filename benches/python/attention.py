@@ -1,0 +1,134 @@
+"""Attention alone, forward and backward, against PyTorch's, in turns.
+
+    python benches/python/attention.py                    # 8 heads of 64, 512 to 4096 steps
+    python benches/python/attention.py --causal --steps 1024
+
+Prints the medians of both, their ratio, and the growth of the peak memory of a process with the
+steps. Each contender lives in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+HEADS, WIDTH = 8, 64
+
+
+def ours(steps: int, causal: bool, threads: int) -> Callable[[], None]:
+    """A step of this package, recorded."""
+    from singa_rs import autograd, device, tensor
+
+    dev = device.get_default_device()
+    dev.set_num_threads(threads)
+    autograd.training = True
+    q, k, v, dy = (tensor.from_numpy(array) for array in arrays(steps))
+    dy.requires_grad = False
+    for x in (q, k, v):
+        x.requires_grad = x.stores_grad = True
+
+    def step() -> None:
+        y = autograd.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        list(autograd.backward(y, dy))
+
+    return step
+
+
+def theirs(steps: int, causal: bool, threads: int) -> Callable[[], None]:
+    """A step of PyTorch."""
+    import torch
+
+    torch.set_num_threads(threads)
+    q, k, v, dy = (torch.from_numpy(array) for array in arrays(steps))
+    for x in (q, k, v):
+        x.requires_grad_()
+
+    def step() -> None:
+        attend = torch.nn.functional.scaled_dot_product_attention
+        y = attend(q, k, v, is_causal=causal)
+        torch.autograd.grad(y, (q, k, v), dy)
+
+    return step
+
+
+def arrays(steps: int) -> list[np.ndarray]:
+    """q, k, v and the gradient of the result."""
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal((1, HEADS, steps, WIDTH)).astype(np.float32) for _ in range(4)]
+
+
+def serve(pipe: Connection, make: Callable[..., Callable[[], None]], *args: object) -> None:
+    """Runs a step whenever it is told to, and answers with its seconds."""
+    step = make(*args)
+    for _ in range(3):
+        step()
+    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    pipe.send(base / 1024)
+    while pipe.recv():
+        begin = time.perf_counter()
+        step()
+        pipe.send(time.perf_counter() - begin)
+
+
+class Contender:
+    """A process that waits for its turns."""
+
+    def __init__(self, *args: object) -> None:
+        self.pipe, other = multiprocessing.Pipe()
+        self.process = multiprocessing.Process(target=serve, args=(other, *args))
+        self.process.start()
+        #: Peak memory in MiB.
+        self.memory = self.pipe.recv()
+
+    def turn(self) -> float:
+        """The seconds of one step."""
+        time.sleep(0.02)
+        self.pipe.send(True)
+        return self.pipe.recv()
+
+    def stop(self) -> None:
+        """Ends the process."""
+        self.pipe.send(False)
+        self.process.join()
+
+
+def compare(steps: int, causal: bool, threads: int, turns: int) -> None:
+    """Prints a row."""
+    pair = [Contender(make, steps, causal, threads) for make in (ours, theirs)]
+    times = [[one.turn() for one in pair] for _ in range(turns)][1:]
+    mine, other = (statistics.median(column) for column in zip(*times, strict=True))
+    best = [min(column) for column in zip(*times, strict=True)]
+    kind = "causal" if causal else "all keys"
+    memory = " | ".join(f"{one.memory:.0f}" for one in pair)
+    row = f"{1e3 * mine:.1f} | {1e3 * other:.1f} | {mine / other:.2f} | {best[0] / best[1]:.2f}"
+    print(f"| {steps} | {kind} | {row} | {memory} |", flush=True)
+    for one in pair:
+        one.stop()
+
+
+def main() -> None:
+    """Prints the table."""
+    add = (parser := argparse.ArgumentParser(description=__doc__.split("\n")[0])).add_argument
+    add("--steps", type=int, nargs="+", default=[512, 1024, 2048, 4096])
+    add("--threads", type=int, default=2)
+    add("--turns", type=int, default=9)
+    add("--causal", action="store_true")
+    args = parser.parse_args()
+    multiprocessing.set_start_method("spawn")
+    os.environ["OMP_NUM_THREADS"] = str(args.threads)
+    print("| steps | keys | ours, ms | PyTorch, ms | ratio | of the best | MiB | MiB |")
+    print("|---|---|---|---|---|---|---|---|")
+    for steps in args.steps:
+        compare(steps, args.causal, args.threads, args.turns)
+
+
+if __name__ == "__main__":
+    main()

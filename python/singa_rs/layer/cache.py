@@ -1,0 +1,71 @@
+"""Keys and values kept from step to step of a generation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import autograd
+from ..device import Device
+from ..tensor import Tensor, float32, int64
+from .check import count
+
+
+class KeyValueCache:
+    """The keys and values of the tokens that a `MultiHeadAttention` has seen, up to a fixed number.
+
+    The position is in a tensor, so that a recorded step of a generation serves for all positions.
+    A cache is for evaluation: no gradient flows through it.
+    """
+
+    def __init__(
+        self,
+        batch: int,
+        heads: int,
+        capacity: int,
+        width: int,
+        device: Device | None = None,
+        dtype: Any = float32,
+    ) -> None:
+        """`batch`: the number of sequences.
+
+        Args:
+            heads: the heads of keys and values.
+            capacity: the most tokens of a sequence.
+            width: that of a head.
+            device: where the tensors are; the default device if None.
+            dtype: that of keys and values.
+
+        Raises:
+            TypeError, ValueError: sizes that are not ints from 1.
+        """
+        sizes = {"batch": batch, "heads": heads, "capacity": capacity, "width": width}
+        shape = tuple(count(n, f"KeyValueCache: {name}") for name, n in sizes.items())
+        #: (batch, heads, capacity, width); zeros after the position.
+        self.keys = Tensor(shape, device, dtype, requires_grad=False)
+        self.values = Tensor(shape, device, dtype, requires_grad=False)
+        #: The number of tokens so far, (1,), int64.
+        self.position = Tensor((1,), device, int64, requires_grad=False)
+
+    @property
+    def capacity(self) -> int:
+        """The most tokens of a sequence."""
+        return self.keys.shape[2]
+
+    def write(self, k: Tensor, v: Tensor) -> None:
+        """Keeps the keys and values of the next tokens, (batch, heads, L, width), at the position.
+
+        Raises:
+            ValueError: more tokens than there is room for.
+            ShapeError, DTypeError: tensors that do not fit.
+            GraphError: tensors with a gradient.
+        """
+        autograd.tensor_scatter(self.keys, k, self.position)
+        autograd.tensor_scatter(self.values, v, self.position)
+
+    def advance(self, tokens: int) -> None:
+        """Moves the position forward."""
+        self.position += tokens
+
+    def clear(self) -> None:
+        """Begins new sequences."""
+        self.position.set_value(0)
