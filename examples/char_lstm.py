@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 import numpy as np
 import training
-from characters import Text
+from characters import Text, learn
 from singa_rs import autograd, layer, module, opt
 from singa_rs.tensor import Tensor
 
@@ -49,20 +48,14 @@ def write(model: CharLSTM, text: Text, count: int) -> str:
     for _ in range(count):
         logits, *state = model(np.int32([made[-1:]]), *state)
         made.append(text.next(rng, logits.to_numpy()[-1]))
-    return "".join(text.symbols[i] for i in made)
+    return text.read(made)
 
 
 def main() -> int:
     """Trains up to step `--steps`, and shows what the model writes; returns the exit status."""
-    sizes: dict[str, Any] = {"steps": 400, "batch": 16, "context": 48, "width": 128, "layers": 1}
+    sizes = {"steps": 400, "batch": 16, "context": 48, "width": 128, "layers": 1}
     parser = training.parser(__doc__, **sizes, sample=200, lr=0.005, target=0.3)
-    args = Text.argument(parser).parse_args()
-    text = Text(args)
-    model = CharLSTM(len(text.symbols), args)
-    losses = [step["loss"] for step in training.train(model, args, text.draw)]
-    print(write(model, text, args.sample))
-    mean = float(np.mean(losses[-20:])) if losses else float("nan")
-    return training.verdict(args, "mean loss", mean, least=False)
+    return learn(parser, CharLSTM, write)
 
 
 if __name__ == "__main__":

@@ -11,20 +11,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 import numpy as np
 import training
+from characters import Text, learn
 from singa_rs import autograd, layer, module, opt
 from singa_rs.tensor import Tensor
-
-SONNET = """Shall I compare thee to a summer's day?
-Thou art more lovely and more temperate:
-Rough winds do shake the darling buds of May,
-And summer's lease hath all too short a date;
-Sometime too hot the eye of heaven shines,
-And often is his gold complexion dimm'd;
-"""
 
 
 class GPT(module.Module):
@@ -55,46 +47,29 @@ class GPT(module.Module):
         return {"loss": loss}
 
 
-def write(model: GPT, symbols: str, start: str, count: int, context: int) -> str:
-    """Continues a text, each character drawn by its probability; keys and values are kept from step
-    to step, and all but the latest half let go once there is no room."""
-    rng, made = np.random.default_rng(0), [symbols.index(c) for c in start]
+def write(model: GPT, text: Text, count: int) -> str:
+    """Continues the text's first character, each one drawn by its probability; keys and values are
+    kept from step to step, and all but the latest half let go once there is no room."""
+    rng, made, context = np.random.default_rng(0), [int(text.data[0])], len(text.places)
     heads, width = model.blocks[0].self_attn.num_heads, model.blocks[0].self_attn.head_dim
     model.caches = [layer.KeyValueCache(1, heads, context, width) for _ in model.blocks]
-    new, held = made[-context:], 0
+    new, held = made[-1:], 0
     for _ in range(count):
         if held + len(new) > context:
             new, held = made[-(context // 2 or 1) :], 0
             for cache in model.caches:
                 cache.clear()
-        logits = model(np.int32([new])).to_numpy()[-1].astype(np.float64)
-        chances = np.exp((logits - logits.max()) / 0.7)
-        made.append(int(rng.choice(len(symbols), p=chances / chances.sum())))
+        logits = model(np.int32([new])).to_numpy()[-1]
+        made.append(text.next(rng, logits))
         new, held = made[-1:], held + len(new)
-    return "".join(symbols[i] for i in made)
+    return text.read(made)
 
 
 def main() -> int:
     """Trains up to step `--steps`, and shows what the model writes; returns the exit status."""
     sizes = {"steps": 300, "batch": 16, "context": 64, "width": 64, "heads": 4, "layers": 2}
     parser = training.parser(__doc__, **sizes, sample=200, lr=0.002, target=0.3)
-    parser.add_argument("--text", type=Path, help="a file to learn instead of the sonnet")
-    args = parser.parse_args()
-    text = args.text.read_text(encoding="utf-8") if args.text else SONNET
-    if len(text) <= args.context:
-        sys.exit(f"gpt: got a text of {len(text)}, want more than the context of {args.context}")
-    symbols = "".join(sorted(set(text)))
-    data, places = np.int32([symbols.index(c) for c in text]), np.arange(args.context)
-
-    def draw(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        at = rng.integers(0, len(data) - args.context, args.batch)[:, None] + places
-        return data[at], data[at + 1].ravel()
-
-    model = GPT(len(symbols), args)
-    losses = [step["loss"] for step in training.train(model, args, draw)]
-    print(write(model, symbols, text[0], args.sample, args.context))
-    mean = float(np.mean(losses[-20:])) if losses else float("nan")
-    return training.verdict(args, "mean loss", mean, least=False)
+    return learn(parser, GPT, write)
 
 
 if __name__ == "__main__":
