@@ -2,6 +2,7 @@
 
 import inspect
 
+import more_calls
 import numpy as np
 import pytest
 from singa_rs import (
@@ -137,6 +138,7 @@ GOOD = {
     "linspace": [just(0), just(1)],
     "randint": [just(3)],
     "randperm": [just(3)],
+    **more_calls.GOOD,
 }
 #: Functions that are not called on their own.
 NOT_HELD = {"as_shape", "as_tensor", "report_warnings", "set_training", "load_mnist"}
@@ -223,11 +225,12 @@ NEEDS |= {"MultiHeadAttention": (4, 2)}
 NEEDS |= {f"Transformer{kind}Layer": (4, 2, 8) for kind in ("Encoder", "Decoder")}
 NEEDS |= {name: (2,) for name in layer.__all__ if "ool" in name and "Global" not in name}
 NEEDS |= {f"LPPool{axes}d": (2, 2) for axes in (1, 2, 3)}
+NEEDS |= more_calls.NEEDS
 NEEDS |= {f"Conv{kind}{axes}d": (2, 3) for kind in ("", "Transpose") for axes in (1, 2, 3)}
 LAYERS = [
     name
     for name in layer.__all__
-    if name not in ("Layer", "Sequential", "Identity", "ModuleList", "ModuleDict")
+    if name not in ("Layer", "Sequential", "Identity", *more_calls.LISTS)
 ]
 
 

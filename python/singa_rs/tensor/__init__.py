@@ -38,6 +38,15 @@ from .creation import (
 from .dtypes import bfloat16, bool_, float16, float32, float64, int8, int32, int64, sizeof, uint8
 from .numbers import as_array
 from .samples import rand, randint, randn, randn_like, randperm
+from .sequences import (
+    empty,
+    empty_like,
+    geomspace,
+    logspace,
+    tri,
+    tril_indices,
+    triu_indices,
+)
 from .writing import (
     Writes,
     add_column,

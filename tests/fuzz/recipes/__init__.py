@@ -14,6 +14,7 @@ from . import (  # noqa: F401 - they fill the table
     functions,
     layers,
     losses,
+    more,
     networks,
     operators,
     places,

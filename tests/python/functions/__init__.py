@@ -2,10 +2,14 @@
 
 from . import (
     activations,
+    angles,
     axes,
     elementwise,
     grids,
+    nans,
+    parts,
     products,
+    putting,
     resizing,
     scattering,
     searching,
@@ -15,8 +19,12 @@ from .base import Fn
 
 TABLES = (
     activations,
+    angles,
     axes,
+    nans,
+    parts,
     products,
+    putting,
     elementwise,
     resizing,
     grids,
