@@ -37,6 +37,30 @@ GOOD = {
     "addbmm": [T, of(1, 2, 3), of(1, 3, 3)],
     "matrix_power": [of(3, 3), just(2)],
     "multi_dot": [lambda: [T(), of(3, 2)()]],
+    "slice_scatter": [T, T],
+    "select_scatter": [T, of(3), just(0), just(1)],
+    "unravel_index": [INTS, just((2, 3))],
+    "ravel_multi_index": [lambda: [[0, 1], [1, 2]], just((2, 3))],
+    "partition": [T, just(1)],
+    "argpartition": [T, just(1)],
+    "polyval": [of(3), T],
+    "row_stack": [lambda: [T(), T()]],
+    **{f"clamp_{end}": [T, just(0.5)] for end in ("min", "max")},
+    "randint_like": [T, just(3)],
+    **{
+        f"{name}{axes}d": [of(1, 4, *(4,) * axes), *more(axes)]
+        for axes in (1, 2, 3)
+        for name, more in {
+            "conv": lambda axes: [of(2, 4, *(3,) * axes)],
+            "conv_transpose": lambda axes: [of(4, 2, *(3,) * axes)],
+            "max_pool": lambda axes: [just(2)],
+            "avg_pool": lambda axes: [just(2)],
+            "max_unpool": lambda axes: [of(1, 4, *(4,) * axes, dtype="int32"), just(2)],
+            "adaptive_avg_pool": lambda axes: [just(2)],
+            "adaptive_max_pool": lambda axes: [just(2)],
+        }.items()
+        if (name, axes) != ("conv", 2)
+    },
     "multi_margin_loss": [T, of(2, dtype="int32")],
     "multilabel_margin_loss": [T, PLACES],
     "gaussian_nll_loss": [T, T, T],

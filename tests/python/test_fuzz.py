@@ -16,7 +16,7 @@ from fuzz.shrink import shrink
 from singa_rs import autograd
 
 #: The number of programs in every test run, and the first seed.
-PROGRAMS, START = 500, 0
+PROGRAMS, START = 700, 0
 
 
 @pytest.fixture(scope="module")

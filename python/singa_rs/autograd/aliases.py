@@ -9,6 +9,7 @@ from .._core import ShapeError
 from ..errors import called
 from ..tensor import Tensor
 from . import (
+    activations,
     along,
     angles,
     arrange,
@@ -26,18 +27,31 @@ from .reduce import Axes
 from .table import FUNCTIONS, METHODS, as_method, public
 
 #: Where the functions come from, which have to be there first.
-_HOMES = (along, angles, arrange, axes, binary, pairs, powers, repeat, shape, sorting, unary)
+_HOMES = (
+    activations,
+    along,
+    angles,
+    arrange,
+    axes,
+    binary,
+    pairs,
+    powers,
+    repeat,
+    shape,
+    sorting,
+    unary,
+)
 #: By library: other names, and the functions that they are.
 _OTHERS = {
     "NumPy": """
         absolute=abs arccos=acos arccosh=acosh arcsin=asin arcsinh=asinh arctan=atan arctan2=atan2
         arctanh=atanh concatenate=cat concat=cat fix=trunc rint=rounde power=pow
-        true_divide=div divide=div multiply=mul subtract=sub expand_dims=unsqueeze
+        true_divide=div divide=div multiply=mul subtract=sub expand_dims=unsqueeze row_stack=vstack
     """,
     "PyTorch": """
         movedim=moveaxis swapdims=swapaxes repeat_interleave=repeat take_along_dim=take_along_axis
         neg=negative gt=greater ge=greater_equal lt=less le=less_equal eq=equal ne=not_equal
-        leaky_relu=leakyrelu swish=silu ger=outer sgn=sign
+        leaky_relu=leakyrelu log_sigmoid=logsigmoid swish=silu ger=outer sgn=sign
     """,
 }
 #: Those that are no methods: NumPy's arrays do not have them either, or others do the same.

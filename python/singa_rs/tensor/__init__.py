@@ -37,7 +37,16 @@ from .creation import (
 )
 from .dtypes import bfloat16, bool_, float16, float32, float64, int8, int32, int64, sizeof, uint8
 from .numbers import as_array
-from .samples import rand, randint, randn, randn_like, randperm
+from .samples import (
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randint_like,
+    randn,
+    randn_like,
+    randperm,
+)
 from .sequences import (
     empty,
     empty_like,

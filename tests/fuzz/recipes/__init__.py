@@ -12,6 +12,7 @@ from ..catalogue import Entry
 from . import (  # noqa: F401 - they fill the table
     arrays,
     functions,
+    gates,
     layers,
     losses,
     more,
