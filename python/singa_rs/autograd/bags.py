@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._core import ShapeError
+from .._core import ShapeError, float64
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import whole
 from . import ops
@@ -14,7 +14,6 @@ from .index import Where, as_indices, embedding
 from .reduce import reduce_max, reduce_sum
 from .searching import searchsorted
 from .segments import _Total, combined, counts
-from .shape import plain_reshape
 from .table import public
 
 MODES = ("mean", "sum", "max")
@@ -109,15 +108,11 @@ def embedding_bag(
 def _of_rows(rows: Tensor, known: Tensor | None, mode: str) -> Tensor:
     """Of bags of one length, (N, L, m)."""
     n, length, width = rows.shape
-    if mode == "max":
-        return _finite(reduce_max(rows, 1, False)) if length else ops.full((n, width), 0, rows)
-    total = reduce_sum(rows, 1, False)
-    if mode == "sum":
-        return total
-    if known is None:
-        return total / max(length, 1)
-    count = ops.reduce_op("sum", (1,), True)(known)
-    return total / _at_least_1(count, rows)
+    if mode == "max" and not length:
+        return ops.full((n, width), 0, rows)
+    made = (reduce_max if mode == "max" else reduce_sum)(rows, 1, False)
+    count: Any = length if known is None else ops.reduce_op("sum", (1,), True)(known)
+    return _finished(made, count, mode)
 
 
 def _of_segments(rows: Tensor, known: Tensor | None, bags: Tensor, size: int, mode: str) -> Tensor:
@@ -125,24 +120,26 @@ def _of_segments(rows: Tensor, known: Tensor | None, bags: Tensor, size: int, mo
     if mode == "max":
         least = ops.full((size, rows.shape[1]), -math.inf, rows)
         least.requires_grad = False
-        return _finite(combined(least, bags, rows, "max"))
-    total = _Total(bags, size)(rows)[0]
-    if mode == "sum":
-        return total
+        made = combined(least, bags, rows, "max")
+    else:
+        made = _Total(bags, size)(rows)[0]
     if known is None:
-        return total / _at_least_1(plain_reshape(counts(bags, size), (size, 1)), rows)
-    ones = ops.reshape(ops.cast(known, rows.dtype), (bags.numel, 1))
-    ones.requires_grad = False
-    return total / _at_least_1(_Total(bags, size)(ones)[0], rows)
+        count = counts(bags, size)
+    else:
+        ones = ops.cast(known, float64)
+        count = ops.op("gather_grad", axis=0, size=size)(ones, bags)
+    return _finished(made, ops.reshape(count, (size, 1)), mode)
 
 
-def _at_least_1(count: Tensor, like: Tensor) -> Tensor:
-    made = ops.scalar_op("maximum", 1)(ops.cast(count, like.dtype))
-    made.requires_grad = False
-    return made
-
-
-def _finite(x: Tensor) -> Tensor:
-    """Maxima, 0 of nothing."""
-    none = ops.scalar_op("eq", -math.inf)(x.detach())
-    return Where(none)(ops.full((), 0, x), x)[0]
+def _finished(made: Tensor, count: Tensor | int, mode: str) -> Tensor:
+    """The results of bags with so many rows each: means, and 0 in the place of extremes of none."""
+    if mode == "sum":
+        return made
+    if isinstance(count, int):
+        return made / max(count, 1) if mode == "mean" else made
+    count.requires_grad = False
+    if mode == "max":
+        return Where(ops.scalar_op("gt", 0)(count))(made, ops.full((), 0, made))[0]
+    divisor = ops.scalar_op("maximum", 1)(ops.cast(count, made.dtype))
+    divisor.requires_grad = False
+    return made / divisor

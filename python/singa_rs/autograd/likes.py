@@ -58,7 +58,9 @@ def _to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     for one in given:
         if isinstance(one, Handle):
             made = cast(_on(made, one.device), one.dtype)
-        elif isinstance(one, Device) or one == "cpu":
+        elif isinstance(one, str) and one.partition(":")[0] == "cuda":
+            raise DeviceError(f"to: got {one!r}, want {self.device!r}")
+        elif isinstance(one, Device) or (isinstance(one, str) and one == "cpu"):
             made = _on(made, _core.cpu() if isinstance(one, str) else one)
         elif isinstance(one, (str, type, DType)) or hasattr(one, "kind"):
             made = cast(made, one)

@@ -59,8 +59,8 @@ def slice_scatter(
     by = whole(step, "slice_scatter: step")
     if by < 1:
         raise ValueError(f"slice_scatter: got step {by}, want at least 1")
-    ends = [n if n is None else whole(n, "slice_scatter: start, end") for n in (start, end)]
-    places = range(*slice(*ends, by).indices(x.shape[along]))
+    first, last = (n if n is None else whole(n, "slice_scatter: start, end") for n in (start, end))
+    places = range(*slice(first, last, by).indices(x.shape[along]))
     shape = (*x.shape[:along], len(places), *x.shape[along + 1 :])
     given = _part("slice_scatter", x, source, shape)
     if not len(places):
@@ -69,8 +69,8 @@ def slice_scatter(
         return index_copy(x, along, list(places), given)
     before = (slice(None),) * along
     outside = [slice(places.start), slice(places.stop, None)]
-    first, last = (getitem(x, (*before, cut)) for cut in outside)
-    return cat([first, given, last], along)
+    kept = [getitem(x, (*before, cut)) for cut in outside]
+    return cat([kept[0], given, kept[1]], along)
 
 
 @public(methods="select_scatter")

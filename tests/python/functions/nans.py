@@ -27,6 +27,7 @@ CASES = {
     "nanvar-all": (lambda t: autograd.nanvar(t, ddof=1), lambda x: np.nanvar(x, ddof=1)),
     "nanstd": (lambda t: t.nanstd((0, 2)), lambda x: np.nanstd(x, (0, 2))),
     "nancumsum": (lambda t: autograd.nancumsum(t, 1), lambda x: np.nancumsum(x, 1)),
+    "nancumsum-flat": (lambda t: autograd.nancumsum(t), np.nancumsum),
     "nancumprod": (lambda t: autograd.nancumprod(t, -1), lambda x: np.nancumprod(x, -1)),
     "nanmedian": (lambda t: t.nanmedian(), np.nanmedian),
     "nanmedian-axis": (

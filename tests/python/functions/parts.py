@@ -254,6 +254,7 @@ table.add(
     (4, 3),
 )
 
+LEAST = plain([[-np.inf], [2.0]], "float64")
 INTS = np.arange(24).reshape(1, 2, 3, 4).astype(np.int32)
 EXACT = {
     "unfold-int": (
@@ -271,6 +272,13 @@ EXACT = {
     "diag_embed-nan": (
         lambda: plain([np.nan, np.inf], "float64").diag_embed(1),
         lambda: np.array([[0, np.nan, 0], [0, 0, np.inf], [0, 0, 0]]),
+    ),
+    "embedding_bag-infinite": (
+        lambda: [
+            autograd.embedding_bag([0, 1, 0], LEAST, [0, 1, 1], "max"),
+            autograd.embedding_bag([[0, 1], [1, 1]], LEAST, mode="max", padding_idx=1),
+        ],
+        lambda: [np.array([[-np.inf], [0.0], [2.0]]), np.array([[-np.inf], [0.0]])],
     ),
     "embedding_bag-empty": (
         lambda: autograd.embedding_bag(plain(np.zeros((2, 0))), Tensor((3, 2)), mode="max"),
