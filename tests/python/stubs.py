@@ -38,8 +38,8 @@ LENT = {
 ELSEWHERE = {"Conversions", "RawTensor", "Writes"}
 #: Classes of which a stub tells more than how to make one.
 WHOLE = (
-    tensor.Tensor, tensor.CallableInt, autograd.Operator, autograd.Rule, autograd.Gradients,
-    autograd.no_grad,
+    tensor.Tensor, tensor.CallableInt, tensor.Size, autograd.Operator, autograd.Rule,
+    autograd.Gradients, autograd.no_grad,
 )  # fmt: skip
 #: Types whose names are methods of tensors, too.
 BUILTIN = re.compile(r"(?<![\w.])(bool|float|int)\b(?!\()")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._core import DTypeError, bool_
+from .._core import DTypeError, ShapeError, bool_
 from ..errors import named
 from ..tensor import Tensor, as_tensor
 from . import binary, inplace, shape, unary
@@ -81,7 +81,36 @@ def _softmax(self: Tensor, axis: int = -1) -> Tensor:
     return softmax(self, axis)
 
 
-@as_method("T", "transpose")
+class Turned(Tensor):
+    """A transposed view that may be called: `t.T` is NumPy's, `t.T()` SINGA's."""
+
+    def __call__(self, *axes: Any) -> Tensor:
+        """The view itself, or one of the original with its axes in another order."""
+        return _transpose(shape.transpose(self), *axes) if axes else self
+
+
+def _turned(self: Tensor) -> Any:
+    """A view with the axes in the opposite order, which may be called (NumPy T, SINGA T)."""
+    made = shape.transpose(self)
+    made.__class__ = Turned
+    return made
+
+
+def _swapped(self: Tensor) -> Tensor:
+    """A view of matrices, the last two axes, with these exchanged (NumPy mT).
+
+    Raises:
+        ShapeError: less than two dimensions.
+    """
+    if self.rank < 2:
+        raise ShapeError(f"mT: got shape {self.shape}, want two dimensions at least")
+    return shape.transpose(self, (*range(self.rank - 2), self.rank - 1, self.rank - 2))
+
+
+METHODS["T"], METHODS["mT"] = property(_turned), property(_swapped)
+
+
+@as_method("transpose")
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """A view with the axes in another order, reversed by default."""
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None

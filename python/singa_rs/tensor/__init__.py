@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core, errors
 from .._core import ShapeError
-from .conversion import CallableInt, Conversions
+from .conversion import CallableInt, Conversions, Size
 from .creation import (
     arange,
     as_shape,
@@ -161,9 +161,11 @@ class Tensor(Conversions, Writes, _core.Handle):
         return CallableInt(self.rank)
 
     @property
-    def size(self) -> CallableInt:
-        """The number of elements; may be called."""
-        return CallableInt(self.numel)
+    def size(self) -> Size:
+        """The number of elements; may be called, with an axis for its extent."""
+        made = Size(self.numel)
+        made.shape = self.shape
+        return made
 
     def memsize(self) -> int:
         """The size of the elements in bytes."""
