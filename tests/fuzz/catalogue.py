@@ -79,6 +79,9 @@ LEFT_OUT: dict[str, str] = {
     "tensor.Placeholder": _FRAME,
     "tensor.PlaceHolder": _FRAME,
     "tensor.CallableInt": _BASE,
+    "tensor.Size": _BASE,
+    "Tensor.T": "drawn as transpose",
+    "Tensor.mT": "drawn as swapaxes",
     "tensor.Conversions": _BASE,
     "tensor.Writes": _BASE,
     "tensor.RawTensor": _BASE,
@@ -106,6 +109,8 @@ LEFT_OUT: dict[str, str] = {
     "Tensor.creator": _ABOUT,
     "Tensor.name": _ABOUT,
     "Tensor.requires_grad": "drawn with the sessions",
+    "Tensor.requires_grad_": "drawn with the sessions, as an assignment",
+    "Tensor.numpy": _READS,
     "Tensor.stores_grad": "drawn with the sessions",
     "Tensor.data": "drawn as a view without a gradient",
     **{
@@ -113,7 +118,7 @@ LEFT_OUT: dict[str, str] = {
         for name in (
             "device dtype is_allocated is_contiguous is_dummy is_empty is_recorded is_transpose "
             "shows_runs memsize nbytes ndim numel offset rank shape shares_block size strides "
-            "version block_id"
+            "version block_id dim nelement element_size is_floating_point"
         ).split()
     },
     **{

@@ -14,7 +14,7 @@ from .program import Program
 from .run import reset
 
 #: How often each kind of entry is drawn.
-WEIGHTS = {"function": 10, "method": 7, "operator": 10, "layer": 5, "operation": 1}
+WEIGHTS = {"function": 10, "method": 7, "operator": 10, "layer": 8, "operation": 1}
 #: Entries that people use more often than the rest.
 FAVOURITES = (
     "autograd.relu autograd.matmul autograd.softmax autograd.reshape autograd.transpose "

@@ -43,7 +43,8 @@ def parameter(array, dtype=None):
 TRAILER = '''
 
 def run(**how):
-    """What a session shows."""
+    """What a session shows, with arguments that no other session has written."""
+    arguments()
     dev.set_seed(0)
     seen = []
 
@@ -130,14 +131,15 @@ class Program:
 
     def source(self) -> str:
         """The source text that is executed."""
+        data = "\n".join(self.data)
+        return f"{data}\n\n\n{self._model()}"
+
+    def _model(self) -> str:
+        """The model, and the session with it."""
         indented = {part: _block(getattr(self, part), 8) for part in ("init", "forward")}
         train = _block(self.losses + self.update, 8)
         session = _block(self.session, 4)
-        data = "\n".join(self.data)
         return f"""\
-{data}
-
-
 class Net(module.Module):
     def __init__(self):
         super().__init__()
@@ -174,8 +176,11 @@ def session(see, **how):
 
     def file(self, says: str, how: str = "use_graph=True") -> str:
         """A file that runs by itself, eagerly and as a graph, and prints what differs."""
+        names = re.findall(r"(?m)^(\w+) = ", "\n".join(self.data))
+        made = _block([f"global {', '.join(names)}"] * bool(names) + self.data, 4)
+        data = f'def arguments():\n    """Makes the arguments of calls."""\n{made}'
         trailer = TRAILER.format(how=how)
-        return f'"""{says}"""\n{self.preamble()}\n\n{self.source()}{trailer}'
+        return f'"""{says}"""\n{self.preamble()}\n\n{data}\n\n{self._model()}{trailer}'
 
 
 def _block(lines: list[str], indent: int) -> str:

@@ -2,6 +2,7 @@
 
 import math
 
+import margin_cases
 import numpy as np
 from singa_rs import autograd
 
@@ -149,6 +150,7 @@ CASES = {
         for p in (1, 2, 3, math.inf)
         for swap in (False, True)
     },
+    **margin_cases.CASES,
 }  # fmt: skip
 
 

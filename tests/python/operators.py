@@ -54,13 +54,14 @@ PYTORCH = dict(
             ranking_loss=margin_ranking_loss reduce_max=amax reduce_mean=mean reduce_min=amin
             reduce_prod=prod reduce_sum=sum repeat=repeat_interleave rounde=round
             scatter_elements=scatter space_to_depth=pixel_unshuffle transpose=permute
-            upsample=interpolate _xor=logical_xor
+            upsample=interpolate _xor=logical_xor bitwise_and bitwise_not bitwise_or bitwise_xor
+            left_shift=bitwise_left_shift right_shift=bitwise_right_shift
         """.split()
     )
 )
 #: The headings, and the files of `autograd` below each; other files have their own.
 FAMILIES = {
-    "Element by element": "unary binary math activations finite casting powers pairs",
+    "Element by element": "unary binary math activations finite casting powers pairs bits",
     "Reductions and running sums": "reduce statistics scan",
     "Shape and order": "shape views arrange axes repeat ops",
     "Positions": "index along positions scattering",

@@ -38,9 +38,11 @@ LENT = {
 ELSEWHERE = {"Conversions", "RawTensor", "Writes"}
 #: Classes of which a stub tells more than how to make one.
 WHOLE = (
-    tensor.Tensor, tensor.CallableInt, autograd.Operator, autograd.Rule, autograd.Gradients,
-    autograd.no_grad,
+    tensor.Tensor, tensor.CallableInt, tensor.Size, autograd.Operator, autograd.Rule,
+    autograd.Gradients, autograd.no_grad,
 )  # fmt: skip
+#: Types whose names are methods of tensors, too.
+BUILTIN = re.compile(r"(?<![\w.])(bool|float|int)\b(?!\()")
 SPECIAL = {f"__{name}__" for name in "init call setitem getitem contains enter exit".split()}
 SPECIAL |= {f"__{name}__" for name in "array bool float index int iter len".split()}
 
@@ -101,6 +103,8 @@ def stub_of_class(cls, known):
     for name, value in sorted(found.items()):
         if name == "__init__" or cls in WHOLE and (name[0] != "_" or name in SPECIAL | operators):
             lines += member(name, value)
+    if cls is tensor.Tensor:
+        lines = [BUILTIN.sub(r"builtins.\1", line) for line in lines]
     of = {object: "", dict: "(dict[Any, Tensor])"}.get(base, f"({base.__name__})")
     return [f"class {cls.__name__}{of}:{'' if lines else ' ...'}", *(f"    {x}" for x in lines)]
 
@@ -133,7 +137,8 @@ def imports(body, lent):
         used = [name for name in used if not re.search(rf"(?m)^class {name}\b", body)]
         of = f"from {home} import {', '.join(used)}"
         lines += ["import numpy as np"] if used == ["np"] else [of] if used else []
-    order = ["from c", "from t", "import", "from .", "training"]
+    lines += ["import builtins"] if "builtins." in body else []
+    order = ["import b", "from c", "from t", "import n", "from .", "training"]
     return "\n".join(sorted(lines, key=lambda x: ([x.startswith(o) for o in order][::-1], x)))
 
 

@@ -23,7 +23,9 @@ def held(array, dtype=None):
 #: The arguments of methods that need some.
 ARGS = {
     **dict.fromkeys(
-        "add sub mul div remainder fmod hypot copysign heaviside xlogy".split(), (0.7,)
+        "add sub mul div remainder fmod hypot copysign heaviside xlogy multiply subtract divide "
+        "atan2".split(),
+        (0.7,),
     ),
     "floor_divide": (0.3,),
     "pow": (2,),
@@ -37,9 +39,20 @@ ARGS = {
     **dict.fromkeys(("index_add", "index_copy"), (0, [2, 0], np.full((2, 4), 0.25))),
     "index_fill": (1, [3, 0], 0.5),
     "scatter_add": (0, np.array([[2, 0, 1, 1]]), np.full((1, 4), 0.5)),
+    "clamp": (0.4, 0.8),
+    "ldexp": (1,),
+    "scatter": (0, np.array([[2, 0, 1, 1]]), np.full((1, 4), 0.5)),
+    "scatter_reduce": (0, np.array([[2, 0, 1, 1]]), np.full((1, 4), 0.5), "prod", False),
+    "index_put": (([2, 0],), 0.5),
+    "masked_scatter": (MASK, np.arange(4.0)),
+    "addr": (np.linspace(0, 1, 3), np.linspace(0, 1, 4)),
+    "addbmm": (np.ones((2, 3, 2)), np.full((2, 2, 4), 0.1)),
     "addmm": (np.ones((3, 2)), np.full((2, 4), 0.1)),
 }
-NAMES = [name for name in (*assigning._UNARY, *assigning._OTHERS) if name != "baddbmm"]
+#: Methods of other numbers of dimensions.
+OF_OTHER_RANKS = ("baddbmm", "addmv")
+NAMES = list(assigning._UNARY)
+NAMES += [name for name in assigning._OTHERS if name not in OF_OTHER_RANKS]
 each = pytest.mark.parametrize("name", NAMES)
 
 

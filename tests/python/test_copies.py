@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from layer_calls import normal
+from more_layers import MADE
 from singa_rs import (
     autograd,
     initializer,
@@ -136,12 +137,14 @@ LAYERS = {
     "TripletMarginLoss": (layer.TripletMarginLoss(p=1), [ROWS, ROWS + 1, 2 * ROWS]),
     "Sequential": (layer.Sequential(layer.Linear(3), layer.ReLU(), autograd.tanh), [ROWS]),
     "Sequential, named": (layer.Sequential({"a": layer.Linear(3), "b": layer.ELU()}), [ROWS]),
+    **MADE,
 }  # fmt: skip
 
 
 def test_no_layer_is_forgotten():
     made = {type(one).__name__ for one, _ in LAYERS.values()}
-    assert made | {"Layer", "ModuleDict", "ModuleList", "RNN_Base"} == set(layer.__all__)
+    lists = {"ModuleDict", "ModuleList", "ParameterDict", "ParameterList"}
+    assert made | {"Layer", "RNN_Base"} | lists == set(layer.__all__)
 
 
 def call(one, arrays):

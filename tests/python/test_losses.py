@@ -2,6 +2,7 @@
 
 import math
 
+import margin_cases
 import numpy as np
 import pytest
 from loss_cases import CASES, CROSS, LABELS, NLL, RNG, SHARES, SIGNS, WEIGHT, C, N, cosine, sample
@@ -166,6 +167,14 @@ def test_vectors_without_a_direction(training):
     assert np.isfinite(autograd.gradients(same)[a].to_numpy()).all()
 
 
+def test_certain_probabilities(training):
+    (x,) = taken([[0.0, 1.0, 0.0, 1.0, 1e-60]])
+    y = autograd.bce_loss(x, [0.0, 1.0, 1.0, 0.0, 1.0], reduction="none")
+    assert y.tolist() == [0, 0, 100, 100, 100]
+    assert autograd.gradients(y.sum())[x].tolist() == [1, -1, 0, 0, 0]
+    assert math.isnan(autograd.bce_loss(from_numpy(np.float32([-0.1])), [1.0]).item())
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_cosine_similarity(axis, training):
     a, b = sample([(4, 3), (4, 3)], 2)
@@ -245,6 +254,7 @@ BAD = [
     (ValueError, "margin", lambda x: autograd.cosine_embedding_loss(x, x, [1, 1], 2)),
     (ShapeError, "triplet", lambda x: autograd.triplet_margin_loss(x, x, x[:1])),
     (ValueError, "p:", lambda x: autograd.triplet_margin_loss(x, x, x, p=0.5)),
+    *margin_cases.BAD,
 ]
 
 

@@ -20,17 +20,25 @@ def test_new_tensors():
 
 
 def test_random_tensors():
-    for made in (tensor.rand(100, 50), tensor.rand((100, 50)), tensor.rand(5000, dtype="float64")):
+    for made in (
+        tensor.rand(100, 50),
+        tensor.rand((100, 50)),
+        tensor.rand_like(tensor.zeros(5000)),
+    ):
         x = made.to_numpy()
         assert x.size == 5000 and 0 <= x.min() and x.max() < 1 and abs(x.mean() - 0.5) < 0.03
-    for made in (tensor.randn(5000), tensor.randn_like(tensor.zeros((50, 100)))):
+    like = tensor.zeros((50, 100))
+    for made in (tensor.randn(5000), tensor.randn_like(like), tensor.normal(size=5000)):
         x = made.to_numpy()
         assert abs(x.mean()) < 0.06 and abs(x.std() - 1) < 0.05
+    assert abs(tensor.normal(3.0, 0.1, (100,)).to_numpy().mean() - 3) < 0.1
+    assert tensor.rand(dtype="float64").dtype.name == "float64"
     assert tensor.rand().shape == () and tensor.randn(2, dtype="float16").dtype.name == "float16"
     for made, low, high in (
         (tensor.randint(7, size=5000), 0, 6),
         (tensor.randint(-3, 4, (50, 100), dtype="int8"), -3, 3),
         (tensor.randint(2, (5000,)), 0, 1),
+        (tensor.randint_like(tensor.zeros(5000, dtype="int64"), -1, 3), -1, 2),
     ):
         x = made.to_numpy()
         assert x.min() == low and x.max() == high

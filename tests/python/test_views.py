@@ -1,10 +1,14 @@
 """Views against NumPy's: random slices, permutations, reshapes, expansions, one after another."""
 
+import pickle
+
 import numpy as np
+import pytest
 from harness import to_handle
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from singa_rs import _core
+from singa_rs import ShapeError, _core, autograd
+from singa_rs.tensor import Tensor
 
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 DTYPES = st.sampled_from(["float64", "float16", "int8"])
@@ -109,3 +113,39 @@ def test_writing_a_view_writes_nothing_else(data, shape):
     array[index] = values
     np.testing.assert_array_equal(handle.to_numpy(), array)
     assert handle.shares_block(view) and (handle.version > version or values.size == 0)
+
+
+def test_transposed_as_numpy_and_singa_write_it():
+    array = np.arange(24.0).reshape(2, 3, 4)
+    t = Tensor(data=array, dtype="float64")
+    for made, want in (
+        (t.T, array.T),
+        (t.T(), array.T),
+        (t.T(1, 0, 2), array.transpose(1, 0, 2)),
+        (t[0] @ t[1].T, array[0] @ array[1].T),
+        (t.mT, array.swapaxes(1, 2)),
+        (t[0, 0].T, array[0, 0]),
+    ):
+        np.testing.assert_array_equal(made.to_numpy(), want)
+    assert type(t.T + 1) is Tensor and type(t.T.clone()) is Tensor and t.T.shares_block(t)
+    assert pickle.loads(pickle.dumps(t.T)).tolist() == t.T.tolist()
+    with pytest.raises(ShapeError, match="mT: got shape"):
+        t[0, 0].mT  # noqa: B018
+
+
+def test_gradients_of_transposed_tensors():
+    x = Tensor(data=np.arange(6.0).reshape(2, 3), dtype="float64")
+    x.stores_grad = True
+    with autograd._training_scope(True):
+        y = x * 1
+        y.T[0] *= 3
+        found = autograd.gradients((y.T @ Tensor(data=[[1.0], [2.0]], dtype="float64")).sum())[x]
+    assert found.tolist() == [[3, 1, 1], [6, 2, 2]]
+
+
+def test_sizes():
+    t = Tensor((2, 3))
+    assert (t.size, t.size(), t.size(0), t.size(-1)) == (6, 6, 2, 3) and np.size(t.size) == 1
+    for wrong, error in ((2, ValueError), (-3, ValueError), ("x", TypeError)):
+        with pytest.raises(error, match="size"):
+            t.size(wrong)

@@ -2,6 +2,7 @@
 
 import inspect
 
+import more_calls
 import numpy as np
 import pytest
 from singa_rs import (
@@ -125,6 +126,9 @@ GOOD = {
     "index_fill": [T, just(0), INTS, just(1)],
     "masked_select": [T, of(2, 3, dtype="bool")],
     "bincount": [INTS],
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), [INTS, INTS]),
+    **dict.fromkeys(("left_shift", "right_shift"), [INTS, INTS]),
+    "bitwise_not": [INTS],
     "searchsorted": [of(3), T],
     "bucketize": [T, of(3)],
     "one_hot": [INTS, just(3)],
@@ -141,6 +145,7 @@ GOOD = {
     "linspace": [just(0), just(1)],
     "randint": [just(3)],
     "randperm": [just(3)],
+    **more_calls.GOOD,
 }
 #: Functions that are not called on their own.
 NOT_HELD = {"as_shape", "as_tensor", "report_warnings", "set_training", "load_mnist"}
@@ -228,11 +233,12 @@ NEEDS |= {f"{kind}{cell}": (3, 2) for kind in ("RNN", "LSTM", "GRU") for cell in
 NEEDS |= {f"Transformer{kind}Layer": (4, 2, 8) for kind in ("Encoder", "Decoder")}
 NEEDS |= {name: (2,) for name in layer.__all__ if "ool" in name and "Global" not in name}
 NEEDS |= {f"LPPool{axes}d": (2, 2) for axes in (1, 2, 3)}
+NEEDS |= more_calls.NEEDS
 NEEDS |= {f"Conv{kind}{axes}d": (2, 3) for kind in ("", "Transpose") for axes in (1, 2, 3)}
 LAYERS = [
     name
     for name in layer.__all__
-    if name not in ("Layer", "RNN_Base", "Sequential", "Identity", "ModuleList", "ModuleDict")
+    if name not in ("Layer", "RNN_Base", "Sequential", "Identity", *more_calls.LISTS)
 ]
 
 

@@ -10,14 +10,29 @@ from .._core import ShapeError
 from ..errors import called
 from ..tensor import Tensor
 from ..tensor.numbers import as_number
-from . import arrange, binary, finite, ops, pairs, powers, products, scan, scattering
+from . import (
+    aliases,
+    angles,
+    arrange,
+    binary,
+    finite,
+    ops,
+    pairs,
+    powers,
+    products,
+    putting,
+    scan,
+    scattering,
+)
 from .inplace import assigned, recorded, setitem
 from .shape import clone
 from .table import FUNCTIONS, METHODS, as_method
 from .unary import Elementwise
 
 #: Where the methods come from, which have to be there first.
-_HOMES = (arrange, finite, pairs, powers, products, scan, scattering)
+_HOMES = (
+    aliases, angles, arrange, finite, pairs, powers, products, putting, scan, scattering,
+)  # fmt: skip
 #: Functions element by element, which need no other memory, ...
 _UNARY = [name for name in vars(Elementwise) if not name.startswith("_")]
 #: ... and other methods whose results have the tensor's shape and dtype.
@@ -27,12 +42,14 @@ _OTHERS = """
     log1p log2 log10 exp2 cbrt rsqrt sinc deg2rad rad2deg trunc frac logit
     clip leakyrelu elu selu hardsigmoid nan_to_num masked_fill tril triu cumsum cumprod
     index_add index_copy index_fill scatter_add addmm baddbmm
+    clamp atan2 ldexp addmv addr addbmm scatter scatter_reduce index_put masked_scatter
+    absolute neg multiply subtract divide
 """.split()
 #: Those whose gradients do not need the old value. Others get a copy of it.
 _FORGET = {
     *"""
     add sub masked_fill tril triu cumsum index_add index_copy index_fill scatter_add addmm baddbmm
-    deg2rad rad2deg
+    deg2rad rad2deg addmv addr addbmm index_put masked_scatter neg subtract
 """.split()
 }
 

@@ -141,7 +141,7 @@ ARITHMETIC = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow"
 }  # fmt: skip
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
-OF_BOOLS = {"&": "and", "|": "or", "^": "xor"}
+BITWISE = {"&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift"}
 
 #: The table: each row becomes a class and a function of `autograd`, by these names, and what its
 #: operator and its name in `tensor` say.
@@ -196,9 +196,25 @@ ROWS = {
     ),
     ("Equal", "equal"): Row("`a == b`, bool (ONNX Equal).", "==", "eq", f="eq"),
     ("NotEqual", "not_equal"): Row("`a != b`, bool (NumPy not_equal).", "!=", "", f="ne"),
-    ("And", "_and"): Row("Whether both are non-zero, bool (ONNX And).", "&", f="and"),
-    ("Or", "_or"): Row("Whether one is non-zero, bool (ONNX Or).", "|", f="or"),
-    ("Xor", "_xor"): Row("Whether exactly one is non-zero, bool (ONNX Xor).", "^", f="xor"),
+    ("And", "_and"): Row("Whether both are non-zero, bool (ONNX And).", f="and"),
+    ("Or", "_or"): Row("Whether one is non-zero, bool (ONNX Or).", f="or"),
+    ("Xor", "_xor"): Row("Whether exactly one is non-zero, bool (ONNX Xor).", f="xor"),
+    ("BitwiseAnd", "bitwise_and"): Row(
+        "The bits that both integers have; of bools, whether both hold (ONNX BitwiseAnd).", "&"
+    ),
+    ("BitwiseOr", "bitwise_or"): Row(
+        "The bits that one of two integers has; of bools, whether one holds (ONNX BitwiseOr).", "|"
+    ),
+    ("BitwiseXor", "bitwise_xor"): Row(
+        "The bits that exactly one integer has; of bools, whether one holds (ONNX BitwiseXor).", "^"
+    ),
+    ("LeftShift", "left_shift"): Row(
+        "The bits of `a` moved up by `b`, as in NumPy: none are left beyond their number.", "<<"
+    ),
+    ("RightShift", "right_shift"): Row(
+        "The bits of `a` moved down by `b`, as in NumPy: beyond their number the sign is left.",
+        ">>",
+    ),
 }
 
 

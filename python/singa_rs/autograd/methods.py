@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._core import DTypeError, bool_
+import numpy as np
+
+from .._core import ShapeError
 from ..errors import named
 from ..tensor import Tensor, as_tensor
-from . import binary, inplace, shape, unary
+from . import binary, inplace, shape
+from .bits import bitwise_not
 from .casting import cast
 from .index import getitem
 from .reduce import softmax
@@ -38,27 +41,26 @@ def _reflected(function: Operation) -> Operation:
     return reflected
 
 
-def _of_bools(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """`&`, `|`, `^` and `~`: of bool tensors only, as integers have no bitwise operations."""
+def _bitwise(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """`&`, `|`, `^`, `<<` and `>>`: True and False are bools, not integers."""
 
-    def logical(*xs: Any) -> Tensor:
-        tensors = [as_tensor(x) for x in xs]
-        if any(t.dtype != bool_ for t in tensors):
-            got = ", ".join(t.dtype.name for t in tensors)
-            raise DTypeError(f"{name}: got dtype {got}, want bool")
-        return function(*tensors)
+    def bits(*xs: Any) -> Tensor:
+        return function(*(as_tensor(x) if isinstance(x, (bool, np.bool_)) else x for x in xs))
 
-    logical.__doc__ = function.__doc__
-    return named(logical, Tensor.__module__, name)
+    bits.__doc__ = function.__doc__
+    return named(bits, Tensor.__module__, name)
 
 
 def _forms(sign: str, rule: type[binary.Binary], function: Operation) -> dict[str, Any]:
     """The methods of an operator: for a tensor on its left, on its right, and in place."""
     if sign in binary.COMPARISONS:
         return {binary.COMPARISONS[sign]: _comparison(function)}
-    if sign in binary.OF_BOOLS:
-        name = binary.OF_BOOLS[sign]
-        return dict.fromkeys((name, f"r{name}"), _of_bools(name, function))
+    if sign in binary.BITWISE:
+        name = binary.BITWISE[sign]
+        return {
+            name: _bitwise(name, function),
+            f"r{name}": _bitwise(name, _reflected(function)),
+        }
     name, place = binary.ARITHMETIC[sign], inplace.operator(rule)
     return {name: function, f"r{name}": _reflected(function), f"i{name}": place}
 
@@ -70,7 +72,7 @@ for (_kind, _name), _row in binary.ROWS.items():
 METHODS["__matmul__"] = METHODS["dot"]
 METHODS["__rmatmul__"] = _reflected(METHODS["dot"])
 METHODS["__div__"], METHODS["__rdiv__"] = METHODS["__truediv__"], METHODS["__rtruediv__"]
-METHODS["__invert__"] = _of_bools("not", unary.FUNCTIONS["_not"])
+METHODS["__invert__"] = bitwise_not
 METHODS["__getitem__"] = getitem
 METHODS["__setitem__"] = named(inplace.setitem, Tensor.__module__, "index")
 
@@ -81,7 +83,36 @@ def _softmax(self: Tensor, axis: int = -1) -> Tensor:
     return softmax(self, axis)
 
 
-@as_method("T", "transpose")
+class Turned(Tensor):
+    """A transposed view that may be called: `t.T` is NumPy's, `t.T()` SINGA's."""
+
+    def __call__(self, *axes: Any) -> Tensor:
+        """The view itself, or one of the original with its axes in another order."""
+        return _transpose(shape.transpose(self), *axes) if axes else self
+
+
+def _turned(self: Tensor) -> Any:
+    """A view with the axes in the opposite order, which may be called (NumPy T, SINGA T)."""
+    made = shape.transpose(self)
+    made.__class__ = Turned
+    return made
+
+
+def _swapped(self: Tensor) -> Tensor:
+    """A view of matrices, the last two axes, with these exchanged (NumPy mT).
+
+    Raises:
+        ShapeError: less than two dimensions.
+    """
+    if self.rank < 2:
+        raise ShapeError(f"mT: got shape {self.shape}, want two dimensions at least")
+    return shape.transpose(self, (*range(self.rank - 2), self.rank - 1, self.rank - 2))
+
+
+METHODS["T"], METHODS["mT"] = property(_turned), property(_swapped)
+
+
+@as_method("transpose")
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """A view with the axes in another order, reversed by default."""
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices, and distances between vectors."""
+"""Products of vectors and matrices."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import Any
 
 from .._core import ShapeError
 from ..tensor import Tensor
-from ..tensor.numbers import number, real, whole
+from ..tensor.numbers import number, whole
 from . import contract, ops
-from .casting import cast, floating, promoted
-from .index import getitem, where
+from .casting import promoted
+from .index import getitem
 from .matmul import matmul
 from .reduce import as_axes, reduce_sum
-from .shape import cat, plain_reshape, transpose
-from .statistics import _narrow, _wide, norm
+from .shape import cat, clone, plain_reshape, transpose
 from .table import public
-from .terms import limited
 
 
 def _ranks(op: str, xs: Sequence[Tensor], ranks: Sequence[int], want: str) -> None:
@@ -25,7 +23,7 @@ def _ranks(op: str, xs: Sequence[Tensor], ranks: Sequence[int], want: str) -> No
         raise ShapeError(f"{op}: got shapes {shapes}, want {want}")
 
 
-@public(methods="mv")
+@public(methods="mv", precision="short")
 def mv(a: Tensor, b: Any) -> Tensor:
     """The product of a matrix (n, k) and a vector (k,): (n,) (PyTorch mv).
 
@@ -37,7 +35,7 @@ def mv(a: Tensor, b: Any) -> Tensor:
     return matmul(a, b)
 
 
-@public(methods="mm")
+@public(methods="mm", precision="short")
 def mm(a: Tensor, b: Any) -> Tensor:
     """The product of two matrices (PyTorch mm).
 
@@ -49,7 +47,7 @@ def mm(a: Tensor, b: Any) -> Tensor:
     return matmul(a, b)
 
 
-@public(methods="bmm")
+@public(methods="bmm", precision="short")
 def bmm(a: Tensor, b: Any) -> Tensor:
     """The products of the matrices of two stacks, (b, n, k) and (b, k, m) (PyTorch bmm).
 
@@ -75,7 +73,7 @@ def _added(x: Tensor, product: Tensor, beta: Any, alpha: Any, op: str) -> Tensor
     return made
 
 
-@public(methods="addmm")
+@public(methods="addmm", precision="short")
 def addmm(x: Tensor, a: Any, b: Any, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * x + alpha * a @ b` of matrices; `x` broadcasts, and does not count where `beta` is 0
     (PyTorch addmm, ONNX Gemm).
@@ -88,7 +86,7 @@ def addmm(x: Tensor, a: Any, b: Any, beta: float = 1, alpha: float = 1) -> Tenso
     return _added(x, matmul(a, b), beta, alpha, "addmm")
 
 
-@public(methods="baddbmm")
+@public(methods="baddbmm", precision="short")
 def baddbmm(x: Tensor, a: Any, b: Any, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * x + alpha * bmm(a, b)`; `x` broadcasts, and does not count where `beta` is 0 (PyTorch
     baddbmm).
@@ -100,7 +98,7 @@ def baddbmm(x: Tensor, a: Any, b: Any, beta: float = 1, alpha: float = 1) -> Ten
     return _added(x, bmm(a, b), beta, alpha, "baddbmm")
 
 
-@public(methods="inner")
+@public(methods="inner", precision="short")
 def inner(a: Tensor, b: Any) -> Tensor:
     """The sums of products over the last axes (NumPy inner): of vectors a number.
 
@@ -115,7 +113,7 @@ def inner(a: Tensor, b: Any) -> Tensor:
     return contract.tensordot(a, b, ((-1,), (-1,)))
 
 
-@public(methods="vdot")
+@public(methods="vdot", precision="short")
 def vdot(a: Tensor, b: Any) -> Tensor:
     """The sum of the products of all elements, both flattened (NumPy vdot).
 
@@ -128,7 +126,7 @@ def vdot(a: Tensor, b: Any) -> Tensor:
     return matmul(plain_reshape(a, (a.numel,)), plain_reshape(b, (b.numel,)))
 
 
-@public(methods="tensordot")
+@public(methods="tensordot", precision="short")
 def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
     """Sums of products over the last `axes` axes of `a` and the first of `b`, or over pairs given
     as two lists (NumPy tensordot).
@@ -139,7 +137,7 @@ def tensordot(a: Tensor, b: Any, axes: Any = 2) -> Tensor:
     return contract.tensordot(a, b, axes)
 
 
-@public()
+@public(precision="short")
 def einsum(formula: str, *xs: Tensor) -> Tensor:
     """Einstein summation, `ij,jk->ik` and the like; `...` stands for all axes that have no letter
     (NumPy einsum, ONNX Einsum).
@@ -211,72 +209,7 @@ def block_diag(*xs: Tensor) -> Tensor:
     return cat(rows, 0)
 
 
-@public(methods="normalize")
-def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Tensor:
-    """`x` divided by its norms along an axis, or by `eps` where they are less (PyTorch normalize,
-    ONNX LpNormalization).
-
-    Args:
-        x: any shape but (); integers become float32, and sums of 16-bit floats are in float32.
-        p: the order of the norm, from 1, or infinity.
-        axis: the axis of the vectors.
-        eps: from 0.
-
-    Raises:
-        ValueError: another order; an axis that `x` does not have.
-    """
-    least = limited(eps, "normalize: eps")
-    (along,) = as_axes(whole(axis, "normalize: axis"), x.rank, "normalize")
-    wide = _wide(x)
-    length = norm(wide, real(p, "normalize: p"), along, True)
-    short = length.detach() < least
-    return _narrow(wide / where(short, least, length), x)
-
-
-@public()
-def pairwise_distance(
-    a: Tensor, b: Any, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False
-) -> Tensor:
-    """The norms of `a - b + eps` along the last axis (PyTorch pairwise_distance).
-
-    Args:
-        a, b: vectors that broadcast, (..., D); integers become float32.
-        p: the order of the norm, from 1, or infinity.
-        eps: what is added to each difference.
-        keepdims: whether the last axis stays, with extent 1.
-
-    Raises:
-        ShapeError: shapes that do not broadcast, or no axis.
-        ValueError: another order.
-    """
-    a, b = (floating(t) for t in promoted((a, b)))
-    if not a.rank or not b.rank:
-        raise ShapeError(f"pairwise_distance: got shapes {a.shape}, {b.shape}, want an axis")
-    apart = _wide(a) - _wide(b) + real(eps, "pairwise_distance: eps")
-    return cast(norm(apart, real(p, "pairwise_distance: p"), -1, bool(keepdims)), a.dtype)
-
-
-@public()
-def cdist(a: Tensor, b: Any, p: float = 2.0) -> Tensor:
-    """The distances of all rows of `a` to all rows of `b`, (..., n, m) (PyTorch cdist). The
-    gradient of a distance of 0 is 0.
-
-    Args:
-        a, b: (..., n, D) and (..., m, D), whose first axes broadcast; integers become float32.
-        p: the order of the norm, from 1, or infinity.
-
-    Raises:
-        ShapeError: shapes that do not fit.
-        ValueError: another order.
-    """
-    a, b = (floating(t) for t in promoted((a, b)))
-    if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-1]:
-        raise ShapeError(f"cdist: got shapes {a.shape}, {b.shape}, want rows of one length")
-    apart = _wide(a).unsqueeze(-2) - _wide(b).unsqueeze(-3)
-    return cast(norm(apart, real(p, "cdist: p"), -1), a.dtype)
-
-
-@public()
+@public(precision="short")
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x @ weight.T + bias` (PyTorch linear).
 
@@ -298,7 +231,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return made + bias
 
 
-@public()
+@public(precision="short")
 def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x1 @ weight[i] @ x2 + bias[i]` of rows, for each i (PyTorch bilinear).
 
@@ -323,3 +256,124 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
     if bias.shape != (outputs,):
         raise ShapeError(f"bilinear: got a bias of shape {bias.shape}, want ({outputs},)")
     return made + bias
+
+
+@public(methods="addmv", precision="short")
+def addmv(x: Tensor, a: Any, b: Any, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * x + alpha * a @ b` of a matrix and a vector; `x` broadcasts, and does not count where
+    `beta` is 0 (PyTorch addmv).
+
+    Raises:
+        ShapeError: shapes that do not fit.
+    """
+    x, a, b = promoted((x, a, b))
+    _ranks("addmv", (a, b), (2, 1), "a matrix and a vector")
+    return _added(x, matmul(a, b), beta, alpha, "addmv")
+
+
+@public(methods="addr")
+def addr(x: Tensor, a: Any, b: Any, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * x + alpha * outer(a, b)` of vectors; `x` broadcasts, and does not count where `beta`
+    is 0 (PyTorch addr).
+
+    Raises:
+        ShapeError: shapes that do not fit.
+    """
+    x, a, b = promoted((x, a, b))
+    _ranks("addr", (a, b), (1, 1), "two vectors")
+    return _added(x, a.unsqueeze(1) * b.unsqueeze(0), beta, alpha, "addr")
+
+
+@public(methods="addbmm", precision="short")
+def addbmm(x: Tensor, a: Any, b: Any, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * x + alpha *` the sum of the products of the matrices of two stacks; `x` broadcasts,
+    and does not count where `beta` is 0 (PyTorch addbmm).
+
+    Raises:
+        ShapeError: shapes that do not fit.
+    """
+    x, a, b = promoted((x, a, b))
+    _ranks("addbmm", (a, b), (3, 3), "two stacks of as many matrices")
+    if a.shape[0] != b.shape[0]:
+        raise ShapeError(f"addbmm: got shapes {a.shape}, {b.shape}, want as many matrices")
+    return _added(x, contract.tensordot(a, b, ((0, 2), (0, 1))), beta, alpha, "addbmm")
+
+
+@public(methods="matrix_power", precision="short")
+def matrix_power(x: Tensor, n: int) -> Tensor:
+    """The product of `n` times the same square matrices (NumPy linalg.matrix_power), by squares of
+    squares.
+
+    Args:
+        x: (..., m, m).
+        n: from 0, for which it is the identity.
+
+    Raises:
+        ShapeError: matrices that are not square.
+        ValueError: a negative `n`.
+    """
+    power = whole(n, "matrix_power: n")
+    if x.rank < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"matrix_power: got shape {x.shape}, want square matrices")
+    if power < 0:
+        raise ValueError(f"matrix_power: got n {power}, want at least 0")
+    if not power:
+        one = ops.op("arange", start=0, step=1, count=x.shape[-1], dtype="int64")()
+        one = ops.op("binary", f="eq")(one, ops.reshape(one, (x.shape[-1], 1)))
+        made = ops.copy(ops.cast(one, x.dtype).view_expand(x.shape))
+        made.requires_grad = False
+        return made
+    made, square = None, x
+    while True:
+        if power & 1:
+            made = square if made is None else matmul(made, square)
+        power >>= 1
+        if not power:
+            return clone(made) if made is x else made
+        square = matmul(square, square)
+
+
+@public(precision="short")
+def multi_dot(xs: Sequence[Tensor]) -> Tensor:
+    """The product of several matrices, in the order of fewest multiplications (Hu and Shing, 1982;
+    NumPy linalg.multi_dot); the first and the last may be vectors.
+
+    Raises:
+        ShapeError: less than two; shapes that do not fit.
+    """
+    given = promoted(tuple(xs))
+    ends = len(given) > 1 and {given[0].rank, given[-1].rank} <= {1, 2}
+    if not ends or any(x.rank != 2 for x in given[1:-1]):
+        shapes = ", ".join(str(x.shape) for x in given)
+        raise ShapeError(f"multi_dot: got shapes {shapes}, want two matrices at least")
+    first, last = given[0].rank == 1, given[-1].rank == 1
+    wide = list(given)
+    wide[0] = wide[0].unsqueeze(0) if first else wide[0]
+    wide[-1] = wide[-1].unsqueeze(1) if last else wide[-1]
+    if any(a.shape[1] != b.shape[0] for a, b in zip(wide, wide[1:], strict=False)):
+        shapes = ", ".join(str(x.shape) for x in given)
+        raise ShapeError(f"multi_dot: got shapes {shapes}, want products that fit")
+    made = _chained(wide, _cuts([wide[0].shape[0], *(x.shape[1] for x in wide)]), 0, len(wide) - 1)
+    return plain_reshape(made, made.shape[int(first) : 2 - int(last)])
+
+
+def _cuts(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Where the product of matrices i to j is cut in two, for the fewest multiplications."""
+    count = len(sizes) - 1
+    costs, cuts = {(i, i): 0 for i in range(count)}, {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            found = [
+                (costs[i, k] + costs[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            ]
+            costs[i, j], cuts[i, j] = min(found)
+    return cuts
+
+
+def _chained(xs: list[Tensor], cuts: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
+    if i == j:
+        return xs[i]
+    k = cuts[i, j]
+    return matmul(_chained(xs, cuts, i, k), _chained(xs, cuts, k + 1, j))

@@ -115,15 +115,22 @@ def repeat(x: Tensor, repeats: Any, axis: int | None = None) -> Tensor:
     return gather(x, along, np.repeat(np.arange(len(counts)), counts))
 
 
+#: By the names of modes, NumPy's and ONNX's first, then PyTorch's others: NumPy's.
+_FILLS = {name: name for name in ("constant", "reflect", "edge", "wrap", "symmetric")}
+_FILLS |= {"replicate": "edge", "circular": "wrap"}
+
+
 class Pad(KeepsShape):
-    """Wider by `pads` (all begins, then all ends), filled with a constant, the nearest element or
-    the reflection (ONNX Pad: constant, edge, reflect)."""
+    """Wider by `pads` (all begins, then all ends), filled by `mode`: "constant"; "edge" or
+    "replicate", the nearest element; "reflect", the reflection, "symmetric" with the outermost
+    element again; "wrap" or "circular", what stands at the other end (ONNX Pad, NumPy pad)."""
 
     def __init__(self, mode: str, pads: Sequence[int], constant: float = 0.0) -> None:
-        self.mode = mode.decode() if isinstance(mode, bytes) else mode
+        name = mode.decode() if isinstance(mode, bytes) else mode
         self.pads, self.constant = list(wholes(pads, "pad: pads")), number(constant, "pad")
-        if self.mode not in ("constant", "reflect", "edge"):
-            raise ValueError(f"pad: got mode {mode!r}, want 'constant', 'reflect' or 'edge'")
+        if not isinstance(name, str) or name not in _FILLS:
+            raise ValueError(f"pad: got mode {mode!r}, want one of {', '.join(_FILLS)}")
+        self.mode = _FILLS[name]
         if min(self.pads, default=0) < 0:
             raise ValueError(f"pad: got pads {self.pads}, want none below 0")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core, errors
 from .._core import ShapeError
-from .conversion import CallableInt, Conversions
+from .conversion import CallableInt, Conversions, Size
 from .creation import (
     arange,
     as_shape,
@@ -52,7 +52,25 @@ from .dtypes import (
     uint64,
 )
 from .numbers import as_array
-from .samples import rand, randint, randn, randn_like, randperm
+from .samples import (
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randint_like,
+    randn,
+    randn_like,
+    randperm,
+)
+from .sequences import (
+    empty,
+    empty_like,
+    geomspace,
+    logspace,
+    tri,
+    tril_indices,
+    triu_indices,
+)
 from .writing import (
     Writes,
     add_column,
@@ -158,9 +176,11 @@ class Tensor(Conversions, Writes, _core.Handle):
         return CallableInt(self.rank)
 
     @property
-    def size(self) -> CallableInt:
-        """The number of elements; may be called."""
-        return CallableInt(self.numel)
+    def size(self) -> Size:
+        """The number of elements; may be called, with an axis for its extent."""
+        made = Size(self.numel)
+        made.shape = self.shape
+        return made
 
     def memsize(self) -> int:
         """The size of the elements in bytes."""

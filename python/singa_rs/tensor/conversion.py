@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .numbers import whole
 
 if TYPE_CHECKING:
     from . import Tensor
@@ -20,6 +21,25 @@ class CallableInt(int):
     def __call__(self) -> int:
         """The int itself."""
         return int(self)
+
+
+class Size(CallableInt):
+    """The number of elements; called with an axis, the extent of that axis, as in PyTorch."""
+
+    shape: tuple[int, ...]
+
+    def __call__(self, axis: int | None = None) -> int:
+        """The number of elements, or the extent of an axis.
+
+        Raises:
+            ValueError: an axis that there is not.
+        """
+        if axis is None:
+            return int(self)
+        at, rank = whole(axis, "size: axis"), len(self.shape)
+        if not -rank <= at < rank:
+            raise ValueError(f"size: got axis {at} for shape {self.shape}, want one of {rank}")
+        return self.shape[at]
 
 
 def _rebuild(

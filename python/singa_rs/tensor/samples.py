@@ -41,6 +41,31 @@ def randn_like(t: Tensor) -> Tensor:
     return filled("randn_like", t.shape, 0, t.dtype).gaussian(0.0, 1.0)
 
 
+def rand_like(t: Tensor) -> Tensor:
+    """Numbers drawn uniformly from [0, 1), of the shape and dtype of `t`, which is of floats
+    (PyTorch rand_like)."""
+    return filled("rand_like", t.shape, 0, t.dtype).uniform(0.0, 1.0)
+
+
+def normal(
+    mean: float = 0.0,
+    std: float = 1.0,
+    size: Shape | None = None,
+    device: Device | None = None,
+    dtype: Any = float32,
+) -> Tensor:
+    """Numbers drawn from a normal distribution (NumPy random.normal, PyTorch normal). A float
+    dtype.
+
+    Args:
+        mean, std: numbers; `std` from 0.
+        size: the shape; () by default.
+        device: the CPU by default.
+        dtype: of the result.
+    """
+    return filled("normal", as_shape(() if size is None else size), 0, dtype).gaussian(mean, std)
+
+
 def randint(
     low: int,
     high: int | Sequence[int] | None = None,
@@ -81,3 +106,8 @@ def randperm(n: int, device: Device | None = None) -> Tensor:
     """The integers from 0 to `n - 1` in random order, int64 (PyTorch randperm)."""
     made = filled("randperm", (whole(n, "randperm: n"),), 0, float64).uniform(0.0, 1.0)
     return _core.Op("sort", axis=0, descending=False, count=None)(made)[1]
+
+
+def randint_like(t: Tensor, low: int, high: int | None = None) -> Tensor:
+    """`randint` of the shape and dtype of `t` (PyTorch randint_like)."""
+    return randint(low, high, t.shape, t.device, t.dtype)

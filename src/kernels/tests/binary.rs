@@ -39,6 +39,11 @@ fn reference(f: BinaryFn, a: f64, b: f64) -> f64 {
         And => truth(a != 0.0 && b != 0.0),
         Or => truth(a != 0.0 || b != 0.0),
         Xor => truth((a != 0.0) != (b != 0.0)),
+        BitwiseAnd => (a as i64 & b as i64) as f64,
+        BitwiseOr => (a as i64 | b as i64) as f64,
+        BitwiseXor => (a as i64 ^ b as i64) as f64,
+        LeftShift => ((a as i64) << b as i64) as f64,
+        RightShift => (a as i64 >> b as i64) as f64,
     }
 }
 
@@ -70,11 +75,13 @@ fn numbers_of_every_type() {
         let (a, mut b) = numbers(dtype);
         for f in all() {
             if f == BinaryFn::Div && !dtype.is_float()
+                || f.class() == Class::Whole && dtype.is_float()
                 || f == BinaryFn::Sub && dtype == DType::UInt8
             {
                 continue;
             }
-            if f == BinaryFn::Pow && dtype.is_int() {
+            let counts = matches!(f, BinaryFn::Pow | BinaryFn::LeftShift | BinaryFn::RightShift);
+            if counts && dtype.is_int() {
                 b = b.iter().map(|b| b.abs()).collect();
             }
             let want: Vec<f64> = a.iter().zip(&b).map(|(&a, &b)| reference(f, a, b)).collect();
@@ -106,13 +113,27 @@ fn booleans() {
     for f in all() {
         let refused = Binary { f }.infer(&[&Meta::new(DType::Bool, [4]); 2]);
         use BinaryFn::*;
-        if matches!(f, Sub | Div | Pow | FloorDivide | Remainder) {
+        if matches!(f, Sub | Div | Pow | FloorDivide | Remainder | LeftShift | RightShift) {
             assert!(matches!(refused, Err(Error::DType { .. })), "{f:?}");
             continue;
         }
         let want: Vec<f64> = a.iter().zip(&b).map(|(&a, &b)| reference(f, a, b).min(1.0)).collect();
         assert_eq!(of(f, DType::Bool, &a, &b), want, "{f:?}");
     }
+}
+
+#[test]
+fn shifts_beyond_the_bits_leave_none() {
+    use BinaryFn::*;
+    for dtype in [DType::Int8, DType::Int32, DType::Int64] {
+        let bits = 8.0 * dtype.size() as f64;
+        let (a, b) = ([-5.0, 5.0, -5.0, 5.0, 1.0], [bits, bits, -1.0, -1.0, bits - 1.0]);
+        let least = -f64::powi(2.0, bits as i32 - 1);
+        assert_eq!(of(LeftShift, dtype, &a, &b), [0.0, 0.0, 0.0, 0.0, least]);
+        assert_eq!(of(RightShift, dtype, &a, &b), [-1.0, 0.0, -1.0, 0.0, 0.0]);
+    }
+    assert_eq!(of(LeftShift, DType::UInt8, &[255.0, 1.0], &[4.0, 200.0]), [240.0, 0.0]);
+    assert_eq!(of(RightShift, DType::UInt8, &[255.0, 255.0], &[4.0, 8.0]), [15.0, 0.0]);
 }
 
 const NAN: f64 = f64::NAN;

@@ -54,6 +54,9 @@ fn result_dtype(f: BinaryFn, name: &'static str, dtype: DType) -> Result<DType> 
         Class::Arithmetic if dtype == DType::Bool && f.on_booleans().is_none() => {
             "tensors of numbers: cast first"
         }
+        Class::Whole if dtype.is_float() || dtype == DType::Bool && f.on_booleans().is_none() => {
+            "integer tensors"
+        }
         _ => return Ok(dtype),
     };
     Err(Error::dtype(name, [dtype], want))

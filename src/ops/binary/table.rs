@@ -9,6 +9,8 @@ pub enum Class {
     Arithmetic,
     /// Floats; returns the same type.
     Floating,
+    /// Integers; returns the same type.
+    Whole,
     /// Any type; returns bool.
     Logical,
 }
@@ -23,6 +25,9 @@ macro_rules! functions {
         ---
         $($(#[$truth_doc:meta])* $truth:ident $truth_name:literal $truth_scalar:literal
             { $x:ident, $y:ident => $holds:expr };)*
+        ---
+        $($(#[$whole_doc:meta])* $whole:ident $whole_name:literal $whole_scalar:literal
+            { $m:ident, $n:ident => $bits:expr } ($($whole_as:ident)?);)*
     ) => {
         /// A function of two variables.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -30,19 +35,22 @@ macro_rules! functions {
         pub enum BinaryFn {
             $($(#[$doc])* $number,)*
             $($(#[$truth_doc])* $truth,)*
+            $($(#[$whole_doc])* $whole,)*
         }
 
         impl BinaryFn {
             /// The names of all functions.
-            pub const NAMES: &[&str] = &[$($name,)* $($truth_name),*];
+            pub const NAMES: &[&str] = &[$($name,)* $($truth_name,)* $($whole_name),*];
             /// The names of all functions with a scalar.
-            pub const WITH_SCALAR: &[&str] = &[$($scalar,)* $($truth_scalar),*];
+            pub const WITH_SCALAR: &[&str] =
+                &[$($scalar,)* $($truth_scalar,)* $($whole_scalar),*];
 
             /// Its name.
             pub fn name(self) -> &'static str {
                 match self {
                     $(BinaryFn::$number => $name,)*
                     $(BinaryFn::$truth => $truth_name,)*
+                    $(BinaryFn::$whole => $whole_name,)*
                 }
             }
 
@@ -51,6 +59,7 @@ macro_rules! functions {
                 match self {
                     $(BinaryFn::$number => $scalar,)*
                     $(BinaryFn::$truth => $truth_scalar,)*
+                    $(BinaryFn::$whole => $whole_scalar,)*
                 }
             }
 
@@ -59,6 +68,7 @@ macro_rules! functions {
                 match self {
                     $(BinaryFn::$number => Class::$class,)*
                     $(BinaryFn::$truth => Class::Logical,)*
+                    $(BinaryFn::$whole => Class::Whole,)*
                 }
             }
 
@@ -67,6 +77,7 @@ macro_rules! functions {
                 match self {
                     $(BinaryFn::$number => functions!(@bool $($as)?),)*
                     $(BinaryFn::$truth)|* => Some(self),
+                    $(BinaryFn::$whole => functions!(@bool $($whole_as)?),)*
                 }
             }
         }
@@ -75,8 +86,8 @@ macro_rules! functions {
 
 /// Hands the rows to a macro: here and in each target, which makes kernels of them.
 ///
-/// A row: name, name with a scalar, value; for numbers also the types, and the equivalent logical
-/// function on booleans. `T` is the type of the computation, `L` the instruction set.
+/// A row: name, name with a scalar, value; for numbers also the types, and for these and bits the
+/// equivalent logical function on booleans. `T` is the type of the computation, `L` the instruction set.
 macro_rules! binary_rows {
     ($expand:ident) => {
         $expand! {
@@ -119,6 +130,17 @@ macro_rules! binary_rows {
             Or "or" "or_scalar" { a, b => a.truth() | b.truth() };
             /// Exactly one is zero.
             Xor "xor" "xor_scalar" { a, b => a.truth() ^ b.truth() };
+            ---
+            /// The bits that both have.
+            BitwiseAnd "bitwise_and" "bitwise_and_scalar" { a, b => a & b } (And);
+            /// The bits that at least one has.
+            BitwiseOr "bitwise_or" "bitwise_or_scalar" { a, b => a | b } (Or);
+            /// The bits that exactly one has.
+            BitwiseXor "bitwise_xor" "bitwise_xor_scalar" { a, b => a ^ b } (Xor);
+            /// The bits of a, moved up by b.
+            LeftShift "left_shift" "left_shift_scalar" { a, b => a.shifted_left(b) } ();
+            /// The bits of a, moved down by b; those of a negative number are preceded by ones.
+            RightShift "right_shift" "right_shift_scalar" { a, b => a.shifted_right(b) } ();
         }
     };
 }

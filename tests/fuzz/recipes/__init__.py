@@ -12,8 +12,10 @@ from ..catalogue import Entry
 from . import (  # noqa: F401 - they fill the table
     arrays,
     functions,
+    gates,
     layers,
     losses,
+    more,
     networks,
     operators,
     places,

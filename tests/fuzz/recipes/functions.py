@@ -237,6 +237,17 @@ _INTO = {
     "index_copy": "0, [-1], {x}[:1]",
     "index_fill": "0, [0], 0.25",
     "scatter_add": "0, whole({seed}, {shape}, 1), {x}",
+    "clamp": "-0.5, 0.5",
+    "atan2": "0.7",
+    "ldexp": "1",
+    **dict.fromkeys(("multiply", "subtract", "divide"), "0.7"),
+    "scatter": "0, whole({seed}, {shape}, 1), {x}",
+    "scatter_reduce": "0, whole({seed}, {shape}, 1), {x}, 'amax'",
+    "index_put": "([0],), 0.25",
+    "masked_scatter": "draw({seed}, {shape}) > 0, {x}",
+    "addmv": "tensor.ones(({x}.shape[0], 2)), tensor.ones(2)",
+    "addr": "{x}[:, 0], {x}[0]",
+    "addbmm": "{x}.unsqueeze(0), tensor.eye({x}.shape[1]).unsqueeze(0)",
     "addmm": "{x}, tensor.eye({x}.shape[1])",
     "baddbmm": "{x}, tensor.ones(({x}.shape[0], {x}.shape[2], {x}.shape[2]))",
     "cumsum": "0",
@@ -248,7 +259,8 @@ _INTO = {
 
 def _into(d: Draw, name: str) -> Text:
     """Into a new tensor or a view of it, so that nothing changes where the statement is refused."""
-    rank = {"addmm": (2,), "baddbmm": (3,)}.get(name, range(1, 9))
+    ranks = {"addmm": (2,), "baddbmm": (3,), "addmv": (1,), "addr": (2,), "addbmm": (2,)}
+    rank = ranks.get(name, range(1, 9))
     x = d.any(lambda x: x.rank in rank and x.numel and floating(x))
     if x is None and name == "baddbmm":
         x = d.parameter((1, 2, 3))

@@ -119,6 +119,12 @@ for _name, _form in {
     "autograd.tile": "autograd.tile({x}, [2] + [1] * ({x}.rank - 1))",
     "autograd.Tile()": "autograd.Tile([2] + [1] * ({x}.rank - 1))({x})[0]",
     "autograd.Cast()": "autograd.Cast('{dtype}')({x})[0]",
+    "autograd.bitwise_and": "autograd.bitwise_and({x} > 0, {x} < 1)",
+    "autograd.bitwise_or": "autograd.cast({x} > 0, 'int32') | 6",
+    "autograd.bitwise_xor": "autograd.bitwise_xor(autograd.cast({x} > 0, 'int64'), 5)",
+    "autograd.bitwise_not": "~autograd.cast({x} > 0, 'int8')",
+    "autograd.left_shift": "autograd.cast({x} > 0, 'int32') << 3",
+    "autograd.right_shift": "autograd.right_shift(autograd.cast({x} > 0, 'uint8'), 1)",
     "autograd._and": "autograd._and({x} > 0, {x} < 1)",
 }.items():
     RECIPES[_name] = lambda d, form=_form: _made(d, form)

@@ -29,7 +29,6 @@ def _view(d: Draw, form: str) -> Text:
 
 
 register(("Tensor.transpose",), "{x}.transpose({order})", _view)
-register(("Tensor.T",), "{x}.T({order})", _view)
 register(("Tensor.reshape",), "{x}.reshape({shape})", _view)
 register(("Tensor.unsqueeze",), "{x}.unsqueeze({axis})", _view)
 register(("autograd.unsqueeze",), "autograd.unsqueeze({x}, {axis})", _view)

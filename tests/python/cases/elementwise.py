@@ -7,7 +7,7 @@ import numpy as np
 from numeric import slope
 from singa_rs import _core, autograd, tensor
 
-from .base import ALL, FLOATS, NUMBERS, Arg, Bad, Table
+from .base import ALL, FLOATS, INTS, NUMBERS, Arg, Bad, Table
 
 S = (3, 4, 5)
 BIG = (257, 1025)
@@ -220,6 +220,13 @@ COMPARE = {
     "or": np.logical_or,
     "xor": np.logical_xor,
 }
+BITS = {
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "left_shift": np.left_shift,
+    "right_shift": np.right_shift,
+}
 # How the two inputs broadcast.
 SHAPES = {
     "row": (S, (5,)),
@@ -253,6 +260,12 @@ for name, (reference, a, b, gradient, dtypes) in BINARY.items():
 for name, reference in COMPARE.items():
     like = Arg(S, -2, 3, integral=True)
     binary(name, reference, like, like, None, ALL, out="bool")
+
+for name, reference in BITS.items():
+    shifts = "shift" in name
+    like = Arg(S, 0 if shifts else -9, 9, integral=True)
+    dtypes = INTS if shifts else (*INTS, "bool")
+    binary(name, reference, like, like, None, dtypes, specials=())
 
 
 def scalar_case(f, reference, a, scalar, reverse, **options):
@@ -296,6 +309,11 @@ for name, reference in COMPARE.items():
     like = Arg(S, -2, 3, integral=True)
     for reverse in (False, True):
         scalar_case(name, reference, like, 1, reverse, dtypes=NUMBERS, out="bool")
+
+for name, reference in BITS.items():
+    for reverse in (False, True):
+        like = Arg(S, 0, 6, integral=True)
+        scalar_case(name, reference, like, 2, reverse, dtypes=INTS, specials=())
 
 CHOICE = Arg(S, 0, 2, dtype="bool")
 for label, shapes in {"": (S, S, S), "broadcast": ((4, 1), S, (5,))}.items():

@@ -2,10 +2,15 @@
 
 from . import (
     activations,
+    angles,
     axes,
     elementwise,
     grids,
+    nans,
+    parts,
+    pieces,
     products,
+    putting,
     resizing,
     scattering,
     searching,
@@ -15,8 +20,13 @@ from .base import Fn
 
 TABLES = (
     activations,
+    angles,
     axes,
+    nans,
+    parts,
+    pieces,
     products,
+    putting,
     elementwise,
     resizing,
     grids,

@@ -26,6 +26,11 @@ def distances(a, b, p):
     return np.linalg.norm(a[..., :, None, :] - b[..., None, :, :], p, -1)
 
 
+def pairs(x, p):
+    first, second = np.triu_indices(len(x), 1)
+    return np.linalg.norm(x[first] - x[second], p, -1)
+
+
 def bilinear(a, b, w, c):
     return np.einsum("...n,mnk,...k->...m", a, w, b) + c
 
@@ -87,6 +92,53 @@ CASES = {
     ),
     "cdist": (lambda a, b: autograd.cdist(a, b), lambda a, b: distances(a, b, 2), K, (5, 4)),
     "cdist-1": (lambda a, b: autograd.cdist(a, b, 1), lambda a, b: distances(a, b, 1), M, (2, 4)),
+    "addmv": (
+        lambda x, a, b: x.addmv(a, b, alpha=2),
+        lambda x, a, b: x + 2 * a @ b,
+        (1,),
+        M,
+        (4,),
+    ),
+    "addr": (
+        lambda x, a, b: x.addr(a, b, 0.5, -1),
+        lambda x, a, b: 0.5 * x - np.outer(a, b),
+        (2,),
+        (3,),
+        (2,),
+    ),
+    "addbmm": (
+        lambda x, a, b: x.addbmm(a, b, 2),
+        lambda x, a, b: 2 * x + (a @ b).sum(0),
+        (3, 1),
+        K,
+        (2, 4, 2),
+    ),
+    **{
+        f"matrix_power-{n}": (
+            lambda x, n=n: x.matrix_power(n),
+            lambda x, n=n: np.linalg.matrix_power(x, n),
+            (2, 3, 3),
+        )
+        for n in (1, 2, 5, 6)
+    },
+    "multi_dot": (
+        lambda *xs: autograd.multi_dot(xs),
+        lambda *xs: np.linalg.multi_dot(xs),
+        (3, 7),
+        (7, 2),
+        (2, 5),
+        (5, 4),
+    ),
+    "multi_dot-vectors": (
+        lambda *xs: autograd.multi_dot(xs),
+        lambda *xs: np.linalg.multi_dot(xs),
+        (7,),
+        (7, 2),
+        (2,),
+    ),
+    "multi_dot-two": (lambda a, b: autograd.multi_dot([a, b]), np.matmul, M, (4,)),
+    "pdist": (lambda x: autograd.pdist(x), lambda x: pairs(x, 2), (5, 3)),
+    "pdist-1": (lambda x: autograd.pdist(x, 1), lambda x: pairs(x, 1), (4, 3)),
     "linear": (autograd.linear, lambda x, w, b: x @ w.T + b, K, (3, 4), (3,)),
     "linear-plain": (autograd.linear, lambda x, w: x @ w.T, (4,), (3, 4)),
     "bilinear": (autograd.bilinear, bilinear, (2, 3), (2, 4), (5, 3, 4), (5,)),
@@ -125,5 +177,18 @@ REFUSED = {
     "linear: got shapes": (ShapeError, lambda: autograd.linear(of(2, 3), of(3, 2))),
     "linear: got a bias": (ShapeError, lambda: autograd.linear(of(2, 3), of(4, 3), of(3))),
     "bilinear: got shapes": (ShapeError, lambda: autograd.bilinear(of(2, 3), of(2, 3), of(3, 3))),
+    "addmv: got shapes": (ShapeError, lambda: of(2).addmv(of(2, 3), of(3, 1))),
+    "addr: got shapes": (ShapeError, lambda: of(2).addr(of(2, 3), of(3))),
+    "addbmm: got shapes": (ShapeError, lambda: of(2).addbmm(of(2, 3, 2), of(1, 2, 2))),
+    "matrix_power: got shape": (ShapeError, lambda: of(2, 3).matrix_power(2)),
+    "matrix_power: got n -1": (ValueError, lambda: of(2, 2).matrix_power(-1)),
+    "multi_dot: got shapes .* at least": (ShapeError, lambda: autograd.multi_dot([of(2, 2)])),
+    "multi_dot: got shapes .* fit": (ShapeError, lambda: autograd.multi_dot([of(2, 2), of(3, 2)])),
+    "pdist: got shape": (ShapeError, lambda: autograd.pdist(of(2))),
     "einsum: got 3": (TypeError, lambda: autograd.einsum(3, of(2))),
+}
+
+EXACT = {
+    "matrix_power-0": (lambda: of(2, 3, 3).matrix_power(0), lambda: np.eye(3)[None].repeat(2, 0)),
+    "pdist-one": (lambda: autograd.pdist(of(1, 3)), lambda: np.zeros(0)),
 }

@@ -185,6 +185,16 @@ fn binary(s: &mut Sketch) -> Option<()> {
         "or",
         "xor",
     ]);
+    let whole = ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"];
+    let bits = s.random.pick(&whole);
+    let (places, reverse) = ([s.places(&[3, 4])?, s.places(&[3, 4])?], s.is());
+    let ints = [
+        s.op(json!({"op": "cast", "dtype": "int32"}), &[places[0]])?,
+        s.op(json!({"op": "cast", "dtype": "int32"}), &[places[1]])?,
+    ];
+    s.op(json!({"op": "binary", "f": bits}), &ints)?;
+    let with_scalar = json!({"op": "binary_scalar", "f": bits, "scalar": 3, "reverse": reverse});
+    s.op(with_scalar, &ints[..1])?;
     let (a, reverse) = (s.floats()?, s.is());
     let b = s.numbers(&s.shape(a))?;
     s.op(json!({"op": "binary", "f": f}), &[a, b])?;

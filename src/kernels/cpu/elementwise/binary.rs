@@ -10,7 +10,7 @@ use crate::kernels::cpu::simd::number::{Integer, Number, Value};
 use crate::kernels::cpu::strided::loops::{Loop, Map, Operand, Tile, map};
 use crate::kernels::cpu::strided::scan::Scan;
 use crate::kernels::{Io, Kernel, Width, checked};
-use crate::ops::binary::{Binary, BinaryFn, BinaryScalar, binary_rows, fault, is_partial};
+use crate::ops::binary::{Binary, BinaryFn, BinaryScalar, Class, binary_rows, fault, is_partial};
 use crate::ops::{Family, Meta};
 
 /// Prepares (a, b) -> c, broadcast.
@@ -45,8 +45,11 @@ fn scalar(op: &BinaryScalar, dtype: DType) -> Result<Operand> {
 
 /// The tile for elements of a dtype that the function supports.
 fn tile(f: BinaryFn, dtype: DType) -> Box<dyn Tile<3>> {
-    crate::dispatch!(wide dtype, T => numbers::<T>(f),
-        else => truths::<Bool>(f.on_booleans().unwrap_or(f)))
+    let on_bools = || truths::<Bool>(f.on_booleans().unwrap_or(f));
+    match f.class() {
+        Class::Whole => crate::dispatch!(int dtype, T => bits::<T>(f), else => on_bools()),
+        _ => crate::dispatch!(wide dtype, T => numbers::<T>(f), else => on_bools()),
+    }
 }
 
 /// Turns the rows of the table into tiles.
@@ -57,6 +60,9 @@ macro_rules! tiles {
         ---
         $($(#[$truth_doc:meta])* $truth:ident $truth_name:literal $truth_scalar:literal
             { $x:ident, $y:ident => $holds:expr };)*
+        ---
+        $($(#[$whole_doc:meta])* $whole:ident $whole_name:literal $whole_scalar:literal
+            { $m:ident, $n:ident => $bits:expr } ($($whole_as:ident)?);)*
     ) => {
         /// The tile of a function's values on numbers.
         fn numbers<T: Number>(f: BinaryFn) -> Box<dyn Tile<3>> {
@@ -73,6 +79,24 @@ macro_rules! tiles {
                     map::<(T, T), T, 3, _>(Row)
                 })*
                 _ => truths::<T>(f),
+            }
+        }
+
+        /// The tile of a function's values on integers.
+        fn bits<T: Integer>(f: BinaryFn) -> Box<dyn Tile<3>> {
+            match f {
+                $(BinaryFn::$whole => {
+                    struct Row;
+                    impl<T: Integer> Map<(T, T), T> for Row {
+                        type Reach = T::Reach;
+                        #[inline(always)]
+                        fn at<L: Level>(&self, ($m, $n): (T, T)) -> T {
+                            $bits
+                        }
+                    }
+                    map::<(T, T), T, 3, _>(Row)
+                })*
+                _ => numbers::<T>(f),
             }
         }
 

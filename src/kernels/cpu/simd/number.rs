@@ -1,5 +1,7 @@
 //! Arithmetic and logic of the types that elementwise loops compute in, as NumPy defines them.
 
+use std::ops::{BitAnd, BitOr, BitXor};
+
 use crate::dtype::{Bool, Element};
 use crate::kernels::cpu::simd::isa::{Every, Least, Level, Reach};
 use crate::kernels::cpu::simd::math::Float;
@@ -178,7 +180,14 @@ macro_rules! integers {
 integers!(i32, i64, i8, u8);
 
 /// An integer type.
-pub trait Integer: Number {
+pub trait Integer:
+    Number + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self>
+{
+    /// The bits moved up by `b`: none are left where that is not from 0 to their number.
+    fn shifted_left(self, b: Self) -> Self;
+    /// The bits moved down by `b`, preceded by the sign: that alone is left where `b` is not from 0
+    /// to their number.
+    fn shifted_right(self, b: Self) -> Self;
     /// 0 - self, wrapping.
     fn negative(self) -> Self;
     /// The magnitude; that of the smallest value wraps to itself.
@@ -194,6 +203,23 @@ pub trait Integer: Number {
 macro_rules! integer_signs {
     ($($type:ty),*) => {$(
         impl Integer for $type {
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn shifted_left(self, b: Self) -> Self {
+                if b < 0 || b as u64 >= Self::BITS as u64 { 0 } else { self.wrapping_shl(b as u32) }
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn shifted_right(self, b: Self) -> Self {
+                let most = Self::BITS - 1;
+                if b >= 0 && b as u64 <= most as u64 {
+                    self.wrapping_shr(b as u32)
+                } else if self < 0 {
+                    self.wrapping_shr(most)
+                } else {
+                    0
+                }
+            }
             #[inline(always)]
             fn negative(self) -> Self { self.wrapping_neg() }
             #[inline(always)]

@@ -1,0 +1,113 @@
+"""Angles of points, scaling by powers of two, bounds that are tensors, signed infinities."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._core import float64
+from ..tensor import Tensor
+from . import binary, ops
+from .casting import cast
+from .finite import _flags
+from .pairs import _floats, _operands
+from .rule import Rule
+from .shape import clone
+from .table import FUNCTIONS, public
+
+
+def _unary(f: str, x: Tensor) -> Tensor:
+    return ops.op("unary", f=f)(x)
+
+
+def _is_negative(x: Tensor) -> Tensor:
+    """Whether a number is below 0, or -0.0, whose reciprocal is."""
+    below = ops.scalar_op("lt", 0)
+    return ops.op("binary", f="or")(below(x), below(ops.scalar_op("div", 1, True)(x)))
+
+
+class Atan2(Rule):
+    """The angle of the point (x, y) against the x axis, from -pi to pi; that of (0, 0) and of the
+    corners of infinity follows from the signs."""
+
+    keeps = ("xs",)
+
+    def forward(self, y: Tensor, x: Tensor) -> Tensor:
+        up, across = _unary("abs", y), _unary("abs", x)
+        same = ops.op("binary", f="eq")(up, across)
+        angle = _unary("atan", ops.where(same, _unary("sign", up), ops.div(up, across)))
+        angle = ops.where(_is_negative(x), ops.scalar_op("sub", math.pi, True)(angle), angle)
+        return ops.where(_is_negative(y), ops.neg(angle), angle)
+
+    def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, ...]:
+        """`dy x / (x**2 + y**2)` and `-dy y / (x**2 + y**2)`, 0 for (0, 0)."""
+        y, x = self.load(0), self.load(1)
+        most = ops.op("binary", f="maximum")(_unary("abs", y), _unary("abs", x))
+        one = ops.full((), 1, most)
+        most = ops.where(ops.scalar_op("eq", 0)(most), one, most)
+        y_unit, x_unit = ops.div(y, most), ops.div(x, most)
+        squares = ops.add(_unary("square", y_unit), _unary("square", x_unit))
+        squares = ops.where(ops.scalar_op("eq", 0)(squares), one, squares)
+        share = ops.div(ops.div(dys[0], most), squares)
+        return (
+            ops.reduce_to(ops.mul(share, x_unit), y.shape),
+            ops.reduce_to(ops.neg(ops.mul(share, y_unit)), x.shape),
+        )
+
+
+@public(Atan2, methods="atan2")
+def atan2(y: Tensor, x: Any) -> Tensor:
+    """The angle of the points (x, y) against the x axis, from -pi to pi, with the signs of zeros
+    (NumPy arctan2, PyTorch atan2); integers become float32. The gradient at (0, 0) is 0."""
+    return Atan2()(*_floats("atan2", y, x))[0]
+
+
+@public(methods="clamp")
+def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """`x` within bounds that are numbers, or tensors that broadcast (PyTorch clamp, NumPy clip); a
+    bound that is None does not bind. Where `x` equals a tensor, both share the gradient.
+
+    Raises:
+        ShapeError: shapes that do not broadcast.
+    """
+    if not isinstance(min, Tensor) and not isinstance(max, Tensor) and x.dtype.is_float:
+        return FUNCTIONS["clip"](x, min, max)
+    given = [one for one in (min, max) if one is not None]
+    made, *bounds = _operands("clamp", x, *given)
+    if min is not None:
+        made = binary.FUNCTIONS["maximum"](made, bounds[0])
+    if max is not None:
+        made = binary.FUNCTIONS["minimum"](made, bounds[-1])
+    return clone(made) if not given else made
+
+
+@public(methods="ldexp")
+def ldexp(x: Tensor, n: Any) -> Tensor:
+    """`x * 2**n` (NumPy ldexp, PyTorch ldexp); integers become float32. Infinite where `2**n` is.
+
+    Args:
+        x: any shape.
+        n: whole numbers; shapes broadcast.
+    """
+    x, n = _floats("ldexp", x, n)
+    return x * 2.0 ** n.detach()
+
+
+@public(methods="float_power")
+def float_power(x: Tensor, exponent: Any) -> Tensor:
+    """`x ** exponent` in float64 (NumPy float_power, PyTorch float_power)."""
+    return cast(x, float64) ** (
+        cast(exponent, float64) if isinstance(exponent, Tensor) else exponent
+    )
+
+
+@public(methods="isposinf")
+def isposinf(x: Tensor) -> Tensor:
+    """Whether each element is infinity, bool (NumPy isposinf)."""
+    return _flags(x, ops.scalar_op("eq", math.inf), False)
+
+
+@public(methods="isneginf")
+def isneginf(x: Tensor) -> Tensor:
+    """Whether each element is minus infinity, bool (NumPy isneginf)."""
+    return _flags(x, ops.scalar_op("eq", -math.inf), False)

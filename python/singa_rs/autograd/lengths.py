@@ -1,0 +1,104 @@
+"""Lengths of vectors, and distances between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core import ShapeError
+from ..tensor import Tensor
+from ..tensor.numbers import real, whole
+from .casting import cast, floating, promoted
+from .index import gather, where
+from .reduce import as_axes
+from .statistics import _narrow, _wide, norm
+from .table import public
+from .terms import limited
+
+
+@public(methods="normalize", precision="wide")
+def normalize(x: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12) -> Tensor:
+    """`x` divided by its norms along an axis, or by `eps` where they are less (PyTorch normalize,
+    ONNX LpNormalization).
+
+    Args:
+        x: any shape but (); integers become float32, and sums of 16-bit floats are in float32.
+        p: the order of the norm, from 1, or infinity.
+        axis: the axis of the vectors.
+        eps: from 0.
+
+    Raises:
+        ValueError: another order; an axis that `x` does not have.
+    """
+    least = limited(eps, "normalize: eps")
+    (along,) = as_axes(whole(axis, "normalize: axis"), x.rank, "normalize")
+    wide = _wide(x)
+    length = norm(wide, real(p, "normalize: p"), along, True)
+    short = length.detach() < least
+    return _narrow(wide / where(short, least, length), x)
+
+
+@public(precision="wide")
+def pairwise_distance(
+    a: Tensor, b: Any, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False
+) -> Tensor:
+    """The norms of `a - b + eps` along the last axis (PyTorch pairwise_distance).
+
+    Args:
+        a, b: vectors that broadcast, (..., D); integers become float32.
+        p: the order of the norm, from 1, or infinity.
+        eps: what is added to each difference.
+        keepdims: whether the last axis stays, with extent 1.
+
+    Raises:
+        ShapeError: shapes that do not broadcast, or no axis.
+        ValueError: another order.
+    """
+    a, b = (floating(t) for t in promoted((a, b)))
+    if not a.rank or not b.rank:
+        raise ShapeError(f"pairwise_distance: got shapes {a.shape}, {b.shape}, want an axis")
+    apart = _wide(a) - _wide(b) + real(eps, "pairwise_distance: eps")
+    return cast(norm(apart, real(p, "pairwise_distance: p"), -1, bool(keepdims)), a.dtype)
+
+
+@public(precision="wide")
+def cdist(a: Tensor, b: Any, p: float = 2.0) -> Tensor:
+    """The distances of all rows of `a` to all rows of `b`, (..., n, m) (PyTorch cdist). The
+    gradient of a distance of 0 is 0.
+
+    Args:
+        a, b: (..., n, D) and (..., m, D), whose first axes broadcast; integers become float32.
+        p: the order of the norm, from 1, or infinity.
+
+    Raises:
+        ShapeError: shapes that do not fit.
+        ValueError: another order.
+    """
+    a, b = (floating(t) for t in promoted((a, b)))
+    if a.rank < 2 or b.rank < 2 or a.shape[-1] != b.shape[-1]:
+        raise ShapeError(f"cdist: got shapes {a.shape}, {b.shape}, want rows of one length")
+    apart = _wide(a).unsqueeze(-2) - _wide(b).unsqueeze(-3)
+    return cast(norm(apart, real(p, "cdist: p"), -1), a.dtype)
+
+
+@public(precision="wide")
+def pdist(x: Tensor, p: float = 2.0) -> Tensor:
+    """The distances of all pairs of rows, (n * (n - 1) / 2,), the first row with the others first
+    (PyTorch pdist). The gradient of a distance of 0 is 0.
+
+    Args:
+        x: (n, D); integers become float32.
+        p: the order of the norm, from 1, or infinity.
+
+    Raises:
+        ShapeError: another number of dimensions.
+        ValueError: another order.
+    """
+    if x.rank != 2:
+        raise ShapeError(f"pdist: got shape {x.shape}, want rows")
+    x = floating(x)
+    first, second = np.triu_indices(x.shape[0], 1)
+    wide = _wide(x)
+    apart = gather(wide, 0, first) - gather(wide, 0, second)
+    return cast(norm(apart, real(p, "pdist: p"), -1), x.dtype)

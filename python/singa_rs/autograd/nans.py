@@ -1,0 +1,277 @@
+"""Statistics of what is not NaN, several at once, and of the k-th element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._core import ShapeError, float64, uint8
+from ..tensor import Tensor
+from ..tensor.numbers import as_array, real, whole
+from . import ops
+from .casting import cast, floating
+from .finite import isnan
+from .index import where
+from .quantiles import METHODS, _back, _lined_up, nanmean
+from .reduce import Axes, as_axes, reduce_max, reduce_min, reduce_prod, reduce_sum
+from .scan import _flat, cumprod, cumsum
+from .shape import plain_reshape, stack
+from .sorting import sort
+from .statistics import _narrow, _root, _wide, norm, std, var
+from .table import FUNCTIONS, public
+from .terms import flag
+
+
+def _with(x: Tensor, value: float) -> Tensor:
+    """`x` with a number in the place of NaN."""
+    return where(isnan(x), value, x) if x.dtype.is_float else x
+
+
+@public(methods="nanprod", precision="wide")
+def nanprod(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The product over `axis`, all by default, of what is not NaN (NumPy nanprod).
+
+    Raises:
+        ValueError: axes that `x` does not have.
+    """
+    return reduce_prod(_with(x, 1), axis, keepdims)
+
+
+def _nan_deviation(op: str, x: Tensor, axis: Axes, keepdims: bool, ddof: float) -> Tensor:
+    over, less = as_axes(axis, x.rank, op), real(ddof, f"{op}: ddof")
+    wide = _wide(x)
+    known = ops.op("unary", f="not")(isnan(wide))
+    known.requires_grad = False
+    apart = where(known, wide - nanmean(wide, over, True), 0.0)
+    total = reduce_sum(apart * apart, over, keepdims)
+    count = cast(reduce_sum(known, over, keepdims), wide.dtype) - less
+    count.requires_grad = False
+    return where(count > 0, total / where(count > 0, count, 1.0), math.nan)
+
+
+@public(methods="nanvar", precision="wide")
+def nanvar(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
+    """The variance over `axis`, all by default, of what is not NaN (NumPy nanvar); NaN where there
+    are no more than `ddof` such elements. Arguments are as in `var`.
+
+    Raises:
+        ValueError: axes that `x` does not have.
+    """
+    return _narrow(_nan_deviation("nanvar", x, axis, bool(keepdims), ddof), x)
+
+
+@public(methods="nanstd", precision="wide")
+def nanstd(x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0) -> Tensor:
+    """The standard deviation over `axis`, all by default, of what is not NaN (NumPy nanstd): the
+    square root of `nanvar`, with the same arguments. Where it is 0 the gradient is 0."""
+    return _narrow(_root(_nan_deviation("nanstd", x, axis, bool(keepdims), ddof)), x)
+
+
+@public()
+def nancumsum(x: Tensor, axis: int | None = None) -> Tensor:
+    """The running sum along an axis, of the flattened tensor by default, in which NaN counts as 0
+    (NumPy nancumsum).
+
+    Raises:
+        ValueError: an axis that `x` does not have.
+    """
+    return cumsum(_with(x, 0), axis)
+
+
+@public()
+def nancumprod(x: Tensor, axis: int | None = None) -> Tensor:
+    """The running product along an axis, of the flattened tensor by default, in which NaN counts as
+    1 (NumPy nancumprod).
+
+    Raises:
+        ValueError: an axis that `x` does not have.
+    """
+    return cumprod(_with(x, 1), axis)
+
+
+def _arg(op: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    """The place of an extreme among what is not NaN, an infinity before what took its place."""
+    flat, along = _flat(x.detach(), axis)
+    (along,) = as_axes(whole(along, f"{op}: axis"), flat.rank, op)
+    made = ops.reduce_op(op[3:], (along,), True)(_with(flat, _LEAST[op]))
+    if x.dtype.is_float:
+        known = ops.op("unary", f="not")(isnan(flat))
+        first = ops.reduce_op("argmax", (along,), True)(ops.cast(known, uint8))
+        made = ops.where(isnan(flat.take_along_axis(made, along)), first, made)
+    kept = (1,) * x.rank if axis is None else made.shape
+    over = as_axes(axis, x.rank, op)
+    shape = kept if keepdims else tuple(n for i, n in enumerate(kept) if i not in over)
+    made = ops.reshape(made, shape)
+    made.requires_grad = False
+    return made
+
+
+#: What takes the place of NaN.
+_LEAST = {"nanargmax": -math.inf, "nanargmin": math.inf}
+
+
+@public(methods="nanargmax")
+def nanargmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The index of the first largest element along an axis, of all by default, that is not NaN;
+    int64 (NumPy nanargmax). Where all are NaN it is 0, which NumPy refuses.
+
+    Raises:
+        ValueError: an axis that `x` does not have, or without elements.
+    """
+    return _arg("nanargmax", x, axis, bool(keepdims))
+
+
+@public(methods="nanargmin")
+def nanargmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The index of the first smallest element along an axis, of all by default, that is not NaN;
+    int64 (NumPy nanargmin). Where all are NaN it is 0, which NumPy refuses.
+
+    Raises:
+        ValueError: an axis that `x` does not have, or without elements.
+    """
+    return _arg("nanargmin", x, axis, bool(keepdims))
+
+
+# ---- quantiles -----------------------------------------------------------------------------------
+
+
+def _nan_quantiles(
+    op: str, x: Tensor, q: Any, axis: Axes, keepdims: bool, how: str, most: float
+) -> Tensor:
+    if not isinstance(how, str) or how not in METHODS:
+        raise ValueError(f"{op}: got method {how!r}, want one of {', '.join(METHODS)}")
+    wanted = as_array(q, f"{op}: q").astype(np.float64)
+    if wanted.ndim > 1 or not ((wanted >= 0) & (wanted <= most)).all():
+        raise ValueError(f"{op}: got q {q}, want numbers from 0 to {most:g}")
+    rows, over, kept = _lined_up(op, floating(x), axis)
+    if not rows.shape[-1]:
+        raise ShapeError(f"{op}: got shape {x.shape}, want elements")
+    values = sort(rows, -1)[0]  # NaN is last
+    known = ops.op("unary", f="not")(isnan(rows))
+    last = ops.cast(ops.reduce_op("sum", (rows.rank - 1,), True)(known), float64)
+    last = ops.scalar_op("maximum", 0)(ops.scalar_op("sub", 1)(last))
+    found = [_at(values, last, p / most, how) for p in wanted.ravel()]
+    found = [_back(one, over, x.rank, keepdims) for one in found]
+    if wanted.ndim:
+        return stack(found) if found else plain_reshape(rows, (0, *kept))
+    return found[0]
+
+
+def _at(values: Tensor, last: Tensor, share: float, how: str) -> Tensor:
+    """What stands at a share of the places from 0 to `last` of sorted last axes."""
+    place = ops.scalar_op("mul", share)(last)
+    rounded = {"lower": ("floor",), "higher": ("ceil",), "nearest": ("rounde",)}
+    ends = [ops.op("unary", f=f)(place) for f in rounded.get(how, ("floor", "ceil"))]
+    for one in ends:
+        one.requires_grad = False
+    taken = [values.take_along_axis(one, -1).squeeze(-1) for one in ends]
+    if len(taken) == 1:
+        return taken[0]
+    between = ops.sub(place, ends[0])
+    if how == "midpoint":
+        between = ops.scalar_op("mul", 0.5)(ops.op("unary", f="ceil")(between))
+    weight = ops.reshape(ops.cast(between, values.dtype), taken[0].shape)
+    weight.requires_grad = False
+    # Of equal infinities the difference would be NaN.
+    apart = where(taken[0].detach() == taken[1].detach(), 0.0, taken[1] - taken[0])
+    return taken[0] + apart * weight
+
+
+@public(methods="nanquantile")
+def nanquantile(
+    x: Tensor, q: Any, axis: Axes = None, keepdims: bool = False, method: str = "linear"
+) -> Tensor:
+    """The quantiles over `axis`, all by default, of what is not NaN (NumPy nanquantile, PyTorch
+    nanquantile); NaN of nothing. Arguments and errors are as in `quantile`."""
+    keeps = flag(keepdims, "nanquantile: keepdims")
+    return _nan_quantiles("nanquantile", x, q, axis, keeps, method, 1)
+
+
+@public(methods="nanpercentile")
+def nanpercentile(
+    x: Tensor, q: Any, axis: Axes = None, keepdims: bool = False, method: str = "linear"
+) -> Tensor:
+    """`nanquantile` of shares from 0 to 100 (NumPy nanpercentile)."""
+    keeps = flag(keepdims, "nanpercentile: keepdims")
+    return _nan_quantiles("nanpercentile", x, q, axis, keeps, method, 100)
+
+
+@public(methods="nanmedian")
+def nanmedian(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The median over `axis`, all by default, of what is not NaN (NumPy nanmedian): of an even
+    number of elements the mean of the two in the middle. NaN of nothing.
+
+    Raises:
+        ShapeError: no elements.
+        ValueError: axes that `x` does not have.
+    """
+    keeps = flag(keepdims, "nanmedian: keepdims")
+    return _nan_quantiles("nanmedian", x, 0.5, axis, keeps, "midpoint", 1)
+
+
+@public(methods="kthvalue")
+def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """The `k`-th smallest element along an axis, counted from 1, and its index, int64 (PyTorch
+    kthvalue); of equal ones in the order in which they stand. NaN is greater than all numbers.
+
+    Raises:
+        ValueError: an axis that `x` does not have; a `k` that is not from 1 to its extent.
+    """
+    (along,) = as_axes(whole(axis, "kthvalue: axis"), x.rank, "kthvalue")
+    count, keeps = whole(k, "kthvalue: k"), flag(keepdims, "kthvalue: keepdims")
+    if not 1 <= count <= x.shape[along]:
+        raise ValueError(f"kthvalue: got k {count} for an axis of {x.shape[along]}, want one in it")
+    place: Any = slice(count - 1, count) if keeps else count - 1
+    key = (*(slice(None),) * along, place)
+    values, places = sort(x, along)
+    return values[key], places[key]
+
+
+# ---- several at once -----------------------------------------------------------------------------
+
+
+@public(methods="aminmax")
+def aminmax(x: Tensor, axis: Axes = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest over `axis`, all by default (PyTorch aminmax); NaN wins, and
+    equal ones share the gradient.
+
+    Raises:
+        ValueError: axes that `x` does not have, or without elements.
+    """
+    return reduce_min(x, axis, keepdims), reduce_max(x, axis, keepdims)
+
+
+@public(precision="wide")
+def var_mean(
+    x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0
+) -> tuple[Tensor, Tensor]:
+    """The variance and the mean over `axis`, all by default (PyTorch var_mean, whose default is
+    `ddof=1`). Arguments and errors are as in `var`."""
+    return var(x, axis, keepdims, ddof), x.mean(axis, keepdims)
+
+
+@public(precision="wide")
+def std_mean(
+    x: Tensor, axis: Axes = None, keepdims: bool = False, ddof: float = 0
+) -> tuple[Tensor, Tensor]:
+    """The standard deviation and the mean over `axis`, all by default (PyTorch std_mean, whose
+    default is `ddof=1`). Arguments and errors are as in `std`."""
+    return std(x, axis, keepdims, ddof), x.mean(axis, keepdims)
+
+
+@public(methods="dist", precision="wide")
+def dist(a: Tensor, b: Any, p: float = 2.0) -> Tensor:
+    """The norm of all elements of `a - b` (PyTorch dist).
+
+    Args:
+        a, b: tensors that broadcast; integers become float32.
+        p: the order, from 1, or infinity.
+
+    Raises:
+        ShapeError: shapes that do not broadcast.
+        ValueError: another order.
+    """
+    apart = floating(FUNCTIONS["sub"](a, b))
+    return norm(plain_reshape(apart, (apart.numel,)), real(p, "dist: p"), 0)

@@ -1,0 +1,123 @@
+"""Tensors of sequences on logarithmic scales, of triangles and of their places; empty ones."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _core
+from .._core import Device, ShapeError
+from .creation import Shape, filled, from_numpy
+from .dtypes import float32, int64
+from .numbers import real, whole
+
+if TYPE_CHECKING:
+    from . import Tensor
+
+
+def _count(op: str, num: Any, dtype: Any) -> int:
+    count = whole(num, f"{op}: num")
+    if count < 0:
+        raise ValueError(f"{op}: got num {count}, want at least 0")
+    filled(op, (count,), 0, dtype)  # refuses what is too large
+    return count
+
+
+def logspace(
+    start: float,
+    stop: float,
+    num: int = 50,
+    endpoint: bool = True,
+    base: float = 10.0,
+    device: Device | None = None,
+    dtype: Any = float32,
+) -> Tensor:
+    """`base` to the power of `num` evenly spaced numbers from `start` to `stop`, which is the last
+    one if `endpoint` (NumPy logspace).
+
+    Raises:
+        ValueError: a negative `num`; bounds that are not finite; a base that is not above 0.
+        DTypeError: a number that the dtype cannot hold.
+    """
+    ends = real(start, "logspace: start"), real(stop, "logspace: stop")
+    given = (*ends, real(base, "logspace: base"))
+    count = _count("logspace", num, dtype)
+    if not all(map(math.isfinite, given)) or given[2] <= 0:
+        raise ValueError(f"logspace: got {given}, want finite numbers, and a base above 0")
+    with np.errstate(all="ignore"):
+        made = np.logspace(*ends, count, endpoint=bool(endpoint), base=given[2])
+    return from_numpy(made, device, dtype)
+
+
+def geomspace(
+    start: float,
+    stop: float,
+    num: int = 50,
+    endpoint: bool = True,
+    device: Device | None = None,
+    dtype: Any = float32,
+) -> Tensor:
+    """`num` numbers from `start` to `stop`, each the same multiple of the one before it (NumPy
+    geomspace).
+
+    Raises:
+        ValueError: a negative `num`; bounds that are 0, not finite, or of different signs.
+        DTypeError: a number that the dtype cannot hold.
+    """
+    ends = real(start, "geomspace: start"), real(stop, "geomspace: stop")
+    count = _count("geomspace", num, dtype)
+    if not all(map(math.isfinite, ends)) or not ends[0] * ends[1] > 0:
+        raise ValueError(f"geomspace: got {ends}, want finite numbers other than 0 of one sign")
+    return from_numpy(np.geomspace(*ends, count, endpoint=bool(endpoint)), device, dtype)
+
+
+def _matrix(op: str, n: int, m: int | None, dtype: Any) -> tuple[int, int]:
+    extents = (whole(n, f"{op}: n"), whole(n if m is None else m, f"{op}: m"))
+    return filled(op, extents, 0, dtype).shape
+
+
+def tri(
+    n: int, m: int | None = None, k: int = 0, device: Device | None = None, dtype: Any = float32
+) -> Tensor:
+    """A matrix of `n` rows and `m` columns, `n` by default, with ones up to diagonal `k` and zeros
+    above it (NumPy tri)."""
+    height, width = _matrix("tri", n, m, dtype)
+    k = max(-height, min(whole(k, "tri: k"), width))
+    across = _core.Op("arange", start=0, step=1, count=width, dtype="int64")()
+    down = _core.Op("arange", start=k, step=1, count=height, dtype="int64")()
+    hits = _core.Op("binary", f="le")(across, down.view_reshape((height, 1)))
+    return _core.Op("cast", dtype=_core.dtype(dtype).name)(hits)
+
+
+def _places(op: str, n: int, m: int | None, k: int, upper: bool) -> Tensor:
+    """The rows and the columns of a triangle's elements, (2, elements)."""
+    height, width = _matrix(op, n, m, int64)
+    if height * width > 2**31:
+        raise ShapeError(f"{op}: got {height} by {width}, want a matrix of at most 2**31 elements")
+    below = np.tri(height, width, whole(k, f"{op}: k") - int(upper), dtype=bool)
+    return from_numpy(np.stack(np.nonzero(~below if upper else below)), None, int64)
+
+
+def tril_indices(n: int, m: int | None = None, k: int = 0) -> Tensor:
+    """The rows and the columns of the elements up to diagonal `k` of a matrix of `n` rows and `m`
+    columns, `n` by default, row by row: (2, elements), int64 (PyTorch tril_indices, NumPy
+    tril_indices)."""
+    return _places("tril_indices", n, m, k, False)
+
+
+def triu_indices(n: int, m: int | None = None, k: int = 0) -> Tensor:
+    """The rows and the columns of the elements from diagonal `k` on; as `tril_indices` (PyTorch
+    triu_indices, NumPy triu_indices)."""
+    return _places("triu_indices", n, m, k, True)
+
+
+def empty(shape: Shape, device: Device | None = None, dtype: Any = float32) -> Tensor:
+    """A tensor of a shape, to be written; until then it reads as zeros (NumPy empty)."""
+    return filled("empty", shape, 0, dtype)
+
+
+def empty_like(t: Tensor) -> Tensor:
+    """`empty` of the shape and dtype of `t` (NumPy empty_like)."""
+    return filled("empty_like", t.shape, 0, t.dtype)
