@@ -205,7 +205,6 @@ places_of! {
     IndexAdd => "index_add_places",
     IndexCopy => "index_copy_places",
     IndexFill => "index_fill_places",
-    IndexPut => "index_put_places",
     MaskedScatter => "masked_scatter_places",
     MaxUnpool => "max_unpool_places",
     MultilabelMarginLoss => "multilabel_margin_loss_places",
@@ -214,12 +213,14 @@ places_of! {
     OneHot => "one_hot_places",
     Onehot => "onehot_places",
     PutAlongAxis => "put_along_axis_places",
+    RavelMultiIndex => "ravel_multi_index_places",
     Scatter => "scatter_places",
     ScatterAdd => "scatter_add_places",
     ScatterElements => "scatter_elements_places",
     ScatterNd => "scatter_nd_places",
     ScatterReduce => "scatter_reduce_places",
     TakeAlongAxis => "take_along_axis_places",
+    UnravelIndex => "unravel_index_places",
 }
 
 /// indices -> int64: positions in an axis of `size` entries, counted from its start, checked as in

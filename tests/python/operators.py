@@ -19,7 +19,8 @@ from singa_rs import _core, autograd
 from singa_rs.autograd.table import FUNCTIONS
 from singa_rs.errors import DTypeError, GraphError
 from singa_rs.tensor import Tensor, from_numpy, is_tensor
-from test_wrong_calls import GOOD, IMAGE, T, just
+from valid_calls import GOOD, IMAGE, T
+from wrong_calls import just
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 #: Functions that are no operators: they drive backward, or compute with shapes.
@@ -111,7 +112,7 @@ def cited(function):
     return found
 
 
-#: Valid arguments, where those of `test_wrong_calls` are another function's or leave a choice.
+#: Valid arguments, where those of `valid_calls` are another function's or leave a choice.
 ARGUMENTS = GOOD | {"bernoulli": [T], "interpolate": [IMAGE, just(2)]}
 
 

@@ -5,8 +5,8 @@ import pickle
 
 import numpy as np
 import pytest
+from gate_cases import MADE
 from layer_calls import normal
-from more_layers import MADE
 from singa_rs import (
     autograd,
     initializer,

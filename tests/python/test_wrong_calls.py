@@ -2,8 +2,6 @@
 
 import inspect
 
-import more_calls
-import numpy as np
 import pytest
 from singa_rs import (
     ShapeError,
@@ -20,133 +18,9 @@ from singa_rs import (
     tensor,
 )
 from singa_rs.tensor import Placeholder, Tensor
-from wrong_calls import WRONG, check, hold, just, of, ones
+from valid_calls import GOOD, IMAGE, INTS, LISTS, NEEDS, T
+from wrong_calls import WRONG, check, hold, just, of
 
-T, INTS = of(2, 3), of(3, dtype="int32")
-IMAGE = of(1, 4, 4, 4)
-#: Valid arguments of functions for which tensors of shape (2, 3) are not.
-GOOD = {
-    "conv2d": [lambda: autograd.ConvHandle(3), IMAGE, of(2, 4, 3, 3)],
-    "pooling_2d": [lambda: autograd.PoolingHandle(2), IMAGE],
-    "batchnorm_2d": [autograd.BatchNormHandle, of(4, 2), *[of(2)] * 4],
-    "conv": [IMAGE, of(2, 4, 3, 3)],
-    "conv_transpose": [IMAGE, of(4, 2, 3, 3)],
-    "max_pool": [IMAGE, just(2)],
-    "avg_pool": [IMAGE, just(2)],
-    "lp_pool": [IMAGE, just(2), just(2)],
-    "max_unpool": [IMAGE, of(1, 4, 4, 4, dtype="int32"), just(2)],
-    "gather": [T, just(0), INTS],
-    "matmul": [T, of(3, 2)],
-    "mult": [T, of(3, 2)],
-    "gemm": [T, of(3, 2)],
-    "reshape": [T, just((3, 2))],
-    "transpose": [T],
-    "tile": [T, just(2)],
-    "repeat": [T, just(2)],
-    "expand": [T, just((2, 3))],
-    "slice": [T, just([0]), just([1]), just([0])],
-    "split": [T, just(0), just([1, 1])],
-    "pad": [T, just("constant"), just([0, 0, 0, 0])],
-    "embedding": [INTS, of(4, 2)],
-    "onehot": [just(-1), INTS, just(3), just([0, 1])],
-    "grid_sample": [IMAGE, of(1, 2, 2, 2)],
-    "affine_grid": [of(2, 2, 3), just((2, 1, 2, 2))],
-    "threshold": [T, just(0.0), just(1.0)],
-    "glu": [of(2, 4)],
-    "multinomial": [of(3), just(1)],
-    "group_norm": [of(2, 4), just(2)],
-    "instance_norm": [of(2, 4, 2)],
-    "adaptive_avg_pool": [IMAGE, just(2)],
-    "adaptive_max_pool": [IMAGE, just(2)],
-    "scaled_dot_product_attention": [IMAGE, IMAGE, IMAGE],
-    "tensor_scatter": [IMAGE, of(1, 4, 2, 4), of(1, dtype="int64")],
-    "rotary_embedding": [of(2, 4)],
-    "rnn": [of(2, 3, 4), of(4, 5), of(5, 5)],
-    "lstm": [of(2, 3, 4), of(4, 20), of(5, 20)],
-    "gru": [of(2, 3, 4), of(4, 15), of(5, 15)],
-    "scatter_elements": [T, of(2, 3, dtype="int32"), T],
-    "moveaxis": [T, just(0), just(1)],
-    "swapaxes": [T, just(0), just(1)],
-    "broadcast_to": [T, just((4, 2, 3))],
-    **{f"{name}stack": [lambda: [T(), T()]] for name in ("h", "v", "d", "column_")},
-    "chunk": [T, just(2)],
-    "narrow": [T, just(0), just(0), just(1)],
-    "unflatten": [T, just(1), just((3, 1))],
-    "mv": [T, of(3)],
-    "mm": [T, of(3, 2)],
-    "bmm": [of(1, 2, 3), of(1, 3, 2)],
-    "addmm": [T, T, of(3, 3)],
-    "baddbmm": [T, of(1, 2, 3), of(1, 3, 3)],
-    "cross": [T, T],
-    "linear": [T, of(4, 3)],
-    "bilinear": [T, T, of(4, 3, 3)],
-    **{name: [T, just(0.5)] for name in ("quantile", "percentile")},
-    "convolve": [of(3), of(2)],
-    "interp": [T, of(3), of(3)],
-    "vander": [of(3)],
-    "cat": [lambda: [T(), T()]],
-    "stack": [lambda: [T(), T()]],
-    "concatenate": [lambda: [T(), T()]],
-    "where": [of(2, 3, dtype="bool"), T, T],
-    "einsum": [just("ij->ji"), T],
-    "copy_data_to_from": [T, T, just(2)],
-    "full": [just((2, 3)), just(1)],
-    "cast": [T, just("int32")],
-    "upsample": [T, just("nearest"), just([1, 1])],
-    "depth_to_space": [IMAGE, just(2)],
-    "space_to_depth": [IMAGE, just(2)],
-    "constant_of_shape": [of(2, dtype="int32")],
-    "axpy": [just(1.0), T, T],
-    "add_column": [just(1.0), of(2), just(1.0), T],
-    "add_row": [just(1.0), of(3), just(1.0), T],
-    "bernoulli": [just(0.5), T],
-    "gaussian": [just(0.0), just(1.0), T],
-    "uniform": [just(0.0), just(1.0), T],
-    "from_numpy": [lambda: np.zeros(3)],
-    "arange": [just(3)],
-    "tensordot": [T, of(3, 2), just(1)],
-    "random": [just((2,))],
-    "zeros": [just((2,))],
-    "ones": [just((2,))],
-    "constant": [T, just(1.0)],
-    "ctc_loss": [of(4, 2, 3), ones(2, 2), ones(2), ones(2)],
-    "cosine_embedding_loss": [T, T, of(2)],
-    "batches": [lambda: np.zeros(3)],
-    "collate": [lambda: [1, 2]],
-    "random_split": [lambda: np.zeros(3), lambda: [2, 1]],
-    "set_seed": [just(0)],
-    "take": [T, INTS],
-    "take_along_axis": [T, of(2, 3, dtype="int32")],
-    "index_select": [T, just(0), INTS],
-    "gather_nd": [T, of(2, 1, dtype="int32")],
-    "scatter_nd": [T, of(2, 1, dtype="int32"), T],
-    "scatter_add": [T, just(0), of(2, 3, dtype="int32"), T],
-    "index_add": [T, just(0), of(2, dtype="int32"), T],
-    "index_copy": [T, just(0), of(2, dtype="int32"), T],
-    "index_fill": [T, just(0), INTS, just(1)],
-    "masked_select": [T, of(2, 3, dtype="bool")],
-    "bincount": [INTS],
-    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), [INTS, INTS]),
-    **dict.fromkeys(("left_shift", "right_shift"), [INTS, INTS]),
-    "bitwise_not": [INTS],
-    "searchsorted": [of(3), T],
-    "bucketize": [T, of(3)],
-    "one_hot": [INTS, just(3)],
-    "masked_fill": [T, of(2, 3, dtype="bool"), just(1)],
-    "add_bias": [T, of(3)],
-    "back_broadcast": [just((2, 3)), just((3,)), T],
-    "globalaveragepool": [IMAGE],
-    "meshgrid": [of(3)],
-    "nll_loss": [T, of(2, dtype="int32")],
-    "roll": [T, just(1)],
-    "topk": [T, just(1)],
-    "full_like": [T, just(1)],
-    "eye": [just(3)],
-    "linspace": [just(0), just(1)],
-    "randint": [just(3)],
-    "randperm": [just(3)],
-    **more_calls.GOOD,
-}
 #: Functions that are not called on their own.
 NOT_HELD = {"as_shape", "as_tensor", "report_warnings", "set_training", "load_mnist"}
 NOT_HELD |= {"raw", "get", "rng"}
@@ -225,20 +99,10 @@ def test_norms_of_nothing():
 
 # ---- layers, models ------------------------------------------------------------------------------
 
-NEEDS = {"SeparableConv2d": (2, 3), "Embedding": (3, 4), "Linear": (3,)}
-NEEDS |= {"Gemm": (3,), "Reshape": ((3, 2),), "Dropout": (0.5,), "BatchNorm2d": ()}
-NEEDS |= {"GroupNorm": (1,), "PixelShuffle": (2,), "PixelUnshuffle": (2,)}
-NEEDS |= {"MultiHeadAttention": (4, 2), "CudnnRNN": (2,)}
-NEEDS |= {f"{kind}{cell}": (3, 2) for kind in ("RNN", "LSTM", "GRU") for cell in ("", "Cell")}
-NEEDS |= {f"Transformer{kind}Layer": (4, 2, 8) for kind in ("Encoder", "Decoder")}
-NEEDS |= {name: (2,) for name in layer.__all__ if "ool" in name and "Global" not in name}
-NEEDS |= {f"LPPool{axes}d": (2, 2) for axes in (1, 2, 3)}
-NEEDS |= more_calls.NEEDS
-NEEDS |= {f"Conv{kind}{axes}d": (2, 3) for kind in ("", "Transpose") for axes in (1, 2, 3)}
 LAYERS = [
     name
     for name in layer.__all__
-    if name not in ("Layer", "RNN_Base", "Sequential", "Identity", *more_calls.LISTS)
+    if name not in ("Layer", "RNN_Base", "Sequential", "Identity", *LISTS)
 ]
 
 

@@ -209,10 +209,11 @@ ROWS = {
         "The bits that exactly one integer has; of bools, whether one holds (ONNX BitwiseXor).", "^"
     ),
     ("LeftShift", "left_shift"): Row(
-        "The bits of `a` moved up by `b`, as in NumPy: none are left beyond their number.", "<<"
+        "The bits of `a` moved up by `b` (NumPy left_shift): beyond their number none is left.",
+        "<<",
     ),
     ("RightShift", "right_shift"): Row(
-        "The bits of `a` moved down by `b`, as in NumPy: beyond their number the sign is left.",
+        "The bits of `a` moved down by `b` (NumPy right_shift): beyond their number the sign is.",
         ">>",
     ),
 }

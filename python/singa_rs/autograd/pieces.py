@@ -106,7 +106,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
         ValueError: an index out of range or with a fraction, when it is used.
     """
     to = as_shape(shape)
-    places = checked(as_indices(indices, "unravel_index"), math.prod(to))
+    places = checked("unravel_index", as_indices(indices, "unravel_index"), math.prod(to))
     made = []
     for step, extent in zip(_steps(to), to, strict=True):
         one = ops.scalar_op("floor_divide", step)(places) if step != 1 else places
@@ -130,7 +130,7 @@ def ravel_multi_index(indices: Sequence[Any], shape: Any) -> Tensor:
         raise ShapeError(f"ravel_multi_index: got {indices!r} for {to}, want places for each axis")
     made = None
     for one, step, extent in zip(indices, _steps(to), to, strict=True):
-        places = checked(as_indices(one, "ravel_multi_index"), extent)
+        places = checked("ravel_multi_index", as_indices(one, "ravel_multi_index"), extent)
         places = ops.scalar_op("mul", step)(places)
         made = places if made is None else ops.add(made, places)
     made.requires_grad = False

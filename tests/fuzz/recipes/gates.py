@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from singa_rs import layer
 
 from .. import values
-from . import more  # noqa: F401 - what follows takes the place of its recipes
+from . import names  # noqa: F401 - what follows takes the place of its recipes
 from .registry import RECIPES, Text, floating, matrix, recipe_for, rows, size
 
 if TYPE_CHECKING:

@@ -147,9 +147,9 @@ PLACES = {
     **dict.fromkeys(("nll_loss", "one_hot"), False),
     **dict.fromkeys(("gather_nd", "index_add", "index_copy", "index_fill", "max_unpool"), True),
     **dict.fromkeys(("onehot", "scatter_add", "scatter_elements", "scatter_nd"), True),
-    **dict.fromkeys(("embedding_bag", "index_put", "masked_scatter", "put_along_axis"), True),
+    **dict.fromkeys(("embedding_bag", "masked_scatter", "put_along_axis"), True),
     **dict.fromkeys(("scatter", "scatter_reduce", "take_along_axis"), True),
-    "multilabel_margin_loss": False,
+    **dict.fromkeys(("multilabel_margin_loss", "ravel_multi_index", "unravel_index"), False),
 }
 for of, wraps in PLACES.items():
     size = None if of == "onehot" else 5

@@ -5,8 +5,8 @@ import copy
 import numpy as np
 import pytest
 from chains import names
+from gate_cases import CASES, CLASSES, IMAGES, ROWS
 from layer_calls import call, close, normal
-from more_layers import CASES, CLASSES, IMAGES, ROWS
 from recorded import replays
 from singa_rs import DTypeError, ShapeError, autograd, layer, module, opt, tensor
 from singa_rs.tensor import Tensor
