@@ -139,7 +139,7 @@ bench-env: wheel $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check onednn-cpu-gomp
 
 bench: bench-env
-	for bench in eager slices record replay memory evaluate budget parallel traffic loader; do \
+	for bench in eager slices record replay memory evaluate budget parallel traffic loader recurrent; do \
 	    $(BENCH_VENV)/bin/python benches/python/$$bench.py || exit 1; done
 	cargo bench --no-default-features
 

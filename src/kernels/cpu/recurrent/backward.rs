@@ -243,9 +243,11 @@ impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
             let first = [places.first_dstate, places.first_dcell];
             for ((own, last), first) in own.into_iter().zip(last).zip(first) {
                 // SAFETY: by the caller's promise.
-                match reads {
-                    true => own.copy_from_slice(unsafe { last.get(n) }),
-                    false => unsafe { first.put(n) }.copy_from_slice(own),
+                unsafe {
+                    match reads {
+                        true => own.copy_from_slice(last.get(n)),
+                        false => first.put(n).copy_from_slice(own),
+                    }
                 }
             }
         }

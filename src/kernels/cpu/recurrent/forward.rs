@@ -225,9 +225,11 @@ impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
             let last = [places.last_state, places.last_cell];
             for ((own, first), last) in own.into_iter().zip(first).zip(last) {
                 // SAFETY: by the caller's promise.
-                match reads {
-                    true => own.copy_from_slice(unsafe { first.get(n) }),
-                    false => unsafe { last.put(n) }.copy_from_slice(own),
+                unsafe {
+                    match reads {
+                        true => own.copy_from_slice(first.get(n)),
+                        false => last.put(n).copy_from_slice(own),
+                    }
                 }
             }
         }
