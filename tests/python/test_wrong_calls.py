@@ -228,7 +228,7 @@ NEEDS |= {f"Conv{kind}{axes}d": (2, 3) for kind in ("", "Transpose") for axes in
 LAYERS = [
     name
     for name in layer.__all__
-    if name not in ("Layer", "Sequential", "Identity", "ModuleList", "ModuleDict")
+    if name not in ("Layer", "Sequential", "Identity", "ModuleList", "ModuleDict", "KeyValueCache")
 ]
 
 
@@ -248,6 +248,12 @@ def test_layers(name):
                 break
             for args in ([wrong()], [T(), wrong()], [wrong(), wrong()], []):
                 check([name], one, args, {})
+
+
+def test_caches():
+    hold(layer.KeyValueCache, ["KeyValueCache"], [just(n) for n in (1, 2, 3, 4)])
+    for wrong in WRONG:
+        check(["tensor_scatter"], layer.KeyValueCache(1, 2, 3, 4).write, [wrong(), IMAGE()], {})
 
 
 @pytest.mark.parametrize("name", ["set_params", "set_states", "register_layers", "device_check"])

@@ -11,7 +11,7 @@ const SEEDS: [u64; 2] = [120, 30];
 
 /// Operations left out: the memory use of products, attention and convolutions differs from machine
 /// to machine, and user code has identifiers that differ from run to run.
-const ELSEWHERE: [&str; 5] = ["attention", "conv", "pack", "host", "matmul"];
+const ELSEWHERE: [&str; 5] = ["conv", "pack", "host", "attention", "matmul"];
 
 /// What `show` returns for the recording of a program, with random limits; None if the program has
 /// operations whose names start with one of `left_out`.
@@ -55,15 +55,15 @@ fn the_same_recording_always_gives_the_same_graph() {
     let budgets = [budget(0.9), budget(0.6), budget(0.3)];
     let got: Vec<u64> = ways.iter().chain(&budgets).map(decided).collect();
     let want: [u64; 9] = [
-        14_348_481_510_684_860_462,
-        4_153_659_594_109_827_785,
-        13_225_203_990_871_859_144,
-        14_324_027_628_371_426_109,
-        4_153_659_594_109_827_785,
-        8_656_303_841_524_956_224,
-        12_987_587_360_229_601_150,
-        13_034_315_520_349_120_126,
-        3_689_707_213_041_767_395,
+        17_741_848_656_768_492_031,
+        17_138_049_772_947_709_413,
+        11_239_046_165_710_914_214,
+        14_123_564_936_235_368_041,
+        17_138_049_772_947_709_413,
+        11_291_942_243_237_154_065,
+        15_800_437_641_529_775_935,
+        8_402_570_490_500_141_850,
+        1_011_629_846_810_805_159,
     ];
     assert_eq!(got, want);
 }
@@ -84,6 +84,6 @@ fn the_same_recording_is_always_rewritten_alike() {
     let got = ways.map(|options| fingerprint((0..500).filter_map(|seed| of(seed, &options))));
     assert_eq!(
         got,
-        [6_862_897_266_364_765_159, 15_373_688_679_621_728_805, 7_556_860_501_954_467_226]
+        [14_739_071_115_057_306_819, 484_689_848_974_613_682, 5_949_038_702_242_285_899]
     );
 }
