@@ -1,5 +1,8 @@
 """Attention in blocks: memory, blocks that are skipped, masks with gradients, caches."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from cases import references as ref
@@ -225,3 +228,14 @@ def test_positions_of_tensors_are_those_of_ints():
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
     with pytest.raises(ShapeError, match="one integer"):
         autograd.sinusoidal_positions(x, tensor.zeros((2,)))
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_of_caches_are_their_own(way):
+    cache, x = layer.KeyValueCache(1, 2, 5, 3), from_numpy(random(1, 2, 2, 3))
+    cache.write(x, x)
+    cache.advance(2)
+    other = way(cache)
+    cache.clear()
+    assert other.position.item() == 2 and cache.position.item() == 0
+    np.testing.assert_array_equal(other.keys.to_numpy(), cache.keys.to_numpy())

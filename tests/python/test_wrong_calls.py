@@ -106,6 +106,12 @@ LAYERS = [
 ]
 
 
+def test_caches():
+    hold(layer.KeyValueCache, ["KeyValueCache"], [just(n) for n in (1, 2, 3, 4)])
+    for wrong in WRONG:
+        check(["tensor_scatter"], layer.KeyValueCache(1, 2, 3, 4).write, [wrong(), IMAGE()], {})
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name):
     cls, good = getattr(layer, name), [just(one) for one in NEEDS.get(name, ())]

@@ -199,7 +199,7 @@ GOOD = {
     "empty": [just((2,))],
 }
 #: Layers that compute nothing of their own.
-LISTS = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
+LISTS = ("KeyValueCache", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 #: Arguments that layers need.
 NEEDS = {"SeparableConv2d": (2, 3), "Embedding": (3, 4), "Linear": (3,)}
 NEEDS |= {"Gemm": (3,), "Reshape": ((3, 2),), "Dropout": (0.5,), "BatchNorm2d": ()}

@@ -40,6 +40,8 @@ class KeyValueCache:
         """
         sizes = {"batch": batch, "heads": heads, "capacity": capacity, "width": width}
         shape = tuple(count(n, f"KeyValueCache: {name}") for name, n in sizes.items())
+        if device is not None and not isinstance(device, Device):
+            raise TypeError(f"KeyValueCache: got device {device!r:.80}, want a Device")
         #: (batch, heads, capacity, width); zeros after the position.
         self.keys = Tensor(shape, device, dtype, requires_grad=False)
         self.values = Tensor(shape, device, dtype, requires_grad=False)

@@ -74,6 +74,9 @@ pub(super) fn avg_pool(s: &mut Sketch) -> Option<()> {
 // ---- attention ----------------------------------------------------------------------------------
 
 pub(super) fn attention(s: &mut Sketch) -> Option<()> {
+    if s.random.below(4) == 0 {
+        return cached(s);
+    }
     let (mask, dropout) = (s.is(), if s.is() { 0.4 } else { 0.0 });
     let rule = json!({"scale": 0.5, "causal": s.is(), "dropout": dropout, "mask": mask,
                       "lengths": false, "start": false});
@@ -88,6 +91,16 @@ pub(super) fn attention(s: &mut Sketch) -> Option<()> {
     let grad = json!({"op": "attention_grad", "scores": s.is()});
     s.op(joined([grad, rule]), &from)?;
     s.op(json!({"op": "unary", "f": "relu"}), &[y]).map(drop)
+}
+
+fn cached(s: &mut Sketch) -> Option<()> {
+    let past = s.fill(&[2, 5, 4], 0.5, "float32")?;
+    let update = s.numbers(&[2, 2, 4])?;
+    let position = s.random.below(4);
+    let start = json!({"op": "fill", "value": position, "shape": [1], "dtype": "int64"});
+    let start = s.op(start, &[])?;
+    s.op(json!({"op": "tensor_scatter", "axis": 1}), &[past, update, start])?;
+    s.op(json!({"op": "unary", "f": "relu"}), &[past]).map(drop)
 }
 
 // ---- normalisation ------------------------------------------------------------------------------
