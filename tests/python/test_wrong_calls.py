@@ -250,12 +250,6 @@ def test_layers(name):
                 check([name], one, args, {})
 
 
-def test_caches():
-    hold(layer.KeyValueCache, ["KeyValueCache"], [just(n) for n in (1, 2, 3, 4)])
-    for wrong in WRONG:
-        check(["tensor_scatter"], layer.KeyValueCache(1, 2, 3, 4).write, [wrong(), IMAGE()], {})
-
-
 @pytest.mark.parametrize("name", ["set_params", "set_states", "register_layers", "device_check"])
 def test_methods_of_layers(name):
     for wrong in WRONG:
