@@ -10,6 +10,7 @@ from harness import CPU
 from singa_rs import GraphError, ShapeError, autograd, layer, module, tensor
 from singa_rs.record.tracing import trace
 from singa_rs.tensor import Tensor, from_numpy
+from wrong_calls import WRONG, check, hold, just
 
 RNG = np.random.default_rng(3)
 SDPA = autograd.scaled_dot_product_attention
@@ -239,3 +240,10 @@ def test_copies_of_caches_are_their_own(way):
     cache.clear()
     assert other.position.item() == 2 and cache.position.item() == 0
     np.testing.assert_array_equal(other.keys.to_numpy(), cache.keys.to_numpy())
+
+
+def test_wrong_calls_of_caches():
+    hold(layer.KeyValueCache, ["KeyValueCache"], [just(n) for n in (1, 2, 3, 4)])
+    for wrong in WRONG:
+        cache = layer.KeyValueCache(1, 2, 3, 4)
+        check(["tensor_scatter"], cache.write, [wrong(), Tensor((1, 2, 1, 4))], {})
