@@ -9,7 +9,7 @@ from singa_rs._core import GraphError
 from test_gradients import DIFFERENTIABLE, gradients
 
 #: Families that cannot be differentiated again: the places of maxima are known to a kernel alone.
-REFUSED = {"max_pool"}
+REFUSED = {"max_pool", "recurrent"}
 
 
 @pytest.fixture(autouse=True)

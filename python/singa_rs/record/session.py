@@ -111,7 +111,9 @@ class Recorded:
         return self._ready().graph
 
     def _ready(self) -> VerifiedGraph:
-        if self._verified is None or self._threads != self._device.num_threads:
+        # Another thread may reset the device meanwhile.
+        verified = self._verified
+        if verified is None or self._threads != self._device.num_threads:
             if self._recording is None or self.is_recording:
                 what = "is still recording" if self.is_recording else "has recorded nothing"
                 raise GraphError(f"run: the device {what}")
@@ -121,9 +123,9 @@ class Recorded:
             # Caches nothing: the tensors that it reads, even parameters, may change between runs.
             graph = self._recording.graph(parallel=self.parallel, keep=False)
             self._journal.forget()
-            self._verified = Options().verified(self._recording, graph)
-            self._warn(None)
-        return self._verified
+            verified = self._verified = Options().verified(self._recording, graph)
+            self._warn(verified, None)
+        return verified
 
     def run(self, n: int = 1) -> None:
         """Runs the graph `n` times. An interrupt takes effect between two runs.
@@ -135,11 +137,12 @@ class Recorded:
         for _ in range(n):
             known = verified.fault
             profile.run(verified.run, [])
-            self._warn(known)
+            self._warn(verified, known)
 
-    def _warn(self, known: str | None) -> None:
+    @staticmethod
+    def _warn(verified: VerifiedGraph, known: str | None) -> None:
         """Warns that the graph was found to be wrong, if that is new."""
-        if (fault := self._verified.fault) is not known:
+        if (fault := verified.fault) is not known:
             warn_user(f"run: {fault}")
 
     def __getattr__(self, name: str) -> Any:

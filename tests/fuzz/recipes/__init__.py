@@ -15,7 +15,7 @@ from . import (  # noqa: F401 - they fill the table
     gates,
     layers,
     losses,
-    more,
+    names,
     networks,
     operators,
     places,

@@ -245,7 +245,7 @@ def binary(f, reference, a, b, gradient, dtypes, **options):
         a,
         b,
         empty=(((0,), (0,)), ((0, 3), (1, 3)), ((2, 0), (1,))),
-        large=(BIG, BIG),
+        large=(BIG, BIG) if "float32" in dtypes else (),
         bad=(MIXED, APART) + (() if "bool" in dtypes else (NO_BOOL,)),
         **common,
     )
@@ -282,7 +282,7 @@ def scalar_case(f, reference, a, scalar, reverse, **options):
         attrs={"f": f, "scalar": scalar, "reverse": reverse},
         label="reverse" if reverse else "",
         empty=(((0,),), ((2, 0, 3),)),
-        large=(BIG,),
+        large=() if f in BITS else (BIG,),
         **options,
     )
 
