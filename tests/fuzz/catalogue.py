@@ -134,8 +134,8 @@ LEFT_OUT: dict[str, str] = {
 #: Python's operators that tensors have; the other `__...__` names belong to protocols.
 OPERATORS = (
     "abs add and div eq floordiv ge getitem gt iadd ifloordiv imod imul invert ipow isub itruediv "
-    "le lt matmul mod mul ne neg or pos pow radd rand rdiv rfloordiv rmatmul rmod rmul ror rpow "
-    "rsub rtruediv rxor setitem sub truediv xor"
+    "le lshift lt matmul mod mul ne neg or pos pow radd rand rdiv rfloordiv rlshift rmatmul rmod "
+    "rmul ror rpow rrshift rshift rsub rtruediv rxor setitem sub truediv xor"
 ).split()
 #: Those of them for which no text can be written, or which compute nothing.
 PROTOCOL = frozenset(

@@ -12,6 +12,7 @@ from .registry import (
     beside,
     bools,
     floating,
+    integers,
     recipe_for,
     register,
     size,
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 _SIGNS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "pow": "**", "floordiv": "//",
     "mod": "%", "and": "&", "or": "|", "xor": "^", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "eq": "==", "ne": "!=",
+    "eq": "==", "ne": "!=", "lshift": "<<", "rshift": ">>",
 }  # fmt: skip
 
 
 def _operator(d: Draw, sign: str, reflected: bool) -> Text:
-    if sign in "&|^":
+    if sign in ("<<", ">>") or sign in "&|^" and d.rng.random() < 0.3:
+        a, b = integers(d), d.rng.choice([integers(d), "2"])
+    elif sign in "&|^":
         a = bools(d)
         b = d.rng.choice([bools(d), "True", "False"])
     else:

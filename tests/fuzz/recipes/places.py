@@ -12,6 +12,7 @@ from .registry import (
     beside,
     bools,
     floating,
+    integers,
     recipe_for,
     size,
 )
@@ -131,6 +132,10 @@ for _name, _form in {
 for _name in ("And", "Or", "Xor"):
     RECIPES[f"autograd.{_name}()"] = lambda d, name=_name: (
         f"autograd.{name}()({bools(d)}, {bools(d)})[0]"
+    )
+for _name in ("BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift"):
+    RECIPES[f"autograd.{_name}()"] = lambda d, name=_name: (
+        f"autograd.{name}()({integers(d)}, {integers(d)})[0]"
     )
 RECIPES["autograd.Not()"] = lambda d: f"autograd.Not()({bools(d)})[0]"
 RECIPES["tensor.average"] = lambda d: f"tensor.average({d.any()}, 0)"

@@ -73,6 +73,11 @@ def bools(d: Draw) -> str:
     )
 
 
+def integers(d: Draw) -> str:
+    """Small integers."""
+    return f"(autograd.cast({bools(d)}, 'int32') * {d.rng.randint(1, 5)})"
+
+
 def alike(d: Draw, x: str) -> str:
     shape = size(d, x)
     fits = [n for n in d.pool if size(d, n) == shape]
