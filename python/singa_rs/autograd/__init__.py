@@ -30,7 +30,6 @@ from . import (
     axes,
     bags,
     bins,
-    bits,
     by_axes,
     channels,
     classification,

@@ -13,11 +13,11 @@ from ..tensor.creation import from_numpy
 from ..tensor.numbers import as_array, is_integral, real, whole
 from . import ops
 from .arrange import flip
-from .casting import cast, floating, promoted
+from .casting import cast, floating
 from .finite import isnan
 from .index import getitem, where
 from .reduce import as_axes
-from .running import convolve
+from .running import convolve, vectors
 from .scan import cumsum
 from .searching import _comparable, _read, searchsorted
 from .segments import _Total, counts
@@ -212,11 +212,7 @@ def correlate(a: Tensor, v: Any, mode: str = "valid") -> Tensor:
         ShapeError: other shapes.
         ValueError: another mode.
     """
-    a, v = promoted((a, v))
-    if a.rank != 1 or v.rank != 1 or not a.numel or not v.numel:
-        raise ShapeError(f"correlate: got shapes {a.shape}, {v.shape}, want vectors with elements")
-    if mode not in ("full", "same", "valid"):
-        raise ValueError(f"correlate: got mode {mode!r}, want 'full', 'same' or 'valid'")
+    a, v = vectors("correlate", a, v, mode)
     if a.numel >= v.numel:
         return convolve(a, flip(v, 0), mode)
     return flip(convolve(v, flip(a, 0), mode), 0)

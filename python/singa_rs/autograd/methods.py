@@ -11,9 +11,9 @@ from .._core import ShapeError
 from ..errors import named
 from ..tensor import Tensor, as_tensor
 from . import binary, inplace, shape
-from .bits import bitwise_not
 from .casting import cast
 from .index import getitem
+from .pairs import bitwise_not
 from .reduce import softmax
 from .table import METHODS, as_method
 from .tape import Dummy, Operator, Port, retain

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from .._core import ShapeError, float64, uint8
+from .._core import float64, uint8
 from ..tensor import Tensor
-from ..tensor.numbers import as_array, real, whole
+from ..tensor.numbers import real, whole
 from . import ops
 from .casting import cast, floating
 from .finite import isnan
 from .index import where
-from .quantiles import METHODS, _back, _lined_up, nanmean
+from .quantiles import nanmean, quantiles_by
 from .reduce import Axes, as_axes, reduce_max, reduce_min, reduce_prod, reduce_sum
 from .scan import _flat, cumprod, cumsum
-from .shape import plain_reshape, stack
+from .shape import plain_reshape
 from .sorting import sort
 from .statistics import _narrow, _root, _wide, norm, std, var
 from .table import FUNCTIONS, public
@@ -140,23 +139,14 @@ def nanargmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Ten
 def _nan_quantiles(
     op: str, x: Tensor, q: Any, axis: Axes, keepdims: bool, how: str, most: float
 ) -> Tensor:
-    if not isinstance(how, str) or how not in METHODS:
-        raise ValueError(f"{op}: got method {how!r}, want one of {', '.join(METHODS)}")
-    wanted = as_array(q, f"{op}: q").astype(np.float64)
-    if wanted.ndim > 1 or not ((wanted >= 0) & (wanted <= most)).all():
-        raise ValueError(f"{op}: got q {q}, want numbers from 0 to {most:g}")
-    rows, over, kept = _lined_up(op, floating(x), axis)
-    if not rows.shape[-1]:
-        raise ShapeError(f"{op}: got shape {x.shape}, want elements")
-    values = sort(rows, -1)[0]  # NaN is last
-    known = ops.op("unary", f="not")(isnan(rows))
-    last = ops.cast(ops.reduce_op("sum", (rows.rank - 1,), True)(known), float64)
-    last = ops.scalar_op("maximum", 0)(ops.scalar_op("sub", 1)(last))
-    found = [_at(values, last, p / most, how) for p in wanted.ravel()]
-    found = [_back(one, over, x.rank, keepdims) for one in found]
-    if wanted.ndim:
-        return stack(found) if found else plain_reshape(rows, (0, *kept))
-    return found[0]
+    def prepare(rows: Tensor) -> Callable[[float], Tensor]:
+        values = sort(rows, -1)[0]  # NaN is last
+        known = ops.op("unary", f="not")(isnan(rows))
+        last = ops.cast(ops.reduce_op("sum", (rows.rank - 1,), True)(known), float64)
+        last = ops.scalar_op("maximum", 0)(ops.scalar_op("sub", 1)(last))
+        return lambda share: _at(values, last, share, how)
+
+    return quantiles_by(prepare, op, x, q, axis, keepdims, how, most)
 
 
 def _at(values: Tensor, last: Tensor, share: float, how: str) -> Tensor:

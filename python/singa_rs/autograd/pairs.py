@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import ShapeError, bool_
+from .._core import DTypeError, ShapeError, bool_
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import as_array, number
 from . import binary, ops
@@ -214,6 +214,21 @@ def array_equal(a: Tensor, b: Any, equal_nan: bool = False) -> bool:
     if equal_nan:
         same = same | (isnan(a) & isnan(b))
     return bool(same.all())
+
+
+@public()
+def bitwise_not(x: Tensor) -> Tensor:
+    """The bits that an integer does not have; of bools, whether they do not hold (ONNX BitwiseNot,
+    NumPy invert).
+
+    Raises:
+        DTypeError: neither integers nor bools.
+    """
+    if x.dtype == bool_:
+        return UNARY["_not"](x)
+    if not x.dtype.is_int or x.dtype.is_storage:
+        raise DTypeError(f"bitwise_not: got dtype {x.dtype.name}, want integers or bool")
+    return binary.FUNCTIONS["bitwise_xor"](x, 255 if x.dtype.name == "uint8" else -1)
 
 
 for _name in (

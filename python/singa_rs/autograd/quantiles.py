@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,26 +54,43 @@ def _at_rank(values: Tensor, place: float, how: str) -> Tensor:
     return first + (values[..., high] - first) * share
 
 
-def _quantiles(
-    op: str, x: Tensor, q: Any, axis: Axes, keepdims: bool, how: str, most: float
+def quantiles_by(
+    prepare: Callable[[Tensor], Callable[[float], Tensor]],
+    op: str,
+    x: Tensor,
+    q: Any,
+    axis: Axes,
+    keepdims: bool,
+    how: str,
+    most: float,
 ) -> Tensor:
+    """Quantiles over axes. Given these as the last one, `prepare` returns a function of the share
+    of what is not above."""
     if not isinstance(how, str) or how not in METHODS:
         raise ValueError(f"{op}: got method {how!r}, want one of {', '.join(METHODS)}")
     wanted = as_array(q, f"{op}: q").astype(np.float64)
     if wanted.ndim > 1 or not ((wanted >= 0) & (wanted <= most)).all():
         raise ValueError(f"{op}: got q {q}, want numbers from 0 to {most:g}")
     rows, over, kept = _lined_up(op, floating(x), axis)
-    count = rows.shape[-1]
-    if not count:
+    if not rows.shape[-1]:
         raise ShapeError(f"{op}: got shape {x.shape}, want elements")
-    values = sort(rows, -1)[0]
-    last = values[..., -1:]  # NaN if there is one among them
-    values = where(isnan(last), last, values)
-    found = [_at_rank(values, p / most * (count - 1), how) for p in wanted.ravel()]
-    found = [_back(one, over, x.rank, keepdims) for one in found]
+    at = prepare(rows)
+    found = [_back(at(p / most), over, x.rank, keepdims) for p in wanted.ravel()]
     if wanted.ndim:
         return stack(found) if found else plain_reshape(rows, (0, *kept))
     return found[0]
+
+
+def _quantiles(
+    op: str, x: Tensor, q: Any, axis: Axes, keepdims: bool, how: str, most: float
+) -> Tensor:
+    def prepare(rows: Tensor) -> Callable[[float], Tensor]:
+        values = sort(rows, -1)[0]
+        last = values[..., -1:]  # NaN if there is one among them
+        values = where(isnan(last), last, values)
+        return lambda share: _at_rank(values, share * (rows.shape[-1] - 1), how)
+
+    return quantiles_by(prepare, op, x, q, axis, keepdims, how, most)
 
 
 @public(methods="quantile")

@@ -154,6 +154,16 @@ def gradient(x: Tensor, spacing: float = 1.0, axis: Any = None) -> Any:
     return made[0] if len(made) == 1 else tuple(made)
 
 
+def vectors(op: str, a: Tensor, v: Any, mode: Any) -> tuple[Tensor, ...]:
+    """Two vectors in one dtype, whose shifts are joined in a mode."""
+    a, v = promoted((a, v))
+    if a.rank != 1 or v.rank != 1 or not a.numel or not v.numel:
+        raise ShapeError(f"{op}: got shapes {a.shape}, {v.shape}, want vectors with elements")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"{op}: got mode {mode!r}, want 'full', 'same' or 'valid'")
+    return a, v
+
+
 @public()
 def convolve(a: Tensor, v: Any, mode: str = "full") -> Tensor:
     """The convolution of two vectors (NumPy convolve).
@@ -167,11 +177,7 @@ def convolve(a: Tensor, v: Any, mode: str = "full") -> Tensor:
         ShapeError: other shapes.
         ValueError: another mode.
     """
-    a, v = promoted((a, v))
-    if a.rank != 1 or v.rank != 1 or not a.numel or not v.numel:
-        raise ShapeError(f"convolve: got shapes {a.shape}, {v.shape}, want vectors with elements")
-    if mode not in ("full", "same", "valid"):
-        raise ValueError(f"convolve: got mode {mode!r}, want 'full', 'same' or 'valid'")
+    a, v = vectors("convolve", a, v, mode)
     a, v = (a, v) if a.numel >= v.numel else (v, a)
     n, m = a.numel, v.numel
     edge = ops.full((m - 1,), 0, a)

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::cells::{Back, Cell, Elman, Gru, LinearGru, Lstm};
 use super::forward::{row, row_mut};
-use super::products::{Product, Weights};
+use super::products::{Products, Weights};
 use super::sequence::{self, Rows, Sequence};
 use super::space;
 use crate::error::Result;
@@ -23,10 +23,9 @@ pub struct Backward<W> {
     op: RecurrentGrad,
     sizes: Sizes,
     blocks: Blocks,
-    /// From the gradients of the gates to that of the state before.
-    first: Product,
-    /// A GRU's candidate, or a projection, which comes before the gates.
-    second: Option<Product>,
+    /// The first goes from the gradients of the gates to that of the state before; the second is a
+    /// GRU's candidate, or a projection, which comes before the gates.
+    products: Products,
     of: PhantomData<W>,
 }
 
@@ -38,10 +37,8 @@ impl<W: Wide + Value> Backward<W> {
     pub fn new(op: &RecurrentGrad, io: &[&Meta], width: Width) -> Result<Self> {
         let sizes = op.form.sizes(op.name(), io[op.gates()], io[op.weight()])?;
         let blocks = Blocks::new(sizes.rows, sequence::block(sizes.rows), width);
-        let product = |weights| Product::new(&blocks, weights, sizes.steps);
-        let (first, second) = weights(op, io, &sizes);
-        let (first, second) = (product(first)?, second.map(product).transpose()?);
-        Ok(Backward { op: op.clone(), sizes, blocks, first, second, of: PhantomData })
+        let products = Products::new(&blocks, weights(op, io, &sizes), sizes.steps)?;
+        Ok(Backward { op: op.clone(), sizes, blocks, products, of: PhantomData })
     }
 
     /// The columns of a thread's arrays: gradients of states and of cell states, those of the sums
@@ -49,11 +46,11 @@ impl<W: Wide + Value> Backward<W> {
     fn columns(&self) -> [usize; 5] {
         let Sizes { units, state, .. } = self.sizes;
         let form = &self.op.form;
-        let is_apart = self.second.is_some() || form.cell == recurrent::Cell::LinearGru;
+        let is_apart = self.products.second.is_some() || form.cell == recurrent::Cell::LinearGru;
         [
             state,
             if form.has_cell() { units } else { 0 },
-            self.first.depth(),
+            self.products.first.depth(),
             if is_apart { units } else { 0 },
             state.max(units),
         ]
@@ -61,11 +58,9 @@ impl<W: Wide + Value> Backward<W> {
 
     /// Bytes of the packed weights, of a thread's arrays, and of a product's scratch memory.
     fn rooms(&self) -> [usize; 3] {
-        let second = self.second.iter();
-        let packed = self.first.packed() + second.clone().map(Product::packed).sum::<usize>();
-        let scratch = second.map(Product::scratch).fold(self.first.scratch(), usize::max);
-        let rows = self.blocks.sizes()[0];
-        [packed, space::bytes::<W>(self.columns().map(|columns| columns * rows)), scratch]
+        let (products, rows) = (&self.products, self.blocks.sizes()[0]);
+        let arrays = space::bytes::<W>(self.columns().map(|columns| columns * rows));
+        [products.packed(), arrays, products.scratch()]
     }
 
     fn blocks<C: Cell<W>>(&self, io: &Io, sequence: Sequence, cell: C) -> Result<()> {
@@ -117,10 +112,7 @@ impl<W: Wide + Value> Kernel for Backward<W> {
         let (room, scratch) = (io.scratch::<u8>(), io.scratch::<u8>().wrapping_add(packed));
         // SAFETY: `io` is what this was prepared for, with as much scratch memory as requested.
         let sequence = unsafe {
-            self.first.pack(io, room, scratch)?;
-            if let Some(second) = &self.second {
-                second.pack(io, room.wrapping_add(self.first.packed()), scratch)?;
-            }
+            self.products.pack(io, room, scratch)?;
             Sequence::new(self.op.form, self.sizes, io)
         };
         match self.op.form.cell {
@@ -207,21 +199,23 @@ impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
         // SAFETY: the tensors are those that the kernel was prepared for, and no other block
         // accesses these rows of what is written.
         unsafe {
-            self.copy_states(true);
+            self.places.last_state.load(self.rows, self.room.state);
+            self.places.last_cell.load(self.rows, self.room.cell);
             for step in (0..self.sequence.sizes.steps).rev() {
                 self.pass(step, Stage::Take);
                 if is_projected {
                     self.multiply(Stage::Take)?;
                 }
                 self.pass(step, Stage::Gates);
-                if self.kernel.second.is_some() && !is_projected {
+                if self.kernel.products.second.is_some() && !is_projected {
                     self.multiply(Stage::Gates)?;
                     self.pass(step, Stage::Second);
                 }
                 self.multiply(Stage::Second)?;
                 self.pass(step, Stage::Give);
             }
-            self.copy_states(false);
+            self.places.first_dstate.store(self.rows, self.room.state);
+            self.places.first_dcell.store(self.rows, self.room.cell);
             for tensor in [self.places.dgiven, self.places.made, self.places.projected] {
                 self.sequence.clear(tensor, self.rows);
             }
@@ -233,42 +227,28 @@ impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
         W::Reach::run(Isa::active(), Step { block: self, step, stage });
     }
 
-    /// Reads the gradients of the final states, or writes those of the initial ones.
-    unsafe fn copy_states(&mut self, reads: bool) {
-        let [state, cell, ..] = self.columns;
-        let places = &self.places;
-        for (i, n) in self.rows.clone().enumerate() {
-            let own = [row_mut(self.room.state, i, state), row_mut(self.room.cell, i, cell)];
-            let last = [places.last_state, places.last_cell];
-            let first = [places.first_dstate, places.first_dcell];
-            for ((own, last), first) in own.into_iter().zip(last).zip(first) {
-                // SAFETY: by the caller's promise.
-                unsafe {
-                    match reads {
-                        true => own.copy_from_slice(last.get(n)),
-                        false => first.put(n).copy_from_slice(own),
-                    }
-                }
-            }
-        }
-    }
-
     /// The product behind a stage.
     unsafe fn multiply(&mut self, behind: Stage) -> Result<()> {
         let Room { state, sums, tail, product, .. } = &mut self.room;
         let which = usize::from(self.rows.len() != self.kernel.blocks.sizes()[0]);
-        let (first, packed) = (&self.kernel.first, self.io.scratch::<u8>());
-        let later = packed.wrapping_add(first.packed());
+        let (products, packed) = (&self.kernel.products, self.io.scratch::<u8>());
+        let later = products.behind(packed);
         // SAFETY: by the caller's promise; the weights are packed before blocks run.
         unsafe {
-            match (&self.kernel.second, behind) {
+            match (&products.second, behind) {
                 (Some(second), Stage::Take) => {
                     second.run(which, self.io, later, (&**state, &mut **tail), self.scratch)
                 }
                 (Some(second), Stage::Gates) => {
                     second.run(which, self.io, later, (&**tail, &mut **product), self.scratch)
                 }
-                _ => first.run(which, self.io, packed, (&**sums, &mut **product), self.scratch),
+                _ => products.first.run(
+                    which,
+                    self.io,
+                    packed,
+                    (&**sums, &mut **product),
+                    self.scratch,
+                ),
             }
         }
     }
@@ -378,7 +358,7 @@ impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
             Stage::Second => self.cell.second_back::<L>(made),
             _ => self.cell.back::<L>(made),
         }
-        if self.kernel.second.is_none() || is_projected || stage == Stage::Second {
+        if self.kernel.products.second.is_none() || is_projected || stage == Stage::Second {
             // SAFETY: as above. The gates may be the same tensor: nothing reads them any more.
             let to = unsafe { self.places.dgiven.put(at) };
             let (head, rest) = to.split_at_mut(if C::TAIL { 2 * units } else { sums });

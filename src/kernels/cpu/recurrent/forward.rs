@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::cells::{Cell, Elman, Gru, LinearGru, Lstm, Row};
-use super::products::{Product, Weights};
+use super::products::{Product, Products, Weights};
 use super::sequence::{self, Rows, Sequence};
 use super::space;
 use crate::error::Result;
@@ -23,9 +23,8 @@ pub struct Forward<W> {
     op: Recurrent,
     sizes: Sizes,
     blocks: Blocks,
-    first: Product,
-    /// A GRU's candidate, or a projection.
-    second: Option<Product>,
+    /// The second is that of a GRU's candidate, or a projection.
+    products: Products,
     of: PhantomData<W>,
 }
 
@@ -38,10 +37,8 @@ impl<W: Wide + Value> Forward<W> {
         let form = op.form;
         let sizes = form.sizes(op.name(), io[0], io[1])?;
         let blocks = Blocks::new(sizes.rows, sequence::block(sizes.rows), width);
-        let product = |weights| Product::new(&blocks, weights, sizes.steps);
-        let (first, second) = weights(op, io, &sizes);
-        let (first, second) = (product(first)?, second.map(product).transpose()?);
-        Ok(Forward { op: op.clone(), sizes, blocks, first, second, of: PhantomData })
+        let products = Products::new(&blocks, weights(op, io, &sizes), sizes.steps)?;
+        Ok(Forward { op: op.clone(), sizes, blocks, products, of: PhantomData })
     }
 
     /// The columns of a thread's arrays: states, cell states, sums, units, and the results of the
@@ -49,17 +46,16 @@ impl<W: Wide + Value> Forward<W> {
     fn columns(&self) -> [usize; 5] {
         let Sizes { units, state, .. } = self.sizes;
         let cell = if self.op.form.has_cell() { units } else { 0 };
-        let second = self.second.as_ref().map_or(0, Product::columns);
-        [state, cell, self.first.columns(), units, second]
+        let Products { first, second } = &self.products;
+        let second = second.as_ref().map_or(0, Product::columns);
+        [state, cell, first.columns(), units, second]
     }
 
     /// Bytes of the packed weights, of a thread's arrays, and of a product's scratch memory.
     fn rooms(&self) -> [usize; 3] {
-        let second = self.second.iter();
-        let packed = self.first.packed() + second.clone().map(Product::packed).sum::<usize>();
-        let scratch = second.map(Product::scratch).fold(self.first.scratch(), usize::max);
-        let rows = self.blocks.sizes()[0];
-        [packed, space::bytes::<W>(self.columns().map(|columns| columns * rows)), scratch]
+        let (products, rows) = (&self.products, self.blocks.sizes()[0]);
+        let arrays = space::bytes::<W>(self.columns().map(|columns| columns * rows));
+        [products.packed(), arrays, products.scratch()]
     }
 
     fn blocks(&self, io: &Io, sequence: Sequence, cell: impl Cell<W>) -> Result<()> {
@@ -107,10 +103,7 @@ impl<W: Wide + Value> Kernel for Forward<W> {
         let (room, scratch) = (io.scratch::<u8>(), io.scratch::<u8>().wrapping_add(packed));
         // SAFETY: `io` is what this was prepared for, with as much scratch memory as requested.
         let sequence = unsafe {
-            self.first.pack(io, room, scratch)?;
-            if let Some(second) = &self.second {
-                second.pack(io, room.wrapping_add(self.first.packed()), scratch)?;
-            }
+            self.products.pack(io, room, scratch)?;
             Sequence::new(self.op.form, self.sizes, io)
         };
         let vector = |part: Part| {
@@ -198,16 +191,18 @@ impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
         // SAFETY: the tensors are those that the kernel was prepared for, and no other block
         // accesses these rows of what is written.
         unsafe {
-            self.copy_states(true);
+            self.places.first_state.load(self.rows, self.room.state);
+            self.places.first_cell.load(self.rows, self.room.cell);
             for step in 0..self.sequence.sizes.steps {
                 self.multiply(false)?;
                 W::Reach::run(Isa::active(), Step { block: &mut self, step, second: false });
-                if self.kernel.second.is_some() {
+                if self.kernel.products.second.is_some() {
                     self.multiply(true)?;
                     W::Reach::run(Isa::active(), Step { block: &mut self, step, second: true });
                 }
             }
-            self.copy_states(false);
+            self.places.last_state.store(self.rows, self.room.state);
+            self.places.last_cell.store(self.rows, self.room.cell);
             for tensor in [self.places.states, self.places.gates, self.places.cells] {
                 self.sequence.clear(tensor, self.rows);
             }
@@ -215,39 +210,24 @@ impl<W: Wide + Value, C: Cell<W>> Block<'_, '_, W, C> {
         Ok(())
     }
 
-    /// Reads the initial states, or writes the final ones.
-    unsafe fn copy_states(&mut self, reads: bool) {
-        let [state, cell, ..] = self.columns;
-        let places = &self.places;
-        for (i, n) in self.rows.clone().enumerate() {
-            let own = [row_mut(self.room.state, i, state), row_mut(self.room.cell, i, cell)];
-            let first = [places.first_state, places.first_cell];
-            let last = [places.last_state, places.last_cell];
-            for ((own, first), last) in own.into_iter().zip(first).zip(last) {
-                // SAFETY: by the caller's promise.
-                unsafe {
-                    match reads {
-                        true => own.copy_from_slice(first.get(n)),
-                        false => last.put(n).copy_from_slice(own),
-                    }
-                }
-            }
-        }
-    }
-
     unsafe fn multiply(&mut self, second: bool) -> Result<()> {
         let Room { state, sums, units, second: results, .. } = &mut self.room;
         let which = usize::from(self.rows.len() != self.kernel.blocks.sizes()[0]);
-        let packed = self.io.scratch::<u8>();
-        let first = &self.kernel.first;
-        let behind = packed.wrapping_add(first.packed());
+        let (products, packed) = (&self.kernel.products, self.io.scratch::<u8>());
+        let behind = products.behind(packed);
         // SAFETY: by the caller's promise; the weights are packed before blocks run.
         unsafe {
-            match &self.kernel.second {
+            match &products.second {
                 Some(product) if second => {
                     product.run(which, self.io, behind, (&**units, &mut **results), self.scratch)
                 }
-                _ => first.run(which, self.io, packed, (&**state, &mut **sums), self.scratch),
+                _ => products.first.run(
+                    which,
+                    self.io,
+                    packed,
+                    (&**state, &mut **sums),
+                    self.scratch,
+                ),
             }
         }
     }
@@ -267,7 +247,7 @@ impl<W: Wide + Value, C: Cell<W>> Body for Step<'_, '_, '_, W, C> {
     fn run<L: Level>(self) {
         let Step { block, step, second } = self;
         let (sequence, first) = (block.sequence, block.rows.start);
-        let is_last = second == block.kernel.second.is_some();
+        let is_last = second == block.kernel.products.second.is_some();
         for i in sequence.active(step, block.rows) {
             let at = sequence.at(step, first + i);
             // SAFETY: the step is one that the row has, and the row is the block's own.

@@ -134,6 +134,62 @@ impl Product {
     }
 }
 
+/// The products of a step, whose packed weights stand one behind the other.
+pub struct Products {
+    /// The first.
+    pub first: Product,
+    /// The second, if there is one.
+    pub second: Option<Product>,
+}
+
+impl Products {
+    /// The products for the rows of any block, prepared for `steps` runs each.
+    ///
+    /// # Errors
+    /// Those of [`Product::new`].
+    pub fn new(
+        blocks: &Blocks,
+        (first, second): (Weights, Option<Weights>),
+        steps: usize,
+    ) -> Result<Products> {
+        let product = |weights| Product::new(blocks, weights, steps);
+        Ok(Products { first: product(first)?, second: second.map(product).transpose()? })
+    }
+
+    /// Bytes of all packed weights.
+    pub fn packed(&self) -> usize {
+        self.first.packed() + self.second.as_ref().map_or(0, Product::packed)
+    }
+
+    /// Bytes of scratch memory for packing or multiplying.
+    pub fn scratch(&self) -> usize {
+        self.first.scratch().max(self.second.as_ref().map_or(0, Product::scratch))
+    }
+
+    /// Where the packed weights of the second are, in room for all.
+    pub fn behind(&self, room: *mut u8) -> *mut u8 {
+        room.wrapping_add(self.first.packed())
+    }
+
+    /// Packs all weights.
+    ///
+    /// # Errors
+    /// Those of [`Product::pack`].
+    ///
+    /// # Safety
+    /// As for [`Product::pack`], with room for all.
+    pub unsafe fn pack(&self, io: &Io, room: *mut u8, scratch: *mut u8) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            self.first.pack(io, room, scratch)?;
+            match &self.second {
+                Some(second) => second.pack(io, self.behind(room), scratch),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
 /// The product for so many rows.
 fn half(weights: &Meta, rows: usize, steps: usize) -> Result<Half> {
     let (depth, columns) = (weights.shape[0], weights.shape[1]);

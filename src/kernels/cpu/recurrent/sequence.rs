@@ -56,6 +56,36 @@ impl<W> Rows<W> {
         // SAFETY: by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.at.add(row * self.columns), self.columns) }
     }
+
+    /// Copies some rows to the beginning of an array.
+    ///
+    /// # Safety
+    /// As for [`Rows::get`].
+    pub unsafe fn load(self, rows: &Range<usize>, to: &mut [W])
+    where
+        W: Copy,
+    {
+        let columns = self.columns;
+        for (i, n) in rows.clone().enumerate() {
+            // SAFETY: by the caller's promise.
+            to[i * columns..][..columns].copy_from_slice(unsafe { self.get(n) });
+        }
+    }
+
+    /// Copies some rows from the beginning of an array.
+    ///
+    /// # Safety
+    /// As for [`Rows::put`].
+    pub unsafe fn store(self, rows: &Range<usize>, from: &[W])
+    where
+        W: Copy,
+    {
+        let columns = self.columns;
+        for (i, n) in rows.clone().enumerate() {
+            // SAFETY: by the caller's promise.
+            unsafe { self.put(n) }.copy_from_slice(&from[i * columns..][..columns]);
+        }
+    }
 }
 
 /// How rows and steps are numbered.
