@@ -1,0 +1,18 @@
+"""ONNX: models that are imported, run and trained further, and models that are exported
+(SINGA sonnx)."""
+
+from __future__ import annotations
+
+from onnx import load, save
+
+from . import rows
+from .backend import SingaBackend, SingaRep, prepare
+from .imported import SONNXModel
+
+run_node = SingaBackend.run_node
+run_model = SingaBackend.run_model
+
+__all__ = [
+    "SONNXModel", "SingaBackend", "SingaRep", "load", "prepare", "rows", "run_model", "run_node",
+    "save",
+]  # fmt: skip

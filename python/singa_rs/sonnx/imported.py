@@ -1,0 +1,97 @@
+"""Imported models: a graph of ONNX whose weights are parameters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import inliner
+
+from .. import device as devices
+from ..device import Device
+from ..layer.base import Layer
+from ..module import Module
+from ..tensor import Tensor
+from .body import Body, body, opsets_of, read_graph
+from .running import Frame
+from .values import Value, to_tensor
+
+
+def loaded(model: Any) -> onnx.ModelProto:
+    """A model, or that of a file, with its local functions expanded."""
+    if isinstance(model, (str, os.PathLike)):
+        model = onnx.load(os.fspath(model))
+    if not isinstance(model, onnx.ModelProto):
+        kind = type(model).__name__
+        raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
+    return inliner.inline_local_functions(model) if model.functions else model
+
+
+class SONNXModel(Module):
+    """An imported model, which computes, and can be trained further (SINGA SONNXModel).
+
+    Its weights, which are the graph's constants of floats, are parameters under their names in the
+    file. Subclasses may add layers and define `train_one_batch`.
+    """
+
+    def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
+        super().__init__()
+        proto = loaded(onnx_model)
+        self._body = read_graph(proto.graph, opsets_of(proto.opset_import))
+        self._to = device or devices.get_default_device()
+        self.weights = Weights(self._body, self._to)
+
+    def forward(
+        self, *inputs: Any, last_layers: int | None = None, aux_output: Iterable[str] = ()
+    ) -> list[Any]:
+        """The graph's outputs for its inputs, in order.
+
+        Args:
+            last_layers: the number of nodes to run, from the end if negative; the outputs are then
+                those of the last one.
+            aux_output: names of further values, which follow the outputs.
+        """
+        part = cut(self._body, last_layers, tuple(aux_output))
+        frame = Frame(part, self._to)
+        frame.values.update(self.weights.tensors())
+        return frame.run(dict(zip(part.inputs, inputs, strict=False)))
+
+
+class Weights(Layer):
+    """The constants of a graph that are computed with, as parameters."""
+
+    def __init__(self, graph: Body, device: Device) -> None:
+        super().__init__()
+        names = [name for name, one in graph.constants.items() if _is_weight(one)]
+        #: By attribute, the name in the file.
+        self._names = {f"w{i}": name for i, name in enumerate(names)}
+        for attribute, name in self._names.items():
+            made = to_tensor(graph.constants[name], device)
+            made.requires_grad = made.stores_grad = True
+            made.name = name
+            setattr(self, attribute, made)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The parameters by their names in the file."""
+        return {name: getattr(self, attribute) for attribute, name in self._names.items()}
+
+
+def _is_weight(array: np.ndarray) -> bool:
+    return array.dtype.name in ("float32", "float64", "float16") and array.ndim > 0
+
+
+def cut(whole: Body, count: int | None, extra: Sequence[str] = ()) -> Body:
+    """The first `count` nodes of a body, those up to the last `-count` for a negative number; the
+    outputs are those of the last node. With all nodes, those of the graph."""
+    nodes = whole.nodes if count is None else whole.nodes[:count]
+    is_whole = len(nodes) == len(whole.nodes)
+    outputs = whole.outputs if is_whole else tuple(y for y in nodes[-1].outputs if y)
+    if is_whole and not extra:
+        return whole
+    return body(whole.name, whole.inputs, (*outputs, *extra), nodes, whole.constants)
+
+
+__all__ = ["SONNXModel", "Value", "Weights", "cut", "loaded"]

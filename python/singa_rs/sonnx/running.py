@@ -1,0 +1,94 @@
+"""Running a body: node by node, in the order of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..autograd.casting import cast
+from ..device import Device
+from ..tensor import Tensor, int64
+from . import folding
+from .body import Body, Node
+from .functions import expanded
+from .values import Value, to_array, to_tensor
+
+
+class Frame:
+    """The values of a body that is being run."""
+
+    def __init__(self, body: Body, device: Device, outer: Frame | None = None) -> None:
+        self.body, self.device, self.outer = body, device, outer
+        self.values: dict[str, Value] = dict(body.constants)
+        #: The nodes that read a value of the device back to the host.
+        self.reads: set[int] = set() if outer is None else outer.reads
+
+    def find(self, name: str) -> Value:
+        """A value of this body, or of one around it; None for an input that is left out."""
+        frame: Frame | None = self
+        while name and frame is not None:
+            if name in frame.values:
+                return frame.values[name]
+            frame = frame.outer
+        if name:
+            raise ValueError(f"{self.body.name or 'graph'}: got no value for {name!r}")
+        return None
+
+    def run(self, values: Mapping[str, Value]) -> list[Value]:
+        """The outputs of the body for these inputs."""
+        self.values.update(values)
+        for node, dead in zip(self.body.nodes, self.body.dead, strict=True):
+            self.step(node)
+            for name in dead:
+                self.values.pop(name, None)
+        return [self.find(name) for name in self.body.outputs]
+
+    def call(self, body: Body, inputs: Iterable[Value] = ()) -> list[Value]:
+        """The outputs of a body that stands in this one."""
+        return Frame(body, self.device, self).run(dict(zip(body.inputs, inputs, strict=False)))
+
+    def step(self, node: Node) -> None:
+        """Runs a node."""
+        found = self.results(node, [self.find(name) for name in node.inputs])
+        for name, value in zip(node.outputs, found, strict=False):
+            if name:
+                self.values[name] = value
+
+    def results(self, node: Node, inputs: list[Value]) -> tuple[Value, ...]:
+        """The outputs of a node for these inputs."""
+        row = node.row
+        if row is None:
+            return tuple(self.call(expanded(node, inputs), inputs))
+        if not row.is_raw and folding.folds(node, inputs):
+            return folding.fold(node, inputs)
+        args = inputs if row.is_raw else [self._argument(node, i, x) for i, x in enumerate(inputs)]
+        stored = [x.dtype for x in args if isinstance(x, Tensor) and x.dtype.is_storage]
+        if row.calculates and stored:
+            args = [_wide(x) for x in args]
+        extra = {"outputs": len(node.outputs), "frame": self}
+        made = row.run(*args, **node.attrs, **{name: extra[name] for name in row.asks})
+        found = made if isinstance(made, tuple) else (made,)
+        if row.calculates and stored:
+            return tuple(cast(y, stored[0]) if y.dtype == int64 else y for y in found)
+        return found
+
+    def _argument(self, node: Node, i: int, x: Value) -> Value:
+        """An input where the row wants it."""
+        if i in node.row.host:
+            return self.read(node, x)
+        is_array = isinstance(x, (np.ndarray, np.generic))
+        return to_tensor(x, self.device) if is_array and x.dtype != object else x
+
+    def read(self, node: Node, x: Value) -> Value:
+        """A value on the host."""
+        if not isinstance(x, Tensor):
+            return x
+        self.reads.add(id(node.proto))
+        return to_array(x)
+
+
+def _wide(x: Any) -> Any:
+    is_stored = isinstance(x, Tensor) and x.dtype.is_storage
+    return cast(x, int64) if is_stored else x
