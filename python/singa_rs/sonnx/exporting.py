@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
@@ -16,14 +17,15 @@ from ..module import Module
 from ..tensor import Placeholder, Tensor
 from . import writers
 from .extents import Sizes, settings
+from .folded import folded
 from .program import Meta, Program, program
 from .values import ELEMENTS
 from .writing import Writer
 
 #: The newest opset that is written.
-OPSET = 23
-#: The version of the file format that goes with it.
-_IR_VERSION = 10
+OPSET = 26
+#: The opset of models that draw random numbers, for which onnxruntime has no later kernels.
+_RANDOM_OPSET = 21
 
 #: By argument, the names of axes whose size is open.
 Dynamic = Mapping[str, Mapping[int, str]]
@@ -48,8 +50,9 @@ def model_proto(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     dynamic: Dynamic | None = None,
-    opset: int = OPSET,
+    opset: int | None = None,
     name: str | None = None,
+    fold_batch_norm: bool = False,
 ) -> onnx.ModelProto:
     """A model or a function of tensors, as it is in evaluation, as a model of ONNX.
 
@@ -65,8 +68,11 @@ def model_proto(
             `{"x": {0: "batch"}}`; axes of one name have one size. The model is traced for several
             sizes, and refused if what it does depends on them otherwise than by sums of their
             products.
-        opset: ONNX's version of the operators, from 18 on.
+        opset: ONNX's version of the operators, from 20 on; by default 26, for models that draw
+            random numbers 21.
         name: the graph's.
+        fold_batch_norm: whether batch normalisation behind a convolution becomes part of its
+            weights, which changes results within rounding.
 
     Raises:
         NotImplementedError: an operation that ONNX has not.
@@ -79,17 +85,21 @@ def model_proto(
     root = model if isinstance(model, Module) else _Function(model)
     made = _program(root, args, axes)
     title = name or type(root).__name__.strip("_")
-    return in_model(written(made, names, axes, output_names, title, opset), opset)
+    graph = written(made, names, axes, output_names, title, opset or OPSET)
+    return in_model(folded(graph) if fold_batch_norm else graph, opset)
 
 
-def in_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
+def in_model(graph: onnx.GraphProto, opset: int | None) -> onnx.ModelProto:
     """A graph as a model, checked by ONNX."""
+    is_random = any(node.op_type.startswith("Random") for node in graph.node)
+    chosen = opset or (_RANDOM_OPSET if is_random else OPSET)
+    imports = [helper.make_opsetid("", chosen)]
     proto = helper.make_model(
         graph,
-        opset_imports=[helper.make_opsetid("", opset)],
+        opset_imports=imports,
         producer_name="singa_rs",
         producer_version=__version__,
-        ir_version=_IR_VERSION,
+        ir_version=helper.find_min_ir_version_for(imports),
     )
     onnx.checker.check_model(proto, full_check=proto.ByteSize() < 2**31 - 1)
     return proto
@@ -139,26 +149,43 @@ def _axes(names: Sequence[str], args: Sequence[Any], dynamic: Dynamic) -> Axes:
 
 def _program(root: Module, args: Sequence[Any], axes: Axes) -> Program:
     """The program, for all sizes of the dynamic axes."""
+    forward = type(root).forward
+    record.infer(forward, root, False, tuple(_stand_ins(args)), {})  # makes the parameters
     if not axes.base:
-        return program([record.operations(type(root).forward, root, _stand_ins(args))], [{}])
+        return program([record.operations(forward, root, _stand_ins(args))], [{}])
     failure: Exception | None = None
     for change in (lambda n: 2 * n, lambda n: n // 2, lambda n: n + 1, lambda n: n - 1):
         sizes = settings(axes.base, lambda label, c=change: c(axes.base[label]))
         if any(one < 1 for setting in sizes for one in setting.values()):
             continue
         try:
-            return _traced(root, args, axes, sizes)
+            traces = [_traced(root, args, axes, one) for one in sizes]
         except Exception as error:  # noqa: BLE001 - a model need not take every size
             failure = failure or error
+            continue
+        return program(*_checked(root, args, axes, traces, sizes))
     raise failure or ValueError("export: dynamic: got axes of size 0")
 
 
-def _traced(root: Module, args: Sequence[Any], axes: Axes, sizes: Sequence[Sizes]) -> Program:
-    traces = []
-    for setting in sizes:
-        given = [_resized(arg, own, setting) for arg, own in zip(args, axes.of, strict=True)]
-        traces.append(record.operations(type(root).forward, root, given))
-    return program(traces, sizes)
+def _traced(root: Module, args: Sequence[Any], axes: Axes, sizes: Sizes) -> record.Operations:
+    given = [_resized(arg, own, sizes) for arg, own in zip(args, axes.of, strict=True)]
+    return record.operations(type(root).forward, root, given)
+
+
+def _checked(
+    root: Module,
+    args: Sequence[Any],
+    axes: Axes,
+    traces: list[record.Operations],
+    sizes: list[Sizes],
+) -> tuple[list[record.Operations], list[Sizes]]:
+    """The traces, and those for sizes next to those in the inputs, if the model takes them: what
+    depends on whether a size is even shows there."""
+    for step in (1, 2):
+        other = {label: size + step for label, size in axes.base.items()}
+        with contextlib.suppress(Exception):
+            traces, sizes = [*traces, _traced(root, args, axes, other)], [*sizes, other]
+    return traces, sizes
 
 
 def _stand_ins(args: Sequence[Any]) -> list[Any]:

@@ -86,17 +86,19 @@ class SONNXModel(Module):
 
 class Weights(Layer):
     """The constants of a graph that are computed with, as parameters under their names in the
-    file."""
+    file; the running averages of batch normalisation, as states."""
 
     def __init__(self, graph: Body, device: Device) -> None:
         super().__init__()
         #: Attributes by names in the file.
         self._names: dict[str, str] = {}
+        averages = _averages(graph)
         for name, one in graph.constants.items():
             if not _is_weight(one):
                 continue
             made = to_tensor(one, device)
-            made.requires_grad = made.stores_grad = True
+            made.requires_grad = made.stores_grad = name not in averages
+            made.set_account("states" if name in averages else "parameters")
             made.name = name
             self._names[name] = attribute = f"{name}_" if hasattr(self, name) else name
             setattr(self, attribute, made)
@@ -112,6 +114,12 @@ class Weights(Layer):
 
 def _is_weight(array: np.ndarray) -> bool:
     return array.dtype.name in ("float32", "float64", "float16") and array.ndim > 0
+
+
+def _averages(graph: Body) -> set[str]:
+    """The running means and variances."""
+    norms = (node for node in graph.nodes if node.proto.op_type == "BatchNormalization")
+    return {name for node in norms for name in node.inputs[3:5]}
 
 
 def cut(whole: Body, count: int | None, extra: Sequence[str] = ()) -> Body:

@@ -87,20 +87,17 @@ class _Numbers:
         return None
 
     def _write(self, event: Event, inputs: tuple[int, ...]) -> None:
-        """A write makes new values of the part that it writes, and of the whole."""
+        """A write into a part makes a new value of the whole."""
         (part,) = event.outputs
         before = self.wholes.get(part.block_id)
-        if before is None:
+        if before is None and (part.is_allocated or part.offset or not part.is_contiguous()):
             raise ValueError(f"export: {event.name}: writes into a tensor that was there before")
-        old = self.tensors[before]
         for key in [key for key in self.by_place if key[0] == part.block_id]:
             del self.by_place[key]
-        attrs = {"op": event.attrs, "start": part.offset, "strides": part.strides}
-        outputs = (self._new(part),) if place(part) == place(old) else ()
-        outputs = (*outputs, self._new(old)) if not outputs else outputs
-        self.wholes[part.block_id] = outputs[-1]
-        attrs["shape"] = part.shape
-        self.steps.append(Step(f"write {event.name}", attrs, inputs, outputs, before))
+        attrs = {**event.attrs, "start": part.offset, "strides": part.strides}
+        made = self._new(part if before is None else self.tensors[before])
+        self.wholes[part.block_id] = made
+        self.steps.append(Step(f"write {event.name}", attrs, inputs, (made,), before))
 
 
 def _ranges(key: Any, shape: tuple[int, ...]) -> dict[str, Any]:

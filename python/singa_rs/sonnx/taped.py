@@ -29,7 +29,7 @@ class _Tape(Module):
 
 
 def to_onnx(
-    inputs: Any, outputs: Any, name: str = "sonnx", *, opset: int = OPSET
+    inputs: Any, outputs: Any, name: str = "sonnx", *, opset: int | None = None
 ) -> onnx.ModelProto:
     """The computation that has led from `inputs` to `outputs` while `autograd.training` was True,
     as a model of ONNX (SINGA to_onnx). Entries of `inputs` that are no tensors are left out.
@@ -51,7 +51,7 @@ def to_onnx(
     _warn(found)
     axes = Axes([{} for _ in given])
     names = [x._name or f"x{i}" if len(given) > 1 else x._name or "x" for i, x in enumerate(given)]
-    return in_model(written(found, names, axes, None, name, opset), opset)
+    return in_model(written(found, names, axes, None, name, opset or OPSET), opset)
 
 
 def _listed(value: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..extents import Number
 from ..program import Step
 from ..table import writes
 from ..writing import Writer
@@ -57,9 +58,21 @@ def attention(w: Writer, step: Step) -> tuple[str | None, ...]:
     if a["lengths"] or a["start"] or rank != 4:
         what = "lengths or positions" if rank == 4 else f"{rank} axes, want 4"
         raise NotImplementedError(f"export: attention with {what}")
-    given = [w.name(one) for one in step.inputs]
+    q, k = (w.shape(one) for one in step.inputs[:2])
+    given = [w.name(one) for one in step.inputs[:3]]
+    if a["mask"]:
+        given.append(_whole_mask(w, step.inputs[3], (q[2], k[2])))
     made = w.node("Attention", given, is_causal=int(a["causal"]), scale=a["scale"])
     return (made, None)
+
+
+def _whole_mask(w: Writer, value: int, last: tuple[Number, Number]) -> str:
+    """A mask whose last two axes are not broadcast, which ONNX asks for."""
+    have, name = w.shape(value), w.name(value)
+    if tuple(have[-2:]) == last:
+        return name
+    kept = [1] * (len(have) - 2)  # keeps what Expand is given
+    return w.node("Expand", [name, w.ints([*kept, *last])])
 
 
 @writes("dropout")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..program import Step
 from ..table import writes
+from ..values import ELEMENTS
 from ..writing import Writer
 
 
@@ -39,3 +40,19 @@ def sort(w: Writer, step: Step) -> tuple[str, ...]:
     return w.node(
         "TopK", [w.name(value), w.ints([count])], 2, axis=a["axis"], largest=int(a["descending"])
     )
+
+
+@writes("random", "write random")
+def random(w: Writer, step: Step) -> str:
+    """Random numbers, which are others than the engine's."""
+    ((kind, params),) = step.attrs["dist"].items()
+    value = step.outputs[0]
+    shape = w.node("ConstantOfShape", [w.ints(w.shape(value))])
+    element = ELEMENTS[w.meta(value).dtype]
+    if kind == "normal":
+        mean, scale = params["mean"], params["std"]
+        return w.node("RandomNormalLike", [shape], dtype=element, mean=mean, scale=scale)
+    if kind == "uniform":
+        low, high = params["low"], params["high"]
+        return w.node("RandomUniformLike", [shape], dtype=element, low=low, high=high)
+    raise NotImplementedError(f"export: random numbers: got {kind}, want normal or uniform ones")

@@ -136,7 +136,7 @@ def _exact(value: Any) -> int | float:
 def write_copy(w: Writer, step: Step) -> Any:
     """A copy into a part of a tensor: padding, where the tensor is filled with one value."""
     whole = step.before
-    if w.shape(step.inputs[0]) == w.shape(whole):
+    if whole is None or w.shape(step.inputs[0]) == w.shape(whole):
         return (w.name(step.inputs[0]),)
     maker, shape = w.makers.get(whole), w.shape(whole)
     begins = _begins(step, shape)
