@@ -10,6 +10,7 @@ from . import (
     pooling,
     positions,
     products,
+    sequences,
     shapes,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "pooling",
     "positions",
     "products",
+    "sequences",
     "shapes",
 ]
