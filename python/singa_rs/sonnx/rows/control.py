@@ -77,7 +77,9 @@ def scan(
     """A body for each slice of sequences: the final states, then the outputs of all rounds."""
     count = len(values) - num_scan_inputs
     state, sequences = list(values[:count]), values[count:]
-    axes, turned = (one or (0,) * len(sequences) for one in (scan_input_axes, scan_input_directions))
+    axes, turned = (
+        one or (0,) * len(sequences) for one in (scan_input_axes, scan_input_directions)
+    )
     every = [
         _slices(tensor(x, frame), axis, bool(back))
         for x, axis, back in zip(sequences, axes, turned, strict=True)
