@@ -10,6 +10,8 @@ from . import (
     pooling,
     positions,
     products,
+    recurrent,
+    resampling,
     sequences,
     shapes,
 )
@@ -24,6 +26,8 @@ __all__ = [
     "pooling",
     "positions",
     "products",
+    "recurrent",
+    "resampling",
     "sequences",
     "shapes",
 ]
