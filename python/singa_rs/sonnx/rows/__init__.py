@@ -1,5 +1,27 @@
 """The rows of the table, a file a family: importing them enters them."""
 
-from . import arithmetic, casting, control, elementwise, products, shapes
+from . import (
+    arithmetic,
+    casting,
+    control,
+    elementwise,
+    products,
+    quantization,
+    random,
+    reductions,
+    shapes,
+    strings,
+)
 
-__all__ = ["arithmetic", "casting", "control", "elementwise", "products", "shapes"]
+__all__ = [
+    "arithmetic",
+    "casting",
+    "control",
+    "elementwise",
+    "products",
+    "quantization",
+    "random",
+    "reductions",
+    "shapes",
+    "strings",
+]

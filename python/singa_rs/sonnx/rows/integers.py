@@ -4,6 +4,7 @@ and uint64, which int64 does not hold, by its bits."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ... import autograd
 from ...autograd.casting import cast
@@ -13,11 +14,16 @@ from ...tensor import Tensor, int64, uint64
 _LOW = 2**63 - 1
 
 
-def in_int64(function: Callable[..., Tensor], *xs: Tensor) -> Tensor:
-    """A function of integers of one dtype; the result has it, too, unless it is of another kind."""
+def in_int64(function: Callable[..., Tensor], *xs: Any) -> Tensor:
+    """A function of integers of one dtype, which the result has, too, if it is of int64."""
     dtype = xs[0].dtype
-    made = function(*(cast(x, int64) if x.dtype.is_storage else x for x in xs))
+    made = function(*(_computed(x) for x in xs))
     return cast(made, dtype) if dtype.is_storage and made.dtype == int64 else made
+
+
+def _computed(x: Any) -> Any:
+    is_stored = isinstance(x, Tensor) and x.dtype.is_storage
+    return cast(x, int64) if is_stored else x
 
 
 def ordered(x: Tensor) -> Tensor:
