@@ -274,9 +274,14 @@ def graph_function(
     return None if record.is_recording() else graphs.of(function, module, name)
 
 
+def _is_numeric(value: Any) -> bool:
+    """Whether a value is an array for a device: not one of strings, which imported graphs take."""
+    return isinstance(value, np.ndarray) and value.dtype.kind not in "OUS"
+
+
 def _admit(value: Any, to: Any) -> Any:
     """An argument with its NumPy arrays copied to the model's device."""
-    if isinstance(value, np.ndarray):
+    if _is_numeric(value):
         return tensor.from_numpy(value, to)
     if type(value) in (list, tuple):
         return type(value)(_admit(one, to) for one in value)
@@ -290,7 +295,7 @@ def _holds_array(value: Any) -> bool:
         return any(map(_holds_array, value))
     if type(value) is dict:
         return any(map(_holds_array, value.values()))
-    return isinstance(value, np.ndarray)
+    return _is_numeric(value)
 
 
 def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:

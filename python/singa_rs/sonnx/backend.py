@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import helper
 from onnx.backend.base import Backend, BackendRep
@@ -16,7 +15,7 @@ from ..tensor import Tensor
 from .body import Node
 from .imported import SONNXModel
 from .table import READERS
-from .values import to_array, to_tensor
+from .values import is_text, to_array, to_tensor
 
 
 class SingaRep(BackendRep):
@@ -44,8 +43,8 @@ class SingaRep(BackendRep):
     def _input(self, x: Any) -> Any:
         if isinstance(x, (list, tuple)):
             return [self._input(one) for one in x]
-        is_text = isinstance(x, np.ndarray) and x.dtype.kind in "OUS"
-        return x if x is None or isinstance(x, Tensor) or is_text else to_tensor(x, self.device)
+        is_ready = x is None or isinstance(x, Tensor) or is_text(x)
+        return x if is_ready else to_tensor(x, self.device)
 
 
 class SingaBackend(Backend):

@@ -10,7 +10,7 @@ from onnx import defs, helper
 
 from ..tensor import Tensor
 from .body import Body, Node, body, domain_of, opsets_of, read_node
-from .values import Value, element_of
+from .values import Coded, Value, element_of
 
 
 def expanded(node: Node, inputs: list[Value]) -> Body:
@@ -26,7 +26,7 @@ def expanded(node: Node, inputs: list[Value]) -> Body:
 def _type(x: Value) -> bytes:
     if x is None:
         return b""
-    shape = x.shape if isinstance(x, (Tensor, np.ndarray)) else None
+    shape = x.shape if isinstance(x, (Tensor, Coded, np.ndarray)) else None
     return helper.make_tensor_type_proto(element_of(x), shape).SerializeToString()
 
 

@@ -9,12 +9,13 @@ import numpy as np
 
 from ..autograd.casting import cast
 from ..device import Device
+from ..errors import DTypeError
 from ..tensor import Tensor, int64
-from . import folding
+from . import codes, folding
 from .body import Body, Node
 from .functions import expanded
 from .stretches import Stretches
-from .values import Value, to_array, to_tensor
+from .values import Coded, Value, is_text, to_array, to_tensor
 
 
 class Frame:
@@ -86,27 +87,42 @@ class Frame:
             return tuple(self.call(expanded(node, inputs), inputs))
         if not row.is_raw and folding.folds(node, inputs):
             return folding.fold(node, inputs)
+        if not row.is_raw and any(map(is_text, inputs)):  # no device works with strings
+            return folding.fold(node, [self.read(node, x) for x in inputs])
         args = inputs if row.is_raw else [self._argument(node, i, x) for i, x in enumerate(inputs)]
+        if not row.takes_codes and any(isinstance(x, Coded) for x in args):
+            return self._moved(node, args)
         stored = [x.dtype for x in args if isinstance(x, Tensor) and x.dtype.is_storage]
         if row.calculates and stored:
             args = [_wide(x) for x in args]
-        extra = {"outputs": len(node.outputs), "frame": self}
-        made = row.run(*args, **node.attrs, **{name: extra[name] for name in row.asks})
+        made = row.run(*args, **self._keywords(node))
         found = made if isinstance(made, tuple) else (made,)
         if row.calculates and stored:
             return tuple(cast(y, stored[0]) if y.dtype == int64 else y for y in found)
         return found
 
+    def _keywords(self, node: Node) -> dict[str, Any]:
+        """A node's attributes, and what its row asks for."""
+        extra = {"outputs": len(node.outputs), "frame": self, "node": node}
+        return {**node.attrs, **{name: extra[name] for name in node.row.asks}}
+
+    def _moved(self, node: Node, args: list[Value]) -> tuple[Value, ...]:
+        """The outputs of a node that moves elements which are codes."""
+        if node.row.name not in codes.MOVING:
+            kinds = ", ".join({x.dtype.name for x in args if isinstance(x, Coded)})
+            raise DTypeError(f"{node.label}: got {kinds}, want a dtype that is computed with")
+        return codes.moved(node.row.run, args, self._keywords(node))
+
     def _argument(self, node: Node, i: int, x: Value) -> Value:
         """An input where the row wants it."""
         if i in node.row.host:
             return self.read(node, x)
-        is_array = isinstance(x, (np.ndarray, np.generic))
-        return to_tensor(x, self.device) if is_array and x.dtype != object else x
+        is_array = isinstance(x, (np.ndarray, np.generic)) and not is_text(x)
+        return to_tensor(x, self.device) if is_array else x
 
     def read(self, node: Node, x: Value) -> Value:
         """A value on the host."""
-        if not isinstance(x, Tensor):
+        if not isinstance(x, (Tensor, Coded)):
             return x
         self.reads += 1
         return to_array(x)

@@ -18,7 +18,7 @@ from ..layer.node import apart
 from ..module import Module
 from ..tensor import Tensor
 from .body import Body, body, reads_of
-from .values import Value
+from .values import Coded, Value
 
 if TYPE_CHECKING:
     from .running import Frame
@@ -76,6 +76,11 @@ def is_host(value: Value) -> bool:
     return not isinstance(value, Tensor)
 
 
+def holds_codes(value: Value) -> bool:
+    """Whether there are elements of a type of ONNX's that graphs do not have."""
+    return any(map(holds_codes, value)) if isinstance(value, list) else isinstance(value, Coded)
+
+
 def _key(value: Value) -> Hashable:
     """What a recording may depend on."""
     if isinstance(value, Tensor):
@@ -96,12 +101,15 @@ class Stretches:
         self.weights = weights
         #: By body, the positions of nodes that have read a value.
         self._cuts: dict[int, set[int]] = {}
+        #: Keeps bodies alive, so that no other one gets their identity.
+        self._held: dict[int, Body] = {}
         self._parts: dict[tuple[int, int, int], _Part] = {}
         self._known: OrderedDict[Hashable, _Stretch | None] = OrderedDict()
 
     def run(self, frame: Frame) -> None:
         """Runs the nodes of a frame."""
         nodes, at = frame.body.nodes, 0
+        self._held[id(frame.body)] = frame.body
         cuts = self._cuts.setdefault(id(frame.body), set())
         while at < len(nodes):
             if at in cuts:
@@ -116,6 +124,9 @@ class Stretches:
         part = self._part(frame.body, start, end)
         names = (name for name in part.body.inputs if name not in self.weights)
         values = {name: frame.find(name) for name in names}
+        if any(map(holds_codes, values.values())):
+            self._learn(frame, start, end)
+            return
         key = (id(frame.body), start, end, *map(_key, values.values()))
         if key not in self._known:  # node by node, which shows those that read
             self._known[key] = None

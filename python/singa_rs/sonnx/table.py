@@ -28,8 +28,10 @@ class Row(NamedTuple):
     #: Whether it calculates with integers, which for those types that are only stored happens in
     #: int64.
     calculates: bool
+    #: Whether it takes tensors of types that are stored as codes.
+    takes_codes: bool
     #: What `run` asks for beside inputs and attributes: `outputs`, how many are wanted; `frame`,
-    #: where it runs.
+    #: where it runs; `node`, the node itself.
     asks: frozenset[str]
 
 
@@ -47,13 +49,14 @@ def reads(
     host: str = "",
     raw: bool = False,
     calculates: bool = False,
+    takes_codes: bool = False,
 ) -> Callable[[Function], Function]:
     """A decorator that enters how an operator is read from opset `since` on.
 
     The function's positional parameters are the operator's inputs, None for one that is left out;
     its keywords are the attributes, with their defaults. `host` names the inputs that have to be
     on the host. A keyword `outputs` is given the number of outputs that are wanted, a keyword
-    `frame` the frame that runs the node.
+    `frame` the frame that runs the node, a keyword `node` the node.
     """
 
     def enter(run: Function) -> Function:
@@ -67,7 +70,8 @@ def reads(
             frozenset(positions[one] for one in host.split()),
             raw,
             calculates,
-            frozenset({"outputs", "frame"} & set(parameters)),
+            takes_codes,
+            frozenset({"outputs", "frame", "node"} & set(parameters)),
         )
         rows = READERS.setdefault((domain, name), [])
         rows.append(row)

@@ -15,9 +15,11 @@ import onnx
 from ..device import Device
 from ..errors import DTypeError
 from ..tensor import Tensor, bfloat16, from_numpy, to_numpy
+from . import codes
+from .codes import Coded
 
-#: A value of a graph: a tensor, an array on the host, a sequence of values, or None, which is an
-#: empty optional or an input that was left out.
+#: A value of a graph: a tensor, one of codes, an array on the host, a sequence of values, or None,
+#: which is an empty optional or an input that was left out.
 Value = Any
 
 _T = onnx.TensorProto
@@ -52,9 +54,16 @@ def dtype_name(element: int) -> str:
     return NAMES[element]
 
 
-def to_tensor(array: Any, device: Device) -> Tensor:
+def is_text(value: Any) -> bool:
+    """Whether a value is an array of strings, which stays on the host."""
+    return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "OUS"
+
+
+def to_tensor(array: Any, device: Device) -> Tensor | Coded:
     """A new tensor with a copy of an array, in the array's dtype."""
     array = np.asarray(array)
+    if codes.is_coded(array.dtype):
+        return codes.from_array(array, device)
     return from_numpy(array, device, dtype=array.dtype.name)
 
 
@@ -62,6 +71,8 @@ def to_array(value: Value) -> Any:
     """A value as ONNX's users expect it: arrays in their own dtypes, lists of them, None."""
     if isinstance(value, (list, tuple)):
         return [to_array(one) for one in value]
+    if isinstance(value, Coded):
+        return value.array()
     if not isinstance(value, Tensor):
         return value
     made = to_numpy(value)
@@ -72,9 +83,12 @@ def element_of(value: Value) -> int:
     """ONNX's element type of a tensor or an array."""
     if isinstance(value, Tensor):
         return ELEMENTS[value.dtype.name]
+    if isinstance(value, Coded):
+        return onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
     return onnx.helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype)
 
 
 __all__ = [
-    "ELEMENTS", "NAMES", "Value", "dtype_name", "element_of", "to_array", "to_tensor",
+    "ELEMENTS", "NAMES", "Coded", "Value", "dtype_name", "element_of", "is_text", "to_array",
+    "to_tensor",
 ]  # fmt: skip

@@ -1,7 +1,9 @@
 """The rows of the table, a file a family: importing them enters them."""
 
 from . import (
+    arithmetic,
     arranging,
+    casting,
     control,
     convolution,
     elementwise,
@@ -9,15 +11,22 @@ from . import (
     normalisation,
     pooling,
     positions,
+    preview,
     products,
+    quantization,
+    random,
     recurrent,
+    reductions,
     resampling,
     sequences,
     shapes,
+    strings,
 )
 
 __all__ = [
+    "arithmetic",
     "arranging",
+    "casting",
     "control",
     "convolution",
     "elementwise",
@@ -25,9 +34,14 @@ __all__ = [
     "normalisation",
     "pooling",
     "positions",
+    "preview",
     "products",
+    "quantization",
+    "random",
     "recurrent",
+    "reductions",
     "resampling",
     "sequences",
     "shapes",
+    "strings",
 ]
