@@ -15,6 +15,7 @@ from ..layer.collect import below, own_params
 from ..layer.node import now
 from ..record import MISS, Taps
 from ..tensor import Tensor
+from .checkpoints import Checkpoints, Resumed  # noqa: F401 - public here
 from .graphs import Graphed, wrap_deprecated, wrap_forward, wrap_train_one_batch
 from .saving import Saved
 from .taps import Tappable

@@ -127,8 +127,8 @@ class Archive:
         """
         declared, path = self._declared, self._path
         unknown = sum(one.nbytes for name, one in declared.items() if name not in known)
-        check_unknown(path, self._size, unknown)
         _check_sizes(path, self._size, self._outer.infos[ARRAYS].file_size, declared)
+        check_unknown(path, self._size, unknown)
         arrays = _arrays(path, self._outer, declared)
         return {name: arrays[name] for name in self.shapes}, {
             name: _tensor(path, name, arrays[name], one)

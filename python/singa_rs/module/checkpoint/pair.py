@@ -91,7 +91,11 @@ def write(
         except BaseException:
             _discard(made, identifier)
             raise
-        new_state.commit()
+        try:
+            new_state.commit()
+        except OSError:  # anything else may be raised behind the replacement
+            _discard(made, identifier)
+            raise
         new_model.commit()
         for one in made:
             _sweep(one.target, identifier)
@@ -129,6 +133,16 @@ def _sweep(target: str, identifier: str) -> None:
         if name in (_waiting(base, found[0]), _data(base, found[0])):
             with suppress(OSError):
                 os.unlink(os.path.join(folder, name))
+
+
+def remove(path: str) -> None:
+    """Removes a checkpoint and what interrupted saves of it left: the state first, without which
+    there is no checkpoint to go on from."""
+    for name in (path + STATE, path + MODEL):
+        target = os.path.realpath(name)
+        with suppress(FileNotFoundError):
+            os.unlink(target)
+        _sweep(target, "")
 
 
 @contextmanager

@@ -34,10 +34,12 @@ class Safetensors(NamedTuple):
 
 
 def write(path: str, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> None:
-    """Writes arrays by name, and texts."""
-    from safetensors.numpy import save_file
+    """Writes arrays by name, and texts, into a file that exists."""
+    from safetensors.numpy import save
 
-    save_file(dict(arrays), path, dict(metadata))
+    content = save(dict(arrays), dict(metadata))  # `save_file` would replace the file
+    with open(path, "rb+") as file:
+        file.write(content)
 
 
 def read(op: str, path: str) -> Safetensors:

@@ -50,6 +50,18 @@ def write(
     pair.write(op, path, proto, write_state)
 
 
+def plain_state(op: str, path: str) -> Any:
+    """What a checkpoint's state file has in the place of the program's states, as JSON has it.
+
+    Raises:
+        CheckpointError: it is missing or damaged.
+    """
+    name = path + pair.STATE
+    found = safetensors_file.read(op, name)
+    with damage(op, name, "the state file"):
+        return bounded_json.parse(found.metadata[_TREE].encode())[_STATE]
+
+
 class Checkpoint:
     """A checkpoint that fits a model."""
 
