@@ -130,8 +130,8 @@ class Saved(Layer):
         Args:
             fpath: the file.
             rename: how names in the file become the model's: a dictionary, a function, or a list of
-                pairs of a regular expression and what replaces its matches, in this order. A name
-                that becomes None is left out.
+                pairs of a regular expression and what replaces its matches, in this order. What
+                becomes None is left out.
             transform: how arrays become the model's, such as `Linear` weights of PyTorch, which are
                 (out, in) there and (in, out) here: a dictionary of functions by the model's names,
                 `{"fc.W": np.transpose}`, or one function of name and array.

@@ -12,7 +12,7 @@ from ...errors import CheckpointError
 from ...tensor import Tensor
 from .contents import Contents
 
-Rename = Mapping[str, str | None] | Callable[[str], str | None] | Iterable[tuple[str, str]]
+Rename = Mapping[str, str | None] | Callable[[str], str | None] | Iterable[tuple[str, str | None]]
 Transform = Mapping[str, Callable[[np.ndarray], Any]] | Callable[[str, np.ndarray], Any]
 
 
@@ -59,16 +59,18 @@ def _renaming(op: str, rename: Rename) -> Callable[[str], Any]:
     try:
         patterns = [(re.compile(pattern), to) for pattern, to in rename]
         for pattern, to in patterns:
-            pattern.sub(to, "")
+            pattern.sub("" if to is None else to, "")
     except (TypeError, ValueError, re.error) as error:
         raise TypeError(f"{op}: rename: got {rename!r:.80}, want {want}: {error}") from error
 
-    def renamed(name: str) -> str:
+    def replaced(name: str) -> str | None:
         for pattern, to in patterns:
-            name = pattern.sub(to, name)
+            if to is None and pattern.search(name):
+                return None
+            name = name if to is None else pattern.sub(to, name)
         return name
 
-    return renamed
+    return replaced
 
 
 def transformed(op: str, found: Contents, transform: Transform | None) -> Contents:
