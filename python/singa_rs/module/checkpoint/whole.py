@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from .stored import damage
 from .tree import Decoder, Encoder, Pair, pairs
 
 if TYPE_CHECKING:
+    import onnx
+
     from .. import Module
 
 #: What the state file's metadata calls the nested states, and what is in them: the program's, and
@@ -36,7 +39,7 @@ def write(
             raise GraphError(f"{op}: {name!r} is an unfilled {one!r}")
     # Reading the parameters draws the initial values of those that were not needed before, so the
     # generators come after them.
-    proto = onnx_writing.tensors_only(states)
+    proto = _model(op, model, states)
     encoder = Encoder(op)
     text = json.dumps(encoder.encode({_STATE: state, _RANDOM: model.device}))
     try:
@@ -48,6 +51,36 @@ def write(
         safetensors_file.write(to, encoder.arrays, {**metadata, _TREE: text})
 
     pair.write(op, path, proto, write_state)
+
+
+def _model(op: str, model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
+    """The model with its states; where its forward has no form in ONNX, or its inputs are not
+    known, the states alone, of which a warning tells."""
+    if model._inputs is None:
+        reason = "it was not called with tensors yet, so its inputs are not known"
+    else:
+        try:
+            return exported(model, states)
+        except (NotImplementedError, ValueError, RuntimeError) as error:
+            reason = str(error)
+    kind = type(model).__name__
+    message = f"{op}: {kind}: the file has the parameters, but not the network: {reason}"
+    warnings.warn(message, stacklevel=4)
+    return onnx_writing.tensors_only(states)
+
+
+def exported(model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
+    """The model for the inputs that it was compiled with, and for batches of any size if it takes
+    them."""
+    from ... import sonnx
+
+    inputs = [Placeholder(shape, dtype=dtype) for shape, dtype in model._inputs]
+    names = ["x"] if len(inputs) == 1 else [f"x{i}" for i in range(len(inputs))]
+    batch = {name: {0: "batch"} for name, x in zip(names, inputs, strict=True) if x.rank}
+    try:
+        return sonnx.model_proto(model, inputs, dynamic=batch, states=states)
+    except (ValueError, NotImplementedError):  # inputs without a common batch, or of one size only
+        return sonnx.model_proto(model, inputs, states=states)
 
 
 def plain_state(op: str, path: str) -> Any:

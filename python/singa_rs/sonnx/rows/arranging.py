@@ -86,15 +86,15 @@ def center_crop_pad(x: Tensor, shape: Any, *, axes: Sequence[int] | None = None)
 # ---- padding -------------------------------------------------------------------------------------
 
 
-def padded(x: Tensor, pads: Sequence[int], value: Any = 0) -> Tensor:
-    """Constant padding; negative pads cut elements off."""
+def padded(x: Tensor, pads: Sequence[int], mode: str = "constant", value: Any = 0) -> Tensor:
+    """Wider; negative pads cut elements off first."""
     rank = x.rank
     if min(pads, default=0) < 0:
         starts = [max(0, -n) for n in pads[:rank]]
         ends = [n + min(0, by) for n, by in zip(x.shape, pads[rank:], strict=True)]
         x = autograd.slice(x, starts, [max(a, b) for a, b in zip(starts, ends, strict=True)])
     wider = [max(0, n) for n in pads]
-    return autograd.pad(x, "constant", wider, value) if any(wider) else x
+    return autograd.pad(x, mode, wider, value) if any(wider) else x
 
 
 def _all_axes(pads: Sequence[int], axes: Any, rank: int) -> list[int]:
@@ -123,12 +123,8 @@ def pad(
     """Wider, or narrower where pads are negative; attributes below opset 11."""
     given = pads if paddings is None else paddings
     wide = _all_axes(wholes(given, "Pad: pads"), axes, x.rank)
-    if mode == "constant":
-        fill = value if constant_value is None else np.reshape(constant_value, ())[()]
-        return padded(x, wide, fill)
-    if min(wide, default=0) < 0:
-        raise ValueError(f"Pad: got pads {wide} by mode {mode!r}, want none below 0")
-    return autograd.pad(x, mode, wide)
+    fill = value if constant_value is None else np.reshape(constant_value, ())[()]
+    return padded(x, wide, mode, fill)
 
 
 # ---- other orders --------------------------------------------------------------------------------
