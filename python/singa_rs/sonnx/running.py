@@ -88,7 +88,7 @@ class Frame:
         if not row.is_raw and folding.folds(node, inputs):
             return folding.fold(node, inputs)
         if not row.is_raw and any(map(is_text, inputs)):  # no device works with strings
-            return folding.fold(node, [self.read(node, x) for x in inputs])
+            return folding.fold(node, [self.read(x) for x in inputs])
         args = inputs if row.is_raw else [self._argument(node, i, x) for i, x in enumerate(inputs)]
         if not row.takes_codes and any(isinstance(x, Coded) for x in args):
             return self._moved(node, args)
@@ -116,16 +116,20 @@ class Frame:
     def _argument(self, node: Node, i: int, x: Value) -> Value:
         """An input where the row wants it."""
         if i in node.row.host:
-            return self.read(node, x)
+            return self.read(x)
         is_array = isinstance(x, (np.ndarray, np.generic)) and not is_text(x)
         return to_tensor(x, self.device) if is_array else x
 
-    def read(self, node: Node, x: Value) -> Value:
+    def read(self, x: Value) -> Value:
         """A value on the host."""
         if not isinstance(x, (Tensor, Coded)):
             return x
-        self.reads += 1
+        self.note_read()
         return to_array(x)
+
+    def note_read(self) -> None:
+        """Notes that a node reads values of the device, which cannot be recorded."""
+        self.reads += 1
 
 
 def _wide(x: Any) -> Any:

@@ -15,7 +15,7 @@ from ...errors import ShapeError
 from ...tensor import Tensor, full
 from ..running import Frame
 from ..table import reads
-from ..values import to_array, to_tensor
+from ..values import to_tensor
 from .arranging import padded
 
 # ---- RoiAlign ------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def _aligned(
 def _by_grids(x: Tensor, boxes: Tensor, batch: Tensor, how: _Align) -> Tensor:
     """Regions with as many samples as they are large, which is read: those of equal numbers
     together."""
-    grids = np.ceil(to_array(boxes)[:, 2:].astype(np.float64) / how.size).astype(int)
+    grids = np.ceil(how.frame.read(boxes)[:, 2:].astype(np.float64) / how.size).astype(int)
     found, which = np.unique(grids, axis=0, return_inverse=True)
     parts = [full((0, x.shape[1], *how.size), 0, dtype=x.dtype)]
     order = np.argsort(which.reshape(-1), kind="stable")
