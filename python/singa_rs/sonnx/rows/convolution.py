@@ -54,6 +54,8 @@ def conv_transpose(
     axes = x.rank - 2
     stride, gaps = tuple(strides or (1,) * axes), tuple(dilations or (1,) * axes)
     padding, more = padding_of(auto_pad, pads), tuple(output_padding or (0,) * axes)
+    if auto_pad.startswith("SAME") and not output_shape:
+        output_shape = [n * s for n, s in zip(x.shape[2:], stride, strict=True)]
     if output_shape:
         reach = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], gaps, strict=True)]
         covered = zip(x.shape[2:], stride, reach, more, strict=True)

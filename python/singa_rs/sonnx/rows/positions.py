@@ -60,7 +60,7 @@ _REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
 @reads("Scatter")
-@reads("ScatterElements")
+@reads("ScatterElements", calculates=True)
 def scatter_elements(
     x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
@@ -73,7 +73,7 @@ def scatter_elements(
     return autograd.scatter_reduce(x, axis, indices, updates, _REDUCTIONS[reduction])
 
 
-@reads("ScatterND")
+@reads("ScatterND", calculates=True)
 def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
     """A copy with updates at tuples of indices, or joined with what is there."""
     return autograd.scatter_nd(x, indices, updates, reduction)
