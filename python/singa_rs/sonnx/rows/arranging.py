@@ -54,6 +54,10 @@ def slice_(x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = Non
     """Ranges along axes; below opset 10 they are attributes, without steps."""
     named = {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
     given = {k: wholes(v, f"Slice: {k}") for k, v in named.items() if v is not None}
+    over = given.get("axes", range(len(given["starts"])))
+    extents = [x.shape[axis_of(a, x.rank, "Slice")] for a in over]
+    # A start before the first element is the first one, also of slices that go backwards.
+    given["starts"] = [max(a, -n) for a, n in zip(given["starts"], extents, strict=True)]
     return autograd.slice(x, **given)
 
 

@@ -60,7 +60,7 @@ _REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
 @reads("Scatter")
-@reads("ScatterElements")
+@reads("ScatterElements", calculates=True)
 def scatter_elements(
     x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
@@ -73,7 +73,7 @@ def scatter_elements(
     return autograd.scatter_reduce(x, axis, indices, updates, _REDUCTIONS[reduction])
 
 
-@reads("ScatterND")
+@reads("ScatterND", calculates=True)
 def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
     """A copy with updates at tuples of indices, or joined with what is there."""
     return autograd.scatter_nd(x, indices, updates, reduction)
@@ -119,15 +119,19 @@ def one_hot(indices: Tensor, depth: Any, values: Tensor, *, axis: int = -1) -> T
 
 
 @reads("NonZero")
-def non_zero(x: Tensor) -> Tensor:
+def non_zero(x: Tensor, *, frame: Frame) -> Tensor:
     """The positions of the elements that are not zero, (rank, count)."""
+    frame.note_read()
     found = autograd.argwhere(x if x.rank else x.reshape((1,)))
     return autograd.transpose(found, (1, 0))
 
 
 @reads("Unique")
-def unique(x: Tensor, *, axis: int | None = None, sorted: int = 1) -> tuple[Tensor, ...]:
+def unique(
+    x: Tensor, *, axis: int | None = None, sorted: int = 1, frame: Frame
+) -> tuple[Tensor, ...]:
     """The distinct elements or slices, where each stood first, which one each is, how often."""
+    frame.note_read()
     values, first, inverse, counts = autograd.unique(x, True, True, True, axis)
     inverse = inverse.reshape((inverse.numel,))
     if sorted:
