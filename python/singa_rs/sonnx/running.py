@@ -52,7 +52,11 @@ class Frame:
 
     def step(self, node: Node) -> None:
         """Runs a node."""
-        found = self.results(node, [self.find(name) for name in node.inputs])
+        inputs = [self.find(name) for name in node.inputs]
+        try:
+            found = self.results(node, inputs)
+        except (TypeError, ValueError) as error:
+            raise _named(error, node) from error
         for name, value in zip(node.outputs, found, strict=False):
             if name:
                 self.values[name] = value
@@ -103,6 +107,13 @@ class Frame:
             return x
         self.reads.add(id(node.proto))
         return to_array(x)
+
+
+def _named(error: Exception, node: Node) -> Exception:
+    """An error that begins with its node."""
+    message = str(error)
+    is_named = message.startswith((node.label, f"{node.proto.op_type}:"))
+    return error if is_named else type(error)(f"{node.label}: {message}")
 
 
 def _wide(x: Any) -> Any:
