@@ -1,5 +1,5 @@
-"""onnx's own suite for backends: every operator in the dtypes and modes that its specification shows,
-models converted from PyTorch, and networks of the model zoo.
+"""onnx's own suite for backends: every operator in the dtypes and modes that its specification
+shows, models converted from PyTorch, and networks of the model zoo.
 
 `onnx_failing.txt` lists the tests that fail, each with its reason: one that passes although it is
 listed, or fails although it is not, fails here.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from os import PathLike
 from types import FunctionType
@@ -133,6 +133,19 @@ class Module(Graphed, Tappable):
         """A table of the layers: name, type, the shape of the first result, parameters; with
         their totals."""
         return _table(self)
+
+    def export(self, path: str | PathLike[str], inputs: Sequence[Any], **options: Any) -> None:
+        """Writes the model as it is in evaluation into a file of ONNX.
+
+        Args:
+            path: the file.
+            inputs: what the model is called with: tensors, arrays or Placeholders.
+            options: `dynamic`, such as `{"x": {0: "batch"}}`, `input_names`, `output_names`,
+                `opset`, `name`, as in `sonnx.model_proto`, which also tells the errors.
+        """
+        from .. import sonnx
+
+        sonnx.export(self, path, inputs, **options)
 
     def save_states(
         self, fpath: str | PathLike[str], aux_states: Mapping[str, Tensor] | None = None

@@ -59,6 +59,7 @@ class SingaBackend(Backend):
         to = device if isinstance(device, Device) else _device(device)
         made = SONNXModel(model, to)
         made.eval()
+        made.record_parts()
         return SingaRep(made, to)
 
     @classmethod

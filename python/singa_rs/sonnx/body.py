@@ -45,6 +45,8 @@ class Body(NamedTuple):
     dead: tuple[tuple[str, ...], ...]
     #: What it takes from around it.
     outer: frozenset[str]
+    #: The declared dtypes and extents of the outputs, 0 for an extent that is not; None without.
+    kinds: tuple[tuple[np.dtype, tuple[int, ...]] | None, ...] = ()
 
 
 def domain_of(name: str) -> str:
@@ -65,7 +67,16 @@ def read_graph(graph: GraphProto, opsets: Mapping[str, int]) -> Body:
     inputs = tuple(one.name for one in graph.input if one.name not in constants)
     nodes = tuple(read_node(one, opsets) for one in graph.node)
     outputs = tuple(one.name for one in graph.output)
-    return body(graph.name, inputs, outputs, nodes, constants)
+    kinds = tuple(_declared(one.type) for one in graph.output)
+    return body(graph.name, inputs, outputs, nodes, constants)._replace(kinds=kinds)
+
+
+def _declared(kind: onnx.TypeProto) -> tuple[np.dtype, tuple[int, ...]] | None:
+    """The dtype and the extents of a tensor as a graph declares them."""
+    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return None
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
+    return dtype, tuple(one.dim_value for one in kind.tensor_type.shape.dim)
 
 
 def body(

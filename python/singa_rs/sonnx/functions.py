@@ -45,7 +45,7 @@ def _expanded(given: bytes, opset: int, types: tuple[bytes, ...]) -> Body:
         made = onnx.FunctionProto.FromString(schema.get_context_dependent_function(given, known))
     else:
         raise _refusal(node, opset)
-    return _bound(made, node, opset)
+    return _bound(made, node, opset, schema)
 
 
 def _refusal(node: onnx.NodeProto, opset: int) -> NotImplementedError:
@@ -55,10 +55,13 @@ def _refusal(node: onnx.NodeProto, opset: int) -> NotImplementedError:
     )
 
 
-def _bound(function: onnx.FunctionProto, call: onnx.NodeProto, opset: int) -> Body:
-    """A function's body with the attributes of a call."""
+def _bound(
+    function: onnx.FunctionProto, call: onnx.NodeProto, opset: int, schema: defs.OpSchema
+) -> Body:
+    """A function's body with the attributes of a call, and the operator's defaults of others."""
     opsets = opsets_of(function.opset_import) or {domain_of(call.domain): opset}
-    given = {one.name: one for one in (*function.attribute_proto, *call.attribute)}
+    usual = [one.default_value for one in schema.attributes.values()]
+    given = {one.name: one for one in (*usual, *function.attribute_proto, *call.attribute)}
     nodes = tuple(read_node(_with_attributes(one, given), opsets) for one in function.node)
     return body(function.name, tuple(function.input), tuple(function.output), nodes, {})
 
@@ -70,9 +73,24 @@ def _with_attributes(node: onnx.NodeProto, given: dict[str, onnx.AttributeProto]
     del made.attribute[:]
     for one in node.attribute:
         if not one.ref_attr_name:
-            made.attribute.append(one)
+            made.attribute.append(_with_attributes_within(one, given))
         elif one.ref_attr_name in given:
             value = made.attribute.add()
             value.CopyFrom(given[one.ref_attr_name])
             value.name = one.name
+    return made
+
+
+def _with_attributes_within(
+    attribute: onnx.AttributeProto, given: dict[str, onnx.AttributeProto]
+) -> onnx.AttributeProto:
+    """An attribute in whose graphs references are replaced, too."""
+    if attribute.type not in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
+        return attribute
+    made = onnx.AttributeProto()
+    made.CopyFrom(attribute)
+    for graph in (*made.graphs, *([made.g] if made.HasField("g") else ())):
+        nodes = [_with_attributes(node, given) for node in graph.node]
+        del graph.node[:]
+        graph.node.extend(nodes)
     return made

@@ -10,13 +10,16 @@ import numpy as np
 import onnx
 from onnx import inliner
 
+from .. import autograd, record
 from .. import device as devices
 from ..device import Device
+from ..errors import GraphError
 from ..layer.base import Layer
 from ..module import Module
 from ..tensor import Tensor
 from .body import Body, body, opsets_of, read_graph
 from .running import Frame
+from .stretches import Stretches
 from .values import Value, to_tensor
 
 
@@ -43,6 +46,8 @@ class SONNXModel(Module):
         self._body = read_graph(proto.graph, opsets_of(proto.opset_import))
         self._to = device or devices.get_default_device()
         self.weights = Weights(self._body, self._to)
+        #: What records and replays parts of it in evaluation; None runs node by node.
+        self._stretches: Stretches | None = None
 
     def forward(
         self, *inputs: Any, last_layers: int | None = None, aux_output: Iterable[str] = ()
@@ -55,32 +60,66 @@ class SONNXModel(Module):
             aux_output: names of further values, which follow the outputs.
         """
         part = cut(self._body, last_layers, tuple(aux_output))
-        frame = Frame(part, self._to)
+        is_whole = record.is_recording() or autograd.training
+        frame = Frame(part, self._to, None, None if is_whole else self._stretches)
         frame.values.update(self.weights.tensors())
         return frame.run(dict(zip(part.inputs, inputs, strict=False)))
 
+    def compile(
+        self, inputs: Sequence[Any], is_train: bool = True, *args: Any, **kwargs: Any
+    ) -> None:
+        """As `Module.compile`. In evaluation a graph that reads values back (conditions on them,
+        shapes that depend on them) is recorded in the parts between."""
+        self._stretches = None
+        try:
+            super().compile(inputs, is_train, *args, **kwargs)
+        except GraphError:
+            if is_train:
+                raise
+            self.record_parts()
+
+    def record_parts(self) -> None:
+        """From here on, evaluation records and replays the parts of the graph that read no values
+        back."""
+        self._stretches = Stretches(self.weights)
+
 
 class Weights(Layer):
-    """The constants of a graph that are computed with, as parameters."""
+    """The constants of a graph that are computed with, as parameters under their names in the
+    file; the running averages of batch normalisation, as states."""
 
     def __init__(self, graph: Body, device: Device) -> None:
         super().__init__()
-        names = [name for name, one in graph.constants.items() if _is_weight(one)]
-        #: By attribute, the name in the file.
-        self._names = {f"w{i}": name for i, name in enumerate(names)}
-        for attribute, name in self._names.items():
-            made = to_tensor(graph.constants[name], device)
-            made.requires_grad = made.stores_grad = True
+        #: Attributes by names in the file.
+        self._names: dict[str, str] = {}
+        averages = _averages(graph)
+        for name, one in graph.constants.items():
+            if not _is_weight(one):
+                continue
+            made = to_tensor(one, device)
+            made.requires_grad = made.stores_grad = name not in averages
+            made.set_account("states" if name in averages else "parameters")
             made.name = name
+            self._names[name] = attribute = f"{name}_" if hasattr(self, name) else name
             setattr(self, attribute, made)
 
-    def tensors(self) -> dict[str, Tensor]:
-        """The parameters by their names in the file."""
-        return {name: getattr(self, attribute) for attribute, name in self._names.items()}
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def tensors(self, names: Iterable[str] | None = None) -> dict[str, Tensor]:
+        """The parameters by their names in the file, all or some."""
+        chosen = self._names if names is None else (one for one in names if one in self._names)
+        return {name: getattr(self, self._names[name]) for name in chosen}
 
 
 def _is_weight(array: np.ndarray) -> bool:
     return array.dtype.name in ("float32", "float64", "float16") and array.ndim > 0
+
+
+def _averages(graph: Body) -> set[str]:
+    """The running means and variances."""
+    norms = (node for node in graph.nodes if node.proto.op_type == "BatchNormalization")
+    return {name for node in norms for name in node.inputs[3:5]}
 
 
 def cut(whole: Body, count: int | None, extra: Sequence[str] = ()) -> Body:

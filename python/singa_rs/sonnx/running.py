@@ -14,17 +14,26 @@ from ..tensor import Tensor, int64
 from . import codes, folding
 from .body import Body, Node
 from .functions import expanded
+from .stretches import Stretches
 from .values import Coded, Value, is_text, to_array, to_tensor
 
 
 class Frame:
     """The values of a body that is being run."""
 
-    def __init__(self, body: Body, device: Device, outer: Frame | None = None) -> None:
+    def __init__(
+        self,
+        body: Body,
+        device: Device,
+        outer: Frame | None = None,
+        stretches: Stretches | None = None,
+    ) -> None:
         self.body, self.device, self.outer = body, device, outer
         self.values: dict[str, Value] = dict(body.constants)
-        #: The nodes that read a value of the device back to the host.
-        self.reads: set[int] = set() if outer is None else outer.reads
+        #: What records and replays its parts; without it, each node is run.
+        self.stretches = stretches
+        #: How often a node has read a value of the device back to the host.
+        self.reads = 0
 
     def find(self, name: str) -> Value:
         """A value of this body, or of one around it; None for an input that is left out."""
@@ -40,15 +49,29 @@ class Frame:
     def run(self, values: Mapping[str, Value]) -> list[Value]:
         """The outputs of the body for these inputs."""
         self.values.update(values)
-        for node, dead in zip(self.body.nodes, self.body.dead, strict=True):
-            self.step(node)
-            for name in dead:
-                self.values.pop(name, None)
+        if self.stretches is not None:
+            self.stretches.run(self)
+        else:
+            for at in range(len(self.body.nodes)):
+                self.advance(at)
         return [self.find(name) for name in self.body.outputs]
+
+    def advance(self, at: int) -> None:
+        """Runs the node at a position, and drops what no later one needs."""
+        self.step(self.body.nodes[at])
+        self.drop(self.body.dead[at])
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Lets go of values."""
+        for name in names:
+            self.values.pop(name, None)
 
     def call(self, body: Body, inputs: Iterable[Value] = ()) -> list[Value]:
         """The outputs of a body that stands in this one."""
-        return Frame(body, self.device, self).run(dict(zip(body.inputs, inputs, strict=False)))
+        inner = Frame(body, self.device, self, self.stretches)
+        found = inner.run(dict(zip(body.inputs, inputs, strict=False)))
+        self.reads += inner.reads
+        return found
 
     def step(self, node: Node) -> None:
         """Runs a node."""
@@ -105,7 +128,7 @@ class Frame:
         """A value on the host."""
         if not isinstance(x, (Tensor, Coded)):
             return x
-        self.reads.add(id(node.proto))
+        self.reads += 1
         return to_array(x)
 
 

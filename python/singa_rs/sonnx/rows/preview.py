@@ -21,7 +21,7 @@ Step = Callable[..., tuple[Tensor, ...]]
 
 
 def _grouped(states: int, step: Step) -> Callable[..., tuple[Tensor, ...]]:
-    """An optimizer of several weights: their inputs and outputs come in groups, weights first."""
+    """An optimizer of several weights: inputs and outputs come in groups, all weights first."""
 
     def run(rate: Tensor, count: Tensor, *xs: Tensor, **attributes: Any) -> tuple[Tensor, ...]:
         n, rest = divmod(len(xs), 2 + states)
