@@ -21,7 +21,7 @@ Over = Callable[[Tensor, Axes, bool], Tensor]
 
 
 def _count(x: Tensor, axes: Axes) -> int:
-    return math.prod(x.shape if axes is None else (x.shape[a] for a in axes))
+    return math.prod(x.shape[a] for a in as_axes(axes, x.rank, "axes"))
 
 
 def _sum(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
