@@ -40,6 +40,8 @@ class SONNXModel(Module):
     file. Subclasses may add layers and define `train_one_batch`.
     """
 
+    _unwatched = Module._unwatched | {"_body", "_stretches"}
+
     def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
         super().__init__()
         proto = loaded(onnx_model)

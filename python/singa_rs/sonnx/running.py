@@ -34,6 +34,8 @@ class Frame:
         self.stretches = stretches
         #: How often a node has read a value of the device back to the host.
         self.reads = 0
+        #: The position of the node that is being run.
+        self.at = 0
 
     def find(self, name: str) -> Value:
         """A value of this body, or of one around it; None for an input that is left out."""
@@ -58,6 +60,7 @@ class Frame:
 
     def advance(self, at: int) -> None:
         """Runs the node at a position, and drops what no later one needs."""
+        self.at = at
         self.step(self.body.nodes[at])
         self.drop(self.body.dead[at])
 
@@ -92,7 +95,7 @@ class Frame:
         if not row.is_raw and folding.folds(node, inputs):
             return folding.fold(node, inputs)
         if not row.is_raw and any(map(is_text, inputs)):  # no device works with strings
-            return folding.fold(node, [self.read(node, x) for x in inputs])
+            return folding.fold(node, [self.read(x) for x in inputs])
         args = inputs if row.is_raw else [self._argument(node, i, x) for i, x in enumerate(inputs)]
         if not row.takes_codes and any(isinstance(x, Coded) for x in args):
             return self._moved(node, args)
@@ -120,11 +123,11 @@ class Frame:
     def _argument(self, node: Node, i: int, x: Value) -> Value:
         """An input where the row wants it."""
         if i in node.row.host:
-            return self.read(node, x)
+            return self.read(x)
         is_array = isinstance(x, (np.ndarray, np.generic)) and not is_text(x)
         return to_tensor(x, self.device) if is_array else x
 
-    def read(self, node: Node, x: Value) -> Value:
+    def read(self, x: Value) -> Value:
         """A value on the host."""
         if not isinstance(x, (Tensor, Coded)):
             return x

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..device import Device
+from ..errors import GraphError
 from ..layer.base import Layer
 from ..layer.node import apart
 from ..module import Module
@@ -37,14 +38,18 @@ class _Part(NamedTuple):
 class _Stretch(Module):
     """A part of a graph for inputs of some shapes and given values on the host."""
 
+    _unwatched = Module._unwatched | {"of", "fixed", "failed"}  # of no effect on recordings
+
     def __init__(
         self, part: Body, device: Device, host: Mapping[str, Value], weights: Layer
     ) -> None:
         super().__init__()
         self.weights = weights
         object.__setattr__(self, "of", (part, device, host))
-        #: The outputs that are on the host, which follow from the shapes.
+        #: The outputs that are on the host, which follow from the shapes, and the position of the
+        #: node that could not be recorded.
         object.__setattr__(self, "fixed", {})
+        object.__setattr__(self, "failed", None)
 
     def forward(self, *inputs: Any) -> list[Any]:
         """The outputs that are not on the host."""
@@ -55,9 +60,12 @@ class _Stretch(Module):
         frame.values.update(host)
         frame.values.update(self.weights.tensors(part.inputs))
         names = [name for name in part.inputs if name not in frame.values]
-        found = dict(
-            zip(part.outputs, frame.run(dict(zip(names, inputs, strict=True))), strict=True)
-        )
+        try:
+            made = frame.run(dict(zip(names, inputs, strict=True)))
+        except GraphError:
+            object.__setattr__(self, "failed", frame.at)
+            raise
+        found = dict(zip(part.outputs, made, strict=True))
         self.fixed.update((name, one) for name, one in found.items() if is_host(one))
         return [one for one in found.values() if not is_host(one)]
 
@@ -132,13 +140,20 @@ class Stretches:
             self._known[key] = None
             self._learn(frame, start, end)
             return
-        if self._known[key] is None:
-            self._known[key] = self._made(frame, part.body, values)
+        stretch = self._known[key] or self._made(frame, part.body, values)
+        self._known[key] = stretch
         self._known.move_to_end(key)
         while len(self._known) > _MOST:
             self._known.popitem(last=False)
-        moving = [one for one in values.values() if not is_host(one)]
-        frame.values.update(self._known[key].outputs(moving))
+        try:
+            found = stretch.outputs([one for one in values.values() if not is_host(one)])
+        except GraphError:
+            if stretch.failed is None:
+                raise
+            self._cuts[id(frame.body)].add(start + stretch.failed)  # its function reads a value
+            self._learn(frame, start, end)
+            return
+        frame.values.update(found)
         frame.drop(part.dead)
 
     def _learn(self, frame: Frame, start: int, end: int) -> None:

@@ -49,7 +49,7 @@ def cast_(
 ) -> Any:  # fmt: skip
     """`x` in an element type; strings are made on the host."""
     if to == _STRING:
-        return folding.fold(node, [frame.read(node, x)])
+        return folding.fold(node, [frame.read(x)])
     return converted(x, to, bool(saturate), round_mode)
 
 
@@ -74,4 +74,4 @@ def bit_cast(x: Tensor, *, to: int, frame: Frame, node: Node) -> Tensor:
         raise ValueError(f"BitCast: got {x.dtype.name} to {name}, want types of one size")
     if not x.dtype.is_float and want.kind in "iub":
         return cast(x, name)
-    return to_tensor(to_array(frame.read(node, x)).view(want), frame.device)
+    return to_tensor(to_array(frame.read(x)).view(want), frame.device)

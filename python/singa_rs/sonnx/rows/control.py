@@ -12,23 +12,19 @@ from ...tensor import Tensor
 from ..body import Body
 from ..running import Frame
 from ..table import reads
-from ..values import to_array
 from .arranging import padded
 from .sequences import joined, tensor
 
-# What is decided on the host cannot be recorded if it is computed on the device: reading it there
-# is an error that says so.
 
-
-def holds(condition: Any) -> bool:
+def holds(condition: Any, frame: Frame) -> bool:
     """Whether a condition of one element holds."""
-    return bool(np.ravel(to_array(condition))[0])
+    return bool(np.ravel(frame.read(condition))[0])
 
 
 @reads("If", raw=True)
 def if_(cond: Any, *, then_branch: Body, else_branch: Body, frame: Frame) -> tuple[Any, ...]:
     """One of two bodies."""
-    return tuple(frame.call(then_branch if holds(cond) else else_branch))
+    return tuple(frame.call(then_branch if holds(cond, frame) else else_branch))
 
 
 # ---- Loop ----------------------------------------------------------------------------------------
@@ -38,13 +34,13 @@ def if_(cond: Any, *, then_branch: Body, else_branch: Body, frame: Frame) -> tup
 def loop(trips: Any, going: Any, *state: Any, body: Body, frame: Frame) -> tuple[Any, ...]:
     """A body for a number of rounds, for as long as a condition holds: the values that go from one
     round to the next, then those of all rounds, stacked."""
-    limit = None if trips is None else int(np.ravel(to_array(trips))[0])
+    limit = None if trips is None else int(np.ravel(frame.read(trips))[0])
     carried, rounds = list(state), []
-    goes = going is None or holds(going)
+    goes = going is None or holds(going, frame)
     while goes and (limit is None or len(rounds) < limit):
         given = np.array(len(rounds), np.int64), np.array(goes)
         condition, *found = frame.call(body, [*given, *carried])
-        goes = holds(condition)
+        goes = holds(condition, frame)
         carried, stacked = found[: len(state)], found[len(state) :]
         rounds.append(stacked)
     count = len(body.outputs) - 1 - len(state)
@@ -115,7 +111,7 @@ def scan_of_batch(
     given = [tensor(x, frame) for x in values]
     count, size = len(given) - num_scan_inputs, given[0].shape[0]
     steps = given[count].shape[1]
-    sizes = [steps] * size if lengths is None else [int(n) for n in np.ravel(to_array(lengths))]
+    sizes = [steps] * size if lengths is None else [int(n) for n in np.ravel(frame.read(lengths))]
     samples = []
     for i, length in enumerate(sizes):
         parts = [x[i] if at < count else x[i][:length] for at, x in enumerate(given)]
