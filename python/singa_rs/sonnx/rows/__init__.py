@@ -1,49 +1,10 @@
-"""The rows of the table, a file a family: importing them enters them."""
+"""The rows of the table, a file a family: importing this package imports them all, which enters
+them."""
 
-from . import (
-    arithmetic,
-    arranging,
-    casting,
-    control,
-    convolution,
-    elementwise,
-    losses,
-    ml,
-    normalisation,
-    pooling,
-    positions,
-    preview,
-    products,
-    quantization,
-    random,
-    recurrent,
-    reductions,
-    resampling,
-    sequences,
-    shapes,
-    strings,
-)
+import importlib
+import pkgutil
 
-__all__ = [
-    "arithmetic",
-    "arranging",
-    "casting",
-    "control",
-    "convolution",
-    "elementwise",
-    "losses",
-    "ml",
-    "normalisation",
-    "pooling",
-    "positions",
-    "preview",
-    "products",
-    "quantization",
-    "random",
-    "recurrent",
-    "reductions",
-    "resampling",
-    "sequences",
-    "shapes",
-    "strings",
-]
+__all__ = [one.name for one in pkgutil.iter_modules(__path__)]
+
+for _name in __all__:
+    importlib.import_module(f"{__name__}.{_name}")

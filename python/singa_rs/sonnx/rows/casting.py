@@ -62,7 +62,7 @@ def cast_like(
 
 
 @reads("BitCast", since=26)
-def bit_cast(x: Tensor, *, to: int, frame: Frame, node: Node) -> Tensor:
+def bit_cast(x: Tensor, *, to: int, frame: Frame) -> Tensor:
     """The same bits as another element type of the same size.
 
     Between integers that is a conversion. Bits of floats are copied on the host: the device has no

@@ -11,7 +11,6 @@ import numpy as np
 from .... import autograd
 from ....autograd.casting import cast
 from ....tensor import Tensor, from_numpy, int64
-from ...body import Node
 from ...running import Frame
 from ...table import reads
 from ...values import is_text, to_tensor
@@ -48,10 +47,10 @@ def _found(x: Tensor, numbers: list[Any], at: list[int], none: int) -> Tensor:
     return autograd.where(is_known, autograd.gather(order, 0, near), none)
 
 
-def looked_up(at: Tensor, values: Sequence[Any], dtype: Any, frame: Frame, node: Node) -> Any:
+def looked_up(at: Tensor, values: Sequence[Any], dtype: Any, frame: Frame) -> Any:
     """The values at these places: a tensor, or an array of strings on the host."""
     if dtype is object:
-        return np.array(values, object)[np.asarray(frame.read(node, at), np.int64)]
+        return np.array(values, object)[np.asarray(frame.read(at), np.int64)]
     return autograd.gather(table(np.array(values, dtype), at), 0, at)
 
 
@@ -73,7 +72,7 @@ _KINDS = {
 
 
 @reads("LabelEncoder", since=2, domain=DOMAIN, raw=True)
-def label_encoder(x: Any, *, frame: Frame, node: Node, **attributes: Any) -> Any:
+def label_encoder(x: Any, *, frame: Frame, **attributes: Any) -> Any:
     """For each key its value; a default for what is no key."""
     _, keys = _given(attributes, "keys_")
     kind, values = _given(attributes, "values_")
@@ -84,7 +83,7 @@ def label_encoder(x: Any, *, frame: Frame, node: Node, **attributes: Any) -> Any
         dtype, name, default = _KINDS[kind]
     other = np.ravel(attributes.get(name, default))[0]
     at = places(x, [_plain(key) for key in keys], frame)
-    return looked_up(at, [*values, other], dtype, frame, node)
+    return looked_up(at, [*values, other], dtype, frame)
 
 
 def _plain(key: Any) -> Any:
@@ -94,39 +93,39 @@ def _plain(key: Any) -> Any:
 @reads("LabelEncoder", domain=DOMAIN, raw=True)
 def label_encoder_of_classes(
     x: Any, *, classes_strings: tuple[str, ...] = (), default_int64: int = -1,
-    default_string: str = "_Unused", frame: Frame, node: Node,
+    default_string: str = "_Unused", frame: Frame,
 ) -> Any:  # fmt: skip
     """Strings as their places among the classes, or places as strings."""
     numbers = tuple(range(len(classes_strings)))
     defaults = {"default_int64": default_int64, "default_string": default_string}
     return category_mapper(
-        x, cats_strings=classes_strings, cats_int64s=numbers, **defaults, frame=frame, node=node
+        x, cats_strings=classes_strings, cats_int64s=numbers, **defaults, frame=frame
     )
 
 
 @reads("CategoryMapper", domain=DOMAIN, raw=True)
 def category_mapper(
     x: Any, *, cats_strings: tuple[str, ...], cats_int64s: tuple[int, ...],
-    default_int64: int = -1, default_string: str = "_Unused", frame: Frame, node: Node,
+    default_int64: int = -1, default_string: str = "_Unused", frame: Frame,
 ) -> Any:  # fmt: skip
     """Strings as numbers, or numbers as strings."""
     if is_text(x):
         at = places(x, cats_strings, frame)
-        return looked_up(at, [*cats_int64s, default_int64], np.int64, frame, node)
+        return looked_up(at, [*cats_int64s, default_int64], np.int64, frame)
     at = places(x, cats_int64s, frame)
-    return looked_up(at, [*cats_strings, default_string], object, frame, node)
+    return looked_up(at, [*cats_strings, default_string], object, frame)
 
 
 @reads("OneHotEncoder", domain=DOMAIN, raw=True)
 def one_hot_encoder(
     x: Any, *, cats_int64s: tuple[int, ...] = (), cats_strings: tuple[str, ...] = (),
-    zeros: int = 1, frame: Frame, node: Node,
+    zeros: int = 1, frame: Frame,
 ) -> Tensor:  # fmt: skip
     """A new last axis with 1 at the place of an element's category, in float32."""
     categories = cats_strings if is_text(x) else cats_int64s
     if isinstance(x, Tensor):
         x = cast(x, int64)
     at = places(x, categories, frame)
-    if not zeros and np.any(frame.read(node, at) == len(categories)):
+    if not zeros and np.any(frame.read(at) == len(categories)):
         raise ValueError("OneHotEncoder: got an element that is in no category, but zeros is 0")
     return autograd.one_hot(at, len(categories) + 1, dtype="float32")[..., :-1]

@@ -9,7 +9,6 @@ import numpy as np
 from .... import autograd
 from ....autograd.casting import cast, floating
 from ....tensor import Tensor, float32, int64
-from ...body import Node
 from ...running import Frame
 from ...table import reads
 from .features import DOMAIN, row, table
@@ -38,7 +37,7 @@ def linear_regressor(
 def linear_classifier(
     x: Tensor, *, coefficients: Any, intercepts: Any = (), classlabels_ints: Any = (),
     classlabels_strings: Any = (), multi_class: int = 0, post_transform: str = "NONE",
-    frame: Frame, node: Node,
+    frame: Frame,
 ) -> tuple[Any, Tensor]:  # fmt: skip
     """The label of the highest score of each row, and the scores in float32."""
     labels = classlabels_strings or classlabels_ints
@@ -48,7 +47,7 @@ def linear_classifier(
     made = cast(transformed(scores, post_transform), float32)
     if made.shape[1] > 1:
         best = autograd.argmax(scores, 1)
-        return labelled(best, labels or range(made.shape[1]), frame, node), made
+        return labelled(best, labels or range(made.shape[1]), frame), made
     is_in = cast(made >= (0.0 if post_transform == "NONE" else 0.5), int64).reshape((-1,))
     only = labels[0] if labels else 1
-    return labelled(is_in, ["" if isinstance(only, str) else 0, only], frame, node), made
+    return labelled(is_in, ["" if isinstance(only, str) else 0, only], frame), made

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ....tensor import Tensor
-from ...body import Node
 from ...running import Frame
 from ...table import reads
 from .features import DOMAIN
@@ -18,11 +17,10 @@ _CASTS = {"TO_FLOAT": np.float32, "TO_INT64": np.int64, "TO_STRING": object}
 @reads("ZipMap", domain=DOMAIN, raw=True)
 def zip_map(
     x: Tensor, *, classlabels_int64s: Any = (), classlabels_strings: Any = (), frame: Frame,
-    node: Node,
 ) -> list[dict[Any, float]]:  # fmt: skip
     """For each row a dict of its columns by their labels."""
     labels = classlabels_strings or classlabels_int64s
-    rows = np.atleast_2d(frame.read(node, x))
+    rows = np.atleast_2d(frame.read(x))
     return [dict(zip(labels, map(float, one), strict=True)) for one in rows]
 
 

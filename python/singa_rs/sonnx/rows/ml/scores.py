@@ -10,7 +10,6 @@ import numpy as np
 
 from .... import autograd
 from ....tensor import Tensor
-from ...body import Node
 from ...running import Frame
 from .labels import looked_up
 
@@ -63,7 +62,7 @@ def both(score: Tensor, how: str) -> Tensor:
     return transformed(autograd.cat([-score, score], 1), how)
 
 
-def labelled(at: Tensor, labels: Sequence[Any], frame: Frame, node: Node) -> Any:
+def labelled(at: Tensor, labels: Sequence[Any], frame: Frame) -> Any:
     """The labels at some places: int64, or strings on the host."""
     is_text = bool(labels) and isinstance(labels[0], str)
-    return looked_up(at, labels, object if is_text else np.int64, frame, node)
+    return looked_up(at, labels, object if is_text else np.int64, frame)

@@ -10,7 +10,6 @@ import numpy as np
 from .... import autograd
 from ....autograd.casting import cast, floating
 from ....tensor import Tensor, float32, int64
-from ...body import Node
 from ...running import Frame
 from ...table import reads
 from .features import DOMAIN, table
@@ -167,7 +166,7 @@ def svm_classifier(
     x: Tensor, *, coefficients: Any, rho: Any, support_vectors: Any = (),
     vectors_per_class: Any = (), classlabels_ints: Any = (), classlabels_strings: Any = (),
     kernel_type: str = "LINEAR", kernel_params: Any = (), prob_a: Any = (), prob_b: Any = (),
-    post_transform: str = "NONE", frame: Frame, node: Node,
+    post_transform: str = "NONE", frame: Frame,
 ) -> tuple[Any, Tensor]:  # fmt: skip
     """The label of each row, and scores in float32: probabilities if there are `prob_a`, else those
     of the pairs of classes."""
@@ -186,7 +185,7 @@ def svm_classifier(
     at = _chosen(choice, len(labels), len(rho))
     made = _presented(scores, len(labels), len(rho), post_transform)
     known = labels if len(labels) > 1 or len(rho) > 1 else (0, 1)
-    return labelled(at, known, frame, node), cast(made, float32)
+    return labelled(at, known, frame), cast(made, float32)
 
 
 def _chosen(choice: Tensor, labels: int, pairs: int) -> Tensor:

@@ -10,7 +10,6 @@ import numpy as np
 from .... import autograd
 from ....autograd.casting import cast, floating
 from ....tensor import Tensor, float32
-from ...body import Node
 from ...running import Frame
 from ...table import reads
 from .features import DOMAIN, table
@@ -168,7 +167,7 @@ def tree_ensemble_regressor(
 @reads("TreeEnsembleClassifier", domain=DOMAIN)
 def tree_ensemble_classifier(
     x: Tensor, *, classlabels_int64s: Any = (), classlabels_strings: Any = (),
-    post_transform: str = "NONE", frame: Frame, node: Node, **given: Any,
+    post_transform: str = "NONE", frame: Frame, **given: Any,
 ) -> tuple[Any, Tensor]:  # fmt: skip
     """The label of the highest score of each row, and the scores in float32.
 
@@ -185,7 +184,7 @@ def tree_ensemble_classifier(
         scores = autograd.cat([1.0 - second if is_share else -second, second], 1)
         labels = labels if len(labels) == 2 else (0, 1)
     made = cast(transformed(scores, post_transform), float32)
-    return labelled(autograd.argmax(scores, 1), labels, frame, node), made
+    return labelled(autograd.argmax(scores, 1), labels, frame), made
 
 
 def _sets(modes: np.ndarray, values: np.ndarray) -> np.ndarray:
