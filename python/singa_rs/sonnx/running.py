@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.casting import cast
 from ..device import Device
 from ..errors import DTypeError
-from ..tensor import Tensor, int64
+from ..tensor import Tensor
 from . import codes, folding
 from .body import Body, Node
 from .functions import expanded
@@ -97,16 +96,10 @@ class Frame:
         if not row.is_raw and any(map(is_text, inputs)):  # no device works with strings
             return folding.fold(node, [self.read(x) for x in inputs])
         args = inputs if row.is_raw else [self._argument(node, i, x) for i, x in enumerate(inputs)]
-        if not row.takes_codes and any(isinstance(x, Coded) for x in args):
+        if not (row.is_raw or row.takes_codes) and any(isinstance(x, Coded) for x in args):
             return self._moved(node, args)
-        stored = [x.dtype for x in args if isinstance(x, Tensor) and x.dtype.is_storage]
-        if row.calculates and stored:
-            args = [_wide(x) for x in args]
         made = row.run(*args, **self._keywords(node))
-        found = made if isinstance(made, tuple) else (made,)
-        if row.calculates and stored:
-            return tuple(cast(y, stored[0]) if y.dtype == int64 else y for y in found)
-        return found
+        return made if isinstance(made, tuple) else (made,)
 
     def _keywords(self, node: Node) -> dict[str, Any]:
         """A node's attributes, and what its row asks for."""
@@ -140,8 +133,3 @@ def _named(error: Exception, node: Node) -> Exception:
     message = str(error)
     is_named = message.startswith((node.label, f"{node.proto.op_type}:"))
     return error if is_named else type(error)(f"{node.label}: {message}")
-
-
-def _wide(x: Any) -> Any:
-    is_stored = isinstance(x, Tensor) and x.dtype.is_storage
-    return cast(x, int64) if is_stored else x
