@@ -98,18 +98,16 @@ def encoded(x: Tensor, dtype: np.dtype, saturate: bool = True, round_mode: str =
         return Coded(cast(autograd.bitwise_and(whole, int(_mask(dtype))), uint8), dtype)
     is_short = x.dtype.is_float and x.dtype != float64 or x.dtype == bool_
     x = cast(x, float32 if is_short else float64).detach()
-    made = (
-        _powers(x, saturate, round_mode) if "e8m0" in dtype.name else _nearest(x, dtype, saturate)
-    )
-    return Coded(cast(made, uint8), dtype)
+    if dtype == DTYPES[_T.FLOAT8E8M0]:
+        return Coded(cast(_powers(x, saturate, round_mode), uint8), dtype)
+    return Coded(cast(_nearest(x, dtype, saturate), uint8), dtype)
 
 
 def _nearest(x: Tensor, dtype: np.dtype, saturate: bool) -> Tensor:
     """The codes of the nearest numbers."""
     bounds = _bounds(dtype, x.dtype.name)
-    size, has_nan = autograd.abs(x), dtype != DTYPES[_T.FLOAT4E2M1]
-    code = autograd.searchsorted(constant(bounds, x.device, x.dtype), size, "right")
-    if saturate or not has_nan:
+    code = autograd.searchsorted(constant(bounds, x.device, x.dtype), autograd.abs(x), "right")
+    if saturate or dtype == DTYPES[_T.FLOAT4E2M1]:  # which has nothing beyond its numbers
         code = autograd.minimum(code, len(bounds) - 1)
     is_signed = autograd.signbit(x)
     if dtype.name.endswith("fnuz"):  # they have no -0, whose code is that of NaN
@@ -134,8 +132,8 @@ def _powers(x: Tensor, saturate: bool, round_mode: str) -> Tensor:
 
 def _mask(dtype: np.dtype) -> np.uint8:
     """The bits of an element's code."""
-    bits = 4 if "4" in dtype.name and "8" not in dtype.name else 2 if "int2" in dtype.name else 8
-    return np.uint8(2**bits - 1)
+    info = ml_dtypes.iinfo if is_whole(dtype) else ml_dtypes.finfo
+    return np.uint8(2 ** info(dtype).bits - 1)
 
 
 def _sign(dtype: np.dtype) -> int:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.casting import cast
 from ..device import Device
 from ..errors import DTypeError
-from ..tensor import Tensor, int64
+from ..tensor import Tensor
 from . import codes, folding
 from .body import Body, Node
 from .functions import expanded
@@ -78,7 +77,11 @@ class Frame:
 
     def step(self, node: Node) -> None:
         """Runs a node."""
-        found = self.results(node, [self.find(name) for name in node.inputs])
+        inputs = [self.find(name) for name in node.inputs]
+        try:
+            found = self.results(node, inputs)
+        except (TypeError, ValueError) as error:
+            raise _named(error, node) from error
         for name, value in zip(node.outputs, found, strict=False):
             if name:
                 self.values[name] = value
@@ -93,16 +96,10 @@ class Frame:
         if not row.is_raw and any(map(is_text, inputs)):  # no device works with strings
             return folding.fold(node, [self.read(x) for x in inputs])
         args = inputs if row.is_raw else [self._argument(node, i, x) for i, x in enumerate(inputs)]
-        if not row.takes_codes and any(isinstance(x, Coded) for x in args):
+        if not (row.is_raw or row.takes_codes) and any(isinstance(x, Coded) for x in args):
             return self._moved(node, args)
-        stored = [x.dtype for x in args if isinstance(x, Tensor) and x.dtype.is_storage]
-        if row.calculates and stored:
-            args = [_wide(x) for x in args]
         made = row.run(*args, **self._keywords(node))
-        found = made if isinstance(made, tuple) else (made,)
-        if row.calculates and stored:
-            return tuple(cast(y, stored[0]) if y.dtype == int64 else y for y in found)
-        return found
+        return made if isinstance(made, tuple) else (made,)
 
     def _keywords(self, node: Node) -> dict[str, Any]:
         """A node's attributes, and what its row asks for."""
@@ -135,6 +132,8 @@ class Frame:
         self.reads += 1
 
 
-def _wide(x: Any) -> Any:
-    is_stored = isinstance(x, Tensor) and x.dtype.is_storage
-    return cast(x, int64) if is_stored else x
+def _named(error: Exception, node: Node) -> Exception:
+    """An error that begins with its node."""
+    message = str(error)
+    is_named = message.startswith((node.label, f"{node.proto.op_type}:"))
+    return error if is_named else type(error)(f"{node.label}: {message}")

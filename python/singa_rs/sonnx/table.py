@@ -25,9 +25,6 @@ class Row(NamedTuple):
     host: frozenset[int]
     #: Whether it takes values as they are, on the host or on the device, sequences too.
     is_raw: bool
-    #: Whether it calculates with integers, which for those types that are only stored happens in
-    #: int64.
-    calculates: bool
     #: Whether it takes tensors of types that are stored as codes.
     takes_codes: bool
     #: What `run` asks for beside inputs and attributes: `outputs`, how many are wanted; `frame`,
@@ -48,7 +45,6 @@ def reads(
     domain: str = "",
     host: str = "",
     raw: bool = False,
-    calculates: bool = False,
     takes_codes: bool = False,
 ) -> Callable[[Function], Function]:
     """A decorator that enters how an operator is read from opset `since` on.
@@ -69,7 +65,6 @@ def reads(
             run,
             frozenset(positions[one] for one in host.split()),
             raw,
-            calculates,
             takes_codes,
             frozenset({"outputs", "frame", "node"} & set(parameters)),
         )

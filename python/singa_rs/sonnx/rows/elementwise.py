@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import autograd
 from ...autograd.casting import cast
-from ...tensor import Tensor
+from ...tensor import Tensor, bool_
 from ..table import reads
 from . import integers
 from .arithmetic import pairs
@@ -16,13 +16,13 @@ from .arithmetic import pairs
 _SAME = """
     Acos=acos Acosh=acosh Asin=asin Asinh=asinh Atan=atan Atanh=atanh Ceil=ceil Cos=cos Cosh=cosh
     Erf=erf Exp=exp Floor=floor HardSwish=hardswish Log=log Mish=mish Neg=negative
-    Reciprocal=reciprocal Relu=relu Round=rounde Sigmoid=sigmoid Sin=sin Sinh=sinh Softplus=softplus
+    Reciprocal=reciprocal Round=rounde Sigmoid=sigmoid Sin=sin Sinh=sinh Softplus=softplus
     Softsign=softsign Sqrt=sqrt Tan=tan Tanh=tanh BitwiseNot=bitwise_not
 """
 #: The same for results of bools.
 _TESTS = "Not=_not IsNaN=isnan"
-#: For unsigned integers, which have no sign.
-_SIGNS = "Abs=abs Sign=sign"
+#: By the sign, which unsigned integers do not have.
+_SIGNS = "Abs=abs Relu=relu Sign=sign"
 
 
 def _of_one(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
@@ -34,7 +34,7 @@ def _of_sign(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     def run(x: Tensor, *, consumed_inputs: Any = ()) -> Tensor:
         if not x.dtype.name.startswith("uint"):
             return integers.in_int64(function, x)
-        return x if function is autograd.abs else cast(x != 0, x.dtype)
+        return cast(cast(x, bool_), x.dtype) if function is autograd.sign else x
 
     return run
 

@@ -10,6 +10,7 @@ import onnx
 
 from ... import autograd
 from ...autograd.casting import cast
+from ...autograd.reduce import as_axes
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, float32, float64, int32, int64
 from .. import codes
@@ -39,18 +40,15 @@ def _spread(t: Tensor, x: Stored, axis: int, block_size: int, name: str) -> Tens
     for each block of places."""
     if math.prod(t.shape) == 1:
         return t.reshape(())
-    along = axis + len(x.shape) if axis < 0 else axis
+    (along,) = as_axes(axis, len(x.shape), name)
+    extent = x.shape[along]
+    blocks = -(-extent // (block_size or 1))
+    want = (*x.shape[:along], blocks, *x.shape[along + 1 :]) if block_size else (extent,)
+    if t.shape != want:
+        raise ShapeError(f"{name}: got {t.shape} scales or zero points for {x.shape}, want {want}")
     if not block_size:
-        if len(t.shape) != 1 or not along < len(x.shape) or t.shape[0] != x.shape[along]:
-            want = f"one for each place along axis {axis} of {x.shape}"
-            raise ShapeError(f"{name}: got {t.shape} scales or zero points, want {want}")
         return t.reshape((-1, *(1,) * (len(x.shape) - along - 1)))
-    made = autograd.repeat(t, block_size, along)
-    made = autograd.narrow(made, along, 0, min(x.shape[along], made.shape[along]))
-    if made.shape != x.shape:
-        want = f"one for each {block_size} places along axis {axis} of {x.shape}"
-        raise ShapeError(f"{name}: got {t.shape} scales or zero points, want {want}")
-    return made
+    return autograd.narrow(autograd.repeat(t, block_size, along), along, 0, extent)
 
 
 def _range(to: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import autograd
 from ...autograd.casting import cast
+from ...autograd.reduce import as_axes
 from ...tensor import Tensor, bool_, float64, full, int64, uint64
 from ..table import reads
 from . import integers
@@ -20,7 +21,7 @@ Over = Callable[[Tensor, Axes, bool], Tensor]
 
 
 def _count(x: Tensor, axes: Axes) -> int:
-    return math.prod(x.shape if axes is None else (x.shape[a] for a in axes))
+    return math.prod(x.shape[a] for a in as_axes(axes, x.rank, "axes"))
 
 
 def _sum(x: Tensor, axes: Axes, keepdims: bool) -> Tensor:
@@ -163,16 +164,14 @@ reads("CumProd", since=26, host="axis")(_running(autograd.cumprod))
 
 def _hardmax(x: Tensor, axis: int) -> Tensor:
     """1 at the first of the greatest along an axis, else 0."""
-    places = autograd.argmax(x, axis, 1)
-    along = autograd.cumsum(autograd.cast(x.detach() == x.detach(), int64), axis) - 1
-    return cast(along == places, x.dtype)
+    return autograd.one_hot(autograd.argmax(x, axis), x.shape[axis], axis, x.dtype)
 
 
 def _in_rows(function: Callable[[Tensor, int], Tensor]) -> Callable[..., Tensor]:
     """A function of an axis as of opsets below 13: of all from `axis` on as one."""
 
     def run(x: Tensor, *, axis: int = 1) -> Tensor:
-        at = axis + x.rank if axis < 0 else axis
+        (at,) = as_axes(axis, x.rank, "axis")
         rows = (math.prod(x.shape[:at]), math.prod(x.shape[at:]))
         return function(x.reshape(rows), 1).reshape(x.shape)
 
