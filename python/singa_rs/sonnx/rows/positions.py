@@ -14,6 +14,7 @@ from ..running import Frame
 from ..table import reads
 from ..values import to_tensor
 from .arranging import axis_of
+from .integers import in_int64
 
 # ---- taken ---------------------------------------------------------------------------------------
 
@@ -60,7 +61,7 @@ _REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
 @reads("Scatter")
-@reads("ScatterElements", calculates=True)
+@reads("ScatterElements")
 def scatter_elements(
     x: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
@@ -70,13 +71,16 @@ def scatter_elements(
     if reduction not in _REDUCTIONS:
         want = ", ".join(("none", *_REDUCTIONS))
         raise ValueError(f"ScatterElements: got reduction {reduction!r}, want one of {want}")
-    return autograd.scatter_reduce(x, axis, indices, updates, _REDUCTIONS[reduction])
+    how = _REDUCTIONS[reduction]
+    join = lambda x, more: autograd.scatter_reduce(x, axis, indices, more, how)  # noqa: E731
+    return in_int64(join, x, updates)
 
 
-@reads("ScatterND", calculates=True)
+@reads("ScatterND")
 def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
     """A copy with updates at tuples of indices, or joined with what is there."""
-    return autograd.scatter_nd(x, indices, updates, reduction)
+    put = lambda x, more: autograd.scatter_nd(x, indices, more, reduction)  # noqa: E731
+    return in_int64(put, x, updates)
 
 
 @reads("TensorScatter")
