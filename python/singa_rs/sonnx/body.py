@@ -86,12 +86,27 @@ def body(
     nodes: tuple[Node, ...],
     constants: dict[str, np.ndarray],
 ) -> Body:
-    """A body of these nodes, with what dies in it and what it takes from outside."""
+    """A body of these nodes, with what dies in it and what it takes from outside. Constants among
+    the nodes are values that are there from the start."""
+    fixed = {node.outputs[0]: _fixed(node) for node in nodes if _is_constant(node)}
+    nodes = tuple(node for node in nodes if not _is_constant(node))
+    constants = {**constants, **fixed}
     made = {*inputs, *constants, *(y for node in nodes for y in node.outputs)}
     outer = {x for node in nodes for x in reads_of(node)} | set(outputs)
     return Body(
         name, inputs, outputs, nodes, constants, _dead(nodes, outputs), frozenset(outer - made)
     )
+
+
+def _is_constant(node: Node) -> bool:
+    return node.proto.op_type == "Constant" and node.row is not None
+
+
+def _fixed(node: Node) -> np.ndarray:
+    """The value of a constant, which nobody writes."""
+    value = node.row.run(**node.attrs)
+    value.setflags(write=False)
+    return value
 
 
 def reads_of(node: Node) -> set[str]:

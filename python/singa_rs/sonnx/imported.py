@@ -47,7 +47,7 @@ class SONNXModel(Module):
         proto = loaded(onnx_model)
         self._body = read_graph(proto.graph, opsets_of(proto.opset_import))
         self._to = device or devices.get_default_device()
-        self.weights = Weights(self._body, self._to)
+        self.weights = Weights(self._body, _weights(proto.graph, self._body), self._to)
         self._cut: dict[Any, Body] = {}
         #: What records and replays parts of it in evaluation; None runs node by node.
         self._stretches: Stretches | None = None
@@ -110,15 +110,13 @@ class Weights(Layer):
     """The constants of a graph that are computed with, as parameters under their names in the
     file; the running averages of batch normalisation, as states."""
 
-    def __init__(self, graph: Body, device: Device) -> None:
+    def __init__(self, graph: Body, names: Sequence[str], device: Device) -> None:
         super().__init__()
         #: Attributes by names in the file.
         self._names: dict[str, str] = {}
         averages = _averages(graph)
-        for name, one in graph.constants.items():
-            if not _is_weight(one):
-                continue
-            made = to_tensor(one, device)
+        for name in names:
+            made = to_tensor(graph.constants[name], device)
             made.requires_grad = made.stores_grad = name not in averages
             made.set_account("states" if name in averages else "parameters")
             made.name = name
@@ -132,6 +130,14 @@ class Weights(Layer):
         """The parameters by their names in the file, all or some."""
         chosen = self._names if names is None else (one for one in names if one in self._names)
         return {name: getattr(self, self._names[name]) for name in chosen}
+
+
+def _weights(proto: onnx.GraphProto, graph: Body) -> list[str]:
+    """The constants that are parameters: initialisers of floats, those in nodes where a file has
+    no such initialisers, as some converters write them."""
+    initialisers = {one.name for one in proto.initializer}
+    floats = [name for name, one in graph.constants.items() if _is_weight(one)]
+    return [name for name in floats if name in initialisers] or floats
 
 
 def _is_weight(array: np.ndarray) -> bool:
