@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _WIDTHS = {FIXED64: 8, FIXED32: 4}
-#: The most bytes of a varint, and the most of a message (protobuf's own limit is 2 GiB).
+#: The most bytes of a varint.
 _VARINT = 10
 
 #: A field: its number, its wire type, and its value, or its bytes where it is no varint.
@@ -59,6 +59,8 @@ def varint(message: memoryview, at: int) -> tuple[int, int]:
     Raises:
         ValueError: it exceeds the message, or 64 bits.
     """
+    if at < len(message) and (value := message[at]) < 0x80:  # nearly all of them
+        return value, at + 1
     value = shift = 0
     for place in range(at, min(at + _VARINT, len(message))):
         byte = message[place]
