@@ -34,9 +34,9 @@ def write(
     for name, one in states.items():
         if isinstance(one, Placeholder):
             raise GraphError(f"{op}: {name!r} is an unfilled {one!r}")
-    # Reading the parameters draws the initial values of those that were not needed before, so the
-    # generators come after them.
-    proto = onnx_writing.tensors_only(states)
+    for one in states.values():
+        if not one.is_allocated:  # its initial value is drawn when it is read, so generators wait
+            one.to_numpy()
     encoder = Encoder(op)
     text = json.dumps(encoder.encode({_STATE: state, _RANDOM: model.device}))
     try:
@@ -47,7 +47,7 @@ def write(
     def write_state(to: str, metadata: dict[str, str]) -> None:
         safetensors_file.write(to, encoder.arrays, {**metadata, _TREE: text})
 
-    pair.write(op, path, proto, write_state)
+    pair.write(op, path, onnx_writing.tensors_only(), states, write_state)
 
 
 def plain_state(op: str, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""Protocol buffers' wire format: the fields of a message, found in place.
+"""Protocol buffers' wire format: the fields of a message, found in place, and what precedes one.
 
 Parsing a model with the `onnx` package copies its weights several times; this walks over a mapped
 file, and copies nothing (https://protobuf.dev/programming-guides/encoding).
@@ -71,3 +71,17 @@ def varint(message: memoryview, at: int) -> tuple[int, int]:
             return value, place + 1
         shift += 7
     raise ValueError(f"the number at byte {at} of a message does not end, or exceeds 64 bits")
+
+
+def field(number: int, length: int) -> bytes:
+    """What stands before the bytes of a field."""
+    return _encoded(number << 3 | BYTES) + _encoded(length)
+
+
+def _encoded(value: int) -> bytes:
+    """A varint."""
+    made = bytearray()
+    while value >= 0x80:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*made, value])
