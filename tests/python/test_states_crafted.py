@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from archives import npy, same, small, values, zipped
 from onnx import ModelProto, StringStringEntryProto, TensorProto
-from singa_rs import CheckpointError
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from singa_rs import CheckpointError, device
 
 #: Seconds of this process, and bytes.
 SECONDS, BYTES = 1.0, 64 << 20
@@ -256,6 +258,70 @@ def test_zip_files(tmp_path):
         path.write_bytes(zipped([(name, good)]))
         refused(path, "no state of the model")
     assert os.listdir(tmp_path) == ["s.npz"] and "first.b.npy" not in os.listdir(tmp_path.parent)
+
+
+# ---- the states of a checkpoint ------------------------------------------------------------------
+
+RANDOM = {"$object": "Device", "state": {"$array": "r"}}
+ONE = {"$array": "x"}
+TREES = {
+    "a tensor that is missing": {"a": {"$array": "y"}},
+    "a tensor that is named twice": {"a": ONE, "b": ONE},
+    "a tensor that is named often": {"a": [ONE] * 200_000},
+    "a number for a name": {"a": {"$array": 3}},
+    "a list for a name": {"a": {"$array": []}},
+    "another dtype": {"a": {"$tensor": "x"}},
+    "an unknown form": {"a": {"$code": "print()"}},
+    "a tuple of a number": {"a": {"$tuple": 3}},
+    "an object without states": {"a": {"$object": "SGD"}},
+    "a list": [1],
+    "nothing": None,
+}
+
+
+def retold(net, path, tree):
+    """Writes a checkpoint whose state file tells something else."""
+    net.save(path)
+    state = f"{path}.state.safetensors"
+    with safe_open(state, "np") as held:
+        metadata = held.metadata()
+    text = tree if isinstance(tree, str) else json.dumps(tree)
+    arrays = {"x": np.zeros(1 << 18, np.float32), "r": np.array([[2, 0], [5, 0]], np.uint64)}
+    save_file(arrays, state, {**metadata, "singa_rs.state": text})
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_states_of_checkpoints(tmp_path, name):
+    net = small()
+    retold(net, tmp_path / "net", {"state": TREES[name], "random": RANDOM})
+    refused_checkpoint(net, tmp_path / "net")
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"state": {}}, {"random": RANDOM}, {"state": {}, "random": 3}, [], "", "{", "[" * 100_000,
+        {"state": {}, "random": {**RANDOM, "$object": "SGD"}}, {"state": {}, "random": RANDOM},
+        {"state": {}, "random": {**RANDOM, "state": {"$array": "x"}}},
+    ],
+)  # fmt: skip
+def test_random_numbers_of_checkpoints(tmp_path, tree):
+    net = small()
+    retold(net, tmp_path / "net", tree)
+    refused_checkpoint(net, tmp_path / "net")
+
+
+def refused_checkpoint(net, path):
+    dev = device.get_default_device()
+    net.first.b.set_value(7)
+    before, numbers, start = values(net), dev.get_rng_state(), time.process_time()
+    with pytest.raises(CheckpointError, match="load: .*state"):
+        net.load(path, include_state=True)
+    assert time.process_time() - start < SECONDS
+    same(values(net), before)
+    np.testing.assert_array_equal(dev.get_rng_state(), numbers)
+    net.load(path)
+    assert net.first.b.tolist() != [7, 7, 7]
 
 
 # ---- memory --------------------------------------------------------------------------------------

@@ -185,15 +185,19 @@ def find(op: str, path: str) -> Found:
     for _ in range(_ATTEMPTS):
         state = _state(op, path)
         identifier = None if state is None else state.metadata.get(IDENTIFIER, "")
-        found = _model(op, path, identifier)
-        if found is not None:
-            return Found(*found, state)
-        if identifier == before:
+        seen = [identifier]
+        for place, model in _models(op, path, identifier):
+            seen.append(model.metadata.get(IDENTIFIER))
+            if identifier is None or seen[-1] == identifier:
+                return Found(place, model, state)
+        if seen == before:  # nobody is replacing them
             break
-        before = identifier
+        before = seen
+    if len(seen) == 1:
+        raise files.Missing(f"{op}: {path}{MODEL}: no such file")
     raise CheckpointError(
         f"{op}: {path}{MODEL} and {path}{STATE} are of two different saves: restore the one that "
-        f"belongs to the other, or load one of them by load_states"
+        f"belongs to the other, or load the model alone by load_states"
     )
 
 
@@ -204,22 +208,12 @@ def _state(op: str, path: str) -> Safetensors | None:
         return None
 
 
-def _model(op: str, path: str, identifier: str | None) -> tuple[str, Initialisers] | None:
-    """The model of a save, any if there is no identifier; under its own name, or the one that it
-    had when the save was interrupted."""
-    name = path + MODEL
-    folder, base = os.path.split(os.path.realpath(name))
-    is_known = identifier is not None and _LINKED.fullmatch(identifier)
-    waiting = os.path.join(folder, _waiting(base, identifier)) if is_known else None
-    missing = None
-    for place in filter(None, (name, waiting)):
-        try:
-            found = onnx_reading.read(op, place)
-        except files.Missing as error:
-            missing = missing or error
-            continue
-        if identifier is None or found.metadata.get(IDENTIFIER) == identifier:
-            return place, found
-    if missing is not None and not os.path.exists(name):
-        raise missing
-    return None
+def _models(op: str, path: str, identifier: str | None) -> Iterator[tuple[str, Initialisers]]:
+    """The model's file, and the one that an interrupted save with this identifier left."""
+    places = [path + MODEL]
+    if identifier is not None and _LINKED.fullmatch(identifier):
+        folder, base = os.path.split(os.path.realpath(path + MODEL))
+        places.append(os.path.join(folder, _waiting(base, identifier)))
+    for place in places:
+        with suppress(files.Missing):
+            yield place, onnx_reading.read(op, place)

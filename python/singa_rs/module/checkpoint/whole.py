@@ -50,16 +50,17 @@ def write(
     pair.write(op, path, onnx_writing.tensors_only(), states, write_state)
 
 
-def plain_state(op: str, path: str) -> Any:
-    """What a checkpoint's state file has in the place of the program's states, as JSON has it.
+def part(op: str, path: str, name: str) -> Any:
+    """What a checkpoint's program saved under one name.
 
     Raises:
-        CheckpointError: it is missing or damaged.
+        CheckpointError: the state file is missing or damaged.
     """
-    name = path + pair.STATE
-    found = safetensors_file.read(op, name)
-    with damage(op, name, "the state file"):
-        return bounded_json.parse(found.metadata[_TREE].encode())[_STATE]
+    where = path + pair.STATE
+    found = safetensors_file.read(op, where)
+    with damage(op, where, "the state file"):
+        tree = bounded_json.parse(found.metadata[_TREE].encode())
+        return Decoder(found.tensors).decode(tree[_STATE][name])
 
 
 class Checkpoint:
@@ -84,8 +85,7 @@ class Checkpoint:
         return {}
 
     def restore(self, objects: Mapping[str, Any]) -> dict[str, Any]:
-        """Writes into the objects, the model and its device's generators, in this order; returns
-        the states.
+        """Writes into the objects, the model and its device's generators; returns the states.
 
         Raises:
             CheckpointError: there is no state file, or it is damaged; it has no states for one of
@@ -103,10 +103,16 @@ class Checkpoint:
             *places, random = pairs({_STATE: objects, _RANDOM: self._model.device}, tree)
         except ValueError as error:
             raise CheckpointError(f"{where}: {error}") from error
-        for one in places:
-            _put(where, one, decoder)
-        self._fit.write(arrays)
-        _put(where, random, decoder)
+        device = self._model.device
+        before = device.get_rng_state()
+        try:
+            for one in (random, *places):
+                _put(where, one, decoder)
+            self._fit.write(arrays)
+        except BaseException:
+            device.set_rng_state(before)
+            raise
+        _put(where, random, decoder)  # again, since tensors that are written may draw first
         return state
 
 
