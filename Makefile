@@ -14,12 +14,13 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser fuzz fuzz-files mutants sanitize lint format wheel bench bench-steps bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models fuzz fuzz-files mutants sanitize lint format wheel bench bench-steps bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
 	@echo "make test    run all tests"
 	@echo "make test-browser  test the page of a graph in headless Chromium"
+	@echo "make test-models  compare models of ONNX from packages with onnxruntime"
 	@echo "make test-loom  check how threads share a graph with the model checker loom"
 	@echo "make fuzz    hold random models, run in every way, against eager execution"
 	@echo "make fuzz-files  load 20,000 changed files of each format, kill 200 saves (an hour)"
@@ -99,6 +100,10 @@ fuzz: build
 fuzz-files: build
 	SINGA_RS_MUTATIONS=20000 $(BIN)/python -m pytest --timeout 3600 tests/python/test_mutations.py
 	SINGA_RS_KILLS=200 $(BIN)/python -m pytest tests/python/test_checkpoint_kill.py
+
+# The first run fetches packages of about 200 MB into target/models.
+test-models: build
+	$(BIN)/python -m pytest tests/models $(ARGS)
 
 # This builds everything from scratch, which takes most of its few minutes.
 test-loom:

@@ -23,7 +23,7 @@ _core.set_package(str(Path(__file__).parent))
 
 _LAZY = (
     "data", "image_tool", "initializer", "layer", "loss", "metric", "model", "module", "opt",
-    "singa_wrap",
+    "singa_wrap", "sonnx",
 )  # fmt: skip
 
 __all__ = [

@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::error::GraphError;
 
 thread_local! {
     static HANDLER: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
@@ -16,8 +15,10 @@ fn replace(handler: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
 }
 
 /// From here on, each operation or view of this thread is what `handler(what, inputs)` returns:
-/// `what` is the operation, or a view's method and arguments. None ends this. While the handler
-/// runs, operations run as usual. Returns the previous handler.
+/// `what` is the operation, or a view's method and arguments. An operation that writes into tensors
+/// is what `handler(what, inputs, outputs)` does. Arrays that become tensors are asked for, too. None
+/// ends this. While the handler runs,
+/// operations run as usual. Returns the previous handler.
 #[pyfunction]
 #[pyo3(signature = (handler, /))]
 fn set_handler(handler: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
@@ -51,12 +52,20 @@ pub(super) fn is_set() -> bool {
     HANDLER.with(|held| held.borrow().is_some())
 }
 
-/// Rejects an operation that writes into a tensor, which a handler could not trace.
-pub(super) fn reject_write(op: &str) -> PyResult<()> {
-    match is_set() {
-        true => Err(GraphError::new_err(format!("{op}: writes into a tensor"))),
-        false => Ok(()),
+/// Whether the thread's handler has written the results of an operation into tensors.
+pub(super) fn has_written(
+    op: &Bound<'_, PyAny>,
+    inputs: &[Bound<'_, PyAny>],
+    outputs: &[Bound<'_, PyAny>],
+) -> PyResult<bool> {
+    if !is_set() {
+        return Ok(false);
     }
+    let asked = Asked(replace(None));
+    let (py, handler) = (op.py(), asked.0.as_ref());
+    let lists = (PyTuple::new(py, inputs)?, PyTuple::new(py, outputs)?);
+    handler.map(|handler| handler.bind(py).call1((op, lists.0, lists.1))).transpose()?;
+    Ok(true)
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

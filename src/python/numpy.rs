@@ -8,13 +8,14 @@ use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use smallvec::smallvec;
 
 use super::device::PyDevice;
 use super::dtype;
 use super::exit;
+use super::handler;
 use super::op;
 use super::tensor::{self, Handle};
 use crate::block::Block;
@@ -160,14 +161,23 @@ fn baked(array: &Bound<'_, PyUntypedArray>, from: View) -> PyResult<View> {
     Ok(exit::detach(array.py(), || engine.bake(&mut engine.turn(), from, bytes))?)
 }
 
-/// A new tensor with the elements of an array; the dtype is kept.
+/// A new tensor with the elements of an array; the dtype is kept. A thread's handler is asked for it
+/// as for a view of nothing, with the array and the device as its argument.
 #[pyfunction]
-fn from_numpy<'py>(array: &Bound<'py, PyAny>, device: &PyDevice) -> PyResult<Bound<'py, Handle>> {
+fn from_numpy<'py>(
+    array: &Bound<'py, PyAny>,
+    device: &Bound<'py, PyDevice>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let what = || ("from_numpy", (array, device)).into_bound_py_any(py);
+    if let Some(made) = handler::handled(&PyTuple::empty(py), what)? {
+        return Ok(made);
+    }
     let (array, from) = source("from_numpy", array)?;
     let from = baked(&array, from)?;
-    let view = record::fresh(&device.0, &from.meta);
-    op::run_into(array.py(), &Copy.into(), smallvec![from], std::slice::from_ref(&view))?;
-    tensor::make(array.py(), view)
+    let view = record::fresh(&device.get().0, &from.meta);
+    op::run_into(py, &Copy.into(), smallvec![from], std::slice::from_ref(&view))?;
+    Ok(tensor::make(py, view)?.into_any())
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

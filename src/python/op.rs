@@ -146,15 +146,17 @@ impl Op {
 
     /// Writes the outputs into existing tensors, which may overlap the inputs.
     fn into(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         inputs: Vec<Bound<'_, PyAny>>,
         outputs: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        handler::reject_write(self.name())?;
-        let from = views(self.name(), inputs.iter().map(|t| t.as_borrowed()))?;
-        let to = views(self.name(), outputs.iter().map(|t| t.as_borrowed()))?;
-        run_into(py, &self.kind, from, &to)
+        if handler::has_written(slf.as_any(), &inputs, &outputs)? {
+            return Ok(());
+        }
+        let op = slf.get();
+        let from = views(op.name(), inputs.iter().map(|t| t.as_borrowed()))?;
+        let to = views(op.name(), outputs.iter().map(|t| t.as_borrowed()))?;
+        run_into(slf.py(), &op.kind, from, &to)
     }
 }
 

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from collections import OrderedDict
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -67,7 +68,10 @@ def test_a_run_goes_on_in_another_process(tmp_path):
     whole.steps(4, tmp_path / "at")
     expected = whole.resume(tmp_path / "at").steps(5)
     code = f"from checkpoint_nets import *; print(Run(8).resume({str(tmp_path / 'at')!r}).steps(5))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    here = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=here
+    )
     assert done.stdout.strip() == str(expected)
 
 

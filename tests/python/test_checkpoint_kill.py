@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -231,6 +232,7 @@ def test_several_threads_save_and_load(tmp_path):
 
 SAVES = """
 import sys
+from pathlib import Path
 from test_checkpoint_kill import Numbered
 path, net = sys.argv[1], Numbered(200_000)
 number = net.number(path)
@@ -249,7 +251,9 @@ def test_processes_that_are_killed(tmp_path):
     last = 0
     for _ in range(KILLS):
         command = [sys.executable, "-c", SAVES, path]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent
+        )
         try:
             for _ in range(2):
                 child.stdout.readline()

@@ -146,6 +146,7 @@ BESIDE = {
     "metric": "layer",
     "opt": "layer",
     "model": "module",
+    "sonnx": "module",
 }
 CALL_CORE = {"__init__", "_core", "device", "tensor", "autograd", "record"}
 

@@ -148,6 +148,7 @@ POOLINGS = {
     "lp_pool-2": pooling("lp_pool", PLANE, 2, None, 0, (2,), ceil_mode=True),
     "lp_pool-sum": pooling("lp_pool", LINE, 2, 1, 0, (1,)),
     "lp_pool-max": pooling("lp_pool", LINE, 3, 2, 1, (math.inf,)),
+    "lp_pool-dilated": pooling("lp_pool", LINE, 3, 1, 1, (2,), dilation=2),
     "lp_pool-3": pooling("lp_pool", SOLID, (1, 2, 3), 1, 0, (1.5,)),
     "max_unpool": unpooled(PLACES, (3, 3)),
     "max_unpool-twice": unpooled(TWICE, (3, 4)),

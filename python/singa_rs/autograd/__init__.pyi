@@ -453,6 +453,7 @@ def avg_pool(
     ceil_mode: bool = False,
     count_include_pad: bool = False,
     divisor_override: int | None = None,
+    dilation: int | Sequence[int] = 1,
 ) -> Tensor: ...
 def avg_pool1d(
     x: Tensor,
@@ -850,6 +851,7 @@ def lp_pool(
     stride: int | Sequence[int] | None = None,
     padding: int | Sequence[int] | str = 0,
     ceil_mode: bool = False,
+    dilation: int | Sequence[int] = 1,
 ) -> Tensor: ...
 def lstm(
     x: Tensor,

@@ -23,13 +23,6 @@ from .table import public
 _NAME = "scaled_dot_product_attention"
 
 
-def _constant(array: np.ndarray, like: Tensor) -> Tensor:
-    """Host data in the dtype of a tensor, on its device, without a gradient."""
-    made = ops.cast(_core.from_numpy(array, like.device), like.dtype)
-    made.requires_grad = False
-    return made
-
-
 class Attention(Rule):
     """Softmax of the scaled products of queries and keys, weighing values, computed in blocks that
     store no scores (Dao et al., 2022).
@@ -212,10 +205,9 @@ def tensor_scatter(past: Tensor, update: Tensor, start: Tensor, axis: int = -2) 
 
 
 @functools.lru_cache(maxsize=64)
-def _angles(length: int, offset: int, width: int, base: float) -> np.ndarray:
-    """Position times frequency, (length, width / 2): the frequencies fall from 1 to 1 / base."""
-    frequencies = base ** -(np.arange(0, width, 2, dtype=np.float64) / width)
-    return np.outer(np.arange(offset, offset + length), frequencies)
+def _frequencies(width: int, base: float) -> np.ndarray:
+    """What positions are multiplied by, (width / 2,), float64: from 1 down to about 1 / base."""
+    return base ** -(np.arange(0, width, 2, dtype=np.float64) / width)
 
 
 def _base(value: Any, name: str) -> float:
@@ -245,28 +237,31 @@ def sinusoidal_positions(x: Tensor, offset: int | Tensor = 0, base: float = 1000
         raise ShapeError(f"{name}: got shape {x.shape}, want (..., length, width)")
     length, width = x.shape[-2:]
     base = _base(base, name)
-    if isinstance(offset, Tensor):
-        angles = _angles_at(_following(offset, length, name), width, base)
-        table = reshape(stack([angles.sin(), angles.cos()], -1), (length, -1))
-        return x + cast(table[:, :width], x.dtype)
-    angles = _angles(length, _first(offset, name), width, base)
-    table = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(length, -1)[:, :width]
-    return x + _constant(np.ascontiguousarray(table), x)
+    angles = _angles_at(_positions(offset, length, name), width, base)
+    table = reshape(stack([angles.sin(), angles.cos()], -1), (length, -1))
+    return x + cast(table[:, :width], x.dtype)
+
+
+def _positions(first: int | Tensor, count: int, name: str) -> Tensor:
+    """The positions from a first one on, (count,), int64."""
+    if isinstance(first, Tensor):
+        return _following(first, count, name)
+    return ops.op("arange", start=_first(first, name), step=1, count=count, dtype="int64")()
 
 
 def _following(first: Tensor, count: int, name: str) -> Tensor:
-    """The positions from a first one on, (count,), int64."""
+    """As `_positions`, from one that a recording reads again at each step."""
     if first.shape != (1,) or not first.dtype.is_int:
         have = f"a first position of shape {first.shape} and {first.dtype.name}"
         raise ShapeError(f"{name}: got {have}, want one integer of shape (1,)")
-    steps = ops.op("arange", start=0, step=1, count=count, dtype="int64")()
-    return ops.add(cast(first, int64), steps)
+    return ops.add(cast(first, int64), _positions(0, count, name))
 
 
 def _angles_at(positions: Tensor, width: int, base: float) -> Tensor:
     """Positions (..., L) times frequencies, (..., L, width / 2), in float64."""
     at = cast(positions, float64)
-    frequencies = _constant(_angles(1, 1, width, base), at)
+    frequencies = _core.from_numpy(_frequencies(width, base), at.device)
+    frequencies.requires_grad = False
     return reshape(at, (*at.shape, 1)) * frequencies
 
 
@@ -279,17 +274,15 @@ def _first(offset: Any, name: str) -> int:
 
 def _turns(x: Tensor, positions: Any, base: float) -> tuple[Tensor, Tensor]:
     """Cosines and sines of the angles of positions, (..., L, E / 2)."""
-    length, width = x.shape[-2:]
-    if isinstance(positions, Tensor):
-        if positions.shape == (1,) and length != 1 and positions.dtype.is_int:
-            positions = _following(positions, length, "rotary_embedding")
-        if not positions.rank or positions.shape[-1] != length:
-            have = f"positions of shape {positions.shape} beside {x.shape}"
-            raise ShapeError(f"rotary_embedding: got {have}, want (..., {length})")
-        angles = _angles_at(positions, width, base)
-        return cast(angles.cos(), x.dtype), cast(angles.sin(), x.dtype)
-    angles = _angles(length, _first(positions, "rotary_embedding"), width, base)
-    return _constant(np.cos(angles), x), _constant(np.sin(angles), x)
+    (length, width), name = x.shape[-2:], "rotary_embedding"
+    is_first = not isinstance(positions, Tensor)
+    if is_first or (positions.shape == (1,) and length != 1 and positions.dtype.is_int):
+        positions = _positions(positions, length, name)
+    if not positions.rank or positions.shape[-1] != length:
+        have = f"positions of shape {positions.shape} beside {x.shape}"
+        raise ShapeError(f"{name}: got {have}, want (..., {length})")
+    angles = _angles_at(positions, width, base)
+    return cast(angles.cos(), x.dtype), cast(angles.sin(), x.dtype)
 
 
 @public()

@@ -186,9 +186,13 @@ class _Again:
         finally:
             _core.set_handler(before)
 
-    def _run(self, what: Any, inputs: tuple[Tensor, ...]) -> Any:
+    def _run(self, what: Any, inputs: tuple[Tensor, ...], outputs: Any = None) -> Any:
         """Runs an operation or a view, if it must by what has a gradient."""
+        if outputs is not None:
+            raise GraphError(f"{what.name}: writes into a tensor")
         is_op = isinstance(what, Op)
+        if not is_op and what[0] == "from_numpy":
+            return _constant(_core.from_numpy(*what[1]))
         name = what.attrs["op"] if is_op else what[0]
         if name not in RECOMPUTES and any(x is u for x in inputs for u in self.unknown):
             raise self._refusal(what)

@@ -185,6 +185,7 @@ def avg_pool(
     ceil_mode: bool = False,
     count_include_pad: bool = False,
     divisor_override: int | None = None,
+    dilation: Numbers = 1,
 ) -> Tensor:
     """The mean of each window over one, two or three spatial axes (ONNX AveragePool, PyTorch
     avg_pool1d, 2d, 3d).
@@ -198,13 +199,14 @@ def avg_pool(
         count_include_pad: whether padding counts as zeros. ONNX's and SINGA's default; PyTorch's
             is True.
         divisor_override: what the sums are divided by, instead of the number of elements.
+        dilation: the distance between the window's elements.
 
     Raises:
         ShapeError: a tensor of other axes.
         ValueError: windows that do not fit, or that lie in the padding.
         DTypeError: a tensor that is not of floats.
     """
-    attrs = _window("avg_pool", x, kernel_size, stride, padding, ceil_mode)
+    attrs = _window("avg_pool", x, kernel_size, stride, padding, ceil_mode, dilation)
     attrs["count_include_pad"] = bool(count_include_pad)
     if divisor_override is not None:
         attrs["divisor"] = whole(divisor_override, "avg_pool: divisor_override")
@@ -222,6 +224,7 @@ def lp_pool(
     stride: Numbers | None = None,
     padding: Padding = 0,
     ceil_mode: bool = False,
+    dilation: Numbers = 1,
 ) -> Tensor:
     """The norm of each window over one, two or three spatial axes, the root `p` of the sum of
     `|x| ** p` (ONNX LpPool). PyTorch's lp_pool1d, 2d and 3d sum `x ** p` instead, which differs for
@@ -232,7 +235,7 @@ def lp_pool(
     Args:
         x: (N, C, L), (N, C, H, W) or (N, C, D, H, W); integers become float32.
         p: any number from 1, also infinity.
-        kernel_size, stride, padding, ceil_mode: as in `max_pool`.
+        kernel_size, stride, padding, ceil_mode, dilation: as in `max_pool`.
 
     Raises:
         ShapeError: a tensor of other axes.
@@ -241,7 +244,7 @@ def lp_pool(
     p = real(p, "lp_pool: p")
     if not p >= 1:
         raise ValueError(f"lp_pool: got p {p}, want at least 1")
-    attrs = _window("lp_pool", x, kernel_size, stride, padding, ceil_mode)
+    attrs = _window("lp_pool", x, kernel_size, stride, padding, ceil_mode, dilation)
     size = UNARY["abs"](_wide(x))
     if math.isinf(p):
         return _narrow(_Pooling(attrs, True)(size)[0], x)

@@ -4,6 +4,7 @@ resampled by itself: a few gathers, weighted and added."""
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -20,32 +21,46 @@ from .table import public
 from .terms import flag, wide
 
 
-class _Axis(NamedTuple):
+class Axis(NamedTuple):
     """How an axis changes: `n` elements become `m`, each of which is `step` of the old ones."""
 
     n: int
     m: int
     step: float
+    #: What is kept of the axis, as shares of it, if the coordinates crop it.
+    crop: tuple[float, float] = (0.0, 1.0)
 
 
-def _half_pixel(i: np.ndarray, axis: _Axis) -> np.ndarray:
+def _half_pixel(i: np.ndarray, axis: Axis) -> np.ndarray:
     return (i + 0.5) * axis.step - 0.5
 
 
-def _symmetric(i: np.ndarray, axis: _Axis) -> np.ndarray:
+def _symmetric(i: np.ndarray, axis: Axis) -> np.ndarray:
     """The centre stays in its place, also where the extent was rounded."""
     margin = axis.n / 2 * (1 - axis.m * axis.step / axis.n)
     return margin + _half_pixel(i, axis)
 
 
+def _cropped(i: np.ndarray, axis: Axis) -> np.ndarray:
+    """The outermost elements are the edges of the crop; a single one is its centre."""
+    start, end = axis.crop
+    span = (end - start) * (axis.n - 1)
+    if axis.m == 1:
+        return i * 0.0 + 0.5 * (start + end) * (axis.n - 1)
+    return start * (axis.n - 1) + i * (span / (axis.m - 1))
+
+
 #: Where elements of the result stand between those of the input, by ONNX's names.
-COORDINATES: dict[str, Callable[[np.ndarray, _Axis], np.ndarray]] = {
+COORDINATES: dict[str, Callable[[np.ndarray, Axis], np.ndarray]] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _symmetric,
     "pytorch_half_pixel": lambda i, axis: _half_pixel(i, axis) if axis.m > 1 else i * 0.0,
     "align_corners": lambda i, axis: i * (axis.n - 1) / max(axis.m - 1, 1),
     "asymmetric": lambda i, axis: i * axis.step,
+    "tf_crop_and_resize": _cropped,
 }
+#: Those that the whole of an axis is resampled by.
+_UNCROPPED = {name: one for name, one in COORDINATES.items() if one is not _cropped}
 #: How a place between two elements becomes one of them, by ONNX's names.
 ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "round_prefer_floor": lambda at: np.ceil(at - 0.5),
@@ -57,14 +72,16 @@ ROUNDINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 _ALIASES = {"linear": 1, "bilinear": 2, "trilinear": 3, "cubic": 1, "bicubic": 2}
 
 
-class _Mode(NamedTuple):
-    """How an element is made of its neighbours."""
+class Mode(NamedTuple):
+    """How an element is made of its neighbours: "nearest", "linear" or "cubic"."""
 
     kind: str
-    coordinates: str
-    rounding: str
-    coefficient: float
-    excludes: bool
+    coordinates: str = "half_pixel"
+    rounding: str = "round_prefer_floor"
+    coefficient: float = -0.75
+    excludes: bool = False
+    #: Whether an axis that shrinks has each of its elements count.
+    antialias: bool = False
 
 
 def cubic_weights(t: Any, a: float) -> list[Any]:
@@ -80,8 +97,27 @@ def cubic_weights(t: Any, a: float) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
+def _shrinking_weights(t: Any, mode: Mode, step: float) -> list[Any]:
+    """The weights of all elements within `step` times the reach of the usual ones, before a place
+    and after it, which is `t` behind the last of the former: triangles or cubic pieces as wide as
+    an element of the result (PyTorch, PIL)."""
+    reach = 1 if mode.kind == "linear" else 2
+    before = -math.floor(-reach * step) - 1
+    made = []
+    for k in range(-before, before + 2):
+        x = abs(k - t) / step
+        if reach == 1:
+            made.append(np.clip(1 - x, 0, 1))
+        else:
+            part = np.floor(x).astype(int)
+            pieces = cubic_weights(x - part, mode.coefficient)[1::-1]
+            made.append(np.where(part == 0, pieces[0], np.where(part == 1, pieces[1], 0)))
+    whole = sum(made)
+    return [w / whole for w in made]
+
+
 @functools.lru_cache(maxsize=512)
-def _taps(axis: _Axis, mode: _Mode) -> list[tuple[np.ndarray, np.ndarray]]:
+def _taps(axis: Axis, mode: Mode) -> list[tuple[np.ndarray, np.ndarray]]:
     """What the elements of the result are sums of: indices, and weights."""
     at = COORDINATES[mode.coordinates](np.arange(axis.m), axis)
     if mode.kind == "nearest":
@@ -89,10 +125,12 @@ def _taps(axis: _Axis, mode: _Mode) -> list[tuple[np.ndarray, np.ndarray]]:
     else:
         first = np.floor(at)
         t = at - first
-        is_linear = mode.kind == "linear"
-        weights = [1 - t, t] if is_linear else cubic_weights(t, mode.coefficient)
-        places = range(0, 2) if is_linear else range(-1, 3)
-        found = [(first + k, w) for k, w in zip(places, weights, strict=True)]
+        if mode.antialias and axis.step > 1:
+            weights = _shrinking_weights(t, mode, axis.step)
+        else:
+            weights = [1 - t, t] if mode.kind == "linear" else cubic_weights(t, mode.coefficient)
+        before = len(weights) // 2 - 1
+        found = [(first + k - before, w) for k, w in enumerate(weights)]
     if mode.excludes:
         inside = [(i, np.where((i < 0) | (i >= axis.n), 0, w)) for i, w in found]
         whole = sum(w for _, w in inside)
@@ -114,7 +152,20 @@ def _resampled(x: Tensor, along: int, taps: list[tuple[np.ndarray, np.ndarray]])
     return made
 
 
-def _extents(x: Tensor, axes: tuple[int, ...], size: Any, scale: Any) -> list[tuple[int, _Axis]]:
+def resample(x: Tensor, changes: Sequence[tuple[int, Axis]], how: Mode) -> Tensor:
+    """The tensor with some of its axes resampled; weights are float32 at least, and integers
+    become float32, except by "nearest"."""
+    # The axes that grow least first, so that little is resampled twice.
+    order = sorted(changes, key=lambda change: (change[1].m / change[1].n, -change[0]))
+    made = x if how.kind == "nearest" else wide(floating(x))
+    for along, axis in order:
+        made = _resampled(made, along, _taps(axis, how))
+    if made is x:
+        return clone(x)
+    return cast(made, x.dtype) if x.dtype.is_float else made
+
+
+def _extents(x: Tensor, axes: tuple[int, ...], size: Any, scale: Any) -> list[tuple[int, Axis]]:
     """How each axis changes.
 
     Raises:
@@ -141,7 +192,7 @@ def _extents(x: Tensor, axes: tuple[int, ...], size: Any, scale: Any) -> list[tu
         m = wholes(one, what)[0] if scale is None else int(by * n)
         if not 1 <= m < 2**31:
             raise ValueError(f"{what}: got {one} for an extent of {n}, want one element at least")
-        made.append((along, _Axis(n, m, n / m if scale is None else 1 / by)))
+        made.append((along, Axis(n, m, n / m if scale is None else 1 / by)))
     return made
 
 
@@ -173,6 +224,7 @@ def interpolate(
     nearest_mode: str = "round_prefer_floor",
     cubic_coeff: float = -0.75,
     exclude_outside: bool = False,
+    antialias: bool = False,
     axes: int | Sequence[int] | None = None,
 ) -> Tensor:
     """Images, lines or volumes enlarged or shrunk to `size` or by `scale` (ONNX Resize, PyTorch
@@ -198,6 +250,8 @@ def interpolate(
             "round_prefer_ceil", "floor" or "ceil".
         cubic_coeff: the coefficient of the cubic weights; Keys's is -0.5.
         exclude_outside: whether neighbours beyond an edge have no weight.
+        antialias: whether all elements of an axis that shrinks count, not only the neighbours; PIL
+            and PyTorch exclude those outside then.
         axes: the axes that are resampled, those after the second by default.
 
     Raises:
@@ -208,19 +262,12 @@ def interpolate(
     over = as_axes(range(2, x.rank) if axes is None else axes, x.rank, "interpolate")
     if not over:
         raise ShapeError(f"interpolate: got shape {x.shape}, want axes after (N, C)")
-    how = _Mode(
+    how = Mode(
         _kind(mode, len(over)),
-        _among("coordinates", coordinates, COORDINATES),
+        _among("coordinates", coordinates, _UNCROPPED),
         _among("nearest_mode", nearest_mode, ROUNDINGS),
         real(cubic_coeff, "interpolate: cubic_coeff"),
         flag(exclude_outside, "interpolate: exclude_outside"),
+        flag(antialias, "interpolate: antialias"),
     )
-    changes = _extents(x, over, size, scale)
-    # The axes that grow least first, so that little is resampled twice.
-    changes.sort(key=lambda change: (change[1].m / change[1].n, -change[0]))
-    made = x if how.kind == "nearest" else wide(floating(x))
-    for along, axis in changes:
-        made = _resampled(made, along, _taps(axis, how))
-    if made is x:
-        return clone(x)
-    return cast(made, x.dtype) if x.dtype.is_float else made
+    return resample(x, _extents(x, over, size, scale), how)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,16 @@ class Threads(threading.local):
 
 
 now = Threads()
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """A context in which the thread's calls of layers belong to no call around them."""
+    outer, now.running = now.running, []
+    try:
+        yield
+    finally:
+        now.running = outer
 
 
 class Node:

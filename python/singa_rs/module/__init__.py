@@ -33,7 +33,7 @@ class Module(Graphed, Saved, Tappable):
     it was given its own; one in evaluation passes no gradient on.
     """
 
-    _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device", "_amp"}
+    _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device", "_amp", "_inputs"}
     _own = Layer._own | {"_graphs", "_taps"}
     #: The value that `train` or `eval` of any module last assigned to `autograd.training`.
     _told: ClassVar[bool | None] = None
@@ -50,7 +50,13 @@ class Module(Graphed, Saved, Tappable):
         """As `Layer`; a new module is in training."""
         module = super().__new__(cls, *args, **kwargs)
         module.__dict__.update(
-            training=True, _has_mode=False, _device=None, _graphs=None, _taps=Taps(), _amp=None
+            training=True,
+            _has_mode=False,
+            _device=None,
+            _graphs=None,
+            _taps=Taps(),
+            _amp=None,
+            _inputs=None,
         )
         return module  # type: ignore[return-value]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +88,19 @@ class Saved(Layer):
         found = whole.Checkpoint("load", stem, self, rules)
         _warn(found.differences)
         return found.restore(objects) if is_included else found.restore_model()
+
+    def export(self, path: str | PathLike[str], inputs: Sequence[Any], **options: Any) -> None:
+        """Writes the model as it is in evaluation into a file of ONNX.
+
+        Args:
+            path: the file.
+            inputs: what the model is called with: tensors, arrays or Placeholders.
+            options: `dynamic`, such as `{"x": {0: "batch"}}`, `input_names`, `output_names`,
+                `opset`, `name`, as in `sonnx.model_proto`, which also tells the errors.
+        """
+        from .. import sonnx
+
+        sonnx.export(self, path, inputs, **options)
 
     def save_states(
         self, fpath: str | PathLike[str], aux_states: Mapping[str, Tensor] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ from .stored import damage
 from .tree import Decoder, Encoder, Pair, pairs
 
 if TYPE_CHECKING:
+    import onnx
+
     from .. import Module
 
 #: What the state file's metadata calls the nested states, and what is in them: the program's, and
@@ -37,6 +40,7 @@ def write(
     for one in states.values():
         if not one.is_allocated:  # its initial value is drawn when it is read, so generators wait
             one.to_numpy()
+    proto = _model(op, model, states)
     encoder = Encoder(op)
     text = json.dumps(encoder.encode({_STATE: state, _RANDOM: model.device}))
     try:
@@ -47,7 +51,37 @@ def write(
     def write_state(to: str, metadata: dict[str, str]) -> None:
         safetensors_file.write(to, encoder.arrays, {**metadata, _TREE: text})
 
-    pair.write(op, path, onnx_writing.tensors_only(), states, write_state)
+    pair.write(op, path, proto, states, write_state)
+
+
+def _model(op: str, model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
+    """The model with its states; where its forward has no form in ONNX, or its inputs are not
+    known, the states alone, of which a warning tells."""
+    if model._inputs is None:
+        reason = "it was not called with tensors yet, so its inputs are not known"
+    else:
+        try:
+            return exported(model, states)
+        except (NotImplementedError, ValueError, RuntimeError) as error:
+            reason = str(error)
+    kind = type(model).__name__
+    message = f"{op}: {kind}: the file has the parameters, but not the network: {reason}"
+    warnings.warn(message, stacklevel=4)
+    return onnx_writing.tensors_only()
+
+
+def exported(model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
+    """The model for the inputs that it was compiled with, and for batches of any size if it takes
+    them."""
+    from ... import sonnx
+
+    inputs = [Placeholder(shape, dtype=dtype) for shape, dtype in model._inputs]
+    names = ["x"] if len(inputs) == 1 else [f"x{i}" for i in range(len(inputs))]
+    batch = {name: {0: "batch"} for name, x in zip(names, inputs, strict=True) if x.rank}
+    try:
+        return sonnx.model_proto(model, inputs, dynamic=batch, states=states)
+    except (ValueError, NotImplementedError):  # inputs without a common batch, or of one size only
+        return sonnx.model_proto(model, inputs, states=states)
 
 
 def part(op: str, path: str, name: str) -> Any:

@@ -1,0 +1,89 @@
+"""What a call asks of the engine: its operations and views in order, none of which is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _core
+from ..tensor import Tensor
+from .plan import infer
+from .trees import flatten
+
+
+class Event(NamedTuple):
+    """An operation or a view, and its tensors."""
+
+    #: The operation's or the view's name, and its attributes, those of a view under "of".
+    name: str
+    attrs: dict[str, Any]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    #: Whether the outputs existed before, and are written into.
+    writes: bool
+
+
+def place(t: Tensor) -> tuple[Any, ...]:
+    """Which elements of which memory a tensor is."""
+    return t.block_id, t.offset, t.shape, t.strides, t.dtype.name
+
+
+class Operations:
+    """The events of one call, and the tensors that it was given and has returned."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.arguments: list[Tensor] = []
+        self.results: list[Tensor] = []
+        #: By place, the arrays that became tensors.
+        self.constants: dict[Any, np.ndarray] = {}
+        #: Keeps them alive, so that no other tensor gets their place.
+        self._held: list[Tensor] = []
+
+    def note(
+        self, what: Any, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...] | None = None
+    ) -> Any:
+        """Runs an operation or a view, and notes it."""
+        is_op = isinstance(what, _core.Op)
+        if not is_op and what[0] == "from_numpy":
+            return self._constant(*what[1])
+        attrs = what.attrs if is_op else {"of": what[1]}
+        name = attrs.pop("op") if is_op else what[0]
+        if outputs is not None:
+            made = what.into(list(inputs), list(outputs))
+        else:
+            made = what(*inputs) if is_op else getattr(inputs[0], name)(what[1])
+        found = outputs or (made if isinstance(made, tuple) else (made,))
+        if found != (None,):  # None stands for a view that strides cannot express
+            self.events.append(Event(name, attrs, tuple(inputs), found, outputs is not None))
+        return made
+
+    def _constant(self, array: np.ndarray, device: _core.Device) -> Tensor:
+        made = _core.from_numpy(array, device)
+        self.constants[place(made)] = np.array(array)
+        self._held.append(made)
+        return made
+
+
+def operations(function: Callable[..., Any], root: Any, args: Sequence[Any]) -> Operations:
+    """The events of `function(root, *args)` in evaluation, which leaves the model as it was except
+    that it has its parameters. Arguments may be Placeholders.
+
+    Raises:
+        GraphError: the call reads a value.
+    """
+    made = Operations()
+
+    def call(module: Any, *given: Any) -> None:
+        flatten(given, made.arguments)
+        before = _core.set_handler(made.note)
+        try:
+            result = function(module, *given)
+        finally:
+            _core.set_handler(before)
+        flatten(result, made.results)
+
+    infer(call, root, False, tuple(args), {})
+    return made

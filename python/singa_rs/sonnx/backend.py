@@ -1,0 +1,94 @@
+"""ONNX's interface of backends, which its own test suite runs (SINGA SingaBackend)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import onnx
+from onnx import helper
+from onnx.backend.base import Backend, BackendRep
+
+from .. import device as devices
+from ..device import Device
+from ..tensor import Tensor
+from .body import Node
+from .imported import SONNXModel
+from .table import READERS
+from .values import is_text, to_array, to_tensor
+
+
+class SingaRep(BackendRep):
+    """A model that is ready to run."""
+
+    def __init__(self, model: SONNXModel, device: Device) -> None:
+        self.model, self.device = model, device
+        #: Whether `run` takes and returns tensors; else arrays.
+        self.is_graph = False
+
+    @property
+    def layers(self) -> Iterator[tuple[onnx.NodeProto, Node]]:
+        """The nodes, each with what runs it."""
+        return ((node.proto, node) for node in self.model._body.nodes)
+
+    def run(
+        self, inputs: Any, last_layers: int | None = None, aux_output: Iterable[str] = (), **_: Any
+    ) -> list[Any]:
+        """The outputs for these inputs, without those that the file has values for; recorded and
+        replayed unless `autograd.training` is set."""
+        given = inputs if isinstance(inputs, Sequence) else (inputs,)
+        args = [self._input(x) for x in given]
+        found = self.model.outputs(args, last_layers, aux_output)
+        return found if self.is_graph else [to_array(one) for one in found]
+
+    def _input(self, x: Any) -> Any:
+        if isinstance(x, (list, tuple)):
+            return [self._input(one) for one in x]
+        is_ready = x is None or isinstance(x, Tensor) or is_text(x)
+        return x if is_ready else to_tensor(x, self.device)
+
+
+class SingaBackend(Backend):
+    """Runs ONNX's models on this package's devices."""
+
+    #: The operators that are imported, as SINGA has them.
+    _rename_operators = {name: name for domain, name in READERS if not domain}
+
+    @classmethod
+    def prepare(cls, model: Any, device: Any = "CPU", **_: Any) -> SingaRep:
+        """A model that is ready to run, on a device or the one of this name."""
+        to = device if isinstance(device, Device) else _device(device)
+        made = SONNXModel(model, to)
+        made.record_parts()
+        return SingaRep(made, to)
+
+    @classmethod
+    def run_node(
+        cls, node: onnx.NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None,
+        **kwargs: Any,
+    ) -> list[Any]:  # fmt: skip
+        """The outputs of one node."""
+        empty = helper.make_empty_tensor_value_info
+        graph = helper.make_graph(
+            [node],
+            "node",
+            [empty(x) for x in node.input if x],
+            [empty(y) for y in node.output if y],
+        )
+        version = kwargs.get("opset_version", onnx.defs.onnx_opset_version())
+        opsets = [helper.make_opsetid(node.domain, version)]
+        return cls.prepare(helper.make_model(graph, opset_imports=opsets), device).run(inputs)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether there is such a device: "CPU"."""
+        return device == "CPU"
+
+
+def _device(name: str) -> Device:
+    if not SingaBackend.supports_device(name):
+        raise ValueError(f"sonnx: got device {name!r}, want 'CPU' or a device")
+    return devices.get_default_device()
+
+
+prepare = SingaBackend.prepare

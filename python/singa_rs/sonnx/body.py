@@ -1,0 +1,149 @@
+"""Graphs as they are read from ONNX: nodes with their rows, attributes and names of values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, GraphProto, NodeProto, numpy_helper
+
+from .table import Row, reader
+
+#: Domains that are ONNX's own.
+_PLAIN = {"", "ai.onnx"}
+
+
+class Node(NamedTuple):
+    """An operator's call."""
+
+    proto: NodeProto
+    row: Row | None
+    opset: int
+    attrs: dict[str, Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What errors call it."""
+        name = f" ({self.proto.name})" if self.proto.name else ""
+        return f"{self.proto.op_type}{name}"
+
+
+class Body(NamedTuple):
+    """A graph, or a part of one that a node runs."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    #: Constants by name.
+    constants: dict[str, np.ndarray]
+    #: After each node: the values that no later one needs.
+    dead: tuple[tuple[str, ...], ...]
+    #: What it takes from around it.
+    outer: frozenset[str]
+    #: The declared dtypes and extents of the outputs, 0 for an extent that is not; None without.
+    kinds: tuple[tuple[np.dtype, tuple[int, ...]] | None, ...] = ()
+
+
+def domain_of(name: str) -> str:
+    """A domain by its short name."""
+    return "" if name in _PLAIN else name
+
+
+def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    """Opset versions by domain."""
+    return {domain_of(one.domain): one.version for one in imports}
+
+
+def read_graph(graph: GraphProto, opsets: Mapping[str, int]) -> Body:
+    """A graph's body."""
+    constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    for sparse in graph.sparse_initializer:
+        constants[sparse.values.name] = dense(sparse)
+    inputs = tuple(one.name for one in graph.input if one.name not in constants)
+    nodes = tuple(read_node(one, opsets) for one in graph.node)
+    outputs = tuple(one.name for one in graph.output)
+    kinds = tuple(_declared(one.type) for one in graph.output)
+    return body(graph.name, inputs, outputs, nodes, constants)._replace(kinds=kinds)
+
+
+def _declared(kind: onnx.TypeProto) -> tuple[np.dtype, tuple[int, ...]] | None:
+    """The dtype and the extents of a tensor as a graph declares them."""
+    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return None
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
+    return dtype, tuple(one.dim_value for one in kind.tensor_type.shape.dim)
+
+
+def body(
+    name: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    nodes: tuple[Node, ...],
+    constants: dict[str, np.ndarray],
+) -> Body:
+    """A body of these nodes, with what dies in it and what it takes from outside."""
+    made = {*inputs, *constants, *(y for node in nodes for y in node.outputs)}
+    outer = {x for node in nodes for x in reads_of(node)} | set(outputs)
+    return Body(
+        name, inputs, outputs, nodes, constants, _dead(nodes, outputs), frozenset(outer - made)
+    )
+
+
+def reads_of(node: Node) -> set[str]:
+    """The values that a node reads, those of its bodies' surroundings among them."""
+    found = {x for x in node.inputs if x}
+    for one in node.attrs.values():
+        if isinstance(one, Body):
+            found |= one.outer
+    return found
+
+
+def _dead(nodes: tuple[Node, ...], outputs: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    seen, found = set(outputs), []
+    for node in reversed(nodes):
+        names = (reads_of(node) | {y for y in node.outputs if y}) - seen
+        found.append(tuple(sorted(names)))
+        seen |= names
+    return tuple(reversed(found))
+
+
+def read_node(proto: NodeProto, opsets: Mapping[str, int]) -> Node:
+    """A node with the row that reads it."""
+    domain = domain_of(proto.domain)
+    opset = opsets.get(domain, 1)
+    attrs = {one.name: attribute(one, opsets) for one in proto.attribute}
+    row = reader(domain, proto.op_type, opset)
+    return Node(proto, row, opset, attrs, tuple(proto.input), tuple(proto.output))
+
+
+def attribute(proto: AttributeProto, opsets: Mapping[str, int]) -> Any:
+    """An attribute's value: numbers, strings and tuples of them, arrays, bodies."""
+    kind = proto.type
+    if kind == AttributeProto.GRAPH:
+        return read_graph(proto.g, opsets)
+    if kind == AttributeProto.GRAPHS:
+        return tuple(read_graph(one, opsets) for one in proto.graphs)
+    if kind == AttributeProto.SPARSE_TENSOR:
+        return dense(proto.sparse_tensor)
+    value = onnx.helper.get_attribute_value(proto)
+    if kind == AttributeProto.TENSOR:
+        return numpy_helper.to_array(value)
+    if kind == AttributeProto.STRING:
+        return value.decode()
+    if kind == AttributeProto.STRINGS:
+        return tuple(one.decode() for one in value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
+    """A sparse tensor's elements in a whole array."""
+    values, places = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+    made = np.zeros(tuple(sparse.dims), values.dtype)
+    at = places if places.ndim == 1 else np.ravel_multi_index(tuple(places.T), made.shape)
+    made.reshape(-1)[at] = values
+    return made

@@ -1,0 +1,262 @@
+"""Exporting: a model or a function as a graph of ONNX."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from .. import __version__, record
+from ..errors import ShapeError
+from ..module import Module
+from ..tensor import Placeholder, Tensor
+from . import writers
+from .extents import Sizes, settings
+from .folded import folded
+from .program import Meta, Program, program
+from .values import ELEMENTS
+from .writing import Writer
+
+#: The newest opset that is written.
+OPSET = 26
+#: The opset of models that draw random numbers, for which onnxruntime has no later kernels.
+_RANDOM_OPSET = 21
+
+#: By argument, the names of axes whose size is open.
+Dynamic = Mapping[str, Mapping[int, str]]
+
+
+class _Function(Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        object.__setattr__(self, "call", function)
+
+    def forward(self, *args: Any) -> Any:
+        """What the function returns."""
+        return self.call(*args)
+
+
+def model_proto(
+    model: Any,
+    inputs: Sequence[Any],
+    *,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    dynamic: Dynamic | None = None,
+    opset: int | None = None,
+    name: str | None = None,
+    fold_batch_norm: bool = False,
+    states: Mapping[str, Tensor] | None = None,
+) -> onnx.ModelProto:
+    """A model or a function of tensors, as it is in evaluation, as a model of ONNX.
+
+    The operations that it asks for are traced, none is run. Dropout is off, batch normalisation
+    takes its averages.
+
+    Args:
+        model: a Module, or a function.
+        inputs: what it is called with: tensors, arrays or Placeholders.
+        input_names: of the inputs, "x", or "x0", "x1", ... by default.
+        output_names: likewise, "y".
+        dynamic: names of axes whose size may be another one when the file is used, such as
+            `{"x": {0: "batch"}}`; axes of one name have one size. The model is traced for several
+            sizes, and refused if what it does depends on them otherwise than by sums of their
+            products.
+        opset: ONNX's version of the operators, from 20 on; by default 26, for models that draw
+            random numbers 21.
+        name: the graph's.
+        fold_batch_norm: whether batch normalisation behind a convolution becomes part of its
+            weights, which changes results within rounding.
+        states: the tensors that are written whether the graph uses them or not, by name.
+
+    Raises:
+        NotImplementedError: an operation that ONNX has not.
+        ValueError: names or axes that do not fit, or a program that depends on the sizes.
+        GraphError: the model reads a value.
+    """
+    args = [one if isinstance(one, (Tensor, Placeholder)) else np.asarray(one) for one in inputs]
+    names = _names(input_names, len(args), "x", "input_names")
+    axes = _axes(names, args, dynamic or {})
+    root = model if isinstance(model, Module) else _Function(model)
+    made = _program(root, args, axes)
+    title = name or type(root).__name__.strip("_")
+    graph = written(made, names, axes, output_names, title, opset or OPSET, states)
+    return in_model(folded(graph) if fold_batch_norm else graph, opset)
+
+
+def in_model(graph: onnx.GraphProto, opset: int | None) -> onnx.ModelProto:
+    """A graph as a model, checked by ONNX."""
+    is_random = any(node.op_type.startswith("Random") for node in graph.node)
+    chosen = opset or (_RANDOM_OPSET if is_random else OPSET)
+    imports = [helper.make_opsetid("", chosen)]
+    proto = helper.make_model(
+        graph,
+        opset_imports=imports,
+        producer_name="singa_rs",
+        producer_version=__version__,
+        ir_version=helper.find_min_ir_version_for(imports),
+    )
+    onnx.checker.check_model(proto, full_check=proto.ByteSize() < 2**31 - 1)
+    return proto
+
+
+def export(model: Any, path: str | PathLike[str], inputs: Sequence[Any], **options: Any) -> None:
+    """Writes a model or a function into a file; `options` are those of `model_proto`."""
+    onnx.save(model_proto(model, inputs, **options), fspath(path))
+
+
+def _names(given: Sequence[str] | None, count: int, letter: str, what: str) -> list[str]:
+    if given is None:
+        return [letter] if count == 1 else [f"{letter}{i}" for i in range(count)]
+    if len(given) != count or len(set(given)) != count:
+        raise ValueError(f"export: {what}: got {list(given)}, want {count} different names")
+    return list(given)
+
+
+class Axes:
+    """The dynamic axes: their names by input, and their sizes in the inputs as they are."""
+
+    def __init__(self, of: list[dict[int, str]] | None = None) -> None:
+        self.of = [] if of is None else of
+        self.base: Sizes = {}
+
+
+def _axes(names: Sequence[str], args: Sequence[Any], dynamic: Dynamic) -> Axes:
+    found = Axes()
+    for name in dynamic:
+        if name not in names:
+            raise ValueError(f"export: dynamic: got {name!r}, want one of the inputs {names}")
+    for name, arg in zip(names, args, strict=True):
+        rank = len(arg.shape)
+        own = {}
+        for axis, label in dynamic.get(name, {}).items():
+            if not -rank <= axis < rank:
+                raise ShapeError(
+                    f"export: dynamic: got axis {axis} of {name}, of shape {arg.shape}"
+                )
+            own[axis % rank] = label
+            size = arg.shape[axis]
+            if found.base.setdefault(label, size) != size:
+                raise ShapeError(f"export: dynamic: {label} is {size} and {found.base[label]}")
+        found.of.append(own)
+    return found
+
+
+def _program(root: Module, args: Sequence[Any], axes: Axes) -> Program:
+    """The program, for all sizes of the dynamic axes."""
+    forward = type(root).forward
+    record.infer(forward, root, False, tuple(_stand_ins(args)), {})  # makes the parameters
+    if not axes.base:
+        return program([record.operations(forward, root, _stand_ins(args))], [{}])
+    failure: Exception | None = None
+    for change in (lambda n: 2 * n, lambda n: n // 2, lambda n: n + 1, lambda n: n - 1):
+        sizes = settings(axes.base, lambda label, c=change: c(axes.base[label]))
+        if any(one < 1 for setting in sizes for one in setting.values()):
+            continue
+        try:
+            traces = [_traced(root, args, axes, one) for one in sizes]
+        except Exception as error:  # noqa: BLE001 - a model need not take every size
+            failure = failure or error
+            continue
+        return program(*_checked(root, args, axes, traces, sizes))
+    raise failure or ValueError("export: dynamic: got axes of size 0")
+
+
+def _traced(root: Module, args: Sequence[Any], axes: Axes, sizes: Sizes) -> record.Operations:
+    given = [_resized(arg, own, sizes) for arg, own in zip(args, axes.of, strict=True)]
+    return record.operations(type(root).forward, root, given)
+
+
+def _checked(
+    root: Module,
+    args: Sequence[Any],
+    axes: Axes,
+    traces: list[record.Operations],
+    sizes: list[Sizes],
+) -> tuple[list[record.Operations], list[Sizes]]:
+    """The traces, and those for sizes next to those in the inputs, if the model takes them: what
+    depends on whether a size is even shows there."""
+    for step in (1, 2):
+        other = {label: size + step for label, size in axes.base.items()}
+        with contextlib.suppress(Exception):
+            traces, sizes = [*traces, _traced(root, args, axes, other)], [*sizes, other]
+    return traces, sizes
+
+
+def _stand_ins(args: Sequence[Any]) -> list[Any]:
+    return [_resized(arg, {}, {}) for arg in args]
+
+
+def _resized(arg: Any, own: Mapping[int, str], sizes: Sizes) -> Placeholder:
+    """A placeholder like an input, with other sizes of its dynamic axes."""
+    shape = tuple(sizes[own[i]] if i in own else n for i, n in enumerate(arg.shape))
+    dtype = arg.dtype if isinstance(arg, Tensor) else _incoming(arg)
+    return Placeholder(shape, dtype=dtype)
+
+
+def _incoming(array: np.ndarray) -> str:
+    """The dtype that a model gives an array."""
+    return {"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype.name)
+
+
+def written(
+    made: Program,
+    names: Sequence[str],
+    axes: Axes,
+    output_names: Sequence[str] | None,
+    title: str,
+    opset: int,
+    states: Mapping[str, Tensor] | None = None,
+) -> onnx.GraphProto:
+    """A program as a graph."""
+    writer = Writer(made, opset, states)
+    outputs = _names(output_names, len(made.results), "y", "output_names")
+    for one in (*names, *outputs):
+        writer.claim(one)
+    for value, one, own in zip(made.arguments, names, axes.of, strict=True):
+        writer.names[value] = one
+        for axis, label in own.items():
+            writer.axes.setdefault(label, (one, axis))
+    for step in made.steps:
+        writer.write(step)
+    for value, one in zip(made.results, outputs, strict=True):
+        writer.nodes.append(helper.make_node("Identity", [writer.name(value)], [one], f"to_{one}"))
+    for one in (states or {}).values():
+        writer.write_state(one)
+    nodes = without_identities(writer.live(outputs), set(outputs))
+    infos = [[_info(n, writer.meta(v)) for n, v in zip(ns, vs, strict=True)]
+             for ns, vs in ((names, made.arguments), (outputs, made.results))]  # fmt: skip
+    return helper.make_graph(nodes, title, *infos, list(writer.initializers.values()))
+
+
+def without_identities(nodes: list[onnx.NodeProto], outputs: set[str]) -> list[onnx.NodeProto]:
+    """The nodes, where what is made for an output alone has the output's name at once."""
+    makers = {y: node for node in nodes for y in node.output}
+    uses: dict[str, int] = {}
+    for node in nodes:
+        for x in node.input:
+            uses[x] = uses.get(x, 0) + 1
+    kept = []
+    for node in nodes:
+        x, y = (node.input[:1] or [""])[0], node.output[0]
+        if node.op_type == "Identity" and y in outputs and x in makers and uses[x] == 1:
+            maker = makers[x]
+            maker.output[list(maker.output).index(x)] = y
+        else:
+            kept.append(node)
+    return kept
+
+
+def _info(name: str, meta: Meta) -> onnx.ValueInfoProto:
+    shape = [one if isinstance(one, int) else str(one) for one in meta.shape]
+    return helper.make_tensor_value_info(name, ELEMENTS[meta.dtype], shape)
+
+
+__all__ = ["OPSET", "export", "model_proto", "writers"]

@@ -1,0 +1,129 @@
+"""Extents that depend on the sizes of dynamic axes: sums of products of them.
+
+They are not written down by the program that is exported. It is traced for several sizes, and
+what the numbers in its operations have to be follows from how they differ.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Sizes = dict[str, int]
+
+
+class Extent:
+    """A sum of products: whole coefficients by the names of the axes that are multiplied, each at
+    most once."""
+
+    def __init__(self, terms: dict[tuple[str, ...], int]) -> None:
+        self.terms = {names: factor for names, factor in sorted(terms.items()) if factor}
+
+    def at(self, sizes: Sizes) -> int:
+        """The value for these sizes."""
+        made = 0
+        for names, factor in self.terms.items():
+            for name in names:
+                factor *= sizes[name]
+            made += factor
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Extent) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.terms.items()))
+
+    def __str__(self) -> str:
+        """As ONNX names an axis of this size."""
+        parts = [
+            "*".join([*([str(f)] if f != 1 or not n else []), *n]) for n, f in self.terms.items()
+        ]
+        return " + ".join(parts) or "0"
+
+    __repr__ = __str__
+
+
+#: A number of an operation: the same for all sizes, or not.
+Number = int | Extent
+
+
+def settings(base: Sizes, others: Callable[[str], int]) -> list[Sizes]:
+    """The sizes to trace: `base`, another size of each axis, and of each pair of axes; last a
+    check, in which all differ."""
+    found = [dict(base)]
+    for count in (1, 2):
+        for names in itertools.combinations(base, count):
+            found.append({**base, **{name: others(name) for name in names}})
+    if len(base) > 2:
+        found.append({name: others(name) for name in base})
+    return found
+
+
+def solve(values: Sequence[int], sizes: Sequence[Sizes]) -> Number | None:
+    """The number that takes these values for these sizes; None if no sum of products of at most
+    two axes does."""
+    if all(value == values[0] for value in values):
+        return values[0]
+    base, names = sizes[0], list(sizes[0])
+    found = _differences(values, sizes, base, names)
+    if found is None:
+        return None
+    made = _expanded(values[0], found, base)
+    fits = all(made.at(one) == value for one, value in zip(sizes, values, strict=True))
+    return made if fits else None
+
+
+def _differences(
+    values: Sequence[int], sizes: Sequence[Sizes], base: Sizes, names: list[str]
+) -> dict[tuple[str, ...], int] | None:
+    """The slopes along each axis and pair of axes; None if one is not whole."""
+    known: dict[tuple[str, ...], int] = {}
+    for value, at in zip(values[1:], sizes[1:], strict=True):
+        moved = tuple(name for name in names if at[name] != base[name])
+        if len(moved) > 2:
+            continue
+        rest, run = value - values[0], 1
+        for name in moved:
+            run *= at[name] - base[name]
+            rest -= known[(name,)] * (at[name] - base[name]) if len(moved) == 2 else 0
+        if rest % run:
+            return None
+        known[moved] = rest // run
+    return known
+
+
+def _expanded(start: int, slopes: dict[tuple[str, ...], int], base: Sizes) -> Extent:
+    """`start` and the slopes times distances from `base`, multiplied out."""
+    terms: dict[tuple[str, ...], int] = {(): start}
+    for names, slope in slopes.items():
+        for kept in itertools.product((True, False), repeat=len(names)):
+            factor = slope
+            for name, is_kept in zip(names, kept, strict=True):
+                factor *= 1 if is_kept else -base[name]
+            left = tuple(name for name, is_kept in zip(names, kept, strict=True) if is_kept)
+            terms[left] = terms.get(left, 0) + factor
+    return Extent(terms)
+
+
+def merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
+    """One value for those of several traces, with extents for the whole numbers that differ.
+
+    Raises:
+        ValueError: something else differs.
+    """
+    first = values[0]
+    if isinstance(first, dict) and all(list(one) == list(first) for one in values):
+        return {k: merged([one[k] for one in values], sizes, f"{where}, {k}") for k in first}
+    if isinstance(first, (list, tuple)) and all(len(one) == len(first) for one in values):
+        return tuple(merged(one, sizes, where) for one in zip(*values, strict=True))
+    if all(type(one) is type(first) and one == first for one in values):
+        return first
+    if all(type(one) is int for one in values) and (found := solve(values, sizes)) is not None:
+        return found
+    other, at = next((v, s) for v, s in zip(values, sizes, strict=True) if v != first)
+    raise ValueError(
+        f"export: {where}: got {first} for {sizes[0]} and {other} for {at}, want what does not "
+        "depend on the sizes, or sums of their products"
+    )

@@ -1,0 +1,158 @@
+"""Imported models: a graph of ONNX whose weights are parameters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import inliner
+
+from .. import autograd, record
+from .. import device as devices
+from ..device import Device
+from ..errors import GraphError
+from ..layer.base import Layer
+from ..module import Module
+from ..tensor import Tensor
+from .body import Body, body, opsets_of, read_graph
+from .running import Frame
+from .stretches import Stretches
+from .values import Value, to_tensor
+
+
+def loaded(model: Any) -> onnx.ModelProto:
+    """A model, or that of a file, with its local functions expanded."""
+    if isinstance(model, (str, os.PathLike)):
+        model = onnx.load(os.fspath(model))
+    if not isinstance(model, onnx.ModelProto):
+        kind = type(model).__name__
+        raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
+    return inliner.inline_local_functions(model) if model.functions else model
+
+
+class SONNXModel(Module):
+    """An imported model, which computes, and can be trained further (SINGA SONNXModel).
+
+    Its weights, which are the graph's constants of floats, are parameters under their names in the
+    file. Subclasses may add layers and define `train_one_batch`.
+    """
+
+    _unwatched = Module._unwatched | {"_body", "_cut", "_stretches"}
+
+    def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
+        super().__init__()
+        proto = loaded(onnx_model)
+        self._body = read_graph(proto.graph, opsets_of(proto.opset_import))
+        self._to = device or devices.get_default_device()
+        self.weights = Weights(self._body, self._to)
+        self._cut: dict[Any, Body] = {}
+        #: What records and replays parts of it in evaluation; None runs node by node.
+        self._stretches: Stretches | None = None
+
+    def forward(
+        self, *inputs: Any, last_layers: int | None = None, aux_output: Iterable[str] = ()
+    ) -> list[Any]:
+        """The graph's outputs for its inputs, in order.
+
+        Args:
+            last_layers: the number of nodes to run, from the end if negative; the outputs are then
+                those of the last one.
+            aux_output: names of further values, which follow the outputs.
+
+        Raises:
+            ValueError: another number of inputs than the graph has.
+        """
+        return self.outputs(inputs, last_layers, aux_output)
+
+    def outputs(
+        self, inputs: Sequence[Any], last_layers: int | None = None, aux_output: Iterable[str] = ()
+    ) -> list[Any]:
+        """As `forward`, in the mode of `autograd.training`, whatever that of the model is."""
+        part = self._part(last_layers, tuple(aux_output))
+        if len(inputs) != len(part.inputs):
+            want = f"{len(part.inputs)}: {', '.join(part.inputs)}"
+            raise ValueError(f"{part.name or 'graph'}: got {len(inputs)} inputs, want {want}")
+        records = self._stretches is not None and not (autograd.training or record.is_recording())
+        frame = Frame(part, self._to, None, self._stretches if records else None)
+        frame.values.update(self.weights.tensors())
+        return frame.run(dict(zip(part.inputs, inputs, strict=True)))
+
+    def _part(self, count: int | None, extra: tuple[str, ...]) -> Body:
+        """The nodes that are to run."""
+        key = (count, extra)
+        if key not in self._cut:
+            self._cut[key] = cut(self._body, count, extra)
+        return self._cut[key]
+
+    def compile(
+        self, inputs: Sequence[Any], is_train: bool = True, *args: Any, **kwargs: Any
+    ) -> None:
+        """As `Module.compile`. In evaluation a graph that reads values back (conditions on them,
+        shapes that depend on them) is recorded in the parts between."""
+        self._stretches = None
+        try:
+            super().compile(inputs, is_train, *args, **kwargs)
+        except GraphError:
+            if is_train:
+                raise
+            self.record_parts()
+
+    def record_parts(self) -> None:
+        """From here on, evaluation records and replays the parts of the graph that read no values
+        back."""
+        self._stretches = Stretches(self.weights)
+
+
+class Weights(Layer):
+    """The constants of a graph that are computed with, as parameters under their names in the
+    file; the running averages of batch normalisation, as states."""
+
+    def __init__(self, graph: Body, device: Device) -> None:
+        super().__init__()
+        #: Attributes by names in the file.
+        self._names: dict[str, str] = {}
+        averages = _averages(graph)
+        for name, one in graph.constants.items():
+            if not _is_weight(one):
+                continue
+            made = to_tensor(one, device)
+            made.requires_grad = made.stores_grad = name not in averages
+            made.set_account("states" if name in averages else "parameters")
+            made.name = name
+            self._names[name] = attribute = f"{name}_" if hasattr(self, name) else name
+            setattr(self, attribute, made)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def tensors(self, names: Iterable[str] | None = None) -> dict[str, Tensor]:
+        """The parameters by their names in the file, all or some."""
+        chosen = self._names if names is None else (one for one in names if one in self._names)
+        return {name: getattr(self, self._names[name]) for name in chosen}
+
+
+def _is_weight(array: np.ndarray) -> bool:
+    return array.dtype.name in ("float32", "float64", "float16") and array.ndim > 0
+
+
+def _averages(graph: Body) -> set[str]:
+    """The running means and variances."""
+    norms = (node for node in graph.nodes if node.proto.op_type == "BatchNormalization")
+    return {name for node in norms for name in node.inputs[3:5]}
+
+
+def cut(whole: Body, count: int | None, extra: Sequence[str] = ()) -> Body:
+    """The first `count` nodes of a body, those up to the last `-count` for a negative number; the
+    outputs are those of the last node. With all nodes, those of the graph."""
+    nodes = whole.nodes if count is None else whole.nodes[:count]
+    is_whole = len(nodes) == len(whole.nodes)
+    outputs = whole.outputs if is_whole else tuple(y for y in nodes[-1].outputs if y)
+    if is_whole and not extra:
+        return whole
+    return body(whole.name, whole.inputs, (*outputs, *extra), nodes, whole.constants)
+
+
+__all__ = ["SONNXModel", "Value", "Weights", "cut", "loaded"]

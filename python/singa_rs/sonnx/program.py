@@ -1,0 +1,161 @@
+"""A traced program: the operations and views of a call, with extents for what depends on sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..record import Event, Operations, place
+from ..tensor import Tensor
+from .extents import Number, Sizes, merged
+
+
+class Meta(NamedTuple):
+    """What is known of a value."""
+
+    shape: tuple[Number, ...]
+    dtype: str
+
+
+class Step(NamedTuple):
+    """An operation or a view, with its values by number."""
+
+    name: str
+    attrs: dict[str, Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    #: For an operation that writes into a tensor: the values of that memory before.
+    before: int | None
+
+
+class Program(NamedTuple):
+    """Steps, and the values that they begin and end with."""
+
+    steps: list[Step]
+    arguments: list[int]
+    results: list[int]
+    #: Tensors that were there before, parameters and states, and constants from NumPy.
+    leaves: dict[int, Tensor | np.ndarray]
+    metas: list[Meta]
+
+
+class _Numbers:
+    """Numbers of the values of one trace, in the order in which they are met."""
+
+    def __init__(self, given: Operations) -> None:
+        self.by_place: dict[Any, int] = {}
+        self.tensors: list[Tensor] = []
+        self.leaves: dict[int, Tensor | np.ndarray] = {}
+        self.constants = given.constants
+        #: By block, the value that is the whole of it.
+        self.wholes: dict[int, int] = {}
+        self.steps: list[Step] = []
+        self.arguments = [self._new(one) for one in given.arguments]
+        for event in given.events:
+            self._add(event)
+        self.results = [self._of(one) for one in given.results]
+
+    def _new(self, t: Tensor) -> int:
+        self.tensors.append(t)
+        self.by_place[place(t)] = len(self.tensors) - 1
+        return len(self.tensors) - 1
+
+    def _of(self, t: Tensor) -> int:
+        found = self.by_place.get(place(t))
+        if found is None:
+            if t.block_id in self.wholes:
+                raise ValueError("export: got a view of a tensor from before it was written into")
+            found = self._new(t)
+            self.leaves[found] = self.constants.get(place(t), t)
+        return found
+
+    def _add(self, event: Event) -> None:
+        inputs = tuple(self._of(one) for one in event.inputs)
+        if event.writes:
+            return self._write(event, inputs)
+        if [place(one) for one in event.outputs] == [place(one) for one in event.inputs]:
+            return None  # a view of everything
+        attrs = event.attrs
+        if event.name == "view_index":
+            attrs = {"of": _ranges(attrs["of"], event.inputs[0].shape)}
+        outputs = tuple(self._new(one) for one in event.outputs)
+        if not event.name.startswith("view_"):
+            self.wholes.update((t.block_id, i) for t, i in zip(event.outputs, outputs, strict=True))
+        self.steps.append(Step(event.name, attrs, inputs, outputs, None))
+        return None
+
+    def _write(self, event: Event, inputs: tuple[int, ...]) -> None:
+        """A write into a part makes a new value of the whole."""
+        (part,) = event.outputs
+        before = self.wholes.get(part.block_id)
+        if before is None and (part.is_allocated or part.offset or not part.is_contiguous()):
+            raise ValueError(f"export: {event.name}: writes into a tensor that was there before")
+        for key in [key for key in self.by_place if key[0] == part.block_id]:
+            del self.by_place[key]
+        attrs = {**event.attrs, "start": part.offset, "strides": part.strides}
+        made = self._new(part if before is None else self.tensors[before])
+        self.wholes[part.block_id] = made
+        self.steps.append(Step(f"write {event.name}", attrs, inputs, (made,), before))
+
+
+def _ranges(key: Any, shape: tuple[int, ...]) -> dict[str, Any]:
+    """A key of ints and slices as starts, counts, steps, and the axes that are left out."""
+    keys = key if isinstance(key, tuple) else (key,)
+    found, dropped = [], []
+    for axis, extent in enumerate(shape):
+        one = keys[axis] if axis < len(keys) else slice(None)
+        if isinstance(one, slice):
+            start, stop, step = one.indices(extent)
+            found.append((start, len(range(start, stop, step)), step))
+        else:
+            found.append((int(one) % max(extent, 1), 1, 1))
+            dropped.append(axis)
+    return {"ranges": tuple(found), "dropped": tuple(dropped)}
+
+
+def program(traces: Sequence[Operations], sizes: Sequence[Sizes]) -> Program:
+    """The program of which these are traces for different sizes.
+
+    Raises:
+        ValueError: they are not traces of one program.
+    """
+    found = [_Numbers(one) for one in traces]
+    first = found[0]
+    for other, at in zip(found[1:], sizes[1:], strict=True):
+        _same_steps(first, other, sizes[0], at)
+    steps = [
+        step._replace(attrs=merged([one.steps[i].attrs for one in found], sizes, step.name))
+        for i, step in enumerate(first.steps)
+    ]
+    metas = [
+        Meta(merged([one.tensors[i].shape for one in found], sizes, "a shape"), t.dtype.name)
+        for i, t in enumerate(first.tensors)
+    ]
+    for i in first.leaves:
+        _check_same(i, found, sizes)
+    return Program(steps, first.arguments, first.results, first.leaves, metas)
+
+
+def _same_steps(a: _Numbers, b: _Numbers, sizes: Sizes, others: Sizes) -> None:
+    for one, other in zip(a.steps, b.steps, strict=False):
+        if one[:1] + one[2:] != other[:1] + other[2:]:
+            what = f"{one.name} for {sizes} is {other.name} or has other operands for {others}"
+            raise ValueError(f"export: {what}: the program is not the same for all sizes")
+    if len(a.steps) != len(b.steps) or a.results != b.results or list(a.leaves) != list(b.leaves):
+        raise ValueError(f"export: the program for {sizes} is not that for {others}")
+
+
+def _check_same(i: int, found: Sequence[_Numbers], sizes: Sequence[Sizes]) -> None:
+    """A constant has to be the same for all sizes."""
+    first = found[0].leaves[i]
+    for one, at in zip(found[1:], sizes[1:], strict=True):
+        other = one.leaves[i]
+        if isinstance(first, Tensor) and isinstance(other, Tensor) and place(first) == place(other):
+            continue
+        if first.shape != other.shape or not np.array_equal(np.asarray(first), np.asarray(other)):
+            raise ValueError(
+                f"export: a constant of shape {first.shape} for {sizes[0]} is another one for "
+                f"{at}: it was made outside of the program's operations from the size of an axis"
+            )

@@ -1,0 +1,127 @@
+"""Control flow: bodies that are run by a condition, or once for each round of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import autograd
+from ...tensor import Tensor
+from ..body import Body
+from ..running import Frame
+from ..table import reads
+from .arranging import padded
+from .sequences import joined, tensor
+
+
+def holds(condition: Any, frame: Frame) -> bool:
+    """Whether a condition of one element holds."""
+    return bool(np.ravel(frame.read(condition))[0])
+
+
+@reads("If", raw=True)
+def if_(cond: Any, *, then_branch: Body, else_branch: Body, frame: Frame) -> tuple[Any, ...]:
+    """One of two bodies."""
+    return tuple(frame.call(then_branch if holds(cond, frame) else else_branch))
+
+
+# ---- Loop ----------------------------------------------------------------------------------------
+
+
+@reads("Loop", raw=True)
+def loop(trips: Any, going: Any, *state: Any, body: Body, frame: Frame) -> tuple[Any, ...]:
+    """A body for a number of rounds, for as long as a condition holds: the values that go from one
+    round to the next, then those of all rounds, stacked."""
+    limit = None if trips is None else int(np.ravel(frame.read(trips))[0])
+    carried, rounds = list(state), []
+    goes = going is None or holds(going, frame)
+    while goes and (limit is None or len(rounds) < limit):
+        given = np.array(len(rounds), np.int64), np.array(goes)
+        condition, *found = frame.call(body, [*given, *carried])
+        goes = holds(condition, frame)
+        carried, stacked = found[: len(state)], found[len(state) :]
+        rounds.append(stacked)
+    count = len(body.outputs) - 1 - len(state)
+    made = (_over_rounds(rounds, i, body, 1 + len(state) + i, frame) for i in range(count))
+    return *carried, *made
+
+
+def _over_rounds(rounds: list[list[Any]], i: int, body: Body, output: int, frame: Frame) -> Any:
+    """The values of a body's output in all rounds; without a round an empty one as declared."""
+    if rounds:
+        return joined([one[i] for one in rounds], 0, frame, is_new=True)
+    kind = body.kinds[output] if body.kinds else None
+    if kind is None:
+        name = body.outputs[output]
+        raise ValueError(f"Loop: got no round, want a declared type of the output {name!r}")
+    dtype, extents = kind
+    return tensor(np.zeros((0, *extents), dtype), frame)
+
+
+# ---- Scan ----------------------------------------------------------------------------------------
+
+
+@reads("Scan", since=9, raw=True)
+def scan(
+    *values: Any, body: Body, num_scan_inputs: int, scan_input_axes: Sequence[int] | None = None,
+    scan_input_directions: Sequence[int] | None = None,
+    scan_output_axes: Sequence[int] | None = None,
+    scan_output_directions: Sequence[int] | None = None, frame: Frame,
+) -> tuple[Any, ...]:  # fmt: skip
+    """A body for each slice of sequences: the final states, then the outputs of all rounds."""
+    count = len(values) - num_scan_inputs
+    state, sequences = list(values[:count]), values[count:]
+    axes, turned = (
+        one or (0,) * len(sequences) for one in (scan_input_axes, scan_input_directions)
+    )
+    every = [
+        _slices(tensor(x, frame), axis, bool(back))
+        for x, axis, back in zip(sequences, axes, turned, strict=True)
+    ]
+    rounds = []
+    for given in zip(*every, strict=True):
+        found = frame.call(body, [*state, *given])
+        state = found[:count]
+        rounds.append(found[count:])
+    more = len(body.outputs) - count
+    back = (one or (0,) * more for one in (scan_output_axes, scan_output_directions))
+    made = (
+        joined([one[i] for one in (rounds[::-1] if turn else rounds)], axis, frame, is_new=True)
+        for i, (axis, turn) in enumerate(zip(*back, strict=True))
+    )
+    return *state, *made
+
+
+def _slices(x: Tensor, axis: int, back: bool) -> Sequence[Tensor]:
+    """The slices along an axis, in the opposite order if `back`."""
+    found = autograd.unbind(x, axis)
+    if not found:
+        raise ValueError(f"Scan: got shape {x.shape}, want a slice along axis {axis} at least")
+    return found[::-1] if back else found
+
+
+@reads("Scan", since=8, raw=True)
+def scan_of_batch(
+    lengths: Any, *values: Any, body: Body, num_scan_inputs: int,
+    directions: Sequence[int] | None = None, frame: Frame,
+) -> tuple[Any, ...]:  # fmt: skip
+    """A scan of each sample of a batch, (N, T, ...), by its own length."""
+    given = [tensor(x, frame) for x in values]
+    count, size = len(given) - num_scan_inputs, given[0].shape[0]
+    steps = given[count].shape[1]
+    sizes = [steps] * size if lengths is None else [int(n) for n in np.ravel(frame.read(lengths))]
+    samples = []
+    for i, length in enumerate(sizes):
+        parts = [x[i] if at < count else x[i][:length] for at, x in enumerate(given)]
+        how = {"num_scan_inputs": num_scan_inputs, "scan_input_directions": directions}
+        found = scan(*parts, body=body, **how, frame=frame)
+        samples.append([*found[:count], *(_longer(y, steps, frame) for y in found[count:])])
+    return tuple(joined(list(ys), 0, frame, is_new=True) for ys in zip(*samples, strict=True))
+
+
+def _longer(y: Any, steps: int, frame: Frame) -> Tensor:
+    """Zeros behind the steps of a sample."""
+    y = tensor(y, frame)
+    return padded(y, [0] * y.rank + [steps - y.shape[0]] + [0] * (y.rank - 1))

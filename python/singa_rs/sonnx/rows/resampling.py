@@ -1,0 +1,165 @@
+"""Images resampled: enlarged, shrunk, cropped, or sampled where a grid says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import autograd
+from ...autograd.resize import COORDINATES, ROUNDINGS, Axis, Mode, resample
+from ...tensor import Tensor
+from ...tensor.numbers import wholes
+from ..running import Frame
+from ..table import reads
+from ..values import to_tensor
+from .arranging import axis_of
+
+_KINDS = ("nearest", "linear", "cubic")
+_CROP = "tf_crop_and_resize"
+
+
+def _known(op: str, **given: tuple[str, Any]) -> None:
+    """Raises unless the names of modes are known ones."""
+    for what, (name, known) in given.items():
+        if name not in known:
+            raise ValueError(f"{op}: got {what} {name!r}, want one of {', '.join(known)}")
+
+
+def _floats(x: Any) -> list[float]:
+    """The elements of an optional input; none if it is empty, which stands for none."""
+    return [] if x is None else [float(n) for n in np.ravel(x)]
+
+
+# ---- Resize --------------------------------------------------------------------------------------
+
+
+@reads("Resize", since=11, host="roi scales sizes")
+def resize(
+    x: Tensor, roi: Any = None, scales: Any = None, sizes: Any = None, *, antialias: int = 0,
+    axes: Sequence[int] | None = None, coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75, exclude_outside: int = 0, extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch", mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor", frame: Frame,
+) -> Tensor:  # fmt: skip
+    """Axes resampled by scales or to sizes."""
+    coordinates = coordinate_transformation_mode
+    _known(
+        "Resize", mode=(mode, _KINDS), coordinate_transformation_mode=(coordinates, COORDINATES),
+        nearest_mode=(nearest_mode, ROUNDINGS),
+    )  # fmt: skip
+    over = [axis_of(a, x.rank, "Resize") for a in (range(x.rank) if axes is None else axes)]
+    crops = _crops(roi, len(over)) if coordinates == _CROP else [(0.0, 1.0)] * len(over)
+    if (not _floats(scales)) == (not _floats(sizes)):
+        raise ValueError(f"Resize: got scales {scales} and sizes {sizes}, want one of them")
+    extents = [x.shape[a] for a in over]
+    if _floats(scales):
+        found = _by_scales(extents, _floats(scales), crops)
+        if coordinates == "align_corners":
+            coordinates, found = _CROP, [_aligned(one) for one in found]
+    else:
+        found = _to_sizes(extents, wholes(sizes, "Resize: sizes"), crops, keep_aspect_ratio_policy)
+    changes = [(a, one) for a, one in zip(over, found, strict=True) if not _is_same(one)]
+    options = (cubic_coeff_a, bool(exclude_outside), bool(antialias))
+    made = resample(x, changes, Mode(mode, coordinates, nearest_mode, *options))
+    if coordinate_transformation_mode == _CROP:
+        made = _extrapolated(made, changes, extrapolation_value, frame)
+    return autograd.cast(made, x.dtype)
+
+
+def _is_same(axis: Axis) -> bool:
+    return axis.n == axis.m and axis.step == 1 and axis.crop == (0.0, 1.0)
+
+
+def _crops(roi: Any, count: int) -> list[tuple[float, float]]:
+    """Starts and ends of what is kept, of each axis."""
+    found = _floats(roi)
+    if len(found) != 2 * count:
+        raise ValueError(f"Resize: got roi {found}, want {count} starts and as many ends")
+    return list(zip(found[:count], found[count:], strict=True))
+
+
+def _by_scales(
+    extents: Sequence[int], scales: Sequence[float], crops: Sequence[tuple[float, float]]
+) -> list[Axis]:
+    if len(scales) != len(extents) or min(scales, default=1) <= 0:
+        raise ValueError(f"Resize: got scales {scales}, want {len(extents)} positive ones")
+    return [
+        Axis(n, int(n * (crop[1] - crop[0]) * by), 1 / by, crop)
+        for n, by, crop in zip(extents, scales, crops, strict=True)
+    ]
+
+
+def _aligned(axis: Axis) -> Axis:
+    """With corners aligned by a scale: ONNX counts with the extent before it is rounded."""
+    scaled = axis.n / axis.step
+    return axis._replace(crop=(0.0, (axis.m - 1) / (scaled - 1) if axis.m > 1 else 0.0))
+
+
+def _to_sizes(
+    extents: Sequence[int], sizes: Sequence[int], crops: Sequence[tuple[float, float]], policy: str
+) -> list[Axis]:
+    known = {"stretch": None, "not_larger": min, "not_smaller": max}
+    _known("Resize", keep_aspect_ratio_policy=(policy, known))
+    if len(sizes) != len(extents):
+        raise ValueError(f"Resize: got sizes {sizes}, want {len(extents)}")
+    scales = [m / n for n, m in zip(extents, sizes, strict=True)]
+    choose = known[policy]
+    if choose is not None:
+        scales = [choose(scales)] * len(sizes)
+        sizes = [int(n * by + 0.5) for n, by in zip(extents, scales, strict=True)]
+    return [
+        Axis(n, m, 1 / by, crop)
+        for n, m, by, crop in zip(extents, sizes, scales, crops, strict=True)
+    ]
+
+
+def _extrapolated(
+    y: Tensor, changes: Sequence[tuple[int, Axis]], value: float, frame: Frame
+) -> Tensor:
+    """A value where the crop reaches beyond the edges."""
+    for along, axis in changes:
+        at = COORDINATES[_CROP](np.arange(axis.m), axis)
+        beyond = ((at < 0) | (at > axis.n - 1)).reshape((-1, *(1,) * (y.rank - along - 1)))
+        if beyond.any():
+            y = autograd.where(to_tensor(beyond, frame.device), value, y)
+    return y
+
+
+@reads("Upsample", since=7, host="scales")
+@reads("Resize", since=10, host="scales")
+def upsample(x: Tensor, scales: Any, *, mode: str = "nearest") -> Tensor:
+    """All axes resampled by scales; those of Upsample are an attribute below opset 9."""
+    _known("Upsample", mode=(mode, _KINDS[:2]))
+    found = _by_scales(x.shape, _floats(scales), [(0.0, 1.0)] * x.rank)
+    changes = [change for change in enumerate(found) if not _is_same(change[1])]
+    made = resample(x, changes, Mode(mode, "asymmetric", "floor"))
+    return autograd.cast(made, x.dtype)
+
+
+@reads("Upsample")
+def upsample_images(
+    x: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest"
+) -> Tensor:
+    """Images enlarged."""
+    kind = {"bilinear": "linear"}.get(mode, mode)
+    return upsample(x, (1.0, 1.0, height_scale, width_scale), mode=kind)
+
+
+# ---- grids ---------------------------------------------------------------------------------------
+
+
+@reads("GridSample", since=16)
+def grid_sample(
+    x: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "linear",
+    padding_mode: str = "zeros",
+) -> Tensor:  # fmt: skip
+    """The elements at the places of a grid, or between them."""
+    return autograd.grid_sample(x, grid, mode, padding_mode, bool(align_corners))
+
+
+@reads("AffineGrid", since=20, host="size")
+def affine_grid(theta: Tensor, size: Any, *, align_corners: int = 0) -> Tensor:
+    """The grid of affine maps."""
+    return autograd.affine_grid(theta, wholes(size, "AffineGrid: size"), bool(align_corners))

@@ -1,0 +1,189 @@
+"""Stretches: parts of a graph between nodes that read a value back, each recorded and replayed.
+
+A node whose result's shape, or whose choice of a body, depends on values has to read them; what
+lies between such nodes does not, and becomes a graph function of its own.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..device import Device
+from ..errors import GraphError
+from ..layer.base import Layer
+from ..layer.node import apart
+from ..module import Module
+from ..tensor import Tensor
+from .body import Body, body, reads_of
+from .values import Coded, Value
+
+if TYPE_CHECKING:
+    from .running import Frame
+
+#: How many stretches are kept.
+_MOST = 256
+
+
+class _Part(NamedTuple):
+    """Nodes in a row: what they take, and what of it is needed behind them."""
+
+    body: Body
+    dead: tuple[str, ...]
+
+
+class _Stretch(Module):
+    """A part of a graph for inputs of some shapes and given values on the host."""
+
+    _unwatched = Module._unwatched | {"of", "fixed", "failed"}  # of no effect on recordings
+
+    def __init__(
+        self, part: Body, device: Device, host: Mapping[str, Value], weights: Layer
+    ) -> None:
+        super().__init__()
+        self.weights = weights
+        object.__setattr__(self, "of", (part, device, host))
+        #: The outputs that are on the host, which follow from the shapes, and the position of the
+        #: node that could not be recorded.
+        object.__setattr__(self, "fixed", {})
+        object.__setattr__(self, "failed", None)
+
+    def forward(self, *inputs: Any) -> list[Any]:
+        """The outputs that are not on the host."""
+        from .running import Frame
+
+        part, device, host = self.of
+        frame = Frame(part, device)
+        frame.values.update(host)
+        frame.values.update(self.weights.tensors(part.inputs))
+        names = [name for name in part.inputs if name not in frame.values]
+        try:
+            made = frame.run(dict(zip(names, inputs, strict=True)))
+        except GraphError:
+            object.__setattr__(self, "failed", frame.at)
+            raise
+        found = dict(zip(part.outputs, made, strict=True))
+        self.fixed.update((name, one) for name, one in found.items() if is_host(one))
+        return [one for one in found.values() if not is_host(one)]
+
+    def outputs(self, inputs: Sequence[Value]) -> dict[str, Value]:
+        """All outputs by name."""
+        with apart():
+            moving = iter(self(*inputs))
+        names = self.of[0].outputs
+        return {name: self.fixed[name] if name in self.fixed else next(moving) for name in names}
+
+
+def is_host(value: Value) -> bool:
+    """Whether a value is on the host: an array, nothing, or a list of such."""
+    if isinstance(value, list):
+        return all(map(is_host, value))
+    return not isinstance(value, Tensor)
+
+
+def holds_codes(value: Value) -> bool:
+    """Whether there are elements of a type of ONNX's that graphs do not have."""
+    return any(map(holds_codes, value)) if isinstance(value, list) else isinstance(value, Coded)
+
+
+def _key(value: Value) -> Hashable:
+    """What a recording may depend on."""
+    if isinstance(value, Tensor):
+        return value.shape, value.dtype.name
+    if isinstance(value, list):
+        return tuple(map(_key, value))
+    if isinstance(value, (np.ndarray, np.generic)):
+        is_text = value.dtype == object
+        return value.dtype.str, value.shape, str(value.tolist()) if is_text else value.tobytes()
+    return value
+
+
+class Stretches:
+    """How a model's bodies are run: in stretches, between the nodes that are known to read."""
+
+    def __init__(self, weights: Layer) -> None:
+        #: The parameters, which parts have as they are, not as inputs.
+        self.weights = weights
+        #: By body, the positions of nodes that have read a value.
+        self._cuts: dict[int, set[int]] = {}
+        #: Keeps bodies alive, so that no other one gets their identity.
+        self._held: dict[int, Body] = {}
+        self._parts: dict[tuple[int, int, int], _Part] = {}
+        self._known: OrderedDict[Hashable, _Stretch | None] = OrderedDict()
+
+    def run(self, frame: Frame) -> None:
+        """Runs the nodes of a frame."""
+        nodes, at = frame.body.nodes, 0
+        self._held[id(frame.body)] = frame.body
+        cuts = self._cuts.setdefault(id(frame.body), set())
+        while at < len(nodes):
+            if at in cuts:
+                frame.advance(at)
+                at += 1
+                continue
+            end = min((cut for cut in cuts if cut > at), default=len(nodes))
+            self._run_part(frame, at, end)
+            at = end
+
+    def _run_part(self, frame: Frame, start: int, end: int) -> None:
+        part = self._part(frame.body, start, end)
+        names = (name for name in part.body.inputs if name not in self.weights)
+        values = {name: frame.find(name) for name in names}
+        if any(map(holds_codes, values.values())):
+            self._learn(frame, start, end)
+            return
+        key = (id(frame.body), start, end, *map(_key, values.values()))
+        if key not in self._known:  # node by node, which shows those that read
+            self._known[key] = None
+            self._learn(frame, start, end)
+            return
+        stretch = self._known[key] or self._made(frame, part.body, values)
+        self._known[key] = stretch
+        self._known.move_to_end(key)
+        while len(self._known) > _MOST:
+            self._known.popitem(last=False)
+        try:
+            found = stretch.outputs([one for one in values.values() if not is_host(one)])
+        except GraphError:
+            if stretch.failed is None:
+                raise
+            self._cuts[id(frame.body)].add(start + stretch.failed)  # its function reads a value
+            self._learn(frame, start, end)
+            return
+        frame.values.update(found)
+        frame.drop(part.dead)
+
+    def _learn(self, frame: Frame, start: int, end: int) -> None:
+        cuts = self._cuts[id(frame.body)]
+        for at in range(start, end):
+            before = frame.reads
+            frame.advance(at)
+            if frame.reads > before:
+                cuts.add(at)
+
+    def _made(self, frame: Frame, part: Body, values: Mapping[str, Value]) -> _Stretch:
+        host = {name: one for name, one in values.items() if is_host(one)}
+        made = _Stretch(part, frame.device, host, self.weights)
+        made.eval()
+        made.graph(True)
+        return made
+
+    def _part(self, whole: Body, start: int, end: int) -> _Part:
+        key = (id(whole), start, end)
+        if key not in self._parts:
+            self._parts[key] = _part(whole, start, end)
+        return self._parts[key]
+
+
+def _part(whole: Body, start: int, end: int) -> _Part:
+    nodes = whole.nodes[start:end]
+    later = {x for node in whole.nodes[end:] for x in reads_of(node)} | set(whole.outputs)
+    made = [y for node in nodes for y in node.outputs if y]
+    inside = set(made)
+    taken = dict.fromkeys(x for node in nodes for x in sorted(reads_of(node)) if x not in inside)
+    outputs = tuple(y for y in dict.fromkeys(made) if y in later)
+    dead = tuple(name for names in whole.dead[start:end] for name in names if name not in inside)
+    return _Part(body(whole.name, tuple(taken), outputs, nodes, {}), dead)

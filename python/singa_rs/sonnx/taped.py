@@ -1,0 +1,71 @@
+"""Exporting what has been computed: from the tape that leads from inputs to outputs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+
+from .. import record
+from ..autograd.again import computed_again
+from ..module import Module
+from ..tensor import Tensor
+from .exporting import OPSET, Axes, in_model, written
+from .program import Program, program
+
+
+class _Tape(Module):
+    """The computation that made some tensors, as a module without arguments."""
+
+    def __init__(self, ys: Sequence[Tensor]) -> None:
+        super().__init__()
+        object.__setattr__(self, "ys", ys)
+
+    def forward(self) -> list[Tensor]:
+        """The tensors, computed again."""
+        return computed_again(self.ys)
+
+
+def to_onnx(
+    inputs: Any, outputs: Any, name: str = "sonnx", *, opset: int | None = None
+) -> onnx.ModelProto:
+    """The computation that has led from `inputs` to `outputs` while `autograd.training` was True,
+    as a model of ONNX (SINGA to_onnx). Entries of `inputs` that are no tensors are left out.
+
+    Tensors that the tape begins with are constants: parameters, and what was computed without a
+    gradient, of which a warning tells. `export` sees the computation itself.
+
+    Raises:
+        ValueError: no operation on the tape leads to an output.
+        NotImplementedError: an operation that ONNX has not.
+    """
+    given = [x for x in _listed(inputs) if isinstance(x, Tensor)]
+    ys = _listed(outputs)
+    if not all(isinstance(y, Tensor) and y._creator is not None for y in ys):
+        raise ValueError("to_onnx: outputs: got tensors that no operation on the tape has made")
+    traced = record.operations(_Tape.forward, _Tape(ys), ())
+    traced.arguments = given
+    found = program([traced], [{}])
+    _warn(found)
+    axes = Axes([{} for _ in given])
+    names = [x._name or f"x{i}" if len(given) > 1 else x._name or "x" for i, x in enumerate(given)]
+    return in_model(written(found, names, axes, None, name, opset or OPSET), opset)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _warn(found: Program) -> None:
+    """Tells of constants that may have been computed from the inputs."""
+    used = {i for step in found.steps for i in step.inputs}
+    for i, leaf in found.leaves.items():
+        is_own = isinstance(leaf, Tensor) and not (leaf.stores_grad or leaf._name or leaf.rank == 0)
+        if i in used and is_own and not leaf.__dict__.get("_path_name"):
+            warnings.warn(
+                f"to_onnx: a tensor of shape {leaf.shape} is written as a constant; if it was "
+                "computed from the inputs, use export, which sees how",
+                stacklevel=3,
+            )

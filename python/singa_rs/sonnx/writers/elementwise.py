@@ -1,0 +1,204 @@
+"""Operations element by element, and those that turn axes into fewer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..extents import Extent
+from ..program import Step
+from ..table import writes
+from ..writing import Writer
+
+#: The engine's functions of one tensor, and ONNX's.
+_UNARY = dict(
+    one.split("=")
+    for one in """
+        neg=Neg abs=Abs sign=Sign exp=Exp log=Log sqrt=Sqrt reciprocal=Reciprocal ceil=Ceil
+        floor=Floor rounde=Round sin=Sin cos=Cos tan=Tan asin=Asin acos=Acos atan=Atan sinh=Sinh
+        cosh=Cosh tanh=Tanh asinh=Asinh acosh=Acosh atanh=Atanh sigmoid=Sigmoid relu=Relu
+        softplus=Softplus softsign=Softsign erf=Erf gelu=Gelu
+    """.split()
+)
+#: Of two tensors.
+_BINARY = dict(
+    one.split("=")
+    for one in """
+        add=Add sub=Sub mul=Mul div=Div pow=Pow maximum=Max minimum=Min lt=Less le=LessOrEqual
+        gt=Greater ge=GreaterOrEqual eq=Equal and=And or=Or xor=Xor bitwise_and=BitwiseAnd
+        bitwise_or=BitwiseOr bitwise_xor=BitwiseXor
+    """.split()
+)
+_LOGICAL = {"and", "or", "xor"}
+
+
+@writes("unary")
+def unary(w: Writer, step: Step) -> str:
+    """A function of one tensor."""
+    f, x = step.attrs["f"], w.name(step.inputs[0])
+    if isinstance(f, dict):
+        ((tag, params),) = f.items()
+        return _PARAMETRISED[tag](w, step, x, **params)
+    dtype = w.meta(step.inputs[0]).dtype
+    if f in _UNARY:
+        return w.node(_UNARY[f], [x])
+    if f in _COMPOSED:
+        return _COMPOSED[f](w, x, dtype)
+    raise NotImplementedError(f"export: {f}: ONNX has no such function")
+
+
+def _log1p(w: Writer, x: str, dtype: str) -> str:
+    return w.node("Log", [w.node("Add", [x, w.constant(1, dtype)])])
+
+
+def _round(w: Writer, x: str, dtype: str) -> str:
+    """Half away from zero."""
+    size = w.node("Floor", [w.node("Add", [w.node("Abs", [x]), w.constant(0.5, dtype)])])
+    return w.node("Mul", [w.node("Sign", [x]), size])
+
+
+_COMPOSED: dict[str, Any] = {
+    "square": lambda w, x, dtype: w.node("Mul", [x, x]),
+    "expm1": lambda w, x, dtype: w.node("Sub", [w.node("Exp", [x]), w.constant(1, dtype)]),
+    "log1p": _log1p,
+    "round": _round,
+    "silu": lambda w, x, dtype: w.node("Mul", [x, w.node("Sigmoid", [x])]),
+    "not": lambda w, x, dtype: w.node("Not", [_truth(w, x, dtype)]),
+    "bitwise_not": lambda w, x, dtype: w.node("BitwiseNot" if dtype != "bool" else "Not", [x]),
+    "isnan": lambda w, x, dtype: w.node("IsNaN", [x]),
+    "isinf": lambda w, x, dtype: w.node("IsInf", [x]),
+}
+
+
+def _truth(w: Writer, x: str, dtype: str) -> str:
+    return x if dtype == "bool" else w.cast(x, "bool")
+
+
+def _clip(w: Writer, step: Step, x: str, min: Any, max: Any) -> str:
+    dtype = w.meta(step.inputs[0]).dtype
+    bounds = ["" if one is None else number(w, one, dtype) for one in (min, max)]
+    return w.node("Clip", [x, *bounds])
+
+
+_PARAMETRISED: dict[str, Any] = {
+    "leakyrelu": lambda w, step, x, a: w.node("LeakyRelu", [x], alpha=a),
+    "elu": lambda w, step, x, alpha: w.node("Elu", [x], alpha=alpha),
+    "selu": lambda w, step, x, alpha, gamma: w.node("Selu", [x], alpha=alpha, gamma=gamma),
+    "hardsigmoid": lambda w, step, x, alpha, gamma: w.node(
+        "HardSigmoid", [x], alpha=alpha, beta=gamma
+    ),
+    "clip": _clip,
+}
+
+
+@writes("binary")
+def binary(w: Writer, step: Step) -> str:
+    """A function of two tensors."""
+    a, b = (w.name(one) for one in step.inputs)
+    return _two(w, step.attrs["f"], a, b, w.meta(step.inputs[0]).dtype)
+
+
+def _two(w: Writer, f: str, a: str, b: str, dtype: str) -> str:
+    if dtype == "bool" and f.startswith("bitwise_"):
+        f = f.removeprefix("bitwise_")
+    if f in _LOGICAL:
+        a, b = _truth(w, a, dtype), _truth(w, b, dtype)
+    if f in _BINARY:
+        return w.node(_BINARY[f], [a, b])
+    if f == "ne":
+        return w.node("Not", [w.node("Equal", [a, b])])
+    if f in ("left_shift", "right_shift"):
+        return w.node("BitShift", [a, b], direction=f.partition("_")[0].upper())
+    is_float = "float" in dtype
+    if f == "remainder" and not is_float:
+        return w.node("Mod", [a, b])
+    if f in ("floor_divide", "remainder") and is_float:
+        whole = w.node("Floor", [w.node("Div", [a, b])])
+        return whole if f != "remainder" else w.node("Sub", [a, w.node("Mul", [whole, b])])
+    raise NotImplementedError(f"export: {f} of {dtype}: ONNX has no such function")
+
+
+@writes("binary_scalar")
+def binary_scalar(w: Writer, step: Step) -> str:
+    """A function of a tensor and a number."""
+    (value,), attrs = step.inputs, step.attrs
+    dtype = w.meta(value).dtype
+    operands = [w.name(value), number(w, attrs["scalar"], dtype)]
+    return _two(w, attrs["f"], *(operands[::-1] if attrs["reverse"] else operands), dtype)
+
+
+def number(w: Writer, value: Any, dtype: str) -> str:
+    """A number as a constant of a dtype; one that depends on sizes is computed."""
+    if isinstance(value, Extent):
+        return w.scalar(value, dtype)
+    return w.constant(float(value) if isinstance(value, str) else value, dtype)
+
+
+@writes("where")
+def where(w: Writer, step: Step) -> str:
+    """One of two tensors."""
+    condition, x, y = (w.name(one) for one in step.inputs)
+    return w.node("Where", [_truth(w, condition, w.meta(step.inputs[0]).dtype), x, y])
+
+
+@writes("cast", "convert")
+def cast(w: Writer, step: Step) -> str:
+    """Another dtype."""
+    return w.cast(w.name(step.inputs[0]), step.attrs["dtype"])
+
+
+@writes("softmax")
+def softmax(w: Writer, step: Step) -> str:
+    """The softmax along an axis, or its logarithm."""
+    kind = "LogSoftmax" if step.attrs["log"] else "Softmax"
+    return w.node(kind, [w.name(step.inputs[0])], axis=step.attrs["axis"])
+
+
+_REDUCTIONS = {
+    "sum": "ReduceSum",
+    "mean": "ReduceMean",
+    "max": "ReduceMax",
+    "min": "ReduceMin",
+    "prod": "ReduceProd",
+    "any": "ReduceMax",
+    "all": "ReduceMin",
+}
+
+
+@writes("reduce")
+def reduce(w: Writer, step: Step) -> str:
+    """A reduction over axes."""
+    f, axes, keepdims = (step.attrs[name] for name in ("f", "axes", "keepdims"))
+    (value,), to = step.inputs, w.meta(step.outputs[0]).dtype
+    x = w.name(value)
+    if f in ("argmax", "argmin"):
+        return _arg(w, step, x, f, axes, keepdims)
+    if f in ("any", "all"):
+        x = w.cast(_truth(w, x, w.meta(value).dtype), "int32")
+    elif w.meta(value).dtype != to:
+        x = w.cast(x, to)
+    given = [x, w.ints(axes)] if axes else [x]
+    made = w.node(_REDUCTIONS[f], given, keepdims=int(keepdims))
+    return w.cast(made, "bool") if f in ("any", "all") else made
+
+
+def _arg(w: Writer, step: Step, x: str, f: str, axes: tuple[int, ...], keepdims: bool) -> str:
+    kind = "ArgMax" if f == "argmax" else "ArgMin"
+    if len(axes) == 1:
+        return w.node(kind, [x], axis=axes[0], keepdims=int(keepdims))
+    if axes and len(axes) != len(w.shape(step.inputs[0])):
+        raise NotImplementedError(f"export: {f}: got axes {axes}, want one, or all")
+    flat = w.node("Reshape", [x, w.constant([-1], "int64")])
+    made = w.node(kind, [flat], axis=0, keepdims=0)
+    return w.node("Reshape", [made, w.ints(w.shape(step.outputs[0]))])
+
+
+@writes("scan")
+def scan(w: Writer, step: Step) -> str:
+    """A running sum or product."""
+    a = step.attrs
+    to, x = w.meta(step.outputs[0]).dtype, w.name(step.inputs[0])
+    x = x if w.meta(step.inputs[0]).dtype == to else w.cast(x, to)
+    if a["f"] != "sum":
+        raise NotImplementedError(f"export: running {a['f']}: ONNX of this opset has no such one")
+    axis = w.constant(a["axis"], "int64")
+    return w.node("CumSum", [x, axis], exclusive=int(a["exclusive"]), reverse=int(a["reverse"]))

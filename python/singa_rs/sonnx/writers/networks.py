@@ -1,0 +1,81 @@
+"""Normalisation, attention, dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..extents import Number
+from ..program import Step
+from ..table import writes
+from ..writing import Writer
+
+
+@writes("batch_norm_inference")
+def batch_norm_inference(w: Writer, step: Step) -> str:
+    """Batch normalisation by averages."""
+    given = [w.name(one) for one in step.inputs]
+    return w.node("BatchNormalization", given, epsilon=step.attrs["eps"])
+
+
+@writes("batch_norm")
+def batch_norm(w: Writer, step: Step) -> tuple[str | None, ...]:
+    """Normalisation by the statistics of one image, as in group normalisation."""
+    if w.shape(step.inputs[0])[0] != 1:
+        raise NotImplementedError("export: batch normalisation by a batch's own statistics")
+    given = [w.name(one) for one in step.inputs]
+    return (w.node("InstanceNormalization", given, epsilon=step.attrs["eps"]), None, None)
+
+
+def _normalised(w: Writer, step: Step, kind: str) -> tuple[str | None, ...]:
+    """A normalisation of the last axis, which ONNX does for any shape: that of the tensor which was
+    made a matrix for it, where there is one."""
+    value, *rest = step.inputs
+    source, shape = w.source(value)
+    if shape[-1:] != w.shape(value)[-1:]:
+        source, shape = w.name(value), w.shape(value)
+    given = [source, *(w.name(one) for one in rest)]
+    made = w.node(kind, given, axis=-1, epsilon=step.attrs["eps"])
+    w.sources[step.outputs[0]] = made, shape
+    return (w.reshape(made, shape, w.shape(value)), *(None for _ in step.outputs[1:]))
+
+
+@writes("layer_norm")
+def layer_norm(w: Writer, step: Step) -> tuple[str | None, ...]:
+    """Layer normalisation of rows."""
+    return _normalised(w, step, "LayerNormalization")
+
+
+@writes("rms_norm")
+def rms_norm(w: Writer, step: Step) -> tuple[str | None, ...]:
+    """Normalisation of rows by their root mean square."""
+    return _normalised(w, step, "RMSNormalization")
+
+
+@writes("attention")
+def attention(w: Writer, step: Step) -> tuple[str | None, ...]:
+    """Attention of four axes."""
+    a, rank = step.attrs, len(w.shape(step.inputs[0]))
+    if a["lengths"] or a["start"] or rank != 4:
+        what = "lengths or positions" if rank == 4 else f"{rank} axes, want 4"
+        raise NotImplementedError(f"export: attention with {what}")
+    q, k = (w.shape(one) for one in step.inputs[:2])
+    given = [w.name(one) for one in step.inputs[:3]]
+    if a["mask"]:
+        given.append(_whole_mask(w, step.inputs[3], (q[2], k[2])))
+    made = w.node("Attention", given, is_causal=int(a["causal"]), scale=a["scale"])
+    return (made, None)
+
+
+def _whole_mask(w: Writer, value: int, last: tuple[Number, Number]) -> str:
+    """A mask whose last two axes are not broadcast, which ONNX asks for."""
+    have, name = w.shape(value), w.name(value)
+    if tuple(have[-2:]) == last:
+        return name
+    kept = [1] * (len(have) - 2)  # keeps what Expand is given
+    return w.node("Expand", [name, w.ints([*kept, *last])])
+
+
+@writes("dropout")
+def dropout(w: Writer, step: Step) -> Any:
+    """Nothing is dropped when a model is used."""
+    return (w.name(step.inputs[0]), *(None for _ in step.outputs[1:]))

@@ -1,0 +1,58 @@
+"""Operations that take elements at positions, or put them in order."""
+
+from __future__ import annotations
+
+from ..program import Step
+from ..table import writes
+from ..values import ELEMENTS
+from ..writing import Writer
+
+
+@writes("gather")
+def gather(w: Writer, step: Step) -> str:
+    """Entries at indices along an axis."""
+    return w.node("Gather", [w.name(one) for one in step.inputs], axis=step.attrs["axis"])
+
+
+@writes("gather_elements")
+def gather_elements(w: Writer, step: Step) -> str:
+    """Elements at indices of each row."""
+    return w.node("GatherElements", [w.name(one) for one in step.inputs], axis=step.attrs["axis"])
+
+
+@writes("places")
+def places(w: Writer, step: Step) -> str:
+    """Indices that have been checked, as int64; negative ones count from the end."""
+    (value,), x = step.inputs, w.name(step.inputs[0])
+    x = x if w.meta(value).dtype == "int64" else w.cast(x, "int64")
+    size = step.attrs["size"]
+    if not step.attrs["wraps"] or size is None:
+        return x
+    is_negative = w.node("Less", [x, w.constant(0, "int64")])
+    return w.node("Where", [is_negative, w.node("Add", [x, w.scalar(size, "int64")]), x])
+
+
+@writes("sort")
+def sort(w: Writer, step: Step) -> tuple[str, ...]:
+    """Elements in order, and where they were."""
+    a, (value,) = step.attrs, step.inputs
+    count = w.shape(value)[a["axis"]] if a.get("count") is None else a["count"]
+    return w.node(
+        "TopK", [w.name(value), w.ints([count])], 2, axis=a["axis"], largest=int(a["descending"])
+    )
+
+
+@writes("random", "write random")
+def random(w: Writer, step: Step) -> str:
+    """Random numbers, which are others than the engine's."""
+    ((kind, params),) = step.attrs["dist"].items()
+    value = step.outputs[0]
+    shape = w.node("ConstantOfShape", [w.ints(w.shape(value))])
+    element = ELEMENTS[w.meta(value).dtype]
+    if kind == "normal":
+        mean, scale = params["mean"], params["std"]
+        return w.node("RandomNormalLike", [shape], dtype=element, mean=mean, scale=scale)
+    if kind == "uniform":
+        low, high = params["low"], params["high"]
+        return w.node("RandomUniformLike", [shape], dtype=element, low=low, high=high)
+    raise NotImplementedError(f"export: random numbers: got {kind}, want normal or uniform ones")

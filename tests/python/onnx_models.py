@@ -1,0 +1,86 @@
+"""Small ONNX models, and what onnxruntime computes of them."""
+
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+from singa_rs import sonnx
+from singa_rs.tensor import Tensor, to_numpy
+
+RNG = np.random.default_rng(3)
+
+
+def real(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def element(array):
+    text = array.dtype.kind in "OU"
+    return TensorProto.STRING if text else helper.np_dtype_to_tensor_dtype(array.dtype)
+
+
+def model(nodes, inputs, outputs, constants=(), opset=21, ml=3):
+    """A model of nodes, of inputs by name as arrays that show their types and shapes, and of
+    outputs and constants by name."""
+    infos = [helper.make_tensor_value_info(k, element(x), x.shape) for k, x in inputs.items()]
+    graph = helper.make_graph(
+        nodes,
+        "test",
+        infos,
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+        [numpy_helper.from_array(x, name) for name, x in dict(constants).items()],
+    )
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", ml)]
+    opsets.append(helper.make_opsetid("ai.onnx.preview.training", 1))
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def one(op, xs, outputs=1, opset=21, domain="", **attributes):
+    """A model of one node, which has no inputs where `xs` has None."""
+    names = ["" if x is None else f"x{i}" for i, x in enumerate(xs)]
+    made = [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(op, names, made, domain=domain, **attributes)
+    inputs = {name: x for name, x in zip(names, xs, strict=True) if name}
+    return model([node], inputs, made, opset=opset)
+
+
+def run(op, *xs, **settings):
+    """The outputs of a node, one or several."""
+    found = sonnx.prepare(one(op, xs, **settings)).run([x for x in xs if x is not None])
+    return found[0] if len(found) == 1 else found
+
+
+def ort(proto, arrays):
+    """What onnxruntime computes."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, dict(zip((x.name for x in session.get_inputs()), arrays, strict=True)))
+
+
+def agrees(op, *xs, rtol=1e-5, atol=1e-6, **settings):
+    """Asserts that a node gives what onnxruntime gives, in the same dtypes."""
+    proto = one(op, xs, **settings)
+    given = [x for x in xs if x is not None]
+    for got, want in zip(sonnx.prepare(proto).run(given), ort(proto, given), strict=True):
+        if want.dtype.kind == "O":
+            assert list(np.ravel(got)) == list(want.ravel()) and got.shape == want.shape
+        else:
+            assert got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol, atol)
+
+
+def replays(proto, *arrays):
+    """Asserts that a compiled model replays what it computes eagerly, to the bit, also for inputs
+    that it has not seen."""
+    eager, compiled = sonnx.SONNXModel(proto), sonnx.SONNXModel(proto)
+    eager.eval()
+    first = [Tensor(data=x, dtype=x.dtype.name) for x in arrays]
+    compiled.compile(first, is_train=False, use_graph=True)
+    other = [Tensor(data=np.flip(x, 0).copy(), dtype=x.dtype.name) for x in arrays]
+    for xs in (first, first, first, other):
+        for got, want in zip(compiled.forward(*xs), eager.forward(*xs), strict=True):
+            np.testing.assert_array_equal(to_numpy(got), to_numpy(want))
+    assert len(compiled.graphs) == 1

@@ -1,0 +1,134 @@
+"""What is read from ONNX element by element and in reductions, beyond onnx's own suite."""
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx_models import agrees, model, one, real, replays, run
+from singa_rs import autograd, sonnx
+from singa_rs.tensor import Tensor, to_numpy
+
+BIG = np.array([2**64 - 1, 2**63, 2**63 - 1, 7, 2**64 - 5], np.uint64)
+OTHER = np.array([3, 2**63 + 1, 2**63 + 9, 2**64 - 2, 5], np.uint64)
+X = real(3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("op", "of"),
+    {
+        "Div": np.floor_divide, "Mod": np.mod, "Add": np.add, "Mul": np.multiply,
+        "Max": np.maximum, "Min": np.minimum, "Less": np.less, "GreaterOrEqual": np.greater_equal,
+        "Equal": np.equal,
+    }.items(),
+)  # fmt: skip
+def test_uint64_beyond_int64(op, of):
+    want = of(BIG, OTHER)
+    got = run(op, BIG, OTHER)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+def test_uint64_in_reductions_and_shifts():
+    np.testing.assert_array_equal(run("ReduceMax", BIG, opset=20), [BIG.max()])
+    np.testing.assert_array_equal(run("ArgMin", BIG, axis=0), [3])
+    n = np.array([0, 1, 63, 2, 5], np.uint64)
+    np.testing.assert_array_equal(run("BitShift", BIG, n, direction="RIGHT"), BIG >> n)
+    np.testing.assert_array_equal(run("BitShift", BIG, n, direction="LEFT"), BIG << n)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+def test_division_of_integers_truncates(dtype):
+    a, b = np.array([7, -7, 7, -7, -8], dtype), np.array([2, 2, -2, -2, 4], dtype)
+    np.testing.assert_array_equal(run("Div", a, b), np.array([3, -3, -3, 3, -2], dtype))
+    np.testing.assert_array_equal(run("Mod", a, b, fmod=1), np.fmod(a, b))
+    np.testing.assert_array_equal(run("Mod", a, b), np.mod(a, b))
+
+
+def test_powers_of_mixed_types():
+    x = np.array([-1, 3], np.float32)
+    odd = np.array([2**24 + 1, 3], np.int64)  # which float32 would round to an even number
+    np.testing.assert_array_equal(run("Pow", x, odd), np.array([-1, 27], np.float32))
+    agrees("Pow", np.array([2, 3], np.int32), np.array([2.5, 0.5], np.float32), opset=13)
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax"])
+@pytest.mark.parametrize("opset", [7, 11, 12, 13])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_softmax_of_rows_as_old_opsets_have_them(op, opset, axis):
+    agrees(op, X, opset=opset, axis=axis)
+
+
+def test_axes_from_where_the_second_operand_begins():
+    got = run("Add", X, X[0, :, 0].copy(), opset=6, broadcast=1, axis=1)
+    np.testing.assert_array_equal(got, X + X[0, :, :1])
+
+
+@pytest.mark.parametrize("opset", [7, 12, 18])
+def test_reductions_of_old_and_new_opsets(opset):
+    for name in ("Max", "L1", "L2", "LogSumExp", "SumSquare", "Prod"):
+        if opset < 18:
+            agrees(f"Reduce{name}", X, opset=opset, axes=[0, 2])
+        else:
+            agrees(f"Reduce{name}", X, np.array([0, -1]), opset=opset, keepdims=0)
+
+
+def test_clip_of_old_and_new_opsets():
+    agrees("Clip", X, opset=6, min=-0.5, max=0.25)
+    agrees("Clip", X, None, np.array(0.25, np.float32), opset=11)
+    agrees("Clip", X, np.array(0.5, np.float32), np.array(-0.5, np.float32), opset=13)
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (4, 1), (1,)])
+def test_slopes_are_trained(shape):
+    slope = np.full(shape, 0.25, np.float32)
+    node = helper.make_node("PRelu", ["x", "slope"], ["y"])
+    net = sonnx.SONNXModel(model([node], {"x": X}, ["y"], {"slope": slope}))
+    net.train()
+    autograd.training = True
+    (y,) = net.forward(Tensor(data=X))
+    ((p, g),) = list(autograd.backward(autograd.sum(y)))
+    low = np.where(X < 0, X, 0).sum(tuple(range(3 - len(shape))))
+    want = low if shape == (4, 5) else low.sum(-1, keepdims=True) if shape == (4, 1) else low.sum()
+    np.testing.assert_allclose(to_numpy(g).squeeze(), np.squeeze(want), 1e-5)
+    assert p.name == "slope"
+
+
+def test_determinants_and_their_gradients():
+    x = Tensor(data=real(2, 3, 3), requires_grad=True)
+    net = sonnx.SONNXModel(one("Det", [to_numpy(x)]))
+    autograd.training = True
+    (y,) = net.forward(x)
+    (g,) = autograd.gradients(autograd.sum(y), xs=[x])
+    at = to_numpy(x)
+    want = np.linalg.det(at)[:, None, None] * np.linalg.inv(at).swapaxes(1, 2)
+    np.testing.assert_allclose(to_numpy(y), np.linalg.det(at), 1e-4)
+    np.testing.assert_allclose(to_numpy(g), want, 1e-3, 1e-4)
+    np.testing.assert_array_equal(run("Det", np.ones((3, 3), np.float32)), np.float32(0))
+
+
+def test_a_model_replays():
+    nodes = [
+        helper.make_node("Elu", ["x"], ["a"], alpha=0.5),
+        helper.make_node("Mod", ["a", "two"], ["m"], fmod=1),
+        helper.make_node("ReduceL2", ["m", "axes"], ["r"]),
+        helper.make_node("Hardmax", ["r"], ["h"], axis=0),
+        helper.make_node("Cast", ["h"], ["y"], to=7),
+    ]
+    known = {"two": np.array(2, np.float32), "axes": np.array([1])}
+    replays(model(nodes, {"x": X}, ["y", "m"], known, opset=18), X)
+
+
+@pytest.mark.parametrize(
+    ("op", "xs", "attributes", "want"),
+    [
+        ("BitShift", [BIG, BIG], {"direction": "UP"}, "BitShift: got direction 'UP', want 'LEFT'"),
+        ("Gelu", [X], {"approximate": "erf"}, "Gelu: got approximate 'erf', want 'none'"),
+        ("LpNormalization", [X], {"p": 3}, "LpNormalization: got p 3, want 1 or 2"),
+        ("Det", [X], {}, r"Det: got shape \(3, 4, 5\), want square"),
+        ("ReduceMax", [X, np.array([3])], {}, "ReduceMax: .*axes"),
+        ("Softmax", [X], {"opset": 11, "axis": 3}, "Softmax: .*axes"),
+        ("Div", [np.array([1]), np.array([0])], {}, "Div: .*divided by zero"),
+    ],
+)
+def test_refusals_name_the_operator(op, xs, attributes, want):
+    with pytest.raises(ValueError, match=want):
+        run(op, *xs, **attributes)
