@@ -14,12 +14,13 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser fuzz mutants sanitize lint format wheel bench bench-steps bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models fuzz mutants sanitize lint format wheel bench bench-steps bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
 	@echo "make test    run all tests"
 	@echo "make test-browser  test the page of a graph in headless Chromium"
+	@echo "make test-models  compare models of ONNX from packages with onnxruntime"
 	@echo "make test-loom  check how threads share a graph with the model checker loom"
 	@echo "make fuzz    hold random models, run in every way, against eager execution"
 	@echo "make mutants  count the small changes of the source that the tests notice (hours)"
@@ -94,6 +95,10 @@ test-browser: build
 fuzz: build
 	cd tests && $(BIN)/python -m fuzz --programs $(PROGRAMS) --jobs $(JOBS) --seed $(SEED) \
 	    --findings $(FINDINGS) $(ARGS)
+
+# The first run fetches packages of about 200 MB into target/models.
+test-models: build
+	$(BIN)/python -m pytest tests/models $(ARGS)
 
 # This builds everything from scratch, which takes most of its few minutes.
 test-loom:

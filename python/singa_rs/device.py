@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import warnings
 
+import numpy as np
+
 from . import _core, errors
 from ._core import Device, DeviceError, on_one_device  # noqa: F401
 
@@ -136,6 +138,43 @@ def _set_seed(device: Device, seed: int) -> None:
     device.set_seed(seed)
 
 
+_STREAMS = ("step", "init")
+
+
+def _get_rng_state(device: Device) -> np.ndarray:
+    """The state of the device's random numbers, an array of uint64: the key and the position of the
+    generator of steps, in the first row, and of that of initial values. `set_rng_state` takes it.
+
+    Raises:
+        GraphError: a step is being recorded, whose numbers are drawn in each of its runs.
+    """
+    _refuse_recording("get_rng_state")
+    states = [_core.random_state(device, stream).to_numpy() for stream in _STREAMS]
+    return np.stack(states).view(np.uint64)
+
+
+def _set_rng_state(device: Device, state: np.ndarray) -> None:
+    """Goes on with the random numbers that followed when `get_rng_state` returned this state.
+
+    Raises:
+        TypeError, ValueError: anything but such an array.
+        GraphError: a step is being recorded; `set_seed` can be part of it.
+    """
+    _refuse_recording("set_rng_state")
+    if not isinstance(state, np.ndarray) or state.dtype != np.uint64:
+        got = state.dtype if isinstance(state, np.ndarray) else type(state).__name__
+        raise TypeError(f"set_rng_state: got {got}, want an array of uint64")
+    if state.shape != (2, 2) or state[0, 0] % 2 or state[1, 0] != state[0, 0] + 1:
+        raise ValueError(f"set_rng_state: got {state!r:.80}, want what get_rng_state returned")
+    for stream, row in zip(_STREAMS, state.view(np.int64), strict=True):
+        _core.random_state(device, stream).copy_from_numpy(row)
+
+
+def _refuse_recording(op: str) -> None:
+    if _core.recording():
+        raise _core.GraphError(f"{op}: a step is being recorded, so nothing has been drawn yet")
+
+
 def _sync(device: Device) -> None:
     """Does nothing: eager operations have run when they return (SINGA Sync)."""
 
@@ -155,4 +194,6 @@ Device.__reduce__ = _by_name
 Device.__call__ = _itself
 Device.SetRandSeed = _set_seed
 Device.Sync = _sync
+Device.get_rng_state = _get_rng_state
+Device.set_rng_state = _set_rng_state
 _offer_onednn()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
@@ -68,25 +68,55 @@ def replacing(op: str, path: str) -> Iterator[IO[bytes]]:
         Unusable: the path exists and is not a regular file.
         OSError: the file cannot be written; an existing one is untouched.
     """
-    target, before = _target(op, path)
-    directory = os.path.dirname(target)
+    made = Replacement(op, path)
     try:
-        temporary, handle = _temporary(directory, 0o666 if before is None else 0o600)
-    except OSError as error:
-        raise type(error)(error.errno, f"{op}: {error.strerror}", path) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with open(made.temporary, "wb") as file:
             yield file
-            file.flush()
-            if before is not None:
-                _take_after(temporary, before)
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        made.seal()
+        made.commit()
     except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
+        made.discard()
         raise
-    _flush(directory)
+
+
+class Replacement:
+    """A new, empty file next to the one that it is to replace: write to `temporary`, `seal`, then
+    `commit` or `discard`. If the path is a symbolic link, its target is replaced, and the
+    permissions of a file that is replaced are kept."""
+
+    def __init__(
+        self, op: str, path: str, name: Callable[[str], str] = lambda target: _random_name()
+    ) -> None:
+        """`name` gives the new file's name, of the name of the file that it replaces.
+
+        Raises:
+            Unusable: the path exists and is not a regular file.
+            OSError: the new file cannot be made.
+        """
+        self.target, self._before = _target(op, path)
+        directory, base = os.path.split(self.target)
+        self.temporary = os.path.join(directory, name(base))
+        try:
+            create(self.temporary, 0o666 if self._before is None else 0o600)
+        except OSError as error:
+            raise type(error)(error.errno, f"{op}: {error.strerror}", path) from error
+
+    def seal(self) -> None:
+        """Flushes the new file to disk, with the permissions of the one that it replaces."""
+        with open(self.temporary, "rb+") as file:
+            if self._before is not None:
+                _take_after(self.temporary, self._before)
+            os.fsync(file.fileno())
+
+    def commit(self) -> None:
+        """Replaces the file, in one step."""
+        os.replace(self.temporary, self.target)
+        flush_directory(self.target)
+
+    def discard(self) -> None:
+        """Removes the new file."""
+        with suppress(OSError):
+            os.unlink(self.temporary)
 
 
 def _target(op: str, path: str) -> tuple[str, os.stat_result | None]:
@@ -114,13 +144,17 @@ def _kind(mode: int) -> str:
     return next((name for is_one, name in kinds.items() if is_one(mode)), "device")
 
 
-def _temporary(directory: str, mode: int) -> tuple[str, int]:
-    """A new file in a directory, open for writing."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    while True:
-        path = os.path.join(directory, f".singa_rs-{os.urandom(8).hex()}.tmp")
-        with suppress(FileExistsError):
-            return path, os.open(path, flags, mode)
+def _random_name() -> str:
+    return f".singa_rs-{os.urandom(16).hex()}.tmp"
+
+
+def create(path: str, mode: int = 0o666) -> None:
+    """Makes a new, empty file.
+
+    Raises:
+        OSError: it exists, or cannot be made.
+    """
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
 
 
 def _take_after(path: str, before: os.stat_result) -> None:
@@ -131,10 +165,10 @@ def _take_after(path: str, before: os.stat_result) -> None:
     os.chmod(path, stat.S_IMODE(before.st_mode))
 
 
-def _flush(directory: str) -> None:
-    """Flushes a directory's entries to disk, where the system supports that."""
+def flush_directory(path: str) -> None:
+    """Flushes the entries of a file's directory to disk, where the system supports that."""
     with suppress(OSError):
-        handle = os.open(directory, os.O_RDONLY)
+        handle = os.open(os.path.dirname(path), os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

@@ -106,7 +106,7 @@ FAILURES = {
     "fsync": OSError("disk full"),
     "replace": PermissionError("not yours"),
     "chmod": OSError("not here"),
-    "fdopen": KeyboardInterrupt(),
+    "chown": KeyboardInterrupt(),
 }
 
 

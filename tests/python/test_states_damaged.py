@@ -287,12 +287,21 @@ def test_sizes_beyond_the_compression_limit(tmp_path):
         small().load_states(path)
 
 
-def test_zeros_pack_well_and_load(tmp_path):
-    net = small()
-    zeros = Tensor((4096, 1024))
-    net.save_states(tmp_path / "s", {"zeros": zeros})
-    assert (tmp_path / "s").stat().st_size < zeros.nbytes // 500
-    assert net.load_states(tmp_path / "s")["zeros"].shape == zeros.shape
+@pytest.mark.parametrize("rows, error", [(4096, None), (65536, "unpack to .* not the model's")])
+def test_zeros_that_pack_well(tmp_path, rows, error):
+    """As SINGA writes them: small ones are loaded, but no weights pack like large ones."""
+    path, net = tmp_path / "states.zip", small()
+    zeros = np.zeros((rows, 1024), np.float32)
+    states(path, {**values(net), "zeros": zeros}, auxiliary=("zeros",))
+    assert path.stat().st_size < zeros.nbytes // 500
+    if error is None:
+        assert net.load_states(path)["zeros"].shape == zeros.shape
+        return
+    del zeros
+    tracemalloc.start()
+    refused(path, error)
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
 
 
 def test_sizes_that_only_the_directory_states(tmp_path):

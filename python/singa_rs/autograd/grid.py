@@ -134,24 +134,34 @@ def grid_sample(
         raise ValueError(f"grid_sample: got padding_mode {padding_mode!r}, want one of {known}")
     align, grid = flag(align_corners, "grid_sample: align_corners"), as_tensor(grid, x.device)
     _check(x, grid)
-    count, channels, *sizes = x.shape
-    image, grid = wide(x), wide(floating(grid))
-    grid = cast(grid, image.dtype)
-    taps = []
+    sizes = x.shape[2:]
+    grid = cast(wide(floating(grid)), wide(x).dtype)
+    places = []
     for i, n in enumerate(sizes):
         one = grid[..., len(sizes) - 1 - i]
-        at = (one + 1) * ((n - 1) / 2) if align else ((one + 1) * n - 1) / 2
-        taps.append(_taps(at, n, _MODES[mode], padding_mode, align))
-    area = math.prod(sizes)
+        places.append((one + 1) * ((n - 1) / 2) if align else ((one + 1) * n - 1) / 2)
+    return sample_at(x, places, _MODES[mode], padding_mode, align)
+
+
+def sample_at(
+    x: Tensor,
+    places: Sequence[Tensor],
+    kind: str = "linear",
+    padding: str = "zeros",
+    align: bool = False,
+) -> Tensor:
+    """The elements of images (N, C, *spatial) at places, (N, *out) for each spatial axis, which
+    count its elements: (N, C, *out), of the dtype of `x`."""
+    count, channels, *sizes = x.shape
+    taps = [_taps(at, n, kind, padding, align) for at, n in zip(places, sizes, strict=True)]
+    area, back = math.prod(sizes), places[0].rank
     order = (0, *range(2, x.rank), 1)
-    rows = plain_reshape(transpose(image, order), (count * area, channels))
+    rows = plain_reshape(transpose(wide(x), order), (count * area, channels))
     first = ops.op("arange", start=0, step=area, count=count, dtype="int64")()
-    first = ops.reshape(first, (count, *(1,) * len(sizes)))
+    first = ops.reshape(first, (count, *(1,) * (back - 1)))
     first.requires_grad = False
     parts = [_sampled(rows, corner, sizes, first) for corner in itertools.product(*taps)]
-    made = functools.reduce(lambda a, b: a + b, parts)
-    back = (0, x.rank - 1, *range(1, x.rank - 1))
-    made = transpose(made, back)
+    made = transpose(functools.reduce(lambda a, b: a + b, parts), (0, back, *range(1, back)))
     return cast(made, x.dtype) if x.dtype.is_float else made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from .tree import Collection, join, named_members, owners, rename
 
 if TYPE_CHECKING:
     from .base import Layer
+    from .node import Node
 
 
 @contextmanager
@@ -152,9 +154,10 @@ def settle(layer: Layer) -> None:
             full = join(layer._node.path, name)
             rename(member, full)
             member.set_account("parameters" if member.stores_grad else "states")
-            for pending, key in _claims(full, owners(layer)):
-                claimed[full] = (member, pending[key])
-                claims.append((pending, key))
+            for node, key in _claims(full, owners(layer)):
+                claims.append((node.pending, key))
+                if not _is_skipped(full, member.shape, node, key):
+                    claimed[full] = (member, node.pending[key])
     try:
         values = staged("load_states", claimed)
     except (TypeError, ValueError) as error:
@@ -165,11 +168,20 @@ def settle(layer: Layer) -> None:
         del pending[key]
 
 
-def _claims(full: str, holders: list[Layer]) -> Iterator[tuple[dict[str, Any], str]]:
+def _is_skipped(full: str, shape: tuple[int, ...], node: Node, key: str) -> bool:
+    """Whether a pending value is left out as its shape differs; warns if so."""
+    got = tuple(node.pending[key].shape)
+    if not node.skips_misfits or got == shape:
+        return False
+    warnings.warn(f"load: skipped {full!r}: got shape {got}, the model's is {shape}", stacklevel=2)
+    return True
+
+
+def _claims(full: str, holders: list[Layer]) -> Iterator[tuple[Node, str]]:
     """Where values are pending for a tensor, and under which name; the outermost holder's last."""
     for owner in holders:
         pending = owner._node.pending
         relative = full.removeprefix(join(owner._node.path, ""))
         name = full if full in pending else relative
         if name in pending:
-            yield pending, name
+            yield owner._node, name

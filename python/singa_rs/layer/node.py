@@ -56,6 +56,8 @@ class Node:
         self.initializing = 0
         #: Values that were loaded before their tensors were made, by name.
         self.pending: dict[str, Any] = {}
+        #: Whether those of them are left out whose shapes differ from the tensors'.
+        self.skips_misfits = False
         self.output_shape: Any = None
         #: The probes that see the result of each call of the layer.
         self.taps: list[Probe] = []
@@ -76,7 +78,7 @@ class Node:
         new = Node()
         new.registered = deepcopy(self.registered, memo)
         new.states, new.output_shape = set(self.states), self.output_shape
-        new.pending = dict(self.pending)
+        new.pending, new.skips_misfits = dict(self.pending), self.skips_misfits
         copies = [deepcopy(child, memo) for ref in self.unnamed if (child := ref()) is not None]
         new.unnamed = [weakref.ref(child) for child in copies]
         new.given.update({name: deepcopy(child, memo) for name, child in self.given.items()})
@@ -88,7 +90,7 @@ class Node:
         return new
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("registered", "states", "pending", "output_shape")
+        kept = ("registered", "states", "pending", "skips_misfits", "output_shape")
         unnamed = [child for ref in self.unnamed if (child := ref()) is not None]
         held = {"unnamed": unnamed, "given": dict(self.given)}
         return {**{name: self.__dict__[name] for name in kept}, **held}

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
 from math import prod
-from os import PathLike
 from types import FunctionType
 from typing import Any, ClassVar
 
-from .. import autograd, device, files
-from ..errors import CheckpointError, DTypeError
+from .. import autograd, device
 from ..layer.base import Layer
 from ..layer.calls import wrap
-from ..layer.check import flag, mapping
-from ..layer.collect import below, match, own_params, uninitialised
+from ..layer.check import flag
+from ..layer.collect import below, own_params
 from ..layer.node import now
-from ..layer.tree import join
 from ..record import MISS, Taps
 from ..tensor import Tensor
+from .checkpoints import Checkpoints, Resumed  # noqa: F401 - public here
 from .graphs import Graphed, wrap_deprecated, wrap_forward, wrap_train_one_batch
+from .saving import Saved
 from .taps import Tappable
 
 
-class Module(Graphed, Tappable):
+class Module(Graphed, Saved, Tappable):
     """A model. A subclass creates its layers in `__init__`, computes in `forward` and, if it is to
     be trained by calling it, updates its parameters in `train_one_batch`.
 
@@ -35,7 +33,7 @@ class Module(Graphed, Tappable):
     it was given its own; one in evaluation passes no gradient on.
     """
 
-    _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device", "_amp"}
+    _unwatched = Layer._unwatched | {"_graphs", "_taps", "_device", "_amp", "_inputs"}
     _own = Layer._own | {"_graphs", "_taps"}
     #: The value that `train` or `eval` of any module last assigned to `autograd.training`.
     _told: ClassVar[bool | None] = None
@@ -52,7 +50,13 @@ class Module(Graphed, Tappable):
         """As `Layer`; a new module is in training."""
         module = super().__new__(cls, *args, **kwargs)
         module.__dict__.update(
-            training=True, _has_mode=False, _device=None, _graphs=None, _taps=Taps(), _amp=None
+            training=True,
+            _has_mode=False,
+            _device=None,
+            _graphs=None,
+            _taps=Taps(),
+            _amp=None,
+            _inputs=None,
         )
         return module  # type: ignore[return-value]
 
@@ -134,122 +138,11 @@ class Module(Graphed, Tappable):
         their totals."""
         return _table(self)
 
-    def export(self, path: str | PathLike[str], inputs: Sequence[Any], **options: Any) -> None:
-        """Writes the model as it is in evaluation into a file of ONNX.
-
-        Args:
-            path: the file.
-            inputs: what the model is called with: tensors, arrays or Placeholders.
-            options: `dynamic`, such as `{"x": {0: "batch"}}`, `input_names`, `output_names`,
-                `opset`, `name`, as in `sonnx.model_proto`, which also tells the errors.
-        """
-        from .. import sonnx
-
-        sonnx.export(self, path, inputs, **options)
-
-    def save_states(
-        self, fpath: str | PathLike[str], aux_states: Mapping[str, Tensor] | None = None
-    ) -> None:
-        """Writes all parameters and states, along with `aux_states`, in SINGA's format. The path
-        is used as given; an existing file is replaced atomically, and its permissions are kept.
-        If the path is a symbolic link, the link's target is replaced.
-
-        Raises:
-            CheckpointError: no layer has parameters yet; an auxiliary name is also the model's,
-                or the file cannot store a name; the path is a directory, a pipe or a device.
-            TypeError: `fpath` is not a path; an auxiliary name is not a str, or its state is not
-                a Tensor.
-            OSError: the file cannot be written.
-        """
-        from . import archive
-
-        path = files.path_of("save_states", fpath)
-        found = self.get_states()
-        if not found and (waiting := uninitialised(self)):
-            names = ", ".join(sorted({type(layer).__name__ for layer in waiting}))
-            raise CheckpointError(
-                f"save_states: {names}: parameters are created by the first call; call the model"
-            )
-        auxiliary = {} if aux_states is None else mapping(aux_states, "save_states: aux_states")
-        inside = join(self._node.path, "")
-        states = {name.removeprefix(inside): one for name, one in found.items()}
-        archive.write(path, states, auxiliary)
-
-    def load_states(self, fpath: str | PathLike[str]) -> dict[str, Tensor]:
-        """Copies a file's states into those of the same names, and returns its auxiliary states.
-        Layers that have no parameters yet take theirs when they create them. Names that only the
-        file or only the model has are listed in one warning.
-
-        The sizes that the file declares are checked before anything is unpacked: shapes against
-        the model's, and the total against what the file can hold (deflate unpacks a byte to at
-        most 1,032) and against the available memory.
-
-        Raises:
-            CheckpointError: the file is missing, truncated or damaged, or declares more than it
-                holds or than fits into memory; none of its names is the model's, a shape differs,
-                or a value does not fit the state's dtype. Nothing has been written.
-        """
-        from . import archive
-
-        path = files.path_of("load_states", fpath)
-        states = self.get_states()
-
-        def admit(declared: Mapping[str, archive.Declared]) -> None:
-            try:
-                names = match(declared, states, self._node.path)
-            except ValueError as error:
-                raise CheckpointError(f"load_states: {path}: {error}") from error
-            _check(path, declared, {name: states[full] for name, full in names.items()})
-            unused, missing = set(declared) - set(names), set(states) - set(names.values())
-            if not names and not uninitialised(self):
-                _compare(path, unused, missing, True)
-
-        arrays, auxiliary = archive.read(path, admit)
-        names = match(arrays, states, self._node.path)
-        waiting = {name: array for name, array in arrays.items() if name not in names}
-        is_whole = not uninitialised(self)
-        if is_whole:
-            _compare(path, set(waiting), set(states) - set(names.values()), False)
-        if names:
-            try:
-                self.set_states({**waiting, **{full: arrays[one] for one, full in names.items()}})
-            except DTypeError as error:
-                raise _Unfit(f"load_states: {path}: {error}") from error
-        if not is_whole:
-            self._node.pending = waiting
-        return auxiliary
-
 
 def _a_device(op: str, value: Any) -> device.Device:
     if not isinstance(value, device.Device):
         raise TypeError(f"{op}: got {value!r}, want a Device")
     return value
-
-
-class _Unfit(CheckpointError, DTypeError):
-    """Values in a file that the model's dtypes cannot hold."""
-
-
-def _check(path: str, declared: Mapping[str, Any], states: dict[str, Tensor]) -> None:
-    for name, state in states.items():
-        if declared[name].shape != state.shape:
-            raise CheckpointError(
-                f"load_states: {path}: {name!r} has shape {declared[name].shape}, "
-                f"the model's {state.shape}"
-            )
-
-
-def _compare(path: str, unused: set[str], missing: set[str], fails: bool) -> None:
-    """One warning, or an error if `fails`, with the names that differ."""
-    lists = [
-        f"{what}: {', '.join(sorted(names))}"
-        for what, names in (("only in the file", unused), ("only in the model", missing))
-        if names
-    ]
-    if lists and fails:
-        raise CheckpointError(f"load_states: {path}: no state of the model; {'; '.join(lists)}")
-    if lists:
-        warnings.warn(f"load_states: {path}: {'; '.join(lists)}", stacklevel=3)
 
 
 #: The columns of a summary.

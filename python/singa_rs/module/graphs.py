@@ -4,7 +4,7 @@ these methods."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -164,6 +164,7 @@ class Graphed(Layer):
         self._compute_in(short)
         forward = type(self).forward
         record.infer(forward, self, bool(is_train), given, {})
+        _note_inputs(self, given, {})
         self._graphs = Graphs(options) if use_graph else None
 
     def _compute_in(self, short: Any) -> None:
@@ -298,6 +299,17 @@ def _holds_array(value: Any) -> bool:
     return _is_numeric(value)
 
 
+def _note_inputs(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Notes shapes and dtypes of what `forward` takes, if these are tensors or arrays alone."""
+    if not kwargs and all(isinstance(x, (Tensor, np.ndarray)) for x in args):
+        found = [(x.shape, _dtype_of(x)) for x in args]
+        module.__dict__["_inputs"] = found
+
+
+def _dtype_of(x: Any) -> str:
+    return x.dtype.name if isinstance(x, Tensor) else tensor.dtypes.incoming(x).name
+
+
 def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A method that takes NumPy arrays and runs in the module's mode."""
 
@@ -312,6 +324,8 @@ def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     def call(self: Module, training: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the method in a given mode."""
+        if self._inputs is None and name == "forward":
+            _note_inputs(self, args, kwargs)
         if self._graphs is not None:
             graphed = graph_function(self, function, name, training)
             if graphed is not None:

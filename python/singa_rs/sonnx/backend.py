@@ -34,10 +34,11 @@ class SingaRep(BackendRep):
     def run(
         self, inputs: Any, last_layers: int | None = None, aux_output: Iterable[str] = (), **_: Any
     ) -> list[Any]:
-        """The outputs for these inputs; initialisers need not be among them."""
+        """The outputs for these inputs, without those that the file has values for; recorded and
+        replayed unless `autograd.training` is set."""
         given = inputs if isinstance(inputs, Sequence) else (inputs,)
         args = [self._input(x) for x in given]
-        found = self.model.forward(*args, last_layers=last_layers, aux_output=aux_output)
+        found = self.model.outputs(args, last_layers, aux_output)
         return found if self.is_graph else [to_array(one) for one in found]
 
     def _input(self, x: Any) -> Any:
@@ -58,7 +59,6 @@ class SingaBackend(Backend):
         """A model that is ready to run, on a device or the one of this name."""
         to = device if isinstance(device, Device) else _device(device)
         made = SONNXModel(model, to)
-        made.eval()
         made.record_parts()
         return SingaRep(made, to)
 

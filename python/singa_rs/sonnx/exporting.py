@@ -53,6 +53,7 @@ def model_proto(
     opset: int | None = None,
     name: str | None = None,
     fold_batch_norm: bool = False,
+    states: Mapping[str, Tensor] | None = None,
 ) -> onnx.ModelProto:
     """A model or a function of tensors, as it is in evaluation, as a model of ONNX.
 
@@ -73,6 +74,7 @@ def model_proto(
         name: the graph's.
         fold_batch_norm: whether batch normalisation behind a convolution becomes part of its
             weights, which changes results within rounding.
+        states: the tensors that are written whether the graph uses them or not, by name.
 
     Raises:
         NotImplementedError: an operation that ONNX has not.
@@ -85,7 +87,7 @@ def model_proto(
     root = model if isinstance(model, Module) else _Function(model)
     made = _program(root, args, axes)
     title = name or type(root).__name__.strip("_")
-    graph = written(made, names, axes, output_names, title, opset or OPSET)
+    graph = written(made, names, axes, output_names, title, opset or OPSET, states)
     return in_model(folded(graph) if fold_batch_norm else graph, opset)
 
 
@@ -211,9 +213,10 @@ def written(
     output_names: Sequence[str] | None,
     title: str,
     opset: int,
+    states: Mapping[str, Tensor] | None = None,
 ) -> onnx.GraphProto:
     """A program as a graph."""
-    writer = Writer(made, opset)
+    writer = Writer(made, opset, states)
     outputs = _names(output_names, len(made.results), "y", "output_names")
     for one in (*names, *outputs):
         writer.claim(one)
@@ -225,6 +228,8 @@ def written(
         writer.write(step)
     for value, one in zip(made.results, outputs, strict=True):
         writer.nodes.append(helper.make_node("Identity", [writer.name(value)], [one], f"to_{one}"))
+    for one in (states or {}).values():
+        writer.write_state(one)
     nodes = without_identities(writer.live(outputs), set(outputs))
     infos = [[_info(n, writer.meta(v)) for n, v in zip(ns, vs, strict=True)]
              for ns, vs in ((names, made.arguments), (outputs, made.results))]  # fmt: skip

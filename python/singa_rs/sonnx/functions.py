@@ -63,7 +63,10 @@ def _bound(
     usual = [one.default_value for one in schema.attributes.values()]
     given = {one.name: one for one in (*usual, *function.attribute_proto, *call.attribute)}
     nodes = tuple(read_node(_with_attributes(one, given), opsets) for one in function.node)
-    return body(function.name, tuple(function.input), tuple(function.output), nodes, {})
+    # Outputs that a call leaves out need not be computed in the body.
+    wanted = [*call.output, *[""] * len(function.output)]
+    outputs = tuple(y if want else "" for y, want in zip(function.output, wanted, strict=False))
+    return body(function.name, tuple(function.input), outputs, nodes, {})
 
 
 def _with_attributes(node: onnx.NodeProto, given: dict[str, onnx.AttributeProto]) -> onnx.NodeProto:

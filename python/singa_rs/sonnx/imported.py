@@ -40,7 +40,7 @@ class SONNXModel(Module):
     file. Subclasses may add layers and define `train_one_batch`.
     """
 
-    _unwatched = Module._unwatched | {"_body", "_stretches"}
+    _unwatched = Module._unwatched | {"_body", "_cut", "_stretches"}
 
     def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
         super().__init__()
@@ -48,6 +48,7 @@ class SONNXModel(Module):
         self._body = read_graph(proto.graph, opsets_of(proto.opset_import))
         self._to = device or devices.get_default_device()
         self.weights = Weights(self._body, self._to)
+        self._cut: dict[Any, Body] = {}
         #: What records and replays parts of it in evaluation; None runs node by node.
         self._stretches: Stretches | None = None
 
@@ -60,12 +61,31 @@ class SONNXModel(Module):
             last_layers: the number of nodes to run, from the end if negative; the outputs are then
                 those of the last one.
             aux_output: names of further values, which follow the outputs.
+
+        Raises:
+            ValueError: another number of inputs than the graph has.
         """
-        part = cut(self._body, last_layers, tuple(aux_output))
-        is_whole = record.is_recording() or autograd.training
-        frame = Frame(part, self._to, None, None if is_whole else self._stretches)
+        return self.outputs(inputs, last_layers, aux_output)
+
+    def outputs(
+        self, inputs: Sequence[Any], last_layers: int | None = None, aux_output: Iterable[str] = ()
+    ) -> list[Any]:
+        """As `forward`, in the mode of `autograd.training`, whatever that of the model is."""
+        part = self._part(last_layers, tuple(aux_output))
+        if len(inputs) != len(part.inputs):
+            want = f"{len(part.inputs)}: {', '.join(part.inputs)}"
+            raise ValueError(f"{part.name or 'graph'}: got {len(inputs)} inputs, want {want}")
+        records = self._stretches is not None and not (autograd.training or record.is_recording())
+        frame = Frame(part, self._to, None, self._stretches if records else None)
         frame.values.update(self.weights.tensors())
-        return frame.run(dict(zip(part.inputs, inputs, strict=False)))
+        return frame.run(dict(zip(part.inputs, inputs, strict=True)))
+
+    def _part(self, count: int | None, extra: tuple[str, ...]) -> Body:
+        """The nodes that are to run."""
+        key = (count, extra)
+        if key not in self._cut:
+            self._cut[key] = cut(self._body, count, extra)
+        return self._cut[key]
 
     def compile(
         self, inputs: Sequence[Any], is_train: bool = True, *args: Any, **kwargs: Any

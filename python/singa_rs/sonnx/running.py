@@ -124,8 +124,12 @@ class Frame:
         """A value on the host."""
         if not isinstance(x, (Tensor, Coded)):
             return x
-        self.reads += 1
+        self.note_read()
         return to_array(x)
+
+    def note_read(self) -> None:
+        """Notes that a node reads values of the device, which cannot be recorded."""
+        self.reads += 1
 
 
 def _named(error: Exception, node: Node) -> Exception:

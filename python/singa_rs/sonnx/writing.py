@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from ..record import place
 from ..tensor import Tensor
 from .extents import Extent, Number
 from .program import Meta, Program, Step
@@ -20,8 +21,12 @@ from .values import ELEMENTS, to_array
 class Writer:
     """A graph that is being written. Values are numbers of the program; names those in the file."""
 
-    def __init__(self, program: Program, opset: int) -> None:
+    def __init__(
+        self, program: Program, opset: int, states: Mapping[str, Tensor] | None = None
+    ) -> None:
         self.program, self.opset = program, opset
+        #: The model's names of its parameters and states, by place; all of them are written.
+        self.states = {place(one): name for name, one in (states or {}).items()}
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         #: Names by value.
@@ -34,7 +39,7 @@ class Writer:
         self.axes: dict[str, tuple[str, int]] = {}
         self._counts: dict[str, int] = {}
         self._known: dict[Any, str] = {}
-        self._taken: set[str] = set()
+        self._taken: set[str] = set(self.states.values())
 
     # ---- names ----------------------------------------------------------------------------------
 
@@ -68,8 +73,20 @@ class Writer:
     def _leaf(self, leaf: Tensor | np.ndarray) -> str:
         if isinstance(leaf, np.ndarray):
             return self.constant(leaf)
-        name = self.claim(leaf._name or leaf.__dict__.get("_path_name") or "constant")
+        if place(leaf) in self.states:
+            return self.write_state(leaf)
+        wanted = leaf._name or leaf.__dict__.get("_path_name")
+        if wanted is None:
+            return self.constant(to_array(leaf))
+        name = self.claim(wanted)
         self.initializers[name] = numpy_helper.from_array(to_array(leaf), name)
+        return name
+
+    def write_state(self, state: Tensor) -> str:
+        """Writes a state of the model, once; returns its name."""
+        name = self.states[place(state)]
+        if name not in self.initializers:
+            self.initializers[name] = numpy_helper.from_array(to_array(state), name)
         return name
 
     # ---- nodes ----------------------------------------------------------------------------------
@@ -91,9 +108,7 @@ class Writer:
         made = np.asarray(array, _numpy(dtype))
         key = (made.dtype.name, made.shape, made.tobytes())
         if key not in self._known:
-            name = self.claim("constant")
-            self.initializers[name] = numpy_helper.from_array(made, name)
-            self._known[key] = name
+            self._known[key] = self.node("Constant", [], value=numpy_helper.from_array(made))
         return self._known[key]
 
     def cast(self, name: str, dtype: str) -> str:
@@ -186,6 +201,7 @@ class Writer:
             if needed.intersection(node.output):
                 needed.update(node.input)
                 kept.append(node)
+        needed.update(self.states.values())
         self.initializers = {k: v for k, v in self.initializers.items() if k in needed}
         return kept[::-1]
 

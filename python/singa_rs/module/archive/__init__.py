@@ -9,7 +9,9 @@ its bytes can unpack to, with the model and with the available memory before any
 is unpacked.
 """
 
-from .format import Declared, write
-from .reading import read
+from .format import write
+from .npz import SUFFIX as ARRAY
+from .npz import Arrays
+from .reading import Archive
 
-__all__ = ["Declared", "read", "write"]
+__all__ = ["ARRAY", "Archive", "Arrays", "write"]

@@ -13,12 +13,11 @@ import numpy as np
 from ... import files, tensor
 from ...errors import CheckpointError, GraphError
 from ...tensor import Placeholder, Tensor
+from ..checkpoint import bounded_json
 
 ARRAYS = "tensor_dict.npz"
 ATTRIBUTES = "states_attr.json"
 MODEL, AUXILIARY = 0, 1
-#: The most bytes that the attributes may take: enough for about 100,000 states.
-ATTRIBUTES_LIMIT = 16 << 20
 #: The most bytes of a name in a zip file.
 _NAME_LIMIT = 0xFFFF
 
@@ -76,7 +75,7 @@ def declare(tensors: Mapping[str, Tensor], auxiliary: Iterable[str]) -> str:
         for name, one in tensors.items()
     }
     text = json.dumps(attributes)
-    if len(text) > ATTRIBUTES_LIMIT:
+    if len(text) > bounded_json.LENGTH:
         raise ValueError(f"{len(tensors)} names and shapes take {len(text)} bytes")
     return text
 
@@ -87,17 +86,10 @@ def parse(text: bytes) -> dict[str, Declared]:
     Raises:
         ValueError: not JSON, or not of the expected form.
     """
-    found = json.loads(text, object_pairs_hook=_without_doubles)
+    found = bounded_json.parse(text)
     if not isinstance(found, dict):
         raise ValueError(f"got {type(found).__name__}, want an object")
     return {name: _declared(name, one) for name, one in found.items()}
-
-
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name occurs twice")
-    return found
 
 
 def _declared(name: str, one: Any) -> Declared:
@@ -170,7 +162,7 @@ def _check(path: str, model: Mapping[str, Tensor], auxiliary: Mapping[str, Any])
 
 
 def _write(file: IO[bytes], tensors: Mapping[str, Tensor], attributes: str) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(file, "w") as archive:
         with archive.open(ARRAYS, "w", force_zip64=True) as stream:
             with zipfile.ZipFile(stream, "w") as arrays:
                 for name, one in tensors.items():

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from typing import IO, Any
 
 import numpy as np
 
-from ... import device, files
+from ... import device
 from ...errors import CheckpointError
 from ...tensor import Tensor
-from .format import ARRAYS, ATTRIBUTES, ATTRIBUTES_LIMIT, MODEL, Declared, member, parse
+from ..checkpoint import bounded_json
+from ..checkpoint.stored import damage
+from .format import ARRAYS, ATTRIBUTES, MODEL, Declared, member, parse
 
 #: The most bytes that deflate unpacks one byte to.
 RATIO = 1032
+#: The same for arrays whose sizes are not the model's, unless they are small.
+_UNKNOWN_RATIO, _LEAST_UNKNOWN = 32, 16 << 20
 #: Bytes that a member may take in the directory besides its name.
 _ENTRY = 512
 _END, _LOCATOR, _RECORD = 22, 20, 56
@@ -101,61 +105,60 @@ _OUTER = 1 << 16
 _PIECE = 1 << 20
 
 
-def read(
-    path: str, admit: Callable[[Mapping[str, Declared]], None]
-) -> tuple[dict[str, np.ndarray], dict[str, Tensor]]:
-    """The model's states as arrays, and the auxiliary ones as tensors. `admit` gets what the file
-    declares about the model's, and may raise, before anything of their size is unpacked.
+class Archive:
+    """An open state file: what it declares of the model's states, which may be compared with the
+    model before anything of their size is unpacked."""
 
-    Raises:
-        CheckpointError: the file is missing, truncated, damaged or not a state file, or holds more
-            than the available memory; the message names the file and the entry.
-    """
-    with files.reading("load_states", path) as file:
-        size = os.fstat(file.fileno()).st_size
-        with _damage(path, "the zip file"):
-            outer = Members(file, size, _OUTER)
-        if missing := {ARRAYS, ATTRIBUTES} - set(outer.infos):
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        self._path, self._size = path, os.fstat(file.fileno()).st_size
+        with damage("load_states", path, "the zip file"):
+            self._outer = Members(file, self._size, _OUTER)
+        if missing := {ARRAYS, ATTRIBUTES} - set(self._outer.infos):
             raise _error(path, f"has no {' and no '.join(sorted(missing))}")
-        declared = _attributes(path, outer)
-        admit({name: one for name, one in declared.items() if one.kind == MODEL})
-        _check_sizes(path, size, outer.infos[ARRAYS].file_size, declared)
-        arrays = _arrays(path, outer, declared)
-    model = {name: arrays[name] for name, one in declared.items() if one.kind == MODEL}
-    return model, {
-        name: _tensor(path, name, arrays[name], one)
-        for name, one in declared.items()
-        if one.kind != MODEL
-    }
+        self._declared = _attributes(path, self._outer)
+        self.shapes = {n: one.shape for n, one in self._declared.items() if one.kind == MODEL}
+
+    def read(self, known: Collection[str]) -> tuple[dict[str, np.ndarray], dict[str, Tensor]]:
+        """The model's states as arrays, and the auxiliary ones as tensors. `known` are the names
+        of those whose shapes have been compared with the model's.
+
+        Raises:
+            CheckpointError: the file is damaged, or holds more than the available memory.
+        """
+        declared, path = self._declared, self._path
+        unknown = sum(one.nbytes for name, one in declared.items() if name not in known)
+        _check_sizes(path, self._size, self._outer.infos[ARRAYS].file_size, declared)
+        check_unknown(path, self._size, unknown)
+        arrays = _arrays(path, self._outer, declared)
+        return {name: arrays[name] for name in self.shapes}, {
+            name: _tensor(path, name, arrays[name], one)
+            for name, one in declared.items()
+            if one.kind != MODEL
+        }
+
+
+def check_unknown(path: str, size: int, unknown: int) -> None:
+    """Rejects arrays that nothing but the file tells the sizes of, `unknown` bytes of them, if they
+    are compressed as no weights can be."""
+    if unknown > max(_LEAST_UNKNOWN, _UNKNOWN_RATIO * size):
+        raise _error(
+            path, f"{size} bytes unpack to {unknown} bytes of states that are not the model's"
+        )
 
 
 def _error(path: str, reason: str) -> CheckpointError:
     return CheckpointError(f"load_states: {path}: {reason}")
 
 
-@contextmanager
-def _damage(path: str, what: str) -> Iterator[None]:
-    """Turns errors into CheckpointError. All are caught, since `zipfile`, `zlib`, `json` and NumPy
-    may raise nearly anything on damaged bytes."""
-    try:
-        yield
-    except CheckpointError:
-        raise
-    except MemoryError as error:
-        raise _error(path, f"{what} does not fit into the available memory") from error
-    except Exception as error:
-        raise _error(path, f"{what} is damaged: {error or type(error).__name__}") from error
-
-
 def _attributes(path: str, outer: Members) -> dict[str, Declared]:
     stated = outer.infos[ATTRIBUTES].file_size
-    if stated > ATTRIBUTES_LIMIT:
-        raise _error(path, f"{ATTRIBUTES} takes {stated} bytes, want at most {ATTRIBUTES_LIMIT}")
-    with _damage(path, ATTRIBUTES), outer.open(ATTRIBUTES) as stream:
-        return parse(_whole(stream, bytearray(stated)))
+    if stated > bounded_json.LENGTH:
+        raise _error(path, f"{ATTRIBUTES} takes {stated} bytes, want at most {bounded_json.LENGTH}")
+    with damage("load_states", path, ATTRIBUTES), outer.open(ATTRIBUTES) as stream:
+        return parse(whole(stream, bytearray(stated)))
 
 
-def _whole(stream: IO[bytes], into: Any) -> Any:
+def whole(stream: IO[bytes], into: Any) -> Any:
     """Fills a buffer from a stream that must end there; reaching the end verifies the checksum."""
     view, at = memoryview(into).cast("B"), 0
     while at < len(view):
@@ -175,8 +178,8 @@ def _check_sizes(path: str, size: int, packed: int, declared: Mapping[str, Decla
     if total > RATIO * size:
         raise _error(path, f"declares {total} bytes of arrays, more than {size} bytes can hold")
     beside = sum(_BESIDE + 3 * len(name.encode(errors="replace")) for name in declared)
-    elements = 8 * sum(_count(one) for one in declared.values())  # of the widest type
-    if packed > elements + beside + _BESIDE:
+    widest = 8 * sum(_count(one) for one in declared.values())  # of the widest type
+    if packed > widest + beside + _BESIDE:
         raise _error(path, f"{ARRAYS} takes {packed} bytes, more than its arrays need")
     twice = sum(one.nbytes for one in declared.values() if one.kind != MODEL)
     available = device.get_default_device().available()
@@ -191,13 +194,13 @@ def _count(one: Declared) -> int:
 def _arrays(path: str, outer: Members, declared: Mapping[str, Declared]) -> dict[str, np.ndarray]:
     names = {member(name): name for name in declared}
     found: dict[str, np.ndarray] = {}
-    with _damage(path, ARRAYS), outer.open(ARRAYS) as stream:
+    with damage("load_states", path, ARRAYS), outer.open(ARRAYS) as stream:
         inner = Members(stream, outer.infos[ARRAYS].file_size, names_room([*names, ""]))
         if lost := sorted(set(names) ^ set(inner.infos)):
             raise _error(path, f"{lost[0]!r} is only in one of {ARRAYS} and {ATTRIBUTES}")
         for entry, info in inner.infos.items():  # in file order
             name = names[entry]
-            with _damage(path, repr(name)), inner.open(entry) as array:
+            with damage("load_states", path, repr(name)), inner.open(entry) as array:
                 found[name] = _array(path, name, array, info, declared[name])
     return found
 
@@ -206,25 +209,41 @@ def _array(
     path: str, name: str, stream: IO[bytes], info: zipfile.ZipInfo, declared: Declared
 ) -> np.ndarray:
     """One array, whose header must agree with the declaration and with the member's length."""
-    shape, is_fortran, dtype = _head(stream)
+    shape, is_fortran, dtype = header(stream)
     if shape != declared.shape:
         raise _error(
             path, f"{name!r} has shape {shape} in {ARRAYS}, {declared.shape} in {ATTRIBUTES}"
         )
+    check_elements(shape, dtype, info.file_size - stream.tell())
+    return elements(stream, shape, is_fortran, dtype)
+
+
+def check_elements(shape: tuple[int, ...], dtype: np.dtype, have: int) -> None:
+    """Rejects arrays of anything but numbers, or that do not take the bytes that they have."""
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise ValueError(f"it has the type {dtype}, want numbers")
-    have = info.file_size - stream.tell()
-    if have != _count(declared) * dtype.itemsize:
-        raise ValueError(f"it has {have} bytes of elements, want {_count(declared)} of {dtype}")
+    if have != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"it has {have} bytes of elements, want {math.prod(shape)} of {dtype}")
+
+
+def elements(
+    stream: IO[bytes], shape: tuple[int, ...], is_fortran: bool, dtype: np.dtype
+) -> np.ndarray:
+    """The array of which a stream has the elements, and nothing behind them."""
     made = np.empty(shape, dtype, "F" if is_fortran else "C")
     raw = made.reshape(-1, order="F" if is_fortran else "C").view("u1")
-    _whole(stream, raw if raw.size else bytearray())
+    whole(stream, raw if raw.size else bytearray())
     if dtype == np.bool_ and np.any(raw > 1):
         raise ValueError("it has bytes other than 0 and 1, want bools")
     return made.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _head(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+def header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """The header of an array in NumPy's format: shape, whether it is column-major, type.
+
+    Raises:
+        ValueError: it has none, or one of another version.
+    """
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
         return np.lib.format.read_array_header_1_0(stream)

@@ -54,6 +54,10 @@ def slice_(x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = Non
     """Ranges along axes; below opset 10 they are attributes, without steps."""
     named = {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
     given = {k: wholes(v, f"Slice: {k}") for k, v in named.items() if v is not None}
+    over = given.get("axes", range(len(given["starts"])))
+    extents = [x.shape[axis_of(a, x.rank, "Slice")] for a in over]
+    # A start before the first element is the first one, also of slices that go backwards.
+    given["starts"] = [max(a, -n) for a, n in zip(given["starts"], extents, strict=True)]
     return autograd.slice(x, **given)
 
 
@@ -86,15 +90,15 @@ def center_crop_pad(x: Tensor, shape: Any, *, axes: Sequence[int] | None = None)
 # ---- padding -------------------------------------------------------------------------------------
 
 
-def padded(x: Tensor, pads: Sequence[int], value: Any = 0) -> Tensor:
-    """Constant padding; negative pads cut elements off."""
+def padded(x: Tensor, pads: Sequence[int], mode: str = "constant", value: Any = 0) -> Tensor:
+    """Wider; negative pads cut elements off first."""
     rank = x.rank
     if min(pads, default=0) < 0:
         starts = [max(0, -n) for n in pads[:rank]]
         ends = [n + min(0, by) for n, by in zip(x.shape, pads[rank:], strict=True)]
         x = autograd.slice(x, starts, [max(a, b) for a, b in zip(starts, ends, strict=True)])
     wider = [max(0, n) for n in pads]
-    return autograd.pad(x, "constant", wider, value) if any(wider) else x
+    return autograd.pad(x, mode, wider, value) if any(wider) else x
 
 
 def _all_axes(pads: Sequence[int], axes: Any, rank: int) -> list[int]:
@@ -123,12 +127,8 @@ def pad(
     """Wider, or narrower where pads are negative; attributes below opset 11."""
     given = pads if paddings is None else paddings
     wide = _all_axes(wholes(given, "Pad: pads"), axes, x.rank)
-    if mode == "constant":
-        fill = value if constant_value is None else np.reshape(constant_value, ())[()]
-        return padded(x, wide, fill)
-    if min(wide, default=0) < 0:
-        raise ValueError(f"Pad: got pads {wide} by mode {mode!r}, want none below 0")
-    return autograd.pad(x, mode, wide)
+    fill = value if constant_value is None else np.reshape(constant_value, ())[()]
+    return padded(x, wide, mode, fill)
 
 
 # ---- other orders --------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ..running import Frame
 from ..table import reads
 from ..values import to_tensor
 from .arranging import axis_of
+from .integers import in_int64
 
 # ---- taken ---------------------------------------------------------------------------------------
 
@@ -70,13 +71,16 @@ def scatter_elements(
     if reduction not in _REDUCTIONS:
         want = ", ".join(("none", *_REDUCTIONS))
         raise ValueError(f"ScatterElements: got reduction {reduction!r}, want one of {want}")
-    return autograd.scatter_reduce(x, axis, indices, updates, _REDUCTIONS[reduction])
+    how = _REDUCTIONS[reduction]
+    join = lambda x, more: autograd.scatter_reduce(x, axis, indices, more, how)  # noqa: E731
+    return in_int64(join, x, updates)
 
 
 @reads("ScatterND")
 def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
     """A copy with updates at tuples of indices, or joined with what is there."""
-    return autograd.scatter_nd(x, indices, updates, reduction)
+    put = lambda x, more: autograd.scatter_nd(x, indices, more, reduction)  # noqa: E731
+    return in_int64(put, x, updates)
 
 
 @reads("TensorScatter")
@@ -119,15 +123,19 @@ def one_hot(indices: Tensor, depth: Any, values: Tensor, *, axis: int = -1) -> T
 
 
 @reads("NonZero")
-def non_zero(x: Tensor) -> Tensor:
+def non_zero(x: Tensor, *, frame: Frame) -> Tensor:
     """The positions of the elements that are not zero, (rank, count)."""
+    frame.note_read()
     found = autograd.argwhere(x if x.rank else x.reshape((1,)))
     return autograd.transpose(found, (1, 0))
 
 
 @reads("Unique")
-def unique(x: Tensor, *, axis: int | None = None, sorted: int = 1) -> tuple[Tensor, ...]:
+def unique(
+    x: Tensor, *, axis: int | None = None, sorted: int = 1, frame: Frame
+) -> tuple[Tensor, ...]:
     """The distinct elements or slices, where each stood first, which one each is, how often."""
+    frame.note_read()
     values, first, inverse, counts = autograd.unique(x, True, True, True, axis)
     inverse = inverse.reshape((inverse.numel,))
     if sorted:

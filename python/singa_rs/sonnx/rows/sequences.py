@@ -12,7 +12,7 @@ from ...tensor.numbers import wholes
 from ..body import Body
 from ..running import Frame
 from ..table import reads
-from ..values import to_array, to_tensor
+from ..values import to_tensor
 from .arranging import axis_of
 
 
@@ -50,37 +50,38 @@ def sequence_length(xs: list[Any]) -> np.ndarray:
     return np.array(len(xs), np.int64)
 
 
-def _place(op: str, position: Any, count: int, last: int) -> int:
+def _place(op: str, position: Any, count: int, last: int, frame: Frame) -> int:
     """A position counted from the start, up to `last`.
 
     Raises:
         ValueError: there is no such position.
     """
-    (at,) = wholes(np.ravel(to_array(position)), f"{op}: position")
+    (at,) = wholes(np.ravel(frame.read(position)), f"{op}: position")
     if not -count <= at <= last:
         raise ValueError(f"{op}: got position {at}, want one from {-count} to {last}")
     return at + count if at < 0 else at
 
 
 @reads("SequenceAt", raw=True)
-def sequence_at(xs: list[Any], position: Any) -> Any:
+def sequence_at(xs: list[Any], position: Any, *, frame: Frame) -> Any:
     """The value at a position."""
-    return xs[_place("SequenceAt", position, len(xs), len(xs) - 1)]
+    return xs[_place("SequenceAt", position, len(xs), len(xs) - 1, frame)]
 
 
 @reads("SequenceInsert", raw=True)
-def sequence_insert(xs: list[Any], x: Any, position: Any = None) -> list[Any]:
+def sequence_insert(xs: list[Any], x: Any, position: Any = None, *, frame: Frame) -> list[Any]:
     """A sequence with one more value, at the end by default."""
     count = len(xs)
-    at = count if position is None else _place("SequenceInsert", position, count, count)
+    given = count if position is None else position
+    at = _place("SequenceInsert", given, count, count, frame)
     return [*xs[:at], x, *xs[at:]]
 
 
 @reads("SequenceErase", raw=True)
-def sequence_erase(xs: list[Any], position: Any = None) -> list[Any]:
+def sequence_erase(xs: list[Any], position: Any = None, *, frame: Frame) -> list[Any]:
     """A sequence without a value, the last one by default."""
-    last = len(xs) - 1
-    at = _place("SequenceErase", -1 if position is None else position, len(xs), last)
+    given = -1 if position is None else position
+    at = _place("SequenceErase", given, len(xs), len(xs) - 1, frame)
     return [*xs[:at], *xs[at + 1 :]]
 
 

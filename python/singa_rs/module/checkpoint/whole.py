@@ -1,0 +1,151 @@
+"""A checkpoint of a model and of what else a program needs to go on from it."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ... import files
+from ...errors import CheckpointError, GraphError
+from ...tensor import Placeholder, Tensor
+from . import bounded_json, contents, onnx_writing, pair, safetensors_file
+from .fit import Fit, Rules
+from .stored import damage
+from .tree import Decoder, Encoder, Pair, pairs
+
+if TYPE_CHECKING:
+    import onnx
+
+    from .. import Module
+
+#: What the state file's metadata calls the nested states, and what is in them: the program's, and
+#: the generators of the model's device.
+_TREE = "singa_rs.state"
+_STATE, _RANDOM = "state", "random"
+
+
+def write(
+    op: str, path: str, model: Module, states: Mapping[str, Tensor], state: Mapping[str, Any]
+) -> None:
+    """Writes a checkpoint of a model, whose states are given by name.
+
+    Raises:
+        CheckpointError, TypeError, ValueError, OSError: an existing checkpoint is untouched.
+    """
+    for name, one in states.items():
+        if isinstance(one, Placeholder):
+            raise GraphError(f"{op}: {name!r} is an unfilled {one!r}")
+    # Reading the parameters draws the initial values of those that were not needed before, so the
+    # generators come after them.
+    proto = _model(op, model, states)
+    encoder = Encoder(op)
+    text = json.dumps(encoder.encode({_STATE: state, _RANDOM: model.device}))
+    try:
+        bounded_json.check(text.encode())
+    except ValueError as error:
+        raise CheckpointError(f"{op}: {path}: state: {error}") from error
+
+    def write_state(to: str, metadata: dict[str, str]) -> None:
+        safetensors_file.write(to, encoder.arrays, {**metadata, _TREE: text})
+
+    pair.write(op, path, proto, write_state)
+
+
+def _model(op: str, model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
+    """The model with its states; where its forward has no form in ONNX, or its inputs are not
+    known, the states alone, of which a warning tells."""
+    if model._inputs is None:
+        reason = "it was not called with tensors yet, so its inputs are not known"
+    else:
+        try:
+            return exported(model, states)
+        except (NotImplementedError, ValueError, RuntimeError) as error:
+            reason = str(error)
+    kind = type(model).__name__
+    message = f"{op}: {kind}: the file has the parameters, but not the network: {reason}"
+    warnings.warn(message, stacklevel=4)
+    return onnx_writing.tensors_only(states)
+
+
+def exported(model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
+    """The model for the inputs that it was compiled with, and for batches of any size if it takes
+    them."""
+    from ... import sonnx
+
+    inputs = [Placeholder(shape, dtype=dtype) for shape, dtype in model._inputs]
+    names = ["x"] if len(inputs) == 1 else [f"x{i}" for i in range(len(inputs))]
+    batch = {name: {0: "batch"} for name, x in zip(names, inputs, strict=True) if x.rank}
+    try:
+        return sonnx.model_proto(model, inputs, dynamic=batch, states=states)
+    except (ValueError, NotImplementedError):  # inputs without a common batch, or of one size only
+        return sonnx.model_proto(model, inputs, states=states)
+
+
+def plain_state(op: str, path: str) -> Any:
+    """What a checkpoint's state file has in the place of the program's states, as JSON has it.
+
+    Raises:
+        CheckpointError: it is missing or damaged.
+    """
+    name = path + pair.STATE
+    found = safetensors_file.read(op, name)
+    with damage(op, name, "the state file"):
+        return bounded_json.parse(found.metadata[_TREE].encode())[_STATE]
+
+
+class Checkpoint:
+    """A checkpoint that fits a model."""
+
+    def __init__(self, op: str, path: str, model: Module, rules: Rules) -> None:
+        """Reads it, and checks that it fits; nothing is written yet.
+
+        Raises:
+            CheckpointError: it is missing or damaged, of two saves, or does not fit.
+        """
+        found = pair.find(op, path)
+        self._op, self._path, self._model, self._state = op, path, model, found.state
+        self._contents = contents.of(op, found.path, found.model.tensors)
+        self._fit = Fit(op, found.path, model, self._contents.shapes, rules)
+        #: What does not fit, though the rules allow it.
+        self.differences = self._fit.differences
+
+    def restore_model(self) -> dict[str, Any]:
+        """Writes into the model alone; returns {}."""
+        self._fit.write(self._contents.read(())[0])
+        return {}
+
+    def restore(self, objects: Mapping[str, Any]) -> dict[str, Any]:
+        """Writes into the objects, the model and its device's generators, in this order; returns
+        the states.
+
+        Raises:
+            CheckpointError: there is no state file, or it is damaged; it has no states for one of
+                the objects, or the object refuses them.
+        """
+        if self._state is None:
+            raise files.Missing(f"{self._op}: {self._path}{pair.STATE}: no such file")
+        where = f"{self._op}: {self._path}{pair.STATE}"
+        decoder = Decoder(self._state.tensors)
+        with damage(self._op, self._path + pair.STATE, "the state file"):
+            tree = bounded_json.parse(self._state.metadata[_TREE].encode())
+            state = decoder.decode(tree)[_STATE]
+        arrays = self._contents.read(())[0]
+        try:
+            *places, random = pairs({_STATE: objects, _RANDOM: self._model.device}, tree)
+        except ValueError as error:
+            raise CheckpointError(f"{where}: {error}") from error
+        for one in places:
+            _put(where, one, decoder)
+        self._fit.write(arrays)
+        _put(where, random, decoder)
+        return state
+
+
+def _put(where: str, one: Pair, decoder: Decoder) -> None:
+    """Gives an object its states."""
+    try:
+        one.put(decoder.decode(one.found))
+    except Exception as error:
+        raise CheckpointError(f"{where}: {one.place}: {error}") from error

@@ -1,0 +1,71 @@
+"""Protocol buffers' wire format: the fields of a message, found in place.
+
+Parsing a model with the `onnx` package copies its weights several times; this walks over a mapped
+file, and copies nothing (https://protobuf.dev/programming-guides/encoding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+_WIDTHS = {FIXED64: 8, FIXED32: 4}
+#: The most bytes of a varint, and the most of a message (protobuf's own limit is 2 GiB).
+_VARINT = 10
+
+#: A field: its number, its wire type, and its value, or its bytes where it is no varint.
+Field = tuple[int, int, int, memoryview]
+
+
+class Walker:
+    """Walks over messages, over at most `limit` fields of all of them together."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+
+    def fields(self, message: memoryview) -> Iterator[Field]:
+        """The fields of a message, in the order of their bytes.
+
+        Raises:
+            ValueError: a field that exceeds the message or has an unknown wire type; too many.
+        """
+        at, end = 0, len(message)
+        while at < end:
+            self._left -= 1
+            if self._left < 0:
+                raise ValueError("it has too many fields")
+            key, at = varint(message, at)
+            number, kind = key >> 3, key & 7
+            if number == 0:
+                raise ValueError("a field has the number 0")
+            value, length = 0, _WIDTHS.get(kind)
+            if kind == VARINT:
+                value, at = varint(message, at)
+                yield number, kind, value, message[:0]
+                continue
+            if kind == BYTES:
+                length, at = varint(message, at)
+            elif length is None:
+                raise ValueError(f"field {number} has wire type {kind}")
+            if length > end - at:
+                raise ValueError(f"field {number} has {length} bytes, but {end - at} are left")
+            yield number, kind, value, message[at : at + length]
+            at += length
+
+
+def varint(message: memoryview, at: int) -> tuple[int, int]:
+    """The unsigned number at a place, and the place behind it.
+
+    Raises:
+        ValueError: it exceeds the message, or 64 bits.
+    """
+    value = shift = 0
+    for place in range(at, min(at + _VARINT, len(message))):
+        byte = message[place]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >= 1 << 64:
+                break
+            return value, place + 1
+        shift += 7
+    raise ValueError(f"the number at byte {at} of a message does not end, or exceeds 64 bits")
