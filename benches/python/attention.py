@@ -12,13 +12,11 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import resource
 import statistics
-import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 
 import numpy as np
+from contenders import Contender
 
 HEADS, WIDTH = 8, 64
 
@@ -63,41 +61,6 @@ def arrays(steps: int) -> list[np.ndarray]:
     """q, k, v and the gradient of the result."""
     rng = np.random.default_rng(0)
     return [rng.standard_normal((1, HEADS, steps, WIDTH)).astype(np.float32) for _ in range(4)]
-
-
-def serve(pipe: Connection, make: Callable[..., Callable[[], None]], *args: object) -> None:
-    """Runs a step whenever it is told to, and answers with its seconds."""
-    step = make(*args)
-    for _ in range(3):
-        step()
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    pipe.send(base / 1024)
-    while pipe.recv():
-        begin = time.perf_counter()
-        step()
-        pipe.send(time.perf_counter() - begin)
-
-
-class Contender:
-    """A process that waits for its turns."""
-
-    def __init__(self, *args: object) -> None:
-        self.pipe, other = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=serve, args=(other, *args))
-        self.process.start()
-        #: Peak memory in MiB.
-        self.memory = self.pipe.recv()
-
-    def turn(self) -> float:
-        """The seconds of one step."""
-        time.sleep(0.02)
-        self.pipe.send(True)
-        return self.pipe.recv()
-
-    def stop(self) -> None:
-        """Ends the process."""
-        self.pipe.send(False)
-        self.process.join()
 
 
 def compare(steps: int, causal: bool, threads: int, turns: int) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from attention import Contender
+from contenders import Contender
 
 
 class Sizes(NamedTuple):

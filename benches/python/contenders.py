@@ -1,0 +1,44 @@
+"""Contenders that take turns of one step, each in a process of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+
+def serve(pipe: Connection, make: Callable[..., Callable[[], None]], *args: object) -> None:
+    """Runs a step whenever it is told to, and answers with its seconds."""
+    step = make(*args)
+    for _ in range(3):
+        step()
+    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    pipe.send(base / 1024)
+    while pipe.recv():
+        begin = time.perf_counter()
+        step()
+        pipe.send(time.perf_counter() - begin)
+
+
+class Contender:
+    """A process that waits for its turns."""
+
+    def __init__(self, *args: object) -> None:
+        self.pipe, other = multiprocessing.Pipe()
+        self.process = multiprocessing.Process(target=serve, args=(other, *args))
+        self.process.start()
+        #: Peak memory in MiB.
+        self.memory = self.pipe.recv()
+
+    def turn(self) -> float:
+        """The seconds of one step."""
+        time.sleep(0.02)
+        self.pipe.send(True)
+        return self.pipe.recv()
+
+    def stop(self) -> None:
+        """Ends the process."""
+        self.pipe.send(False)
+        self.process.join()
