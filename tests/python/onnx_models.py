@@ -6,11 +6,9 @@ from onnx import TensorProto, helper, numpy_helper
 from singa_rs import sonnx
 from singa_rs.tensor import Tensor, to_numpy
 
-RNG = np.random.default_rng(3)
 
-
-def real(*shape):
-    return RNG.standard_normal(shape).astype(np.float32)
+def real(*shape, seed=0):
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
 
 
 def element(array):
@@ -49,8 +47,8 @@ def run(op, *xs, **settings):
     return found[0] if len(found) == 1 else found
 
 
-def ort(proto, arrays):
-    """What onnxruntime computes."""
+def there(proto, arrays):
+    """The results of onnxruntime."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
@@ -64,7 +62,7 @@ def agrees(op, *xs, rtol=1e-5, atol=1e-6, **settings):
     """Asserts that a node gives what onnxruntime gives, in the same dtypes."""
     proto = one(op, xs, **settings)
     given = [x for x in xs if x is not None]
-    for got, want in zip(sonnx.prepare(proto).run(given), ort(proto, given), strict=True):
+    for got, want in zip(sonnx.prepare(proto).run(given), there(proto, given), strict=True):
         if want.dtype.kind == "O":
             assert list(np.ravel(got)) == list(want.ravel()) and got.shape == want.shape
         else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 from onnx_models import agrees, model, one, real, replays, run
 from singa_rs import autograd, sonnx
 from singa_rs.tensor import Tensor, to_numpy
@@ -55,6 +55,33 @@ def test_powers_of_mixed_types():
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_softmax_of_rows_as_old_opsets_have_them(op, opset, axis):
     agrees(op, X, opset=opset, axis=axis)
+
+
+FLOATS, INTEGERS = np.array([[3, 0.5, -2]], np.float32), np.array([[3, 5, -2]], np.int32)
+
+
+@pytest.mark.parametrize(
+    ("op", "opset", "xs", "settings"),
+    [
+        ("Softmax", 11, [X], {"axis": 1}),
+        ("Selu", 1, [X], {}),
+        ("Sub", 6, [FLOATS, FLOATS[0, :1]], {"broadcast": 1, "axis": 0}),
+        ("ReduceSumSquare", 18, [INTEGERS], {}),
+        ("Div", 13, [INTEGERS, INTEGERS[:, ::-1]], {}),
+        ("Mod", 13, [FLOATS, FLOATS[:, ::-1]], {"fmod": 1}),
+    ],
+)
+def test_constants_give_what_tensors_give(op, opset, xs, settings):
+    known = {f"x{i}": x for i, x in enumerate(xs)}
+    constants = [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(x))
+        for name, x in known.items()
+    ]
+    node = helper.make_node(op, list(known), ["y"], **settings)
+    (folded,) = sonnx.prepare(model([*constants, node], {}, ["y"], opset=opset)).run([])
+    want = run(op, *xs, opset=opset, **settings)
+    assert folded.dtype == want.dtype
+    np.testing.assert_allclose(folded, want, 1e-6)
 
 
 def test_axes_from_where_the_second_operand_begins():

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
+from onnx_models import real, there
 from singa_rs import autograd, layer, module, opt, sonnx, tensor
 from singa_rs.errors import GraphError
 from singa_rs.record.trees import flatten
@@ -16,10 +16,6 @@ from singa_rs.tensor import Placeholder, Tensor, to_numpy
 
 sys.path.append(str(Path(__file__).parents[2] / "examples"))
 A = autograd
-
-
-def real(*shape, seed=0):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
 
 
 def whole(*shape, high=9):
@@ -46,16 +42,6 @@ def here(model, arrays):
     found = []
     flatten(call(*(Tensor(data=x, dtype=x.dtype.name) for x in arrays)), found)
     return [to_numpy(one) for one in found]
-
-
-def there(proto, arrays):
-    """The results of onnxruntime."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return session.run(None, {i.name: x for i, x in zip(session.get_inputs(), arrays, strict=True)})
 
 
 def kinds(proto):

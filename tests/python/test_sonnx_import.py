@@ -4,12 +4,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx_models import real
 from singa_rs import autograd, device, layer, module, opt, sonnx, tensor
 from singa_rs.tensor import Tensor, to_numpy
-
-
-def real(*shape, seed=0):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
 
 
 class Net(module.Module):

@@ -137,6 +137,14 @@ def test_maps():
         [X[:2, :2]]
     )
     assert rows == [{4: float(a), 9: float(b)} for a, b in X[:2, :2]]
+    words = helper.make_node(
+        "DictVectorizer", ["x"], ["y"], **ML, string_vocabulary=["a", "c", "b"]
+    )
+    (made,) = sonnx.run_node(words, [{"a": 4, "b": 8}], opset_version=1)
+    np.testing.assert_array_equal(made, [4, 0, 8])
+    places = helper.make_node("CastMap", ["x"], ["y"], **ML, map_form="SPARSE", max_map=4)
+    (made,) = sonnx.run_node(places, [{3: 0.5, 1: 2.0}], opset_version=1)
+    np.testing.assert_array_equal(made, np.array([[0, 2, 0, 0.5]], np.float32))
 
 
 def test_gradients_of_a_part_of_the_graph():

@@ -8,6 +8,7 @@ from onnx_models import agrees, model, one, real, replays, run
 from singa_rs import sonnx
 from singa_rs.errors import DTypeError, ShapeError
 from singa_rs.sonnx.codes import DTYPES
+from singa_rs.tensor import Tensor, to_numpy
 
 FLOATS = [
     one for one, dtype in DTYPES.items() if "int" not in dtype.name and "e8m0" not in dtype.name
@@ -173,3 +174,15 @@ def test_scales_that_do_not_fit_are_refused():
         run("DequantizeLinear", Q, abs(real(4, 3)), axis=1, block_size=3)
     with pytest.raises(DTypeError, match="QuantizeLinear: got output type INT32, want"):
         sonnx.prepare(one("QuantizeLinear", [real(2), SCALE], output_dtype=6)).run([real(2), SCALE])
+
+
+def test_inputs_have_the_dtypes_that_the_graph_declares():
+    proto = one("Mul", [np.array([1]), np.array([1])])
+    net = sonnx.SONNXModel(proto)
+    large = np.array([2**20])
+    for _ in range(2):  # of arrays of int64 tensors of int32 are made
+        (y,) = net.forward(large, large)
+        np.testing.assert_array_equal(to_numpy(y), [2**40])
+        net.compile([Tensor(data=large), Tensor(data=large)], is_train=False)
+    with pytest.raises(DTypeError, match="float32"):
+        net.forward(np.array([0.5], np.float32), large)

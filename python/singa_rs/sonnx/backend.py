@@ -44,7 +44,7 @@ class SingaRep(BackendRep):
     def _input(self, x: Any) -> Any:
         if isinstance(x, (list, tuple)):
             return [self._input(one) for one in x]
-        is_ready = x is None or isinstance(x, Tensor) or is_text(x)
+        is_ready = x is None or isinstance(x, (Tensor, dict)) or is_text(x)
         return x if is_ready else to_tensor(x, self.device)
 
 

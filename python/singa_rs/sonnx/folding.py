@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
-from onnx import helper
+from onnx import NodeProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from .body import Body, Node
+from .body import Node
 from .values import Value
 
 #: The most elements that a result on the host may have: more belong on the device.
 _LIMIT = 1 << 16
-#: Operators whose results may be much larger than their inputs, or random.
-_GROWING = {
-    "ConstantOfShape", "Expand", "EyeLike", "OneHot", "Pad", "Range", "RandomNormal",
-    "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial",
-    "Resize", "Tile", "Upsample", "HannWindow", "HammingWindow", "BlackmanWindow",
-    "MelWeightMatrix", "Col2Im", "MaxUnpool", "ImageDecoder", "Dropout",
-}  # fmt: skip
-#: Those of them whose results on the host describe shapes.
-_SHAPES = {"ConstantOfShape", "Expand", "Range", "Tile", "Pad"}
+#: The opset from which the reference is right about these operators.
+_FIRST = 7
+#: Operators that calculate with shapes and sizes, also between integers, as scales of images do.
+_OF_SIZES = set(
+    """Abs Add Cast Ceil Concat ConstantOfShape Div Equal Expand Flatten Floor Gather Greater
+    GreaterOrEqual Less LessOrEqual Max Min Mul Neg Pow Range Reciprocal Reshape Round Sign Slice
+    Split Sqrt Squeeze Sub Tile Transpose Unsqueeze Where""".split()
+)
+#: Those that calculate with positions and conditions.
+_OF_INTEGERS = _OF_SIZES | set(
+    """And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CastLike Clip Compress
+    CumSum GatherND Mod NonZero Not OneHot Or Pad ReduceMax ReduceMin ReduceProd
+    ReduceSum ScatterElements ScatterND TopK Trilu Unique Xor""".split()
+)
+#: Those of them whose results may be much larger than their inputs.
+_GROWING = {"ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Tile"}
 
 
 def folds(node: Node, inputs: list[Value]) -> bool:
-    """Whether a node is evaluated on the host."""
+    """Whether a node is evaluated on the host: one that calculates with shapes and positions."""
     given = [x for x in inputs if x is not None]
-    if not given or not all(isinstance(x, (np.ndarray, np.generic)) for x in given):
+    kind = node.proto.op_type
+    if not given or node.row.domain or node.opset < _FIRST:
         return False
-    if any(isinstance(one, Body) for one in node.attrs.values()):
+    if not all(isinstance(x, (np.ndarray, np.generic)) for x in given):
         return False
-    if any(np.size(x) > _LIMIT for x in given):
+    known = _OF_INTEGERS if all(x.dtype.kind in "biu" for x in given) else _OF_SIZES
+    if kind not in known or not all(x.dtype.kind in "biuf" for x in given):
         return False
-    if node.proto.op_type not in _GROWING:
-        return True
-    return node.proto.op_type in _SHAPES and _size(node, given) <= _LIMIT
+    sizes = [np.size(x) for x in given] + ([_size(node, given)] if kind in _GROWING else [])
+    return max(sizes) <= _LIMIT
 
 
 def _size(node: Node, given: list[Value]) -> float:
@@ -46,6 +56,8 @@ def _size(node: Node, given: list[Value]) -> float:
         return float(np.prod(np.ravel(given[0]).astype(float)))
     if kind == "Pad":
         return np.inf if len(given) < 2 else float(np.size(given[0]) + np.abs(given[1]).sum())
+    if kind == "OneHot":
+        return float(np.size(given[0])) * float(np.ravel(given[1])[0])
     return float(np.size(given[0])) * float(np.prod(np.ravel(given[1]).astype(float)))
 
 
@@ -59,13 +71,15 @@ def fold(node: Node, inputs: list[Value]) -> tuple[Value, ...]:
         domain=node.row.domain,
     )
     alone.attribute.extend(node.proto.attribute)
-    runner = _runner(alone, node.row.domain, node.opset)
+    runner = _runner(alone.SerializeToString(), node.row.domain, node.opset)
     feeds = {name: np.asarray(x) for name, x in zip(names, inputs, strict=True) if name}
     return tuple(np.asarray(one) for one in runner.run(None, feeds))
 
 
-def _runner(node: object, domain: str, opset: int) -> ReferenceEvaluator:
+@functools.lru_cache(maxsize=1024)
+def _runner(given: bytes, domain: str, opset: int) -> ReferenceEvaluator:
     """An evaluator of one node."""
+    node = NodeProto.FromString(given)
     graph = helper.make_graph(
         [node],
         "folded",

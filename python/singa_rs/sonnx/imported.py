@@ -12,6 +12,7 @@ from onnx import inliner
 
 from .. import autograd, record
 from .. import device as devices
+from ..autograd.casting import convert
 from ..device import Device
 from ..errors import GraphError
 from ..layer.base import Layer
@@ -20,7 +21,7 @@ from ..tensor import Tensor
 from .body import Body, body, opsets_of, read_graph
 from .running import Frame
 from .stretches import Stretches
-from .values import Value, to_tensor
+from .values import NAMES, Value, to_tensor
 
 
 def loaded(model: Any) -> onnx.ModelProto:
@@ -40,12 +41,14 @@ class SONNXModel(Module):
     file. Subclasses may add layers and define `train_one_batch`.
     """
 
-    _unwatched = Module._unwatched | {"_body", "_cut", "_stretches"}
+    _unwatched = Module._unwatched | {"_body", "_cut", "_stretches", "_types"}
 
     def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
         super().__init__()
         proto = loaded(onnx_model)
         self._body = read_graph(proto.graph, opsets_of(proto.opset_import))
+        #: By input, the dtype that it is declared to have, if tensors have it.
+        self._types = {x.name: NAMES.get(x.type.tensor_type.elem_type) for x in proto.graph.input}
         self._to = device or devices.get_default_device()
         self.weights = Weights(self._body, _weights(proto.graph, self._body), self._to)
         self._cut: dict[Any, Body] = {}
@@ -78,7 +81,19 @@ class SONNXModel(Module):
         records = self._stretches is not None and not (autograd.training or record.is_recording())
         frame = Frame(part, self._to, None, self._stretches if records else None)
         frame.values.update(self.weights.tensors())
-        return frame.run(dict(zip(part.inputs, inputs, strict=True)))
+        named = zip(part.inputs, inputs, strict=True)
+        return frame.run({name: self._declared(name, x) for name, x in named})
+
+    def _declared(self, name: str, x: Value) -> Value:
+        """An input in the dtype that the graph declares: arrays become tensors of other dtypes.
+
+        Raises:
+            DTypeError: a value that the dtype cannot hold; floats may round.
+        """
+        want = self._types.get(name)
+        if want is None or not isinstance(x, Tensor) or x.dtype.name == want:
+            return x
+        return convert(x, want)
 
     def _part(self, count: int | None, extra: tuple[str, ...]) -> Body:
         """The nodes that are to run."""

@@ -80,7 +80,7 @@ class Frame:
         inputs = [self.find(name) for name in node.inputs]
         try:
             found = self.results(node, inputs)
-        except (TypeError, ValueError) as error:
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise _named(error, node) from error
         for name, value in zip(node.outputs, found, strict=False):
             if name:
@@ -136,4 +136,8 @@ def _named(error: Exception, node: Node) -> Exception:
     """An error that begins with its node."""
     message = str(error)
     is_named = message.startswith((node.label, f"{node.proto.op_type}:"))
-    return error if is_named else type(error)(f"{node.label}: {message}")
+    return (
+        error
+        if is_named or isinstance(error, UnicodeError)
+        else type(error)(f"{node.label}: {message}")
+    )

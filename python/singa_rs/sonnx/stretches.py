@@ -84,9 +84,11 @@ def is_host(value: Value) -> bool:
     return not isinstance(value, Tensor)
 
 
-def holds_codes(value: Value) -> bool:
-    """Whether there are elements of a type of ONNX's that graphs do not have."""
-    return any(map(holds_codes, value)) if isinstance(value, list) else isinstance(value, Coded)
+def is_foreign(value: Value) -> bool:
+    """Whether a value is, or holds, what graphs do not have: elements that are codes, maps."""
+    if isinstance(value, list):
+        return any(map(is_foreign, value))
+    return isinstance(value, (Coded, dict))
 
 
 def _key(value: Value) -> Hashable:
@@ -134,7 +136,7 @@ class Stretches:
         part = self._part(frame.body, start, end)
         names = (name for name in part.body.inputs if name not in self.weights)
         values = {name: frame.find(name) for name in names}
-        if any(map(holds_codes, values.values())):
+        if any(map(is_foreign, values.values())):
             self._learn(frame, start, end)
             return
         key = (id(frame.body), start, end, *map(_key, values.values()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,8 +89,7 @@ def _forest(given: dict[str, Any]) -> tuple[Forest, dict[tuple[int, int], int]]:
     """The trees of an operator whose nodes are named by trees and numbers; with their places."""
     names = list(zip(given["nodes_treeids"], given["nodes_nodeids"], strict=True))
     place = {name: i for i, name in enumerate(names)}
-    trees = sorted({tree for tree, _ in names})
-    first = {tree: min(i for i, name in enumerate(names) if name[0] == tree) for tree in trees}
+    first = {tree: i for i, (tree, _) in reversed(list(enumerate(names)))}
     modes = np.array([_mode(one) for one in given["nodes_modes"]], np.int64)
 
     def followers(key: str) -> np.ndarray:
@@ -103,7 +101,7 @@ def _forest(given: dict[str, Any]) -> tuple[Forest, dict[tuple[int, int], int]]:
 
     missing = given.get("nodes_missing_value_tracks_true") or np.zeros(len(names))
     forest = Forest(
-        np.array([first[tree] for tree in trees], np.int64), modes,
+        np.array([first[tree] for tree in sorted(first)], np.int64), modes,
         np.array(given["nodes_featureids"], np.int64), _either(given, "nodes_values"),
         followers("nodes_truenodeids"), followers("nodes_falsenodeids"), np.array(missing) > 0,
     )  # fmt: skip
@@ -198,34 +196,35 @@ def _sets(modes: np.ndarray, values: np.ndarray) -> np.ndarray:
     return made
 
 
+def _with_leaves(given: dict[str, Any], leaves: int) -> Forest:
+    """The trees of an operator that keeps leaves apart: they stand after all nodes."""
+    count = len(given["nodes_modes"])
+
+    def over_all(nodes: Any, dtype: Any, leaf: float = 0) -> np.ndarray:
+        return np.append(np.asarray(nodes), np.full(leaves, leaf)).astype(dtype)
+
+    def followers(way: str) -> np.ndarray:
+        to, is_leaf = (np.asarray(given[f"nodes_{way}{end}"]) for end in ("nodeids", "leafs"))
+        return np.append(to + count * is_leaf, count + np.arange(leaves))
+
+    modes, members = over_all(given["nodes_modes"], np.int64, -1), given.get("membership_values")
+    splits, missing = given["nodes_splits"], given.get("nodes_missing_value_tracks_true")
+    return Forest(
+        np.array(given["tree_roots"], np.int64), modes,
+        over_all(given["nodes_featureids"], np.int64), over_all(splits, splits.dtype),
+        followers("true"), followers("false"), over_all(missing or np.zeros(count), bool),
+        None if members is None else _sets(modes, members),
+    )  # fmt: skip
+
+
 @reads("TreeEnsemble", since=5, domain=DOMAIN)
 def tree_ensemble(
-    x: Tensor, *, nodes_modes: np.ndarray, nodes_splits: np.ndarray, nodes_featureids: Any,
-    nodes_truenodeids: Any, nodes_falsenodeids: Any, nodes_trueleafs: Any, nodes_falseleafs: Any,
-    tree_roots: Any, leaf_targetids: Any, leaf_weights: np.ndarray, n_targets: int,
-    aggregate_function: int = 1, post_transform: int = 0, membership_values: Any = None,
-    nodes_missing_value_tracks_true: Any = None, nodes_hitrates: Any = None,
+    x: Tensor, *, n_targets: int, leaf_targetids: Any, leaf_weights: np.ndarray,
+    aggregate_function: int = 1, post_transform: int = 0, **given: Any,
 ) -> Tensor:  # fmt: skip
-    """What the trees give for each target. The leaves stand after all nodes."""
-    count, leaves, how = len(nodes_modes), len(leaf_weights), _AGGREGATES[aggregate_function]
-
-    def over_all(nodes: Sequence[Any], dtype: Any) -> np.ndarray:
-        return np.append(np.asarray(nodes), np.zeros(leaves)).astype(dtype)
-
-    def followers(to: Any, are_leaves: Any) -> np.ndarray:
-        moved = np.asarray(to, np.int64) + count * np.asarray(are_leaves, np.int64)
-        return np.append(moved, count + np.arange(leaves))
-
-    modes = np.append(nodes_modes.astype(np.int64), np.full(leaves, -1))
-    members = None if membership_values is None else _sets(modes, membership_values)
-    missing = over_all(nodes_missing_value_tracks_true or np.zeros(count), bool)
-    forest = Forest(
-        np.array(tree_roots, np.int64), modes, over_all(nodes_featureids, np.int64),
-        over_all(nodes_splits, nodes_splits.dtype), followers(nodes_truenodeids, nodes_trueleafs),
-        followers(nodes_falsenodeids, nodes_falseleafs), missing, members,
-    )  # fmt: skip
-    votes = np.full(
-        (count + leaves, n_targets), _start(how, leaf_weights.dtype), leaf_weights.dtype
-    )
-    votes[count + np.arange(leaves), list(leaf_targetids)] = leaf_weights
+    """What the trees give for each target."""
+    how, dtype, leaves = _AGGREGATES[aggregate_function], leaf_weights.dtype, len(leaf_weights)
+    forest = _with_leaves(given, leaves)
+    votes = np.full((len(forest.modes), n_targets), _start(how, dtype), dtype)
+    votes[np.arange(leaves) - leaves, list(leaf_targetids)] = leaf_weights
     return transformed(_predicted(x, forest, votes, how, None), NAMES[post_transform])
