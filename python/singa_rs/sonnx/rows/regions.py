@@ -120,10 +120,12 @@ def roi_align(
 
 
 @reads("RoiAlign", since=10)
-def roi_align_10(x: Tensor, rois: Tensor, batch_indices: Tensor, **how: Any) -> Tensor:
+def roi_align_10(
+    x: Tensor, rois: Tensor, batch_indices: Tensor, *, frame: Frame, **how: Any
+) -> Tensor:
     """The same with the coordinates that opset 10 has."""
-    mode = {"coordinate_transformation_mode": "output_half_pixel"}
-    return roi_align(x, rois, batch_indices, **mode, **how)
+    how["coordinate_transformation_mode"] = "output_half_pixel"
+    return roi_align(x, rois, batch_indices, frame=frame, **how)
 
 
 # ---- MaxRoiPool ----------------------------------------------------------------------------------
