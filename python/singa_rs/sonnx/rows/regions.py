@@ -158,7 +158,7 @@ def _region(x: Tensor, first: Sequence[int], last: Sequence[int]) -> Tensor:
     """The elements from a first place to a last one, minus infinity outside of the image."""
     before = [-n for n in first]
     after = [max(b, a) + 1 - n for a, b, n in zip(first, last, x.shape[2:], strict=True)]
-    return padded(x, [0, 0, *before, 0, 0, *after], -math.inf)
+    return padded(x, [0, 0, *before, 0, 0, *after], value=-math.inf)
 
 
 # ---- NonMaxSuppression ---------------------------------------------------------------------------
