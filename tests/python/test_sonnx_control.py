@@ -139,6 +139,22 @@ def test_sequences_hold_tensors_of_other_shapes():
     np.testing.assert_array_equal(z, X[:, 1:])
 
 
+@pytest.mark.parametrize("x", [np.array([[1, 2], [3, 4]]), np.array([["a", "b"], ["c", "d"]])])
+def test_sequences_of_what_is_on_the_host(x):
+    nodes = [
+        node("Constant", [], ["x"], value=helper.make_tensor("x", _kind(x), x.shape, x.ravel())),
+        node("SplitToSequence", ["x"], ["parts"], axis=1, keepdims=0),
+        node("SequenceAt", ["parts", "at"], ["y"]),
+        node("ConcatFromSequence", ["parts"], ["z"], axis=0),
+    ]
+    y, z = sonnx.prepare(model(nodes, {"at": np.array(1)}, ["y", "z"])).run([np.array(1)])
+    assert y.tolist() == x[:, 1].tolist() and z.tolist() == x.T.ravel().tolist()
+
+
+def _kind(x):
+    return INT64 if x.dtype.kind == "i" else TensorProto.STRING
+
+
 def test_functions_of_a_model():
     """Attributes of functions reach the bodies in them, with their defaults."""
     inside = helper.make_graph(
