@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import inliner
 
 from .. import autograd, record
 from .. import device as devices
@@ -18,20 +17,20 @@ from ..errors import GraphError
 from ..layer.base import Layer
 from ..module import Module
 from ..tensor import Tensor
-from .body import Body, body, opsets_of, read_graph
+from .body import Body, body, read_graph, scope_of
 from .running import Frame
 from .stretches import Stretches
 from .values import NAMES, Value, to_tensor
 
 
 def loaded(model: Any) -> onnx.ModelProto:
-    """A model, or that of a file, with its local functions expanded."""
+    """A model, or that of a file."""
     if isinstance(model, (str, os.PathLike)):
         model = onnx.load(os.fspath(model))
     if not isinstance(model, onnx.ModelProto):
         kind = type(model).__name__
         raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
-    return inliner.inline_local_functions(model) if model.functions else model
+    return model
 
 
 class SONNXModel(Module):
@@ -46,7 +45,7 @@ class SONNXModel(Module):
     def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
         super().__init__()
         proto = loaded(onnx_model)
-        self._body = read_graph(proto.graph, opsets_of(proto.opset_import))
+        self._body = read_graph(proto.graph, scope_of(proto))
         #: By input, the dtype that it is declared to have, if tensors have it.
         self._types = {x.name: NAMES.get(x.type.tensor_type.elem_type) for x in proto.graph.input}
         self._to = device or devices.get_default_device()
@@ -160,9 +159,16 @@ def _is_weight(array: np.ndarray) -> bool:
 
 
 def _averages(graph: Body) -> set[str]:
-    """The running means and variances."""
-    norms = (node for node in graph.nodes if node.proto.op_type == "BatchNormalization")
-    return {name for node in norms for name in node.inputs[3:5]}
+    """The running means and variances, also those that functions are given."""
+    found: set[str] = set()
+    for node in graph.nodes:
+        if node.function is not None:
+            inside = _averages(node.function)
+            pairs = zip(node.inputs, node.function.inputs, strict=False)
+            found |= {outside for outside, name in pairs if name in inside}
+        elif node.proto.op_type == "BatchNormalization":
+            found |= set(node.inputs[3:5])
+    return found
 
 
 def cut(whole: Body, count: int | None, extra: Sequence[str] = ()) -> Body:
