@@ -156,6 +156,7 @@ GOOD = {
     "addr": [T, of(2), of(3)],
     "addbmm": [T, of(1, 2, 3), of(1, 3, 3)],
     "matrix_power": [of(3, 3), just(2)],
+    "polygamma": [just(1), T],
     "multi_dot": [lambda: [T(), of(3, 2)()]],
     "slice_scatter": [T, T],
     "select_scatter": [T, of(3), just(0), just(1)],

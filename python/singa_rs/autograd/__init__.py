@@ -53,6 +53,7 @@ from . import (
     nn,
     norm,
     pairs,
+    parametrised,
     parts,
     pieces,
     pooling,
@@ -71,6 +72,7 @@ from . import (
     scattering,
     searching,
     sorting,
+    special,
     statistics,
     unary,
 )

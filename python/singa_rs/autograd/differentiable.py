@@ -14,6 +14,7 @@ from .attention_gradient import attention_grad
 from .casting import cast, convert
 from .index import getitem, where
 from .matmul import matmul
+from .parametrised import PARAMETRISED
 from .positions import onehot
 from .reduce import log_softmax, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
 from .reduce import softmax as _softmax
@@ -21,7 +22,7 @@ from .rule import Rule
 from .scalar import with_number
 from .scan import CumProd, CumSum
 from .shape import Concat, clone, plain_reshape
-from .unary import BY_ENGINE, PARAMETRISED
+from .unary import BY_ENGINE
 from .views import Expand, Select, Transpose
 
 Function = Callable[..., Any]

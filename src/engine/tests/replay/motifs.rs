@@ -141,6 +141,7 @@ fn function(random: &mut Random) -> Value {
         name @ "elu" => json!({name: {"alpha": 0.5}}),
         name @ "selu" => json!({name: {"alpha": 1.6, "gamma": 1.1}}),
         name @ "hardsigmoid" => json!({name: {"alpha": 0.2, "gamma": 0.5}}),
+        name @ "polygamma" => json!({name: {"n": 2.0}}),
         name @ "clip" => json!({name: {"min": -0.5, "max": null}}),
         name => json!(name),
     }
