@@ -70,6 +70,7 @@ FAMILIES = {
     "Positions": "index along positions scattering",
     "Sorting and searching": "sorting searching",
     "Products": "matmul contract products",
+    "Linear algebra": "factors systems",
     "Convolution, pooling, dropout": "nn adaptive",
     "Resampling": "resize grid",
     "Normalisation": "norm",

@@ -38,6 +38,7 @@ from . import (
     ctc,
     distance,
     divergence,
+    factors,
     finite,
     folding,
     functions,
@@ -74,6 +75,7 @@ from . import (
     sorting,
     special,
     statistics,
+    systems,
     unary,
 )
 

@@ -1,6 +1,7 @@
 //! Motifs: operations that belong together, such as one and its gradient, which random steps are
 //! unlikely to hit.
 
+mod linalg;
 mod networks;
 mod recurrent;
 
@@ -14,6 +15,7 @@ use crate::ops::index::Places;
 use crate::ops::unary::{Saves, UnaryFn};
 use crate::ops::{Catalog, Metas};
 use crate::view::SliceRange;
+use linalg::linear_algebra;
 use networks::*;
 use recurrent::recurrence;
 
@@ -56,6 +58,7 @@ const MOTIFS: &[Motif] = &[
     host,
     packed,
     recurrence,
+    linear_algebra,
 ];
 
 impl Sketch<'_, '_> {
