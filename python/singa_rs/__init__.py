@@ -22,8 +22,8 @@ __version__: str = _core.__version__
 _core.set_package(str(Path(__file__).parent))
 
 _LAZY = (
-    "data", "image_tool", "initializer", "layer", "loss", "metric", "model", "module", "opt",
-    "singa_wrap", "sonnx",
+    "data", "image_tool", "initializer", "layer", "linalg", "loss", "metric", "model", "module",
+    "opt", "singa_wrap", "sonnx",
 )  # fmt: skip
 
 __all__ = [

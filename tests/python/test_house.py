@@ -142,6 +142,7 @@ BESIDE = {
     "data": "tensor",
     "image_tool": "tensor",
     "initializer": "layer",
+    "linalg": "autograd",
     "loss": "layer",
     "metric": "layer",
     "opt": "layer",
