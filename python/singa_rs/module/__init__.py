@@ -19,11 +19,12 @@ from ..layer.node import now
 from ..layer.tree import join
 from ..record import MISS, Taps
 from ..tensor import Tensor
-from .graphs import Graphed, wrap_deprecated, wrap_forward, wrap_train_one_batch
+from .graphs import wrap_deprecated, wrap_forward, wrap_train_one_batch
+from .steps import Saved
 from .taps import Tappable
 
 
-class Module(Graphed, Tappable):
+class Module(Saved, Tappable):
     """A model. A subclass creates its layers in `__init__`, computes in `forward` and, if it is to
     be trained by calling it, updates its parameters in `train_one_batch`.
 
