@@ -21,7 +21,7 @@ pub(super) fn replace(
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let name = beside(&target);
     let file = OpenOptions::new().write(true).create_new(true).open(&name).map_err(refused)?;
-    let done = write_to(file, write, &refused).and_then(|()| put(&name, &target).map_err(refused));
+    let done = write_to(file, write, refused).and_then(|()| put(&name, &target).map_err(refused));
     if done.is_err() {
         let _ = fs::remove_file(&name); // the first error is the one to report
     }
