@@ -6,6 +6,7 @@
 //! is read, so it moves between machines; on one machine a step computes the same bits as the
 //! process that recorded it. The state of the random generator is one of the states.
 
+mod arguments;
 mod describe;
 mod file;
 mod format;
@@ -214,47 +215,11 @@ impl Step {
         self.planned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The arguments as the graph takes them.
-    fn admitted(&self, graph: &Executable, given: &[View]) -> Result<Vec<View>> {
-        let (got, want) = (given.len(), self.arguments.len());
-        let arity = || Error::Arity { op: "Step.run".into(), got, want: want.to_string() };
-        crate::ensure!(got == want, arity());
-        let mut arguments = Vec::with_capacity(want);
-        for ((argument, place), view) in
-            self.arguments.iter().zip(self.recording.arguments()).zip(given)
-        {
-            argument.check(view, self.engine.device())?;
-            let is_as_recorded = view.meta == place.meta;
-            let lies = || format!("argument {} lies in memory as recorded", argument.name);
-            let is_read = is_as_recorded || !graph.graph().is_written(place.block);
-            let refusal = || Error::value("Step.run", "other strides", lies());
-            crate::ensure!(is_read, refusal());
-            arguments.push(if is_as_recorded { view.clone() } else { self.copied(view)? });
-        }
-        if !graph.fits(&arguments) {
-            self.part(graph, &mut arguments)?;
-        }
-        Ok(arguments)
-    }
-
-    /// Copies arguments that share memory with each other or with a state.
-    fn part(&self, graph: &Executable, arguments: &mut [View]) -> Result<()> {
-        let places = self.recording.arguments();
-        let written = places.iter().position(|place| graph.graph().is_written(place.block));
-        let name =
-            |index: usize| format!("memory of its own for argument {}", self.arguments[index].name);
-        let refusal = |index| Error::value("Step.run", "shared memory", name(index));
-        written.map_or(Ok(()), |index| Err(refusal(index)))?;
-        for argument in arguments {
-            *argument = self.copied(argument)?;
-        }
-        Ok(())
-    }
-
     fn row_major(&self, view: &View) -> View {
         View::new(self.engine.device(), Meta::new(view.meta.dtype, view.meta.shape.clone()))
     }
 
+    /// A row-major copy.
     fn copied(&self, view: &View) -> Result<View> {
         let made = self.row_major(view);
         self.copy(view.clone(), &made)?;

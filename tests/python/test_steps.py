@@ -160,7 +160,7 @@ OPTIONS = {
     "amp": dict(amp="bfloat16"),
     "float16": dict(amp="float16"),
     "inexact": dict(exact=False),
-    "budget": dict(memory_budget=0.8),
+    "budget": dict(memory_budget=1.0),
     "finite": dict(check_finite=True),
     "parallel": dict(graph_alg="parallel"),
 }

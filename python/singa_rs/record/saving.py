@@ -165,4 +165,4 @@ def _states(call: Call, attempt: Attempt) -> Iterator[tuple[str, Tensor]]:
             yield from ((name, state) for name, state in found if isinstance(state, Tensor))
     yield from attempt.before.tensors.items()
     yield "generator", _core.random_state(call.device, "step")
-    yield "generator of initial values", _core.random_state(call.device, "init")
+    yield "initial_generator", _core.random_state(call.device, "init")
