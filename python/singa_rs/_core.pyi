@@ -29,6 +29,7 @@ __all__ = [
     "Saved",
     "ShapeError",
     "Shortcut",
+    "Step",
     "Watch",
     "__version__",
     "bfloat16",
