@@ -14,7 +14,7 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models fuzz fuzz-files mutants sanitize lint format wheel bench bench-steps bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models fuzz fuzz-files mutants sanitize lint format wheel library bench bench-steps bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
@@ -29,6 +29,7 @@ help:
 	@echo "make lint    check formatting, run the linters, check the type stubs"
 	@echo "make format  format everything"
 	@echo "make wheel   build a wheel into dist/"
+	@echo "make library build the library for C programs, without Python (docs/steps.md)"
 	@echo "make bench   measure speed, with PyTorch beside it"
 	@echo "make bench-steps  time training steps beside PyTorch's and JAX's (tens of minutes)"
 	@echo "make clean   remove what the targets above made"
@@ -82,7 +83,7 @@ test-rust: build
 	cargo test --quiet --no-default-features --doc
 
 # Two processes: many tests wait for a child, a lock or a single thread.
-test-python: build
+test-python: build library
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 	SINGA_RS_KERNELS=portable $(BIN)/python -m pytest -n 2 --dist loadfile \
 	    tests/python/test_operations.py tests/python/test_gradients.py tests/python/test_views.py \
@@ -136,6 +137,10 @@ format: $(VENV)/.ready
 wheel: $(VENV)/.ready
 	$(BIN)/maturin build --release --out dist
 	$(BIN)/python benches/python/wheel_size.py dist
+
+# In a folder of its own, as the extension module has the same name.
+library:
+	cargo build --quiet --release --lib --no-default-features --target-dir target/library
 
 # The libraries that benchmarks compare with have an environment of their own.
 $(BENCH_VENV)/.ready: pyproject.toml Makefile

@@ -16,6 +16,7 @@ from .errors import (
     OutOfMemoryError,
     ShapeError,
 )
+from .record import Step
 from .tensor import Placeholder, Tensor
 
 __version__: str = _core.__version__
@@ -35,6 +36,7 @@ __all__ = [
     "OutOfMemoryError",
     "Placeholder",
     "ShapeError",
+    "Step",
     "Tensor",
     "autograd",
     "device",
