@@ -1,47 +1,90 @@
-"""The forward pass of a tape once more."""
+"""The computation that has made tensors, once more."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from .._core import GraphError
 from ..tensor import Tensor
-from .order import postorder
 from .rule import Rule
-from .tape import Edge, Operator, Port, made_by
+from .tape import Edge, Operator, Port
+
+#: Outputs by the identity of nodes.
+_Made = dict[int, tuple[Tensor, ...]]
 
 
-def nodes_of(ys: Sequence[Tensor]) -> list[Operator]:
-    """The nodes that lead to these tensors, each after those that it uses."""
-    found: dict[int, Operator] = {}
-    for y in ys:
-        if y._creator is not None:
-            found.update((id(node), node) for node in postorder(made_by(y)[0]))
-    return list(found.values())
+def maker(x: Tensor) -> tuple[Operator, int] | None:
+    """The node that has made a tensor, and the index of its output; None if none is known."""
+    if x._creator is not None:
+        return _of(x._creator)
+    return None if x._source is None else (x._source.node, x._source.index)
 
 
-def computed_again(ys: Sequence[Tensor]) -> list[Tensor]:
-    """Tensors of a tape as its operations compute them in evaluation: normalisation takes its
-    averages.
+def _of(edge: Edge) -> tuple[Operator, int]:
+    return (edge.node, edge.index) if type(edge) is Port else (edge, 0)
+
+
+def computed_again(ys: Sequence[Tensor], given: Sequence[Tensor] = ()) -> list[Tensor]:
+    """Tensors as the operations that made them compute them in evaluation, where normalisation
+    takes its averages, from tensors that are given and those that no operation is known to have
+    made.
 
     Raises:
-        GraphError: backward has been through the tape, or it has an operation of the user.
+        GraphError: backward has been through an operation, or it is one of the user's; a tensor
+            that an operation without a gradient took is gone.
     """
-    made: dict[int, tuple[Tensor, ...]] = {}
-    for node in nodes_of(ys):
-        if not isinstance(node, Rule):
-            raise GraphError(f"{node.name}: an operation of the user cannot be looked into")
-        copy = node.again()
-        if hasattr(copy, "batch"):
-            copy.batch = False
-        found = copy.forward(*(_value(one, made) for one in node.edges))
-        made[id(node)] = found if type(found) is tuple else (found,)
-    return [y if y._creator is None else _value(y._creator, made) for y in ys]
+    made: _Made = {}
+    kept = {id(x) for x in given}
+    pending: list[tuple[Operator, list[Edge]]] = [found for y in ys for found in _node(y, kept)]
+    while pending:
+        node, inputs = pending[-1]
+        needed = [one for x in inputs for one in _node(x, kept) if id(one[0]) not in made]
+        if needed:
+            pending += needed
+            continue
+        pending.pop()
+        if id(node) not in made:
+            made[id(node)] = _run(node, [_value(x, made, kept) for x in inputs])
+    return [_value(y, made, kept) for y in ys]
 
 
-def _value(edge: Edge, made: dict[int, tuple[Tensor, ...]]) -> Tensor:
-    """What an edge leads to."""
-    if isinstance(edge, Tensor):
-        return edge
-    node, index = (edge.node, edge.index) if type(edge) is Port else (edge, 0)
+def _node(x: Edge, kept: set[int]) -> Iterator[tuple[Operator, list[Edge]]]:
+    """What made a value, with its inputs; nothing for a tensor that is taken as it is."""
+    if not isinstance(x, Tensor):
+        yield _of(x)[0], _edges(_of(x)[0])
+    elif id(x) not in kept and x._creator is not None:
+        yield from _node(x._creator, kept)
+    elif id(x) not in kept and x._source is not None:
+        yield x._source.node, _alive(x)
+
+
+def _edges(node: Operator) -> list[Edge]:
+    if node.edges is None or any(isinstance(one, str) for one in node.edges):
+        raise GraphError(f"{node.name}: backward has been through it")
+    return list(node.edges)
+
+
+def _alive(x: Tensor) -> list[Edge]:
+    found = [one() for one in x._source.inputs]
+    if any(one is None for one in found):
+        raise GraphError(f"{x._source.node.name}: a tensor that it was computed from is gone")
+    return found
+
+
+def _run(node: Operator, inputs: list[Tensor]) -> tuple[Tensor, ...]:
+    if not isinstance(node, Rule):
+        raise GraphError(f"{node.name}: an operation of the user cannot be looked into")
+    copy = node.again()
+    if hasattr(copy, "batch"):  # of normalisation
+        copy.batch = False
+    found = copy.forward(*inputs)
+    return found if type(found) is tuple else (found,)
+
+
+def _value(x: Edge, made: _Made, kept: set[int]) -> Tensor:
+    """A value, as it was computed again or as it is."""
+    if isinstance(x, Tensor):
+        found = None if id(x) in kept else maker(x)
+        return x if found is None else made[id(found[0])][found[1]]
+    node, index = _of(x)
     return made[id(node)][index]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
-from weakref import WeakMethod
+from typing import Any, NamedTuple
+from weakref import WeakMethod, ref
 
 import numpy as np
 
@@ -26,6 +26,15 @@ class Port:
 
     def __init__(self, node: Operator, index: int) -> None:
         self.node, self.index = node, index
+
+
+class Source(NamedTuple):
+    """What has made a tensor through which no gradient flows: output `index` of a node, and its
+    inputs for as long as something else keeps them alive. Exporting looks at it."""
+
+    node: Operator
+    index: int
+    inputs: tuple[ref[Tensor], ...]
 
 
 #: A callback that gets a final gradient.
@@ -290,8 +299,10 @@ def made_by(tensor: Tensor) -> tuple[Operator, int]:
 def record(node: Operator, xs: Sequence[Tensor], ys: tuple[Tensor, ...]) -> None:
     """Makes `node` the creator of `ys`, unless no gradient can flow through it."""
     if not node.differentiable or not _wanted(xs):
-        for y in ys:
+        for i, y in enumerate(ys):
             y.requires_grad = False
+            if mode.nodes is None:
+                y._source = Source(node, i, tuple(map(ref, xs)))
         return
     node.keep(xs, ys)
     node.edges = (edge(xs[0]),) if len(xs) == 1 else tuple(map(edge, xs))

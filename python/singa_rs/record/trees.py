@@ -26,7 +26,9 @@ from .taps import Tapped
 
 #: The attributes that this package, not the program, gives tensors.
 OF_TENSORS = frozenset(
-    "requires_grad grad _stores_grad _creator _base _views _name _default_name _path_name".split()
+    """
+    requires_grad grad _stores_grad _creator _source _base _views _name _default_name _path_name
+    """.split()
 )
 _KNOWN = OF_TENSORS | {"_is_cut"}
 #: The attributes that an argument may have on the fast path of a call.

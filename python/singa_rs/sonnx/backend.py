@@ -23,7 +23,7 @@ class SingaRep(BackendRep):
 
     def __init__(self, model: SONNXModel, device: Device) -> None:
         self.model, self.device = model, device
-        #: Whether `run` takes and returns tensors; else arrays.
+        #: Whether `run` always returns tensors; else it does if it is given any, arrays if not.
         self.is_graph = False
 
     @property
@@ -39,7 +39,8 @@ class SingaRep(BackendRep):
         given = inputs if isinstance(inputs, Sequence) else (inputs,)
         args = [self._input(x) for x in given]
         found = self.model.outputs(args, last_layers, aux_output)
-        return found if self.is_graph else [to_array(one) for one in found]
+        is_tensor = self.is_graph or any(isinstance(x, Tensor) for x in given)
+        return found if is_tensor else [to_array(one) for one in found]
 
     def _input(self, x: Any) -> Any:
         if isinstance(x, (list, tuple)):

@@ -13,7 +13,7 @@ from .. import autograd, record
 from .. import device as devices
 from ..autograd.casting import convert
 from ..device import Device
-from ..errors import GraphError
+from ..errors import CheckpointError, GraphError
 from ..layer.base import Layer
 from ..module import Module
 from ..tensor import Tensor
@@ -22,15 +22,31 @@ from .running import Frame
 from .stretches import Stretches
 from .values import NAMES, Value, to_tensor
 
+#: The checker takes no messages of 2 GiB and more.
+_MOST_CHECKED = 2**31 - 1
 
-def loaded(model: Any) -> onnx.ModelProto:
-    """A model, or that of a file."""
-    if isinstance(model, (str, os.PathLike)):
-        model = onnx.load(os.fspath(model))
-    if not isinstance(model, onnx.ModelProto):
+
+def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
+    """A model, or that of a file, checked by ONNX, and its graph.
+
+    Raises:
+        CheckpointError: the file cannot be read, or its constants are not what it says.
+        onnx.checker.ValidationError: it is no model of ONNX; data of other files leave its folder.
+        TypeError: neither a model nor a path.
+    """
+    what = "the model" if isinstance(model, onnx.ModelProto) else model
+    if not isinstance(model, (onnx.ModelProto, str, os.PathLike)):
         kind = type(model).__name__
         raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
-    return model
+    try:
+        proto = model if isinstance(model, onnx.ModelProto) else onnx.load(os.fspath(model))
+        if proto.ByteSize() < _MOST_CHECKED:
+            onnx.checker.check_model(proto)
+        return proto, read_graph(proto.graph, scope_of(proto))
+    except (onnx.checker.ValidationError, OSError):
+        raise
+    except Exception as error:  # whatever protobuf and NumPy say of bytes
+        raise CheckpointError(f"sonnx: {what}: {type(error).__name__}: {error}") from error
 
 
 class SONNXModel(Module):
@@ -44,8 +60,7 @@ class SONNXModel(Module):
 
     def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
         super().__init__()
-        proto = loaded(onnx_model)
-        self._body = read_graph(proto.graph, scope_of(proto))
+        proto, self._body = loaded(onnx_model)
         #: By input, the dtype that it is declared to have, if tensors have it.
         self._types = {x.name: NAMES.get(x.type.tensor_type.elem_type) for x in proto.graph.input}
         self._to = device or devices.get_default_device()

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from .. import record
-from ..autograd.again import computed_again
+from ..autograd.again import computed_again, maker
 from ..module import Module
 from ..tensor import Tensor
 from .exporting import OPSET, Axes, in_model, written
@@ -19,13 +19,13 @@ from .program import Program, program
 class _Tape(Module):
     """The computation that made some tensors, as a module without arguments."""
 
-    def __init__(self, ys: Sequence[Tensor]) -> None:
+    def __init__(self, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> None:
         super().__init__()
-        object.__setattr__(self, "ys", ys)
+        object.__setattr__(self, "of", (ys, xs))
 
     def forward(self) -> list[Tensor]:
         """The tensors, computed again."""
-        return computed_again(self.ys)
+        return computed_again(*self.of)
 
 
 def to_onnx(
@@ -34,8 +34,8 @@ def to_onnx(
     """The computation that has led from `inputs` to `outputs` while `autograd.training` was True,
     as a model of ONNX (SINGA to_onnx). Entries of `inputs` that are no tensors are left out.
 
-    Tensors that the tape begins with are constants: parameters, and what was computed without a
-    gradient, of which a warning tells. `export` sees the computation itself.
+    Tensors that the tape begins with are constants: parameters, and what the tape does not know to
+    have been computed, of which a warning tells. `export` sees the computation itself.
 
     Raises:
         ValueError: no operation on the tape leads to an output.
@@ -43,9 +43,9 @@ def to_onnx(
     """
     given = [x for x in _listed(inputs) if isinstance(x, Tensor)]
     ys = _listed(outputs)
-    if not all(isinstance(y, Tensor) and y._creator is not None for y in ys):
+    if not all(isinstance(y, Tensor) and maker(y) is not None for y in ys):
         raise ValueError("to_onnx: outputs: got tensors that no operation on the tape has made")
-    traced = record.operations(_Tape.forward, _Tape(ys), ())
+    traced = record.operations(_Tape.forward, _Tape(ys, given), ())
     traced.arguments = given
     found = program([traced], [{}])
     _warn(found)

@@ -124,6 +124,7 @@ class Tensor(Conversions, Writes, _core.Handle):
     grad: Tensor | None = None
     _stores_grad = False
     _creator: Any = None
+    _source: Any = None
     #: Whether operations made it that a graph runs, through which no gradient flows back.
     _is_cut: bool = False
     #: For a view of a recorded tensor: that tensor, and the operation that took the view.

@@ -116,6 +116,9 @@ class Conversions:
         return made
 
 
+_OF_TAPE = {"_creator", "_source", "_base", "_views"}
+
+
 def _state(tensor: Tensor) -> dict[str, Any]:
     """The attributes that copies and pickles carry over: all but the tape's."""
-    return {k: v for k, v in tensor.__dict__.items() if k not in ("_creator", "_base", "_views")}
+    return {k: v for k, v in tensor.__dict__.items() if k not in _OF_TAPE}

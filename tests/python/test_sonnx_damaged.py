@@ -1,0 +1,125 @@
+"""Files of ONNX that nobody should trust: refused by one of two exceptions, in bounded memory."""
+
+import resource
+import time
+
+import numpy as np
+import onnx
+import pytest
+from mutations import mutated
+from onnx import TensorProto, helper, numpy_helper
+from onnx_models import real
+from singa_rs import CheckpointError, layer, module, sonnx
+from test_mutations import BYTES, COUNT, SECONDS, SEED
+
+REFUSED = (CheckpointError, onnx.checker.ValidationError)
+
+
+class Net(module.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.act = layer.Conv2d(2, 3), layer.BatchNorm2d(), layer.GELU()
+        self.flat, self.head = layer.Flatten(), layer.Linear(3)
+
+    def forward(self, x):
+        return self.head(self.flat(self.act(self.norm(self.conv(x)))))
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def test_files_that_were_changed_at_random(tmp_path):
+    raw = sonnx.model_proto(Net(), [real(2, 3, 4, 4)]).SerializeToString()
+    path, counts = tmp_path / "net.onnx", [0, 0]
+    path.write_bytes(raw)
+    sonnx.prepare(path)
+    kept = peak()
+    for seed in range(SEED, SEED + COUNT):
+        path.write_bytes(mutated(raw, np.random.default_rng(seed)))
+        start = time.process_time()
+        try:
+            sonnx.prepare(path)
+            counts[1] += 1
+        except REFUSED:
+            counts[0] += 1
+        except BaseException as error:
+            raise AssertionError(f"seed {seed}: {error!r}") from error
+        assert time.process_time() - start < SECONDS, seed
+    assert peak() - kept < BYTES
+    assert min(counts) > COUNT // 20
+
+
+def info(name, *shape):
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape or None)
+
+
+def saved(tmp_path, nodes, constants=(), inputs=("x",), outputs=("y",)):
+    graph = helper.make_graph(
+        nodes, "g", [info(x, 2) for x in inputs], [info(y) for y in outputs], list(constants)
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    (tmp_path / "net.onnx").write_bytes(proto.SerializeToString())
+    return tmp_path / "net.onnx"
+
+
+def test_cycles(tmp_path):
+    nodes = [helper.make_node("Relu", ["b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
+    with pytest.raises(REFUSED):
+        sonnx.prepare(saved(tmp_path, nodes, outputs=("b",)))
+
+
+@pytest.mark.parametrize("dims", [[2**40], [2**31, 2**31], [-1], [3]])
+def test_constants_of_another_size_than_declared(tmp_path, dims):
+    constant = numpy_helper.from_array(np.ones(2, np.float32), "w")
+    del constant.dims[:]
+    constant.dims.extend(dims)
+    before = peak()
+    with pytest.raises(REFUSED):
+        sonnx.prepare(saved(tmp_path, [helper.make_node("Add", ["x", "w"], ["y"])], [constant]))
+    assert peak() - before < BYTES
+
+
+@pytest.mark.parametrize("location", ["../outside.bin", "/etc/hostname", "a/../../outside.bin"])
+def test_data_outside_of_the_folder(tmp_path, location):
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    (tmp_path / "outside.bin").write_bytes(bytes(8))
+    constant = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2])
+    constant.data_location = TensorProto.EXTERNAL
+    constant.external_data.add(key="location", value=location)
+    path = saved(folder, [helper.make_node("Add", ["x", "w"], ["y"])], [constant])
+    with pytest.raises(REFUSED):
+        sonnx.prepare(path)
+
+
+def test_data_behind_a_link(tmp_path):
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    (tmp_path / "outside.bin").write_bytes(bytes(8))
+    (folder / "data.bin").symlink_to(tmp_path / "outside.bin")
+    constant = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2])
+    constant.data_location = TensorProto.EXTERNAL
+    constant.external_data.add(key="location", value="data.bin")
+    path = saved(folder, [helper.make_node("Add", ["x", "w"], ["y"])], [constant])
+    with pytest.raises(REFUSED):
+        sonnx.prepare(path)
+
+
+def test_bodies_within_bodies(tmp_path):
+    leaf = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "in", [], [info("y")])
+    made, cond = leaf, numpy_helper.from_array(np.array(True), "c")
+    for depth in range(200):
+        node = helper.make_node("If", ["c"], ["y"], then_branch=made, else_branch=leaf)
+        made = helper.make_graph([node], f"g{depth}", [], [info("y")])
+    made.input.append(info("x", 2))
+    made.initializer.append(cond)
+    proto = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)])
+    (tmp_path / "net.onnx").write_bytes(proto.SerializeToString())
+    with pytest.raises(REFUSED):
+        sonnx.prepare(tmp_path / "net.onnx")
+
+
+def test_files_that_are_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        sonnx.prepare(tmp_path / "none.onnx")
