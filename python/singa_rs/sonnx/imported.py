@@ -47,13 +47,13 @@ class SONNXModel(Module):
         super().__init__()
         proto = loaded(onnx_model)
         self._body = read_graph(proto.graph, opsets_of(proto.opset_import))
-        #: By input, the dtype that it is declared to have, if tensors have it.
-        self._types = {x.name: NAMES.get(x.type.tensor_type.elem_type) for x in proto.graph.input}
         self._to = device or devices.get_default_device()
         self.weights = Weights(self._body, self._to)
         self._cut: dict[Any, Body] = {}
         #: What records and replays parts of it in evaluation; None runs node by node.
         self._stretches: Stretches | None = None
+        #: By input, the dtype that it is declared to have, if tensors have it.
+        self._types = {x.name: NAMES.get(x.type.tensor_type.elem_type) for x in proto.graph.input}
 
     def forward(
         self, *inputs: Any, last_layers: int | None = None, aux_output: Iterable[str] = ()
