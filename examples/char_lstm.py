@@ -2,7 +2,7 @@
 
     python examples/char_lstm.py                               # lines of a sonnet, learnt by heart
     python examples/char_lstm.py --text FILE --steps 3000 --layers 2 --target 1.7
-    python examples/char_lstm.py --checkpoint c.zip --steps 99 # goes on to the bit if it is there
+    python examples/char_lstm.py --checkpoint c --steps 99     # goes on to the bit if it is there
 
 The exit status is 1 if the mean loss of the last steps, in nats a character, is above `--target`.
 """

@@ -1,7 +1,7 @@
 """Trains a Transformer encoder to tell whether a generated review is in favour of its subject.
 
     python examples/classify.py
-    python examples/classify.py --checkpoint c.zip --steps 100  # goes on to the bit if it is there
+    python examples/classify.py --checkpoint c --steps 100      # goes on to the bit if it is there
 
 Praise is turned into blame by a "not" before it, and what follows a "but" counts, whatever came
 before; so the words of a review without their order do not decide. The exit status is 1 if the

@@ -7,7 +7,7 @@ stable rate; until the direction has turned, the curvature counts as at least `-
 returns to Python: the direction and the rate are tensors of the recorded step.
 
     python examples/curvature.py
-    python examples/curvature.py --checkpoint c.zip --steps 99  # goes on to the bit if it is there
+    python examples/curvature.py --checkpoint c --steps 99      # goes on to the bit if it is there
 
 The exit status is 1 if R², the share of the variance that is explained, is below `--target`.
 """

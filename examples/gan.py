@@ -4,7 +4,7 @@ Two optimizers each own the parameters of one network. The losses are relativist
 Martineau, 2019): the critic compares a real point with a generated one, which covers every cluster.
 
     python examples/gan.py
-    python examples/gan.py --checkpoint gan.zip --steps 1000    # goes on to the bit if it is there
+    python examples/gan.py --checkpoint gan --steps 1000        # goes on to the bit if it is there
 
 The exit status is 1 if the share of generated points in the least covered cluster (at best an
 eighth, 0.125), counting those within three deviations of its centre, is below `--target`.

@@ -2,7 +2,7 @@
 
     python examples/gpt.py                                     # lines of a sonnet, learnt by heart
     python examples/gpt.py --text FILE --steps 3000 --target 1.6
-    python examples/gpt.py --checkpoint gpt.zip --steps 200    # goes on to the bit if it is there
+    python examples/gpt.py --checkpoint gpt --steps 200        # goes on to the bit if it is there
 
 The exit status is 1 if the mean loss of the last steps, in nats a character, is above `--target`.
 """

@@ -2,8 +2,8 @@
 
     python examples/resnet.py                                  # patterns made up for the purpose
     python examples/resnet.py --data DIR --size 224            # a folder of folders of pictures
-    python examples/resnet.py --save net.zip                   # ... and keep what was learnt
-    python examples/resnet.py --load net.zip --epochs 0        # only evaluate it
+    python examples/resnet.py --save net                       # ... and keep what was learnt
+    python examples/resnet.py --load net --epochs 0            # only evaluate it
 
 A fifth of the images is held out. Ends with a table of what recording the step saved: eager
 execution against replay, each in its own process.
@@ -29,30 +29,6 @@ def network(images: Images, args: argparse.Namespace) -> ResNet:
     """A new model."""
     optimizer = opt.SGD(args.lr, momentum=args.momentum, weight_decay=args.weight_decay)
     return ResNet(args.depth, images.classes, optimizer)
-
-
-def save(model: ResNet, path: str) -> None:
-    """Writes the model's parameters and states, along with its optimizer's."""
-    states = model.optimizer.get_states()
-    steps = np.array([states.pop("step_counter")], np.int32)
-    auxiliary = {"step_counter": tensor.from_numpy(steps)}
-    for kind, tensors in states.items():
-        auxiliary |= {f"{kind}/{name}": one for name, one in tensors.items()}
-    model.save_states(path, auxiliary)
-
-
-def load(model: ResNet, path: str) -> None:
-    """Reads what `save` wrote.
-
-    Raises:
-        CheckpointError: the file is missing or damaged, or another model's.
-    """
-    auxiliary = model.load_states(path)
-    states: dict = {"step_counter": int(auxiliary.pop("step_counter").item())}
-    for key, one in auxiliary.items():
-        kind, name = key.split("/", 1)
-        states.setdefault(kind, {})[name] = one
-    model.optimizer.set_states(states)
 
 
 def evaluate(model: ResNet, images: Images, batch: int) -> tuple[float, float]:
@@ -110,8 +86,8 @@ def arguments() -> argparse.Namespace:
     add("--momentum", type=float, default=0.9)
     add("--weight-decay", type=float, default=1e-4)
     add("--seed", type=int, default=0)
-    add("--save", metavar="FILE", help="write parameters, states and momentum in the end")
-    add("--load", metavar="FILE", help="begin with what --save wrote")
+    add("--save", metavar="PATH", help="write a checkpoint in the end, PATH.onnx and its state")
+    add("--load", metavar="PATH", help="begin with what --save wrote")
     add("--eager", action="store_true", help="without recording")
     add("--savings", action=argparse.BooleanOptionalAction, default=True, help="the last table")
     add("--measure", choices=["eager", "replay"], help="print the cost of a step as JSON, no more")
@@ -140,7 +116,7 @@ def compiled(images: Images, args: argparse.Namespace) -> ResNet:
     model.compile([inputs], use_graph=not args.eager)
     try:
         if args.load:
-            load(model, args.load)
+            model.load(args.load, state={"optimizer": model.optimizer})
     except CheckpointError as error:
         sys.exit(str(error))
     return model
@@ -161,7 +137,7 @@ def main() -> None:
     train(model, kept, held, args)
     print("test loss {:.6f}, test accuracy {:.2%}".format(*evaluate(model, held, args.batch)))
     if args.save:
-        save(model, args.save)
+        model.save(args.save, {"optimizer": model.optimizer})
     if args.savings and args.epochs and not args.eager:
         print_savings()
 

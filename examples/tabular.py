@@ -2,7 +2,7 @@
 
     python examples/tabular.py                                 # Friedman's (1991) function, noisy
     python examples/tabular.py --data FILE.csv --target 0.5    # the last column, from the others
-    python examples/tabular.py --checkpoint t.zip --steps 500  # goes on to the bit if it is there
+    python examples/tabular.py --checkpoint t --steps 500      # goes on to the bit if it is there
 
 The exit status is 1 if R², the share of the variance of held-out rows that is explained, is below
 `--target`.

@@ -27,7 +27,7 @@ KEEP_STATES = (opt.Optimizer, opt.MovingAverage)
 def parser(doc: str, **numbers: float) -> argparse.ArgumentParser:
     """A command line with `--checkpoint` and a number for each default."""
     made = argparse.ArgumentParser(description=doc.split("\n")[0])
-    made.add_argument("--checkpoint", type=Path, help="a file, read if it exists, and written")
+    made.add_argument("--checkpoint", type=Path, help="a folder, gone on from if it has any")
     made.add_argument(
         "--every", type=int, default=1000, help="steps from one checkpoint to the next"
     )
@@ -41,22 +41,6 @@ def optimizers(model: module.Module) -> dict[str, Any]:
     return {name: one for name, one in vars(model).items() if isinstance(one, KEEP_STATES)}
 
 
-def save(model: module.Module, path: Path, step: int) -> None:
-    """Writes parameters, states, what the optimizers keep, and the step."""
-    kept = {"step": from_numpy(np.int32([step]))}
-    for name, one in optimizers(model).items():
-        kept.update(one.get_named_states(name))
-    model.save_states(path, kept)
-
-
-def restore(model: module.Module, path: Path) -> int:
-    """Reads what `save` wrote; returns the step."""
-    found = model.load_states(path)
-    for name, one in optimizers(model).items():
-        one.set_named_states(found, name)
-    return int(found["step"].item())
-
-
 def train(
     model: module.Module, args: argparse.Namespace, draw: Draw, inputs: int = 1
 ) -> list[dict[str, Any]]:
@@ -67,8 +51,9 @@ def train(
     dev = device.get_default_device()
     dev.set_seed(args.seed)
     model.compile([from_numpy(one) for one in draw(np.random.default_rng(args.seed))[:inputs]])
-    resumes = args.checkpoint is not None and args.checkpoint.exists()
-    done, losses = restore(model, args.checkpoint) if resumes else 0, []
+    kept = module.Checkpoints(args.checkpoint, args.every, keep=2) if args.checkpoint else None
+    resumed = kept.resume(model, optimizers(model)) if kept else None
+    done, losses = resumed.step if resumed else 0, []
     if done > args.steps:
         sys.exit(f"--steps: got {args.steps}, but {args.checkpoint} is of step {done}")
     for step in (bar := tqdm(range(done, args.steps), unit="step")):
@@ -77,8 +62,8 @@ def train(
         made = model.train_one_batch(*draw(rng))
         losses.append({name: loss.item() for name, loss in made.items()})
         bar.set_postfix({name: f"{loss:.4f}" for name, loss in losses[-1].items()}, refresh=False)
-        if args.checkpoint and (step + 1 == args.steps or (step + 1) % args.every == 0):
-            save(model, args.checkpoint, step + 1)
+        if kept and (step + 1 == args.steps or (step + 1) % args.every == 0):
+            kept.save(step + 1, model, optimizers(model), losses[-1])
     model.eval()
     dev.set_seed(args.seed)  # what is drawn now does not depend on where the run began
     return losses

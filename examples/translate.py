@@ -1,7 +1,7 @@
 """Trains a Transformer (Vaswani et al., 2017) to translate numbers in words into digits.
 
     python examples/translate.py
-    python examples/translate.py --checkpoint t.zip --steps 200  # goes on to the bit if it is there
+    python examples/translate.py --checkpoint t --steps 200      # goes on to the bit if it is there
 
 The exit status is 1 if the share of numbers, none of them seen in training, that are translated
 without any mistake is below `--target`.

@@ -1,7 +1,7 @@
 """Trains a U-Net (Ronneberger et al., 2015) to find discs in noisy pictures of discs and squares.
 
     python examples/unet.py
-    python examples/unet.py --checkpoint unet.zip --steps 200    # goes on to the bit if it is there
+    python examples/unet.py --checkpoint unet --steps 200        # goes on to the bit if it is there
 
 The exit status is 1 if the intersection over union of the discs found in new pictures is below
 `--target`.

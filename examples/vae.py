@@ -2,7 +2,7 @@
 ones.
 
     python examples/vae.py                                 # scikit-learn's digits of 8x8 pixels
-    python examples/vae.py --checkpoint vae.zip --steps 1000   # goes on to the bit if it is there
+    python examples/vae.py --checkpoint vae --steps 1000       # goes on to the bit if it is there
 
 The exit status is 1 if the bound on the held-out digits' negative log likelihood, in nats an image,
 is above `--target`.

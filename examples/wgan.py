@@ -4,7 +4,7 @@ The critic is drawn to a slope of length 1 between real and generated points. Th
 gradient, whose own gradient updates the critic; it is recorded like the rest of the step.
 
     python examples/wgan.py
-    python examples/wgan.py --checkpoint wgan.zip --steps 999  # goes on to the bit if it is there
+    python examples/wgan.py --checkpoint wgan --steps 999      # goes on to the bit if it is there
 
 The exit status is 1 if the share of generated points in the least covered cluster (at best an
 eighth, 0.125) is below `--target`.

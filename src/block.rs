@@ -316,9 +316,22 @@ impl Block {
     #[allow(unsafe_code)]
     pub fn write(&self, bytes: &[u8]) -> Result<()> {
         assert_eq!(bytes.len(), self.bytes, "the bytes of a block");
-        let start = self.to_overwrite()?;
-        // SAFETY: the block has memory of that many bytes, which nobody else uses meanwhile.
-        unsafe { self.device.pool().backend().upload(bytes, start) };
+        self.write_at(0, bytes)
+    }
+
+    /// Writes bytes from `start` on; the caller holds the device's turn, and writes all bytes before
+    /// anything reads one.
+    ///
+    /// # Errors
+    /// As [`Block::to_overwrite`].
+    #[allow(unsafe_code)]
+    pub fn write_at(&self, start: usize, bytes: &[u8]) -> Result<()> {
+        let fits = start.checked_add(bytes.len()).is_some_and(|end| end <= self.bytes);
+        assert!(fits, "the bytes of a block");
+        let first = self.to_overwrite()?;
+        // SAFETY: the block has memory up to the end of these bytes, which nobody else uses
+        // meanwhile.
+        unsafe { self.device.pool().backend().upload(bytes, first.byte_add(start)) };
         Ok(())
     }
 

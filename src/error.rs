@@ -122,6 +122,14 @@ pub enum Error {
         /// What is wrong, in words.
         message: String,
     },
+    /// A file that cannot be read or written, is damaged, or is of another kind.
+    #[error("{op}: {message}")]
+    Checkpoint {
+        /// The operation.
+        op: OpName,
+        /// What is wrong, in words.
+        message: String,
+    },
     /// A failed call into a library.
     #[error("{op}: {library} returned {status} for {call}")]
     Library {
@@ -213,6 +221,7 @@ impl Error {
         | Budget { op, .. }
         | Device { op, .. }
         | Graph { op, .. }
+        | Checkpoint { op, .. }
         | Library { op, .. }
         | Host { op, .. }
         | NotFinite { op, .. }

@@ -3,9 +3,10 @@
 //! A model is written imperatively; each operation is data ([`ops::Call`]) that the [`engine`]
 //! prepares and runs. Modules in dependency order, each of which may use only the earlier ones:
 //! `error, dtype, shape, packing` → `device` → `block, view` → `ops` → `kernels` → `graph` →
-//! `rewrite` → `engine` → `python`.
+//! `rewrite` → `engine` → `step` → `capi` → `python`.
 
 pub mod block;
+pub mod capi;
 pub mod device;
 pub mod dtype;
 pub mod engine;
@@ -18,6 +19,7 @@ pub mod packing;
 mod python;
 pub mod rewrite;
 pub mod shape;
+pub mod step;
 pub mod view;
 
 pub use error::{Error, Result};

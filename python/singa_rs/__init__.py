@@ -16,14 +16,15 @@ from .errors import (
     OutOfMemoryError,
     ShapeError,
 )
+from .record import Step
 from .tensor import Placeholder, Tensor
 
 __version__: str = _core.__version__
 _core.set_package(str(Path(__file__).parent))
 
 _LAZY = (
-    "data", "image_tool", "initializer", "layer", "loss", "metric", "model", "module", "opt",
-    "singa_wrap", "sonnx",
+    "data", "image_tool", "initializer", "layer", "linalg", "loss", "metric", "model", "module",
+    "opt", "singa_wrap", "sonnx",
 )  # fmt: skip
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "OutOfMemoryError",
     "Placeholder",
     "ShapeError",
+    "Step",
     "Tensor",
     "autograd",
     "device",

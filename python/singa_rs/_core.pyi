@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Final, Literal, final
+from typing import IO, Any, Final, Literal, final
 
 import numpy.typing as npt
 from typing_extensions import disjoint_base
@@ -29,6 +29,7 @@ __all__ = [
     "Saved",
     "ShapeError",
     "Shortcut",
+    "Step",
     "Watch",
     "__version__",
     "bfloat16",
@@ -314,6 +315,27 @@ class Recording:
         memory_budget: float | None = None,
         limits: bool = True,
     ) -> Graph: ...
+    def write(
+        self,
+        file: IO[bytes],
+        arguments: Sequence[str],
+        results: Sequence[tuple[str, tuple[str, int] | Handle]],
+        states: Sequence[tuple[str, Handle]],
+        *,
+        exact: bool,
+        check_finite: bool,
+        parallel: bool,
+        memory_budget: float | None,
+    ) -> None: ...
+
+@final
+class Step:
+    def __new__(cls, file: IO[bytes], size: int, device: Device) -> Step: ...
+    def arguments(self) -> list[tuple[str, tuple[int, ...], DType]]: ...
+    def results(self) -> list[tuple[str, tuple[int, ...], DType]]: ...
+    def states(self) -> list[tuple[str, Any]]: ...
+    def run(self, arguments: Sequence[Handle]) -> list[Any]: ...
+    def write(self, file: IO[bytes]) -> None: ...
 
 @final
 class Graph:

@@ -27,7 +27,7 @@ pub use arena::{Run, runs_graph};
 use cache::KernelCache;
 pub use executable::{Compared, Executable, Kept};
 pub use options::{Budget, Limits, Options};
-pub use recording::{Recording, recorder as record};
+pub use recording::{Recording, SavedPlace, recorder as record};
 pub use rng::{Rng, Stream};
 use runs::Runs;
 

@@ -1,11 +1,13 @@
 //! Options for making a graph from a recording.
 
+use serde::{Deserialize, Serialize};
+
 use crate::graph::Parallel;
 use crate::graph::recompute::greedy;
 use crate::rewrite;
 
 /// A memory budget for the arena of a graph.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Budget {
     /// An absolute number of bytes.
     Bytes(usize),

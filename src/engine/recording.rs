@@ -4,6 +4,7 @@ mod append;
 mod difference;
 pub(super) mod initial;
 pub mod recorder;
+mod saved;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::block::Block;
 use crate::device::Device;
 use crate::graph::{Place, Queue, Role};
 use crate::ops::{Call, View};
+pub use saved::SavedPlace;
 
 /// Where a block of a recording comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -22,7 +22,10 @@ pub use crate::packing::Lifetime;
 pub use analysis::csr::{Csr, Edges};
 pub use analysis::timeline::Timeline;
 pub(crate) use analysis::{cost, hazard};
+pub use ir::checksum::Checksum;
 pub use ir::queue::{Kernels, Op, Place, Queue};
+#[cfg(test)]
+pub(crate) use ir::saved::reseal;
 pub use ir::{draft, export};
 use memory::layout::{Layout, OUTSIDE};
 pub use memory::{budget, order, recompute};

@@ -215,6 +215,7 @@ pub mod gemm;
 pub mod host;
 pub mod index;
 pub mod layer_norm;
+pub mod linalg;
 pub mod norm;
 pub mod normalize;
 pub mod optim;
@@ -245,6 +246,7 @@ families! {
     host::Host,
     index::Gather, index::GatherElements, index::GatherElementsGrad, index::GatherGrad, index::Places,
     layer_norm::LayerNorm, layer_norm::LayerNormGrad,
+    linalg::Linalg, linalg::Solve, linalg::TriangularSolve,
     norm::BatchNorm, norm::BatchNormGrad, norm::BatchNormInference, norm::BatchNormInferenceGrad,
     norm::RunningAverage,
     normalize::BatchNormReluGrad, normalize::BatchNormStatistics, normalize::Normalize,

@@ -67,6 +67,7 @@ impl From<Error> for PyErr {
             }
             Error::Device { .. } => DeviceError::new_err(text),
             Error::Graph { .. } => GraphError::new_err(text),
+            Error::Checkpoint { .. } => CheckpointError::new_err(text),
             Error::Internal { .. } => InternalError::new_err(text),
             Error::Library { .. } | Error::Host { .. } => PyRuntimeError::new_err(text),
         }

@@ -7,6 +7,7 @@ mod dlpack;
 mod dtype;
 mod error;
 mod exit;
+mod file;
 mod graph;
 mod handler;
 mod host;

@@ -3,7 +3,7 @@
 import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
-from singa_rs import sonnx
+from singa_rs import autograd, sonnx
 from singa_rs.tensor import Tensor, to_numpy
 
 
@@ -82,3 +82,32 @@ def replays(proto, *arrays):
         for got, want in zip(compiled.forward(*xs), eager.forward(*xs), strict=True):
             np.testing.assert_array_equal(to_numpy(got), to_numpy(want))
     assert len(compiled.graphs) == 1
+
+
+def slopes(op, *xs, step=1e-5, rtol=1e-4, atol=1e-6, **settings):
+    """Asserts that the gradients of a node's first output with respect to its inputs of float64 are
+    those that differences give."""
+    net = sonnx.SONNXModel(one(op, xs, **settings))
+    given = [x for x in xs if x is not None]
+    weight = RNG.standard_normal(sonnx.prepare(one(op, xs, **settings)).run(given)[0].shape)
+
+    def loss(arrays):
+        ts = [Tensor(data=a, dtype=a.dtype.name, requires_grad=True) for a in arrays]
+        return ts, autograd.reduce_sum(
+            net.forward(*ts)[0] * Tensor(data=weight, dtype="float64"), None, 0
+        )
+
+    autograd.training = True
+    floats = [i for i, x in enumerate(given) if x.dtype == np.float64]
+    ts, total = loss(given)
+    found = autograd.gradients(total, xs=[ts[i] for i in floats])
+    for i, got in zip(floats, found, strict=True):
+        want = np.zeros_like(given[i])
+        for at in np.ndindex(want.shape):
+            ends = []
+            for by in (step, -step):
+                moved = [x.copy() for x in given]
+                moved[i][at] += by
+                ends.append(float(to_numpy(loss(moved)[1])))
+            want[at] = (ends[0] - ends[1]) / (2 * step)
+        np.testing.assert_allclose(to_numpy(got), want, rtol, atol)

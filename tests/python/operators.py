@@ -62,12 +62,15 @@ PYTORCH = dict(
 )
 #: The headings, and the files of `autograd` below each; other files have their own.
 FAMILIES = {
-    "Element by element": "unary binary math activations finite casting powers pairs",
+    "Element by element": (
+        "unary parametrised special binary math activations finite casting powers pairs"
+    ),
     "Reductions and running sums": "reduce statistics scan",
     "Shape and order": "shape views arrange axes repeat ops",
     "Positions": "index along positions scattering",
     "Sorting and searching": "sorting searching",
     "Products": "matmul contract products",
+    "Linear algebra": "factors systems",
     "Convolution, pooling, dropout": "nn adaptive",
     "Resampling": "resize grid",
     "Normalisation": "norm",

@@ -1,7 +1,9 @@
 """Elementary functions to about 40 digits, as references for float64."""
 
+import math
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation, localcontext
+from fractions import Fraction
 
 import numpy as np
 
@@ -142,6 +144,94 @@ def normal_cdf(x: Number) -> Number:
 
 def density(x: Number) -> Number:
     return exp(-x * x / 2) / (2 * PI).sqrt()
+
+
+def inverse(start: Callable[[float], float], function: Function, slope: Function) -> Function:
+    """The inverse of an increasing function by Newton's method, from its value as a float."""
+
+    def value(y: Number) -> Number:
+        x = Decimal(start(float(y)))
+        for _ in range(3 if x.is_finite() else 0):
+            x -= (function(x) - y) / slope(x)
+        return x
+
+    return value
+
+
+def erf_slope(x: Number) -> Number:
+    return 2 / PI.sqrt() * exp(-x * x)
+
+
+def log_normal_cdf(x: Number) -> Number:
+    if x < -(10**8):
+        return -x * x / 2 - log(-x * (2 * PI).sqrt()) - 1 / (x * x)
+    tail = normal_cdf(-x)
+    return -tail - tail * tail / 2 if tail < TINY else log(normal_cdf(x))
+
+
+def log_normal_cdf_slope(x: Number) -> Number:
+    return -x - 1 / x if x < -(10**8) else density(x) / normal_cdf(x)
+
+
+def bernoulli(count: int) -> list[Number]:
+    """The Bernoulli numbers B(2), B(4), ..."""
+    found = [Fraction(1)]
+    for m in range(1, 2 * count + 1):
+        terms = (math.comb(m + 1, k) * b for k, b in enumerate(found))
+        found.append(-sum(terms, Fraction(0)) / (m + 1))
+    return [Decimal(b.numerator) / b.denominator for b in found[2::2]]
+
+
+with localcontext(CONTEXT):
+    BERNOULLI = bernoulli(24)
+#: Where Stirling's series is exact to 50 digits.
+FAR = 60
+
+
+def climbed(x: Number) -> tuple[list[Number], Number]:
+    """The numbers x, x + 1, ... below `FAR`, and the first one that is not."""
+    steps = [x + k for k in range(max(FAR - int(min(x, Decimal(FAR))), 0))]
+    return steps, x + len(steps)
+
+
+def lgamma(x: Number) -> Number:
+    """Of positive numbers; others by reflection."""
+    if not x:
+        return Decimal("inf")
+    if x < 0:
+        return log(PI / abs(sin(PI * x.remainder_near(1)))) - lgamma(1 - x)
+    steps, z = climbed(x)
+    terms = (b / (2 * j * (2 * j - 1) * z ** (2 * j - 1)) for j, b in enumerate(BERNOULLI, 1))
+    stirling = (z - Decimal("0.5")) * log(z) - z + log(2 * PI) / 2 + sum(terms)
+    return stirling - sum(map(log, steps))
+
+
+def digamma(x: Number) -> Number:
+    """Of positive numbers; others by reflection."""
+    if not x:
+        return -Decimal("inf")
+    if x < 0:
+        angle = PI * x.remainder_near(1)
+        return digamma(1 - x) - PI * cos(angle) / sin(angle)
+    steps, z = climbed(x)
+    terms = (b / (2 * j * z ** (2 * j)) for j, b in enumerate(BERNOULLI, 1))
+    return log(z) - 1 / (2 * z) - sum(terms) - sum(1 / y for y in steps)
+
+
+def polygamma(n: int) -> Function:
+    """The derivatives of digamma, by the same series differentiated."""
+
+    def value(x: Number) -> Number:
+        if not x:
+            return Decimal("inf").copy_sign((-1) ** (n + 1))
+        steps, z = climbed(x)
+        tail = math.factorial(n - 1) / z**n + math.factorial(n) / (2 * z ** (n + 1))
+        for j, b in enumerate(BERNOULLI, 1):
+            falling = Decimal(math.factorial(2 * j + n - 1)) / math.factorial(2 * j)
+            tail += b * falling / z ** (2 * j + n)
+        return (-1) ** (n + 1) * (tail + math.factorial(n) * sum(y ** -(n + 1) for y in steps))
+
+    return value
 
 
 asinh_any = odd(-1, asinh)

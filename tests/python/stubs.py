@@ -22,6 +22,7 @@ HOMES = {
     "numpy": "np",
     ".._core": "Device DType Handle",
     "..autograd": "Operator",
+    "..autograd.results": "EighResult LeastSquares QRResult SlogdetResult SVDResult",
     "..tensor": "Tensor",
 }
 LAYERS = (

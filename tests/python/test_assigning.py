@@ -24,11 +24,12 @@ def held(array, dtype=None):
 ARGS = {
     **dict.fromkeys(
         "add sub mul div remainder fmod hypot copysign heaviside xlogy multiply subtract divide "
-        "atan2".split(),
+        "atan2 xlog1py".split(),
         (0.7,),
     ),
     "floor_divide": (0.3,),
     "pow": (2,),
+    "polygamma": (2,),
     "cumsum": (0,),
     "cumprod": (1,),
     "lerp": (2.0, 0.3),

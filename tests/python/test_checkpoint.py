@@ -35,7 +35,7 @@ def net():
 
 
 @pytest.mark.parametrize("use_graph", [True, False])
-@pytest.mark.parametrize("done", [1, 3, 7, 10])
+@pytest.mark.parametrize("done", [0, 1, 3, 7, 10])
 def test_a_run_goes_on_to_the_bit(tmp_path, done, use_graph):
     whole = Run(1, use_graph)
     whole.steps(done, tmp_path / "at")

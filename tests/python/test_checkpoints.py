@@ -33,6 +33,10 @@ def test_the_last_ones_and_the_best_stay(tmp_path, net):
         if is_saved:
             assert sorted(os.listdir(kept.folder)) == sorted([*names(*staying[step]), "notes.txt"])
     assert kept.steps() == [4, 8, 10] and kept.best_step() == 4
+    odd = Checkpoints(tmp_path / "odd", keep=1, best=("$loss", "max"))
+    for step, loss in enumerate((1, 3, 2)):
+        odd.save(step, net, None, {"$loss": loss})
+    assert odd.steps() == [1, 2] and odd.best_step() == 1
     again = Checkpoints(kept.folder, keep=1, best=("loss", "max"))
     assert again.best_step() == 10 and Checkpoints(kept.folder).best_step() is None
     again.save(11, net, None, {"loss": Tensor(data=[1.5])})

@@ -27,11 +27,13 @@ ROOMS = [
     {"graph"},
     {"rewrite"},
     {"engine"},
+    {"step"},
+    {"capi"},
     {"python"},
 ]
 PLACE = {room: place for place, rooms in enumerate(ROOMS) for room in rooms}
 ENGINE = ("engine/executable/replay.rs", "engine/tests/")
-UNSAFE = ("device/", "block.rs", "kernels/", "graph/replay/", *ENGINE, "python/")
+UNSAFE = ("device/", "block.rs", "kernels/", "graph/replay/", *ENGINE, "capi/", "python/")
 LINES = 400
 
 
@@ -142,6 +144,7 @@ BESIDE = {
     "data": "tensor",
     "image_tool": "tensor",
     "initializer": "layer",
+    "linalg": "autograd",
     "loss": "layer",
     "metric": "layer",
     "opt": "layer",

@@ -8,6 +8,7 @@ import precise as p
 import pytest
 from cases.elementwise import UNARY
 from harness import CPU
+from scipy import special
 from singa_rs import _core
 
 D = Decimal
@@ -39,6 +40,7 @@ def points(dtype, low, high):
 INF = np.inf
 ALL = (-INF, INF)
 NEAR = (-1e6, 1e6)
+OPEN = (-1 + 2**-24, 1 - 2**-24)
 #: f: its value; its domain; the largest error in float32 and in float64.
 VALUES = {
     "neg": (lambda x: x.copy_negate(), ALL, 0, 0),
@@ -61,11 +63,18 @@ VALUES = {
     "tanh": (p.tanh_any, ALL, 2, 2.5),
     "asinh": (p.asinh_any, ALL, 1, 2.5),
     "acosh": (p.acosh, (1, INF), 1, 2.5),
-    "atanh": (p.atanh_any, (-1 + 2**-24, 1 - 2**-24), 1, 2.5),
+    "atanh": (p.atanh_any, OPEN, 1, 2.5),
     "sigmoid": (p.sigmoid, ALL, 2, 2),
     "softplus": (p.softplus, ALL, 1, 2),
     "softsign": (lambda x: x / (1 + abs(x)), ALL, 1.5, 1.5),
     "erf": (p.erf, ALL, 2, 1),
+    "erfc": (p.erfc, ALL, 1, 2),
+    "erfinv": (p.inverse(special.erfinv, p.erf, p.erf_slope), OPEN, 1, 5),
+    "ndtr": (p.normal_cdf, ALL, 1, 2),
+    "log_ndtr": (p.log_normal_cdf, ALL, 1, 4),
+    "ndtri": (p.inverse(special.ndtri, p.normal_cdf, p.density), (1e-323, 1 - 2**-24), 1, 4),
+    "lgamma": (p.lgamma, (1e-323, INF), 2, 4),
+    "digamma": (p.digamma, (1e-323, INF), 2, 32),  # its terms cancel near its zero at 1.46
     "gelu": (lambda x: x * p.normal_cdf(x), ALL, 6, 2),
     "silu": (lambda x: x * p.sigmoid(x), ALL, 2, 2),
 }
@@ -105,6 +114,13 @@ SLOPES = {
     "softplus": (lambda y: -p.expm1(-y), (0, INF), 1, 1),
     "softsign": (lambda x: 1 / (1 + abs(x)) ** 2, ALL, 3, 3),
     "erf": (lambda x: 2 / p.PI.sqrt() * p.exp(-x * x), ALL, 2, 2.5),
+    "erfc": (lambda x: -p.erf_slope(x), ALL, 2, 2.5),
+    "erfinv": (lambda y: 1 / p.erf_slope(y), (-6, 6), 2, 4),
+    "ndtr": (p.density, ALL, 1, 4),
+    "log_ndtr": (p.log_normal_cdf_slope, ALL, 1, 4),
+    "ndtri": (lambda y: 1 / p.density(y), (-12, 8), 2, 4),
+    "lgamma": (p.digamma, (1e-323, INF), 2, 4),
+    "digamma": (p.polygamma(1), (1e-323, INF), 2, 4),
     "gelu": (gelu_slope, ALL, 6, 4),
     "silu": (silu_slope, ALL, 3, 3),
 }
@@ -112,9 +128,13 @@ SLOPES = {
 TERMS = {
     "gelu": lambda x: D("0.25") if D("-1.5") < x < 0 else D(0),
     "silu": lambda x: D("0.1") if D(-2) < x < 0 else D(0),
+    "lgamma": lambda x: D(1),
+    "digamma": lambda x: D(1) if x > 1 else D(0),
 }
 #: Functions of sums and products alone, or without a slope: test_operations.py checks them.
 PLAIN = {"ceil", "floor", "round", "rounde", "relu", "not", "leakyrelu", "hardsigmoid", "clip"}
+#: Functions with parameters, which have tests of their own.
+PARAMETRISED = {"elu", "selu", "polygamma"}
 FLOATS = ("float32", "float64")
 
 
@@ -130,7 +150,7 @@ def measure(got, function, xs, limit, terms=None):
 
 
 def test_every_function_has_a_bound():
-    assert set(UNARY) - PLAIN - {"elu", "selu"} == set(VALUES)
+    assert set(UNARY) - PLAIN - PARAMETRISED == set(VALUES)
     assert set(SLOPES) == set(VALUES) - {"neg", "abs", "sign"}
 
 

@@ -54,7 +54,7 @@ def test_learns_patterns():
 
 
 def test_learns_a_folder_and_saves_the_result(pictures, tmp_path):
-    where, kept = ("--data", pictures), tmp_path / "net.zip"
+    where, kept = ("--data", pictures), tmp_path / "net"
     slow = ("--epochs", 6, "--lr", 0.002)
     learnt = example(*SMALL, *where, *slow, "--save", kept)
     loss, accuracy = outcome(learnt)
@@ -64,12 +64,12 @@ def test_learns_a_folder_and_saves_the_result(pictures, tmp_path):
 
 
 @pytest.mark.parametrize("how", [(), ("--eager",)], ids=["replay", "eager"])
-def test_training_resumes_from_a_file_to_the_bit(tmp_path, monkeypatch, how):
+def test_training_resumes_from_a_checkpoint_to_the_bit(tmp_path, monkeypatch, how):
     sizes = ("--size", "32", "--batch", "2", "--images", "10", "--lr", "0.001")
     monkeypatch.setattr(sys, "argv", ["resnet.py", *sizes, *how])
     args = resnet.arguments()
     images = resnet.prepare(args)
-    kept = str(tmp_path / "net.zip")
+    kept = str(tmp_path / "net")
 
     def losses(model, steps):
         rng = np.random.default_rng(0)
@@ -77,7 +77,7 @@ def test_training_resumes_from_a_file_to_the_bit(tmp_path, monkeypatch, how):
 
     model = resnet.compiled(images, args)
     losses(model, 3)
-    resnet.save(model, kept)
+    model.save(kept, {"optimizer": model.optimizer})
     goes_on = losses(model, 4)
     monkeypatch.setattr(args, "load", kept)
     assert losses(resnet.compiled(images, args), 4) == goes_on
@@ -96,7 +96,7 @@ def test_says_what_recording_saves():
     ("arguments", "message"),
     [
         (("--images", 8, "--batch", 16), "only 7 images"),
-        (("--load", "missing.zip"), "missing.zip"),
+        (("--load", "missing net"), "missing net"),
         (("--data", "missing"), "missing"),
     ],
 )
@@ -107,7 +107,7 @@ def test_bad_arguments_are_explained(arguments, message):
 
 
 def test_another_models_file_is_refused(tmp_path):
-    kept = tmp_path / "net.zip"
+    kept = tmp_path / "net"
     sizes = (*SMALL, "--images", 10, "--epochs", 1, "--steps", 1)
     outcome(example(*sizes, "--classes", 3, "--save", kept))
     run = example(*sizes, "--classes", 4, "--load", kept)

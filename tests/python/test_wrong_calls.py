@@ -171,7 +171,7 @@ def test_models(compiled, tmp_path, monkeypatch):
         check(["Linear", "forward"], net().forward, [wrong()], {})
         check(["compile", "Linear", "forward"], net().compile, [wrong()], {})
         check(["plan", "train_one_batch", "Linear"], net().plan, [wrong(), wrong()], {})
-        for name in ("train", "graph", "tap", "to_device", "load_states"):
+        for name in ("train", "graph", "tap", "to_device", "load_states", "load", "save"):
             check([name], getattr(net(), name), [wrong()], {})
         for option in ("is_train", "use_graph", "graph_alg", "memory_budget", "exact"):
             check([option, "compile"], net().compile, [[T()]], {option: wrong()})

@@ -38,6 +38,7 @@ from . import (
     ctc,
     distance,
     divergence,
+    factors,
     finite,
     folding,
     functions,
@@ -53,6 +54,7 @@ from . import (
     nn,
     norm,
     pairs,
+    parametrised,
     parts,
     pieces,
     pooling,
@@ -71,7 +73,9 @@ from . import (
     scattering,
     searching,
     sorting,
+    special,
     statistics,
+    systems,
     unary,
 )
 

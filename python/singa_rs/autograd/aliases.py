@@ -16,6 +16,7 @@ from . import (
     axes,
     binary,
     pairs,
+    parametrised,
     powers,
     reduce,
     repeat,
@@ -35,6 +36,7 @@ _HOMES = (
     axes,
     binary,
     pairs,
+    parametrised,
     powers,
     repeat,
     shape,
@@ -52,6 +54,7 @@ _OTHERS = {
         movedim=moveaxis swapdims=swapaxes repeat_interleave=repeat take_along_dim=take_along_axis
         neg=negative gt=greater ge=greater_equal lt=less le=less_equal eq=equal ne=not_equal
         leaky_relu=leakyrelu log_sigmoid=logsigmoid swish=silu ger=outer sgn=sign
+        gammaln=lgamma psi=digamma expit=sigmoid
     """,
 }
 #: Those that are no methods: NumPy's arrays do not have them either, or others do the same.

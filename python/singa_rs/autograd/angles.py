@@ -10,7 +10,7 @@ from ..tensor import Tensor
 from . import binary, ops
 from .casting import cast
 from .finite import _flags
-from .pairs import _floats, _operands
+from .pairs import _operands, float_operands
 from .rule import Rule
 from .shape import clone
 from .table import FUNCTIONS, public
@@ -59,7 +59,7 @@ class Atan2(Rule):
 def atan2(y: Tensor, x: Any) -> Tensor:
     """The angle of the points (x, y) against the x axis, from -pi to pi, with the signs of zeros
     (NumPy arctan2, PyTorch atan2); integers become float32. The gradient at (0, 0) is 0."""
-    return Atan2()(*_floats("atan2", y, x))[0]
+    return Atan2()(*float_operands("atan2", y, x))[0]
 
 
 @public(methods="clamp")
@@ -89,7 +89,7 @@ def ldexp(x: Tensor, n: Any) -> Tensor:
         x: any shape.
         n: whole numbers; shapes broadcast.
     """
-    x, n = _floats("ldexp", x, n)
+    x, n = float_operands("ldexp", x, n)
     return x * 2.0 ** n.detach()
 
 

@@ -18,11 +18,13 @@ from . import (
     finite,
     ops,
     pairs,
+    parametrised,
     powers,
     products,
     putting,
     scan,
     scattering,
+    special,
 )
 from .inplace import assigned, recorded, setitem
 from .shape import clone
@@ -31,14 +33,15 @@ from .unary import Elementwise
 
 #: Where the methods come from, which have to be there first.
 _HOMES = (
-    aliases, angles, arrange, finite, pairs, powers, products, putting, scan, scattering,
+    aliases, angles, arrange, finite, pairs, parametrised, powers, products, putting, scan,
+    scattering, special,
 )  # fmt: skip
 #: Functions element by element, which need no other memory, ...
 _UNARY = [name for name in vars(Elementwise) if not name.startswith("_")]
 #: ... and other methods whose results have the tensor's shape and dtype.
 _OTHERS = """
-    add sub mul div remainder floor_divide pow fmod hypot copysign heaviside xlogy lerp addcmul
-    addcdiv
+    add sub mul div remainder floor_divide pow fmod hypot copysign heaviside xlogy xlog1py lerp
+    addcmul addcdiv polygamma
     log1p log2 log10 exp2 cbrt rsqrt sinc deg2rad rad2deg trunc frac logit
     clip leakyrelu elu selu hardsigmoid nan_to_num masked_fill tril triu cumsum cumprod
     index_add index_copy index_fill scatter_add addmm baddbmm

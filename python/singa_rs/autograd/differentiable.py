@@ -14,6 +14,7 @@ from .attention_gradient import attention_grad
 from .casting import cast, convert
 from .index import getitem, where
 from .matmul import matmul
+from .parametrised import PARAMETRISED
 from .positions import onehot
 from .reduce import log_softmax, reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum
 from .reduce import softmax as _softmax
@@ -21,7 +22,8 @@ from .rule import Rule
 from .scalar import with_number
 from .scan import CumProd, CumSum
 from .shape import Concat, clone, plain_reshape
-from .unary import BY_ENGINE, PARAMETRISED
+from .systems import Inverse, Solve, TriangularSolve
+from .unary import BY_ENGINE
 from .views import Expand, Select, Transpose
 
 Function = Callable[..., Any]
@@ -61,6 +63,8 @@ _REDUCTIONS = {
     "min": reduce_min,
     "prod": reduce_prod,
 }
+#: Those that gradients are computed with.
+_LINALG = {"inv": Inverse}
 _SCANS = {"sum": CumSum, "prod": CumProd}
 
 
@@ -179,6 +183,10 @@ def _cross_entropy_grad() -> Function:
     return grad
 
 
+def _triangular_solve(lower: bool, unit: bool) -> Function:
+    return lambda a, b: TriangularSolve(not lower, unit)(a, b)[0]
+
+
 def _unary(f: Any) -> Function:
     if isinstance(f, str):
         return BY_ENGINE[f][0]
@@ -257,6 +265,7 @@ _OPERATIONS: dict[str, Callable[..., Function | None]] = {
     "gather_elements_grad": _added("gather_elements"),
     "gather_grad": _added("gather"),
     "layer_norm_grad": functools.partial(_row_norm_grad, True),
+    "linalg": lambda f: lambda x: _LINALG[f]()(x)[0],
     "matmul": lambda: matmul,
     "reduce": _reduce,
     "rms_norm_grad": functools.partial(_row_norm_grad, False),
@@ -264,6 +273,8 @@ _OPERATIONS: dict[str, Callable[..., Function | None]] = {
     "softmax": _softmax_of,
     "softmax_cross_entropy_grad": _cross_entropy_grad,
     "softmax_grad": _softmax_grad,
+    "solve": lambda: lambda a, b: Solve()(a, b)[0],
+    "triangular_solve": _triangular_solve,
     "unary": _unary,
     "unary_grad": _unary_grad,
     "where": lambda: where,

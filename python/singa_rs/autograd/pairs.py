@@ -47,7 +47,13 @@ def _operands(op: str, *xs: Any) -> tuple[Tensor, ...]:
     return found
 
 
-def _floats(op: str, *xs: Any) -> tuple[Tensor, ...]:
+def float_operands(op: str, *xs: Any) -> tuple[Tensor, ...]:
+    """Operands of floats in one dtype; integers become float32.
+
+    Raises:
+        ShapeError: shapes that do not broadcast.
+        TypeError: anything but tensors, numbers and arrays.
+    """
     return tuple(map(floating, _operands(op, *xs)))
 
 
@@ -79,13 +85,13 @@ class Hypot(Rule):
 def hypot(a: Tensor, b: Any) -> Tensor:
     """`sqrt(a**2 + b**2)` without overflow (NumPy hypot); integers become float32. NaN wins, also
     over infinities. The gradient at 0 is 0."""
-    return Hypot()(*_floats("hypot", a, b))[0]
+    return Hypot()(*float_operands("hypot", a, b))[0]
 
 
 @public(methods="logaddexp")
 def logaddexp(a: Tensor, b: Any) -> Tensor:
     """`log(exp(a) + exp(b))` without overflow (NumPy logaddexp); integers become float32."""
-    a, b = _floats("logaddexp", a, b)
+    a, b = float_operands("logaddexp", a, b)
     same = a.detach() == b.detach()  # infinities among them, whose difference is NaN
     distance = abs(where(same, 0.0, a) - where(same, 0.0, b))
     return _MAXIMUM(a, b) + UNARY["softplus"](-distance)
@@ -94,7 +100,7 @@ def logaddexp(a: Tensor, b: Any) -> Tensor:
 @public(methods="logaddexp2")
 def logaddexp2(a: Tensor, b: Any) -> Tensor:
     """`log2(2**a + 2**b)` without overflow (NumPy logaddexp2); integers become float32."""
-    a, b = _floats("logaddexp2", a, b)
+    a, b = float_operands("logaddexp2", a, b)
     base = math.log(2)
     return logaddexp(a * base, b * base) / base
 
@@ -111,7 +117,7 @@ def fmod(a: Tensor, b: Any) -> Tensor:
 def copysign(a: Tensor, b: Any) -> Tensor:
     """The size of `a` with the sign of `b` (NumPy copysign); integers become float32. `b` gets no
     gradient."""
-    a, b = _floats("copysign", a, b)
+    a, b = float_operands("copysign", a, b)
     size = abs(a)
     return where(signbit(b), -size, size)
 
@@ -120,7 +126,7 @@ def copysign(a: Tensor, b: Any) -> Tensor:
 def heaviside(a: Tensor, b: Any) -> Tensor:
     """0 where `a` is negative, `b` where it is 0, 1 where it is positive (NumPy heaviside);
     integers become float32. `a` gets no gradient."""
-    a, b = _floats("heaviside", a, b)
+    a, b = float_operands("heaviside", a, b)
     steps = where(a.detach() < 0, 0.0, where(a.detach() > 0, 1.0, a.detach()))
     return where(a.detach() == 0, b, steps)
 
@@ -149,7 +155,7 @@ def fmin(a: Tensor, b: Any) -> Tensor:
 def xlogy(a: Tensor, b: Any) -> Tensor:
     """`a * log(b)`, 0 where `a` is 0, unless `b` is NaN (PyTorch xlogy); integers become
     float32."""
-    a, b = _floats("xlogy", a, b)
+    a, b = float_operands("xlogy", a, b)
     none = (a.detach() == 0) & ~isnan(b)
     return where(none, 0.0, a * UNARY["log"](where(none, 1.0, b)))
 
@@ -162,7 +168,7 @@ def lerp(a: Tensor, b: Any, weight: Any) -> Tensor:
         a, b: tensors that broadcast.
         weight: a number or a tensor.
     """
-    a, b, w = _floats("lerp", a, b, weight)
+    a, b, w = float_operands("lerp", a, b, weight)
     return a + w * (b - a)
 
 

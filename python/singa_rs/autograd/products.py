@@ -14,6 +14,7 @@ from .index import getitem
 from .matmul import matmul
 from .reduce import as_axes, reduce_sum
 from .shape import cat, clone, plain_reshape, transpose
+from .systems import inv
 from .table import public
 
 
@@ -306,17 +307,17 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
 
     Args:
         x: (..., m, m).
-        n: from 0, for which it is the identity.
+        n: an integer; 0 gives the identity, and a negative one powers of the inverse.
 
     Raises:
         ShapeError: matrices that are not square.
-        ValueError: a negative `n`.
+        ValueError: a singular matrix for a negative `n`.
     """
     power = whole(n, "matrix_power: n")
     if x.rank < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"matrix_power: got shape {x.shape}, want square matrices")
     if power < 0:
-        raise ValueError(f"matrix_power: got n {power}, want at least 0")
+        x, power = inv(x), -power
     if not power:
         one = ops.op("arange", start=0, step=1, count=x.shape[-1], dtype="int64")()
         one = ops.op("binary", f="eq")(one, ops.reshape(one, (x.shape[-1], 1)))

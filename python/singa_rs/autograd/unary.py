@@ -10,11 +10,10 @@ from .. import _core
 from .._core import DTypeError, float32
 from ..errors import called
 from ..tensor import Tensor
-from ..tensor.numbers import real
 from . import ops
 from .mode import mode
 from .precision import in_precision
-from .rule import Rule, function
+from .rule import Rule
 from .table import of_tensor, public
 
 Function = Callable[[Tensor], Tensor]
@@ -118,8 +117,12 @@ class _Row(NamedTuple):
     slope: Callable[..., Any] | None = None
 
 
+#: The standard normal density at 0.
+_DENSITY = 1 / math.sqrt(2 * math.pi)
+
+
 def _gelu_slope(x: Tensor) -> Tensor:
-    density = (x * x * -0.5).exp() * (1 / math.sqrt(2 * math.pi))
+    density = (x * x * -0.5).exp() * _DENSITY
     return ((x * math.sqrt(0.5)).erf() + 1) * 0.5 + x * density
 
 
@@ -175,7 +178,24 @@ class Elementwise:
         "The error function (ONNX Erf).",
         slope=lambda x: (-x * x).exp() * (2 / math.sqrt(math.pi)),
     )
+    erfc = _Row(
+        "Erfc",
+        "`1 - erf(x)`, accurate where it is small, too (PyTorch erfc).",
+        slope=lambda x: (-x * x).exp() * (-2 / math.sqrt(math.pi)),
+    )
+    erfinv = _Row(
+        "Erfinv",
+        "The inverse of the error function (PyTorch erfinv); NaN beyond -1 and 1.",
+        precision="wide",
+        slope=lambda y: (y * y).exp() * (math.sqrt(math.pi) / 2),
+    )
     exp = _Row("Exp", "Exponentials (ONNX Exp).", tensor=True, precision="wide", slope=lambda y: y)
+    digamma = _Row(
+        "Digamma",
+        "The derivative of `lgamma` (PyTorch digamma); NaN at negative integers.",
+        precision="wide",
+        slope=lambda x: x.polygamma(1),
+    )
     expm1 = _Row(
         "Expm1",
         "`exp(x) - 1`, accurate near 0 (NumPy expm1).",
@@ -186,12 +206,39 @@ class Elementwise:
     gelu = _Row(
         "GELU", "`x * Phi(x)` with the exact normal distribution (ONNX Gelu).", slope=_gelu_slope
     )
+    lgamma = _Row(
+        "Lgamma",
+        "The logarithm of the size of the gamma function (PyTorch lgamma); infinite at 0 and at "
+        "negative integers.",
+        precision="wide",
+        slope=lambda x: x.digamma(),
+    )
     log = _Row(
         "Log",
         "Natural logarithms (ONNX Log).",
         tensor=True,
         precision="wide",
         slope=lambda x: x.reciprocal(),
+    )
+    log_ndtr = _Row(
+        "LogNdtr",
+        "The logarithm of the standard normal distribution function (PyTorch special.log_ndtr), "
+        "accurate in both tails.",
+        precision="wide",
+        slope=lambda x: (x * x * -0.5 - x.log_ndtr()).exp() * _DENSITY,
+    )
+    ndtr = _Row(
+        "Ndtr",
+        "The standard normal distribution function (PyTorch special.ndtr), accurate where it is "
+        "small, too.",
+        slope=lambda x: (x * x * -0.5).exp() * _DENSITY,
+    )
+    ndtri = _Row(
+        "Ndtri",
+        "The inverse of the standard normal distribution function (PyTorch special.ndtri); NaN "
+        "beyond 0 and 1.",
+        precision="wide",
+        slope=lambda y: (y * y * 0.5).exp() / _DENSITY,
     )
     _not = _Row("Not", "Whether the element is zero, bool (ONNX Not).", "not")
     negative = _Row("Negative", "`-x` (ONNX Neg).", "neg", operator="__neg__", slope=lambda: -1.0)
@@ -255,112 +302,3 @@ def _enter(name: str, row: _Row) -> None:
 for _name, _row in list(vars(Elementwise).items()):
     if isinstance(_row, _Row):
         _enter(_name, _row)
-
-
-class _Parametrised(Unary):
-    """A function with parameters, which are attributes of the instance."""
-
-    tag: str
-
-    def slope(self, saved: Tensor) -> Tensor:
-        """The derivative, by what the gradient saves."""
-        raise NotImplementedError
-
-    def __getstate__(self) -> dict[str, Any]:
-        made = ("op", "grad_op", "saves")
-        return {k: v for k, v in super().__getstate__().items() if k not in made}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._prepare(**{k: v for k, v in state.items() if not k.startswith("_")})
-
-    def _prepare(self, **params: float | None) -> None:
-        numbers = tuple((k, _parameter(self.tag, k, v)) for k, v in params.items())
-        self.__dict__.update(numbers)
-        self.op = ops.unary_op("unary", self.tag, numbers)
-        self.grad_op = ops.unary_op("unary_grad", self.tag, numbers)
-        self.saves = _core.unary_saves(self.op)
-
-
-def _parameter(tag: str, name: str, value: Any) -> float | None:
-    """A parameter as a float, which must be exactly the number that was given."""
-    made = None if value is None else real(value, f"{tag}: {name}")
-    if isinstance(value, int) and made != value:
-        raise ValueError(f"{tag}: {name}: got {value}, want a number that float64 holds")
-    return made
-
-
-def _chosen(condition: Tensor, one: Any, other: Any, like: Tensor) -> Tensor:
-    """One or the other, numbers or tensors, in the dtype of `like`."""
-    flags = ops.cast(condition, like.dtype)
-    return flags * one + (1 - flags) * other
-
-
-class LeakyRelu(_Parametrised):
-    """`x` where it is positive, else `a * x` (ONNX LeakyRelu)."""
-
-    tag = "leakyrelu"
-
-    def __init__(self, a: float = 0.01) -> None:
-        self._prepare(a=a)
-
-    def slope(self, saved: Tensor) -> Tensor:
-        return _chosen(saved > 0, 1.0, self.a, saved)
-
-
-class Elu(_Parametrised):
-    """`x` where it is positive, else `alpha * (exp(x) - 1)` (ONNX Elu)."""
-
-    tag = "elu"
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        self._prepare(alpha=alpha)
-
-    def slope(self, saved: Tensor) -> Tensor:
-        below = saved + self.alpha if self.saves == "y" else saved.exp() * self.alpha
-        return _chosen(saved > 0, 1.0, below, saved)
-
-
-class SeLU(_Parametrised):
-    """`gamma * x` where it is positive, else `gamma * alpha * (exp(x) - 1)` (ONNX Selu)."""
-
-    tag = "selu"
-
-    def __init__(self, alpha: float = 1.67326, gamma: float = 1.0507) -> None:
-        self._prepare(alpha=alpha, gamma=gamma)
-
-    def slope(self, saved: Tensor) -> Tensor:
-        rate = self.gamma * self.alpha
-        below = saved + rate if self.saves == "y" else saved.exp() * rate
-        return _chosen(saved > 0, self.gamma, below, saved)
-
-
-class HardSigmoid(_Parametrised):
-    """`min(max(alpha * x + gamma, 0), 1)` (ONNX HardSigmoid); no gradient at both ends."""
-
-    tag = "hardsigmoid"
-
-    def __init__(self, alpha: float = 0.2, gamma: float = 0.5) -> None:
-        self._prepare(alpha=alpha, gamma=gamma)
-
-    def slope(self, saved: Tensor) -> Tensor:
-        return _chosen((saved > 0) & (saved < 1), self.alpha, 0.0, saved)
-
-
-class Clip(_Parametrised):
-    """`min(max(x, min), max)`; a bound that is None does not bind (ONNX Clip)."""
-
-    tag = "clip"
-
-    def __init__(self, min: float | None = None, max: float | None = None) -> None:
-        self._prepare(min=min, max=max)
-
-    def slope(self, saved: Tensor) -> Tensor:
-        low, high = (-math.inf if self.min is None else self.min, self.max)
-        is_inside = (saved >= low) & (saved <= (math.inf if high is None else high))
-        return _chosen(is_inside, 1.0, 0.0, saved)
-
-
-#: By the engine's names.
-PARAMETRISED = {rule.tag: rule for rule in (LeakyRelu, Elu, SeLU, HardSigmoid, Clip)}
-for _tag, _rule in PARAMETRISED.items():
-    function(_rule, _tag, methods=_tag)

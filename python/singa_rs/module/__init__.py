@@ -16,12 +16,13 @@ from ..layer.node import now
 from ..record import MISS, Taps
 from ..tensor import Tensor
 from .checkpoints import Checkpoints, Resumed  # noqa: F401 - public here
-from .graphs import Graphed, wrap_deprecated, wrap_forward, wrap_train_one_batch
+from .graphs import wrap_deprecated, wrap_forward, wrap_train_one_batch
 from .saving import Saved
+from .steps import Stepped
 from .taps import Tappable
 
 
-class Module(Graphed, Saved, Tappable):
+class Module(Stepped, Saved, Tappable):
     """A model. A subclass creates its layers in `__init__`, computes in `forward` and, if it is to
     be trained by calling it, updates its parameters in `train_one_batch`.
 

@@ -182,8 +182,7 @@ class Checkpoints:
             return math.nan
         name, mode = self.best
         try:
-            found = whole.plain_state("Checkpoints", self._path(step))
-            value = float(found[_METRICS][name])
+            value = float(whole.part("Checkpoints", self._path(step), _METRICS)[name])
         except (CheckpointError, KeyError, TypeError, ValueError):
             return math.nan
         return value if mode == "max" else -value

@@ -200,8 +200,7 @@ class Graphed(Layer):
         name = self._step()
         method = getattr(type(self), name)
         full = f"{type(self).__name__}.{name}"
-        options = self._graphs.options if self._graphs is not None else Options()
-        return record.plan(full, options, method, self, self.training, args, kwargs)
+        return record.plan(full, options_of(self), method, self, self.training, args, kwargs)
 
     def _step(self) -> str:
         """The name of the method that a call of the module calls."""
@@ -230,6 +229,11 @@ class Graphed(Layer):
         if not functions:
             return f"{type(self).__name__}: nothing has been called since it was compiled"
         return "\n".join(function.explain() for function in functions)
+
+
+def options_of(module: Graphed) -> Options:
+    """How the steps of a module are recorded."""
+    return module._graphs.options if module._graphs is not None else Options()
 
 
 def _is_parallel(graph_alg: Any) -> bool:

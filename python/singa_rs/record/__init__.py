@@ -13,7 +13,9 @@ from .operations import Event, Operations, operations, place
 from .options import Options, memory_budget
 from .places import NOTHING, slots
 from .plan import Plan, infer, plan
+from .saving import save_step
 from .session import Recorded
 from .state import making_state, note_change
+from .step import Step
 from .taps import Tap, Taps
 from .tracing import is_recording

@@ -145,7 +145,8 @@ class Undo:
         #: What the recording notes: changes to existing tensors, nodes of the tape, taps.
         self.journal, self.nodes = _core.Journal(), Nodes()
         self.tapping = Tapping()
-        self._restore = [one._remember() for one in (call.root, *before.objects)]
+        objects = [call.root, *(one for _, one in before.objects)]
+        self._restore = [one._remember() for one in objects]
         self._contents, self._places = before.contents, before.places
         self._arrays = before.elements
         self._arguments = [(x, dict(x.__dict__)) for x in call.tensors]

@@ -110,8 +110,8 @@ class Snapshot:
         self.items: dict[str, Item] = {}
         #: The tensors of the items that are tensors.
         self.tensors: dict[str, Tensor] = {}
-        #: The inspected objects that have `_watched()`, except the root.
-        self.objects: list[Any] = []
+        #: The inspected objects that have `_watched()`, except the root, with their paths.
+        self.objects: list[tuple[str, Any]] = []
         #: The items that are neither attributes of layers, modules and optimizers nor below these.
         self.loose: set[str] = set()
         #: Of these, the ones outside.
@@ -255,7 +255,7 @@ class Snapshot:
         elif hasattr(kind, "_watched"):
             if self._is_first(path, owner, key, value):
                 self._put(path, Item(owner, key, Kind(kind)))
-                self.objects.append(value)
+                self.objects.append((path, value))
                 self._attributes(path, value)
         elif isinstance(value, _CONTAINERS):
             self._container(path, owner, key, value)

@@ -55,7 +55,7 @@ def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
     if isinstance(value, Tensor):
         tensors.append(value)
         return Tensor if kind is Placeholder else kind
-    if kind in (list, tuple) or _is_named(value):
+    if kind in (list, tuple) or is_named(value):
         return (kind, *[flatten(item, tensors) for item in value])
     if isinstance(value, dict):
         names = tuple(map(key_of, value))
@@ -63,7 +63,8 @@ def flatten(value: Any, tensors: list[Tensor]) -> Hashable:
     return ("=", key_of(value))
 
 
-def _is_named(value: Any) -> bool:
+def is_named(value: Any) -> bool:
+    """Whether it is a named tuple."""
     return isinstance(value, tuple) and hasattr(type(value), "_fields")
 
 
@@ -81,7 +82,7 @@ def is_row(tree: Hashable, count: int) -> bool:
 
 def leaves(value: Any) -> Iterator[Any]:
     """The parts of an argument that hold no others."""
-    if not (isinstance(value, dict) or type(value) in (list, tuple) or _is_named(value)):
+    if not (isinstance(value, dict) or type(value) in (list, tuple) or is_named(value)):
         yield value
         return
     for part in value.values() if isinstance(value, dict) else value:
@@ -102,7 +103,7 @@ def replace(value: Any, swap: Callable[[Any], Any]) -> Any:
     kind = type(value)
     if kind in (list, tuple):
         return kind([replace(item, swap) for item in value])
-    if _is_named(value):
+    if is_named(value):
         return kind(*[replace(item, swap) for item in value])
     if not isinstance(value, dict):
         return swap(value)
@@ -145,7 +146,7 @@ class Results:
         kind = type(value)
         if isinstance(value, Tensor):
             return self._tensor(value)
-        if kind in (list, tuple) or _is_named(value):
+        if kind in (list, tuple) or is_named(value):
             return (kind, tuple(map(self._flatten, value)))
         if isinstance(value, dict):
             if self.obstacle is None and not _is_plain_dict(kind):

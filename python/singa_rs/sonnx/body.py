@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto, numpy_helper
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, numpy_helper
 
 from .table import Row, reader
 
@@ -24,6 +25,8 @@ class Node(NamedTuple):
     attrs: dict[str, Any]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    #: What it runs, if it calls a function of the model.
+    function: Body | None = None
 
     @property
     def label(self) -> str:
@@ -49,6 +52,14 @@ class Body(NamedTuple):
     kinds: tuple[tuple[np.dtype, tuple[int, ...]] | None, ...] = ()
 
 
+class Scope(NamedTuple):
+    """What operators are in a graph: opset versions by domain, and the functions of the model by
+    domain, name and overload."""
+
+    opsets: Mapping[str, int]
+    functions: Mapping[tuple[str, str, str], FunctionProto] = MappingProxyType({})
+
+
 def domain_of(name: str) -> str:
     """A domain by its short name."""
     return "" if name in _PLAIN else name
@@ -59,13 +70,19 @@ def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     return {domain_of(one.domain): one.version for one in imports}
 
 
-def read_graph(graph: GraphProto, opsets: Mapping[str, int]) -> Body:
+def scope_of(model: onnx.ModelProto) -> Scope:
+    """What operators are in a model."""
+    functions = {(domain_of(one.domain), one.name, one.overload): one for one in model.functions}
+    return Scope(opsets_of(model.opset_import), functions)
+
+
+def read_graph(graph: GraphProto, scope: Scope) -> Body:
     """A graph's body."""
     constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
     for sparse in graph.sparse_initializer:
         constants[sparse.values.name] = dense(sparse)
     inputs = tuple(one.name for one in graph.input if one.name not in constants)
-    nodes = tuple(read_node(one, opsets) for one in graph.node)
+    nodes = tuple(read_node(one, scope) for one in graph.node)
     outputs = tuple(one.name for one in graph.output)
     kinds = tuple(_declared(one.type) for one in graph.output)
     return body(graph.name, inputs, outputs, nodes, constants)._replace(kinds=kinds)
@@ -86,12 +103,27 @@ def body(
     nodes: tuple[Node, ...],
     constants: dict[str, np.ndarray],
 ) -> Body:
-    """A body of these nodes, with what dies in it and what it takes from outside."""
+    """A body of these nodes, with what dies in it and what it takes from outside. Constants among
+    the nodes are values that are there from the start."""
+    fixed = {node.outputs[0]: _fixed(node) for node in nodes if _is_constant(node)}
+    nodes = tuple(node for node in nodes if not _is_constant(node))
+    constants = {**constants, **fixed}
     made = {*inputs, *constants, *(y for node in nodes for y in node.outputs)}
     outer = {x for node in nodes for x in reads_of(node)} | set(outputs)
     return Body(
         name, inputs, outputs, nodes, constants, _dead(nodes, outputs), frozenset(outer - made)
     )
+
+
+def _is_constant(node: Node) -> bool:
+    return node.proto.op_type == "Constant" and node.row is not None
+
+
+def _fixed(node: Node) -> np.ndarray:
+    """The value of a constant, which nobody writes."""
+    value = node.row.run(**node.attrs)
+    value.setflags(write=False)
+    return value
 
 
 def reads_of(node: Node) -> set[str]:
@@ -112,22 +144,25 @@ def _dead(nodes: tuple[Node, ...], outputs: tuple[str, ...]) -> tuple[tuple[str,
     return tuple(reversed(found))
 
 
-def read_node(proto: NodeProto, opsets: Mapping[str, int]) -> Node:
-    """A node with the row that reads it."""
+def read_node(proto: NodeProto, scope: Scope) -> Node:
+    """A node with the row that reads it, or with the function that it calls."""
     domain = domain_of(proto.domain)
-    opset = opsets.get(domain, 1)
-    attrs = {one.name: attribute(one, opsets) for one in proto.attribute}
-    row = reader(domain, proto.op_type, opset)
-    return Node(proto, row, opset, attrs, tuple(proto.input), tuple(proto.output))
+    opset, names = scope.opsets.get(domain, 1), (tuple(proto.input), tuple(proto.output))
+    function = scope.functions.get((domain, proto.op_type, proto.overload))
+    if function is not None:
+        inner = scope._replace(opsets=opsets_of(function.opset_import))
+        return Node(proto, None, opset, {}, *names, read_function(function, proto, inner))
+    attrs = {one.name: attribute(one, scope) for one in proto.attribute}
+    return Node(proto, reader(domain, proto.op_type, opset), opset, attrs, *names)
 
 
-def attribute(proto: AttributeProto, opsets: Mapping[str, int]) -> Any:
+def attribute(proto: AttributeProto, scope: Scope) -> Any:
     """An attribute's value: numbers, strings and tuples of them, arrays, bodies."""
     kind = proto.type
     if kind == AttributeProto.GRAPH:
-        return read_graph(proto.g, opsets)
+        return read_graph(proto.g, scope)
     if kind == AttributeProto.GRAPHS:
-        return tuple(read_graph(one, opsets) for one in proto.graphs)
+        return tuple(read_graph(one, scope) for one in proto.graphs)
     if kind == AttributeProto.SPARSE_TENSOR:
         return dense(proto.sparse_tensor)
     value = onnx.helper.get_attribute_value(proto)
@@ -146,4 +181,53 @@ def dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
     made = np.zeros(tuple(sparse.dims), values.dtype)
     at = places if places.ndim == 1 else np.ravel_multi_index(tuple(places.T), made.shape)
     made.reshape(-1)[at] = values
+    return made
+
+
+# ---- functions -----------------------------------------------------------------------------------
+
+
+def read_function(
+    function: FunctionProto,
+    call: NodeProto,
+    scope: Scope,
+    usual: Iterable[AttributeProto] = (),
+) -> Body:
+    """A function's body with the attributes of a call; others have their defaults, the function's
+    or usual ones."""
+    given = {one.name: one for one in (*usual, *function.attribute_proto, *call.attribute)}
+    nodes = tuple(read_node(_with_attributes(one, given), scope) for one in function.node)
+    # Outputs that a call leaves out need not be computed in the body.
+    wanted = [*call.output, *[""] * len(function.output)]
+    outputs = tuple(y if want else "" for y, want in zip(function.output, wanted, strict=False))
+    return body(function.name, tuple(function.input), outputs, nodes, {})
+
+
+def _with_attributes(node: NodeProto, given: dict[str, AttributeProto]) -> NodeProto:
+    """A node whose references to attributes of its function are replaced by their values."""
+    made = NodeProto()
+    made.CopyFrom(node)
+    del made.attribute[:]
+    for one in node.attribute:
+        if not one.ref_attr_name:
+            made.attribute.append(_with_attributes_within(one, given))
+        elif one.ref_attr_name in given:
+            value = made.attribute.add()
+            value.CopyFrom(given[one.ref_attr_name])
+            value.name = one.name
+    return made
+
+
+def _with_attributes_within(
+    attribute: AttributeProto, given: dict[str, AttributeProto]
+) -> AttributeProto:
+    """An attribute in whose graphs references are replaced, too."""
+    if attribute.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+        return attribute
+    made = AttributeProto()
+    made.CopyFrom(attribute)
+    for graph in (*made.graphs, *([made.g] if made.HasField("g") else ())):
+        nodes = [_with_attributes(node, given) for node in graph.node]
+        del graph.node[:]
+        graph.node.extend(nodes)
     return made

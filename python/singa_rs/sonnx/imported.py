@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import inliner
 
 from .. import autograd, record
 from .. import device as devices
@@ -18,20 +17,20 @@ from ..errors import GraphError
 from ..layer.base import Layer
 from ..module import Module
 from ..tensor import Tensor
-from .body import Body, body, opsets_of, read_graph
+from .body import Body, body, read_graph, scope_of
 from .running import Frame
 from .stretches import Stretches
 from .values import NAMES, Value, to_tensor
 
 
 def loaded(model: Any) -> onnx.ModelProto:
-    """A model, or that of a file, with its local functions expanded."""
+    """A model, or that of a file."""
     if isinstance(model, (str, os.PathLike)):
         model = onnx.load(os.fspath(model))
     if not isinstance(model, onnx.ModelProto):
         kind = type(model).__name__
         raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
-    return inliner.inline_local_functions(model) if model.functions else model
+    return model
 
 
 class SONNXModel(Module):
@@ -46,14 +45,14 @@ class SONNXModel(Module):
     def __init__(self, onnx_model: Any, device: Device | None = None) -> None:
         super().__init__()
         proto = loaded(onnx_model)
-        self._body = read_graph(proto.graph, opsets_of(proto.opset_import))
+        self._body = read_graph(proto.graph, scope_of(proto))
+        #: By input, the dtype that it is declared to have, if tensors have it.
+        self._types = {x.name: NAMES.get(x.type.tensor_type.elem_type) for x in proto.graph.input}
         self._to = device or devices.get_default_device()
-        self.weights = Weights(self._body, self._to)
+        self.weights = Weights(self._body, _weights(proto.graph, self._body), self._to)
         self._cut: dict[Any, Body] = {}
         #: What records and replays parts of it in evaluation; None runs node by node.
         self._stretches: Stretches | None = None
-        #: By input, the dtype that it is declared to have, if tensors have it.
-        self._types = {x.name: NAMES.get(x.type.tensor_type.elem_type) for x in proto.graph.input}
 
     def forward(
         self, *inputs: Any, last_layers: int | None = None, aux_output: Iterable[str] = ()
@@ -125,15 +124,13 @@ class Weights(Layer):
     """The constants of a graph that are computed with, as parameters under their names in the
     file; the running averages of batch normalisation, as states."""
 
-    def __init__(self, graph: Body, device: Device) -> None:
+    def __init__(self, graph: Body, names: Sequence[str], device: Device) -> None:
         super().__init__()
         #: Attributes by names in the file.
         self._names: dict[str, str] = {}
         averages = _averages(graph)
-        for name, one in graph.constants.items():
-            if not _is_weight(one):
-                continue
-            made = to_tensor(one, device)
+        for name in names:
+            made = to_tensor(graph.constants[name], device)
             made.requires_grad = made.stores_grad = name not in averages
             made.set_account("states" if name in averages else "parameters")
             made.name = name
@@ -149,14 +146,29 @@ class Weights(Layer):
         return {name: getattr(self, self._names[name]) for name in chosen}
 
 
+def _weights(proto: onnx.GraphProto, graph: Body) -> list[str]:
+    """The constants that are parameters: initialisers of floats, those in nodes where a file has
+    no such initialisers, as some converters write them."""
+    initialisers = {one.name for one in proto.initializer}
+    floats = [name for name, one in graph.constants.items() if _is_weight(one)]
+    return [name for name in floats if name in initialisers] or floats
+
+
 def _is_weight(array: np.ndarray) -> bool:
     return array.dtype.name in ("float32", "float64", "float16") and array.ndim > 0
 
 
 def _averages(graph: Body) -> set[str]:
-    """The running means and variances."""
-    norms = (node for node in graph.nodes if node.proto.op_type == "BatchNormalization")
-    return {name for node in norms for name in node.inputs[3:5]}
+    """The running means and variances, also those that functions are given."""
+    found: set[str] = set()
+    for node in graph.nodes:
+        if node.function is not None:
+            inside = _averages(node.function)
+            pairs = zip(node.inputs, node.function.inputs, strict=False)
+            found |= {outside for outside, name in pairs if name in inside}
+        elif node.proto.op_type == "BatchNormalization":
+            found |= set(node.inputs[3:5])
+    return found
 
 
 def cut(whole: Body, count: int | None, extra: Sequence[str] = ()) -> Body:

@@ -71,7 +71,9 @@ class Frame:
     def call(self, body: Body, inputs: Iterable[Value] = ()) -> list[Value]:
         """The outputs of a body that stands in this one."""
         inner = Frame(body, self.device, self, self.stretches)
-        found = inner.run(dict(zip(body.inputs, inputs, strict=False)))
+        # An input that is left out must not be looked up outside.
+        given = dict.fromkeys(body.inputs) | dict(zip(body.inputs, inputs, strict=False))
+        found = inner.run(given)
         self.reads += inner.reads
         return found
 
@@ -90,7 +92,7 @@ class Frame:
         """The outputs of a node for these inputs."""
         row = node.row
         if row is None:
-            return tuple(self.call(expanded(node, inputs), inputs))
+            return tuple(self.call(node.function or expanded(node, inputs), inputs))
         if not row.is_raw and folding.folds(node, inputs):
             return folding.fold(node, inputs)
         if not row.is_raw and any(map(is_text, inputs)):  # no device works with strings

@@ -97,6 +97,8 @@ def _key(value: Value) -> Hashable:
         return value.shape, value.dtype.name
     if isinstance(value, list):
         return tuple(map(_key, value))
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        return id(value)  # a constant, which lives as long as its graph
     if isinstance(value, (np.ndarray, np.generic)):
         is_text = value.dtype == object
         return value.dtype.str, value.shape, str(value.tolist()) if is_text else value.tobytes()
@@ -186,6 +188,8 @@ def _part(whole: Body, start: int, end: int) -> _Part:
     made = [y for node in nodes for y in node.outputs if y]
     inside = set(made)
     taken = dict.fromkeys(x for node in nodes for x in sorted(reads_of(node)) if x not in inside)
+    known = {x: whole.constants[x] for x in taken if x in whole.constants}
+    given = tuple(x for x in taken if x not in known)
     outputs = tuple(y for y in dict.fromkeys(made) if y in later)
     dead = tuple(name for names in whole.dead[start:end] for name in names if name not in inside)
-    return _Part(body(whole.name, tuple(taken), outputs, nodes, {}), dead)
+    return _Part(body(whole.name, given, outputs, nodes, known), dead)

@@ -159,7 +159,8 @@ impl Executable {
 }
 
 impl Recording {
-    pub(in crate::engine) fn captured(&self) -> Vec<(u32, Arc<Block>)> {
+    /// The blocks that existed before the recording, with their numbers.
+    pub fn captured(&self) -> Vec<(u32, Arc<Block>)> {
         let blocks = self.queue.blocks().iter().zip(&self.sources).enumerate();
         let is_captured = |s: &Source| matches!(s, Source::Captured | Source::Constant(_));
         let captured = blocks.filter(|(_, (_, source))| is_captured(source));
@@ -168,7 +169,7 @@ impl Recording {
 
     /// Whether captured blocks may overlap, as memory of another library may. Dependency analysis
     /// does not account for that.
-    pub(in crate::engine) fn has_aliases(&self) -> bool {
+    pub fn has_aliases(&self) -> bool {
         let captured = self.captured();
         let mut lent = captured.iter().filter(|(_, block)| block.is_lent());
         lent.any(|(n, block)| captured.iter().any(|(k, other)| n != k && block.meets(other)))

@@ -1,6 +1,7 @@
 //! What is recorded: queues of operations, drafts of them, and their serialised form.
 
+pub mod checksum;
 pub mod draft;
 pub mod export;
 pub mod queue;
-mod saved;
+pub(crate) mod saved;

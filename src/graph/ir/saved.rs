@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use super::checksum::Checksum;
 use super::queue::{Op, Place, Queue};
 use crate::block::Block;
 use crate::device::Device;
@@ -95,16 +96,9 @@ fn refused(error: impl std::fmt::Display) -> Error {
     refusal(error.to_string())
 }
 
-/// A hash that is the same everywhere and forever (FNV-1a).
-fn checksum(bytes: &[u8]) -> u64 {
-    let mix = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
-}
-
 /// A body behind its header.
 fn sealed(version: u32, body: &[u8]) -> Vec<u8> {
-    let checksum = checksum(body).to_le_bytes();
-    [MAGIC, &version.to_le_bytes()[..], &checksum, body].concat()
+    [MAGIC, &version.to_le_bytes()[..], &Checksum::of(body), body].concat()
 }
 
 /// The body behind a valid header.
@@ -115,7 +109,7 @@ fn opened(bytes: &[u8]) -> Result<&[u8]> {
     let version = u32::from_le_bytes(header[8..12].try_into().expect("four bytes"));
     let message = || format!("it has version {version}, and this is version {VERSION}");
     crate::ensure!(version == VERSION, refusal(message()));
-    crate::ensure!(header[12..] == checksum(body).to_le_bytes(), refusal("it is damaged"));
+    crate::ensure!(header[12..] == Checksum::of(body), refusal("it is damaged"));
     Ok(body)
 }
 
@@ -145,8 +139,7 @@ fn saved_places(places: &[Place]) -> SavedPlaces {
 
 fn restored(device: &Arc<Device>, saved: Saved<Meta, Kind>) -> Result<(Queue, Vec<Role>)> {
     let Saved { metas, calls, blocks, ops } = saved;
-    let fits = metas.iter().all(|m| m.shape.rank() == m.strides.len() && m.fits_memory());
-    crate::ensure!(fits, refusal("a tensor fits into no memory"));
+    crate::ensure!(metas.iter().all(is_sound), refusal("a tensor fits into no memory"));
     let metas: Vec<Arc<Meta>> = metas.into_iter().map(Arc::new).collect();
     let call = |saved| Ok(Arc::new(restored_call(&metas, saved)?));
     let calls = calls.iter().map(call).collect::<Result<Vec<Arc<Call>>>>()?;
@@ -197,19 +190,38 @@ fn restored_call(metas: &[Arc<Meta>], saved: &SavedCall<Kind>) -> Result<Call> {
     Parts { kind, inputs: &inputs[..], given: Some(&given[..]) }.call()
 }
 
+/// Whether a meta from outside can be computed with.
+fn is_sound(meta: &Meta) -> bool {
+    meta.shape.rank() == meta.strides.len() && meta.fits_memory()
+}
+
 /// The places of tensors, which must lie within their blocks.
 fn places(queue: &Queue, saved: &[(u32, usize)], metas: &[Arc<Meta>]) -> Result<Vec<Place>> {
     crate::ensure!(saved.len() == metas.len(), refusal("an operation has other operands"));
-    let place = |(&(block, offset), meta): (&(u32, usize), &Arc<Meta>)| {
-        let bytes = queue.blocks().get(block as usize).map(|block| block.bytes());
-        let span = meta.span();
-        let end = offset.checked_add(span.end.unsigned_abs())?.checked_mul(meta.dtype.size())?;
-        let starts_inside = offset as u128 >= span.start.unsigned_abs() as u128;
-        let fits = starts_inside && end <= bytes?;
-        fits.then(|| Place { block, offset, meta: meta.clone() })
-    };
+    let place =
+        |(&(block, offset), meta): (&(u32, usize), &Arc<Meta>)| queue.place_at(block, offset, meta);
     let found: Option<Vec<Place>> = saved.iter().zip(metas).map(place).collect();
     found.ok_or_else(|| refusal("a tensor lies outside its block"))
+}
+
+impl Queue {
+    /// A place that was read from a file; None if a tensor of this meta does not lie within the
+    /// block there.
+    pub fn place_at(&self, block: u32, offset: usize, meta: &Arc<Meta>) -> Option<Place> {
+        let bytes = self.blocks().get(block as usize)?.bytes();
+        let span = is_sound(meta).then(|| meta.span())?;
+        let end = offset.checked_add(span.end.unsigned_abs())?.checked_mul(meta.dtype.size())?;
+        let starts_inside = offset as u128 >= span.start.unsigned_abs() as u128;
+        let fits = starts_inside && end <= bytes;
+        fits.then(|| Place { block, offset, meta: meta.clone() })
+    }
+}
+
+/// Sets the checksum of bytes that a test has changed.
+#[cfg(test)]
+pub fn reseal(bytes: &mut [u8]) {
+    let sum = Checksum::of(&bytes[HEADER..]);
+    bytes[12..HEADER].copy_from_slice(&sum);
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::kernels::cpu::matmul::product;
 use crate::kernels::cpu::norm::batch_norm::{self, Through};
 use crate::kernels::cpu::norm::{fold, running_average};
 use crate::kernels::cpu::random::dropout;
-use crate::kernels::cpu::{attention, copy, cumulative, elementwise, host, packed};
+use crate::kernels::cpu::{attention, copy, cumulative, elementwise, host, linalg, packed};
 use crate::kernels::cpu::{pooling, random, recurrent, reduce, region, sort};
 use crate::kernels::{Kernel, Packing, Width};
 use crate::ops::{Kind, Meta};
@@ -66,6 +66,7 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Host(op) => Ok(host::prepare(op, io)),
         Kind::LayerNorm(op) => forward::layer_norm(op, io, width),
         Kind::LayerNormGrad(op) => gradient::layer_norm_grad(op, io, width),
+        Kind::Linalg(op) => linalg::linalg(op, io, width),
         Kind::Matmul(_) => product::matmul([io[0], io[1], io[2]], width),
         Kind::MaxPool(op) => pooling::max(op, io, width),
         Kind::MaxPoolGrad(op) => pooling::max_grad(op, io, width),
@@ -86,8 +87,10 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::SoftmaxCrossEntropy(op) => cross_entropy::loss(op, io, width),
         Kind::SoftmaxCrossEntropyGrad(op) => cross_entropy::gradient(op, io, width),
         Kind::SoftmaxGrad(op) => softmax::softmax_grad(op, io, width),
+        Kind::Solve(op) => linalg::solve(op, io, width),
         Kind::Sort(op) => sort::sort(op, io, width),
         Kind::TensorScatter(op) => scatter::tensor_scatter(op, io, width),
+        Kind::TriangularSolve(op) => linalg::triangular(op, io, width),
         Kind::Unary(op) => elementwise::unary(op, io, width),
         Kind::UnaryGrad(op) => elementwise::unary_grad(op, io, width),
         Kind::Update(op) => optimizers::prepare(op, io, width),

@@ -32,6 +32,7 @@ mod cumulative;
 mod dispatch;
 pub mod elementwise;
 pub mod host;
+mod linalg;
 pub mod matmul;
 pub mod norm;
 pub mod onednn;

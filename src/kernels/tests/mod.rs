@@ -9,6 +9,7 @@ mod fold;
 mod gemm;
 mod host;
 mod index;
+mod linalg;
 mod optim;
 mod packed;
 mod producer;

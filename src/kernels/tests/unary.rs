@@ -8,11 +8,41 @@ const FLOATS: [DType; 4] = [DType::Float64, DType::Float32, DType::Float16, DTyp
 /// A function, its reference, and the points at which its gradient is tested.
 type Row = (UnaryFn, fn(f64) -> f64, &'static [f64]);
 
+/// The point at which an increasing function has this value, by bisection.
+fn inverse(f: fn(f64) -> f64, value: f64) -> f64 {
+    let (mut low, mut high) = (-8.0, 8.0);
+    for _ in 0..80 {
+        let middle = 0.5 * (low + high);
+        if f(middle) < value { low = middle } else { high = middle }
+    }
+    low
+}
+
+fn normal_cdf(x: f64) -> f64 {
+    0.5 * libm::erfc(-x / 2f64.sqrt())
+}
+
+/// The derivative of log Gamma by its recurrence, and its series from 60 on.
+fn digamma(x: f64) -> f64 {
+    let z = x + 60.0;
+    let climb: f64 = (0..60).rev().map(|k| 1.0 / (x + f64::from(k))).sum();
+    z.ln() - 0.5 / z - 1.0 / (12.0 * z * z) + 1.0 / (120.0 * z.powi(4)) - climb
+}
+
+/// The derivative of [`digamma`], likewise.
+fn trigamma(x: f64) -> f64 {
+    let z = x + 60.0;
+    let climb: f64 = (0..60).rev().map(|k| (x + f64::from(k)).powi(-2)).sum();
+    climb + 1.0 / z + 0.5 / (z * z) + 1.0 / (6.0 * z.powi(3)) - 1.0 / (30.0 * z.powi(5))
+}
+
 fn table() -> Vec<Row> {
     use UnaryFn::*;
     const ALL: &[f64] = &[-3.0, -1.25, -0.5, -0.125, 0.25, 0.75, 1.5, 4.0];
+    const NO_POLES: &[f64] = &[-2.75, -1.25, -0.5, -0.125, 0.25, 0.75, 1.5, 4.0];
     const SMALL: &[f64] = &[-0.875, -0.5, -0.125, 0.25, 0.75];
     const POSITIVE: &[f64] = &[0.125, 0.5, 1.0, 2.5, 6.0];
+    const PROBABILITIES: &[f64] = &[0.0625, 0.25, 0.5, 0.875];
     const ABOVE: &[f64] = &[1.125, 1.5, 3.0, 20.0];
     let clip = Clip { min: Some(Real(-1.0)), max: Some(Real(2.0)) };
     let selu = Selu { alpha: Real(1.5), gamma: Real(1.25) };
@@ -47,6 +77,14 @@ fn table() -> Vec<Row> {
         (Softplus, |x| x.exp().ln_1p(), ALL),
         (Softsign, |x| x / (1.0 + x.abs()), ALL),
         (Erf, libm::erf, ALL),
+        (Erfc, libm::erfc, ALL),
+        (Erfinv, |x| inverse(libm::erf, x), SMALL),
+        (Ndtr, normal_cdf, ALL),
+        (LogNdtr, |x| normal_cdf(x).ln(), ALL),
+        (Ndtri, |p| inverse(normal_cdf, p), PROBABILITIES),
+        (Lgamma, libm::lgamma, NO_POLES),
+        (Digamma, digamma, NO_POLES),
+        (Polygamma { n: Real(1.0) }, trigamma, NO_POLES),
         (Gelu, |x| 0.5 * x * (1.0 + libm::erf(x / 2f64.sqrt())), ALL),
         (Silu, |x| x / (1.0 + (-x).exp()), ALL),
         (LeakyRelu { a: Real(0.25) }, |x| if x < 0.0 { 0.25 * x } else { x }, ALL),

@@ -9,7 +9,7 @@ pub use rows::Saves;
 pub use table::UnaryFn;
 pub(crate) use table::unary_rows;
 
-use super::{Catalog, Cost, Family, Meta, Metas, elementwise, exactly};
+use super::{Catalog, Cost, Family, Meta, Metas, Real, elementwise, exactly};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -53,6 +53,7 @@ impl Unary {
             _ => dtype.is_float() || self.f.takes_integers(),
         };
         crate::ensure!(takes, self.refusal(dtype));
+        self.f.check_order(self.name())?;
         self.check_bounds(dtype)
     }
 
@@ -91,6 +92,19 @@ impl Family for Unary {
     }
 }
 
+impl UnaryFn {
+    /// The largest order of `polygamma`: further ones would take thousands of terms.
+    const MOST_ORDERS: f64 = 100.0;
+
+    /// Checks that the order of a derivative is one.
+    fn check_order(&self, name: &'static str) -> Result<()> {
+        let UnaryFn::Polygamma { n: Real(n) } = self else { return Ok(()) };
+        let is_order = (1.0..=Self::MOST_ORDERS).contains(n) && n.trunc() == *n;
+        crate::ensure!(is_order, Error::value(name, n, "an order n from 1 to 100, a whole number"));
+        Ok(())
+    }
+}
+
 impl UnaryGrad {
     /// The error for a function that has no gradient.
     pub fn refusal(&self, dtype: DType) -> Error {
@@ -99,6 +113,7 @@ impl UnaryGrad {
 
     fn check(&self, inputs: &[&Meta]) -> Result<()> {
         let (name, first) = (self.name(), inputs[0]);
+        self.f.check_order(name)?;
         elementwise::same_dtype(name, inputs)?;
         let floats = first.dtype.is_float();
         crate::ensure!(floats, Error::dtype(name, [first.dtype], "float tensors"));

@@ -23,11 +23,11 @@ macro_rules! functions {
     )*) => {
         /// A function of one variable, with its parameters.
         #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-        #[serde(rename_all = "lowercase")]
         #[allow(missing_docs)]
         pub enum UnaryFn {
-            $($(#[$doc])* $variant $({ $($p: $type),* })?,)*
+            $($(#[$doc])* #[serde(rename = $name)] $variant $({ $($p: $type),* })?,)*
             /// Whether x is zero, of any dtype.
+            #[serde(rename = "not")]
             Not,
         }
 

@@ -90,6 +90,27 @@ macro_rules! unary_rows {
             /// The error function.
             Erf "erf" COSTLIEST { x => x.erf::<L>() } {}
                 { Input; dy, x => dy * T::of(std::f64::consts::FRAC_2_SQRT_PI) * x.gauss::<L>() };
+            /// 1 minus the error function, accurate where it is small.
+            Erfc "erfc" COSTLIEST { x => x.erfc::<L>() } {}
+                { Input; dy, x => -dy * T::of(std::f64::consts::FRAC_2_SQRT_PI) * x.gauss::<L>() };
+            /// The inverse of the error function, from -1 to 1.
+            Erfinv "erfinv" COSTLIEST { x => x.erfinv::<L>() } {}
+                { Output; dy, y => dy * T::of(1.0 / std::f64::consts::FRAC_2_SQRT_PI) / y.gauss::<L>() };
+            /// The standard normal distribution function.
+            Ndtr "ndtr" COSTLIEST { x => x.ndtr::<L>() } {} { Input; dy, x => dy * x.density::<L>() };
+            /// The logarithm of the standard normal distribution function.
+            LogNdtr "log_ndtr" COSTLIEST { x => x.log_ndtr::<L>() } {}
+                { Input; dy, x => dy * x.log_ndtr_slope::<L>() };
+            /// The inverse of the standard normal distribution function, from 0 to 1.
+            Ndtri "ndtri" COSTLIEST { x => x.ndtri::<L>() } {} { Output; dy, y => dy / y.density::<L>() };
+            /// The logarithm of the gamma function's magnitude.
+            Lgamma "lgamma" COSTLIEST { x => x.lgamma::<L>() } {} { Input; dy, x => dy * x.digamma::<L>() };
+            /// The derivative of lgamma.
+            Digamma "digamma" COSTLIEST { x => x.digamma::<L>() } {}
+                { Input; dy, x => dy * x.polygamma(T::ONE) };
+            /// Derivative n of digamma, from the first on; not vectorised.
+            Polygamma { n: Real } "polygamma" COSTLIEST { x => x.polygamma(n) } {}
+                { Input; dy, x => dy * x.polygamma(n + T::ONE) };
             /// x times the normal distribution function (the exact form of Hendrycks and Gimpel 2016).
             Gelu "gelu" COSTLIEST { x => at_least(x, -FAR).gelu::<L>() } {}
                 { Input; dy, x => dy * within(x, FAR).gelu_slope::<L>() };

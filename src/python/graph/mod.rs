@@ -6,6 +6,7 @@ mod lines;
 mod recording;
 mod shortcut;
 mod signature;
+mod step;
 mod watch;
 
 use pyo3::prelude::*;
@@ -59,6 +60,7 @@ fn check_finite(is_asked: bool) -> bool {
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::python::add_class::<recording::PyRecording>(module)?;
     crate::python::add_class::<executable::PyGraph>(module)?;
+    crate::python::add_class::<step::PyStep>(module)?;
     crate::python::add_class::<watch::PyWatch>(module)?;
     crate::python::add_class::<shortcut::PyShortcut>(module)?;
     module.add_function(wrap_pyfunction!(is_recording, module)?)?;

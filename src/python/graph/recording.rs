@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::super::device::PyDevice;
 use super::super::exit;
+use super::super::file::PyFile;
 use super::super::journal::{self, PyJournal};
 use super::super::tensor::Handle;
 use super::executable::PyGraph;
@@ -16,6 +17,7 @@ use crate::engine::{self, Budget, Executable, Limits, Options, Recording};
 use crate::error::Error;
 use crate::graph::Parallel;
 use crate::ops::View;
+use crate::step::{self, Names, Origin, Settings};
 
 /// A recording on one thread: once it is created, the thread's operations are only buffered.
 #[pyclass(name = "Recording", module = "singa_rs._core", frozen)]
@@ -72,6 +74,26 @@ impl From<PyBudget> for Budget {
         match budget {
             PyBudget::Bytes(bytes) => Budget::Bytes(bytes),
             PyBudget::Share(share) => Budget::Share(share),
+        }
+    }
+}
+
+/// Where a result of a step comes from.
+#[derive(FromPyObject)]
+enum PyOrigin<'py> {
+    Of(String, usize),
+    Held(Bound<'py, Handle>),
+}
+
+impl PyOrigin<'_> {
+    fn origin(&self) -> PyResult<Origin> {
+        match self {
+            PyOrigin::Of(kind, index) if kind == "made" => Ok(Origin::Made(*index)),
+            PyOrigin::Of(kind, index) if kind == "argument" => Ok(Origin::Argument(*index)),
+            PyOrigin::Of(kind, _) => {
+                Err(Error::value("save_step", kind, "made, argument or a tensor").into())
+            }
+            PyOrigin::Held(tensor) => Ok(Origin::Held(tensor.get().view()?)),
         }
     }
 }
@@ -192,6 +214,40 @@ impl PyRecording {
         let make = |recording: &mut Recording| Executable::new(engine, recording, &options);
         let made = exit::detach(py, || self.with("graph", make))??;
         Ok(PyGraph::new(made))
+    }
+
+    /// Writes the recording as a step, with the present contents of all that it uses. `arguments`
+    /// are the names of its arguments; each of `results` is a name and ("made", index of one of
+    /// the recording's results), ("argument", index) or a tensor; `states` are tensors by name, of
+    /// which those are kept that the recording uses. The rest is as for `graph`.
+    #[pyo3(signature = (
+        file, arguments, results, states, *, exact, check_finite, parallel, memory_budget
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn write(
+        &self,
+        file: &Bound<'_, PyAny>,
+        arguments: Vec<String>,
+        results: Vec<(String, PyOrigin<'_>)>,
+        states: Vec<(String, Bound<'_, Handle>)>,
+        exact: bool,
+        check_finite: bool,
+        parallel: bool,
+        memory_budget: Option<PyBudget>,
+    ) -> PyResult<()> {
+        let budget = memory_budget.map(Budget::from);
+        let settings = Settings { exact, check_finite, parallel, budget };
+        let results = results.into_iter().map(|(name, origin)| Ok((name, origin.origin()?)));
+        let states = states.into_iter().map(|(name, state)| Ok((name, state.get().view()?)));
+        let (results, states) =
+            (results.collect::<PyResult<_>>()?, states.collect::<PyResult<_>>()?);
+        let names = Names { arguments, results, states };
+        let mut writer = PyFile::new(file);
+        let write = |recording: &mut Recording| {
+            step::write(engine::host(), recording, settings, names, &mut writer)
+        };
+        let written = exit::detach(file.py(), || self.with("save_step", write))?;
+        writer.finish(written)
     }
 }
 

@@ -101,6 +101,9 @@ _WHOLE = "from_numpy(whole({seed}, ({n},), 4))"
 register(("autograd.bincount",), f"autograd.bincount({_WHOLE}, length=4)", _any)
 register(("Tensor.bincount",), f"{_WHOLE}.bincount({{x}}.reshape(-1)[:1], length=4)", _any)
 register(("autograd.one_hot",), f"autograd.one_hot({_WHOLE}, 4, 0, 'float32')", _any)
+register(("autograd.polygamma",), "autograd.polygamma(2, {x})", _any)
+register(("Tensor.polygamma",), "{x}.polygamma(1)", _any)
+register(("autograd.Polygamma()",), "autograd.Polygamma(1)({x})[0]", _any)
 register(("autograd.lerp",), "autograd.lerp({x}, {x} * 0.5, 0.3)", _any)
 register(("Tensor.lerp",), "{x}.lerp(0.5, {x})", _any)
 for _class in ("Log1p", "Log2", "Log10", "Cbrt"):
@@ -225,9 +228,10 @@ for _form in (
 
 #: The arguments of methods that write in place, where they take some.
 _INTO = {
-    **dict.fromkeys(("add", "sub", "mul", "div", "hypot", "copysign", "xlogy"), "0.7"),
+    **dict.fromkeys(("add", "sub", "mul", "div", "hypot", "copysign", "xlogy", "xlog1py"), "0.7"),
     **dict.fromkeys(("remainder", "fmod", "floor_divide", "heaviside"), "0.7"),
     "pow": "2",
+    "polygamma": "2",
     "lerp": "0.5, 0.3",
     "addcmul": "0.5, 2.0",
     "addcdiv": "0.5, 2.0",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from singa_rs.autograd import aliases
 
-from . import arrays, functions, losses, operators, places, products, views  # noqa: F401
+from . import arrays, functions, linalg, losses, operators, places, products, views  # noqa: F401
 from .functions import _any, _axes, _into, _line, _matrices
 from .registry import RECIPES, Text, alike, floating, recipe_for, register, size
 

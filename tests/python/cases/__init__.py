@@ -5,6 +5,7 @@ from singa_rs import _core
 from . import (
     attention,
     elementwise,
+    linalg,
     losses,
     movement,
     normalisation,
@@ -18,6 +19,7 @@ from .base import Case
 CASES: list[Case] = [
     *elementwise.table,
     *movement.table,
+    *linalg.table,
     *losses.table,
     *windows.table,
     *normalisation.table,
@@ -57,5 +59,6 @@ NO_GRADIENT: dict[str, str] = {
     **dict.fromkeys(("chain", "normalize", "pack", "packed", "matmul_update"), MADE_BY_REWRITING),
     **dict.fromkeys(("matmul_add", "matmul_chain"), MADE_BY_REWRITING),
     **dict.fromkeys((f"conv{n}d_chain" for n in (1, 2, 3)), MADE_BY_REWRITING),
+    **dict.fromkeys(("slogdet", "svd", "eigh"), "of several results: functions/linalg.py"),
     "host": "the user writes its gradient: test_autograd_operators has one",
 }

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 from numeric import slope
+from scipy import special
 from singa_rs import _core, autograd, tensor
 
 from .base import ALL, FLOATS, INTS, NUMBERS, Arg, Bad, Table
@@ -83,6 +84,24 @@ UNARY = {
         {"specials": NO_INF},
     ),
     "erf": (erf, Arg(S), lambda x: autograd.erf(x), {}),
+    "erfc": (special.erfc, Arg(S), lambda x: autograd.erfc(x), {}),
+    "erfinv": (special.erfinv, Arg(S, -0.9, 0.9), lambda x: autograd.erfinv(x), {}),
+    "ndtr": (special.ndtr, Arg(S), lambda x: autograd.ndtr(x), {}),
+    "log_ndtr": (special.log_ndtr, Arg(S, -9, 3), lambda x: autograd.log_ndtr(x), {}),
+    "ndtri": (special.ndtri, Arg(S, 0.1, 0.9), lambda x: autograd.ndtri(x), {}),
+    "lgamma": (
+        special.gammaln,
+        Arg(S, 0.2, 4),
+        lambda x: autograd.lgamma(x),
+        {"specials": (np.nan, np.inf)},
+    ),
+    "digamma": (special.digamma, Arg(S, 0.2, 4), lambda x: autograd.digamma(x), {}),
+    "polygamma": (
+        lambda x, n: special.polygamma(int(n), x),
+        Arg(S, 0.6, 4),
+        lambda x: autograd.polygamma(2, x),
+        {"parameters": {"n": 2.0}, "specials": (np.nan, np.inf)},
+    ),
     "gelu": (
         lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))),
         Arg(S, -3, 3),

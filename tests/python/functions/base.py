@@ -29,6 +29,7 @@ class Fn:
     scale: float = 1.0  # how much looser than usual 16-bit floats are compared
     same_dtype: bool = True  # whether the result has the dtype of the inputs
     empty: tuple[Shape, ...] = ()  # shapes without elements that must work
+    wide: bool = False  # whether it refuses 16-bit floats
     halves: bool = True  # whether results of rounded inputs are near those of others
 
     def samples(self) -> list[np.ndarray]:

@@ -67,6 +67,13 @@ table.add(
     (4, 3),
 )
 table.add("xlogy", lambda a, b: autograd.xlogy(a, b + 3), lambda a, b: a * np.log(b + 3), S, (1, 5))
+table.add(
+    "xlog1py",
+    lambda a, b: autograd.xlog1py(a, b + 3),
+    lambda a, b: a * np.log1p(b + 3),
+    S,
+    (1, 5),
+)
 table.add("lerp", lambda a, b, w: a.lerp(b, w), lambda a, b, w: a + w * (b - a), S, (4, 1), (5,))
 table.add("lerp-number", lambda a, b: a.lerp(b, 0.3), lambda a, b: 0.7 * a + 0.3 * b, S, S)
 table.add(
@@ -150,6 +157,10 @@ EXACT = {
     "trunc-int": (lambda: plain(FEW, "int32").trunc(), lambda: FEW),
     "signbit-int": (lambda: plain(FEW, "int32").signbit(), lambda: FEW < 0),
     "addcmul-int": (lambda: plain(FEW, "int32").addcmul(FEW, 2), lambda: FEW * 3),
+    "xlog1py-zero": (
+        lambda: plain([0.0, 0.0], "float64").xlog1py(plain([-1.0, np.nan], "float64")),
+        lambda: np.array([0.0, np.nan]),
+    ),
     "xlogy-zero": (
         lambda: plain([0.0, 0.0], "float64").xlogy(plain([0.0, np.nan], "float64")),
         lambda: np.array([0.0, np.nan]),

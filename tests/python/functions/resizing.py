@@ -41,18 +41,19 @@ ROUNDINGS = {
 }
 
 
-def matrix(n, m, scale, mode, how, rounding, a, excludes):
+def matrix(n, m, scale, mode, how, rounding, a, excludes, antialias):
     """What each element of the result is made of."""
-    made = np.zeros((m, n))
+    made, shrunk = np.zeros((m, n)), min(scale, 1.0) if antialias else 1.0
+    reach = math.ceil(2 / shrunk) + 1
     for i in range(m):
         at = coordinate(i, n, m, scale, how)
         if mode == "nearest":
             made[i, min(max(ROUNDINGS[rounding](at), 0), n - 1)] = 1
             continue
-        for j in range(math.floor(at) - 1, math.floor(at) + 3):
+        for j in range(math.floor(at) - reach, math.floor(at) + reach + 1):
             if 0 <= j < n or not excludes:
-                made[i, min(max(j, 0), n - 1)] += KERNELS[mode](at - j, a)
-        if excludes:
+                made[i, min(max(j, 0), n - 1)] += KERNELS[mode]((at - j) * shrunk, a)
+        if excludes or antialias:
             made[i] /= made[i].sum()
     return made
 
@@ -66,6 +67,7 @@ def resized(
     nearest_mode="round_prefer_floor",
     cubic_coeff=-0.75,
     exclude_outside=False,
+    antialias=False,
     axes=None,
 ):
     mode = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
@@ -75,7 +77,8 @@ def resized(
         n = x.shape[axis]
         m = int(one) if scale is None else math.floor(n * one)
         by = m / n if scale is None else one
-        weights = matrix(n, m, by, mode, coordinates, nearest_mode, cubic_coeff, exclude_outside)
+        flags = (exclude_outside, antialias)
+        weights = matrix(n, m, by, mode, coordinates, nearest_mode, cubic_coeff, *flags)
         x = np.moveaxis(np.tensordot(weights, x, (1, axis)), 0, axis)
     return x
 
@@ -108,6 +111,18 @@ for _rounding in ROUNDINGS:
     add(f"nearest-{_rounding}", IMAGE, scale=(1.6, 0.5), nearest_mode=_rounding)
 for _mode in ("linear", "cubic"):
     add(f"{_mode}-excludes", IMAGE, (9, 3), mode=_mode, exclude_outside=True)
+    add(f"{_mode}-antialias", IMAGE, (3, 2), mode=_mode, antialias=True)
+    add(f"{_mode}-line-antialias", (1, 1, 11), None, 0.3, _mode, "asymmetric", antialias=True)
+    add(
+        f"{_mode}-both",
+        (1, 11, 7),
+        (3, 9),
+        None,
+        _mode,
+        axes=(1, 2),
+        antialias=True,
+        exclude_outside=True,
+    )
 add("bilinear", IMAGE, scale=2, mode="bilinear")
 add("bicubic-keys", IMAGE, scale=2.5, mode="bicubic", cubic_coeff=-0.5)
 add("same", IMAGE, (4, 5), mode="linear")

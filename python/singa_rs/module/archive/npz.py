@@ -47,7 +47,7 @@ class Arrays:
         self.shapes = {_bare(name): one.shape for name, one in self._headers.items()}
 
     def _header(self, name: str) -> _Header:
-        with damage("load_states", self._path, repr(name)), self._members.open(name) as stream:
+        with damage("load_states", self._path, f"{name!r:.80}"), self._members.open(name) as stream:
             if not name.endswith(SUFFIX):
                 raise ValueError("it is no array")
             head = io.BytesIO(stream.read(_HEADER))
@@ -73,7 +73,7 @@ class Arrays:
         return {_bare(name): self._array(name, one) for name, one in self._headers.items()}, {}
 
     def _array(self, name: str, head: _Header) -> np.ndarray:
-        with damage("load_states", self._path, repr(name)), self._members.open(name) as stream:
+        with damage("load_states", self._path, f"{name!r:.80}"), self._members.open(name) as stream:
             stream.read(head.start)
             return elements(stream, head.shape, head.is_fortran, head.dtype)
 

@@ -200,7 +200,7 @@ def _arrays(path: str, outer: Members, declared: Mapping[str, Declared]) -> dict
             raise _error(path, f"{lost[0]!r} is only in one of {ARRAYS} and {ATTRIBUTES}")
         for entry, info in inner.infos.items():  # in file order
             name = names[entry]
-            with damage("load_states", path, repr(name)), inner.open(entry) as array:
+            with damage("load_states", path, f"{name!r:.80}"), inner.open(entry) as array:
                 found[name] = _array(path, name, array, info, declared[name])
     return found
 

@@ -19,7 +19,7 @@ from .stored import Stored, damage
 Read = Callable[[Collection[str]], tuple[dict[str, np.ndarray], dict[str, Tensor]]]
 
 _ZIP, _PICKLE = b"PK", b"\x80"
-_ONNX, _TORCH = ".onnx", (".pt", ".pth", ".bin")
+_ONNX, _SAFETENSORS, _TORCH = ".onnx", ".safetensors", (".pt", ".pth", ".bin")
 #: Where the header of a zip file's first member has the length of its name, and the name.
 _LENGTH, _NAME = slice(26, 28), 30
 _HEAD = 1024
@@ -40,7 +40,7 @@ def of(op: str, path: str, tensors: Mapping[str, Stored]) -> Contents:
     def read(_known: Collection[str]) -> tuple[dict[str, np.ndarray], dict[str, Tensor]]:
         arrays = {}
         for name, one in tensors.items():
-            with damage(op, path, repr(name)):
+            with damage(op, path, f"{name!r:.80}"):
                 arrays[name] = one.array()
         return arrays, {}
 
@@ -66,7 +66,7 @@ def opened(op: str, path: str) -> Iterator[Contents]:
             yield Contents(arrays.shapes, arrays.read)
         elif path.endswith(_ONNX):
             yield of(op, path, onnx_reading.read(op, path).tensors)
-        elif head[8:9] == b"{":
+        elif head[8:9] == b"{" or path.endswith(_SAFETENSORS):
             yield of(op, path, safetensors_file.read(op, path).tensors)
         elif path.endswith(_TORCH) and not first:
             raise _pickled(op, path)

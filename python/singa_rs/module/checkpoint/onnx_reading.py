@@ -12,16 +12,20 @@ from ... import files, tensor
 from .stored import Stored, damage, mapped, stored
 from .wire import BYTES, FIXED32, FIXED64, VARINT, Walker, varint
 
-#: The most fields of the model, its graph and its tensors together: 100,000 tensors of 5.
-_FIELDS = 1 << 19
-_MODEL_GRAPH, _MODEL_METADATA = 7, 14
-_GRAPH_INITIALIZER = 5
-_DIMS, _TYPE, _FLOATS, _NAME, _RAW, _DOUBLES, _EXTERNAL, _LOCATION = 1, 2, 4, 8, 9, 10, 13, 14
+#: The most fields of the model, its graph and its tensors together: about 50,000 tensors. They take
+#: less than a second.
+_FIELDS = 1 << 18
+MODEL_GRAPH, _MODEL_METADATA = 7, 14
+GRAPH_INITIALIZER = 5
+TENSOR_RAW = 9
+_DIMS, _TYPE, _FLOATS, _NAME, _DOUBLES, _EXTERNAL, _LOCATION = 1, 2, 4, 8, 10, 13, 14
 #: int32_data, int64_data and uint64_data, whose numbers have to be decoded.
 _ENCODED = {5, 7, 11}
 _KEY, _VALUE = 1, 2
-#: The longest name of a tensor, and text beside the model, in bytes.
+#: The longest name of a tensor, and the longest property that is read, in bytes.
 _TEXT = 1 << 16
+#: The property that names the initialisers that are no states, one a line.
+CONSTANTS = "singa_rs.constants"
 
 #: TensorProto.DataType.
 DTYPES = {
@@ -32,7 +36,7 @@ DTYPES = {
 
 
 class Initialisers(NamedTuple):
-    """What a model keeps: its properties, and its tensors."""
+    """What a model keeps: its properties, and its tensors without the constants among them."""
 
     metadata: dict[str, str]
     tensors: dict[str, Stored]
@@ -73,18 +77,20 @@ class _Reader:
         for number, kind, _, content in self._walker.fields(message):
             if number == _MODEL_METADATA and kind == BYTES and len(content) <= _TEXT:
                 metadata.update([self._pair(content)])
-            elif number == _MODEL_GRAPH and kind == BYTES:
+            elif number == MODEL_GRAPH and kind == BYTES:
                 if graph is not None:
                     raise ValueError("it has two graphs")
                 graph = content
         if graph is None:
             raise ValueError("it has no graph")
-        return Initialisers(metadata, self._graph(graph))
+        constants = metadata.get(CONSTANTS, "").split("\n")
+        tensors = {n: one for n, one in self._graph(graph).items() if n not in constants}
+        return Initialisers(metadata, tensors)
 
     def _graph(self, message: memoryview) -> dict[str, Stored]:
         found: dict[str, Stored] = {}
         for number, kind, _, content in self._walker.fields(message):
-            if number == _GRAPH_INITIALIZER and kind == BYTES:
+            if number == GRAPH_INITIALIZER and kind == BYTES:
                 one = self._fields(content)
                 if one.name in found:
                     raise ValueError(f"{one.name!r:.80} occurs twice")
@@ -107,7 +113,7 @@ class _Reader:
                 made.name = _text(content)
             elif number == _EXTERNAL and kind == BYTES:
                 made.external.update([self._pair(content)])
-            elif number in (_FLOATS, _DOUBLES, _RAW) and kind in (BYTES, FIXED32, FIXED64):
+            elif number in (_FLOATS, _DOUBLES, TENSOR_RAW) and kind in (BYTES, FIXED32, FIXED64):
                 made.parts.setdefault(number, []).append(content)
             elif number in _ENCODED:
                 made.is_encoded = True
@@ -133,11 +139,11 @@ class _Reader:
             return self._outside(one.external)
         if one.location or len(one.parts) > 1:
             raise ValueError(f"its elements are in the fields {sorted(one.parts)}, want one")
-        want = {tensor.float32: _FLOATS, tensor.float64: _DOUBLES}.get(dtype, _RAW)
+        want = {tensor.float32: _FLOATS, tensor.float64: _DOUBLES}.get(dtype, TENSOR_RAW)
         for number, parts in one.parts.items():
-            if number not in (want, _RAW):
+            if number not in (want, TENSOR_RAW):
                 raise ValueError(f"its elements of {dtype.name} are in the field {number}")
-            if number == _RAW and len(parts) > 1:
+            if number == TENSOR_RAW and len(parts) > 1:
                 raise ValueError("it has two fields of elements")
             return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
         return memoryview(b"")

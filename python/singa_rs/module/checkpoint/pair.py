@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ... import files
 from ...errors import CheckpointError
+from ...tensor import Tensor
 from . import onnx_reading, onnx_writing, safetensors_file
 from .onnx_reading import Initialisers
 from .safetensors_file import Safetensors
@@ -66,10 +67,14 @@ def _data(base: str, identifier: str) -> str:
 
 
 def write(
-    op: str, path: str, model: onnx.ModelProto, state: Callable[[str, dict[str, str]], None]
+    op: str,
+    path: str,
+    model: onnx.ModelProto,
+    states: Mapping[str, Tensor],
+    write_state: Callable[[str, dict[str, str]], None],
 ) -> None:
-    """Replaces a checkpoint, or makes one. `state` writes the state file, given where and with
-    which metadata.
+    """Replaces a checkpoint, or makes one, of a model and its states. `write_state` writes the
+    state file, given where and with which metadata.
 
     Raises:
         Unusable: a path exists and is not a regular file.
@@ -83,8 +88,8 @@ def write(
             for suffix in (MODEL, STATE):
                 made.append(files.Replacement(op, path + suffix, lambda b: _waiting(b, identifier)))
             new_model, new_state = made
-            _write_model(new_model, model, identifier)
-            state(new_state.temporary, {IDENTIFIER: identifier})
+            _write_model(new_model, model, states, identifier)
+            write_state(new_state.temporary, {IDENTIFIER: identifier})
             for one in made:
                 one.seal()
             files.flush_directory(new_model.target)
@@ -101,18 +106,21 @@ def write(
             _sweep(one.target, identifier)
 
 
-def _write_model(to: files.Replacement, model: onnx.ModelProto, identifier: str) -> None:
-    if onnx_writing.needs_data_file(model):
+def _write_model(
+    to: files.Replacement, model: onnx.ModelProto, states: Mapping[str, Tensor], identifier: str
+) -> None:
+    with open(to.temporary, "wb") as file:
+        if not onnx_writing.needs_data_file(states):
+            onnx_writing.write(file, model, states)
+            return
         folder, base = os.path.split(to.target)
         location = _data(base, identifier)
         path = os.path.join(folder, location)
         files.create(path)
-        with open(path, "wb") as file:
-            onnx_writing.move_out(model, file, location)
-            file.flush()
-            os.fsync(file.fileno())
-    with open(to.temporary, "wb") as file:
-        file.write(model.SerializeToString())
+        with open(path, "wb") as data:
+            onnx_writing.write(file, model, states, data, location)
+            data.flush()
+            os.fsync(data.fileno())
 
 
 def _discard(made: list[files.Replacement], identifier: str) -> None:
@@ -177,15 +185,19 @@ def find(op: str, path: str) -> Found:
     for _ in range(_ATTEMPTS):
         state = _state(op, path)
         identifier = None if state is None else state.metadata.get(IDENTIFIER, "")
-        found = _model(op, path, identifier)
-        if found is not None:
-            return Found(*found, state)
-        if identifier == before:
+        seen = [identifier]
+        for place, model in _models(op, path, identifier):
+            seen.append(model.metadata.get(IDENTIFIER))
+            if identifier is None or seen[-1] == identifier:
+                return Found(place, model, state)
+        if seen == before:  # nobody is replacing them
             break
-        before = identifier
+        before = seen
+    if len(seen) == 1:
+        raise files.Missing(f"{op}: {path}{MODEL}: no such file")
     raise CheckpointError(
         f"{op}: {path}{MODEL} and {path}{STATE} are of two different saves: restore the one that "
-        f"belongs to the other, or load one of them by load_states"
+        f"belongs to the other, or load the model alone by load_states"
     )
 
 
@@ -196,22 +208,12 @@ def _state(op: str, path: str) -> Safetensors | None:
         return None
 
 
-def _model(op: str, path: str, identifier: str | None) -> tuple[str, Initialisers] | None:
-    """The model of a save, any if there is no identifier; under its own name, or the one that it
-    had when the save was interrupted."""
-    name = path + MODEL
-    folder, base = os.path.split(os.path.realpath(name))
-    is_known = identifier is not None and _LINKED.fullmatch(identifier)
-    waiting = os.path.join(folder, _waiting(base, identifier)) if is_known else None
-    missing = None
-    for place in filter(None, (name, waiting)):
-        try:
-            found = onnx_reading.read(op, place)
-        except files.Missing as error:
-            missing = missing or error
-            continue
-        if identifier is None or found.metadata.get(IDENTIFIER) == identifier:
-            return place, found
-    if missing is not None and not os.path.exists(name):
-        raise missing
-    return None
+def _models(op: str, path: str, identifier: str | None) -> Iterator[tuple[str, Initialisers]]:
+    """The model's file, and the one that an interrupted save with this identifier left."""
+    places = [path + MODEL]
+    if identifier is not None and _LINKED.fullmatch(identifier):
+        folder, base = os.path.split(os.path.realpath(path + MODEL))
+        places.append(os.path.join(folder, _waiting(base, identifier)))
+    for place in places:
+        with suppress(files.Missing):
+            yield place, onnx_reading.read(op, place)

@@ -115,7 +115,8 @@ class Decoder:
     """Makes states of JSON values and the tensors that are stored beside them."""
 
     def __init__(self, tensors: Mapping[str, Stored]) -> None:
-        self._tensors = tensors
+        #: Those that no value has named yet: one that is named often would be copied as often.
+        self._left = dict(tensors)
         #: What objects told, by the identity of their JSON values.
         self._told: dict[int, Any] = {}
 
@@ -141,7 +142,9 @@ class Decoder:
         return self._array(mark, found)
 
     def _array(self, mark: str, found: dict[str, Any]) -> Any:
-        stored = self._tensors[found[mark]]
+        if found[mark] not in self._left:
+            raise ValueError(f"there is no tensor {found[mark]!r:.80}, or it is named twice")
+        stored = self._left.pop(found[mark])
         if mark == _TENSOR:
             if found[_DTYPE] == bfloat16.name and stored.dtype == uint16:
                 stored = stored._replace(dtype=bfloat16)

@@ -37,8 +37,9 @@ def write(
     for name, one in states.items():
         if isinstance(one, Placeholder):
             raise GraphError(f"{op}: {name!r} is an unfilled {one!r}")
-    # Reading the parameters draws the initial values of those that were not needed before, so the
-    # generators come after them.
+    for one in states.values():
+        if not one.is_allocated:  # its initial value is drawn when it is read, so generators wait
+            one.to_numpy()
     proto = _model(op, model, states)
     encoder = Encoder(op)
     text = json.dumps(encoder.encode({_STATE: state, _RANDOM: model.device}))
@@ -50,7 +51,7 @@ def write(
     def write_state(to: str, metadata: dict[str, str]) -> None:
         safetensors_file.write(to, encoder.arrays, {**metadata, _TREE: text})
 
-    pair.write(op, path, proto, write_state)
+    pair.write(op, path, proto, states, write_state)
 
 
 def _model(op: str, model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
@@ -66,7 +67,7 @@ def _model(op: str, model: Module, states: Mapping[str, Tensor]) -> onnx.ModelPr
     kind = type(model).__name__
     message = f"{op}: {kind}: the file has the parameters, but not the network: {reason}"
     warnings.warn(message, stacklevel=4)
-    return onnx_writing.tensors_only(states)
+    return onnx_writing.tensors_only()
 
 
 def exported(model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
@@ -83,16 +84,17 @@ def exported(model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
         return sonnx.model_proto(model, inputs, states=states)
 
 
-def plain_state(op: str, path: str) -> Any:
-    """What a checkpoint's state file has in the place of the program's states, as JSON has it.
+def part(op: str, path: str, name: str) -> Any:
+    """What a checkpoint's program saved under one name.
 
     Raises:
-        CheckpointError: it is missing or damaged.
+        CheckpointError: the state file is missing or damaged.
     """
-    name = path + pair.STATE
-    found = safetensors_file.read(op, name)
-    with damage(op, name, "the state file"):
-        return bounded_json.parse(found.metadata[_TREE].encode())[_STATE]
+    where = path + pair.STATE
+    found = safetensors_file.read(op, where)
+    with damage(op, where, "the state file"):
+        tree = bounded_json.parse(found.metadata[_TREE].encode())
+        return Decoder(found.tensors).decode(tree[_STATE][name])
 
 
 class Checkpoint:
@@ -117,8 +119,7 @@ class Checkpoint:
         return {}
 
     def restore(self, objects: Mapping[str, Any]) -> dict[str, Any]:
-        """Writes into the objects, the model and its device's generators, in this order; returns
-        the states.
+        """Writes into the objects, the model and its device's generators; returns the states.
 
         Raises:
             CheckpointError: there is no state file, or it is damaged; it has no states for one of
@@ -136,10 +137,16 @@ class Checkpoint:
             *places, random = pairs({_STATE: objects, _RANDOM: self._model.device}, tree)
         except ValueError as error:
             raise CheckpointError(f"{where}: {error}") from error
-        for one in places:
-            _put(where, one, decoder)
-        self._fit.write(arrays)
-        _put(where, random, decoder)
+        device = self._model.device
+        before = device.get_rng_state()
+        try:
+            for one in (random, *places):
+                _put(where, one, decoder)
+            self._fit.write(arrays)
+        except BaseException:
+            device.set_rng_state(before)
+            raise
+        _put(where, random, decoder)  # again, since tensors that are written may draw first
         return state
 
 

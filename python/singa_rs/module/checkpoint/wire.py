@@ -1,4 +1,4 @@
-"""Protocol buffers' wire format: the fields of a message, found in place.
+"""Protocol buffers' wire format: the fields of a message, found in place, and what precedes one.
 
 Parsing a model with the `onnx` package copies its weights several times; this walks over a mapped
 file, and copies nothing (https://protobuf.dev/programming-guides/encoding).
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _WIDTHS = {FIXED64: 8, FIXED32: 4}
-#: The most bytes of a varint, and the most of a message (protobuf's own limit is 2 GiB).
+#: The most bytes of a varint.
 _VARINT = 10
 
 #: A field: its number, its wire type, and its value, or its bytes where it is no varint.
@@ -59,6 +59,8 @@ def varint(message: memoryview, at: int) -> tuple[int, int]:
     Raises:
         ValueError: it exceeds the message, or 64 bits.
     """
+    if at < len(message) and (value := message[at]) < 0x80:  # nearly all of them
+        return value, at + 1
     value = shift = 0
     for place in range(at, min(at + _VARINT, len(message))):
         byte = message[place]
@@ -69,3 +71,17 @@ def varint(message: memoryview, at: int) -> tuple[int, int]:
             return value, place + 1
         shift += 7
     raise ValueError(f"the number at byte {at} of a message does not end, or exceeds 64 bits")
+
+
+def field(number: int, length: int) -> bytes:
+    """What stands before the bytes of a field."""
+    return _encoded(number << 3 | BYTES) + _encoded(length)
+
+
+def _encoded(value: int) -> bytes:
+    """A varint."""
+    made = bytearray()
+    while value >= 0x80:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*made, value])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import autograd
-from ...tensor import Tensor
+from ...tensor import Tensor, float32
 from ...tensor.numbers import real
 from ..running import Frame
 from ..table import reads
@@ -34,8 +34,10 @@ def batch_normalization(
         raise ValueError(f"BatchNormalization: got {outputs} outputs, want 1 out of training mode")
     # ONNX's momentum is the weight of the old averages.
     handle = autograd.BatchNormHandle(1 - momentum, eps=epsilon)
-    if not autograd.training:
-        mean, var = (autograd.cast(one, scale.dtype) for one in (mean, var))
+    wide = x.dtype if x.dtype.itemsize > 2 else float32
+    scale, bias = autograd.cast(scale, wide), autograd.cast(bias, wide)
+    if not autograd.training:  # which updates the averages themselves
+        mean, var = autograd.cast(mean, wide), autograd.cast(var, wide)
     return autograd.batchnorm_2d(handle, x, scale, bias, mean, var)
 
 

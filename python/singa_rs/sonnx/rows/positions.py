@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..running import Frame
 from ..table import reads
 from ..values import to_tensor
 from .arranging import axis_of
-from .integers import in_int64
+from .integers import extreme, in_int64, ordered
 
 # ---- taken ---------------------------------------------------------------------------------------
 
@@ -71,16 +72,28 @@ def scatter_elements(
     if reduction not in _REDUCTIONS:
         want = ", ".join(("none", *_REDUCTIONS))
         raise ValueError(f"ScatterElements: got reduction {reduction!r}, want one of {want}")
-    how = _REDUCTIONS[reduction]
-    join = lambda x, more: autograd.scatter_reduce(x, axis, indices, more, how)  # noqa: E731
-    return in_int64(join, x, updates)
+
+    def join(a: Tensor, u: Tensor) -> Tensor:
+        return autograd.scatter_reduce(a, axis, indices, u, _REDUCTIONS[reduction])
+
+    return _joined(join, x, updates, reduction)
 
 
 @reads("ScatterND")
 def scatter_nd(x: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
     """A copy with updates at tuples of indices, or joined with what is there."""
-    put = lambda x, more: autograd.scatter_nd(x, indices, more, reduction)  # noqa: E731
-    return in_int64(put, x, updates)
+
+    def join(a: Tensor, u: Tensor) -> Tensor:
+        return autograd.scatter_nd(a, indices, u, reduction)
+
+    return join(x, updates) if reduction == "none" else _joined(join, x, updates, reduction)
+
+
+def _joined(
+    join: Callable[[Tensor, Tensor], Tensor], x: Tensor, updates: Tensor, reduction: str
+) -> Tensor:
+    """Values joined in a dtype that is computed with, by their order for extremes."""
+    return (extreme if reduction in ("max", "min") else in_int64)(join, x, updates)
 
 
 @reads("TensorScatter")
@@ -153,6 +166,7 @@ def top_k(
     """The `k` greatest or least elements along an axis, in order also where any would do, and where
     each stood; `k` is an attribute below opset 10."""
     (count,) = wholes(k, "TopK: k")
-    wide = autograd.cast(x, "int64") if x.dtype.is_storage else x
-    values, places = autograd.topk(wide, count, axis, bool(largest))
-    return autograd.cast(values, x.dtype), places
+    if not x.dtype.is_storage:
+        return autograd.topk(x, count, axis, bool(largest))
+    places = autograd.topk(ordered(x), count, axis, bool(largest))[1]
+    return autograd.take_along_axis(x, places, axis), places

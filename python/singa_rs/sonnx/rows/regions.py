@@ -120,10 +120,12 @@ def roi_align(
 
 
 @reads("RoiAlign", since=10)
-def roi_align_10(x: Tensor, rois: Tensor, batch_indices: Tensor, **how: Any) -> Tensor:
+def roi_align_10(
+    x: Tensor, rois: Tensor, batch_indices: Tensor, *, frame: Frame, **how: Any
+) -> Tensor:
     """The same with the coordinates that opset 10 has."""
-    mode = {"coordinate_transformation_mode": "output_half_pixel"}
-    return roi_align(x, rois, batch_indices, **mode, **how)
+    how["coordinate_transformation_mode"] = "output_half_pixel"
+    return roi_align(x, rois, batch_indices, frame=frame, **how)
 
 
 # ---- MaxRoiPool ----------------------------------------------------------------------------------
@@ -156,7 +158,7 @@ def _region(x: Tensor, first: Sequence[int], last: Sequence[int]) -> Tensor:
     """The elements from a first place to a last one, minus infinity outside of the image."""
     before = [-n for n in first]
     after = [max(b, a) + 1 - n for a, b, n in zip(first, last, x.shape[2:], strict=True)]
-    return padded(x, [0, 0, *before, 0, 0, *after], -math.inf)
+    return padded(x, [0, 0, *before, 0, 0, *after], value=-math.inf)
 
 
 # ---- NonMaxSuppression ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import autograd
 from ...autograd.resize import COORDINATES, ROUNDINGS, Axis, Mode, resample
+from ...errors import ShapeError
 from ...tensor import Tensor
 from ...tensor.numbers import wholes
 from ..running import Frame
@@ -18,6 +19,8 @@ from .arranging import axis_of
 
 _KINDS = ("nearest", "linear", "cubic")
 _CROP = "tf_crop_and_resize"
+#: By how much rounding may move a place beyond the edge that it stands on.
+_ROUNDING = 1e-6
 
 
 def _known(op: str, **given: tuple[str, Any]) -> None:
@@ -60,7 +63,7 @@ def resize(
             coordinates, found = _CROP, [_aligned(one) for one in found]
     else:
         found = _to_sizes(extents, wholes(sizes, "Resize: sizes"), crops, keep_aspect_ratio_policy)
-    changes = [(a, one) for a, one in zip(over, found, strict=True) if not _is_same(one)]
+    changes = _changes(over, found)
     options = (cubic_coeff_a, bool(exclude_outside), bool(antialias))
     made = resample(x, changes, Mode(mode, coordinates, nearest_mode, *options))
     if coordinate_transformation_mode == _CROP:
@@ -68,8 +71,13 @@ def resize(
     return autograd.cast(made, x.dtype)
 
 
-def _is_same(axis: Axis) -> bool:
-    return axis.n == axis.m and axis.step == 1 and axis.crop == (0.0, 1.0)
+def _changes(over: Sequence[int], found: Sequence[Axis]) -> list[tuple[int, Axis]]:
+    """The axes that do not stay as they are."""
+    if any(one.n < 1 or one.m < 1 for one in found):
+        got = f"extents {[one.n for one in found]} to {[one.m for one in found]}"
+        raise ShapeError(f"Resize: got {got}, want an element along each axis")
+    every = zip(over, found, strict=True)
+    return [(a, one) for a, one in every if (one.n, 1, (0.0, 1.0)) != (one.m, *one[2:])]
 
 
 def _crops(roi: Any, count: int) -> list[tuple[float, float]]:
@@ -100,18 +108,17 @@ def _aligned(axis: Axis) -> Axis:
 def _to_sizes(
     extents: Sequence[int], sizes: Sequence[int], crops: Sequence[tuple[float, float]], policy: str
 ) -> list[Axis]:
-    known = {"stretch": None, "not_larger": min, "not_smaller": max}
+    known = {"stretch": None, "not_larger": max, "not_smaller": min}
     _known("Resize", keep_aspect_ratio_policy=(policy, known))
-    if len(sizes) != len(extents):
-        raise ValueError(f"Resize: got sizes {sizes}, want {len(extents)}")
-    scales = [m / n for n, m in zip(extents, sizes, strict=True)]
+    if len(sizes) != len(extents) or min(sizes, default=1) < 1:
+        raise ValueError(f"Resize: got sizes {sizes}, want {len(extents)} from 1")
+    steps = [n / m for n, m in zip(extents, sizes, strict=True)]
     choose = known[policy]
     if choose is not None:
-        scales = [choose(scales)] * len(sizes)
-        sizes = [int(n * by + 0.5) for n, by in zip(extents, scales, strict=True)]
+        steps = [choose(steps)] * len(sizes)
+        sizes = [int(n / by + 0.5) for n, by in zip(extents, steps, strict=True)]
     return [
-        Axis(n, m, 1 / by, crop)
-        for n, m, by, crop in zip(extents, sizes, scales, crops, strict=True)
+        Axis(n, m, by, crop) for n, m, by, crop in zip(extents, sizes, steps, crops, strict=True)
     ]
 
 
@@ -121,7 +128,9 @@ def _extrapolated(
     """A value where the crop reaches beyond the edges."""
     for along, axis in changes:
         at = COORDINATES[_CROP](np.arange(axis.m), axis)
-        beyond = ((at < 0) | (at > axis.n - 1)).reshape((-1, *(1,) * (y.rank - along - 1)))
+        beyond = ((at < -_ROUNDING) | (at > axis.n - 1 + _ROUNDING)).reshape(
+            (-1, *(1,) * (y.rank - along - 1))
+        )
         if beyond.any():
             y = autograd.where(to_tensor(beyond, frame.device), value, y)
     return y
@@ -130,11 +139,14 @@ def _extrapolated(
 @reads("Upsample", since=7, host="scales")
 @reads("Resize", since=10, host="scales")
 def upsample(x: Tensor, scales: Any, *, mode: str = "nearest") -> Tensor:
-    """All axes resampled by scales; those of Upsample are an attribute below opset 9."""
+    """All axes resampled by scales; those of Upsample are an attribute below opset 9. The nearest
+    element is the one before a place, of axes that shrink the one behind it, as in onnxruntime."""
     _known("Upsample", mode=(mode, _KINDS[:2]))
     found = _by_scales(x.shape, _floats(scales), [(0.0, 1.0)] * x.rank)
-    changes = [change for change in enumerate(found) if not _is_same(change[1])]
-    made = resample(x, changes, Mode(mode, "asymmetric", "floor"))
+    made, every = x, _changes(range(x.rank), found)
+    for rounding, shrinks in (("floor", False), ("ceil", True)):
+        changes = [one for one in every if (one[1].step > 1) == shrinks]
+        made = resample(made, changes, Mode(mode, "asymmetric", rounding)) if changes else made
     return autograd.cast(made, x.dtype)
 
 
@@ -162,4 +174,16 @@ def grid_sample(
 @reads("AffineGrid", since=20, host="size")
 def affine_grid(theta: Tensor, size: Any, *, align_corners: int = 0) -> Tensor:
     """The grid of affine maps."""
-    return autograd.affine_grid(theta, wholes(size, "AffineGrid: size"), bool(align_corners))
+    extents = wholes(size, "AffineGrid: size")
+    if align_corners:
+        theta = _at_corners(theta, extents[2:])
+    return autograd.affine_grid(theta, extents, bool(align_corners))
+
+
+def _at_corners(theta: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Maps for which the only element of an axis is at -1, as in ONNX, not in the middle."""
+    for i, n in enumerate(reversed(sizes)):
+        if n == 1:
+            moved = theta[..., -1:] - theta[..., i : i + 1]
+            theta = autograd.cat([theta[..., :-1], moved], -1)
+    return theta

@@ -14,6 +14,7 @@ from ..running import Frame
 from ..table import reads
 from ..values import to_tensor
 from .arranging import axis_of
+from .shapes import extents
 
 
 def tensor(x: Any, frame: Frame) -> Tensor:
@@ -93,20 +94,28 @@ def sequence_map(xs: list[Any], *more: Any, body: Body, frame: Frame) -> tuple[l
     return tuple([one[i] for one in found] for i in range(len(body.outputs)))
 
 
-@reads("SplitToSequence", host="split")
+@reads("SplitToSequence", raw=True)
 def split_to_sequence(
-    x: Tensor, split: Any = None, *, axis: int = 0, keepdims: int = 1
-) -> list[Tensor]:
+    x: Any, split: Any = None, *, axis: int = 0, keepdims: int = 1, frame: Frame
+) -> list[Any]:
     """Parts along an axis: of one size, of sizes, or of one element."""
-    extent = x.shape[axis_of(axis, x.rank, "SplitToSequence")]
-    if split is None and not keepdims:
-        return list(autograd.unbind(x, axis))
-    sizes = (1,) if split is None else wholes(split, "SplitToSequence: split")
-    if split is None or not np.ndim(split):
-        if sizes[0] < 1:
-            raise ValueError(f"SplitToSequence: got split {sizes[0]}, want at least 1")
-        sizes = tuple(min(sizes[0], extent - at) for at in range(0, extent, sizes[0]))
-    return list(autograd.split(x, axis, sizes))
+    along = axis_of(axis, len(extents(x)), "SplitToSequence")
+    sizes = _sizes(extents(x)[along], 1 if split is None else frame.read(split))
+    if isinstance(x, Tensor):
+        is_single = split is None and not keepdims
+        return list(autograd.unbind(x, along) if is_single else autograd.split(x, along, sizes))
+    parts = np.split(x, np.cumsum(sizes)[:-1], along)
+    return [one.squeeze(along) for one in parts] if split is None and not keepdims else parts
+
+
+def _sizes(extent: int, split: Any) -> tuple[int, ...]:
+    """The sizes of parts of an axis, from one size or from several."""
+    given = wholes(split, "SplitToSequence: split")
+    if np.ndim(split):
+        return given
+    if given[0] < 1:
+        raise ValueError(f"SplitToSequence: got split {given[0]}, want at least 1")
+    return tuple(min(given[0], extent - at) for at in range(0, extent, given[0]))
 
 
 @reads("ConcatFromSequence", raw=True)

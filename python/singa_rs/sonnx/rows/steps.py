@@ -16,8 +16,8 @@ class _Activation(NamedTuple):
     """A function with up to two parameters."""
 
     run: Callable[..., Tensor]
-    #: Their defaults.
-    usual: tuple[float, ...] = ()
+    #: Their defaults; None for one that has to be given.
+    usual: tuple[float | None, ...] = ()
 
     @property
     def parameters(self) -> int:
@@ -33,7 +33,7 @@ ACTIVATIONS = {
     "affine": _Activation(lambda x, a, b: x * a + b, (1.0, 0.0)),
     "leakyrelu": _Activation(lambda x, a: autograd.leakyrelu(x, a), (0.01,)),
     "thresholdedrelu": _Activation(lambda x, a: autograd.where(x > a, x, 0.0), (1.0,)),
-    "scaledtanh": _Activation(lambda x, a, b: autograd.tanh(x * b) * a, (1.0, 1.0)),
+    "scaledtanh": _Activation(lambda x, a, b: autograd.tanh(x * b) * a, (None, None)),
     "hardsigmoid": _Activation(lambda x, a, b: autograd.clip(x * a + b, 0.0, 1.0), (0.2, 0.5)),
     "elu": _Activation(lambda x, a: autograd.elu(x, a), (1.0,)),
     "softsign": _Activation(lambda x: autograd.softsign(x)),
@@ -42,9 +42,15 @@ ACTIVATIONS = {
 
 
 def activation(name: str, alpha: float | None, beta: float | None) -> Function:
-    """An activation with its parameters."""
+    """An activation with its parameters.
+
+    Raises:
+        ValueError: one is missing that has no default.
+    """
     run, usual = ACTIVATIONS[name]
     given = [own if one is None else one for own, one in zip(usual, (alpha, beta), strict=False)]
+    if None in given:
+        raise ValueError(f"activation {name}: got parameters {given}, want both")
     return lambda x: run(x, *given)
 
 

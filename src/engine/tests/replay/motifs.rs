@@ -1,6 +1,7 @@
 //! Motifs: operations that belong together, such as one and its gradient, which random steps are
 //! unlikely to hit.
 
+mod linalg;
 mod networks;
 mod recurrent;
 
@@ -14,6 +15,7 @@ use crate::ops::index::Places;
 use crate::ops::unary::{Saves, UnaryFn};
 use crate::ops::{Catalog, Metas};
 use crate::view::SliceRange;
+use linalg::linear_algebra;
 use networks::*;
 use recurrent::recurrence;
 
@@ -56,6 +58,7 @@ const MOTIFS: &[Motif] = &[
     host,
     packed,
     recurrence,
+    linear_algebra,
 ];
 
 impl Sketch<'_, '_> {
@@ -141,6 +144,7 @@ fn function(random: &mut Random) -> Value {
         name @ "elu" => json!({name: {"alpha": 0.5}}),
         name @ "selu" => json!({name: {"alpha": 1.6, "gamma": 1.1}}),
         name @ "hardsigmoid" => json!({name: {"alpha": 0.2, "gamma": 0.5}}),
+        name @ "polygamma" => json!({name: {"n": 2.0}}),
         name @ "clip" => json!({name: {"min": -0.5, "max": null}}),
         name => json!(name),
     }

@@ -90,6 +90,8 @@ pub fn silu_slope(x: f64) -> f64 {
 /// Below the first, the normal distribution function is its asymptotic series; above the second, 1.
 const NORMAL_TAIL: f64 = -37.0;
 const NORMAL_END: f64 = 40.0;
+/// Below this it is less than the least denormal number.
+const NORMAL_ZERO: f64 = -39.0;
 
 /// The standard normal distribution function between them.
 fn normal_cdf(x: f64) -> f64 {
@@ -99,19 +101,51 @@ fn normal_cdf(x: f64) -> f64 {
     0.5 * libm::erfc(z) - FRAC_2_SQRT_PI * 0.5 * (-z * z).exp() * low
 }
 
+/// The standard normal distribution function.
+pub fn ndtr(x: f64) -> f64 {
+    match x {
+        ..NORMAL_ZERO => 0.0,
+        ..NORMAL_TAIL => {
+            let [density, series] = normal_tail(x);
+            density * (series / -x) * POWER
+        }
+        _ if x > NORMAL_END => 1.0,
+        _ => normal_cdf(x),
+    }
+}
+
+/// Its logarithm.
+pub fn log_ndtr(x: f64) -> f64 {
+    if x < NORMAL_TAIL {
+        let series = mills_series(1.0 / (x * x));
+        return (FRAC_1_SQRT_2PI * series / -x).ln() - 0.5 * x * x;
+    }
+    if x < 0.0 { normal_cdf(x).ln() } else { (-ndtr(-x)).ln_1p() }
+}
+
+/// The derivative of [`log_ndtr`].
+pub fn log_ndtr_slope(x: f64) -> f64 {
+    if x < NORMAL_TAIL { -x / mills_series(1.0 / (x * x)) } else { density(x) / ndtr(x) }
+}
+
 /// The standard normal density.
-fn density(x: f64) -> f64 {
+pub fn density(x: f64) -> f64 {
+    if x.abs() > -NORMAL_ZERO {
+        return 0.0; // before its square overflows
+    }
     FRAC_1_SQRT_2PI * exp(square(x).map(|part| -0.5 * part))
 }
 
-/// For x in the tail: the density / [`POWER`], and x times the distribution function / -density
-/// (1 - 1/x^2 + 3/x^4 - 15/x^6 ...).
+/// x times the distribution function / -density in the tail, by 1/x^2: 1 - 1/x^2 + 3/x^4 - 15/x^6 ...
+fn mills_series(r: f64) -> f64 {
+    let odd = [10_395.0, 945.0, 105.0, 15.0, 3.0, 1.0, 1.0];
+    odd.iter().fold(0.0, |sum, term| term - r * sum)
+}
+
+/// For x in the tail: the density / [`POWER`], and [`mills_series`].
 fn normal_tail(x: f64) -> [f64; 2] {
     let [q, low] = square(x);
-    let r = 1.0 / q;
-    let odd = [10_395.0, 945.0, 105.0, 15.0, 3.0, 1.0, 1.0];
-    let series = odd.iter().fold(0.0, |sum, term| term - r * sum);
-    [exp([-0.5 * q - LOG_DENSITY[0], -0.5 * low - LOG_DENSITY[1]]), series]
+    [exp([-0.5 * q - LOG_DENSITY[0], -0.5 * low - LOG_DENSITY[1]]), mills_series(1.0 / q)]
 }
 
 /// x times the standard normal distribution function.

@@ -3,6 +3,7 @@
 use std::f64::consts::FRAC_1_SQRT_2;
 
 use super::exp::{exp_64, exp_f32, exp_parts};
+use super::log::{log_64, log1p_64};
 use super::{mad, poly, poly64};
 use crate::kernels::cpu::simd::isa::Level;
 
@@ -41,7 +42,7 @@ pub fn erf_f32<L: Level>(x: f32) -> f32 {
 }
 
 /// (q, e) whose product is half the complementary error function of t >= 0, to 1e-10; e is
-/// e^(-t^2).
+/// e^(-t^2), and q alone is as exact up to t = 10, where e is 0 in float32.
 #[inline(always)]
 fn half_erfc_64<L: Level>(t: f64) -> (f64, f64) {
     let u = 1.0 / (1.0 + 0.4 * t);
@@ -61,6 +62,59 @@ fn half_erfc_64<L: Level>(t: f64) -> (f64, f64) {
         0.021733026240742942,
     ];
     (0.5 * u * poly64::<L, 12>(u, scaled), exp_64::<L>(-t * t))
+}
+
+/// 1 minus the error function, accurate where it is small, too.
+#[inline(always)]
+pub fn erfc_f32<L: Level>(x: f32) -> f32 {
+    let (q, e) = half_erfc_64::<L>((x as f64).abs());
+    let tail = 2.0 * q * e;
+    (if x < 0.0 { 2.0 - tail } else { tail }) as f32
+}
+
+/// The parts of [`half_erfc_64`] whose product is the normal distribution function of -|x|.
+#[inline(always)]
+fn normal_tail_64<L: Level>(x: f32) -> (f64, f64) {
+    half_erfc_64::<L>((x as f64).abs() * FRAC_1_SQRT_2)
+}
+
+/// The standard normal distribution function.
+#[inline(always)]
+pub fn ndtr_f32<L: Level>(x: f32) -> f32 {
+    let (q, e) = normal_tail_64::<L>(x);
+    (if x < 0.0 { q * e } else { 1.0 - q * e }) as f32
+}
+
+/// [`normal_tail_64`], whose q is exact in the far tail, too: an asymptotic series.
+#[inline(always)]
+fn normal_far_tail_64<L: Level>(x: f32) -> (f64, f64) {
+    let (near, e) = normal_tail_64::<L>(x);
+    let a = (x as f64).abs();
+    let series = poly64::<L, 6>(1.0 / (a * a), [1.0, -1.0, 3.0, -15.0, 105.0, -945.0]);
+    let far = FRAC_1_SQRT_2PI * series / a;
+    (if a > 14.0 { far } else { near }, e)
+}
+
+/// Its logarithm.
+#[inline(always)]
+pub fn log_ndtr_f32<L: Level>(x: f32) -> f32 {
+    let (q, e) = normal_far_tail_64::<L>(x);
+    let x = x as f64;
+    (if x < 0.0 { log_64::<L>(q) - 0.5 * x * x } else { log1p_64::<L>(-q * e) }) as f32
+}
+
+/// The derivative of [`log_ndtr_f32`].
+#[inline(always)]
+pub fn log_ndtr_slope_f32<L: Level>(x: f32) -> f32 {
+    let (q, e) = normal_far_tail_64::<L>(x);
+    (FRAC_1_SQRT_2PI * if x < 0.0 { 1.0 / q } else { e / (1.0 - q * e) }) as f32
+}
+
+/// The standard normal density.
+#[inline(always)]
+pub fn density_f32<L: Level>(x: f32) -> f32 {
+    let x = x as f64;
+    (FRAC_1_SQRT_2PI * exp_64::<L>(-0.5 * x * x)) as f32
 }
 
 /// (q, m, a, b) whose product is the normal distribution function of -|x|, m a b the square root of

@@ -3,6 +3,8 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::double;
+use super::gamma::{digamma_f64, polygamma_f64};
+use super::quantile::{erfinv_f64, ndtri_f64};
 use crate::dtype::Element;
 use crate::kernels::cpu::simd::isa::Level;
 
@@ -75,6 +77,26 @@ pub trait Float:
     fn log<L: Level>(self) -> Self;
     /// The error function.
     fn erf<L: Level>(self) -> Self;
+    /// 1 minus the error function.
+    fn erfc<L: Level>(self) -> Self;
+    /// The inverse of the error function.
+    fn erfinv<L: Level>(self) -> Self;
+    /// The standard normal distribution function.
+    fn ndtr<L: Level>(self) -> Self;
+    /// Its logarithm.
+    fn log_ndtr<L: Level>(self) -> Self;
+    /// The derivative of [`Float::log_ndtr`].
+    fn log_ndtr_slope<L: Level>(self) -> Self;
+    /// The inverse of [`Float::ndtr`].
+    fn ndtri<L: Level>(self) -> Self;
+    /// The standard normal density.
+    fn density<L: Level>(self) -> Self;
+    /// log|Gamma(x)|.
+    fn lgamma<L: Level>(self) -> Self;
+    /// The derivative of [`Float::lgamma`].
+    fn digamma<L: Level>(self) -> Self;
+    /// Derivative `n`, a whole number from 1 on, of [`Float::digamma`].
+    fn polygamma(self, n: Self) -> Self;
     /// The sine.
     fn sin<L: Level>(self) -> Self;
     /// The cosine.
@@ -153,6 +175,10 @@ impl Float for f32 {
     fn pow<L: Level>(self, y: Self) -> Self {
         super::pow_f32::<L>(self, y)
     }
+    #[inline(always)]
+    fn polygamma(self, n: Self) -> Self {
+        polygamma_f64(n as i32, self as f64) as f32
+    }
     functions! {
         gelu => super::gelu_f32::<L>, gelu_slope => super::gelu_slope_f32::<L>,
         silu => super::silu_f32::<L>, silu_slope => super::silu_slope_f32::<L>,
@@ -165,6 +191,11 @@ impl Float for f32 {
         sinh => super::sinh_f32::<L>, cosh => super::cosh_f32::<L>, tanh => super::tanh_f32::<L>,
         asinh => super::asinh_f32::<L>, acosh => super::acosh_f32::<L>,
         atanh => super::atanh_f32::<L>,
+        erfc => super::erfc_f32::<L>, erfinv => super::erfinv_f32::<L>,
+        ndtr => super::ndtr_f32::<L>, log_ndtr => super::log_ndtr_f32::<L>,
+        log_ndtr_slope => super::log_ndtr_slope_f32::<L>, ndtri => super::ndtri_f32::<L>,
+        density => super::density_f32::<L>, lgamma => super::lgamma_f32::<L>,
+        digamma => super::digamma_f32::<L>,
     }
 }
 
@@ -173,6 +204,10 @@ impl Float for f64 {
     #[inline(always)]
     fn pow<L: Level>(self, y: Self) -> Self {
         self.powf(y)
+    }
+    #[inline(always)]
+    fn polygamma(self, n: Self) -> Self {
+        polygamma_f64(n as i32, self)
     }
     functions! {
         gelu => double::gelu, gelu_slope => double::gelu_slope,
@@ -187,5 +222,9 @@ impl Float for f64 {
         asin => f64::asin, acos => f64::acos, atan => f64::atan,
         sinh => f64::sinh, cosh => f64::cosh, tanh => f64::tanh,
         asinh => double::asinh, acosh => double::acosh, atanh => double::atanh,
+        erfc => libm::erfc, erfinv => erfinv_f64,
+        ndtr => double::ndtr, log_ndtr => double::log_ndtr,
+        log_ndtr_slope => double::log_ndtr_slope, ndtri => ndtri_f64, density => double::density,
+        lgamma => libm::lgamma, digamma => digamma_f64,
     }
 }

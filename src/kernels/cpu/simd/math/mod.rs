@@ -10,18 +10,25 @@ mod double;
 mod erf;
 mod exp;
 mod float;
+mod gamma;
 mod log;
 mod power;
+mod quantile;
 mod trigonometry;
 
-pub use erf::{erf_f32, gelu_f32, gelu_slope_f32};
+pub use erf::{
+    density_f32, erf_f32, erfc_f32, gelu_f32, gelu_slope_f32, log_ndtr_f32, log_ndtr_slope_f32,
+    ndtr_f32,
+};
 pub use exp::{
     cosh_f32, exp_f32, exp_flushed_f32, expm1_f32, gauss_f32, sigmoid_f32, silu_f32,
     silu_slope_f32, sinh_f32, softplus_f32, tanh_f32,
 };
 pub use float::Float;
+pub use gamma::{digamma_f32, lgamma_f32};
 pub use log::{acosh_f32, asinh_f32, atanh_f32, log_f32, log1p_f32};
 pub use power::pow_f32;
+pub use quantile::{erfinv_f32, ndtri_f32};
 pub use trigonometry::{
     acos_f32, asin_f32, atan_f32, cos_f32, sin_cos_of_turns_f32, sin_f32, tan_f32,
 };

@@ -141,6 +141,15 @@ within! {
     acos: acos_f32, f64::acos, 1.0;
     atan: atan_f32, f64::atan, 1.0;
     erf: erf_f32, libm::erf, 2.0;
+    erfc: erfc_f32, libm::erfc, 1.0;
+    ndtr: ndtr_f32, normal_cdf, 1.0;
+    log_ndtr: log_ndtr_f32, double::log_ndtr, 1.0;
+    log_ndtr_derivative: log_ndtr_slope_f32, double::log_ndtr_slope, 1.0;
+    density: density_f32, |x| (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt(), 1.0;
+    lgamma: lgamma_f32, libm::lgamma, 2.0, gamma_terms;
+    digamma: digamma_f32, gamma::digamma_f64, 2.0, gamma_terms;
+    erfinv: erfinv_f32, quantile::erfinv_f64, 1.0;
+    ndtri: ndtri_f32, quantile::ndtri_f64, 1.0;
     gauss: gauss_f32, |x| (-x * x).exp(), 1.0;
     gelu_value: gelu_within, gelu, 6.0;
     gelu_derivative: gelu_slope_within, gelu_slope, 6.0, terms;
@@ -190,6 +199,11 @@ fn silu_slope(x: f64) -> f64 {
 /// The magnitude of the terms of the two slopes where they cancel.
 fn terms(x: f64) -> f64 {
     if (-2.0..-0.5).contains(&x) { 0.1 } else { 0.0 }
+}
+
+/// The magnitude of what cancels near zeros below 0.
+fn gamma_terms(x: f64) -> f64 {
+    if x < 0.0 { 1.0 } else { 0.0 }
 }
 
 #[test]

@@ -125,6 +125,16 @@ pub fn sin_cos_of_turns_f32<L: Level>(t: f32) -> (f32, f32) {
     (sine as f32, cosine as f32)
 }
 
+/// Sine and cosine of `t` half turns; of integers from 2^51 on, 0 and 1.
+#[inline(always)]
+pub(super) fn sin_cos_of_half_turns_64<L: Level>(t: f64) -> (f64, f64) {
+    // The rest after whole turns is exact.
+    let quarters = 2.0 * (t - 2.0 * (0.5 * t).round_ties_even());
+    let shifted = quarters + ROUND_64;
+    let r = (quarters - (shifted - ROUND_64)) * std::f64::consts::FRAC_PI_2;
+    turned::<L>(shifted.to_bits().wrapping_sub(ROUND_64.to_bits()), r)
+}
+
 /// The arc tangent.
 #[inline(always)]
 pub fn atan_f32<L: Level>(x: f32) -> f32 {

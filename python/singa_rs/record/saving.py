@@ -1,0 +1,168 @@
+"""Saving a step: its recording, with the names of arguments, results and states."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from .. import _core, files
+from .._core import GraphError
+from ..tensor import Tensor
+from .attempt import Attempt, Call, admitted
+from .effects import Undo
+from .options import Options
+from .plan import infer
+from .tracing import uncollected
+from .trees import is_named, replace
+
+#: The name of a result that stands alone.
+LONE = "result"
+
+
+@uncollected()
+def save_step(
+    path: str,
+    options: Options,
+    function: Callable[..., Any],
+    root: Any,
+    training: bool,
+    *given: Any,
+) -> None:
+    """Records a call of `function(root, *args, **kwargs)` without running it, and writes the
+    recording with the present states; `given` are args and kwargs. Leaves the model as it was,
+    except that it has its parameters.
+
+    Raises:
+        GraphError: a step that another call would not repeat, that runs user code, or whose values
+            are tapped; an argument that is a parameter.
+        OSError: the file cannot be written.
+    """
+    args, kwargs = replace(admitted(*given, root), _stand_in)
+    infer(function, root, training, args, kwargs)  # parameters and moments exist from here on
+    with ExitStack() as undone:
+        first = _recorded(undone, Call(function, root, training, args, kwargs))
+        first.plan(options)
+        again = _recorded(undone, Call(function, root, training, args, kwargs))
+        _check(first, again)
+        _write(path, options, first)
+
+
+def _stand_in(leaf: Any) -> Any:
+    """For a tensor, a row-major one of its shape and dtype, which takes no memory."""
+    if not isinstance(leaf, Tensor):
+        return leaf
+    if leaf.stores_grad:
+        raise GraphError("save_step: an argument is a parameter, which belongs to the model")
+    made = _core.stand_in(leaf.shape, leaf.device, leaf.dtype)
+    made.requires_grad = leaf.requires_grad
+    return made
+
+
+def _recorded(undone: ExitStack, call: Call) -> Attempt:
+    """A recording whose changes to the model last until `undone` is closed."""
+    before = call.look()
+    call.identify(before.known)
+    undo = Undo(call, before)
+    undone.callback(undo)
+    return Attempt(call, before, undo)
+
+
+def _check(first: Attempt, again: Attempt) -> None:
+    """Rejects a step that a file cannot repeat."""
+    if first.tapping.probes:
+        names = ", ".join(sorted(probe.name for probe in first.tapping.probes))
+        raise GraphError(f"save_step: the step has taps: {names}; remove them first")
+    reason = first.obstacle()
+    if reason is None:
+        effects = first.compare(again)
+        if isinstance(effects, str):
+            reason = f"two calls differ: {effects}"
+        elif read := sorted(effects.fixed):
+            reason = f"it may depend on attribute {read[0]}, which it changes"
+    if reason is not None:
+        raise GraphError(f"save_step: the step cannot be repeated without its program: {reason}")
+
+
+def _write(path: str, options: Options, attempt: Attempt) -> None:
+    call, traced, tensors = attempt.call, attempt.traced, attempt.before.tensors
+    results = list(_results(traced.results.spec, "", tensors))
+    with files.replacing("save_step", path) as file:
+        traced.recording.write(
+            file,
+            list(_arguments(call)),
+            results,
+            list(_states(call, attempt)),
+            exact=options.exact,
+            check_finite=options.check_finite,
+            parallel=options.parallel,
+            memory_budget=options.budget(call.training),
+        )
+
+
+# ---- names ---------------------------------------------------------------------------------------
+
+
+def _arguments(call: Call) -> Iterator[str]:
+    """The names of the tensors among a call's arguments, in their order."""
+    bound = inspect.signature(call.function).bind(call.root, *call.args, **call.kwargs)
+    parameters = bound.signature.parameters
+    own = list(parameters)[0]
+    positional: list[tuple[str, Any]] = []
+    for name, value in bound.arguments.items():
+        if name == own or (name in call.kwargs):
+            continue
+        if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            positional += [(f"{name}.{index}", one) for index, one in enumerate(value)]
+        elif parameters[name].kind is not inspect.Parameter.VAR_KEYWORD:
+            positional.append((name, value))
+    for name, value in [*positional, *call.kwargs.items()]:
+        yield from _paths(value, name)
+
+
+def _paths(value: Any, path: str) -> Iterator[str]:
+    """The paths of the tensors in an argument."""
+    if isinstance(value, Tensor):
+        yield path
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _paths(item, f"{path}.{key}")
+    elif is_named(value):
+        for name, item in zip(type(value)._fields, value, strict=True):
+            yield from _paths(item, f"{path}.{name}")
+    elif type(value) in (list, tuple):
+        for index, item in enumerate(value):
+            yield from _paths(item, f"{path}.{index}")
+
+
+def _results(
+    spec: Any, path: str, held: Mapping[str, Tensor]
+) -> Iterator[tuple[str, tuple[str, int] | Tensor]]:
+    """The names of the tensors among the results, and where they come from."""
+    kind, what = spec
+    if kind in ("made", "argument"):
+        yield path or LONE, spec
+    elif kind == "held":
+        yield path or LONE, held[what]
+    elif kind != "=":
+        pairs = what if issubclass(kind, dict) else zip(_keys(kind, len(what)), what, strict=True)
+        for key, item in pairs:
+            yield from _results(item, f"{path}.{key}" if path else str(key), held)
+
+
+def _keys(kind: type, count: int) -> Any:
+    return getattr(kind, "_fields", range(count))
+
+
+def _states(call: Call, attempt: Attempt) -> Iterator[tuple[str, Tensor]]:
+    """Names of the tensors that the step may use: those of the model, then those that optimizers
+    keep for their parameters, then attributes by their paths, then the generators."""
+    yield from call.root.get_states().items()
+    for path, one in attempt.before.objects:
+        if hasattr(type(one), "get_named_states"):
+            found = one.get_named_states(path).items()  # a moment still waiting is no tensor
+            yield from ((name, state) for name, state in found if isinstance(state, Tensor))
+    yield from attempt.before.tensors.items()
+    yield "generator", _core.random_state(call.device, "step")
+    yield "initial_generator", _core.random_state(call.device, "init")

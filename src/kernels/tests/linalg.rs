@@ -1,0 +1,75 @@
+//! Factors multiplied again, solutions put into their systems, on any number of threads.
+
+use super::*;
+use crate::ops::linalg::*;
+
+const FLOATS: [DType; 2] = [DType::Float32, DType::Float64];
+
+/// A stack of matrices in memory where each is transposed.
+fn stack(dtype: DType, [count, m, n]: [usize; 3], diagonal: f64) -> Tensor {
+    let mut values = noise(count * m * n, 11);
+    values.chunks_mut(m * n).for_each(|a| (0..m.min(n)).for_each(|i| a[i * n + i] += diagonal));
+    let strides = [(m * n) as isize, 1, m as isize];
+    Tensor::strided(dtype, &[count, m, n], &strides, &values)
+}
+
+/// The products of two stacks of matrices: (count, m, k) and (count, k, n).
+fn product(a: &[f64], b: &[f64], [count, m, k, n]: [usize; 4]) -> Vec<f64> {
+    let term = |c, i, l, j| a[(c * m + i) * k + l] * b[(c * k + l) * n + j];
+    let element = |c, i, j| (0..k).map(|l| term(c, i, l, j)).sum();
+    let places = (0..count * m * n).map(|at| (at / (m * n), at / n % m, at % n));
+    places.map(|(c, i, j)| element(c, i, j)).collect()
+}
+
+fn made(f: LinalgFn, a: &Tensor) -> Vec<Vec<f64>> {
+    let outputs = apply_any_width(&Linalg { f }, std::slice::from_ref(a)).unwrap();
+    outputs.iter().map(Tensor::values).collect()
+}
+
+#[test]
+fn factors_multiply_to_the_matrices() {
+    let (count, m, n) = (70, 16, 12);
+    for dtype in FLOATS {
+        let tolerance = 16.0 * tolerance(dtype);
+        let a = stack(dtype, [count, m, n], 0.0);
+        let qr = made(LinalgFn::Qr, &a);
+        assert_near(&product(&qr[0], &qr[1], [count, m, n, n]), &a.values(), tolerance, "Q R");
+        let svd = made(LinalgFn::Svd, &a);
+        let scaled = svd[0].iter().enumerate().map(|(i, u)| u * svd[1][i / (m * n) * n + i % n]);
+        let scaled: Vec<f64> = scaled.collect();
+        assert_near(&product(&scaled, &svd[2], [count, m, n, n]), &a.values(), tolerance, "U S V");
+        let descends = |s: &[f64]| s.is_sorted_by(|a, b| a >= b) && s[n - 1] >= 0.0;
+        assert!(svd[1].chunks(n).all(descends));
+    }
+}
+
+#[test]
+fn solutions_solve_their_systems() {
+    let (count, n, k) = (70, 16, 3);
+    for dtype in FLOATS {
+        let (a, b) = (stack(dtype, [count, n, n], 6.0), stack(dtype, [count, n, k], 0.0));
+        let near = |x: &Tensor, what| {
+            let got = product(&a.values(), &x.values(), [count, n, n, k]);
+            assert_near(&got, &b.values(), 16.0 * tolerance(dtype), what);
+        };
+        near(&apply_any_width(&Solve {}, &[a.clone(), b.clone()]).unwrap()[0], "A X");
+        let inverse = Tensor::dense(dtype, &[count, n, n], &made(LinalgFn::Inv, &a)[0]);
+        let x = product(&inverse.values(), &b.values(), [count, n, n, k]);
+        near(&Tensor::dense(dtype, &[count, n, k], &x), "A A^-1 B");
+    }
+}
+
+#[test]
+fn the_first_matrix_without_a_result_is_named() {
+    let mut values = vec![1.0; 12];
+    values[7] = 0.0;
+    values[9] = -1.0;
+    let a = Tensor::dense(DType::Float32, &[3, 4, 1, 1], &values);
+    for threads in [1, 3] {
+        let text = |f| apply(&Linalg { f }, &[&a], threads).unwrap_err().to_string();
+        assert!(
+            text(LinalgFn::Inv).starts_with("inv: got a singular matrix at index [1, 3], want")
+        );
+        assert!(text(LinalgFn::Cholesky).contains("not positive definite at index [1, 3], want"));
+    }
+}
