@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from onnx import AttributeProto, TensorProto, helper
-from onnx_models import model, ort, real, replays
+from onnx_models import model, real, replays, there
 from singa_rs import autograd, sonnx
 from singa_rs.errors import GraphError
 from singa_rs.tensor import Tensor, to_numpy
@@ -39,7 +39,7 @@ def test_a_loop_ends_by_its_number_of_rounds_or_by_its_condition(trips):
     rep = sonnx.prepare(proto)
     for given in (x, 2 * x, x, x, x):
         inputs = [np.array(trips), given]
-        for got, want in zip(rep.run(inputs), ort(proto, inputs), strict=True):
+        for got, want in zip(rep.run(inputs), there(proto, inputs), strict=True):
             assert got.shape == want.shape and got.dtype == want.dtype
             np.testing.assert_allclose(got, want, 1e-6)
 
@@ -88,7 +88,7 @@ def test_scans_in_other_directions_and_along_other_axes(how):
     start = real(3 if "scan_input_axes" in how else 4)
     proto = model([summing(**how)], {"s": start, "x": X}, ["last", "all"])
     given = [start, X]
-    for got, want in zip(sonnx.prepare(proto).run(given), ort(proto, given), strict=True):
+    for got, want in zip(sonnx.prepare(proto).run(given), there(proto, given), strict=True):
         np.testing.assert_allclose(got, want, 1e-6)
     replays(proto, start, X)
 

@@ -141,6 +141,23 @@ def test_running_averages_take_in_batches_in_training():
     np.testing.assert_allclose(to_numpy(states["var"]), 0.75 * known["var"] + 0.25 * var, 1e-5)
 
 
+def test_averages_that_a_function_is_given_are_states():
+    known = {name: vector() for name in ("scale", "bias", "mean", "var")}
+    body = [helper.make_node("BatchNormalization", ["a", "s", "b", "m", "v"], ["y"])]
+    function = helper.make_function(
+        "own", "Norm", ["a", "s", "b", "m", "v"], ["y"], body, [helper.make_opsetid("", 15)]
+    )
+    proto = model([helper.make_node("Norm", ["x", *known], ["y"], domain="own")], {"x": IMAGE},
+                  ["y"], known)  # fmt: skip
+    proto.functions.append(function)
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    net = sonnx.SONNXModel(proto)
+    assert sorted(net.get_params()) == ["weights.bias", "weights.scale"]
+    autograd.training = True
+    net.forward(Tensor(data=IMAGE))
+    assert (to_numpy(net.weights.tensors()["mean"]) != known["mean"]).all()
+
+
 def test_what_is_exported_for_training_leaves_the_averages():
     net, known = normalised(1)
     net.forward(Tensor(data=IMAGE))

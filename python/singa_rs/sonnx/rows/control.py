@@ -85,11 +85,11 @@ def scan(
         found = frame.call(body, [*state, *given])
         state = found[:count]
         rounds.append(found[count:])
-    more = len(body.outputs) - count
-    back = (one or (0,) * more for one in (scan_output_axes, scan_output_directions))
+    zeros = (0,) * (len(body.outputs) - count)
+    places = zip(scan_output_axes or zeros, scan_output_directions or zeros, strict=True)
     made = (
-        joined([one[i] for one in (rounds[::-1] if turn else rounds)], axis, frame, is_new=True)
-        for i, (axis, turn) in enumerate(zip(*back, strict=True))
+        joined([one[i] for one in (rounds[::-1] if back else rounds)], axis, frame, is_new=True)
+        for i, (axis, back) in enumerate(places)
     )
     return *state, *made
 

@@ -54,15 +54,15 @@ def resize(
     )  # fmt: skip
     over = [axis_of(a, x.rank, "Resize") for a in (range(x.rank) if axes is None else axes)]
     crops = _crops(roi, len(over)) if coordinates == _CROP else [(0.0, 1.0)] * len(over)
-    if (not _floats(scales)) == (not _floats(sizes)):
+    extents, by, to = [x.shape[a] for a in over], _floats(scales), _floats(sizes)
+    if bool(by) == bool(to):
         raise ValueError(f"Resize: got scales {scales} and sizes {sizes}, want one of them")
-    extents = [x.shape[a] for a in over]
-    if _floats(scales):
-        found = _by_scales(extents, _floats(scales), crops)
-        if coordinates == "align_corners":
-            coordinates, found = _CROP, [_aligned(one) for one in found]
+    if by:
+        found = _by_scales(extents, by, crops)
     else:
         found = _to_sizes(extents, wholes(sizes, "Resize: sizes"), crops, keep_aspect_ratio_policy)
+    if by and coordinates == "align_corners":
+        coordinates, found = _CROP, [_aligned(one) for one in found]
     changes = _changes(over, found)
     options = (cubic_coeff_a, bool(exclude_outside), bool(antialias))
     made = resample(x, changes, Mode(mode, coordinates, nearest_mode, *options))
@@ -94,9 +94,15 @@ def _by_scales(
     if len(scales) != len(extents) or min(scales, default=1) <= 0:
         raise ValueError(f"Resize: got scales {scales}, want {len(extents)} positive ones")
     return [
-        Axis(n, int(n * (crop[1] - crop[0]) * by), 1 / by, crop)
+        Axis(n, _scaled(n, crop[1] - crop[0], by), 1 / by, crop)
         for n, by, crop in zip(extents, scales, crops, strict=True)
     ]
+
+
+def _scaled(n: int, share: float, by: float) -> int:
+    """An extent by a scale, rounded down in float32, as by the shape inference of ONNX, since a
+    scale such as 2.3 is less than that in float32."""
+    return int(np.float32(n) * np.float32(share) * np.float32(by))
 
 
 def _aligned(axis: Axis) -> Axis:
