@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 from onnx_models import agrees, model, one, real, replays, run
-from singa_rs import autograd, sonnx
+from singa_rs import autograd, device, sonnx
 from singa_rs.tensor import Tensor, to_numpy
 
 BIG = np.array([2**64 - 1, 2**63, 2**63 - 1, 7, 2**64 - 5], np.uint64)
@@ -142,6 +142,38 @@ def test_a_model_replays():
     ]
     known = {"two": np.array(2, np.float32), "axes": np.array([1])}
     replays(model(nodes, {"x": X}, ["y", "m"], known, opset=18), X)
+
+
+def test_random_numbers_are_drawn_anew_and_as_in_eager_execution():
+    nodes = [
+        helper.make_node("RandomNormalLike", ["x"], ["n"], mean=2.0, scale=0.5),
+        helper.make_node("RandomUniform", [], ["u"], shape=[4000], low=-1.0, high=1.0),
+        helper.make_node("Bernoulli", ["p"], ["b"]),
+        helper.make_node("Multinomial", ["logs"], ["m"], sample_size=4000),
+    ]
+    chances = np.array([[0.1, 0.6, 0.3]], np.float32)
+    xs = {"x": real(50, 80), "p": np.full(4000, 0.25, np.float32), "logs": np.log(chances)}
+    proto, given = model(nodes, xs, ["n", "u", "b", "m"]), [Tensor(data=x) for x in xs.values()]
+    drawn = []
+    for is_compiled in (False, True):
+        net = sonnx.SONNXModel(proto)
+        net.eval()
+        if is_compiled:
+            net.compile(given, is_train=False)
+        device.get_default_device().set_seed(5)
+        drawn.append([[to_numpy(y) for y in net.forward(*given)] for _ in range(4)])
+    for eager, replayed in zip(*drawn, strict=True):
+        for got, want in zip(replayed, eager, strict=True):
+            np.testing.assert_array_equal(got, want)
+    (n, u, b, m), later = drawn[0][0], drawn[0][1]
+    assert not any(
+        np.array_equal(one, other) for one, other in zip((n, u, b, m), later, strict=True)
+    )
+    np.testing.assert_allclose(
+        [n.mean(), n.std(), u.mean(), b.mean()], [2, 0.5, 0, 0.25], atol=0.05
+    )
+    np.testing.assert_allclose(np.bincount(m.ravel()) / 4000, chances[0], atol=0.05)
+    assert m.dtype == np.int32 and -1 <= u.min() < -0.9 < 0.9 < u.max() < 1
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 
@@ -53,11 +54,7 @@ def _spread(t: Tensor, x: Stored, axis: int, block_size: int, name: str) -> Tens
 
 def _range(to: int) -> tuple[int, int]:
     """The least and the greatest number of an element type of integers."""
-    if to in codes.DTYPES:
-        name = codes.DTYPES[to].name
-        bits, is_signed = int(name[-1]), name.startswith("int")
-        return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if is_signed else (0, 2**bits - 1)
-    info = np.iinfo(NAMES[to])
+    info = ml_dtypes.iinfo(codes.DTYPES[to] if to in codes.DTYPES else np.dtype(NAMES[to]))
     return int(info.min), int(info.max)
 
 
@@ -68,17 +65,24 @@ def _rounded(x: Tensor, zero: Tensor | None, to: int) -> Stored:
     return converted(autograd.clip(moved, *_range(to)), to)
 
 
+def _stored_type(zero: Stored | None, wanted: int) -> int:
+    """The element type that numbers are quantised to."""
+    to = element_of(zero) if zero is not None else wanted or _T.UINT8
+    if to not in (*_WHOLE, *_FLOATS) or wanted not in (0, to):
+        got = " and ".join(_T.DataType.Name(one) for one in sorted({to, wanted or to}))
+        want = "one of integers of at most 16 bits or floats of at most 8"
+        raise DTypeError(f"QuantizeLinear: got output type {got}, want {want}")
+    return to
+
+
 @reads("QuantizeLinear", since=10, takes_codes=True)
 def quantize_linear(
-    x: Tensor, scale: Tensor, zero: Stored | None = None, *, axis: int = 1, saturate: int = 1,
+    x: Tensor, scale: Stored, zero: Stored | None = None, *, axis: int = 1, saturate: int = 1,
     block_size: int = 0, output_dtype: int = 0, precision: int = 0,
 ) -> Stored:  # fmt: skip
     """`x / scale + zero` in the type of `zero`, or `output_dtype`, or uint8."""
-    to = element_of(zero) if zero is not None else output_dtype or _T.UINT8
-    if to not in (*_WHOLE, *_FLOATS):
-        raise DTypeError(f"QuantizeLinear: got output type {_T.DataType.Name(to)}, want one of "
-                         "integers of at most 16 bits or floats of at most 8")  # fmt: skip
-    wide = NAMES[precision] if precision else scale.dtype if x.dtype.is_int else x.dtype
+    to = _stored_type(zero, output_dtype)
+    wide = NAMES[precision] if precision else scale.dtype if isinstance(scale, Tensor) else float32
     spread = _spread(_numbers(scale), x, axis, block_size, "QuantizeLinear")
     ratio = cast(cast(x, wide) / cast(spread, wide), float64 if wide == float64 else float32)
     moved = None if zero is None else _spread(_numbers(zero), x, axis, block_size, "QuantizeLinear")
