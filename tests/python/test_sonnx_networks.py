@@ -53,6 +53,15 @@ AVERAGES = {name: vector(seed=i) for i, name in enumerate(("scale", "bias", "mea
             [IMAGE, None, None, ints(2, 4, 3, 4)],
             {"mode": "cubic", "antialias": 1, "exclude_outside": 1, "opset": 19},
         ),
+        (
+            "Resize",
+            [IMAGE, None, np.array([1, 1, 0.5, 0.7], np.float32)],
+            {
+                "coordinate_transformation_mode": "half_pixel_symmetric",
+                "nearest_mode": "ceil",
+                "opset": 19,
+            },
+        ),
         ("DFT", [real(2, 12, 2), np.array(9)], {"axis": 1, "inverse": 1, "opset": 17}),
         ("MaxRoiPool", [IMAGE, np.float32([[1, 0, 1, 9, 5]])], {"pooled_shape": [2, 3]}),
         (
