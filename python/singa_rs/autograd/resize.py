@@ -37,8 +37,7 @@ def _half_pixel(i: np.ndarray, axis: Axis) -> np.ndarray:
 
 def _symmetric(i: np.ndarray, axis: Axis) -> np.ndarray:
     """The centre stays in its place, also where the extent was rounded."""
-    margin = axis.n / 2 * (1 - axis.m * axis.step / axis.n)
-    return margin + _half_pixel(i, axis)
+    return (axis.n - axis.m * axis.step) / 2 + _half_pixel(i, axis)
 
 
 def _cropped(i: np.ndarray, axis: Axis) -> np.ndarray:
