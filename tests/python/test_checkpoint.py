@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from checkpoint_nets import ROWS, Net, Run, same, values
 from safetensors import safe_open
-from singa_rs import CheckpointError, GraphError, device, module, opt, tensor
+from singa_rs import CheckpointError, GraphError, device, layer, module, opt, tensor
 from singa_rs.module.checkpoint import onnx_writing
 from singa_rs.tensor import Placeholder, Tensor, from_numpy
 
@@ -155,6 +156,26 @@ def test_both_files_are_valid(tmp_path, net):
         assert "state/sgd/m/first.W" in held.keys()  # noqa: SIM118 - it is no dictionary
         moment = held.get_tensor("state/sgd/m/first.W")
     np.testing.assert_array_equal(moment, net.optimizer.get_states()["m"]["first.W"].to_numpy())
+
+
+def test_states_with_the_names_of_inputs_and_results(tmp_path):
+    class Odd(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.x, self.y = layer.Linear(2), Tensor(data=np.ones(2), stores_grad=True)
+            self.x_, self.add_1 = (Tensor(data=np.ones(2), stores_grad=True) for _ in range(2))
+
+        def forward(self, x):
+            return self.x(x) + self.y * self.x_ + self.add_1
+
+    made = Odd()
+    made.compile([from_numpy(ROWS)], is_train=False)
+    expected = made(from_numpy(ROWS)).to_numpy()
+    made.save(tmp_path / "net")
+    session = onnxruntime.InferenceSession(tmp_path / "net.onnx")
+    (found,) = session.run(None, {session.get_inputs()[0].name: ROWS})
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    made.load(tmp_path / "net", strict=True)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
