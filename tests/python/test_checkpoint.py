@@ -158,6 +158,26 @@ def test_both_files_are_valid(tmp_path, net):
     np.testing.assert_array_equal(moment, net.optimizer.get_states()["m"]["first.W"].to_numpy())
 
 
+def test_a_model_without_a_form_in_onnx(tmp_path):
+    class Reads(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = layer.Linear(2)
+
+        def forward(self, x):
+            return self.fc(x) * (1 if x.mean().item() > 0 else 2)
+
+    net = Reads()
+    net(ROWS)
+    before = values(net)
+    with pytest.warns(UserWarning, match="save: Reads: .*not the network: ") as caught:
+        net.save(tmp_path / "net", {"epoch": 1})
+    assert len(caught) == 1 and caught[0].filename == __file__
+    net.fc.W.set_value(0)
+    assert net.load(tmp_path / "net", include_state=True, strict=True) == {"epoch": 1}
+    same(values(net), before)
+
+
 def test_states_with_the_names_of_inputs_and_results(tmp_path):
     class Odd(module.Module):
         def __init__(self):
@@ -360,6 +380,11 @@ def test_large_models_have_a_file_of_elements(tmp_path, net, monkeypatch):
         assert len(os.listdir(tmp_path)) == 3
     assert len(set(names)) == 2
     onnx.checker.check_model(tmp_path / "net.onnx")
+    (tmp_path / "net.onnx").chmod(0o600)
+    net.save(tmp_path / "net", {"value": 2})
+    modes = {p.suffix: stat.S_IMODE(p.stat().st_mode) for p in tmp_path.iterdir()}
+    assert modes[".onnx"] == modes[".data"] == 0o600
+    names = [one for one in os.listdir(tmp_path) if one.endswith(".data")]
     found = {
         one.name: onnx.numpy_helper.to_array(one)
         for one in onnx.load(tmp_path / "net.onnx").graph.initializer
@@ -368,6 +393,6 @@ def test_large_models_have_a_file_of_elements(tmp_path, net, monkeypatch):
     net.head.b.set_value(0)
     assert net.load(tmp_path / "net", include_state=True) == {"value": 2}
     assert net.head.b.tolist() == [2, 2, 2]
-    os.unlink(tmp_path / names[1])
+    os.unlink(tmp_path / names[0])
     with pytest.raises(CheckpointError, match="which is missing"):
         net.load(tmp_path / "net")
