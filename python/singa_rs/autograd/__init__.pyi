@@ -790,6 +790,7 @@ def interpolate(
     nearest_mode: str = "round_prefer_floor",
     cubic_coeff: float = -0.75,
     exclude_outside: bool = False,
+    antialias: bool = False,
     axes: int | Sequence[int] | None = None,
 ) -> Tensor: ...
 def isclose(
