@@ -81,11 +81,11 @@ def replacing(op: str, path: str) -> Iterator[IO[bytes]]:
 
 class Replacement:
     """A new, empty file next to the one that it is to replace: write to `temporary`, `seal`, then
-    `commit` or `discard`. If the path is a symbolic link, its target is replaced, and the
-    permissions of a file that is replaced are kept."""
+    `commit` or `discard`. If the path is a symbolic link, its target is replaced. The new file
+    has the permissions of the one that it replaces."""
 
     def __init__(
-        self, op: str, path: str, name: Callable[[str], str] = lambda target: _random_name()
+        self, op: str, path: str, name: Callable[[str], str] = lambda base: _random_name()
     ) -> None:
         """`name` gives the new file's name, of the name of the file that it replaces.
 
@@ -94,19 +94,32 @@ class Replacement:
             OSError: the new file cannot be made.
         """
         self.target, self._before = _target(op, path)
-        directory, base = os.path.split(self.target)
-        self.temporary = os.path.join(directory, name(base))
+        self._made: list[str] = []
         try:
-            create(self.temporary, 0o666 if self._before is None else 0o600)
+            self.temporary = self.create(name(os.path.basename(self.target)))
         except OSError as error:
             raise type(error)(error.errno, f"{op}: {error.strerror}", path) from error
 
+    def create(self, name: str) -> str:
+        """Makes another new file in the folder, which is sealed and discarded with the first one;
+        returns its path.
+
+        Raises:
+            OSError: it exists, or cannot be made.
+        """
+        path = os.path.join(os.path.dirname(self.target), name)
+        mode = 0o666 if self._before is None else 0o600  # nobody else may read it meanwhile
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
+        self._made.append(path)
+        return path
+
     def seal(self) -> None:
-        """Flushes the new file to disk, with the permissions of the one that it replaces."""
-        with open(self.temporary, "rb+") as file:
-            if self._before is not None:
-                _take_after(self.temporary, self._before)
-            os.fsync(file.fileno())
+        """Flushes what was made to disk, with the permissions of the file that is replaced."""
+        for path in self._made:
+            with open(path, "rb+") as file:
+                if self._before is not None:
+                    _take_after(path, self._before)
+                os.fsync(file.fileno())
 
     def commit(self) -> None:
         """Replaces the file, in one step."""
@@ -114,9 +127,10 @@ class Replacement:
         flush_directory(self.target)
 
     def discard(self) -> None:
-        """Removes the new file."""
-        with suppress(OSError):
-            os.unlink(self.temporary)
+        """Removes what was made."""
+        for path in self._made:
+            with suppress(OSError):
+                os.unlink(path)
 
 
 def _target(op: str, path: str) -> tuple[str, os.stat_result | None]:
@@ -146,15 +160,6 @@ def _kind(mode: int) -> str:
 
 def _random_name() -> str:
     return f".singa_rs-{os.urandom(16).hex()}.tmp"
-
-
-def create(path: str, mode: int = 0o666) -> None:
-    """Makes a new, empty file.
-
-    Raises:
-        OSError: it exists, or cannot be made.
-    """
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode))
 
 
 def _take_after(path: str, before: os.stat_result) -> None:

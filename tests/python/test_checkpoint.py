@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from checkpoint_nets import ROWS, Net, Run, same, values
 from safetensors import safe_open
-from singa_rs import CheckpointError, GraphError, device, module, opt, tensor
+from singa_rs import CheckpointError, GraphError, device, layer, module, opt, tensor
 from singa_rs.module.checkpoint import onnx_writing
 from singa_rs.tensor import Placeholder, Tensor, from_numpy
 
@@ -155,6 +156,46 @@ def test_both_files_are_valid(tmp_path, net):
         assert "state/sgd/m/first.W" in held.keys()  # noqa: SIM118 - it is no dictionary
         moment = held.get_tensor("state/sgd/m/first.W")
     np.testing.assert_array_equal(moment, net.optimizer.get_states()["m"]["first.W"].to_numpy())
+
+
+def test_a_model_without_a_form_in_onnx(tmp_path):
+    class Reads(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = layer.Linear(2)
+
+        def forward(self, x):
+            return self.fc(x) * (1 if x.mean().item() > 0 else 2)
+
+    net = Reads()
+    net(ROWS)
+    before = values(net)
+    with pytest.warns(UserWarning, match="save: Reads: .*not the network: ") as caught:
+        net.save(tmp_path / "net", {"epoch": 1})
+    assert len(caught) == 1 and caught[0].filename == __file__
+    net.fc.W.set_value(0)
+    assert net.load(tmp_path / "net", include_state=True, strict=True) == {"epoch": 1}
+    same(values(net), before)
+
+
+def test_states_with_the_names_of_inputs_and_results(tmp_path):
+    class Odd(module.Module):
+        def __init__(self):
+            super().__init__()
+            self.x, self.y = layer.Linear(2), Tensor(data=np.ones(2), stores_grad=True)
+            self.x_, self.add_1 = (Tensor(data=np.ones(2), stores_grad=True) for _ in range(2))
+
+        def forward(self, x):
+            return self.x(x) + self.y * self.x_ + self.add_1
+
+    made = Odd()
+    made.compile([from_numpy(ROWS)], is_train=False)
+    expected = made(from_numpy(ROWS)).to_numpy()
+    made.save(tmp_path / "net")
+    session = onnxruntime.InferenceSession(tmp_path / "net.onnx")
+    (found,) = session.run(None, {session.get_inputs()[0].name: ROWS})
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    made.load(tmp_path / "net", strict=True)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -339,6 +380,11 @@ def test_large_models_have_a_file_of_elements(tmp_path, net, monkeypatch):
         assert len(os.listdir(tmp_path)) == 3
     assert len(set(names)) == 2
     onnx.checker.check_model(tmp_path / "net.onnx")
+    (tmp_path / "net.onnx").chmod(0o600)
+    net.save(tmp_path / "net", {"value": 2})
+    modes = {p.suffix: stat.S_IMODE(p.stat().st_mode) for p in tmp_path.iterdir()}
+    assert modes[".onnx"] == modes[".data"] == 0o600
+    names = [one for one in os.listdir(tmp_path) if one.endswith(".data")]
     found = {
         one.name: onnx.numpy_helper.to_array(one)
         for one in onnx.load(tmp_path / "net.onnx").graph.initializer
@@ -347,6 +393,6 @@ def test_large_models_have_a_file_of_elements(tmp_path, net, monkeypatch):
     net.head.b.set_value(0)
     assert net.load(tmp_path / "net", include_state=True) == {"value": 2}
     assert net.head.b.tolist() == [2, 2, 2]
-    os.unlink(tmp_path / names[1])
+    os.unlink(tmp_path / names[0])
     with pytest.raises(CheckpointError, match="which is missing"):
         net.load(tmp_path / "net")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from archives import ROW, Small, same, small, values
 from singa_rs import CheckpointError, DTypeError, ShapeError, autograd, layer, opt, tensor
+from singa_rs.layer import collect
 from singa_rs.tensor import Tensor
 
 
@@ -270,13 +271,15 @@ def test_a_tensor_that_cannot_be_written_stops_all():
     unchanged(net, lambda: net.set_states(given), ShapeError)
 
 
-def test_memory_is_there_before_the_first_write(tmp_path):
-    """A model that was compiled but not called has parameters without memory."""
+@pytest.mark.parametrize("is_scarce", [True, False])
+def test_memory_is_there_before_the_first_write(tmp_path, is_scarce):
+    """A model that was compiled but not called has parameters without memory. If it may be too
+    little, it is allocated first; otherwise no initial value is drawn in vain."""
     source, net = small(), Small()
     source.save_states(tmp_path / "s")
     net.compile([Tensor(data=ROW)])
     waiting = [one for one in net.get_states().values() if not one.is_allocated]
-    assert waiting
+    assert waiting and not collect._is_scarce(waiting)
     seen = []
     write = Tensor.copy_from
 
@@ -286,8 +289,23 @@ def test_memory_is_there_before_the_first_write(tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tensor, "copy_from", look)
+        patch.setattr(collect, "_is_scarce", lambda targets: is_scarce)
         net.load_states(tmp_path / "s")
-    assert seen and all(seen)
+    assert seen and seen[0] == is_scarce and seen[-1] >= is_scarce
     same(values(net), values(source))
     with autograd.no_grad():
         np.testing.assert_array_equal(net(Tensor(data=ROW)).to_numpy(), source(ROW).to_numpy())
+
+
+def test_memory_is_scarce_if_half_of_it_would_be_taken():
+    class Like:
+        is_allocated, dtype = False, tensor.float32
+
+        class device:
+            available = staticmethod(lambda: 1000)
+
+        def __init__(self, numel):
+            self.numel = numel
+
+    assert not collect._is_scarce([]) and not collect._is_scarce([Like(100), Like(25)])
+    assert collect._is_scarce([Like(100), Like(26)])

@@ -82,7 +82,7 @@ def staged(
 ) -> dict[str, Any]:
     """Prepares values, given with their tensors by name, so that writing them cannot fail:
     checked, converted, and copied if these tensors, or the `others`, overwrite them meanwhile.
-    Also allocates the tensors.
+    Also allocates the tensors, unless there is memory enough to leave that to the first write.
 
     Raises:
         ShapeError, TypeError: naming the tensor.
@@ -100,9 +100,18 @@ def staged(
                 f"{method}: got shape {tuple(value.shape)} for {name!r}, want {to.shape}"
             )
         made[name] = to.fitting(value, f"{method}: {name!r}", written)
+    is_scarce = _is_scarce(targets)
     for to in targets:
-        to.make_room()
+        to.make_room(allocates=is_scarce)
     return made
+
+
+def _is_scarce(targets: list[Tensor]) -> bool:
+    """Whether the memory that tensors do not have yet may be too much: more than half of what is
+    available."""
+    waiting = [to for to in targets if not to.is_allocated]
+    needed = sum(to.numel * to.dtype.itemsize for to in waiting)
+    return bool(waiting) and 2 * needed > waiting[0].device.available()
 
 
 def match(given: Iterable[str], targets: Mapping[str, Tensor], path: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
@@ -82,7 +82,7 @@ def model_proto(
         GraphError: the model reads a value.
     """
     args = [one if isinstance(one, (Tensor, Placeholder)) else np.asarray(one) for one in inputs]
-    names = _names(input_names, len(args), "x", "input_names")
+    names = _names(input_names, len(args), "x", "input_names", states or ())
     axes = _axes(names, args, dynamic or {})
     root = model if isinstance(model, Module) else _Function(model)
     made = _program(root, args, axes)
@@ -112,12 +112,20 @@ def export(model: Any, path: str | PathLike[str], inputs: Sequence[Any], **optio
     onnx.save(model_proto(model, inputs, **options), fspath(path))
 
 
-def _names(given: Sequence[str] | None, count: int, letter: str, what: str) -> list[str]:
+def _names(
+    given: Sequence[str] | None, count: int, stem: str, what: str, taken: Collection[str]
+) -> list[str]:
     if given is None:
-        return [letter] if count == 1 else [f"{letter}{i}" for i in range(count)]
+        return default_names(stem, count, taken)
     if len(given) != count or len(set(given)) != count:
         raise ValueError(f"export: {what}: got {list(given)}, want {count} different names")
     return list(given)
+
+
+def default_names(stem: str, count: int, taken: Collection[str]) -> list[str]:
+    """Names of inputs or outputs, none of which is taken."""
+    made = [stem] if count == 1 else [f"{stem}{i}" for i in range(count)]
+    return default_names(f"{stem}_", count, taken) if set(made) & set(taken) else made
 
 
 class Axes:
@@ -217,7 +225,7 @@ def written(
 ) -> onnx.GraphProto:
     """A program as a graph."""
     writer = Writer(made, opset, states)
-    outputs = _names(output_names, len(made.results), "y", "output_names")
+    outputs = _names(output_names, len(made.results), "y", "output_names", states or ())
     for one in (*names, *outputs):
         writer.claim(one)
     for value, one, own in zip(made.arguments, names, axes.of, strict=True):

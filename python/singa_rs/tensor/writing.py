@@ -140,8 +140,9 @@ class Writes:
         is_own = all(to is self for to in written.get(value.block_id, ()))
         return value if is_own else _copy(value)
 
-    def make_room(self: Tensor) -> None:
-        """Allocates the memory that the tensor will be written into, keeping its value.
+    def make_room(self: Tensor, allocates: bool = True) -> None:
+        """Checks that the tensor can be written into, and allocates its memory, keeping its value;
+        with `allocates=False` the first write does, which then draws no initial value in vain.
 
         Raises:
             OutOfMemoryError: there is not enough memory.
@@ -153,7 +154,9 @@ class Writes:
             raise ShapeError(
                 f"write: got an expanded tensor of shape {self.shape}, whose elements share memory"
             )
-        if self.numel and not (self.is_allocated or self.is_recorded or _core.recording()):
+        if not allocates or self.is_allocated or self.is_recorded or _core.recording():
+            return
+        if self.numel:
             first = tuple((0, 1, 1) for _ in self.shape)
             self.view_slice(first).item()
 

@@ -94,12 +94,12 @@ def write(
                 one.seal()
             files.flush_directory(new_model.target)
         except BaseException:
-            _discard(made, identifier)
+            _discard(made)
             raise
         try:
             new_state.commit()
         except OSError:  # anything else may be raised behind the replacement
-            _discard(made, identifier)
+            _discard(made)
             raise
         new_model.commit()
         for one in made:
@@ -113,22 +113,14 @@ def _write_model(
         if not onnx_writing.needs_data_file(states):
             onnx_writing.write(file, model, states)
             return
-        folder, base = os.path.split(to.target)
-        location = _data(base, identifier)
-        path = os.path.join(folder, location)
-        files.create(path)
-        with open(path, "wb") as data:
+        location = _data(os.path.basename(to.target), identifier)
+        with open(to.create(location), "wb") as data:
             onnx_writing.write(file, model, states, data, location)
-            data.flush()
-            os.fsync(data.fileno())
 
 
-def _discard(made: list[files.Replacement], identifier: str) -> None:
+def _discard(made: list[files.Replacement]) -> None:
     for one in made:
         one.discard()
-        folder, base = os.path.split(one.target)
-        with suppress(OSError):
-            os.unlink(os.path.join(folder, _data(base, identifier)))
 
 
 def _sweep(target: str, identifier: str) -> None:

@@ -62,7 +62,7 @@ def _model(op: str, model: Module, states: Mapping[str, Tensor]) -> onnx.ModelPr
     else:
         try:
             return exported(model, states)
-        except (NotImplementedError, ValueError, RuntimeError) as error:
+        except Exception as error:  # of the program, of tracing it, or of ONNX's checker
             reason = str(error)
     kind = type(model).__name__
     message = f"{op}: {kind}: the file has the parameters, but not the network: {reason}"
@@ -74,9 +74,10 @@ def exported(model: Module, states: Mapping[str, Tensor]) -> onnx.ModelProto:
     """The model for the inputs that it was compiled with, and for batches of any size if it takes
     them."""
     from ... import sonnx
+    from ...sonnx.exporting import default_names
 
     inputs = [Placeholder(shape, dtype=dtype) for shape, dtype in model._inputs]
-    names = ["x"] if len(inputs) == 1 else [f"x{i}" for i in range(len(inputs))]
+    names = default_names("x", len(inputs), states)
     batch = {name: {0: "batch"} for name, x in zip(names, inputs, strict=True) if x.rank}
     try:
         return sonnx.model_proto(model, inputs, dynamic=batch, states=states)
