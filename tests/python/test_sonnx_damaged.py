@@ -106,16 +106,22 @@ def test_data_behind_a_link(tmp_path):
         sonnx.prepare(path)
 
 
+def field(number, content):
+    """A field of a message, which has a length."""
+    length, made = len(content), bytearray([number << 3 | 2])
+    while length > 127:
+        made.append(length & 127 | 128)
+        length >>= 7
+    return bytes(made) + bytes([length]) + content
+
+
 def test_bodies_within_bodies(tmp_path):
-    leaf = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "in", [], [info("y")])
-    made, cond = leaf, numpy_helper.from_array(np.array(True), "c")
-    for depth in range(200):
-        node = helper.make_node("If", ["c"], ["y"], then_branch=made, else_branch=leaf)
-        made = helper.make_graph([node], f"g{depth}", [], [info("y")])
-    made.input.append(info("x", 2))
-    made.initializer.append(cond)
-    proto = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)])
-    (tmp_path / "net.onnx").write_bytes(proto.SerializeToString())
+    """Deeper than messages may be: graph, node, attribute, graph, and so on."""
+    graph = b""
+    for _ in range(1000):
+        attribute = field(1, b"then_branch") + field(6, graph)
+        graph = field(1, field(4, b"If") + field(5, attribute))
+    (tmp_path / "net.onnx").write_bytes(bytes([8, 8]) + field(7, graph))
     with pytest.raises(REFUSED):
         sonnx.prepare(tmp_path / "net.onnx")
 

@@ -27,26 +27,27 @@ _MOST_CHECKED = 2**31 - 1
 
 
 def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
-    """A model, or that of a file, checked by ONNX, and its graph.
+    """A model, or that of a file, which ONNX checks, and its graph.
 
     Raises:
         CheckpointError: the file cannot be read, or its constants are not what it says.
         onnx.checker.ValidationError: it is no model of ONNX; data of other files leave its folder.
         TypeError: neither a model nor a path.
     """
-    what = "the model" if isinstance(model, onnx.ModelProto) else model
-    if not isinstance(model, (onnx.ModelProto, str, os.PathLike)):
+    if isinstance(model, onnx.ModelProto):
+        return model, read_graph(model.graph, scope_of(model))
+    if not isinstance(model, (str, os.PathLike)):
         kind = type(model).__name__
         raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
     try:
-        proto = model if isinstance(model, onnx.ModelProto) else onnx.load(os.fspath(model))
+        proto = onnx.load(os.fspath(model))
         if proto.ByteSize() < _MOST_CHECKED:
             onnx.checker.check_model(proto)
         return proto, read_graph(proto.graph, scope_of(proto))
     except (onnx.checker.ValidationError, OSError):
         raise
     except Exception as error:  # whatever protobuf and NumPy say of bytes
-        raise CheckpointError(f"sonnx: {what}: {type(error).__name__}: {error}") from error
+        raise CheckpointError(f"sonnx: {model}: {type(error).__name__}: {error}") from error
 
 
 class SONNXModel(Module):
