@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from .._core import GraphError
 from ..tensor import Tensor
@@ -24,10 +24,14 @@ def _of(edge: Edge) -> tuple[Operator, int]:
     return (edge.node, edge.index) if type(edge) is Port else (edge, 0)
 
 
-def computed_again(ys: Sequence[Tensor], given: Sequence[Tensor] = ()) -> list[Tensor]:
+#: Runs a rule's `forward`.
+Run = Callable[[Rule, Sequence[Tensor]], tuple[Tensor, ...]]
+
+
+def computed_again(ys: Sequence[Tensor], given: Sequence[Tensor], run: Run) -> list[Tensor]:
     """Tensors as the operations that made them compute them in evaluation, where normalisation
     takes its averages, from tensors that are given and those that no operation is known to have
-    made.
+    made. `run` runs each of them.
 
     Raises:
         GraphError: backward has been through an operation, or it is one of the user's; a tensor
@@ -44,18 +48,21 @@ def computed_again(ys: Sequence[Tensor], given: Sequence[Tensor] = ()) -> list[T
             continue
         pending.pop()
         if id(node) not in made:
-            made[id(node)] = _run(node, [_value(x, made, kept) for x in inputs])
+            xs = [_value(x, made, kept) for x in inputs]
+            made[id(node)] = run(*_in_evaluation(node, xs))
     return [_value(y, made, kept) for y in ys]
 
 
 def _node(x: Edge, kept: set[int]) -> Iterator[tuple[Operator, list[Edge]]]:
     """What made a value, with its inputs; nothing for a tensor that is taken as it is."""
     if not isinstance(x, Tensor):
-        yield _of(x)[0], _edges(_of(x)[0])
+        node = _of(x)[0]
+        yield node, [*_edges(node), *_attributes(node).values()]
     elif id(x) not in kept and x._creator is not None:
         yield from _node(x._creator, kept)
     elif id(x) not in kept and x._source is not None:
-        yield x._source.node, _alive(x)
+        node = x._source.node
+        yield node, [*_alive(x), *_attributes(node).values()]
 
 
 def _edges(node: Operator) -> list[Edge]:
@@ -71,14 +78,27 @@ def _alive(x: Tensor) -> list[Edge]:
     return found
 
 
-def _run(node: Operator, inputs: list[Tensor]) -> tuple[Tensor, ...]:
+def outputs(node: Rule, xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """What a rule's `forward` returns, always as a tuple."""
+    made = node.forward(*xs)
+    return made if type(made) is tuple else (made,)
+
+
+def _attributes(node: Operator) -> dict[str, Tensor]:
+    """The tensors among a rule's attributes, such as a condition or labels."""
+    return {name: one for name, one in vars(node).items() if isinstance(one, Tensor)}
+
+
+def _in_evaluation(node: Operator, xs: list[Tensor]) -> tuple[Rule, list[Tensor]]:
+    """A rule for a call with these inputs, the last of which are attributes."""
     if not isinstance(node, Rule):
         raise GraphError(f"{node.name}: an operation of the user cannot be looked into")
-    copy = node.again()
+    copy, names = node.again(), list(_attributes(node))
     if hasattr(copy, "batch"):  # of normalisation
         copy.batch = False
-    found = copy.forward(*inputs)
-    return found if type(found) is tuple else (found,)
+    count = len(xs) - len(names)
+    vars(copy).update(zip(names, xs[count:], strict=True))
+    return copy, xs[:count]
 
 
 def _value(x: Edge, made: _Made, kept: set[int]) -> Tensor:

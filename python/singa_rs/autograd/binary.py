@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from .precision import in_precision
 from .rule import Rule
 from .scalar import with_number
 from .table import public
-from .tape import edge
+from .tape import Source, edge
 
 Function = Callable[[Any, Any], Tensor]
 
@@ -244,6 +245,8 @@ def _make_function(cls: type[Binary]) -> Function:
         tape = mode.tape
         if is_flat or tape and not a.requires_grad and not b.requires_grad:
             y.requires_grad = False
+            if tape is True:
+                y._source = Source(new(cls), 0, (ref(a), ref(b)))
         elif tape:
             node = new(cls)
             shapes = (a.shape, b.shape)

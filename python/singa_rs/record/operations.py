@@ -21,8 +21,9 @@ class Event(NamedTuple):
     attrs: dict[str, Any]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    #: Whether the outputs existed before, and are written into.
-    writes: bool
+    #: Whether the outputs existed before, and are written into; "new" if nothing had been written
+    #: to them yet.
+    writes: bool | str
 
 
 def place(t: Tensor) -> tuple[Any, ...]:
@@ -51,13 +52,32 @@ class Operations:
             return self._constant(*what[1])
         attrs = what.attrs if is_op else {"of": what[1]}
         name = attrs.pop("op") if is_op else what[0]
+        writes: bool | str = outputs is not None
         if outputs is not None:
+            is_new = not any(t.is_allocated for t in outputs)
+            writes = "new" if is_new else True
             made = what.into(list(inputs), list(outputs))
         else:
             made = what(*inputs) if is_op else getattr(inputs[0], name)(what[1])
         found = outputs or (made if isinstance(made, tuple) else (made,))
         if found != (None,):  # None stands for a view that strides cannot express
-            self.events.append(Event(name, attrs, tuple(inputs), found, outputs is not None))
+            self.events.append(Event(name, attrs, tuple(inputs), found, writes))
+        return made
+
+    def note_whole(
+        self,
+        name: str,
+        attrs: dict[str, Any],
+        inputs: tuple[Tensor, ...],
+        run: Callable[..., tuple[Tensor, ...]],
+    ) -> tuple[Tensor, ...]:
+        """Notes a function of tensors as one event, whatever it asks of the engine."""
+        before = _core.set_handler(None)
+        try:
+            made = run(*inputs)
+        finally:
+            _core.set_handler(before)
+        self.events.append(Event(name, attrs, inputs, made, False))
         return made
 
     def _constant(self, array: np.ndarray, device: _core.Device) -> Tensor:
@@ -65,6 +85,18 @@ class Operations:
         self.constants[place(made)] = np.array(array)
         self._held.append(made)
         return made
+
+
+def observed(call: Callable[[Operations], Sequence[Tensor]], given: Sequence[Tensor]) -> Operations:
+    """The events of a call that runs, is told where they are noted, and begins with `given`."""
+    made = Operations()
+    made.arguments = list(given)
+    before = _core.set_handler(made.note)
+    try:
+        made.results = list(call(made))
+    finally:
+        _core.set_handler(before)
+    return made
 
 
 def operations(function: Callable[..., Any], root: Any, args: Sequence[Any]) -> Operations:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import helper
 from onnx.backend.base import Backend, BackendRep
@@ -40,7 +41,12 @@ class SingaRep(BackendRep):
         args = [self._input(x) for x in given]
         found = self.model.outputs(args, last_layers, aux_output)
         is_tensor = self.is_graph or any(isinstance(x, Tensor) for x in given)
-        return found if is_tensor else [to_array(one) for one in found]
+        return [self._tensor(one) if is_tensor else to_array(one) for one in found]
+
+    def _tensor(self, value: Any) -> Any:
+        """A value on the host as a tensor, if it can be one."""
+        is_numbers = isinstance(value, np.ndarray) and not is_text(value)
+        return to_tensor(value, self.device) if is_numbers else value
 
     def _input(self, x: Any) -> Any:
         if isinstance(x, (list, tuple)):

@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 Sizes = dict[str, int]
 
 
@@ -107,6 +109,12 @@ def _expanded(start: int, slopes: dict[tuple[str, ...], int], base: Sizes) -> Ex
     return Extent(terms)
 
 
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return type(a) is type(b) and a == b
+
+
 def merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
     """One value for those of several traces, with extents for the whole numbers that differ.
 
@@ -118,11 +126,11 @@ def merged(values: Sequence[Any], sizes: Sequence[Sizes], where: str) -> Any:
         return {k: merged([one[k] for one in values], sizes, f"{where}, {k}") for k in first}
     if isinstance(first, (list, tuple)) and all(len(one) == len(first) for one in values):
         return tuple(merged(one, sizes, where) for one in zip(*values, strict=True))
-    if all(type(one) is type(first) and one == first for one in values):
+    if all(_same(one, first) for one in values):
         return first
     if all(type(one) is int for one in values) and (found := solve(values, sizes)) is not None:
         return found
-    other, at = next((v, s) for v, s in zip(values, sizes, strict=True) if v != first)
+    other, at = next((v, s) for v, s in zip(values, sizes, strict=True) if not _same(v, first))
     raise ValueError(
         f"export: {where}: got {first} for {sizes[0]} and {other} for {at}, want what does not "
         "depend on the sizes, or sums of their products"

@@ -26,7 +26,7 @@ class Step(NamedTuple):
     attrs: dict[str, Any]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    #: For an operation that writes into a tensor: the values of that memory before.
+    #: For an operation that writes into a part of a tensor: what the whole was before.
     before: int | None
 
 
@@ -90,14 +90,17 @@ class _Numbers:
         """A write into a part makes a new value of the whole."""
         (part,) = event.outputs
         before = self.wholes.get(part.block_id)
-        if before is None and (part.is_allocated or part.offset or not part.is_contiguous()):
+        if before is None and (event.writes != "new" or part.offset or not part.is_contiguous()):
             raise ValueError(f"export: {event.name}: writes into a tensor that was there before")
         for key in [key for key in self.by_place if key[0] == part.block_id]:
             del self.by_place[key]
-        attrs = {**event.attrs, "start": part.offset, "strides": part.strides}
-        made = self._new(part if before is None else self.tensors[before])
-        self.wholes[part.block_id] = made
-        self.steps.append(Step(f"write {event.name}", attrs, inputs, (made,), before))
+        whole = part if before is None else self.tensors[before]
+        self.wholes[part.block_id] = made = self._new(whole)
+        if place(part) == place(whole):
+            self.steps.append(Step(event.name, event.attrs, inputs, (made,), None))
+        else:
+            attrs = {**event.attrs, "start": part.offset, "strides": part.strides}
+            self.steps.append(Step(f"write {event.name}", attrs, inputs, (made,), before))
 
 
 def _ranges(key: Any, shape: tuple[int, ...]) -> dict[str, Any]:

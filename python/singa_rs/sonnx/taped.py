@@ -9,23 +9,12 @@ from typing import Any
 import onnx
 
 from .. import record
-from ..autograd.again import computed_again, maker
-from ..module import Module
+from ..autograd.again import Run, computed_again, maker, outputs
+from ..autograd.rule import Rule
 from ..tensor import Tensor
 from .exporting import OPSET, Axes, in_model, written
 from .program import Program, program
-
-
-class _Tape(Module):
-    """The computation that made some tensors, as a module without arguments."""
-
-    def __init__(self, ys: Sequence[Tensor], xs: Sequence[Tensor]) -> None:
-        super().__init__()
-        object.__setattr__(self, "of", (ys, xs))
-
-    def forward(self) -> list[Tensor]:
-        """The tensors, computed again."""
-        return computed_again(*self.of)
+from .table import WRITERS
 
 
 def to_onnx(
@@ -43,15 +32,30 @@ def to_onnx(
     """
     given = [x for x in _listed(inputs) if isinstance(x, Tensor)]
     ys = _listed(outputs)
-    if not all(isinstance(y, Tensor) and maker(y) is not None for y in ys):
+    known = {id(x) for x in given}
+    if not all(isinstance(y, Tensor) and (id(y) in known or maker(y) is not None) for y in ys):
         raise ValueError("to_onnx: outputs: got tensors that no operation on the tape has made")
-    traced = record.operations(_Tape.forward, _Tape(ys, given), ())
-    traced.arguments = given
+    traced = record.observed(lambda noted: computed_again(ys, given, _runner(noted)), given)
     found = program([traced], [{}])
     _warn(found)
     axes = Axes([{} for _ in given])
     names = [x._name or f"x{i}" if len(given) > 1 else x._name or "x" for i, x in enumerate(given)]
     return in_model(written(found, names, axes, None, name, opset or OPSET), opset)
+
+
+def _runner(noted: record.Operations) -> Run:
+    """Runs rules. Those that are written as they are become one event, whose inputs are the rule's
+    and the tensors among its attributes; of others all operations do."""
+
+    def run(node: Rule, xs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        name = f"rule {type(node).__name__}"
+        if name not in WRITERS:
+            return outputs(node, xs)
+        held = [one for one in vars(node).values() if isinstance(one, Tensor)]
+        attrs = {k: None if isinstance(v, Tensor) else v for k, v in vars(node).items()}
+        return noted.note_whole(name, attrs, (*xs, *held), lambda *_: outputs(node, xs))
+
+    return run
 
 
 def _listed(value: Any) -> list[Any]:

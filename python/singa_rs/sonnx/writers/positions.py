@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from onnx import numpy_helper
+
 from ..program import Step
 from ..table import writes
 from ..values import ELEMENTS
@@ -42,7 +45,7 @@ def sort(w: Writer, step: Step) -> tuple[str, ...]:
     )
 
 
-@writes("random", "write random")
+@writes("random")
 def random(w: Writer, step: Step) -> str:
     """Random numbers, which are others than the engine's."""
     ((kind, params),) = step.attrs["dist"].items()
@@ -56,3 +59,42 @@ def random(w: Writer, step: Step) -> str:
         low, high = params["low"], params["high"]
         return w.node("RandomUniformLike", [shape], dtype=element, low=low, high=high)
     raise NotImplementedError(f"export: random numbers: got {kind}, want normal or uniform ones")
+
+
+# ---- rules that read values, or run on the host --------------------------------------------------
+
+
+@writes("rule NonZero")
+def nonzero(w: Writer, step: Step) -> str:
+    """The positions of elements."""
+    return _as_declared(w, step, w.node("NonZero", [w.name(step.inputs[0])]))
+
+
+@writes("rule Shape")
+def shape(w: Writer, step: Step) -> str:
+    """The extents."""
+    return _as_declared(w, step, w.node("Shape", [w.name(step.inputs[0])]))
+
+
+def _as_declared(w: Writer, step: Step, made: str) -> str:
+    """A vector of int64 in the dtype that it has here."""
+    dtype = w.meta(step.outputs[0]).dtype
+    return made if dtype == "int64" else w.cast(made, dtype)
+
+
+@writes("rule ConstantOfShape")
+def constant_of_shape(w: Writer, step: Step) -> str:
+    """One value in a shape that is computed."""
+    value = np.array([step.attrs["value"]], w.meta(step.outputs[0]).dtype)
+    sizes = w.cast(w.name(step.inputs[0]), "int64")
+    return w.node("ConstantOfShape", [sizes], value=numpy_helper.from_array(value))
+
+
+@writes("rule ScatterElements")
+def scatter_elements(w: Writer, step: Step) -> str:
+    """A copy with other elements at indices along an axis."""
+    x, *rest = (w.name(one) for one in step.inputs)
+    given = (step.attrs[name] for name in ("indices", "updates"))
+    indices, updates = (rest.pop(0) if one is None else w.constant(one) for one in given)
+    places = w.cast(indices, "int64")
+    return w.node("ScatterElements", [x, places, updates], axis=step.attrs["axis"])

@@ -78,3 +78,21 @@ def avg_pool(w: Writer, step: Step) -> str:
         count_include_pad=int(a["count_include_pad"]),
         **_window(a),
     )
+
+
+@writes("softmax_cross_entropy")
+def softmax_cross_entropy(w: Writer, step: Step) -> tuple[str | None, ...]:
+    """The mean over rows of the cross entropy of logits, with classes or with weights of them."""
+    x, target = step.inputs
+    (rows, classes), dtype = w.shape(x), w.meta(x).dtype
+    if w.shape(target) != (rows, classes):
+        labels = w.reshape(w.cast(w.name(target), "int64"), w.shape(target), (rows,))
+        made = w.node("SoftmaxCrossEntropyLoss", [w.name(x), labels])
+        return (w.node("Reshape", [made, w.constant([1], "int64")]), None)
+    axis, log = w.constant([1], "int64"), w.node("LogSoftmax", [w.name(x)], axis=1)
+    total = w.node("ReduceSum", [w.name(target), axis])
+    shares = w.node("Div", [w.name(target), total])
+    each = w.node("ReduceSum", [w.node("Mul", [shares, log]), axis])
+    mean = w.node("ReduceMean", [each, w.constant([0, 1], "int64")], keepdims=0)
+    negative = w.node("Mul", [mean, w.constant(-1, dtype)])
+    return (w.node("Reshape", [negative, w.constant([1], "int64")]), None)

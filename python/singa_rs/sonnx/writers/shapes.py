@@ -133,11 +133,9 @@ def _exact(value: Any) -> int | float:
 
 
 @writes("write copy")
-def write_copy(w: Writer, step: Step) -> Any:
+def write_copy(w: Writer, step: Step) -> str:
     """A copy into a part of a tensor: padding, where the tensor is filled with one value."""
     whole = step.before
-    if whole is None or w.shape(step.inputs[0]) == w.shape(whole):
-        return (w.name(step.inputs[0]),)
     maker, shape = w.makers.get(whole), w.shape(whole)
     begins = _begins(step, shape)
     if maker is None or maker.name != "fill" or begins is None:
@@ -145,7 +143,7 @@ def write_copy(w: Writer, step: Step) -> Any:
     part = w.shape(step.inputs[0])
     ends = [_plus(n, _times(_plus(b, m), -1)) for n, b, m in zip(shape, begins, part, strict=True)]
     value = w.constant(maker.attrs["value"], w.meta(whole).dtype)
-    return (w.node("Pad", [w.name(step.inputs[0]), w.ints([*begins, *ends]), value]),)
+    return w.node("Pad", [w.name(step.inputs[0]), w.ints([*begins, *ends]), value])
 
 
 def _begins(step: Step, shape: tuple[Number, ...]) -> list[Number] | None:
