@@ -27,7 +27,8 @@ _MOST_CHECKED = 2**31 - 1
 
 
 def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
-    """A model, or that of a file, checked by ONNX, and its graph.
+    """A model, or that of a file, which ONNX checks, and its graph. (The checker wants types of all
+    outputs, which models of single nodes lack.)
 
     Raises:
         CheckpointError: the file cannot be read, or its constants are not what it says.
@@ -39,8 +40,9 @@ def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
         kind = type(model).__name__
         raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
     try:
-        proto = model if isinstance(model, onnx.ModelProto) else onnx.load(os.fspath(model))
-        if proto.ByteSize() < _MOST_CHECKED:
+        is_file = not isinstance(model, onnx.ModelProto)
+        proto = onnx.load(os.fspath(model)) if is_file else model
+        if is_file and proto.ByteSize() < _MOST_CHECKED:
             onnx.checker.check_model(proto)
         return proto, read_graph(proto.graph, scope_of(proto))
     except (onnx.checker.ValidationError, OSError):
