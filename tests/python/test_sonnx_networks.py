@@ -62,6 +62,11 @@ AVERAGES = {name: vector(seed=i) for i, name in enumerate(("scale", "bias", "mea
                 "opset": 19,
             },
         ),
+        (
+            "Resize",
+            [real(1, 1, 4, 9), None, np.array([1, 1, 0.6, 0.6], np.float32)],
+            {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor", "opset": 13},
+        ),
         ("DFT", [real(2, 12, 2), np.array(9)], {"axis": 1, "inverse": 1, "opset": 17}),
         ("MaxRoiPool", [IMAGE, np.float32([[1, 0, 1, 9, 5]])], {"pooled_shape": [2, 3]}),
         (

@@ -115,12 +115,19 @@ def _shrinking_weights(t: Any, mode: Mode, step: float) -> list[Any]:
     return [w / whole for w in made]
 
 
+def _snapped(at: np.ndarray) -> np.ndarray:
+    """Places at an element, or in the middle between two, which rounding has moved off it: a scale
+    of float32, such as 0.6, is not exact."""
+    near = np.round(2 * at) / 2
+    return np.where(abs(at - near) <= 1e-6 * np.maximum(abs(at), 1), near, at)
+
+
 @functools.lru_cache(maxsize=512)
 def _taps(axis: Axis, mode: Mode) -> list[tuple[np.ndarray, np.ndarray]]:
     """What the elements of the result are sums of: indices, and weights."""
     at = COORDINATES[mode.coordinates](np.arange(axis.m), axis)
     if mode.kind == "nearest":
-        found = [(ROUNDINGS[mode.rounding](at), np.ones(axis.m))]
+        found = [(ROUNDINGS[mode.rounding](_snapped(at)), np.ones(axis.m))]
     else:
         first = np.floor(at)
         t = at - first
