@@ -54,7 +54,7 @@ def test_c_trains_on_to_the_bit(program, name, tmp_path):
     step, batches, trained = (tmp_path / one for one in ("step.srs", "batches.raw", "trained.srs"))
     model.save_step(step, *given[0])
     batches.write_bytes(b"".join(one.tobytes() for batch in given[5:] for one in batch))
-    want = [float(loss) for _, loss in train(model, given[5:])]
+    want = [loss.item() for _, loss in train(model, given[5:])]
     assert losses(run(program, step, batches, trained)) == want
     states = singa_rs.Step.load(trained).states
     for name, state in states_of(model).items():
@@ -65,12 +65,12 @@ def test_c_trains_the_digits(program, tmp_path):
     """As many batches of examples/digits.py as a test has time for."""
     pytest.importorskip("sklearn")
     script = [sys.executable, ROOT / "examples" / "digits_step.py"]
-    options = ["--epochs", "2", "--width", "8"]
+    options = ["--epochs", "4", "--width", "8"]
     run(*script, "export", tmp_path, *options)
     trained = tmp_path / "trained.srs"
     seen = losses(run(program, tmp_path / "step.srs", tmp_path / "batches.raw", trained))
     assert seen == python_losses(tmp_path, options)
-    done = run(*script, "evaluate", trained, *options, "--target", "0.5")
+    done = run(*script, "evaluate", trained, *options, "--target", "0.6")
     assert "test accuracy" in done.stdout
 
 
