@@ -58,6 +58,8 @@ RARE_FAMILIES = {
     "batch_norm_inference": "rewriting replaces it in nearly all graphs",
     "batch_norm_inference_grad": "gradients through a layer in evaluation are rare",
     "gather_elements_grad": "few programs take elements at places of what is trained",
+    "solve": "one public function among hundreds",
+    "tensor_scatter": "one public function among hundreds",
 }
 
 

@@ -235,7 +235,8 @@ def inv(x: Tensor) -> Tensor:
 
 @public(methods="det", precision="wide")
 def det(x: Tensor) -> Tensor:
-    """The determinants of matrices (NumPy linalg.det, PyTorch linalg.det): (..., n, n) gives (...).
+    """The determinants of matrices (ONNX Det, NumPy linalg.det, PyTorch linalg.det): (..., n, n)
+    gives (...).
 
     The gradient of a singular matrix is refused by name (ValueError).
 

@@ -43,6 +43,34 @@ fn factors_multiply_to_the_matrices() {
     }
 }
 
+/// Of ranks below what their extents allow: the hard cases of rotations.
+#[test]
+fn matrices_of_deficient_rank_have_factors() {
+    let (m, n) = (9, 7);
+    let row = |i: usize, j: usize| (i == 4) as u8 as f64 * (j as f64 - 2.0);
+    let matrices: [&dyn Fn(usize, usize) -> f64; 5] = [
+        &|_, _| 0.0,
+        &|_, _| 1.0,
+        &|i, j| (i as f64 - 2.5) * (j as f64 + 0.3),
+        &|i, j| ((i % 4) * (j % 3)) as f64 - 1.0,
+        &row,
+    ];
+    let places = || (0..m * n).map(|at| (at / n, at % n));
+    let values: Vec<f64> = matrices.iter().flat_map(|f| places().map(|(i, j)| f(i, j))).collect();
+    for dtype in FLOATS {
+        let a = Tensor::dense(dtype, &[5, m, n], &values);
+        let svd = made(LinalgFn::Svd, &a);
+        let scaled = svd[0].iter().enumerate().map(|(i, u)| u * svd[1][i / (m * n) * n + i % n]);
+        let scaled: Vec<f64> = scaled.collect();
+        let tolerance = 64.0 * tolerance(dtype);
+        assert_near(&product(&scaled, &svd[2], [5, m, n, n]), &values, tolerance, "U S V");
+        let first = &svd[0][m * n..2 * m * n];
+        let one: Vec<f64> = (0..n * n).map(|at| (at / n == at % n) as u8 as f64).collect();
+        let across: Vec<f64> = (0..n * m).map(|at| first[at % m * n + at / m]).collect();
+        assert_near(&product(&across, first, [1, n, m, n]), &one, tolerance, "U^T U");
+    }
+}
+
 #[test]
 fn solutions_solve_their_systems() {
     let (count, n, k) = (70, 16, 3);

@@ -100,13 +100,13 @@ fn check_finite<T: Real>(a: &DMatrix<T>) -> Result<(), Refusal> {
     if a.iter().all(|x| x.is_finite()) { Ok(()) } else { Err(NOT_FINITE) }
 }
 
-/// Q and R.
+/// Q and R, computed in float64: the squares of columns that are small next to others would
+/// underflow in float32.
 fn qr<T: Real>(a: DMatrix<T>) -> Vec<DMatrix<T>> {
-    // Squares of the elements must neither overflow nor underflow.
-    let most = a.amax();
-    let scale = if most > T::zero() { most } else { T::one() };
+    let a = a.map(|x| x.to_f64());
+    let scale = jacobi::scale(&a);
     let (q, r) = QR::new(a / scale).unpack();
-    vec![q, r * scale]
+    vec![rounded(q), rounded(r * scale)]
 }
 
 /// U, the singular values and V^T, computed in float64.

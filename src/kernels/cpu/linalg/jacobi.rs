@@ -7,6 +7,9 @@ use nalgebra::{DMatrix, DVector};
 
 /// Passes over all pairs before it is given up: 6 to 12 are usual.
 const SWEEPS: usize = 60;
+/// Columns shorter than this count as zeros, next to a longest one of 1 or more: their squares
+/// would underflow, and rounding errors keep them from becoming orthogonal.
+const SHORTEST: f64 = 1e-140;
 
 /// Factors U S V^T of a matrix.
 pub struct Factors {
@@ -47,7 +50,7 @@ pub fn eigh(a: DMatrix<f64>) -> Option<(DVector<f64>, DMatrix<f64>)> {
 }
 
 /// What elements are divided by, so that squares neither overflow nor underflow.
-fn scale(a: &DMatrix<f64>) -> f64 {
+pub fn scale(a: &DMatrix<f64>) -> f64 {
     let most = a.amax();
     if most > 0.0 { most } else { 1.0 }
 }
@@ -62,11 +65,13 @@ fn factors(mut w: DMatrix<f64>) -> Option<Factors> {
     let n = w.ncols();
     let mut v = DMatrix::identity(n, n);
     (0..SWEEPS).find(|_| !rotate_all(&mut w, &mut v))?;
-    let mut order: Vec<(usize, f64)> = w.column_iter().map(|w| w.norm()).enumerate().collect();
+    let size = |norm: f64| if norm > SHORTEST { norm } else { 0.0 };
+    let sizes = w.column_iter().map(|w| size(w.norm()));
+    let mut order: Vec<(usize, f64)> = sizes.enumerate().collect();
     order.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let mut u = picked(&w, &order);
     for (mut column, &(_, size)) in u.column_iter_mut().zip(&order) {
-        column /= if size > 0.0 { size } else { 1.0 };
+        column *= if size > 0.0 { size.recip() } else { 0.0 };
     }
     // The columns of singular values that are 0 become any that complete the others.
     let is_complete = order.iter().all(|&(_, size)| size > 0.0);
@@ -84,7 +89,8 @@ fn rotate_all(w: &mut DMatrix<f64>, v: &mut DMatrix<f64>) -> bool {
         for q in p + 1..n {
             let product = w.column(p).dot(&w.column(q));
             let [a, b] = [p, q].map(|i| w.column(i).norm_squared());
-            if product.abs() > tolerance * a.sqrt() * b.sqrt() {
+            let are_long = a.min(b) > SHORTEST * SHORTEST;
+            if are_long && product.abs() > tolerance * a.sqrt() * b.sqrt() {
                 let turn = Rotation::new(a, b, product);
                 turn.apply(w, p, q);
                 turn.apply(v, p, q);
