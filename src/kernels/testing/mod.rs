@@ -67,7 +67,10 @@ fn apply_sharing(
     let mut made = unwritten.clone();
     let checked = check(family, &*kernel, inputs);
     let status = execute(&*kernel, inputs, &mut made, shared);
-    assert_eq!(format!("{checked:?}"), format!("{status:?}"), "the check and the run");
+    // Kernels without inputs to check fail in the run alone.
+    if !family.checked().is_empty() || status.is_ok() {
+        assert_eq!(format!("{checked:?}"), format!("{status:?}"), "the check and the run");
+    }
     assert!(status.is_ok() || made == unwritten, "written in spite of {status:?}");
     status.map(|()| made)
 }

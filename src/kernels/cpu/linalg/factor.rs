@@ -91,7 +91,8 @@ fn slogdet<T: Real>(lu: &LU<T, Dyn, Dyn>) -> [T; 2] {
     let sign = diagonal.iter().fold(lu.p().determinant::<T>(), |sign, &d| match d {
         zero if zero.is_zero() => T::zero(),
         d if d < T::zero() => -sign,
-        d => sign * (d / d), // NaN stays
+        d if d > T::zero() => sign,
+        nan => nan,
     });
     [sign, diagonal.iter().fold(T::zero(), |sum, d| sum + d.abs().ln())]
 }

@@ -75,14 +75,17 @@ fn stacked<T: Real, const N: usize>(
     Ok(kernel(0, move |io| {
         let one = |n: usize| {
             let given = std::array::from_fn(|i| inputs[i].matrix::<T>(io, i, n));
-            let made = compute(given).map_err(|refusal| refusal.error(name, &batch, n))?;
-            made.iter().enumerate().for_each(|(o, matrix)| put(io, o, n, matrix));
-            Ok(())
+            compute(given).map_err(|refusal| refusal.error(name, &batch, n))
         };
-        if width == 1 {
-            return (0..count).try_for_each(one);
+        // Nothing is written unless every matrix has a result.
+        let made: Vec<Vec<DMatrix<T>>> = match width {
+            1 => (0..count).map(one).collect::<Result<_>>()?,
+            _ => team::map(count, one)?.into_iter().collect::<Result<_>>()?,
+        };
+        for (n, outputs) in made.iter().enumerate() {
+            outputs.iter().enumerate().for_each(|(o, matrix)| put(io, o, n, matrix));
         }
-        team::map(count, one)?.into_iter().collect()
+        Ok(())
     }))
 }
 
@@ -120,8 +123,7 @@ impl Stack {
 fn put<T: Real>(io: &Io, output: usize, n: usize, matrix: &DMatrix<T>) {
     let rows = matrix.transpose();
     let to = io.output::<T>(output).wrapping_add(n * rows.len());
-    // SAFETY: the output has a matrix of this size for each of the stack, and each belongs to one
-    // thread.
+    // SAFETY: the output has a matrix of this size for each of the stack.
     unsafe { to.copy_from_nonoverlapping(rows.as_ptr(), rows.len()) };
 }
 
