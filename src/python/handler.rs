@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-
 thread_local! {
     static HANDLER: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
 }

@@ -2,6 +2,7 @@
 dynamic axis may have any size."""
 
 import argparse
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from singa_rs.errors import GraphError
 from singa_rs.record.trees import flatten
 from singa_rs.tensor import Placeholder, Tensor, to_numpy
 
-sys.path.append(str(Path(__file__).parents[2] / "examples"))
+EXAMPLES = Path(__file__).parents[2] / "examples"
+sys.path.append(str(EXAMPLES))
 A = autograd
 
 
@@ -173,13 +175,21 @@ def test_writes_into_new_tensors():
     assert kinds(check(padded, [real(3, 4)])) == ["Pad"]
 
 
+def file(name):
+    """The module of an example, whose name another one may have."""
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
 def example(name, kind, **options):
     """A model of the examples, small."""
-    return getattr(__import__(name), kind)(argparse.Namespace(lr=0.1, **options))
+    return getattr(file(name), kind)(argparse.Namespace(lr=0.1, **options))
 
 
 def in_words(name, kind, **options):
-    return getattr(__import__(name), kind)(11, argparse.Namespace(lr=0.1, **options))
+    return getattr(file(name), kind)(11, argparse.Namespace(lr=0.1, **options))
 
 
 def test_the_language_model_of_any_length():
@@ -199,24 +209,24 @@ def test_the_network_of_pictures():
 
 def test_the_classifier_of_words():
     net = example("classify", "Classifier", width=16, heads=2, layers=1, dropout=0.1)
-    length = __import__("classify").LENGTH
+    length = file("classify").LENGTH
     check(net, [whole(2, length)], BATCH, [[whole(5, length)]])
 
 
 def test_the_translator():
     net = example("translate", "Translator", width=16, heads=2, layers=1, dropout=0.1)
-    length = __import__("translate").LENGTH
+    length = file("translate").LENGTH
     axes = {"x0": {0: "batch"}, "x1": {0: "batch", 1: "time"}}
     check(net, [whole(2, length), whole(2, 5)], axes, [[whole(4, length), whole(4, 3)]])
 
 
 def test_the_digits():
-    net = __import__("digits").Net(10, 8, opt.SGD(0.1))
+    net = file("digits").Net(10, 8, opt.SGD(0.1))
     check(net, [real(4, 1, 8, 8)], BATCH, [[real(1, 1, 8, 8)]])
 
 
 def test_random_codes_are_drawn_by_the_file():
-    net = __import__("vae").VAE(12, argparse.Namespace(width=8, latent=2, lr=0.1))
+    net = file("vae").VAE(12, argparse.Namespace(width=8, latent=2, lr=0.1))
     x = np.repeat(real(1, 12), 4, 0)
     want = here(net, [x])
     got = there(sonnx.model_proto(net, [x], dynamic=BATCH), [x])
@@ -331,82 +341,3 @@ def test_code_of_the_user_is_refused():
 
     with pytest.raises(NotImplementedError, match="host"):
         sonnx.model_proto(lambda x: Double()(x)[0], [real(2, 2)])
-
-
-# ---- from the tape -----------------------------------------------------------------------------
-
-
-def test_to_onnx_of_what_was_computed():
-    parts = [layer.Conv2d(3, 3), layer.BatchNorm2d(), layer.ReLU(), layer.Dropout(0.5)]
-    parts += [layer.Flatten(), layer.Linear(2)]
-    x = Tensor(data=real(4, 3, 8, 8))
-
-    def forward():
-        y = x
-        for one in parts:
-            y = one(y)
-        return y
-
-    autograd.training = True
-    try:
-        made = sonnx.to_onnx([x, (1, 2), 3.0], [forward()])
-    finally:
-        autograd.training = False
-    want = to_numpy(forward())
-    np.testing.assert_allclose(there(made, [to_numpy(x)])[0], want, atol=1e-5)
-
-
-TAPED = {
-    "comparisons": (lambda a, b: [a < b, a >= b, A._and(a, b), A._not(a)], 2),
-    "positions": (lambda a: [A.nonzero(a), A.shape(a), a > 0], 1),
-    "chosen": (lambda a, b: [A.where(a > b, a, b)], 2),
-    "scattered": (lambda a, b: [A.scatter_elements(a, np.array([[1, 0, 2]]), b[:1], 0)], 2),
-    "products": (lambda a, b: [A.gemm(a, b, None, 0.5), A.gemm(a, b, b, 0.5, 2.0)], 2),
-    "loss": (lambda a, b: [A.softmax_cross_entropy(a, A.softmax(b))], 2),
-    "classes": (lambda a: [A.softmax_cross_entropy(a, np.array([0, 2, 1]))], 1),
-}
-
-
-@pytest.mark.parametrize("name", TAPED)
-def test_to_onnx_of_operations_with_and_without_gradients(name):
-    function, count = TAPED[name]
-    xs = [Tensor(data=real(3, 3, seed=i)) for i in range(count)]
-    autograd.training = True
-    try:
-        ys = function(*xs)
-        made = sonnx.to_onnx(xs, ys)
-        rep = sonnx.prepare(made)
-        rep.is_graph = True
-        found = rep.run(xs)
-    finally:
-        autograd.training = False
-    for y, z, o in zip(ys, found, there(made, [to_numpy(x) for x in xs]), strict=True):
-        np.testing.assert_allclose(to_numpy(z), to_numpy(y), rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(o, to_numpy(y), rtol=1e-5, atol=1e-6)
-
-
-def test_to_onnx_of_what_is_gone():
-    autograd.training = True
-    try:
-        x = Tensor(data=real(3, 3))
-        y = (x * 2).detach() > 0
-        with pytest.raises(GraphError, match="is gone"):
-            sonnx.to_onnx([x], [y])
-    finally:
-        autograd.training = False
-
-
-def test_to_onnx_needs_a_tape():
-    with pytest.raises(ValueError, match="no operation on the tape"):
-        sonnx.to_onnx([tensor.zeros((2,))], [tensor.zeros((2,))])
-
-
-def test_to_onnx_warns_of_constants():
-    x = Tensor(data=real(3, 3))
-    autograd.training = True
-    try:
-        y = x * Tensor(data=to_numpy(x))
-        with pytest.warns(UserWarning, match="written as a constant"):
-            sonnx.to_onnx([x], [y])
-    finally:
-        autograd.training = False

@@ -339,7 +339,8 @@ def test_all_of_it_in_little_memory(tmp_path):
     (tmp_path / "good.npz").write_bytes(zipped([("first.b.npy", npy(np.zeros(3, np.float32)))]))
     code = "import sys, test_states_crafted as t; t.grows(sys.argv[1])"
     command = [sys.executable, "-c", code, tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True)
+    here = os.path.dirname(__file__)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=here)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < BYTES
 

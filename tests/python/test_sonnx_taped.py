@@ -1,0 +1,86 @@
+"""Exporting what has been computed: `to_onnx` follows the tape."""
+
+import numpy as np
+import pytest
+from onnx_models import real, there
+from singa_rs import autograd, layer, sonnx, tensor
+from singa_rs.errors import GraphError
+from singa_rs.tensor import Tensor, to_numpy
+
+A = autograd
+
+
+def test_to_onnx_of_what_was_computed():
+    parts = [layer.Conv2d(3, 3), layer.BatchNorm2d(), layer.ReLU(), layer.Dropout(0.5)]
+    parts += [layer.Flatten(), layer.Linear(2)]
+    x = Tensor(data=real(4, 3, 8, 8))
+
+    def forward():
+        y = x
+        for one in parts:
+            y = one(y)
+        return y
+
+    autograd.training = True
+    try:
+        made = sonnx.to_onnx([x, (1, 2), 3.0], [forward()])
+    finally:
+        autograd.training = False
+    want = to_numpy(forward())
+    np.testing.assert_allclose(there(made, [to_numpy(x)])[0], want, atol=1e-5)
+
+
+TAPED = {
+    "comparisons": (lambda a, b: [a < b, a >= b, A._and(a, b), A._not(a)], 2),
+    "positions": (lambda a: [A.nonzero(a), A.shape(a), a > 0], 1),
+    "chosen": (lambda a, b: [A.where(a > b, a, b)], 2),
+    "scattered": (lambda a, b: [A.scatter_elements(a, np.array([[1, 0, 2]]), b[:1], 0)], 2),
+    "products": (lambda a, b: [A.gemm(a, b, None, 0.5), A.gemm(a, b, b, 0.5, 2.0)], 2),
+    "loss": (lambda a, b: [A.softmax_cross_entropy(a, A.softmax(b))], 2),
+    "classes": (lambda a: [A.softmax_cross_entropy(a, np.array([0, 2, 1]))], 1),
+}
+
+
+@pytest.mark.parametrize("name", TAPED)
+def test_to_onnx_of_operations_with_and_without_gradients(name):
+    function, count = TAPED[name]
+    xs = [Tensor(data=real(3, 3, seed=i)) for i in range(count)]
+    autograd.training = True
+    try:
+        ys = function(*xs)
+        made = sonnx.to_onnx(xs, ys)
+        rep = sonnx.prepare(made)
+        rep.is_graph = True
+        found = rep.run(xs)
+    finally:
+        autograd.training = False
+    for y, z, o in zip(ys, found, there(made, [to_numpy(x) for x in xs]), strict=True):
+        np.testing.assert_allclose(to_numpy(z), to_numpy(y), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(o, to_numpy(y), rtol=1e-5, atol=1e-6)
+
+
+def test_to_onnx_of_what_is_gone():
+    autograd.training = True
+    try:
+        x = Tensor(data=real(3, 3))
+        y = (x * 2).detach() > 0
+        with pytest.raises(GraphError, match="is gone"):
+            sonnx.to_onnx([x], [y])
+    finally:
+        autograd.training = False
+
+
+def test_to_onnx_needs_a_tape():
+    with pytest.raises(ValueError, match="no operation on the tape"):
+        sonnx.to_onnx([tensor.zeros((2,))], [tensor.zeros((2,))])
+
+
+def test_to_onnx_warns_of_constants():
+    x = Tensor(data=real(3, 3))
+    autograd.training = True
+    try:
+        y = x * Tensor(data=to_numpy(x))
+        with pytest.warns(UserWarning, match="written as a constant"):
+            sonnx.to_onnx([x], [y])
+    finally:
+        autograd.training = False
