@@ -89,6 +89,7 @@ def exported(title: str, folder: str) -> tuple[str, Arrays]:
     path, (pipe, other) = f"{folder}/{len(title)}.onnx", multiprocessing.Pipe()
     process = multiprocessing.Process(target=_written, args=(title, path, other))
     process.start()
+    other.close()  # so that a process that fails ends the waiting
     inputs = pipe.recv()
     process.join()
     return path, inputs

@@ -77,6 +77,9 @@ class _Numbers:
             return self._write(event, inputs)
         if [place(one) for one in event.outputs] == [place(one) for one in event.inputs]:
             return None  # a view of everything
+        if event.name == "copy":  # whether there is one may depend on an extent being 1
+            self._same(event.outputs[0], inputs[0])
+            return None
         attrs = event.attrs
         if event.name == "view_index":
             attrs = {"of": _ranges(attrs["of"], event.inputs[0].shape)}
@@ -85,6 +88,10 @@ class _Numbers:
             self.wholes.update((t.block_id, i) for t, i in zip(event.outputs, outputs, strict=True))
         self.steps.append(Step(event.name, attrs, inputs, outputs, None))
         return None
+
+    def _same(self, t: Tensor, value: int) -> None:
+        """Other memory has the elements of a value."""
+        self.by_place[place(t)] = self.wholes[t.block_id] = value
 
     def _write(self, event: Event, inputs: tuple[int, ...]) -> None:
         """A write into a part makes a new value of the whole."""

@@ -90,6 +90,6 @@ def _product(w: Writer, given: int, columns: int) -> tuple[str, str, str]:
 def _maker(w: Writer, value: int) -> Step | None:
     """What made a value, but for its shape."""
     made = w.makers.get(value)
-    while made is not None and made.name in ("view_reshape", "copy"):
+    while made is not None and made.name == "view_reshape":
         made = w.makers.get(made.inputs[0])
     return made
