@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
+#: Seconds between turns: threads of other libraries spin for a while after their last work.
+REST = 0.1
+
 
 def serve(pipe: Connection, make: Callable[..., Callable[[], None]], *args: object) -> None:
     """Runs a step whenever it is told to, and answers with its seconds."""
@@ -34,7 +37,7 @@ class Contender:
 
     def turn(self) -> float:
         """The seconds of one step."""
-        time.sleep(0.02)
+        time.sleep(REST)
         self.pipe.send(True)
         return self.pipe.recv()
 
