@@ -209,6 +209,21 @@ def test_what_lies_between_choices_is_replayed():
     assert len(parts) == 4 and all(part.graphs for part in parts)
 
 
+def test_replays_see_weights_that_were_trained():
+    rep = sonnx.prepare(exported(trained()))
+    x = real(2, 3, 6, 6)
+    for _ in range(5):
+        (before,) = rep.run([x])
+    for one in rep.model.weights.get_params().values():
+        one.copy_from(to_numpy(one) * 2)
+    rep.model._stretches, parts = None, rep.model._stretches
+    (want,) = rep.run([x])
+    rep.model._stretches = parts
+    (after,) = rep.run([x])
+    np.testing.assert_array_equal(after, want)
+    assert np.abs(after - before).max() > 0.1
+
+
 def test_compiling_records_parts_where_the_whole_cannot_be_recorded():
     model = sonnx.SONNXModel(branching())
     model.compile([tensor.zeros((3, 3)), tensor.zeros(())], is_train=False)

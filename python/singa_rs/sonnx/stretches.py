@@ -14,7 +14,6 @@ import numpy as np
 
 from ..device import Device
 from ..errors import GraphError
-from ..layer.base import Layer
 from ..layer.node import apart
 from ..module import Module
 from ..tensor import Tensor
@@ -22,6 +21,7 @@ from .body import Body, body, reads_of
 from .values import Coded, Value
 
 if TYPE_CHECKING:
+    from .imported import Weights
     from .running import Frame
 
 #: How many stretches are kept.
@@ -41,7 +41,7 @@ class _Stretch(Module):
     _unwatched = Module._unwatched | {"of", "fixed", "failed"}  # of no effect on recordings
 
     def __init__(
-        self, part: Body, device: Device, host: Mapping[str, Value], weights: Layer
+        self, part: Body, device: Device, host: Mapping[str, Value], weights: Weights
     ) -> None:
         super().__init__()
         self.weights = weights
@@ -108,7 +108,7 @@ def _key(value: Value) -> Hashable:
 class Stretches:
     """How a model's bodies are run: in stretches, between the nodes that are known to read."""
 
-    def __init__(self, weights: Layer) -> None:
+    def __init__(self, weights: Weights) -> None:
         #: The parameters, which parts have as they are, not as inputs.
         self.weights = weights
         #: By body, the positions of nodes that have read a value.
@@ -178,17 +178,18 @@ class Stretches:
     def _part(self, whole: Body, start: int, end: int) -> _Part:
         key = (id(whole), start, end)
         if key not in self._parts:
-            self._parts[key] = _part(whole, start, end)
+            self._parts[key] = _part(whole, start, end, self.weights)
         return self._parts[key]
 
 
-def _part(whole: Body, start: int, end: int) -> _Part:
+def _part(whole: Body, start: int, end: int, weights: Weights) -> _Part:
     nodes = whole.nodes[start:end]
     later = {x for node in whole.nodes[end:] for x in reads_of(node)} | set(whole.outputs)
     made = [y for node in nodes for y in node.outputs if y]
     inside = set(made)
     taken = dict.fromkeys(x for node in nodes for x in sorted(reads_of(node)) if x not in inside)
-    known = {x: whole.constants[x] for x in taken if x in whole.constants}
+    fixed = (x for x in taken if x in whole.constants and x not in weights)
+    known = {x: whole.constants[x] for x in fixed}
     given = tuple(x for x in taken if x not in known)
     outputs = tuple(y for y in dict.fromkeys(made) if y in later)
     dead = tuple(name for names in whole.dead[start:end] for name in names if name not in inside)
