@@ -12,11 +12,10 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import statistics
 from collections.abc import Callable
 
 import numpy as np
-from contenders import Contender
+from contenders import Contender, compare
 
 HEADS, WIDTH = 8, 64
 
@@ -63,20 +62,6 @@ def arrays(steps: int) -> list[np.ndarray]:
     return [rng.standard_normal((1, HEADS, steps, WIDTH)).astype(np.float32) for _ in range(4)]
 
 
-def compare(steps: int, causal: bool, threads: int, turns: int) -> None:
-    """Prints a row."""
-    pair = [Contender(make, steps, causal, threads) for make in (ours, theirs)]
-    times = [[one.turn() for one in pair] for _ in range(turns)][1:]
-    mine, other = (statistics.median(column) for column in zip(*times, strict=True))
-    best = [min(column) for column in zip(*times, strict=True)]
-    kind = "causal" if causal else "all keys"
-    memory = " | ".join(f"{one.memory:.0f}" for one in pair)
-    row = f"{1e3 * mine:.1f} | {1e3 * other:.1f} | {mine / other:.2f} | {best[0] / best[1]:.2f}"
-    print(f"| {steps} | {kind} | {row} | {memory} |", flush=True)
-    for one in pair:
-        one.stop()
-
-
 def main() -> None:
     """Prints the table."""
     add = (parser := argparse.ArgumentParser(description=__doc__.split("\n")[0])).add_argument
@@ -90,7 +75,8 @@ def main() -> None:
     print("| steps | keys | ours, ms | PyTorch, ms | ratio | of the best | MiB | MiB |")
     print("|---|---|---|---|---|---|---|---|")
     for steps in args.steps:
-        compare(steps, args.causal, args.threads, args.turns)
+        pair = tuple(Contender(make, steps, args.causal, args.threads) for make in (ours, theirs))
+        compare(f"{steps} | {'causal' if args.causal else 'all keys'}", pair, args.turns)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import resource
+import statistics
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -45,3 +46,17 @@ class Contender:
         """Ends the process."""
         self.pipe.send(False)
         self.process.join()
+
+
+def compare(title: str, pair: tuple[Contender, Contender], turns: int, first: int = 1) -> float:
+    """Prints a row: medians, their ratio, that of the best turns, and peak memory in MiB; the first
+    turns do not count. Ends the contenders; returns the ratio."""
+    times = [[one.turn() for one in pair] for _ in range(turns)][first:]
+    mine, other = (statistics.median(column) for column in zip(*times, strict=True))
+    best = [min(column) for column in zip(*times, strict=True)]
+    row = f"{1e3 * mine:.2f} | {1e3 * other:.2f} | {mine / other:.2f} | {best[0] / best[1]:.2f}"
+    memory = " | ".join(f"{one.memory:.0f}" for one in pair)
+    print(f"| {title} | {row} | {memory} |", flush=True)
+    for one in pair:
+        one.stop()
+    return mine / other

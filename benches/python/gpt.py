@@ -13,12 +13,11 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import statistics
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from contenders import Contender
+from contenders import Contender, compare
 
 
 class Sizes(NamedTuple):
@@ -175,20 +174,14 @@ def theirs(sizes: Sizes, threads: int, generates: bool, compiled: bool) -> Calla
     return generate if generates else step
 
 
-def compare(title: str, sizes: Sizes, args: argparse.Namespace, generates: bool) -> None:
-    """Prints a row."""
-    pair = [
+def contenders(
+    sizes: Sizes, args: argparse.Namespace, generates: bool
+) -> tuple[Contender, Contender]:
+    """Ours and PyTorch's."""
+    return (
         Contender(ours, sizes, args.threads, generates),
         Contender(theirs, sizes, args.threads, generates, args.compiled and not generates),
-    ]
-    times = [[one.turn() for one in pair] for _ in range(args.turns)][1:]
-    mine, other = (statistics.median(column) for column in zip(*times, strict=True))
-    best = [min(column) for column in zip(*times, strict=True)]
-    memory = " | ".join(f"{one.memory:.0f}" for one in pair)
-    row = f"{1e3 * mine:.1f} | {1e3 * other:.1f} | {mine / other:.2f} | {best[0] / best[1]:.2f}"
-    print(f"| {title} | {row} | {memory} |", flush=True)
-    for one in pair:
-        one.stop()
+    )
 
 
 def main() -> None:
@@ -204,8 +197,8 @@ def main() -> None:
     print("| model | ours, ms | PyTorch, ms | ratio | of the best | MiB | MiB |")
     print("|---|---|---|---|---|---|---|")
     for name in args.models:
-        compare(f"{name}, a step", MODELS[name], args, False)
-        compare(f"{name}, {TOKENS} tokens", MODELS[name], args, True)
+        compare(f"{name}, a step", contenders(MODELS[name], args, False), args.turns)
+        compare(f"{name}, {TOKENS} tokens", contenders(MODELS[name], args, True), args.turns)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from contenders import Contender
+from contenders import Contender, compare
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "tests" / "models")]
@@ -110,18 +110,10 @@ def packaged(name: str, folder: Path) -> tuple[str, Arrays]:
     return path, {one: found[one] for one in types if one in found}
 
 
-def compare(title: str, path: str, inputs: Arrays, threads: int, turns: int) -> float:
+def measured(title: str, path: str, inputs: Arrays, args: argparse.Namespace) -> float:
     """Prints a row; returns the ratio."""
-    pair = [Contender(make, path, inputs, threads) for make in (ours, theirs)]
-    times = [[one.turn() for one in pair] for _ in range(turns)][3:]
-    mine, other = (statistics.median(column) for column in zip(*times, strict=True))
-    best = [min(column) for column in zip(*times, strict=True)]
-    row = f"{1e3 * mine:.2f} | {1e3 * other:.2f} | {mine / other:.2f} | {best[0] / best[1]:.2f}"
-    memory = " | ".join(f"{one.memory:.0f}" for one in pair)
-    print(f"| {title} | {row} | {memory} |", flush=True)
-    for one in pair:
-        one.stop()
-    return mine / other
+    pair = tuple(Contender(make, path, inputs, args.threads) for make in (ours, theirs))
+    return compare(title, pair, args.turns, 3)
 
 
 def main() -> None:
@@ -140,13 +132,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for title in (one for one in EXPORTED if args.only in one):
             file = exported(title, folder)
-            ratios.append(compare(title, *file, args.threads, args.turns))
+            ratios.append(measured(title, *file, args))
         if args.models:
             from catalogue import MODELS
 
             for name in (one for one in MODELS if args.only in one):
                 file = packaged(name, args.models)
-                ratios.append(compare(name, *file, args.threads, args.turns))
+                ratios.append(measured(name, *file, args))
     print(f"mean of the ratios: {statistics.mean(ratios):.2f}")
 
 
