@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 import singa_rs
+from singa_rs import device
 from step_models import made, states_of, train
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "target" / "library" / "release" / "libsinga_rs.so"
 CC = shutil.which("cc")
-#: The folder to look for oneDNN in, and as many threads as here.
-ENVIRONMENT = {**os.environ, "VIRTUAL_ENV": sys.prefix}
 
 pytestmark = [
     pytest.mark.skipif(CC is None, reason="no C compiler (cc)"),
@@ -35,9 +34,16 @@ def program(tmp_path_factory):
     return made
 
 
+def environment():
+    """That of a process which finds oneDNN and has as many threads as this one, on which the bits
+    of oneDNN's products depend."""
+    threads = str(device.get_default_device().num_threads)
+    return {**os.environ, "VIRTUAL_ENV": sys.prefix, "OMP_NUM_THREADS": threads}
+
+
 def run(program, *args, status=0):
     done = subprocess.run(
-        [program, *args], capture_output=True, text=True, timeout=250, env=ENVIRONMENT
+        [program, *args], capture_output=True, text=True, timeout=250, env=environment()
     )
     assert done.returncode == status, done.stderr
     return done
@@ -84,12 +90,12 @@ def python_losses(folder, options):
         "for batch in d.batches(known, args):\n"
         "    print(float(model(*batch)[1].item()).hex())\n"
     )
-    environment = {
-        **ENVIRONMENT,
+    own = {
+        **environment(),
         "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{ROOT / 'examples'}",
     }
     command = [sys.executable, "-c", program, "export", folder, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=own)
     return losses(done)
 
 
