@@ -1,10 +1,11 @@
 """Models whose steps are saved, and a program that trains one on without knowing it."""
 
+import os
 import subprocess
 import sys
 
 import numpy as np
-from singa_rs import autograd, layer, module, opt, tensor
+from singa_rs import autograd, device, layer, module, opt, tensor
 from singa_rs.tensor import Placeholder
 
 RNG = np.random.default_rng(5)
@@ -136,6 +137,13 @@ assert "singa_rs.layer" not in sys.modules and "singa_rs.opt" not in sys.modules
 """
 
 
+def environment():
+    """That of a process which finds oneDNN and has as many threads as this one, on which the bits
+    of oneDNN's products depend."""
+    threads = str(device.get_default_device().num_threads)
+    return {**os.environ, "VIRTUAL_ENV": sys.prefix, "OMP_NUM_THREADS": threads}
+
+
 def run_apart(folder, path, rows, names=("x", "y"), saved=""):
     """What another process makes of a step and these rows of arguments, by name."""
     given, made = folder / "given.npz", folder / "made.npz"
@@ -146,7 +154,7 @@ def run_apart(folder, path, rows, names=("x", "y"), saved=""):
     }
     np.savez(given, **arrays)
     command = [sys.executable, "-c", RUNNER, str(path), str(given), str(made), str(saved)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment())
     assert done.returncode == 0, done.stderr
     with np.load(made) as found:
         return dict(found)

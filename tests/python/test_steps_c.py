@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 import singa_rs
-from singa_rs import device
-from step_models import made, states_of, train
+from step_models import environment, made, states_of, train
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "target" / "library" / "release" / "libsinga_rs.so"
@@ -32,13 +31,6 @@ def program(tmp_path_factory):
         [CC, *warnings, f"-I{ROOT / 'src' / 'capi'}", source, LIBRARY, "-o", made], check=True
     )
     return made
-
-
-def environment():
-    """That of a process which finds oneDNN and has as many threads as this one, on which the bits
-    of oneDNN's products depend."""
-    threads = str(device.get_default_device().num_threads)
-    return {**os.environ, "VIRTUAL_ENV": sys.prefix, "OMP_NUM_THREADS": threads}
 
 
 def run(program, *args, status=0):
