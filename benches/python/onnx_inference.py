@@ -113,7 +113,7 @@ def packaged(name: str, folder: Path) -> tuple[str, Arrays]:
 def measured(title: str, path: str, inputs: Arrays, args: argparse.Namespace) -> float:
     """Prints a row; returns the ratio."""
     pair = tuple(Contender(make, path, inputs, args.threads) for make in (ours, theirs))
-    return compare(title, pair, args.turns, 3)
+    return compare(title, pair, args.turns, args.turns // 3)
 
 
 def main() -> None:
@@ -122,7 +122,7 @@ def main() -> None:
     add("--models", type=Path)
     add("--only", default="")
     add("--threads", type=int, default=2)
-    add("--turns", type=int, default=23)
+    add("--turns", type=int, default=31)
     args = parser.parse_args()
     multiprocessing.set_start_method("spawn")
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
