@@ -1,11 +1,30 @@
 """Models and training runs whose checkpoints the tests write."""
 
+import contextlib
+import os
+
 import numpy as np
+import pytest
 from singa_rs import autograd, data, device, layer, module, opt
 from singa_rs.tensor import from_numpy
 
 ROWS = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
 CLASSES = np.arange(40, dtype=np.int32) % 3
+
+
+@contextlib.contextmanager
+def interrupted_save(monkeypatch):
+    """A context in which saving is interrupted after it has renamed its first file."""
+    replace, done = os.replace, []
+
+    def once(*args):
+        if done:
+            raise KeyboardInterrupt
+        done.append(replace(*args))
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", once)
+        yield
 
 
 class Net(module.Module):

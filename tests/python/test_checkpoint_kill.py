@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from checkpoint_nets import interrupted_save
 from singa_rs import CheckpointError, module
 from singa_rs.module.checkpoint import onnx_writing, pair
 from singa_rs.tensor import Tensor
@@ -116,22 +117,10 @@ def test_every_moment_of_the_first_save(tmp_path, monkeypatch, large):
 
 def test_an_interrupted_save_is_not_mixed_with_the_next(tmp_path, monkeypatch, large):
     """Two interruptions in a row, and a save that fails in between."""
-    net, replace = Numbered(), os.replace
-
-    def interrupted(number):
-        done = []
-
-        def once(*args):
-            if done:
-                raise KeyboardInterrupt
-            done.append(replace(*args))
-
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(os, "replace", once)
-            net.save_number(tmp_path / "net", number)
-
+    net = Numbered()
     for number in (1, 2, 3):
-        interrupted(number)
+        with interrupted_save(monkeypatch):
+            net.save_number(tmp_path / "net", number)
         assert net.number(tmp_path / "net") == number
         with monkeypatch.context() as patch, pytest.raises(OSError, match="disk full"):
             patch.setattr(os, "fsync", _fail)

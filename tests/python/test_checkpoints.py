@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from checkpoint_nets import ROWS, Net, Run, same, values
+from checkpoint_nets import ROWS, Net, Run, interrupted_save, same, values
 from singa_rs import CheckpointError, opt
 from singa_rs.module import Checkpoints
 from singa_rs.tensor import Tensor
@@ -87,16 +87,8 @@ def test_a_run_goes_on_to_the_bit(tmp_path):
 
 
 def test_an_interrupted_save_is_resumed(tmp_path, net, monkeypatch):
-    kept, replace = Checkpoints(tmp_path), os.replace
-    done = []
-
-    def once(*args):
-        if done:
-            raise KeyboardInterrupt
-        done.append(replace(*args))
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(os, "replace", once)
+    kept = Checkpoints(tmp_path)
+    with interrupted_save(monkeypatch):
         kept.save(1, net, {"epoch": 1})
     assert kept.resume(net).state == {"epoch": 1}
     for step in (2, 3, 4):

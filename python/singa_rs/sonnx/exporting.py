@@ -15,11 +15,12 @@ from .. import __version__, record
 from ..errors import ShapeError
 from ..module import Module
 from ..tensor import Placeholder, Tensor
+from ..tensor.dtypes import incoming
 from . import writers
 from .extents import Sizes, settings
 from .folded import folded
 from .program import Meta, Program, program
-from .values import ELEMENTS
+from .values import ELEMENTS, MOST_CHECKED
 from .writing import Writer
 
 #: The newest opset that is written.
@@ -87,7 +88,7 @@ def model_proto(
     root = model if isinstance(model, Module) else _Function(model)
     made = _program(root, args, axes)
     title = name or type(root).__name__.strip("_")
-    graph = written(made, names, axes, output_names, title, opset or OPSET, states)
+    graph = written(made, names, axes, output_names, title, states)
     return in_model(folded(graph) if fold_batch_norm else graph, opset)
 
 
@@ -103,7 +104,7 @@ def in_model(graph: onnx.GraphProto, opset: int | None) -> onnx.ModelProto:
         producer_version=__version__,
         ir_version=helper.find_min_ir_version_for(imports),
     )
-    onnx.checker.check_model(proto, full_check=proto.ByteSize() < 2**31 - 1)
+    onnx.checker.check_model(proto, full_check=proto.ByteSize() < MOST_CHECKED)
     return proto
 
 
@@ -205,13 +206,8 @@ def _stand_ins(args: Sequence[Any]) -> list[Any]:
 def _resized(arg: Any, own: Mapping[int, str], sizes: Sizes) -> Placeholder:
     """A placeholder like an input, with other sizes of its dynamic axes."""
     shape = tuple(sizes[own[i]] if i in own else n for i, n in enumerate(arg.shape))
-    dtype = arg.dtype if isinstance(arg, Tensor) else _incoming(arg)
+    dtype = arg.dtype if isinstance(arg, Tensor) else incoming(arg)
     return Placeholder(shape, dtype=dtype)
-
-
-def _incoming(array: np.ndarray) -> str:
-    """The dtype that a model gives an array."""
-    return {"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype.name)
 
 
 def written(
@@ -220,11 +216,10 @@ def written(
     axes: Axes,
     output_names: Sequence[str] | None,
     title: str,
-    opset: int,
     states: Mapping[str, Tensor] | None = None,
 ) -> onnx.GraphProto:
     """A program as a graph."""
-    writer = Writer(made, opset, states)
+    writer = Writer(made, states)
     outputs = _names(output_names, len(made.results), "y", "output_names", states or ())
     for one in (*names, *outputs):
         writer.claim(one)

@@ -20,10 +20,7 @@ from ..tensor import Tensor
 from .body import Body, body, read_graph, scope_of
 from .running import Frame
 from .stretches import Stretches
-from .values import NAMES, Value, to_tensor
-
-#: The checker takes no messages of 2 GiB and more.
-_MOST_CHECKED = 2**31 - 1
+from .values import MOST_CHECKED, NAMES, Value, to_tensor
 
 
 def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
@@ -41,7 +38,7 @@ def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
         raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
     try:
         proto = onnx.load(os.fspath(model))
-        if proto.ByteSize() < _MOST_CHECKED:
+        if proto.ByteSize() < MOST_CHECKED:
             onnx.checker.check_model(proto)
         return proto, read_graph(proto.graph, scope_of(proto))
     except (onnx.checker.ValidationError, OSError):

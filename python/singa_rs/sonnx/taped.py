@@ -12,7 +12,7 @@ from .. import record
 from ..autograd.again import Run, computed_again, maker, outputs
 from ..autograd.rule import Rule
 from ..tensor import Tensor
-from .exporting import OPSET, Axes, in_model, written
+from .exporting import Axes, in_model, written
 from .program import Program, program
 from .table import WRITERS
 
@@ -40,7 +40,7 @@ def to_onnx(
     _warn(found)
     axes = Axes([{} for _ in given])
     names = [x._name or f"x{i}" if len(given) > 1 else x._name or "x" for i, x in enumerate(given)]
-    return in_model(written(found, names, axes, None, name, opset or OPSET), opset)
+    return in_model(written(found, names, axes, None, name), opset)
 
 
 def _runner(noted: record.Operations) -> Run:

@@ -22,6 +22,8 @@ from .codes import Coded
 #: which is an empty optional or an input that was left out.
 Value = Any
 
+#: The checker takes no messages of 2 GiB and more.
+MOST_CHECKED = 2**31 - 1
 _T = onnx.TensorProto
 #: Names of the engine's dtypes by ONNX's element types.
 NAMES: dict[int, str] = {
@@ -89,6 +91,6 @@ def element_of(value: Value) -> int:
 
 
 __all__ = [
-    "ELEMENTS", "NAMES", "Coded", "Value", "dtype_name", "element_of", "is_text", "to_array",
-    "to_tensor",
+    "ELEMENTS", "MOST_CHECKED", "NAMES", "Coded", "Value", "dtype_name", "element_of", "is_text",
+    "to_array", "to_tensor",
 ]  # fmt: skip

@@ -21,10 +21,8 @@ from .values import ELEMENTS, to_array
 class Writer:
     """A graph that is being written. Values are numbers of the program; names those in the file."""
 
-    def __init__(
-        self, program: Program, opset: int, states: Mapping[str, Tensor] | None = None
-    ) -> None:
-        self.program, self.opset = program, opset
+    def __init__(self, program: Program, states: Mapping[str, Tensor] | None = None) -> None:
+        self.program = program
         #: The model's names of its parameters and states, by place; all of them are written.
         self.states = {place(one): name for name, one in (states or {}).items()}
         self.nodes: list[onnx.NodeProto] = []
