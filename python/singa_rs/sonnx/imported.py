@@ -127,10 +127,10 @@ class SONNXModel(Module):
                 raise
             self.record_parts()
 
-    def record_parts(self) -> None:
+    def record_parts(self, exact: bool = True) -> None:
         """From here on, evaluation records and replays the parts of the graph that read no values
-        back."""
-        self._stretches = Stretches(self.weights)
+        back; `exact` is that of `compile`."""
+        self._stretches = Stretches(self.weights, exact)
 
 
 class Weights(Layer):
@@ -162,9 +162,16 @@ class Weights(Layer):
 def _weights(proto: onnx.GraphProto, graph: Body) -> list[str]:
     """The constants that are parameters: initialisers of floats, those in nodes where a file has
     no such initialisers, as some converters write them."""
-    initialisers = {one.name for one in proto.initializer}
-    floats = [name for name, one in graph.constants.items() if _is_weight(one)]
+    initialisers, settings = {one.name for one in proto.initializer}, _settings(graph)
+    constants = graph.constants.items()
+    floats = [name for name, one in constants if _is_weight(one) and name not in settings]
     return [name for name in floats if name in initialisers] or floats
+
+
+def _settings(graph: Body) -> set[str]:
+    """What nodes want on the host, such as the scales of images."""
+    nodes = [node for node in graph.nodes if node.row is not None]
+    return {x for node in nodes for i, x in enumerate(node.inputs) if i in node.row.host}
 
 
 def _is_weight(array: np.ndarray) -> bool:

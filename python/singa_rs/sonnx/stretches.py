@@ -108,9 +108,11 @@ def _key(value: Value) -> Hashable:
 class Stretches:
     """How a model's bodies are run: in stretches, between the nodes that are known to read."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, exact: bool = True) -> None:
         #: The parameters, which parts have as they are, not as inputs.
         self.weights = weights
+        #: Whether parts compute to the bit what their nodes do (`Module.compile`).
+        self.exact = exact
         #: By body, the positions of nodes that have read a value.
         self._cuts: dict[int, set[int]] = {}
         #: Keeps bodies alive, so that no other one gets their identity.
@@ -172,7 +174,7 @@ class Stretches:
         host = {name: one for name, one in values.items() if is_host(one)}
         made = _Stretch(part, frame.device, host, self.weights)
         made.eval()
-        made.graph(True)
+        made.graph(exact=self.exact)
         return made
 
     def _part(self, whole: Body, start: int, end: int) -> _Part:
