@@ -139,6 +139,8 @@ BESIDE = {
     "files": "_core",
     "compat.image_tool": "tensor",
     "compat.raw": "tensor",
+    "compat.snapshot": "module",
+    "compat.tensor_proto": "module",
     "compat.singa_wrap": "autograd",
     "singa_wrap": "autograd",
     "data": "tensor",
@@ -149,6 +151,7 @@ BESIDE = {
     "metric": "layer",
     "opt": "layer",
     "model": "module",
+    "snapshot": "module",
     "sonnx": "module",
 }
 CALL_CORE = {"__init__", "_core", "device", "tensor", "autograd", "record"}
