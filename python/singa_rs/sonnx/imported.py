@@ -20,15 +20,16 @@ from ..tensor import Tensor
 from .body import Body, body, read_graph, scope_of
 from .running import Frame
 from .stretches import Stretches
-from .values import MOST_CHECKED, NAMES, Value, to_tensor
+from .values import NAMES, Value, to_tensor
 
 
 def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
     """A model, or that of a file, which ONNX checks, and its graph.
 
     Raises:
-        CheckpointError: the file cannot be read, or its constants are not what it says.
+        CheckpointError: constants are not what the file says.
         onnx.checker.ValidationError: it is no model of ONNX; data of other files leave its folder.
+        OSError: the file cannot be opened.
         TypeError: neither a model nor a path.
     """
     if isinstance(model, onnx.ModelProto):
@@ -37,9 +38,9 @@ def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
         kind = type(model).__name__
         raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
     try:
+        os.stat(model)  # whose error says better what is missing
+        onnx.checker.check_model(os.fspath(model))
         proto = onnx.load(os.fspath(model))
-        if proto.ByteSize() < MOST_CHECKED:
-            onnx.checker.check_model(proto)
         return proto, read_graph(proto.graph, scope_of(proto))
     except (onnx.checker.ValidationError, OSError):
         raise
@@ -62,7 +63,9 @@ class SONNXModel(Module):
         #: By input, the dtype that it is declared to have, if tensors have it.
         self._types = {x.name: NAMES.get(x.type.tensor_type.elem_type) for x in proto.graph.input}
         self._to = device or devices.get_default_device()
-        self.weights = Weights(self._body, _weights(proto.graph, self._body), self._to)
+        names = _weights(proto.graph, self._body)
+        del proto  # it holds all weights, too
+        self.weights = Weights(self._body, names, self._to)
         self._cut: dict[Any, Body] = {}
         #: What records and replays parts of it in evaluation; None runs node by node.
         self._stretches: Stretches | None = None
@@ -143,7 +146,7 @@ class Weights(Layer):
         self._names: dict[str, str] = {}
         averages = _averages(graph)
         for name in names:
-            made = to_tensor(graph.constants[name], device)
+            made = to_tensor(graph.constants.pop(name), device)
             made.requires_grad = made.stores_grad = name not in averages
             made.set_account("states" if name in averages else "parameters")
             made.name = name
