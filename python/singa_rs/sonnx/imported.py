@@ -94,10 +94,13 @@ class SONNXModel(Module):
             want = f"{len(part.inputs)}: {', '.join(part.inputs)}"
             raise ValueError(f"{part.name or 'graph'}: got {len(inputs)} inputs, want {want}")
         records = self._stretches is not None and not (autograd.training or record.is_recording())
-        frame = Frame(part, self._to, None, self._stretches if records else None)
-        frame.values.update(self.weights.tensors())
-        named = zip(part.inputs, inputs, strict=True)
-        return frame.run({name: self._declared(name, x) for name, x in named})
+        stretches = self._stretches if records else None
+        given = [self._declared(*one) for one in zip(part.inputs, inputs, strict=True)]
+        found = None if stretches is None else stretches.replayed(part, given)
+        if found is None:
+            frame = Frame(part, self._to, None, stretches, self.weights)
+            found = frame.run(dict(zip(part.inputs, given, strict=True)))
+        return found
 
     def _declared(self, name: str, x: Value) -> Value:
         """An input in the dtype that the graph declares: arrays become tensors of other dtypes.
@@ -156,10 +159,13 @@ class Weights(Layer):
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    def tensors(self, names: Iterable[str] | None = None) -> dict[str, Tensor]:
-        """The parameters by their names in the file, all or some."""
-        chosen = self._names if names is None else (one for one in names if one in self._names)
-        return {name: getattr(self, self._names[name]) for name in chosen}
+    def __getitem__(self, name: str) -> Tensor:
+        """A parameter by its name in the file."""
+        return getattr(self, self._names[name])
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The parameters by their names in the file."""
+        return {name: self[name] for name in self._names}
 
 
 def _weights(proto: onnx.GraphProto, graph: Body) -> list[str]:

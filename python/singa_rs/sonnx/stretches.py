@@ -56,12 +56,10 @@ class _Stretch(Module):
         from .running import Frame
 
         part, device, host = self.of
-        frame = Frame(part, device)
-        frame.values.update(host)
-        frame.values.update(self.weights.tensors(part.inputs))
-        names = [name for name in part.inputs if name not in frame.values]
+        frame = Frame(part, device, weights=self.weights)
+        names = [x for x in part.inputs if x not in host and x not in self.weights]
         try:
-            made = frame.run(dict(zip(names, inputs, strict=True)))
+            made = frame.run({**host, **dict(zip(names, inputs, strict=True))})
         except GraphError:
             object.__setattr__(self, "failed", frame.at)
             raise
@@ -105,6 +103,23 @@ def _key(value: Value) -> Hashable:
     return value
 
 
+class _Whole(NamedTuple):
+    """A stretch that is all of a body, for inputs of some shapes and dtypes."""
+
+    stretch: _Stretch
+    #: Its key among those that are known.
+    key: Hashable
+    #: The positions of the body's inputs that it takes.
+    places: tuple[int, ...]
+
+
+def _signature(body: Body, inputs: Sequence[Value]) -> Hashable | None:
+    """What the recording of a whole body depends on; None unless all inputs are tensors."""
+    if not all(isinstance(x, Tensor) for x in inputs):
+        return None
+    return id(body), *((x.shape, x.dtype) for x in inputs)
+
+
 class Stretches:
     """How a model's bodies are run: in stretches, between the nodes that are known to read."""
 
@@ -119,6 +134,22 @@ class Stretches:
         self._held: dict[int, Body] = {}
         self._parts: dict[tuple[int, int, int], _Part] = {}
         self._known: OrderedDict[Hashable, _Stretch | None] = OrderedDict()
+        self._whole: dict[Hashable, _Whole] = {}
+
+    def replayed(self, body: Body, inputs: Sequence[Value]) -> list[Value] | None:
+        """The outputs of a body that is one stretch, if it has been run for such tensors."""
+        found = self._whole.get(_signature(body, inputs))
+        if found is None:
+            return None
+        try:
+            made = found.stretch.outputs([inputs[i] for i in found.places])
+        except GraphError:
+            if found.stretch.failed is None:
+                raise
+            self._whole.clear()  # `run` will learn where it reads a value
+            return None
+        self._known.move_to_end(found.key)
+        return [made[name] for name in body.outputs]
 
     def run(self, frame: Frame) -> None:
         """Runs the nodes of a frame."""
@@ -151,6 +182,7 @@ class Stretches:
         self._known.move_to_end(key)
         while len(self._known) > _MOST:
             self._known.popitem(last=False)
+            self._whole.clear()
         try:
             found = stretch.outputs([one for one in values.values() if not is_host(one)])
         except GraphError:
@@ -159,8 +191,18 @@ class Stretches:
             self._cuts[id(frame.body)].add(start + stretch.failed)  # its function reads a value
             self._learn(frame, start, end)
             return
+        if frame.outer is None and end - start == len(frame.body.nodes):
+            self._note_whole(frame, part.body, _Whole(stretch, key, ()), list(values))
         frame.values.update(found)
         frame.drop(part.dead)
+
+    def _note_whole(self, frame: Frame, part: Body, whole: _Whole, names: Sequence[str]) -> None:
+        """Notes a stretch that needs nothing but a body's inputs, and makes all of its outputs."""
+        inputs = frame.body.inputs
+        signature = _signature(frame.body, [frame.values[name] for name in inputs])
+        if signature and set(names) <= set(inputs) and set(frame.body.outputs) <= set(part.outputs):
+            places = tuple(map(inputs.index, names))
+            self._whole[signature] = whole._replace(places=places)
 
     def _learn(self, frame: Frame, start: int, end: int) -> None:
         cuts = self._cuts[id(frame.body)]
