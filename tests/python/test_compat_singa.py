@@ -163,13 +163,6 @@ def test_softmax_goes_over_all_axes_from_one_on(axis):
     np.testing.assert_allclose(dx.to_numpy(), grad, rtol=1e-4, atol=1e-6)
 
 
-def test_softmax_of_the_tensor_module_keeps_the_first_axis():
-    x = images()
-    np.testing.assert_allclose(singa.tensor.softmax(from_numpy(x)).to_numpy(), coerced(x, 1), 1e-5)
-    row = singa.tensor.softmax(from_numpy(x[0, 0]))
-    np.testing.assert_allclose(row.to_numpy(), coerced(x[0, 0], 0), 1e-5)
-
-
 def test_softmax_names_an_axis_that_there_is_not():
     with pytest.raises(ValueError, match="softmax: .*3"):
         singa.autograd.softmax(from_numpy(images()), 3)
@@ -199,6 +192,22 @@ def test_tile_repeats_from_the_first_axis_on(repeats, want):
     assert y.shape == want == expected.shape
     np.testing.assert_array_equal(y.to_numpy(), expected)
     np.testing.assert_array_equal(dx.to_numpy(), np.full(x.shape, np.prod(given)))
+
+
+@pytest.mark.parametrize("name", ["max", "mean", "min", "sum"])
+def test_functions_of_several_tensors_leave_one_as_it_is(name):
+    x, dy = from_numpy(images()), from_numpy(images() * 2)
+    x.stores_grad = True
+    function = getattr(singa.autograd, name)
+    with autograd._training_scope(True):
+        one = function(x)
+        (dx,) = autograd.gradients((one * dy).sum()).values()
+    np.testing.assert_array_equal(one.to_numpy(), images())
+    np.testing.assert_array_equal(dx.to_numpy(), images() * 2)
+    both = getattr(autograd, name)(x, dy)
+    np.testing.assert_array_equal(function(x, dy).to_numpy(), both.to_numpy())
+    with pytest.raises(TypeError, match=name):
+        function(x, axis=1)
 
 
 def test_layers_follow_singas_rules():
