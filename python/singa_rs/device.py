@@ -90,22 +90,22 @@ def create_cuda_gpus_on(device_ids: list[int]) -> list[Device]:
     return [create_cuda_gpu_on(i) for i in device_ids]
 
 
-def get_gpu_mem_size(device_id: int) -> tuple[int, int]:
+def get_gpu_mem_size(id: int) -> tuple[int, int]:
     """Free and total bytes of a CUDA device.
 
     Raises:
         DeviceError: there is no such device.
     """
-    raise DeviceError(f"get_gpu_mem_size: there is no CUDA device {device_id}")
+    raise DeviceError(f"get_gpu_mem_size: there is no CUDA device {id}")
 
 
-def device_query(device_id: int, verbose: bool = False) -> str:
+def device_query(id: int, verbose: bool = False) -> str:
     """The properties of a CUDA device as text.
 
     Raises:
         DeviceError: there is no such device.
     """
-    raise DeviceError(f"device_query: there is no CUDA device {device_id}")
+    raise DeviceError(f"device_query: there is no CUDA device {id}")
 
 
 def enable_lazy_alloc(enable: bool) -> None:

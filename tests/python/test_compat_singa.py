@@ -216,7 +216,21 @@ def test_layers_follow_singas_rules():
     assert singa.layer.BatchNorm2d(3).momentum == 0.9 and layer.BatchNorm2d(3).momentum == 0.1
     assert singa.layer.BatchNorm2d(3, 0.2).momentum == 0.2
     assert singa.autograd.BatchNorm2d is singa.layer.BatchNorm2d
-    assert singa.autograd.Linear is layer.Linear
+    assert singa.autograd.Linear is singa.layer.Linear
+
+
+def test_linear_and_conv2d_ignore_further_keywords_with_a_warning():
+    with pytest.warns(UserWarning, match="Linear: ignores cudnn_prefer, mode") as told:
+        one = singa.layer.Linear(4, bias=False, cudnn_prefer="fastest", mode=1)
+    assert told[0].filename == __file__
+    assert one(from_numpy(images())).shape == (2, 3, 4) and not one.bias
+    with pytest.warns(UserWarning, match="Conv2d: ignores workspace"):
+        two = singa.layer.Conv2d(3, 5, 2, stride=2, workspace=3)
+    assert two(from_numpy(images((1, 3, 4, 4)))).shape == (1, 5, 2, 2)
+    with pytest.raises(TypeError, match="Linear"):
+        layer.Linear(4, mode=1)
+    with pytest.raises(ValueError, match="Linear: out_features"):
+        singa.layer.Linear(0)
 
 
 def test_results_of_functions_of_raw_tensors_are_tensors():

@@ -1,8 +1,11 @@
 # ruff: noqa: F403, F405 - the names of the other module
-"""SINGA's `layer`: `singa_rs.layer`, with SINGA's rules for softmax and batch normalisation."""
+"""SINGA's `layer`: `singa_rs.layer`, with SINGA's rules for softmax, batch normalisation, and keywords
+that a constructor does not know."""
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from typing import Any
 
 from ... import layer as _layer
@@ -11,6 +14,32 @@ from ...tensor import Tensor
 from . import autograd
 
 __all__ = list(_layer.__all__)
+
+
+def _without_further(layer: type, given: dict[str, Any]) -> dict[str, Any]:
+    """The keywords that a layer's constructor knows; SINGA's constructors ignore all others."""
+    known = inspect.signature(layer.__init__).parameters  # type: ignore[misc]
+    further = [name for name in given if name not in known]
+    if further:
+        message = f"{layer.__name__}: ignores {', '.join(further)}, as SINGA does"
+        warnings.warn(message, stacklevel=4)
+    return {name: value for name, value in given.items() if name in known}
+
+
+class Linear(_layer.Linear):
+    """`singa_rs.layer.Linear`; further keywords are ignored, with a warning."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """As `singa_rs.layer.Linear`."""
+        super().__init__(*args, **_without_further(_layer.Linear, kwargs))
+
+
+class Conv2d(_layer.Conv2d):
+    """`singa_rs.layer.Conv2d`; further keywords are ignored, with a warning."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """As `singa_rs.layer.Conv2d`."""
+        super().__init__(*args, **_without_further(_layer.Conv2d, kwargs))
 
 
 class BatchNorm2d(_layer.BatchNorm2d):
