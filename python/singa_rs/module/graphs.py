@@ -19,6 +19,7 @@ from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
 from ..tensor import Tensor
 from .arguments import comparisons, every, finite_checks, is_parallel
 from .precision import LossScale, precision_of, short_type
+from .structure import GraphOf
 
 if TYPE_CHECKING:
     from . import Module
@@ -178,11 +179,8 @@ class Graphed(Layer):
         elif "loss_scale" in self.__dict__:
             del self.loss_scale
 
-    def graph(self, mode: bool = True, sequential: bool = False) -> None:
-        """Turns `train_one_batch`, and `forward` in evaluation, into graph functions, or back into
-        plain methods (SINGA Model.graph). `sequential` has no effect: operations run in recorded
-        order."""
-        self._graphs = Graphs(Options()) if flag(mode, "graph: mode") else None
+    #: The operations of the model, which can be printed; called, SINGA's `Model.graph`.
+    graph = GraphOf()
 
     @property
     def graph_mode(self) -> bool:
@@ -191,7 +189,7 @@ class Graphed(Layer):
 
     @graph_mode.setter
     def graph_mode(self, mode: bool) -> None:
-        self.graph(mode)
+        self._graphs = Graphs(Options()) if flag(mode, "graph: mode") else None
 
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """Records a call with these arguments and plans its memory without running it; leaves the

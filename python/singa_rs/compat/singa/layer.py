@@ -1,6 +1,6 @@
 # ruff: noqa: F403, F405 - the names of the other module
-"""SINGA's `layer`: `singa_rs.layer`, with SINGA's rules for softmax, batch normalisation, and keywords
-that a constructor does not know."""
+"""SINGA's `layer`: `singa_rs.layer`, with SINGA's rules for softmax, batch normalisation, and for
+keywords that a constructor does not know."""
 
 from __future__ import annotations
 
