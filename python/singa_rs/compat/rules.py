@@ -83,4 +83,6 @@ mean = in_precision(_element_by_element(autograd.Mean, "mean", _floats), "wide")
 min = _element_by_element(autograd.Min, "min", promoted)
 sum = in_precision(_element_by_element(autograd.Sum, "sum", promoted), "wide")
 softmax = in_precision(softmax, "wide")
-name_functions(globals())
+#: Functions of other files.
+_LENT = {"as_axes", "called", "floating", "in_precision", "name_functions", "promoted"}
+name_functions(globals(), _LENT)
