@@ -166,6 +166,10 @@ class Optimizer(Scheduled):
     def _rate(self, epoch: int, lr: float, step: int) -> float:
         return lr
 
+    def _uses(self, name: str) -> bool:
+        """Updates read the rate, also where it is 0."""
+        return True
+
     def update(
         self, epoch: int, grad: Tensor, value: Tensor, name: str | None = None, step: int = -1
     ) -> None:

@@ -3,6 +3,7 @@ take for it."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,11 +11,11 @@ from ... import initializer
 from ...layer.check import number
 from ...tensor import Tensor
 
-#: What a dictionary may have.
-_FIELDS = (
-    "name", "lr_mult", "decay_mult", "init", "value", "low", "high", "mean", "std", "regularizer",
-    "constraint",
+#: What a dictionary may have: numbers, and two texts.
+_NUMBERS = (
+    "lr_mult", "decay_mult", "value", "low", "high", "mean", "std", "regularizer", "constraint",
 )  # fmt: skip
+_FIELDS = ("name", "init", *_NUMBERS)
 #: Numbers that a kind of initial values needs.
 _NEEDS = {"uniform": ("low", "high"), "gaussian": ("mean", "std")}
 _KINDS = ("constant", "uniform", "gaussian", "xavier", "glorot", "msra")
@@ -64,16 +65,16 @@ class ParamSpec:
         """Of a dictionary that a layer was given.
 
         Raises:
-            TypeError, ValueError: a field that is unknown, missing or out of its range; the message
-                begins with `argument`.
+            TypeError, ValueError: a field that is missing or out of its range; the message begins
+                with `argument`. Unknown fields are ignored with a warning.
         """
         if not isinstance(specs, Mapping):
             raise TypeError(f"{argument}: got {type(specs).__name__}, want a dictionary")
         unknown = sorted(set(map(str, specs)) - set(_FIELDS))
-        if unknown:
-            raise ValueError(f"{argument}: got {unknown[0]!r}, want one of {', '.join(_FIELDS)}")
-        texts = ("name", "init")
-        given = {k: number(v, f"{argument}: {k}") for k, v in specs.items() if k not in texts}
+        if unknown:  # SINGA ignores them in silence
+            known = ", ".join(_FIELDS)
+            warnings.warn(f"{argument}: ignores {', '.join(unknown)}; knows {known}", stacklevel=5)
+        given = {k: number(specs[k], f"{argument}: {k}") for k in _NUMBERS if k in specs}
         self.name = str(specs["name"])
         self.lr_mult = given.get("lr_mult", 1.0)
         self.decay_mult = given.get("decay_mult", 1.0)

@@ -21,9 +21,9 @@ Told = tuple[list[str], list[Tensor], list[Tensor], dict[str, Any]]
 class Passes(Structure):
     """The part of a net that runs its layers by hand."""
 
-    #: How many tensors each layer was given in the last `forward`, which no later step reads.
     _unwatched = Structure._unwatched | {"_fed"}
-    _fed: dict[str, int]
+    #: How many tensors each layer was given in the last `forward`, which no later step reads.
+    _fed: dict[str, int] | None = None
 
     def forward(
         self, flag: Any, x: Any, output: Sequence[str] = (), freeze: str | None = None
@@ -143,7 +143,10 @@ class Passes(Structure):
         wanted = self._names(output, "output")
         if freeze is not None:
             self._layer(freeze, "backward: freeze")
-        return self._back(self._seeds(dy), wanted, freeze)
+        seeds = self._seeds(dy)
+        if self._fed is None:
+            raise GraphError("backward: call forward in training first")
+        return Backward(self, seeds, wanted, freeze).run()
 
     def _seeds(self, dy: Any) -> dict[str, list[Tensor]]:
         """The gradients that are given, by layer."""
@@ -159,61 +162,74 @@ class Passes(Structure):
             raise GraphError(f"backward: dy: the outputs are of {', '.join(ends)}; give it by name")
         return {ends[0]: [dy]}
 
-    def _back(
-        self, seeds: dict[str, list[Tensor]], wanted: set[str], freeze: str | None
-    ) -> Iterator[Told]:
-        leads = self._leading(wanted, freeze)
-        grads: dict[tuple[str, int], Tensor] = {}
-        told: dict[str, Any] = {}
-        for layer in reversed(self.ordered_layers):
-            taken = range(self._taken[layer.name])
-            dys = [grads.pop((layer.name, i)) for i in taken if (layer.name, i) in grads]
-            dys += seeds.pop(layer.name, [])
-            ready = [self._through(layer, dys, leads, wanted, grads, told)]
-            del dys
+
+class Backward:
+    """One run of a net's layers backward."""
+
+    def __init__(
+        self,
+        net: Passes,
+        seeds: dict[str, list[Tensor]],
+        wanted: set[str],
+        freeze: str | None,
+    ) -> None:
+        self.net, self.seeds, self.wanted, self.freeze = net, seeds, wanted, freeze
+        self.leads = self._leading()
+        #: The gradients of outputs that have a reader which is through.
+        self.grads: dict[tuple[str, int], Tensor] = {}
+        #: Those of layers' inputs, as far as they are wanted.
+        self.told: dict[str, Any] = {}
+
+    def run(self) -> Iterator[Told]:
+        """Layer by layer. Nothing of a layer is held here once it is told."""
+        for layer in reversed(self.net.ordered_layers):
+            if layer.name in self.leads:
+                ready = [self._through(layer)]
+            else:
+                layer._stretch = None
+                ready = [([], [], [], self.told)]
             yield ready.pop()
-            if layer.name == freeze:
+            if layer.name == self.freeze:
                 return
 
-    def _through(
-        self,
-        layer: Layer,
-        dys: list[Tensor],
-        leads: set[str],
-        wanted: set[str],
-        grads: dict[tuple[str, int], Tensor],
-        told: dict[str, Any],
-    ) -> Told:
-        """Runs a layer backward, and hands the gradients of its inputs to those that it reads."""
-        name = layer.name
-        if name not in leads:
-            layer._stretch = None
-            return [], [], [], told
-        if not dys:
-            raise GraphError(f"backward: the output of {name} has no gradient; give it in dy")
-        sources = self._sources[name]
-        layer.input_gradient = name in wanted or any(one.layer in leads for one in sources)
-        dx, of_parameters = layer.backward(kTrain, _one(dys))
+    def _through(self, layer: Layer) -> Told:
+        """Runs a layer, and hands the gradients of its inputs to those that it reads."""
+        name, sources = layer.name, self.net._sources[layer.name]
+        layer.input_gradient = name in self.wanted or any(s.layer in self.leads for s in sources)
+        dx, of_parameters = layer.backward(kTrain, _one(self._gradients(name)))
         dxs = list(dx) if isinstance(dx, (list, tuple)) else [dx]
-        if len(dxs) != len(sources) + self._fed.get(name, 0):
+        given = self.net._fed.get(name, 0)
+        if len(dxs) != given + len(sources):
             raise GraphError(f"backward: {name} returned {len(dxs)} gradients of its inputs")
-        if name in wanted:
-            told[name] = dx
-        for source, one in zip(sources, dxs[len(dxs) - len(sources) :], strict=True):
-            if source.layer in leads:
-                grads[source] = one
-        return layer.param_names(), layer.param_values(), of_parameters, told
+        if name in self.wanted:
+            self.told[name] = dx
+        for source, one in zip(sources, dxs[given:], strict=True):
+            if source.layer in self.leads:
+                self.grads[source] = one
+        return layer.param_names(), layer.param_values(), of_parameters, self.told
 
-    def _leading(self, wanted: set[str], freeze: str | None) -> set[str]:
+    def _gradients(self, name: str) -> list[Tensor]:
+        """The gradients of a layer's outputs: of those with a reader, and behind them the others.
+
+        Raises:
+            GraphError: there is none.
+        """
+        found = [self.grads.pop((name, output)) for output in range(self.net._taken[name])]
+        found += self.seeds.pop(name, [])
+        if not found:
+            raise GraphError(f"backward: the output of {name} has no gradient; give it in dy")
+        return found
+
+    def _leading(self) -> set[str]:
         """The layers that gradients have to go through: those with parameters, those of which the
         input's gradient is wanted, and all behind them."""
         leads: set[str] = set()
-        is_frozen = freeze is not None
-        for layer in self.ordered_layers:
-            is_frozen = is_frozen and layer.name != freeze
-            sources = (one.layer for one in self._sources[layer.name])
-            own = layer.param_values() or layer.name in wanted
-            if not is_frozen and (own or any(name in leads for name in sources)):
+        is_frozen = self.freeze is not None
+        for layer in self.net.ordered_layers:
+            is_frozen = is_frozen and layer.name != self.freeze
+            own = layer.param_values() or layer.name in self.wanted
+            behind = any(one.layer in leads for one in self.net._sources[layer.name])
+            if not is_frozen and (own or behind):
                 leads.add(layer.name)
         return leads
 
