@@ -148,6 +148,16 @@ def _target(op: str, path: str) -> tuple[str, os.stat_result | None]:
     return target, before
 
 
+def check_regular(op: str, path: str) -> None:
+    """Rejects a path at which something else than a regular file is.
+
+    Raises:
+        Unusable: a directory, a pipe or a device.
+    """
+    with suppress(FileNotFoundError):
+        _check_regular(op, path, os.stat(path))
+
+
 def _check_regular(op: str, path: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise Unusable(f"{op}: {path}: is a {_kind(found.st_mode)}, want a regular file")

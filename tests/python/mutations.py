@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+from snapshots import record, records
 
 SEEDS = Path(__file__).parent / "seeds"
 #: Numbers that sizes, offsets and lengths are replaced by.
@@ -121,12 +122,21 @@ def mutated_header(raw, rng):
     return struct.pack("<Q", len(header)) + header + raw[8 + length :]
 
 
+def mutated_message(raw, rng):
+    """A snapshot of which one message was changed, and whose lengths are right."""
+    members = [[name, one.SerializeToString()] for name, one in records(raw).items()]
+    one = members[int(rng.integers(len(members)))]
+    one[1] = mutated(one[1], rng)
+    return b"".join(record(*one) for one in members)
+
+
 def write():
     """Writes the files that mutations begin as."""
     import onnx
     from archives import small, states
     from onnx import helper, numpy_helper
     from safetensors.numpy import save_file
+    from singa_rs import snapshot
     from singa_rs.module.checkpoint import onnx_writing
     from singa_rs.tensor import Tensor
 
@@ -147,6 +157,10 @@ def write():
         + [helper.make_tensor("last.b", 1, [2], arrays["last.b"])],
     )
     onnx.save(helper.make_model(graph), SEEDS / "states.onnx")
+    numbers = Tensor(data=np.int32([[1, -1, 300], [0, 127, 1 << 30]]))
+    precise = Tensor(data=np.arange(3) / 7, dtype="float64")
+    snapshot.save(SEEDS / "snapshot", {**net.get_states(), "n": numbers, "p": precise})
+    (SEEDS / "snapshot.desc").unlink()  # which nobody reads
     held = {"epoch": 3, "list": [1.5, None, ("a", {"b": arrays["first.b"]})], "t": net.first.b}
     net.save(SEEDS / "net", held)
     onnx_writing.EMBEDDED = 0

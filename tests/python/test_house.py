@@ -141,6 +141,8 @@ BESIDE = {
     "compat.image_tool": "tensor",
     "compat.raw": "tensor",
     "compat.rules": "autograd",
+    "compat.snapshot": "module",
+    "compat.tensor_proto": "module",
     "compat.singa_wrap": "autograd",
     "singa_wrap": "autograd",
     "data": "tensor",
@@ -151,6 +153,7 @@ BESIDE = {
     "metric": "layer",
     "opt": "layer",
     "model": "module",
+    "snapshot": "module",
     "sonnx": "module",
 }
 CALL_CORE = {"__init__", "_core", "device", "tensor", "autograd", "record"}

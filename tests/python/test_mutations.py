@@ -11,11 +11,12 @@ import numpy as np
 import onnx
 import pytest
 from archives import small, values
-from mutations import SEEDS, mutated, mutated_header, mutated_inside
+from mutations import SEEDS, mutated, mutated_header, mutated_inside, mutated_message
 from onnx import numpy_helper
 from safetensors import SafetensorError, deserialize
-from singa_rs import CheckpointError
+from singa_rs import CheckpointError, snapshot
 from singa_rs.module.checkpoint import safetensors_file
+from snapshots import values_of
 
 #: How many files of each kind are made; 20,000 is a thorough run.
 COUNT = int(os.environ.get("SINGA_RS_MUTATIONS", "500"))
@@ -106,6 +107,37 @@ def test_checkpoints(tmp_path, stem, end, change):
 
     hold(path.name, change, path, load, net)
     assert sorted(os.listdir(tmp_path)) == names
+
+
+@pytest.mark.parametrize("change", [mutated, mutated_message])
+def test_snapshots(tmp_path, change):
+    path = tmp_path / "snapshot.bin"
+    hold(
+        path.name,
+        change,
+        path,
+        lambda: snapshot.Snapshot(tmp_path / path.stem, False).read(),
+        small(),
+    )
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("change", [mutated, mutated_message])
+def test_snapshots_are_what_protocol_buffers_read(tmp_path, change):
+    path, both = tmp_path / "snapshot.bin", 0
+    for what, raw in changes(path.name, change):
+        path.write_bytes(raw)
+        try:
+            found = snapshot.Snapshot(tmp_path / "snapshot", False).read()
+        except CheckpointError:
+            continue
+        wanted = values_of(raw)
+        assert found.keys() == wanted.keys(), what
+        assert all(one.to_numpy().tobytes() == wanted[n].tobytes() for n, one in found.items()), (
+            what
+        )
+        both += 1
+    assert both > COUNT // 100
 
 
 @pytest.mark.parametrize("change", [mutated, mutated_header])

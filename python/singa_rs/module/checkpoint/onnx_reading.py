@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ... import files, tensor
 from .stored import Stored, damage, mapped, stored
-from .wire import BYTES, FIXED32, FIXED64, VARINT, Walker, varint
+from .wire import BYTES, FIXED32, FIXED64, VARINT, Walker, packed
 
 #: The most fields of the model, its graph and its tensors together: about 50,000 tensors. They take
 #: less than a second.
@@ -104,7 +104,7 @@ class _Reader:
         made = _Tensor()
         for number, kind, value, content in self._walker.fields(message):
             if number == _DIMS and kind in (VARINT, BYTES):
-                made.dims += [value] if kind == VARINT else _packed(content)
+                made.dims += [value] if kind == VARINT else packed(content)
             elif number == _TYPE and kind == VARINT:
                 made.type = value
             elif number == _LOCATION and kind == VARINT:
@@ -188,16 +188,6 @@ def _inside(folder: str, place: str) -> str:
     if not is_name or "\0" in place or os.path.islink(path):
         raise ValueError(f"its elements are in {place!r:.80}, want a file in the model's folder")
     return path
-
-
-def _packed(content: memoryview) -> list[int]:
-    if len(content) > 10 * 64:
-        raise ValueError(f"its shape takes {len(content)} bytes")
-    found, at = [], 0
-    while at < len(content):
-        value, at = varint(content, at)
-        found.append(value)
-    return found
 
 
 def _text(content: memoryview) -> str:

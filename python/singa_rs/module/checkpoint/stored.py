@@ -15,7 +15,7 @@ from ... import files, tensor
 from ...errors import CheckpointError
 
 #: The most axes that NumPy's oldest supported version has.
-_AXES = 32
+AXES = 32
 
 
 class Stored(NamedTuple):
@@ -45,8 +45,8 @@ def stored(shape: list[Any], dtype: Any, raw: memoryview) -> Stored:
     Raises:
         ValueError: the shape is not one, or its elements do not take these bytes.
     """
-    if len(shape) > _AXES or not all(type(n) is int and 0 <= n < 2**63 for n in shape):
-        raise ValueError(f"got shape {str(shape):.80}, want up to {_AXES} sizes")
+    if len(shape) > AXES or not all(type(n) is int and 0 <= n < 2**63 for n in shape):
+        raise ValueError(f"got shape {str(shape):.80}, want up to {AXES} sizes")
     want = math.prod(shape) * dtype.itemsize
     if want != len(raw):
         got = f"shape {tuple(shape)} of {dtype.name}"

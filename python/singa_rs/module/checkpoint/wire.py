@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _WIDTHS = {FIXED64: 8, FIXED32: 4}
+#: The largest number of a field.
+_NUMBERS = (1 << 29) - 1
 #: The most bytes of a varint.
 _VARINT = 10
 
@@ -36,8 +38,8 @@ class Walker:
                 raise ValueError("it has too many fields")
             key, at = varint(message, at)
             number, kind = key >> 3, key & 7
-            if number == 0:
-                raise ValueError("a field has the number 0")
+            if not 0 < number <= _NUMBERS:
+                raise ValueError(f"a field has the number {number}")
             value, length = 0, _WIDTHS.get(kind)
             if kind == VARINT:
                 value, at = varint(message, at)
@@ -73,15 +75,35 @@ def varint(message: memoryview, at: int) -> tuple[int, int]:
     raise ValueError(f"the number at byte {at} of a message does not end, or exceeds 64 bits")
 
 
-def field(number: int, length: int) -> bytes:
-    """What stands before the bytes of a field."""
-    return _encoded(number << 3 | BYTES) + _encoded(length)
+def packed(content: memoryview) -> list[int]:
+    """The numbers of a short packed field, such as a shape.
+
+    Raises:
+        ValueError: they take more bytes than 64 numbers can; one does not end.
+    """
+    if len(content) > _VARINT * 64:
+        raise ValueError(f"its shape takes {len(content)} bytes")
+    found, at = [], 0
+    while at < len(content):
+        value, at = varint(content, at)
+        found.append(value)
+    return found
 
 
-def _encoded(value: int) -> bytes:
+def encoded(value: int) -> bytes:
     """A varint."""
     made = bytearray()
     while value >= 0x80:
         made.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*made, value])
+
+
+def number(tag: int, value: int) -> bytes:
+    """A field that is an unsigned number."""
+    return encoded(tag << 3 | VARINT) + encoded(value)
+
+
+def field(number: int, length: int) -> bytes:
+    """What stands before the bytes of a field."""
+    return encoded(number << 3 | BYTES) + encoded(length)
