@@ -21,6 +21,7 @@ class Rule(Operator):
     """An operation of this package: `forward` computes, `keep` saves what backward needs, and
     `gradients` computes the gradients. All three call the engine directly, bypassing the tape."""
 
+    lasts = True
     #: What `keep` saves: "xs", the inputs; "ys", the outputs; attributes that `forward` has set.
     keeps: tuple[str, ...] = ()
     #: Those of them through which no gradient flows, such as targets and indices.
