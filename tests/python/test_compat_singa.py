@@ -13,7 +13,8 @@ from singa_rs.tensor import from_numpy
 
 MODULES = (
     "autograd", "data", "device", "image_tool", "initializer", "layer", "loss", "metric", "model",
-    "module", "opt", "proto.core_pb2", "singa_wrap", "sonnx", "tensor",
+    "module", "net", "opt", "optimizer", "proto.core_pb2", "proto.model_pb2", "singa_wrap",
+    "snapshot", "sonnx", "tensor",
 )  # fmt: skip
 
 
@@ -237,3 +238,30 @@ def test_results_of_functions_of_raw_tensors_are_tensors():
     made = singa.tensor._call_singa_func(singa.singa_wrap.Ceil, from_numpy(images()).data)
     assert type(made) is tensor.Tensor
     np.testing.assert_array_equal(made.to_numpy(), np.ceil(images()))
+
+
+# ---- SINGA 1.x -----------------------------------------------------------------------------------
+
+
+def test_nets_of_singa_1_have_their_layers_beside_those_of_today():
+    net = singa.net.FeedForwardNet(singa.loss.SoftmaxCrossEntropy(), singa.metric.Accuracy())
+    net.add(singa.layer.Dense("hidden", 5, input_sample_shape=(2, 3)[1:]))
+    net.add(singa.layer.Dropout("drop", 0.5))
+    net.add(singa.layer.Flatten("flat"))
+    assert net.forward(False, from_numpy(images((4, 3)))).shape == (4, 5)
+    assert net.param_names() == ["hidden/weight", "hidden/bias"]
+
+
+def test_layers_without_a_name_are_those_of_today():
+    assert isinstance(singa.layer.Dropout(0.3), layer.Dropout)
+    assert singa.layer.Dropout(ratio=0.3).ratio == 0.3
+    flat = singa.layer.Flatten(2)
+    assert type(flat) is singa.layer.Flatten
+    assert flat(from_numpy(images())).shape == (6, 4)
+    assert singa.layer.Layer is layer.Layer
+
+
+def test_variables_of_nets_are_assigned_where_they_are_read():
+    from singa_rs.compat import net
+
+    assert singa.net is net and not net.verbose

@@ -11,9 +11,14 @@ from typing import Any
 from ... import layer as _layer
 from ...layer import *
 from ...tensor import Tensor
+from .. import layer as _named
 from . import autograd
+from .names import names_of
 
-__all__ = list(_layer.__all__)
+#: The layers of SINGA 1.x's nets under names that no other layer has.
+_OF_NETS = {k: v for k, v in names_of(_named).items() if k not in _layer.__all__}
+globals().update(_OF_NETS)
+__all__ = [*_layer.__all__, *_OF_NETS]
 
 
 def _without_further(layer: type, given: dict[str, Any]) -> dict[str, Any]:
@@ -57,3 +62,23 @@ class SoftMax(_layer.SoftMax):
     def forward(self, x: Tensor) -> Tensor:
         """Of any shape that has the axis."""
         return autograd.softmax(x, self.axis)
+
+
+class Dropout(_layer.Dropout):
+    """`singa_rs.layer.Dropout`; that of SINGA 1.x's nets if a name is given first."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """A layer of the one kind or the other."""
+        return super().__new__(_named.Dropout if _is_name(args) else cls)
+
+
+class Flatten(_layer.Flatten):
+    """`singa_rs.layer.Flatten`; that of SINGA 1.x's nets if a name is given first."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """A layer of the one kind or the other."""
+        return super().__new__(_named.Flatten if _is_name(args) else cls)
+
+
+def _is_name(args: tuple[Any, ...]) -> bool:
+    return bool(args) and isinstance(args[0], str)
