@@ -1,4 +1,3 @@
-# ruff: noqa: F403, F405 - the names of the other module
 """SINGA's `layer`: `singa_rs.layer`, with SINGA's rules for softmax, batch normalisation, and for
 keywords that a constructor does not know."""
 
@@ -9,16 +8,13 @@ import warnings
 from typing import Any
 
 from ... import layer as _layer
-from ...layer import *
 from ...tensor import Tensor
 from .. import layer as _named
 from . import autograd
 from .names import names_of
 
-#: The layers of SINGA 1.x's nets under names that no other layer has.
-_OF_NETS = {k: v for k, v in names_of(_named).items() if k not in _layer.__all__}
-globals().update(_OF_NETS)
-__all__ = [*_layer.__all__, *_OF_NETS]
+# The layers of SINGA 1.x's nets have names of their own, except for a few.
+globals().update({**names_of(_named), **names_of(_layer)})
 
 
 def _without_further(layer: type, given: dict[str, Any]) -> dict[str, Any]:
