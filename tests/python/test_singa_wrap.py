@@ -73,6 +73,20 @@ def test_conversions_of_raw_tensors_are_raw():
     assert raw.shape() == (2, 1)
 
 
+def test_norms_repetitions_and_halves_of_raw_tensors():
+    raw = from_numpy(np.array([[3.0, -4.0]])).data
+    assert raw.L1() == 3.5 and raw.L2() == 2.5
+    assert raw.Repeat([2], 1).tolist() == [[3, 3, -4, -4]] and raw.Repeat([2], 0).shape() == (2, 2)
+    half = singa_wrap.Tensor((2,), singa_wrap.kFloat16)
+    half.CopyHalfFloatDataFromHostPtr(np.array([0.5, 2], np.float16))
+    assert half.GetHalfFloatValue(2) == [0.5, 2] and half.MemSize() == 4
+    half.ResetLike(raw)
+    assert half.shape() == (1, 2) and half.data_type() == singa_wrap.kFloat32
+    raw *= 2.0
+    raw -= raw
+    assert raw.shape() == (1, 2) and raw.GetFloatValue(2) == [0, 0]
+
+
 # ---- gradients -----------------------------------------------------------------------------------
 
 

@@ -58,6 +58,10 @@ class RawTensor(Tensor):
         """The first `n` elements as floats."""
         return self.to_numpy().ravel()[:n].astype(float).tolist()
 
+    def GetHalfFloatValue(self, n: int) -> list[float]:
+        """`GetFloatValue(n)`."""
+        return self.GetFloatValue(n)
+
     def GetIntValue(self, n: int) -> list[int]:
         """The first `n` elements, which must be integers, as ints."""
         return list(wholes(self.to_numpy().ravel()[:n], "GetIntValue"))
@@ -78,9 +82,30 @@ class RawTensor(Tensor):
         """Writes an array, from element `offset` on."""
         self.copy_from_numpy(as_array(values, "copy_from_numpy"), offset)
 
+    def CopyHalfFloatDataFromHostPtr(self, values: Any, offset: int = 0) -> None:
+        """Writes an array, from element `offset` on."""
+        self.copy_from_numpy(as_array(values, "copy_from_numpy"), offset)
+
     def CopyData(self, other: Tensor) -> None:
         """Writes a tensor with the same number of elements."""
         self.copy_from(other)
+
+    def ResetLike(self, other: Tensor) -> None:
+        """New, zeroed memory with the shape, device and dtype of another tensor."""
+        self.reset_like(other)
+
+    def L1(self) -> float:
+        """The mean of the absolute values."""
+        return self.l1()
+
+    def L2(self) -> float:
+        """The Euclidean norm divided by the number of elements."""
+        return self.l2()
+
+    def Repeat(self, repeats: Sequence[int], axis: int) -> Tensor:
+        """Each element as often as `repeats`, one number or one for each, says along an axis."""
+        counts = list(repeats)
+        return raw(self.repeat(counts[0] if len(counts) == 1 else counts, axis))
 
     def AsType(self, dtype: Any) -> Tensor:
         """A raw tensor of the same values in another dtype."""
