@@ -123,9 +123,12 @@ _LAYERS = (
 class _Autograd(types.ModuleType):
     """The module's own type, so that `autograd.training = True` reaches the tape."""
 
+    #: The module that layers come from.
+    _layers = "singa_rs.layer"
+
     def __getattr__(self, name: str) -> Any:
         if name in _LAYERS:
-            return getattr(importlib.import_module("singa_rs.layer"), name)
+            return getattr(importlib.import_module(self._layers), name)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     @property

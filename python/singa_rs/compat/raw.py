@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import _core
@@ -96,6 +97,38 @@ class RawTensor(Tensor):
     def Clone(self) -> Tensor:
         """A copy with its own memory."""
         return raw(self.clone())
+
+
+class FromRaw(Tensor):
+    """A tensor that was empty, and got a raw tensor as its data. SINGA's programs then also assign
+    its `shape`, `device` and `dtype`, which they have read from the raw tensor."""
+
+    @property
+    def device(self) -> _core.Device:
+        """The device; assigning one moves the tensor there."""
+        return _core.Handle.device.__get__(self)
+
+    @device.setter
+    def device(self, to: _core.Device) -> None:
+        self.to_device(to)
+
+    @property
+    def dtype(self) -> _core.DType:
+        """The element type; only the one that it has can be assigned."""
+        return _core.Handle.dtype.__get__(self)
+
+    @dtype.setter
+    def dtype(self, to: Any) -> None:
+        if _core.dtype(to) != self.dtype:
+            got = f"{_core.dtype(to).name} for a tensor of {self.dtype.name}"
+            raise _core.DTypeError(f"dtype: got {got}; to_type converts it")
+
+
+def raw_if(tensors: Sequence[Tensor | None], given: Iterable[object]) -> tuple[Tensor | None, ...]:
+    """The tensors, raw if one of what was given is raw."""
+    if any(isinstance(one, RawTensor) for one in given):
+        return tuple(None if t is None else raw(t) for t in tensors)
+    return tuple(tensors)
 
 
 def raw(tensor: Tensor) -> RawTensor:
