@@ -13,7 +13,7 @@ from ..autograd.precision import in_precision
 from ..autograd.reduce import as_axes
 from ..autograd.rule import Rule
 from ..errors import called, name_functions
-from ..tensor import Tensor
+from ..tensor import Tensor, bool_
 
 
 class SoftMax(autograd.SoftMax):
@@ -62,6 +62,18 @@ def tile(x: Tensor, repeats: int | Sequence[int]) -> Tensor:
         ValueError: negative repeats.
     """
     return Tile(repeats)(x)[0]
+
+
+def where(x: Any, y: Any, condition: Any) -> Tensor:
+    """`x` where `condition` holds, which is where it is not zero, else `y`; broadcasts (SINGA
+    where). The condition may be of any dtype; a bool tensor first is one in NumPy's order.
+
+    Raises:
+        TypeError: what cannot be a tensor.
+    """
+    if isinstance(x, Tensor) and x.dtype == bool_:
+        return autograd.where(x, y, condition)
+    return autograd.where(x=x, y=y, condition=condition)
 
 
 def _element_by_element(rule: type[Rule], name: str, convert: Callable[..., Any]) -> Any:

@@ -16,6 +16,7 @@ from ..rules import (  # noqa: E402, F401 - in place of those above
     softmax,
     sum,
     tile,
+    where,
 )
 
 
