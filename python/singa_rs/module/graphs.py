@@ -41,6 +41,11 @@ class Graphs:
             found = self._functions.setdefault(function, found)
         return found
 
+    def form(self, function: Callable[..., Any], training: bool) -> tuple[Any, Any] | None:
+        """The arguments, without their values, of the call of a method that was recorded last."""
+        found = self._functions.get(function)
+        return None if found is None else found.forms.get(training)
+
     def call(self, function: Callable[..., Any], module: Any, args: tuple[Any, ...]) -> Any:
         """Calls a method by the fast path; MISS if it does not apply."""
         fast_path = self.fast_path
