@@ -180,11 +180,12 @@ class Graphed(Layer):
         elif "loss_scale" in self.__dict__:
             del self.loss_scale
 
-    def graph(self, mode: bool = True, sequential: bool = False) -> None:
+    def graph(self, mode: bool = True, sequential: bool = False, *, exact: bool = True) -> None:
         """Turns `train_one_batch`, and `forward` in evaluation, into graph functions, or back into
         plain methods (SINGA Model.graph). `sequential` has no effect: operations run in recorded
-        order."""
-        self._graphs = Graphs(Options()) if flag(mode, "graph: mode") else None
+        order. `exact` is that of `compile`."""
+        options = Options(exact=flag(exact, "graph: exact"))
+        self._graphs = Graphs(options) if flag(mode, "graph: mode") else None
 
     @property
     def graph_mode(self) -> bool:

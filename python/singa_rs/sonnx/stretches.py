@@ -29,9 +29,12 @@ _MOST = 256
 
 
 class _Part(NamedTuple):
-    """Nodes in a row: what they take, and what of it is needed behind them."""
+    """Nodes in a row."""
 
     body: Body
+    #: What they take besides the weights.
+    given: tuple[str, ...]
+    #: The values that nothing behind them needs.
     dead: tuple[str, ...]
 
 
@@ -123,9 +126,11 @@ def _signature(body: Body, inputs: Sequence[Value]) -> Hashable | None:
 class Stretches:
     """How a model's bodies are run: in stretches, between the nodes that are known to read."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, exact: bool = True) -> None:
         #: The parameters, which parts have as they are, not as inputs.
         self.weights = weights
+        #: Whether parts compute to the bit what their nodes do (`Module.compile`).
+        self.exact = exact
         #: By body, the positions of nodes that have read a value.
         self._cuts: dict[int, set[int]] = {}
         #: Keeps bodies alive, so that no other one gets their identity.
@@ -165,8 +170,7 @@ class Stretches:
 
     def _run_part(self, frame: Frame, start: int, end: int) -> None:
         part = self._part(frame.body, start, end)
-        names = (name for name in part.body.inputs if name not in self.weights)
-        values = {name: frame.find(name) for name in names}
+        values = {name: frame.find(name) for name in part.given}
         if any(map(is_foreign, values.values())):
             self._learn(frame, start, end)
             return
@@ -214,7 +218,7 @@ class Stretches:
         host = {name: one for name, one in values.items() if is_host(one)}
         made = _Stretch(part, frame.device, host, self.weights)
         made.eval()
-        made.graph(True)
+        made.graph(exact=self.exact)
         return made
 
     def _part(self, whole: Body, start: int, end: int) -> _Part:
@@ -234,5 +238,7 @@ def _part(whole: Body, start: int, end: int, weights: Weights) -> _Part:
     known = {x: whole.constants[x] for x in fixed}
     given = tuple(x for x in taken if x not in known)
     outputs = tuple(y for y in dict.fromkeys(made) if y in later)
-    dead = tuple(name for names in whole.dead[start:end] for name in names if name not in inside)
-    return _Part(body(whole.name, given, outputs, nodes, known), dead)
+    own = tuple(x for x in given if x not in weights)
+    dead = (x for names in whole.dead[start:end] for x in names)
+    dead = tuple(x for x in dead if not (x in inside or x in weights or x in whole.constants))
+    return _Part(body(whole.name, given, outputs, nodes, known), own, dead)
