@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from .. import record
 from ..errors import GraphError
-from ..layer.check import flag
 from ..record import Event, place
 from ..tensor import Placeholder, Tensor
 from ..tensor.creation import as_shape
@@ -79,11 +78,11 @@ class Graph:
     def __init__(self, module: Module) -> None:
         self._module = module
 
-    def __call__(self, mode: bool = True, sequential: bool = False) -> None:
+    def __call__(self, mode: bool = True, sequential: bool = False, *, exact: bool = True) -> None:
         """Turns `train_one_batch`, and `forward` in evaluation, into graph functions, or back into
         plain methods (SINGA Model.graph). `sequential` has no effect: operations run in recorded
-        order."""
-        self._module.graph_mode = flag(mode, "graph: mode")
+        order. `exact` is that of `compile`."""
+        self._module._switch(mode, exact)
 
     @property
     def inputs(self) -> list[tuple[Shape, str]]:
