@@ -261,6 +261,8 @@ def test_the_gradient_of_the_input_is_told_when_asked_for():
     assert rows[-1][3]["hidden"].shape == (4, 6)
     net.forward(True, x)
     assert list(net.backward(dy))[-1][3] == {}
+    first = net.layers[0]
+    assert first.backward(True, first.forward(True, x))[0].shape == (4, 6)  # by itself
 
 
 class Doubled(layer.Layer):

@@ -35,7 +35,7 @@ class Layer(Base):
     #: What `forward` keeps for `backward` is never read by a later step.
     _unwatched = Base._unwatched | {"_stretch", "_widths", "num_input", "input_gradient"}
     _stretch: Stretch | None = None
-    #: Whether `backward` computes the gradient of the input. A net wants none for its data.
+    #: Whether `backward` computes the gradient of the input; a net wants none of its data.
     input_gradient = True
 
     def __init__(self, name: str) -> None:
