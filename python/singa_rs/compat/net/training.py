@@ -106,9 +106,9 @@ class Trained(Passes):
         """Records the step of `train_on_batch`, or of `train` without an optimizer, and plans its
         memory without running it. The net is left as it is."""
         self._needs_loss("plan")
-        name, more = ("train", ()) if self.optimizer is None else ("train_on_batch", (0, 0))
+        name = "train" if self.optimizer is None else "train_on_batch"
         options = Options() if self._graphs is None else self._graphs.options
-        args = (self._admitted(x), self._admitted(y), *more)
+        args = (self._admitted(x), self._admitted(y))
         full = f"{type(self).__name__}.{name}"
         return record.plan(full, options, _STEPS[name], self, True, args, {})
 
@@ -167,7 +167,7 @@ class Trained(Passes):
         if rate is None:
             raise ValueError("train_on_batch: got no lr, and the optimizer has none")
         optimizer.begin(epoch, rate, step)
-        when = (epoch, step) if optimizer.depends_on_time else (0, 0)
+        when = (epoch, step) if optimizer.depends_on_time else ()
         losses, out = self._run("train_on_batch", True, x, y, *when)
         return losses.l1(), self._measured(out, y)
 
@@ -278,8 +278,9 @@ def trained(net: Trained, x: Any, y: Any) -> tuple[list[Tensor], Tensor, Tensor]
     return [grad for grads in reversed(by_layer) for grad in grads], losses, out
 
 
-def updated(net: Trained, x: Any, y: Any, epoch: int, step: int) -> tuple[Tensor, Tensor]:
-    """The step of `train_on_batch`: updates the parameters; the losses and the output."""
+def updated(net: Trained, x: Any, y: Any, epoch: int = 0, step: int = 0) -> tuple[Tensor, Tensor]:
+    """The step of `train_on_batch`: updates the parameters; the losses and the output. The epoch
+    and the step are given only if an update depends on them, as they are part of the recording."""
     out, losses, dy = _seeded(net, x, y)
     told = net.backward(dy)
     del dy
