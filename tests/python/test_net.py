@@ -148,7 +148,7 @@ def ran(net: FeedForwardNet, training: bool = True) -> bool:
          lambda n: ran(n) and list(n.backward({"all": batch(4, 5)}))),
         (GraphError, "Dense 'sum': backward: call forward in training first",
          lambda n: ran(n, False) and list(n.backward({"all": batch(4, 5), "sum": batch(4, 1)}))),
-        (ShapeError, r"backward: got dy of shape \(4, 2\), want \(4, 1\)",
+        (ShapeError, r"Dense 'sum': backward: got dy of shape \(4, 2\), want \(4, 1\)",
          lambda n: ran(n) and list(n.backward({"all": batch(4, 5), "sum": batch(4, 2)}))),
     ],
 )  # fmt: skip

@@ -124,7 +124,8 @@ def test_in_a_net():
         (ShapeError, r"RNN 'r': got a state of shape \(1, 3, 2\), want \(2, 3, 2\), or \(\)",
          lambda: made("gru", False).forward(True, [batch(N, FEATURES), batch(1, N, H)])),
         (ShapeError, "RNN 'r': got steps of different numbers of rows",
-         lambda: made("gru", False).forward(True, [batch(2, FEATURES), batch(1, FEATURES), tensor.Tensor()])),
+         lambda: made("gru", False).forward(
+             True, [batch(2, FEATURES), batch(1, FEATURES), tensor.Tensor()])),
         (GraphError, "RNN 'r': backward: call forward in training first",
          lambda: made("gru", False).backward(True, [])),
     ],

@@ -26,7 +26,9 @@ class Stretch:
     """What is recorded between `enter` and `leave`. Operations in between keep what they need for
     their gradients; the inputs and the result themselves are not kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        """`name`: of what is recorded, with which errors begin."""
+        self._name = name
         #: Stands for each input as a leaf of the tape; None for one through which no gradient
         #: flows.
         self._ends: list[Tensor | None] = []
@@ -60,9 +62,10 @@ class Stretch:
             ShapeError: `dy` is not of the result's shape.
         """
         if dy.shape != self._shape:
-            raise ShapeError(f"backward: got dy of shape {dy.shape}, want {self._shape}")
+            got = f"got dy of shape {dy.shape}, want {self._shape}"
+            raise ShapeError(f"{self._name}: backward: {got}")
         if self._creator is None:
-            raise GraphError("backward: nothing was recorded, as within no_grad")
+            raise GraphError(f"{self._name}: backward: nothing was recorded, as within no_grad")
         for end in self._ends:
             if end is not None:
                 end.stores_grad = wanted

@@ -165,7 +165,7 @@ class Layer(Base):
         with autograd._training_scope(training):
             if not training:
                 return self._output(self._compute(*xs).detach())
-            stretch = Stretch()
+            stretch = Stretch(f"{type(self).__name__} {self.name!r}")
             y = stretch.leave(self._compute(*[stretch.enter(one) for one in xs]))
         self._stretch = stretch
         return self._output(y)

@@ -68,19 +68,16 @@ class Trained(Passes):
         """
         budget = record.memory_budget(memory_budget)
         options = Options(memory_budget=budget, verify=flag(verify, "compile: verify"))
-        self._graphs = Graphs(options) if flag(use_graph, "compile: use_graph") else None
-        if loss is not None:
-            self.loss = a_loss(loss, "compile: loss")
-        if metric is not None:
-            self.metric = metric
-        if optimizer is None:
-            return
-        if not isinstance(optimizer, Optimizer):
+        graphs = Graphs(options) if flag(use_graph, "compile: use_graph") else None
+        loss = self.loss if loss is None else a_loss(loss, "compile: loss")
+        if optimizer is not None and not isinstance(optimizer, Optimizer):
             got = f"{type(optimizer).__module__}.{type(optimizer).__name__}"
             raise TypeError(f"compile: optimizer: got {got}, want one of compat.optimizer")
-        for spec in self.param_specs():
+        for spec in () if optimizer is None else self.param_specs():
             optimizer.register(spec.name, spec)
-        self.optimizer = optimizer
+        self._graphs, self.loss = graphs, loss
+        self.metric = self.metric if metric is None else metric
+        self.optimizer = self.optimizer if optimizer is None else optimizer
 
     # ---- recorded steps --------------------------------------------------------------------------
 
