@@ -58,14 +58,15 @@ class Stretch:
         `stores_grad`; None where there is none. Releases the stretch.
 
         Raises:
-            GraphError: nothing was recorded, or a tensor that is needed was changed in place.
+            GraphError: nothing is recorded, or a tensor that is needed was changed in place.
             ShapeError: `dy` is not of the result's shape.
         """
         if dy.shape != self._shape:
             got = f"got dy of shape {dy.shape}, want {self._shape}"
             raise ShapeError(f"{self._name}: backward: {got}")
         if self._creator is None:
-            raise GraphError(f"{self._name}: backward: nothing was recorded, as within no_grad")
+            why = "no_grad was in force, or backward has been through it"
+            raise GraphError(f"{self._name}: backward: nothing is recorded: {why}")
         for end in self._ends:
             if end is not None:
                 end.stores_grad = wanted
