@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
 BENCH_VENV := $(CURDIR)/.venv-bench
+SINGA_VENV := $(CURDIR)/.venv-singa
+SINGA ?=
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(VENV)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
@@ -14,13 +16,14 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models fuzz fuzz-files mutants sanitize lint format wheel library bench bench-steps bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models test-singa fuzz fuzz-files mutants sanitize lint format wheel library bench bench-steps bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
 	@echo "make test    run all tests"
 	@echo "make test-browser  test the page of a graph in headless Chromium"
 	@echo "make test-models  compare models of ONNX from packages with onnxruntime"
+	@echo "make test-singa SINGA=folder  run the examples of a checkout of SINGA on generated data"
 	@echo "make test-loom  check how threads share a graph with the model checker loom"
 	@echo "make fuzz    hold random models, run in every way, against eager execution"
 	@echo "make fuzz-files  load 20,000 changed files of each format, kill 200 saves (an hour)"
@@ -106,6 +109,20 @@ fuzz-files: build
 test-models: build
 	$(BIN)/python -m pytest tests/models $(ARGS)
 
+# SINGA names a checkout of Apache SINGA, of which only the folder examples is read. The examples
+# have an environment of their own, since they need packages and a NumPy that nothing else needs.
+$(SINGA_VENV)/.ready: tests/singa/requirements.txt Makefile
+	$(call make_venv,$(SINGA_VENV))
+	$(SINGA_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    -r tests/singa/requirements.txt
+	@touch $@
+
+test-singa: wheel $(SINGA_VENV)/.ready
+	@test -d "$(SINGA)/examples" || { echo "SINGA names no checkout of SINGA: $(SINGA)"; exit 1; }
+	$(SINGA_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --force-reinstall --no-index --no-deps --find-links dist singa-rs
+	SINGA="$(abspath $(SINGA))" $(SINGA_VENV)/bin/python -m pytest tests/singa -rs $(ARGS)
+
 # This builds everything from scratch, which takes most of its few minutes.
 test-loom:
 	RUSTFLAGS="--cfg loom" cargo test --target-dir target/loom --no-default-features --lib models
@@ -163,5 +180,5 @@ bench-steps: bench-env
 	$(BENCH_VENV)/bin/python benches/python/steps.py --portable --picture docs/steps.svg $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) dist python/singa_rs/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(SINGA_VENV) dist python/singa_rs/*.so
 	cargo clean
