@@ -87,6 +87,22 @@ def test_a_change_of_an_attribute_is_noticed():
     assert net.evaluate(IMAGES, LABELS) == want.evaluate(IMAGES, LABELS)
 
 
+def test_a_change_of_one_of_many_layers_is_noticed():
+    net, plain = FeedForwardNet(), FeedForwardNet()
+    for one in (net, plain):
+        one.add(layer.Activation("0", input_sample_shape=(3,)))
+        for i in range(1, 1100):
+            one.add(layer.Dummy(str(i)) if i % 500 else layer.Activation(str(i)))
+    net.compile()
+    x = batch(2, 3)
+    for _ in range(3):
+        net.predict(x)
+    for one in (net, plain):
+        one.layers[1000].mode = "sigmoid"
+    np.testing.assert_array_equal(net.predict(x).to_numpy(), plain.predict(x).to_numpy())
+    assert "attribute 1000.mode changed from 'relu' to 'sigmoid'" in net.explain()
+
+
 def test_a_refused_step_changes_nothing_and_a_failed_one_names_what_it_wrote():
     net = branched()
     net.compile(optimizer.SGD(lr=0.1))

@@ -32,9 +32,9 @@ class Layer(Base):
     A subclass of a program overrides `setup`, `get_output_sample_shape`, `forward` and `backward`.
     """
 
-    #: What `forward` keeps for `backward` is never read by a later step.
+    #: What `forward` keeps for `backward` is read by no later step, and specifications by none.
     _unwatched = Base._unwatched | {
-        *("_stretch", "input_gradient"),
+        *("_stretch", "input_gradient", "param_specs"),
         *("_widths", "num_input", "_extent", "_state_shape", "_given"),  # of subclasses
     }
     _stretch: Stretch | None = None

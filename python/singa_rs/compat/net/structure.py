@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ... import device
 from ...errors import ShapeError
 from ...layer.base import Layer as Base
+from ...layer.tree import hold
+from ...record import note_change
 from ...tensor import Tensor
 from ..layer import Layer, ParamSpec
 from ..layer.base import sample_shapes
@@ -23,15 +25,25 @@ class Source(NamedTuple):
 class Structure(Base):
     """The layers of a net, in the order in which they were added."""
 
+    _unwatched = Base._unwatched | {"layers", "_named"}
+
     def __init__(self) -> None:
         super().__init__()
         self.layers: list[Layer] = []
+        self._named: dict[str, Layer] = {}
         #: What each layer reads from others, in order, by its name.
         self._sources: dict[str, list[Source]] = {}
         #: The shapes of samples of each layer's outputs.
         self._shapes: dict[str, list[tuple[int, ...]]] = {}
         #: How many of these have a reader.
         self._taken: dict[str, int] = {}
+
+    def _watched(self) -> Iterator[tuple[str, Any]]:
+        """What a recorded step may read: the layers one by one, however many there are."""
+        yield from super()._watched()
+        yield "layers", ", ".join(layer.name for layer in self.layers)
+        for layer in self.layers:
+            yield layer.name, layer
 
     def add(self, lyr: Layer, src: Layer | Sequence[Layer] | None = None) -> Layer:
         """Adds a layer, and sets it up by the shapes of what it reads.
@@ -55,7 +67,10 @@ class Structure(Base):
         shapes = [self._shapes[one.layer][one.output] for one in sources]
         self._set_up(lyr, shapes)
         outputs = sample_shapes(lyr.get_output_sample_shape(), f"add: {lyr.name}")
-        self.layers = [*self.layers, lyr]
+        self.layers.append(lyr)
+        hold(lyr, self)
+        note_change()
+        self._named[lyr.name] = lyr
         self._sources[lyr.name], self._shapes[lyr.name] = sources, outputs
         self._taken[lyr.name] = 0
         for one in sources:
@@ -83,7 +98,7 @@ class Structure(Base):
         """The next output of each source that has no reader."""
         found: list[Source] = []
         for source in given:
-            if source not in self.layers:
+            if self._named.get(source.name) is not source:
                 raise ValueError(f"add: {lyr.name}: its source {source.name!r} is not in the net")
             here = sum(one.layer == source.name for one in found)
             output, all_ = self._taken[source.name] + here, len(self._shapes[source.name])
@@ -106,9 +121,8 @@ class Structure(Base):
     @property
     def src_of_layer(self) -> dict[str, list[Layer]]:
         """The layers that each layer reads from, by its name."""
-        named = {layer.name: layer for layer in self.layers}
         pairs = self._sources.items()
-        return {name: [named[one.layer] for one in sources] for name, sources in pairs}
+        return {name: [self._named[one.layer] for one in sources] for name, sources in pairs}
 
     @property
     def dst_of_layer(self) -> dict[str, list[Layer]]:
