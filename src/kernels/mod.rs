@@ -83,10 +83,8 @@ pub trait Target: Send + Sync {
 pub struct Fusing {
     /// Up to this size, operations are so short that the overhead of a call matters.
     pub short: usize,
-    /// From this size on, a result is evicted from the cache between two operations.
-    pub large: usize,
-    /// `large` for operations on rows, which take longer than fetching the rows from the
-    /// second-level cache.
+    /// From this size on, a result is evicted from the cache between two operations. Operations on
+    /// rows take longer than fetching the rows from the second-level cache.
     pub large_rows: usize,
     /// The most inputs of a region: with more, the blocks of all of them exceed the cache.
     pub inputs: usize,
@@ -96,8 +94,7 @@ pub struct Fusing {
 
 impl Fusing {
     /// Results of any size.
-    pub const NONE: Fusing =
-        Fusing { short: usize::MAX, large: 0, large_rows: 0, inputs: 8, links: 16 };
+    pub const NONE: Fusing = Fusing { short: usize::MAX, large_rows: 0, inputs: 8, links: 16 };
 }
 
 /// The device whose memory is the host's.

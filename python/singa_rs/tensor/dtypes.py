@@ -113,8 +113,13 @@ def incoming(array: np.ndarray) -> DType:
     Raises:
         DTypeError: complex numbers, strings, objects and other types that tensors do not support.
     """
-    found = _INCOMING.get(name_of(array.dtype))
-    return found if found is not None else _core.dtype(array.dtype)
+    return _incoming(array.dtype)
+
+
+@cache
+def _incoming(dtype: np.dtype) -> DType:
+    found = _INCOMING.get(dtype.name)
+    return found if found is not None else _core.dtype(dtype)
 
 
 def to_storage(op: str, array: np.ndarray, dtype: DType) -> np.ndarray:

@@ -8,7 +8,7 @@ use crate::ops::packed::*;
 const TYPES: [DType; 3] = [DType::Float32, DType::BFloat16, DType::Float16];
 
 /// Checks that a packed operation is bit-identical to the plain one; returns whether it packs.
-fn check(of: impl Into<Kind>, inputs: &[&Tensor], threads: usize) -> bool {
+pub fn check(of: impl Into<Kind>, inputs: &[&Tensor], threads: usize) -> bool {
     let of = of.into();
     let metas: Vec<&Meta> = inputs.iter().map(|t| &t.meta).collect();
     let want = apply(&of, inputs, threads).unwrap();

@@ -65,6 +65,21 @@ fn every_form_on_any_number_of_threads() {
     }
 }
 
+/// Weights as ONNX has them, (columns, state).
+#[test]
+fn transposed_weights_are_packed() {
+    for form in forms() {
+        let (op, mut random) = (Recurrent { form }, Random::new(4));
+        let mut inputs = tensors(&form, &op.inputs(), &sizes(&form, 3, 4), DType::Float32);
+        let threads = 2;
+        assert!(!packed::check(op.clone(), &inputs.iter().collect::<Vec<_>>(), threads));
+        let shape = inputs[1].meta.shape.clone();
+        let strides = [1, shape[0] as isize][..].into();
+        inputs[1] = random.tensor(Meta { dtype: DType::Float32, shape, strides });
+        assert!(packed::check(op, &inputs.iter().collect::<Vec<_>>(), threads), "{form:?}");
+    }
+}
+
 #[test]
 fn large_products_and_short_types_are_near_float64() {
     for form in forms() {

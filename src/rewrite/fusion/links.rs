@@ -64,8 +64,8 @@ impl Fused {
         }
         let Some(values) = self.values() else { return false };
         let bytes = self.outputs[0].meta.bytes();
-        let large = if self.region.has_rows(&values) { limits.large_rows } else { limits.large };
-        (bytes <= limits.short || bytes >= large || self.follows_blocks(draft))
+        let is_kept = limits.short < bytes && bytes < limits.large_rows;
+        (!(is_kept && self.region.has_rows(&values)) || self.follows_blocks(draft))
             && draft.target().is_blocked(&self.region, &values)
     }
 

@@ -309,8 +309,7 @@ fn left(rule: Rule) -> u64 {
 }
 
 /// Thresholds, some of which equal the sizes of the matrices in bytes.
-const SOME: Fusing =
-    Fusing { short: 40 * 40 * 4, large: 72 * 72 * 4, large_rows: 128 * 128 * 4, ..Fusing::NONE };
+const SOME: Fusing = Fusing { short: 40 * 40 * 4, large_rows: 128 * 128 * 4, ..Fusing::NONE };
 const UNKEPT: Allowed = Allowed { rounds: true, keeps: false, limits: Limits::NONE };
 
 #[test]

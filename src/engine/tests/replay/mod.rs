@@ -183,9 +183,9 @@ fn limits(random: &mut Random) -> Limits {
         constants.each = [0.0, 0.1, 1.0, 10.0][random.below(4)];
         constants.all = [0.0, 0.005][random.below(2)];
         let short = random.below(200);
-        let large = short + random.below(200);
+        let large_rows = short + random.below(200);
         let fusing = chains.unwrap_or_else(|| kernels::target(kernels::host()).unwrap().fusing());
-        *chains = Some(Fusing { short, large, ..fusing });
+        *chains = Some(Fusing { short, large_rows, ..fusing });
         recomputing.bytes = random.below(60);
     }
     drawn

@@ -80,3 +80,37 @@ impl<T: Wide> Body for Rows<'_, T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::testing::{assert_near, noise};
+
+    fn some(n: usize, seed: u64) -> Vec<f32> {
+        noise(n, seed).into_iter().map(|x| x as f32).collect()
+    }
+
+    /// Every remainder of rows and of vectors, with steps between the elements of the row, for sums
+    /// that begin with 0 or with what is there.
+    #[test]
+    fn a_row_times_a_matrix() {
+        for (k, n) in [(0, 32), (1, 33), (3, 64), (4, 47), (9, 70), (66, 129)] {
+            for (step, adds) in [(1, false), (3, true)] {
+                let (a, b, mut c) = (some(k * step + 1, 1), some(k * n, 2), some(n, 3));
+                let mut want: Vec<f64> = c.iter().map(|&x| x.into()).collect();
+                want.iter_mut().filter(|_| !adds).for_each(|sum| *sum = 0.0);
+                for (l, row) in b.chunks_exact(n).enumerate() {
+                    let products = row.iter().map(|&x| f64::from(a[l * step]) * f64::from(x));
+                    want.iter_mut().zip(products).for_each(|(sum, product)| *sum += product);
+                }
+                let row = Matrix { at: a.as_ptr(), row: 1, column: step as isize };
+                let (to, matrix) = (Matrix::of_mut(&mut c, n), Matrix::of(&b, n));
+                assert!(fits([1, n, k], to, matrix));
+                // SAFETY: the vectors have these sizes.
+                unsafe { multiply([1, n, k], to, adds, row, matrix) };
+                let got: Vec<f64> = c.iter().map(|&x| x.into()).collect();
+                assert_near(&got, &want, 1e-5, "a row times a matrix");
+            }
+        }
+    }
+}

@@ -12,11 +12,11 @@ mod staged;
 
 use std::sync::Arc;
 
-use super::copy::indices::Indices;
+use super::copy::{self, indices::Indices};
 use super::{not_float, space};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernels::{Io, Kernel, Width, checked};
+use crate::kernels::{Io, Kernel, Packing, Width, checked};
 use crate::ops::recurrent::{Form, Recurrent, RecurrentGrad};
 use crate::ops::{Family, Meta};
 use backward::Backward;
@@ -34,6 +34,22 @@ pub fn recurrent(op: &Recurrent, io: &[&Meta], width: Width) -> Result<Arc<dyn K
         _ => not_float(op.name(), io[0]),
     })?;
     Ok(with_lengths(op.name(), &op.form, io, inputs, io[0].shape[0], kernel))
+}
+
+/// The two parts of a recurrence whose weights are not contiguous: their copy, and the rest.
+///
+/// # Errors
+/// As [`recurrent`].
+pub fn packing(op: &Recurrent, io: &[&Meta], width: Width) -> Result<Option<Packing>> {
+    let plain = Meta::new(io[1].dtype, io[1].shape.clone());
+    if io[1].is_contiguous() {
+        return Ok(None);
+    }
+    let pack = Arc::new(copy::mover(io[1], &plain, width));
+    let mut rest = io.to_vec();
+    rest[1] = &plain;
+    let rest = recurrent(op, &rest, width)?;
+    Ok(Some(Packing { input: 1, bytes: plain.bytes(), pack, rest }))
 }
 
 /// Prepares its gradient.
