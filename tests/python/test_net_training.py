@@ -1,6 +1,7 @@
 """FeedForwardNet: training, evaluation and prediction, plain and recorded; its optimizers."""
 
 import copy
+import inspect
 import math
 import pickle
 
@@ -11,7 +12,7 @@ from singa_rs import autograd, device, opt, tensor
 from singa_rs import loss as means
 from singa_rs.compat import layer, loss, metric, optimizer
 from singa_rs.compat.net import FeedForwardNet
-from singa_rs.errors import GraphError, ShapeError
+from singa_rs.errors import GraphError, MemoryBudgetError, ShapeError
 
 OPTIMIZERS = {
     "SGD": lambda: optimizer.SGD(lr=0.1),
@@ -59,6 +60,15 @@ def test_the_rate_is_part_of_no_recording():
         other.train_on_batch(x, y, epoch, epoch, lr=0.1 / (1 + epoch))
     assert values(net) == values(other)
     assert net.explain().count("graph ") == 1 and "replayed 6 times" in net.explain()
+
+
+def test_operations_are_those_of_the_programs_line():
+    net = branched()
+    net.compile(optimizer.SGD(lr=0.1), memory_budget=1)
+    line = inspect.currentframe().f_lineno + 2
+    with pytest.raises(MemoryBudgetError) as told:
+        net.train_on_batch(IMAGES, LABELS)
+    assert f"conv2d float32 (8, 4, 12, 12), made at {__file__}:{line}" in str(told.value)
 
 
 def test_a_smaller_batch_and_inputs_by_name_are_recorded_too():
