@@ -62,6 +62,21 @@ def test_the_rate_is_part_of_no_recording():
     assert net.explain().count("graph ") == 1 and "replayed 6 times" in net.explain()
 
 
+def test_steps_are_counted():
+    """Adam's correction of its moments' bias depends on their number."""
+    nets = [perceptron() for _ in range(3)]
+    x, y = batch(4, 6), LABELS[:4] % 3
+    for net in nets:
+        net.compile(optimizer.Adam(lr=0.01))
+    for step in range(5):
+        nets[0].train_on_batch(x, y)
+        nets[1].train_on_batch(x, y, 0, step)
+    assert values(nets[0]) == values(nets[1])
+    nets[2].fit(x.to_numpy(), y, 4, epochs=5, shuffle=False)
+    assert values(nets[0]) == values(nets[2])
+    assert nets[0].optimizer._time == nets[2].optimizer._time == 5
+
+
 def test_operations_are_those_of_the_programs_line():
     net = branched()
     net.compile(optimizer.SGD(lr=0.1), memory_budget=1)
