@@ -210,11 +210,41 @@ def test_backward_leaves_gradients():
 def test_memory_is_released_on_the_way():
     w = parameter(2)
     h = w.exp()
-    saved = weakref.ref(h.creator)
+    node, value = h.creator, weakref.ref(h)
     loss = (h * h).sum()
     del h
     for p, _ in autograd.backward(loss):
-        assert p is w and saved() is None
+        assert p is w and node.saved == () and value() is None
+    inner = weakref.ref(node)
+    del node, loss
+    assert inner() is None
+
+
+def test_tensors_without_gradients_are_released_on_the_way():
+    w, x = parameter(2), tensor.from_numpy(np.ones(2, np.float32))
+    gone = weakref.ref(x)
+    loss = (w * x).sum()
+    del x
+    for p, _ in autograd.backward(loss):
+        assert p is w and gone() is None
+
+
+def test_a_users_operation_is_released_on_the_way():
+    """It may hold values in its attributes."""
+
+    class Double(autograd.Operator):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, dy):
+            return dy * 2
+
+    h = Double()(parameter(2))[0]
+    gone = weakref.ref(h.creator)
+    loss = h.sum()
+    del h
+    for _ in autograd.backward(loss):
+        assert gone() is None
 
 
 def test_tensors_whose_gradient_is_never_computed_are_collected():

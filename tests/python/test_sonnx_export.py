@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx_models import real, there
+from onnx_models import needs, real, there
 from singa_rs import autograd, layer, module, opt, sonnx, tensor
 from singa_rs.errors import GraphError
 from singa_rs.record.trees import flatten
@@ -91,7 +91,10 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+NEWER = {"norms": needs(23)}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=NEWER.get(n, ())) for n in FUNCTIONS])
 def test_functions(name):
     check(FUNCTIONS[name], [real(3, 4, 5)], BATCH, [[real(7, 4, 5)], [real(1, 4, 5)]])
 
@@ -141,6 +144,7 @@ def test_recurrent_networks_of_any_length(kind, deep):
     assert kinds(made).count(kind.__name__) == (4 if deep else 1) and "MatMul" not in kinds(made)
 
 
+@needs(24)
 def test_attention_and_normalisation_are_operators():
     net = Layers(layer.TransformerEncoderLayer(8, 2, 16), layer.RMSNorm(8))
     made = check(net, [real(2, 6, 8)], STEPS, [[real(3, 9, 8)]])
@@ -149,6 +153,7 @@ def test_attention_and_normalisation_are_operators():
     assert not found & {"Softmax", "ReduceMean"}
 
 
+@needs(24)
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_with_a_mask(causal):
     mask = np.array([True, True, False, True, True, True])
@@ -192,6 +197,7 @@ def in_words(name, kind, **options):
     return getattr(file(name), kind)(11, argparse.Namespace(lr=0.1, **options))
 
 
+@needs(24)
 def test_the_language_model_of_any_length():
     net = in_words("gpt", "GPT", width=16, heads=2, layers=2)
     check(net, [whole(2, 8)], STEPS, [[whole(3, 13)], [whole(1, 1)]])
@@ -207,12 +213,14 @@ def test_the_network_of_pictures():
     check(net, [real(2, 1, 16, 16)], BATCH, [[real(3, 1, 16, 16)]])
 
 
+@needs(24)
 def test_the_classifier_of_words():
     net = example("classify", "Classifier", width=16, heads=2, layers=1, dropout=0.1)
     length = file("classify").LENGTH
     check(net, [whole(2, length)], BATCH, [[whole(5, length)]])
 
 
+@needs(24)
 def test_the_translator():
     net = example("translate", "Translator", width=16, heads=2, layers=1, dropout=0.1)
     length = file("translate").LENGTH
@@ -341,3 +349,8 @@ def test_code_of_the_user_is_refused():
 
     with pytest.raises(NotImplementedError, match="host"):
         sonnx.model_proto(lambda x: Double()(x)[0], [real(2, 2)])
+
+
+def test_operators_that_an_opset_does_not_have_are_refused():
+    with pytest.raises(NotImplementedError, match="export: opset 22 has no RMSNormalization"):
+        sonnx.model_proto(A.rms_norm, [real(3, 4)], opset=22)

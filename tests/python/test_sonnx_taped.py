@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from onnx_models import real, there
-from singa_rs import autograd, layer, sonnx, tensor
+from singa_rs import autograd, layer, opt, sonnx, tensor
 from singa_rs.errors import GraphError
 from singa_rs.tensor import Tensor, to_numpy
 
@@ -57,6 +57,63 @@ def test_to_onnx_of_operations_with_and_without_gradients(name):
     for y, z, o in zip(ys, found, there(made, [to_numpy(x) for x in xs]), strict=True):
         np.testing.assert_allclose(to_numpy(z), to_numpy(y), rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(o, to_numpy(y), rtol=1e-5, atol=1e-6)
+
+
+def test_to_onnx_after_training():
+    """SINGA's programs export what they have trained: with the weights as they are by then."""
+    net, x = (
+        layer.Sequential(layer.Linear(4), layer.ReLU(), layer.Linear(2)),
+        Tensor(data=real(5, 3)),
+    )
+    sgd = opt.SGD(lr=0.1)
+    autograd.training = True
+    y = net(x)
+    for p, g in autograd.backward(autograd.mse_loss(y, tensor.zeros((5, 2)))):
+        sgd.apply(p.name, p, g)
+    made = sonnx.to_onnx([x], [y])
+    np.testing.assert_allclose(there(made, [to_numpy(x)])[0], to_numpy(net(x)), atol=1e-6)
+    assert np.abs(to_numpy(net(x)) - to_numpy(y)).max() > 1e-3
+
+
+def test_to_onnx_after_a_users_operation():
+    class Double(autograd.Operator):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, dy):
+            return dy * 2
+
+    x = Tensor(data=real(3, 3))
+    x.stores_grad = True
+    autograd.training = True
+    y = (Double()(x)[0] + 1.0).sum()
+    list(autograd.backward(y))
+    with pytest.raises(GraphError, match="an operation of the user"):
+        sonnx.to_onnx([x], [y])
+
+
+def test_to_onnx_after_backward_of_what_is_gone():
+    w = Tensor(data=real(3, 3))
+    w.stores_grad = True
+    autograd.training = True
+    y = (w * Tensor(data=real(3, 3, seed=1))).sum()
+    list(autograd.backward(y))
+    with pytest.raises(GraphError, match="is gone"):
+        sonnx.to_onnx([], [y])
+
+
+def test_to_onnx_has_running_averages_as_constants():
+    """Also if they are among the inputs."""
+    x = Tensor(data=real(4, 3, 5, 5))
+    scale, bias, mean, var = (Tensor(data=np.abs(real(3, seed=i)) + 0.5) for i in range(4))
+    autograd.training = True
+    y = autograd.batchnorm_2d(autograd.BatchNormHandle(0.9), x, scale, bias, mean, var)
+    made = sonnx.to_onnx([x, scale, bias, mean, var], [y])
+    assert len(made.graph.input) == 3
+    autograd.training = False
+    want = autograd.batchnorm_2d(autograd.BatchNormHandle(0.9), x, scale, bias, mean, var)
+    found = there(made, [to_numpy(one) for one in (x, scale, bias)])[0]
+    np.testing.assert_allclose(found, to_numpy(want), atol=1e-5)
 
 
 def test_to_onnx_of_what_is_gone():

@@ -7,19 +7,15 @@ from onnx import TensorProto, helper
 from onnx_models import agrees, model, one, real, replays, run
 from singa_rs import sonnx
 from singa_rs.errors import DTypeError, ShapeError
-from singa_rs.sonnx.codes import DTYPES
+from singa_rs.sonnx.arrays import CODED, FLOAT8E8M0, name_of
 from singa_rs.tensor import Tensor, to_numpy
 
 FLOATS = [
-    one for one, dtype in DTYPES.items() if "int" not in dtype.name and "e8m0" not in dtype.name
+    one for one, dtype in CODED.items() if "int" not in dtype.name and "e8m0" not in dtype.name
 ]
-WHOLE = [one for one, dtype in DTYPES.items() if "int" in dtype.name]
+WHOLE = [one for one, dtype in CODED.items() if "int" in dtype.name]
 HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16)
 CODES = np.arange(256, dtype=np.uint8)
-
-
-def name(element):
-    return TensorProto.DataType.Name(element)
 
 
 def edges(dtype):
@@ -41,32 +37,32 @@ def same(got, want):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of NaN and infinity
-@pytest.mark.parametrize("to", FLOATS, ids=name)
+@pytest.mark.parametrize("to", FLOATS, ids=name_of)
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
 def test_every_number_is_rounded_as_ml_dtypes_does(to, kind):
-    x = np.concatenate([HALVES.astype(kind), edges(DTYPES[to]).astype(kind)])
+    x = np.concatenate([HALVES.astype(kind), edges(CODED[to]).astype(kind)])
     x = x[~np.isnan(x.astype(np.float32))]
-    same(run("Cast", x, to=to, saturate=0), x.astype(DTYPES[to]))
-    info = ml_dtypes.finfo(DTYPES[to])
+    same(run("Cast", x, to=to, saturate=0), x.astype(CODED[to]))
+    info = ml_dtypes.finfo(CODED[to])
     bounded = np.clip(x.astype(np.float64), float(info.min), float(info.max))
-    same(run("Cast", x, to=to), bounded.astype(kind).astype(DTYPES[to]))
+    same(run("Cast", x, to=to), bounded.astype(kind).astype(CODED[to]))
 
 
-@pytest.mark.parametrize("to", FLOATS, ids=name)
+@pytest.mark.parametrize("to", FLOATS, ids=name_of)
 def test_every_code_has_its_value(to):
-    codes = CODES[: 16 if DTYPES[to] == ml_dtypes.float4_e2m1fn else 256].view(DTYPES[to])
+    codes = CODES[: 16 if CODED[to] == ml_dtypes.float4_e2m1fn else 256].view(CODED[to])
     for kind in (np.float16, np.float32, np.float64):
         element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
         np.testing.assert_array_equal(run("Cast", codes, to=element), codes.astype(kind))
 
 
-@pytest.mark.parametrize("to", WHOLE, ids=name)
+@pytest.mark.parametrize("to", WHOLE, ids=name_of)
 def test_small_integers(to):
-    info = ml_dtypes.iinfo(DTYPES[to])
+    info = ml_dtypes.iinfo(CODED[to])
     x = np.arange(int(info.min), int(info.max) + 1)
     for kind in (np.float32, np.int64, np.int8 if info.min < 0 else np.uint8):
         there = run("Cast", x.astype(kind), to=to)
-        assert there.dtype == DTYPES[to]
+        assert there.dtype == CODED[to]
         np.testing.assert_array_equal(there.astype(int), x)
         np.testing.assert_array_equal(run("Cast", there, to=TensorProto.INT64), x)
 
@@ -77,7 +73,7 @@ def test_small_integers(to):
 )
 def test_powers_of_two(mode, want):
     x = np.array([0.8, 2.9, 3.1], np.float32)
-    got = run("Cast", x, to=TensorProto.FLOAT8E8M0, round_mode=mode, opset=24)
+    got = run("Cast", x, to=FLOAT8E8M0, round_mode=mode, opset=24)
     np.testing.assert_array_equal(got.view(np.uint8), want)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from weakref import ref
 
 from .._core import GraphError
 from ..tensor import Tensor
@@ -34,8 +36,8 @@ def computed_again(ys: Sequence[Tensor], given: Sequence[Tensor], run: Run) -> l
     made. `run` runs each of them.
 
     Raises:
-        GraphError: backward has been through an operation, or it is one of the user's; a tensor
-            that an operation without a gradient took is gone.
+        GraphError: an operation of the user; a tensor that is gone, which an operation without a
+            gradient took, or one that backward has been through.
     """
     made: _Made = {}
     kept = {id(x) for x in given}
@@ -53,6 +55,22 @@ def computed_again(ys: Sequence[Tensor], given: Sequence[Tensor], run: Run) -> l
     return [_value(y, made, kept) for y in ys]
 
 
+def averages(ys: Sequence[Tensor]) -> set[int]:
+    """The identities of the running averages of normalisations that tensors come from."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    pending = [one for y in ys for one in _node(y, set())]
+    while pending:
+        node, inputs = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if hasattr(node, "batch"):
+            found.update(map(id, _attributes(node).values()))
+        pending += [one for x in inputs for one in _node(x, set())]
+    return found
+
+
 def _node(x: Edge, kept: set[int]) -> Iterator[tuple[Operator, list[Edge]]]:
     """What made a value, with its inputs; nothing for a tensor that is taken as it is."""
     if not isinstance(x, Tensor):
@@ -62,19 +80,20 @@ def _node(x: Edge, kept: set[int]) -> Iterator[tuple[Operator, list[Edge]]]:
         yield from _node(x._creator, kept)
     elif id(x) not in kept and x._source is not None:
         node = x._source.node
-        yield node, [*_alive(x), *_attributes(node).values()]
+        yield node, [*_alive(node, x._source.inputs), *_attributes(node).values()]
 
 
 def _edges(node: Operator) -> list[Edge]:
-    if node.edges is None or any(isinstance(one, str) for one in node.edges):
-        raise GraphError(f"{node.name}: backward has been through it")
-    return list(node.edges)
+    if node.edges is None or any(one is None for one in node.edges):
+        raise GraphError(f"{node.name}: backward has been through an operation of the user")
+    return _alive(node, node.edges)
 
 
-def _alive(x: Tensor) -> list[Edge]:
-    found = [one() for one in x._source.inputs]
+def _alive(node: Operator, edges: Sequence[Any]) -> list[Edge]:
+    """Edges some of which are references."""
+    found = [one() if isinstance(one, ref) else one for one in edges]
     if any(one is None for one in found):
-        raise GraphError(f"{x._source.node.name}: a tensor that it was computed from is gone")
+        raise GraphError(f"{node.name}: a tensor that it was computed from is gone")
     return found
 
 

@@ -10,7 +10,7 @@ from ..tensor import Tensor
 from .mode import Nodes
 from .rule import Rule
 from .slots import Leaf, Part, Slot
-from .tape import RELEASED, Edge, Operator, Port, alive, made_by, release
+from .tape import Edge, Operator, Port, Released, alive, made_by, release
 from .views import Select
 
 
@@ -160,7 +160,8 @@ def cut(nodes: Nodes) -> None:
     which a gradient would have flowed back to a parameter are marked."""
     leading: set[int] = set()
     for node, ys in nodes.made:
-        leads = node.edges is RELEASED or any(_leads(edge, leading) for edge in node.edges or ())
+        was_passed = type(node.edges) is Released
+        leads = was_passed or any(_leads(edge, leading) for edge in node.edges or ())
         if leads:
             leading.add(id(node))
         for y in ys:
@@ -197,7 +198,7 @@ def has_history(x: Tensor) -> bool:
     open_, seen = [made_by(x)[0]], set()
     while open_:
         node = open_.pop()
-        if node.edges is RELEASED:
+        if type(node.edges) is Released:
             return True
         seen.add(id(node))
         for edge in node.edges or ():

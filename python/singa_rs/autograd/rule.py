@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, ParamSpec
 
+from ..compat.raw import raw_if
 from ..errors import called
 from ..tensor import Tensor
 from .mode import mode
@@ -20,6 +21,7 @@ class Rule(Operator):
     """An operation of this package: `forward` computes, `keep` saves what backward needs, and
     `gradients` computes the gradients. All three call the engine directly, bypassing the tape."""
 
+    lasts = True
     #: What `keep` saves: "xs", the inputs; "ys", the outputs; attributes that `forward` has set.
     keeps: tuple[str, ...] = ()
     #: Those of them through which no gradient flows, such as targets and indices.
@@ -67,9 +69,10 @@ class Rule(Operator):
         return node
 
     def backward(self, *dys: Tensor) -> Any:
-        """The gradients of all inputs, when called by hand: one, or a tuple in their order."""
+        """The gradients of all inputs, when called by hand: one, or a tuple in their order; raw
+        tensors if `dys` are."""
         alive(self)
-        made = self.gradients(dys, (True,) * len(self.edges))
+        made = raw_if(self.gradients(dys, (True,) * len(self.edges)), dys)
         return made[0] if len(made) == 1 else made
 
     def save(self, *tensors: Tensor | None) -> None:

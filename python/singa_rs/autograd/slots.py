@@ -7,7 +7,7 @@ from typing import Any
 from ..tensor import Tensor
 from . import ops
 from .mode import mode
-from .tape import RELEASED
+from .tape import Released, pass_through
 from .views import Index, Select
 
 #: How many parts are joined, and up to which size in bytes: calls and cache misses cost more than
@@ -115,10 +115,10 @@ class Part(Slot):
 
     def passed(self) -> Leaf | None:
         node = self.node
-        if node.edges is not RELEASED:
+        if type(node.edges) is not Released:
             if mode.nodes is not None:
                 mode.nodes.keep(node)
-            node.edges = RELEASED
+            pass_through(node)
         return self.whole.passed()
 
 

@@ -66,6 +66,8 @@ class Operator:
     #: Indices of outputs, and the callbacks that get their gradients.
     watched: list[tuple[int, Tell]] | None = None
     differentiable = True
+    #: Whether the node is known after backward; a user's may hold values in its attributes.
+    lasts = False
     host = False
     #: The line of the user's program that it was recorded under; 0 outside of recordings.
     origin = 0
@@ -334,8 +336,25 @@ def edge(x: Tensor) -> Edge:
     return x if creator is None or not x.requires_grad else creator
 
 
-#: The edges of a node that backward has been through.
-RELEASED: tuple[Edge, ...] = ("released",)
+class Released(tuple):
+    """The edges of a node that backward has been through, of which the computation can still be
+    exported: parameters and this package's nodes, references to other tensors, and None."""
+
+    __slots__ = ()
+
+
+def pass_through(node: Operator) -> None:
+    """Notes that backward has been through a node."""
+    if type(node.edges) is not Released:
+        node.edges = Released(map(_loose, node.edges or ()))
+
+
+def _loose(edge: Edge) -> Any:
+    """An edge that keeps no values alive but parameters."""
+    if isinstance(edge, Tensor):
+        return edge if edge._stores_grad else ref(edge)
+    node = edge.node if type(edge) is Port else edge
+    return edge if node.lasts else None
 
 
 def alive(node: Operator) -> None:
@@ -345,7 +364,7 @@ def alive(node: Operator) -> None:
             f"{node.name}: backward: the operation was not recorded; autograd.training must be "
             "True when it runs"
         )
-    if node.edges is RELEASED:
+    if type(node.edges) is Released:
         raise GraphError(
             f"{node.name}: backward has already passed through it and released what it had saved; "
             "compute the loss again"
@@ -354,4 +373,5 @@ def alive(node: Operator) -> None:
 
 def release(node: Operator) -> None:
     """Drops what a processed node held."""
-    node.edges, node.saved, node.retained, node.watched = RELEASED, (), None, None
+    pass_through(node)
+    node.saved, node.retained, node.watched = (), None, None

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, numpy_helper
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
+from .arrays import dtype_of, to_array
 from .table import Row, reader
 
 #: Domains that are ONNX's own.
@@ -78,7 +79,7 @@ def scope_of(model: onnx.ModelProto) -> Scope:
 
 def read_graph(graph: GraphProto, scope: Scope) -> Body:
     """A graph's body."""
-    constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    constants = {one.name: to_array(one) for one in graph.initializer}
     for sparse in graph.sparse_initializer:
         constants[sparse.values.name] = dense(sparse)
     inputs = tuple(one.name for one in graph.input if one.name not in constants)
@@ -92,7 +93,7 @@ def _declared(kind: onnx.TypeProto) -> tuple[np.dtype, tuple[int, ...]] | None:
     """The dtype and the extents of a tensor as a graph declares them."""
     if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
         return None
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
+    dtype = dtype_of(kind.tensor_type.elem_type)
     return dtype, tuple(one.dim_value for one in kind.tensor_type.shape.dim)
 
 
@@ -153,7 +154,19 @@ def read_node(proto: NodeProto, scope: Scope) -> Node:
         inner = scope._replace(opsets=opsets_of(function.opset_import))
         return Node(proto, None, opset, {}, *names, read_function(function, proto, inner))
     attrs = {one.name: attribute(one, scope) for one in proto.attribute}
-    return Node(proto, reader(domain, proto.op_type, opset), opset, attrs, *names)
+    return Node(_detached(proto), reader(domain, proto.op_type, opset), opset, attrs, *names)
+
+
+def _detached(proto: NodeProto) -> NodeProto:
+    """A node of its own, without bodies: a part of a message keeps all of it, with its weights."""
+    if proto.op_type == "Constant":  # is not kept
+        return proto
+    made = NodeProto(name=proto.name, op_type=proto.op_type, domain=proto.domain)
+    made.input.extend(proto.input)
+    made.output.extend(proto.output)
+    graphs = AttributeProto.GRAPH, AttributeProto.GRAPHS
+    made.attribute.extend(one for one in proto.attribute if one.type not in graphs)
+    return made
 
 
 def attribute(proto: AttributeProto, scope: Scope) -> Any:
@@ -167,7 +180,7 @@ def attribute(proto: AttributeProto, scope: Scope) -> Any:
         return dense(proto.sparse_tensor)
     value = onnx.helper.get_attribute_value(proto)
     if kind == AttributeProto.TENSOR:
-        return numpy_helper.to_array(value)
+        return to_array(value)
     if kind == AttributeProto.STRING:
         return value.decode()
     if kind == AttributeProto.STRINGS:
@@ -177,7 +190,7 @@ def attribute(proto: AttributeProto, scope: Scope) -> Any:
 
 def dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
     """A sparse tensor's elements in a whole array."""
-    values, places = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+    values, places = to_array(sparse.values), to_array(sparse.indices)
     made = np.zeros(tuple(sparse.dims), values.dtype)
     at = places if places.ndim == 1 else np.ravel_multi_index(tuple(places.T), made.shape)
     made.reshape(-1)[at] = values

@@ -11,30 +11,16 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
-import onnx
 
 from .. import autograd
 from ..autograd.casting import cast
 from ..device import Device
 from ..errors import DTypeError
 from ..tensor import Tensor, bool_, constant, float32, float64, from_numpy, int64, to_numpy, uint8
+from .arrays import CODED, FLOAT4E2M1, FLOAT8E8M0, bits, is_whole
 
-_T = onnx.TensorProto
-#: NumPy's dtypes by ONNX's element types.
-DTYPES: dict[int, np.dtype] = {
-    _T.FLOAT8E4M3FN: np.dtype(ml_dtypes.float8_e4m3fn),
-    _T.FLOAT8E4M3FNUZ: np.dtype(ml_dtypes.float8_e4m3fnuz),
-    _T.FLOAT8E5M2: np.dtype(ml_dtypes.float8_e5m2),
-    _T.FLOAT8E5M2FNUZ: np.dtype(ml_dtypes.float8_e5m2fnuz),
-    _T.FLOAT8E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
-    _T.FLOAT4E2M1: np.dtype(ml_dtypes.float4_e2m1fn),
-    _T.INT4: np.dtype(ml_dtypes.int4),
-    _T.UINT4: np.dtype(ml_dtypes.uint4),
-    _T.INT2: np.dtype(ml_dtypes.int2),
-    _T.UINT2: np.dtype(ml_dtypes.uint2),
-}
+_CODED = frozenset(CODED.values())
 #: Operators that move elements without looking at them, and so move codes.
 MOVING = {
     "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Concat", "Split",
@@ -69,12 +55,7 @@ class Coded:
 
 def is_coded(dtype: Any) -> bool:
     """Whether elements of a NumPy dtype are stored as codes."""
-    return dtype in DTYPES.values()
-
-
-def is_whole(dtype: np.dtype) -> bool:
-    """Whether a dtype that is stored as codes is of integers."""
-    return "int" in dtype.name
+    return dtype in _CODED
 
 
 def from_array(array: np.ndarray, device: Device) -> Coded:
@@ -98,7 +79,7 @@ def encoded(x: Tensor, dtype: np.dtype, saturate: bool = True, round_mode: str =
         return Coded(cast(autograd.bitwise_and(whole, int(_mask(dtype))), uint8), dtype)
     is_short = x.dtype.is_float and x.dtype != float64 or x.dtype == bool_
     x = cast(x, float32 if is_short else float64).detach()
-    if dtype == DTYPES[_T.FLOAT8E8M0]:
+    if dtype == CODED[FLOAT8E8M0]:
         return Coded(cast(_powers(x, saturate, round_mode), uint8), dtype)
     return Coded(cast(_nearest(x, dtype, saturate), uint8), dtype)
 
@@ -107,7 +88,7 @@ def _nearest(x: Tensor, dtype: np.dtype, saturate: bool) -> Tensor:
     """The codes of the nearest numbers."""
     bounds = _bounds(dtype, x.dtype.name)
     code = autograd.searchsorted(constant(bounds, x.device, x.dtype), autograd.abs(x), "right")
-    if saturate or dtype == DTYPES[_T.FLOAT4E2M1]:  # which has nothing beyond its numbers
+    if saturate or dtype == CODED[FLOAT4E2M1]:  # which has nothing beyond its numbers
         code = autograd.minimum(code, len(bounds) - 1)
     is_signed = autograd.signbit(x)
     if dtype.name.endswith("fnuz"):  # they have no -0, whose code is that of NaN
@@ -132,8 +113,7 @@ def _powers(x: Tensor, saturate: bool, round_mode: str) -> Tensor:
 
 def _mask(dtype: np.dtype) -> np.uint8:
     """The bits of an element's code."""
-    info = ml_dtypes.iinfo if is_whole(dtype) else ml_dtypes.finfo
-    return np.uint8(2 ** info(dtype).bits - 1)
+    return np.uint8(2 ** bits(dtype) - 1)
 
 
 def _sign(dtype: np.dtype) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import defs, helper
 
 from .. import __version__, record
 from ..errors import ShapeError
@@ -23,8 +23,8 @@ from .program import Meta, Program, program
 from .values import ELEMENTS, MOST_CHECKED
 from .writing import Writer
 
-#: The newest opset that is written.
-OPSET = 26
+#: The newest opset that is written, if the `onnx` package knows it.
+OPSET = min(26, defs.onnx_opset_version())
 #: The opset of models that draw random numbers, for which onnxruntime has no later kernels.
 _RANDOM_OPSET = 21
 
@@ -96,6 +96,12 @@ def in_model(graph: onnx.GraphProto, opset: int | None) -> onnx.ModelProto:
     """A graph as a model, checked by ONNX."""
     is_random = any(node.op_type.startswith("Random") for node in graph.node)
     chosen = opset or (_RANDOM_OPSET if is_random else OPSET)
+    for kind in sorted({node.op_type for node in graph.node if not node.domain}):
+        if not defs.has(kind, chosen):
+            raise NotImplementedError(
+                f"export: opset {chosen} has no {kind}; onnx {onnx.__version__} has opsets up to "
+                f"{defs.onnx_opset_version()}"
+            )
     imports = [helper.make_opsetid("", chosen)]
     proto = helper.make_model(
         graph,

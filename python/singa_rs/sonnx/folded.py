@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import GraphProto, NodeProto, helper, numpy_helper
+from onnx import GraphProto, NodeProto, helper
+
+from .arrays import from_array, to_array
 
 
 def folded(graph: GraphProto) -> GraphProto:
@@ -11,7 +13,7 @@ def folded(graph: GraphProto) -> GraphProto:
     factors in their weights."""
     made = GraphProto()
     made.CopyFrom(graph)
-    arrays = {one.name: numpy_helper.to_array(one) for one in made.initializer}
+    arrays = {one.name: to_array(one) for one in made.initializer}
     uses = _uses(made)
     makers = {y: node for node in made.node for y in node.output}
     for norm in [node for node in made.node if node.op_type == "BatchNormalization"]:
@@ -52,7 +54,7 @@ def _fold(
     added = (before - mean) * factor + bias
     inputs = [conv.input[0], f"{conv.output[0]}_filters", f"{conv.output[0]}_bias"]
     for name, one in zip(inputs[1:], (filters, added), strict=True):
-        graph.initializer.append(numpy_helper.from_array(one.astype(weights.dtype), name))
+        graph.initializer.append(from_array(one.astype(weights.dtype), name))
     new = helper.make_node("Conv", inputs, list(norm.output), conv.name)
     new.attribute.extend(conv.attribute)
     conv.CopyFrom(new)

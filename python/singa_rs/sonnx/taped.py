@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from .. import record
-from ..autograd.again import Run, computed_again, maker, outputs
+from ..autograd.again import Run, averages, computed_again, maker, outputs
 from ..autograd.rule import Rule
 from ..tensor import Tensor
 from .exporting import Axes, in_model, written
@@ -21,7 +21,8 @@ def to_onnx(
     inputs: Any, outputs: Any, name: str = "sonnx", *, opset: int | None = None
 ) -> onnx.ModelProto:
     """The computation that has led from `inputs` to `outputs` while `autograd.training` was True,
-    as a model of ONNX (SINGA to_onnx). Entries of `inputs` that are no tensors are left out.
+    as a model of ONNX (SINGA to_onnx), also once backward has been through it. Entries of `inputs`
+    that are no tensors, or running averages of batch normalisation, are left out.
 
     Tensors that the tape begins with are constants: parameters, and what the tape does not know to
     have been computed, of which a warning tells. `export` sees the computation itself.
@@ -35,9 +36,11 @@ def to_onnx(
     known = {id(x) for x in given}
     if not all(isinstance(y, Tensor) and (id(y) in known or maker(y) is not None) for y in ys):
         raise ValueError("to_onnx: outputs: got tensors that no operation on the tape has made")
+    states = averages(ys)
+    given = [x for x in given if id(x) not in states]
     traced = record.observed(lambda noted: computed_again(ys, given, _runner(noted)), given)
     found = program([traced], [{}])
-    _warn(found)
+    _warn(found, states)
     axes = Axes([{} for _ in given])
     names = [x._name or f"x{i}" if len(given) > 1 else x._name or "x" for i, x in enumerate(given)]
     return in_model(written(found, names, axes, None, name), opset)
@@ -62,12 +65,12 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _warn(found: Program) -> None:
-    """Tells of constants that may have been computed from the inputs."""
+def _warn(found: Program, states: set[int]) -> None:
+    """Tells of constants, besides states, that may have been computed from the inputs."""
     used = {i for step in found.steps for i in step.inputs}
     for i, leaf in found.leaves.items():
         is_own = isinstance(leaf, Tensor) and not (leaf.stores_grad or leaf._name or leaf.rank == 0)
-        if i in used and is_own and not leaf.__dict__.get("_path_name"):
+        if i in used and is_own and id(leaf) not in states and not leaf.__dict__.get("_path_name"):
             warnings.warn(
                 f"to_onnx: a tensor of shape {leaf.shape} is written as a constant; if it was "
                 "computed from the inputs, use export, which sees how",

@@ -15,7 +15,8 @@ import onnx
 from ..device import Device
 from ..errors import DTypeError
 from ..tensor import Tensor, bfloat16, from_numpy, to_numpy
-from . import codes
+from ..tensor.dtypes import name_of
+from . import arrays, codes
 from .codes import Coded
 
 #: A value of a graph: a tensor, one of codes, an array on the host, a sequence of values, or None,
@@ -52,7 +53,7 @@ def dtype_name(element: int) -> str:
         DTypeError: tensors have no such type.
     """
     if element not in NAMES:
-        raise DTypeError(f"ONNX element type {_T.DataType.Name(element)}: no tensor has it")
+        raise DTypeError(f"ONNX element type {arrays.name_of(element)}: no tensor has it")
     return NAMES[element]
 
 
@@ -63,10 +64,10 @@ def is_text(value: Any) -> bool:
 
 def to_tensor(array: Any, device: Device) -> Tensor | Coded:
     """A new tensor with a copy of an array, in the array's dtype."""
-    array = np.asarray(array)
+    array = arrays.native(np.asarray(array))
     if codes.is_coded(array.dtype):
         return codes.from_array(array, device)
-    return from_numpy(array, device, dtype=array.dtype.name)
+    return from_numpy(array, device, dtype=name_of(array.dtype))
 
 
 def to_array(value: Value) -> Any:
@@ -86,8 +87,8 @@ def element_of(value: Value) -> int:
     if isinstance(value, Tensor):
         return ELEMENTS[value.dtype.name]
     if isinstance(value, Coded):
-        return onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
-    return onnx.helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype)
+        return arrays.element_of(value.dtype)
+    return arrays.element_of(np.asarray(value).dtype)
 
 
 __all__ = [

@@ -8,10 +8,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from ..record import place
 from ..tensor import Tensor
+from .arrays import from_array
 from .extents import Extent, Number
 from .program import Meta, Program, Step
 from .table import WRITERS
@@ -77,14 +78,14 @@ class Writer:
         if wanted is None:
             return self.constant(to_array(leaf))
         name = self.claim(wanted)
-        self.initializers[name] = numpy_helper.from_array(to_array(leaf), name)
+        self.initializers[name] = from_array(to_array(leaf), name)
         return name
 
     def write_state(self, state: Tensor) -> str:
         """Writes a state of the model, once; returns its name."""
         name = self.states[place(state)]
         if name not in self.initializers:
-            self.initializers[name] = numpy_helper.from_array(to_array(state), name)
+            self.initializers[name] = from_array(to_array(state), name)
         return name
 
     # ---- nodes ----------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ class Writer:
         made = np.asarray(array, _numpy(dtype))
         key = (made.dtype.name, made.shape, made.tobytes())
         if key not in self._known:
-            self._known[key] = self.node("Constant", [], value=numpy_helper.from_array(made))
+            self._known[key] = self.node("Constant", [], value=from_array(made))
         return self._known[key]
 
     def cast(self, name: str, dtype: str) -> str:

@@ -9,22 +9,11 @@ from typing import Any
 from ... import autograd
 from ...autograd.casting import cast
 from ...tensor import Tensor, float64
+from ..names import COMPARISONS, OF_TWO
 from ..table import reads
 from . import integers
 
-#: Of two tensors, without attributes: ONNX's name, and `autograd`'s.
-_ARITHMETIC = """
-    Add=add Sub=sub Mul=mul And=_and Or=_or Xor=_xor Equal=equal BitwiseAnd=bitwise_and
-    BitwiseOr=bitwise_or BitwiseXor=bitwise_xor
-"""
-_COMPARISONS = "Greater=greater Less=less GreaterOrEqual=greater_equal LessOrEqual=less_equal"
-
 Two = Callable[[Tensor, Tensor], Tensor]
-
-
-def pairs(text: str) -> list[list[str]]:
-    """Names by names, from `A=a B=b`."""
-    return [one.split("=") for one in text.split()]
 
 
 def aligned(a: Tensor, b: Tensor, axis: int | None) -> Tensor:
@@ -52,9 +41,9 @@ def _compared(function: Two) -> Two:
     return lambda a, b: function(integers.ordered(a), integers.ordered(b))
 
 
-for _name, _function in pairs(_ARITHMETIC):
+for _name, _, _function in OF_TWO:
     _enter(_name, functools.partial(integers.in_int64, getattr(autograd, _function)))
-for _name, _function in pairs(_COMPARISONS):
+for _name, _, _function in COMPARISONS:
     _enter(_name, _compared(getattr(autograd, _function)))
 
 

@@ -9,6 +9,7 @@ import onnx
 from ...autograd.casting import cast
 from ...tensor import Tensor
 from .. import codes, folding
+from ..arrays import CODED, dtype_of
 from ..body import Node
 from ..codes import Coded
 from ..running import Frame
@@ -27,11 +28,11 @@ def converted(
     become; here it is the nearest end, and 0 for NaN. Integers keep the bits that fit.
     """
     if isinstance(x, Coded):
-        if codes.DTYPES.get(to) == x.dtype:
+        if CODED.get(to) == x.dtype:
             return x
         x = x.values()
-    if to in codes.DTYPES:
-        return codes.encoded(x, codes.DTYPES[to], saturate, round_mode)
+    if to in CODED:
+        return codes.encoded(x, CODED[to], saturate, round_mode)
     return cast(x, dtype_name(to))
 
 
@@ -69,7 +70,7 @@ def bit_cast(x: Tensor, *, to: int, frame: Frame) -> Tensor:
     operation that takes floats apart.
     """
     name = dtype_name(to)
-    want = onnx.helper.tensor_dtype_to_np_dtype(to)
+    want = dtype_of(to)
     if want.itemsize != x.dtype.itemsize:
         raise ValueError(f"BitCast: got {x.dtype.name} to {name}, want types of one size")
     if not x.dtype.is_float and want.kind in "iub":

@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ... import autograd
 from ...autograd.casting import cast
+from ...errors import ShapeError
 from ...tensor import Tensor, bool_
+from ..names import BY_SIGN, OF_ONE
 from ..table import reads
 from . import integers
-from .arithmetic import pairs
 
-#: ONNX's name, and `autograd`'s; the result has the dtype of the input.
-_SAME = """
-    Acos=acos Acosh=acosh Asin=asin Asinh=asinh Atan=atan Atanh=atanh Ceil=ceil Cos=cos Cosh=cosh
-    Erf=erf Exp=exp Floor=floor HardSwish=hardswish Log=log Mish=mish Neg=negative
-    Reciprocal=reciprocal Round=rounde Sigmoid=sigmoid Sin=sin Sinh=sinh Softplus=softplus
-    Softsign=softsign Sqrt=sqrt Tan=tan Tanh=tanh BitwiseNot=bitwise_not
-"""
+#: ONNX's name, and `autograd`'s, of what is written otherwise, if at all.
+_READ = {"HardSwish": "hardswish", "Mish": "mish", "BitwiseNot": "bitwise_not"}
 #: The same for results of bools.
-_TESTS = "Not=_not IsNaN=isnan"
-#: By the sign, which unsigned integers do not have.
-_SIGNS = "Abs=abs Relu=relu Sign=sign"
+_TESTS = {"Not": "_not", "IsNaN": "isnan"}
 
 
 def _of_one(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
@@ -39,11 +35,13 @@ def _of_sign(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     return run
 
 
-for _name, _function in pairs(_SAME):
+for _name, _, _function in OF_ONE:
     reads(_name)(_of_one(getattr(autograd, _function)))
-for _name, _function in pairs(_TESTS):
+for _name, _function in _READ.items():
+    reads(_name)(_of_one(getattr(autograd, _function)))
+for _name, _function in _TESTS.items():
     reads(_name)(getattr(autograd, _function))
-for _name, _function in pairs(_SIGNS):
+for _name, _, _function in BY_SIGN:
     reads(_name)(_of_sign(getattr(autograd, _function)))
 
 
@@ -91,6 +89,9 @@ def prelu_of_channels(x: Tensor, slope: Tensor, *, consumed_inputs: Any = ()) ->
 @reads("PRelu", since=7)
 def prelu(x: Tensor, slope: Tensor) -> Tensor:
     """`x`, or `slope x` where it is negative."""
+    if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
+        want = "a slope that broadcasts to x"
+        raise ShapeError(f"PRelu: got shapes {x.shape}, {slope.shape}, want {want}")
     if x.dtype.is_float:
         return autograd.prelu(x, slope)
     if x.dtype.name.startswith("uint"):

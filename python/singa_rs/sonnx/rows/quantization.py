@@ -14,7 +14,7 @@ from ...autograd.casting import cast
 from ...autograd.reduce import as_axes
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, float32, float64, int32, int64
-from .. import codes
+from ..arrays import CODED, FLOAT4E2M1, INT2, UINT2, name_of
 from ..codes import Coded
 from ..table import reader, reads
 from ..values import NAMES, dtype_name, element_of
@@ -24,8 +24,8 @@ Stored = Tensor | Coded
 
 _T = onnx.TensorProto
 #: The types of integers that numbers are quantised to.
-_WHOLE = (_T.UINT8, _T.INT8, _T.UINT16, _T.INT16, _T.UINT4, _T.INT4, _T.UINT2, _T.INT2)
-_FLOATS = (_T.FLOAT8E4M3FN, _T.FLOAT8E4M3FNUZ, _T.FLOAT8E5M2, _T.FLOAT8E5M2FNUZ, _T.FLOAT4E2M1)
+_WHOLE = (_T.UINT8, _T.INT8, _T.UINT16, _T.INT16, _T.UINT4, _T.INT4, UINT2, INT2)
+_FLOATS = (_T.FLOAT8E4M3FN, _T.FLOAT8E4M3FNUZ, _T.FLOAT8E5M2, _T.FLOAT8E5M2FNUZ, FLOAT4E2M1)
 
 
 def _numbers(x: Stored) -> Tensor:
@@ -54,7 +54,7 @@ def _spread(t: Tensor, x: Stored, axis: int, block_size: int, name: str) -> Tens
 
 def _range(to: int) -> tuple[int, int]:
     """The least and the greatest number of an element type of integers."""
-    info = ml_dtypes.iinfo(codes.DTYPES[to] if to in codes.DTYPES else np.dtype(NAMES[to]))
+    info = ml_dtypes.iinfo(CODED[to] if to in CODED else np.dtype(NAMES[to]))
     return int(info.min), int(info.max)
 
 
@@ -69,7 +69,7 @@ def _stored_type(zero: Stored | None, wanted: int) -> int:
     """The element type that numbers are quantised to."""
     to = element_of(zero) if zero is not None else wanted or _T.UINT8
     if to not in (*_WHOLE, *_FLOATS) or wanted not in (0, to):
-        got = " and ".join(_T.DataType.Name(one) for one in sorted({to, wanted or to}))
+        got = " and ".join(name_of(one) for one in sorted({to, wanted or to}))
         want = "one of integers of at most 16 bits or floats of at most 8"
         raise DTypeError(f"QuantizeLinear: got output type {got}, want {want}")
     return to

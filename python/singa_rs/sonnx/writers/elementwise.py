@@ -5,29 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..extents import Extent
+from ..names import BY_SIGN, COMPARISONS, OF_NUMBERS, OF_ONE, OF_TWO, by_engine
 from ..program import Step
 from ..table import writes
 from ..writing import Writer
 
-#: The engine's functions of one tensor, and ONNX's.
-_UNARY = dict(
-    one.split("=")
-    for one in """
-        neg=Neg abs=Abs sign=Sign exp=Exp log=Log sqrt=Sqrt reciprocal=Reciprocal ceil=Ceil
-        floor=Floor rounde=Round sin=Sin cos=Cos tan=Tan asin=Asin acos=Acos atan=Atan sinh=Sinh
-        cosh=Cosh tanh=Tanh asinh=Asinh acosh=Acosh atanh=Atanh sigmoid=Sigmoid relu=Relu
-        softplus=Softplus softsign=Softsign erf=Erf gelu=Gelu
-    """.split()
-)
+#: ONNX's names of the engine's functions of one tensor.
+_UNARY = {**by_engine(OF_ONE, BY_SIGN), "gelu": "Gelu"}
 #: Of two tensors.
-_BINARY = dict(
-    one.split("=")
-    for one in """
-        add=Add sub=Sub mul=Mul div=Div pow=Pow maximum=Max minimum=Min lt=Less le=LessOrEqual
-        gt=Greater ge=GreaterOrEqual eq=Equal and=And or=Or xor=Xor bitwise_and=BitwiseAnd
-        bitwise_or=BitwiseOr bitwise_xor=BitwiseXor
-    """.split()
-)
+_BINARY = by_engine(OF_TWO, COMPARISONS, OF_NUMBERS)
 _LOGICAL = {"and", "or", "xor"}
 
 

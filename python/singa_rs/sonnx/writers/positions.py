@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import numpy_helper
 
+from ..arrays import from_array
 from ..program import Step
 from ..table import writes
 from ..values import ELEMENTS
@@ -87,7 +87,7 @@ def constant_of_shape(w: Writer, step: Step) -> str:
     """One value in a shape that is computed."""
     value = np.array([step.attrs["value"]], w.meta(step.outputs[0]).dtype)
     sizes = w.cast(w.name(step.inputs[0]), "int64")
-    return w.node("ConstantOfShape", [sizes], value=numpy_helper.from_array(value))
+    return w.node("ConstantOfShape", [sizes], value=from_array(value))
 
 
 @writes("rule ScatterElements")

@@ -1,0 +1,1 @@
+"""The constants of SINGA's protocol buffers."""

@@ -1,0 +1,5 @@
+# ruff: noqa: F403 - the names of the other module
+"""SINGA's `singa_wrap`: `singa_rs.compat.singa_wrap`."""
+
+from ..singa_wrap import *
+from ..singa_wrap import __add__, __div__, __mul__, __sub__  # noqa: F401

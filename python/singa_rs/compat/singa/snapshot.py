@@ -1,0 +1,5 @@
+"""SINGA's `snapshot`: `singa_rs.compat.snapshot`."""
+
+from ..snapshot import Snapshot
+
+__all__ = ["Snapshot"]

@@ -1,0 +1,4 @@
+# ruff: noqa: F403 - the names of the other module
+"""SINGA's `sonnx`: `singa_rs.sonnx`."""
+
+from ...sonnx import *

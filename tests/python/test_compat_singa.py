@@ -1,0 +1,272 @@
+"""The package with SINGA's names, and programs that import it as `singa`."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from singa_rs import autograd, layer, tensor
+from singa_rs.compat import singa
+from singa_rs.tensor import from_numpy
+
+MODULES = (
+    "autograd", "data", "device", "image_tool", "initializer", "layer", "loss", "metric", "model",
+    "module", "net", "opt", "optimizer", "proto.core_pb2", "proto.model_pb2", "singa_wrap",
+    "snapshot", "sonnx", "tensor",
+)  # fmt: skip
+
+
+def python(*arguments, code=None):
+    """Runs Python in a process of its own; returns what it prints."""
+    given = [*arguments] if code is None else ["-c", code]
+    ran = subprocess.run([sys.executable, *given], capture_output=True, text=True, env=os.environ)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def images(shape=(2, 3, 4)):
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+# ---- modules -------------------------------------------------------------------------------------
+
+
+def test_the_package_gives_its_modules_on_first_use():
+    assert singa.autograd.relu is autograd.relu
+    assert singa.tensor.Tensor is tensor.Tensor
+    with pytest.raises(AttributeError, match="'no_such_module'"):
+        _ = singa.no_such_module
+
+
+def test_training_is_one_switch():
+    assert singa.autograd.training is False
+    singa.autograd.training = True
+    try:
+        assert autograd.training is True
+    finally:
+        autograd.training = False
+    assert singa.autograd.training is False
+
+
+def test_names_that_begin_with_an_underscore_are_there():
+    assert singa.autograd._and is autograd._and
+    assert singa.singa_wrap.__add__(from_numpy(images()), 1.0).shape() == (2, 3, 4)
+
+
+# ---- importing as singa --------------------------------------------------------------------------
+
+
+def test_nothing_is_installed_unless_asked_for():
+    code = "import sys, singa_rs.compat.singa, importlib.util as u; print(u.find_spec('singa'))"
+    assert python(code=code) == "None\n"
+
+
+def test_install_lets_programs_import_singa():
+    imports = "\n".join(f"exec('from singa.{m} import *', {{}})" for m in MODULES)
+    own = "sys.modules['singa_rs.compat.singa.' + m]"
+    check = f"all(sys.modules['singa.' + m] is {own} for m in {MODULES})"
+    start = "import sys\nfrom singa_rs.compat.singa import install\ninstall()"
+    code = f"{start}\n{imports}\nprint({check})"
+    assert python(code=code) == "True\n"
+
+
+def test_modules_keep_their_own_names_and_specs():
+    code = """
+from singa_rs.compat.singa import install
+install()
+install()
+import singa, singa.opt
+print(singa.__name__, singa.__spec__.name, singa.opt.__name__, singa.opt.__spec__.name)
+"""
+    assert set(python(code=code).split()) == {"singa_rs.compat.singa", "singa_rs.compat.singa.opt"}
+
+
+def test_modules_that_singa_has_not_are_missing():
+    code = """
+from singa_rs.compat.singa import install
+install()
+try:
+    import singa.no_such_module
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    assert python(code=code) == "No module named 'singa.no_such_module'\n"
+
+
+def test_another_package_singa_is_not_replaced(tmp_path):
+    (tmp_path / "singa.py").write_text("")
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import singa
+from singa_rs.compat.singa import install
+try:
+    install()
+except ImportError as error:
+    print(error)
+"""
+    assert "singa.py" in python(code=code)
+
+
+def test_a_script_runs_unchanged(tmp_path):
+    (tmp_path / "beside.py").write_text("from singa import tensor\n")
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import json, sys\nfrom singa import opt\nimport beside\n"
+        "print(json.dumps([__name__, sys.argv, opt.SGD.__module__, beside.tensor.__name__]))\n"
+    )
+    name, argv, home, beside = json.loads(
+        python("-m", "singa_rs.compat.singa", str(script), "-n", "3")
+    )
+    assert (name, argv) == ("__main__", [str(script), "-n", "3"])
+    assert home == "singa_rs.opt.sgd" and beside == "singa_rs.compat.singa.tensor"
+
+
+def test_a_module_runs_unchanged(tmp_path):
+    (tmp_path / "program.py").write_text("import sys, singa\nprint(sys.argv[1:], __name__)\n")
+    given = ["-m", "singa_rs.compat.singa", "-m", "program", "-x"]
+    ran = subprocess.run([sys.executable, *given], capture_output=True, text=True, cwd=tmp_path)
+    assert ran.stdout == "['-x'] __main__\n", ran.stderr
+
+
+@pytest.mark.parametrize("given", [[], ["-x"], ["-m"], ["missing.py"]])
+def test_what_is_not_a_program_is_refused(given):
+    command = [sys.executable, "-m", "singa_rs.compat.singa", *given]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 1 and "singa_rs.compat.singa" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+# ---- conflicts -----------------------------------------------------------------------------------
+
+
+def coerced(x, axis):
+    """Softmax over the axes from `axis` on, in NumPy."""
+    axes = tuple(range(axis % x.ndim, x.ndim))
+    e = np.exp(x - x.max(axes, keepdims=True))
+    return e / e.sum(axes, keepdims=True)
+
+
+@pytest.mark.parametrize("axis", [-3, -2, -1, 0, 1, 2])
+def test_softmax_goes_over_all_axes_from_one_on(axis):
+    x, dy = images(), images()[::-1].copy()
+    t = from_numpy(x)
+    t.stores_grad = True
+    with autograd._training_scope(True):
+        y = singa.autograd.softmax(t, axis)
+        (dx,) = autograd.gradients((y * from_numpy(dy)).sum()).values()
+    want = coerced(x.astype(np.float64), axis)
+    np.testing.assert_allclose(y.to_numpy(), want, rtol=1e-5)
+    axes = tuple(range(axis % 3, 3))
+    grad = want * (dy - (dy * want).sum(axes, keepdims=True))
+    np.testing.assert_allclose(dx.to_numpy(), grad, rtol=1e-4, atol=1e-6)
+
+
+def test_softmax_names_an_axis_that_there_is_not():
+    with pytest.raises(ValueError, match="softmax: .*3"):
+        singa.autograd.softmax(from_numpy(images()), 3)
+    with pytest.raises(TypeError, match="softmax: got 3 for x"):
+        singa.autograd.softmax(3)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "want"),
+    [
+        (2, (4, 3, 4)),
+        ([2], (4, 3, 4)),
+        ([2, 3], (4, 9, 4)),
+        ([5, 1, 1, 2], (5, 2, 3, 8)),
+        (0, (0, 3, 4)),
+    ],
+)
+def test_tile_repeats_from_the_first_axis_on(repeats, want):
+    x = images()
+    t = from_numpy(x)
+    t.stores_grad = True
+    given = [repeats] if isinstance(repeats, int) else repeats
+    with autograd._training_scope(True):
+        y = singa.autograd.tile(t, repeats)
+        (dx,) = autograd.gradients(y.sum()).values()
+    expected = np.tile(x, given + [1] * (3 - len(given)))
+    assert y.shape == want == expected.shape
+    np.testing.assert_array_equal(y.to_numpy(), expected)
+    np.testing.assert_array_equal(dx.to_numpy(), np.full(x.shape, np.prod(given)))
+
+
+@pytest.mark.parametrize("name", ["max", "mean", "min", "sum"])
+def test_functions_of_several_tensors_leave_one_as_it_is(name):
+    x, dy = from_numpy(images()), from_numpy(images() * 2)
+    x.stores_grad = True
+    function = getattr(singa.autograd, name)
+    with autograd._training_scope(True):
+        one = function(x)
+        (dx,) = autograd.gradients((one * dy).sum()).values()
+    np.testing.assert_array_equal(one.to_numpy(), images())
+    np.testing.assert_array_equal(dx.to_numpy(), images() * 2)
+    both = getattr(autograd, name)(x, dy)
+    np.testing.assert_array_equal(function(x, dy).to_numpy(), both.to_numpy())
+    with pytest.raises(TypeError, match=name):
+        function(x, axis=1)
+
+
+def test_layers_follow_singas_rules():
+    x = from_numpy(images())
+    np.testing.assert_allclose(singa.layer.SoftMax()(x).to_numpy(), coerced(x.to_numpy(), 1), 1e-5)
+    assert singa.layer.BatchNorm2d(3).momentum == 0.9 and layer.BatchNorm2d(3).momentum == 0.1
+    assert singa.layer.BatchNorm2d(3, 0.2).momentum == 0.2
+    assert singa.autograd.BatchNorm2d is singa.layer.BatchNorm2d
+    assert singa.autograd.Linear is singa.layer.Linear
+
+
+def test_linear_and_conv2d_ignore_further_keywords_with_a_warning():
+    with pytest.warns(UserWarning, match="Linear: ignores cudnn_prefer, mode") as told:
+        one = singa.layer.Linear(4, bias=False, cudnn_prefer="fastest", mode=1)
+    assert told[0].filename == __file__
+    assert one(from_numpy(images())).shape == (2, 3, 4) and not one.bias
+    with pytest.warns(UserWarning, match="Conv2d: ignores workspace"):
+        two = singa.layer.Conv2d(3, 5, 2, stride=2, workspace=3)
+    assert two(from_numpy(images((1, 3, 4, 4)))).shape == (1, 5, 2, 2)
+    with pytest.raises(TypeError, match="Linear"):
+        layer.Linear(4, mode=1)
+    with pytest.raises(ValueError, match="Linear: out_features"):
+        singa.layer.Linear(0)
+
+
+def test_results_of_functions_of_raw_tensors_are_tensors():
+    made = singa.tensor._call_singa_func(singa.singa_wrap.Ceil, from_numpy(images()).data)
+    assert type(made) is tensor.Tensor
+    np.testing.assert_array_equal(made.to_numpy(), np.ceil(images()))
+
+
+# ---- SINGA 1.x -----------------------------------------------------------------------------------
+
+
+def test_nets_of_singa_1_have_their_layers_beside_those_of_today():
+    net = singa.net.FeedForwardNet(singa.loss.SoftmaxCrossEntropy(), singa.metric.Accuracy())
+    net.add(singa.layer.Dense("hidden", 5, input_sample_shape=(2, 3)[1:]))
+    net.add(singa.layer.Dropout("drop", 0.5))
+    net.add(singa.layer.Flatten("flat"))
+    assert net.forward(False, from_numpy(images((4, 3)))).shape == (4, 5)
+    assert net.param_names() == ["hidden/weight", "hidden/bias"]
+
+
+def test_layers_without_a_name_are_those_of_today():
+    assert isinstance(singa.layer.Dropout(0.3), layer.Dropout)
+    assert singa.layer.Dropout(ratio=0.3).ratio == 0.3
+    flat = singa.layer.Flatten(2)
+    assert type(flat) is singa.layer.Flatten
+    assert flat(from_numpy(images())).shape == (6, 4)
+    assert singa.layer.Layer is layer.Layer
+
+
+def test_classes_of_layers_and_models_have_singas_names():
+    assert isinstance(singa.layer.Linear, singa.layer.LayerMeta)
+    assert isinstance(singa.model.Model, singa.model.ModelMeta)
+
+
+def test_variables_of_nets_are_assigned_where_they_are_read():
+    from singa_rs.compat import net
+
+    assert singa.net is net and not net.verbose
