@@ -17,6 +17,7 @@ import numpy as np
 from ... import files
 from ...data.pickles import loads
 from ...errors import CheckpointError, ShapeError
+from ...layer.collect import staged
 from ...module.checkpoint.contents import opened
 from ...tensor import Tensor
 from ..singa_wrap import SINGA_VERSION
@@ -74,26 +75,30 @@ class Saved(Structure):
             buffer_size: of no effect.
 
         Raises:
-            CheckpointError: a file that is missing or damaged, or has more than arrays. Nothing has
-                been written.
-            ShapeError: a parameter of another size. Nothing has been written.
+            CheckpointError: a file that is missing or damaged, has more than arrays, or one under a
+                name that several parameters have had. Nothing has been written.
+            ShapeError, DTypeError: a parameter of another size, or values that it cannot hold.
+                Nothing has been written.
             TypeError: `f` is not a path.
         """
         path = files.path_of("load", f)
         states = self.get_states()
         version, found = _read(path, bool(use_pickle), states)
-        staged, missing, used = [], [], set()
-        for name, value in states.items():
-            key = _key(name, version, found)
-            if key is None:
-                missing.append(name)
-                continue
-            used.add(key)
-            staged.append((value, _fitted(path, name, value, found[key])))
-        for value, array in staged:
-            value.copy_from(array)
+        keys = {name: _key(name, version, found) for name in states}
+        missing = [name for name, key in keys.items() if key is None]
+        used = [key for key in keys.values() if key is not None]
+        if len(set(used)) < len(used):
+            twice = next(key for key in used if used.count(key) > 1)
+            raise CheckpointError(f"load: {path}: {twice!r} stands for several parameters")
+        pairs = {
+            name: (states[name], _fitted(path, name, states[name], found[key]))
+            for name, key in keys.items()
+            if key is not None
+        }
+        for name, value in staged(f"load: {path}", pairs).items():
+            states[name].copy_from(value)
         if missing or len(used) < len(found):
-            _warn(path, missing, sorted(set(found) - used))
+            _warn(path, missing, sorted(set(found) - set(used)))
 
 
 def _warn(path: str, missing: list[str], unused: list[str]) -> None:
