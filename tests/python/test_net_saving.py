@@ -11,7 +11,7 @@ from singa_rs import tensor
 from singa_rs.compat import layer
 from singa_rs.compat.net import FeedForwardNet
 from singa_rs.compat.snapshot import Snapshot
-from singa_rs.errors import CheckpointError, ShapeError
+from singa_rs.errors import CheckpointError, DTypeError, ShapeError
 
 FORMATS = {"snapshot": ("net", False), "pickle": ("net", True), "archive": ("net.npz", False)}
 
@@ -146,6 +146,27 @@ def test_another_size_is_refused_before_anything_is_written(tmp_path):
     assert values(net) == before
 
 
+def test_a_value_that_does_not_fit_is_refused_before_anything_is_written(tmp_path):
+    net = branched()
+    found = {**arrays(other()), "dense/bias": np.array([1e300, 0, 0, 0])}
+    np.savez(tmp_path / "net.npz", **found)
+    before = values(net)
+    with pytest.raises((DTypeError, ValueError), match="dense/bias"):
+        net.load(tmp_path / "net.npz")
+    assert values(net) == before
+
+
+def test_one_array_is_not_taken_for_two_parameters(tmp_path):
+    net = FeedForwardNet()
+    net.add(layer.Dense("a", 2, use_bias=False, input_sample_shape=(2,)))
+    net.add(layer.Dense("b", 2, use_bias=False, W_specs={"name": "a_weight"}))
+    before = values(net)
+    np.savez(tmp_path / "net.npz", a_weight=np.ones((2, 2), np.float32))
+    with pytest.raises(CheckpointError, match="'a_weight' stands for several parameters"):
+        net.load(tmp_path / "net.npz")
+    assert values(net) == before
+
+
 class Evil:
     """Runs a function when it is unpickled."""
 
@@ -191,11 +212,22 @@ def test_damaged_files(tmp_path):
                 with pytest.raises(CheckpointError):
                     net.load(path, use_pickle=use_pickle)
     np.savez(tmp_path / "objects.npz", **{"conv/weight": np.array([{}], object)})
-    with pytest.raises(CheckpointError, match="is a damaged archive"):
+    with pytest.raises(CheckpointError, match="objects.npz: 'conv/weight"):
         net.load(tmp_path / "objects.npz")
     for use_pickle in (False, True):
         with pytest.raises(CheckpointError):
             net.load(tmp_path / "none", use_pickle=use_pickle)
+    assert values(net) == before
+
+
+def test_an_archive_that_is_larger_than_it_looks(tmp_path):
+    """Zeros of which a thousandth is in the file, under a name that the net lacks."""
+    found = {**arrays(branched()), "more": np.zeros(1 << 26, np.float32)}
+    np.savez_compressed(tmp_path / "net.npz", **found)
+    net = branched()
+    before = values(net)
+    with pytest.raises(CheckpointError):
+        net.load(tmp_path / "net.npz")
     assert values(net) == before
 
 

@@ -200,7 +200,7 @@ class GraphFunction:
 
     # ---- recording ------------------------------------------------------------------------------
 
-    @uncollected()
+    @uncollected
     def _record(self, call: Call, before: Snapshot, due: Entry | None, reason: str) -> _Made | None:
         """Records the call and runs its own recording, or the equal one before it; None if no
         graph can do what the call does, which then has had no effect."""

@@ -124,7 +124,7 @@ def _attributes(call: Call) -> Snapshot:
     return known[1]
 
 
-@uncollected()
+@uncollected
 def _dry_run(
     look: Callable[[Call], Snapshot],
     use: Callable[[Traced], _T],

@@ -21,7 +21,7 @@ from .trees import is_named, replace
 LONE = "result"
 
 
-@uncollected()
+@uncollected
 def save_step(
     path: str,
     options: Options,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .. import _core
 from ..autograd.mode import Nodes, mode, set_nodes
@@ -13,6 +14,9 @@ from ..autograd.order import cut
 from ..tensor import Tensor
 from .effects import Undo
 from .trees import Results
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 def is_recording() -> bool:
@@ -32,17 +36,24 @@ class Traced(NamedTuple):
     results: Results
 
 
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Pauses Python's cyclic garbage collector. A recording makes thousands of objects, which would
-    trigger scans of the whole heap, although nearly all of them are freed at the end."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+def uncollected(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """A function that runs without Python's cyclic garbage collector. A recording makes thousands
+    of objects, which would trigger scans of the whole heap, although nearly all of them are freed
+    at the end."""
+
+    # A context manager that decorates would have a frame of Python's own library, which operations
+    # that no code of the program calls would name as the program's line.
+    @wraps(function)
+    def paused(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    return paused
 
 
 @contextmanager

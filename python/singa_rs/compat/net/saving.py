@@ -3,8 +3,10 @@ running what they name, and archives of arrays."""
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
+import re
 import warnings
 from collections.abc import Mapping
 from os import PathLike
@@ -15,6 +17,8 @@ import numpy as np
 from ... import files
 from ...data.pickles import loads
 from ...errors import CheckpointError, ShapeError
+from ...layer.collect import staged
+from ...module.checkpoint.contents import opened
 from ...tensor import Tensor
 from ..singa_wrap import SINGA_VERSION
 from ..snapshot import Snapshot
@@ -71,46 +75,49 @@ class Saved(Structure):
             buffer_size: of no effect.
 
         Raises:
-            CheckpointError: a file that is missing or damaged, or has more than arrays. Nothing has
-                been written.
-            ShapeError: a parameter of another size. Nothing has been written.
+            CheckpointError: a file that is missing or damaged, has more than arrays, or one under a
+                name that several parameters have had. Nothing has been written.
+            ShapeError, DTypeError: a parameter of another size, or values that it cannot hold.
+                Nothing has been written.
             TypeError: `f` is not a path.
         """
         path = files.path_of("load", f)
-        version, found = _read(path, bool(use_pickle))
-        self._take(path, version, found)
-
-    def _take(self, path: str, version: int | None, found: Mapping[str, Any]) -> None:
-        """Copies what was read into the parameters."""
-        staged, missing, used = [], [], set()
-        for name, value in self.get_states().items():
-            key = _key(name, version, found)
-            if key is None:
-                missing.append(name)
-                continue
-            used.add(key)
-            staged.append((value, _fitted(path, name, value, found[key])))
-        for value, array in staged:
-            value.copy_from(array)
+        states = self.get_states()
+        version, found = _read(path, bool(use_pickle), states)
+        keys = {name: _key(name, version, found) for name in states}
+        missing = [name for name, key in keys.items() if key is None]
+        used = [key for key in keys.values() if key is not None]
+        if len(set(used)) < len(used):
+            twice = next(key for key in used if used.count(key) > 1)
+            raise CheckpointError(f"load: {path}: {twice!r} stands for several parameters")
+        pairs = {
+            name: (states[name], _fitted(path, name, states[name], found[key]))
+            for name, key in keys.items()
+            if key is not None
+        }
+        for name, value in staged(f"load: {path}", pairs).items():
+            states[name].copy_from(value)
         if missing or len(used) < len(found):
-            _warn(path, missing, sorted(set(found) - used))
+            _warn(path, missing, sorted(set(found) - set(used)))
 
 
 def _warn(path: str, missing: list[str], unused: list[str]) -> None:
     parts = [("the file lacks", missing), ("the net lacks", unused)]
     told = "; ".join(f"{what} {', '.join(names)}" for what, names in parts if names)
-    warnings.warn(f"load: {path}: {told}", stacklevel=4)
+    warnings.warn(f"load: {path}: {told}", stacklevel=3)
+
+
+def _spellings(name: str) -> tuple[str, str]:
+    """A parameter's name since SINGA 1.1.1, and before."""
+    head, slash, tail = name.rpartition("/")
+    return name, f"{head}_{tail}" if slash else name
 
 
 def _key(name: str, version: int | None, found: Mapping[str, Any]) -> str | None:
     """The name of a parameter in the file."""
-    head, slash, tail = name.rpartition("/")
-    older = f"{head}_{tail}" if slash else name
-    if version is None:
-        names = [name, older]
-    else:
-        names = [name] if version >= SLASHED else [older]
-    return next((one for one in names if one in found), None)
+    newer, older = _spellings(name)
+    both = (newer, older) if version is None else (newer if version >= SLASHED else older,)
+    return next((one for one in both if one in found), None)
 
 
 def _fitted(path: str, name: str, value: Tensor, array: np.ndarray) -> np.ndarray:
@@ -121,12 +128,14 @@ def _fitted(path: str, name: str, value: Tensor, array: np.ndarray) -> np.ndarra
     return array.reshape(value.shape)
 
 
-def _read(path: str, use_pickle: bool) -> tuple[int | None, dict[str, np.ndarray]]:
+def _read(
+    path: str, use_pickle: bool, states: Mapping[str, Tensor]
+) -> tuple[int | None, dict[str, np.ndarray]]:
     """SINGA's version, if the file tells it, and the arrays by name."""
     if use_pickle:
         return _read_pickle(path)
     if path.endswith(".npz"):
-        return _read_archive(path)
+        return _read_archive(path, states)
     prefix = path.removesuffix(".bin")
     tensors = Snapshot(prefix, False).read()
     return _described(prefix), {name: one.to_numpy() for name, one in tensors.items()}
@@ -136,10 +145,11 @@ def _described(prefix: str) -> int | None:
     """The version in a snapshot's description, if there is one."""
     try:
         with open(f"{prefix}.desc", encoding="utf-8", errors="replace") as file:
-            head, _, version = file.readline(1 << 16).partition(":")
+            head, _, version = file.readline(80).partition(":")
     except OSError:
         return None
-    return int(version) if head == "SINGA VERSION" and version.strip().isdecimal() else None
+    version = version.strip()
+    return int(version) if head == "SINGA VERSION" and re.fullmatch("[0-9]{1,9}", version) else None
 
 
 def _read_pickle(path: str) -> tuple[int | None, dict[str, np.ndarray]]:
@@ -159,15 +169,14 @@ def _read_pickle(path: str) -> tuple[int | None, dict[str, np.ndarray]]:
     return _checked(path, named)
 
 
-def _read_archive(path: str) -> tuple[int | None, dict[str, np.ndarray]]:
-    with files.reading("load", path) as file:
-        try:
-            with np.load(file, allow_pickle=False) as archive:
-                return _checked(path, dict(archive))
-        except CheckpointError:
-            raise
-        except Exception as error:  # zipfile and NumPy raise many kinds for damaged files
-            raise CheckpointError(f"load: {path}: is a damaged archive: {error}") from error
+def _read_archive(
+    path: str, states: Mapping[str, Tensor]
+) -> tuple[int | None, dict[str, np.ndarray]]:
+    with opened("load", path) as archive:
+        sizes = {name: math.prod(shape) for name, shape in archive.shapes.items()}
+        pairs = [(key, one) for name, one in states.items() for key in _spellings(name)]
+        arrays, _ = archive.read({key for key, one in pairs if sizes.get(key) == one.numel})
+        return _checked(path, arrays)
 
 
 def _checked(path: str, found: dict[str, Any]) -> tuple[int | None, dict[str, np.ndarray]]:

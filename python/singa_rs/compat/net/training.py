@@ -33,8 +33,10 @@ class Epoch(NamedTuple):
 class Trained(Passes):
     """The part of a net that runs steps with a loss, and records them once it is compiled."""
 
-    _unwatched = Passes._unwatched | {"_graphs", "metric"}
+    _unwatched = Passes._unwatched | {"_graphs", "_steps", "metric"}
     _graphs: Graphs | None = None
+    #: The number of the next step of `train_on_batch`.
+    _steps = 0
     loss: Loss | None
     metric: Any
     optimizer: Optimizer | None
@@ -88,7 +90,8 @@ class Trained(Passes):
             with autograd._training_scope(training):
                 return step(self, *args)
         for layer in self.layers:
-            layer._stretch = None  # what a forward by hand has kept
+            if layer._stretch is not None:
+                layer._stretch = None  # what a forward by hand has kept
         return self._graphs.of(step, self, name)(step, self, training, args, {})
 
     def _admitted(self, value: Any) -> Any:
@@ -139,13 +142,15 @@ class Trained(Passes):
         grads, losses, out = self._run("train", True, x, y)
         return grads, (losses.l1(), self._measured(out, y))
 
-    def train_on_batch(self, x: Any, y: Any, epoch: int = 0, step: int = 0, lr: Any = None) -> Any:
+    def train_on_batch(
+        self, x: Any, y: Any, epoch: int = 0, step: int | None = None, lr: Any = None
+    ) -> tuple[float, float | None]:
         """A step of training: forward, backward, and the update of each parameter as soon as its
         gradient is final.
 
         Args:
             x, y: as in `train`.
-            epoch, step: passed to the optimizer; steps count over all epochs.
+            epoch, step: passed to the optimizer; by default, steps are counted over all epochs.
             lr: the learning rate, or a function of the epoch; the optimizer's by default.
 
         Returns:
@@ -163,7 +168,9 @@ class Trained(Passes):
         rate = rate(epoch) if callable(rate) else rate
         if rate is None:
             raise ValueError("train_on_batch: got no lr, and the optimizer has none")
+        step = self._steps if step is None else step
         optimizer.begin(epoch, rate, step)
+        self._steps = step + 1
         when = (epoch, step) if optimizer.depends_on_time else ()
         losses, out = self._run("train_on_batch", True, x, y, *when)
         return losses.l1(), self._measured(out, y)
@@ -226,11 +233,9 @@ class Trained(Passes):
         found: list[Epoch] = []
         for epoch in range(count(epochs, "fit: epochs")):
             order = draws.permutation(len(x)) if shuffle else np.arange(len(x))
-            batches = list(_batches(order, size))
-            first = epoch * len(batches)
             told = [
-                (len(at), *self.train_on_batch(x[at], y[at], epoch, first + number, lr))
-                for number, at in enumerate(batches)
+                (len(at), *self.train_on_batch(x[at], y[at], epoch, lr=lr))
+                for at in _batches(order, size)
             ]
             more = () if held is None else self._validated(*held, size)
             found.append(Epoch(*_means(told), *more))
