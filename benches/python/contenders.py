@@ -1,4 +1,4 @@
-"""Contenders that take turns of one step, each in a process of its own."""
+"""Contenders that take turns of a few steps, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -11,19 +11,28 @@ from multiprocessing.connection import Connection
 
 #: Seconds between turns: threads of other libraries spin for a while after their last work.
 REST = 0.1
+#: About how many seconds a turn lasts: short steps are repeated, as threads that have to be woken
+#: up are not what is compared.
+TURN = 0.02
 
 
 def serve(pipe: Connection, make: Callable[..., Callable[[], None]], *args: object) -> None:
-    """Runs a step whenever it is told to, and answers with its seconds."""
+    """Runs a step, or several if they are short, whenever it is told to, and answers with the
+    seconds of one."""
     step = make(*args)
-    for _ in range(3):
-        step()
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    pipe.send(base / 1024)
+    least = min(_seconds(step, 1) for _ in range(5))
+    count = max(1, round(TURN / least))
+    pipe.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     while pipe.recv():
-        begin = time.perf_counter()
+        pipe.send(_seconds(step, count))
+
+
+def _seconds(step: Callable[[], None], count: int) -> float:
+    """The mean time of so many steps."""
+    begin = time.perf_counter()
+    for _ in range(count):
         step()
-        pipe.send(time.perf_counter() - begin)
+    return (time.perf_counter() - begin) / count
 
 
 class Contender:
@@ -37,7 +46,7 @@ class Contender:
         self.memory = self.pipe.recv()
 
     def turn(self) -> float:
-        """The seconds of one step."""
+        """The seconds of a step."""
         time.sleep(REST)
         self.pipe.send(True)
         return self.pipe.recv()

@@ -50,6 +50,16 @@ impl Geometry {
         self.stride.len()
     }
 
+    /// The same without spatial axis `d`.
+    pub fn without(&self, d: usize) -> Geometry {
+        let mut left = self.clone();
+        left.padding.remove(d + self.rank());
+        left.padding.remove(d);
+        left.stride.remove(d);
+        left.dilation.remove(d);
+        left
+    }
+
     /// The extents of the result for an image and a window of these extents.
     ///
     /// # Errors

@@ -79,19 +79,23 @@ fn row(place: &Place) -> Place {
     Place { meta: meta.into(), ..place.clone() }
 }
 
-/// Puts the step that computes weights and bias in place of the convolution or product, and that in
-/// place of the next one.
+/// Computes weights and bias right before the normalisation, whose operands may be made late, and
+/// puts the convolution, or the product and the sum, in its place.
 fn fold(draft: &mut Draft, found: Found) -> Result<()> {
-    let Op { call: maker, inputs, origin, .. } = draft.step(found.maker).expect("found").clone();
+    let Op { call: maker, inputs, outputs, origin } =
+        draft.step(found.maker).expect("found").clone();
     let call = draft.infer(found.kind.into(), &found.given)?;
     let [w, bias] = [0, 1].map(|o| draft.temporary(&call.outputs[o]));
-    let outputs = smallvec![w.clone(), bias.clone()];
-    draft.replace(found.maker, Op { call, inputs: found.given, outputs, origin });
+    let made = smallvec![w.clone(), bias.clone()];
+    draft.insert_before(found.norm, Op { call, inputs: found.given, outputs: made, origin });
+    draft.remove(found.maker);
     let (kind, x) = (maker.kind.clone(), inputs[0].clone());
     let Some(sum) = found.sum else {
         return remake(draft, found.norm, kind, smallvec![x, w, bias]);
     };
-    remake(draft, sum, kind, smallvec![x, w])?;
-    let product = draft.step(sum).expect("it was made").outputs[0].clone();
+    draft.remove(sum);
+    let (inputs, product) = (smallvec![x, w], outputs[0].clone());
+    let call = draft.infer(kind, &inputs)?;
+    draft.insert_before(found.norm, Op { call, inputs, outputs, origin });
     remake(draft, found.norm, ADD, smallvec![product, bias])
 }

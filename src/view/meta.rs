@@ -43,6 +43,13 @@ impl Meta {
         Meta { dtype, shape: self.shape.clone(), strides }
     }
 
+    /// The same without an axis, whose extent is 1.
+    pub fn without(&self, axis: usize) -> Self {
+        let others = || (0..self.shape.rank()).filter(move |&d| d != axis);
+        let shape = others().map(|d| self.shape[d]).collect();
+        Meta { dtype: self.dtype, shape, strides: others().map(|d| self.strides[d]).collect() }
+    }
+
     /// The number of elements.
     pub fn numel(&self) -> usize {
         self.shape.numel()

@@ -261,6 +261,11 @@ def test_layers_without_a_name_are_those_of_today():
     assert singa.layer.Layer is layer.Layer
 
 
+def test_classes_of_layers_and_models_have_singas_names():
+    assert isinstance(singa.layer.Linear, singa.layer.LayerMeta)
+    assert isinstance(singa.model.Model, singa.model.ModelMeta)
+
+
 def test_variables_of_nets_are_assigned_where_they_are_read():
     from singa_rs.compat import net
 

@@ -148,7 +148,7 @@ def ran(net: FeedForwardNet, training: bool = True) -> bool:
          lambda n: ran(n) and list(n.backward({"all": batch(4, 5)}))),
         (GraphError, "Dense 'sum': backward: call forward in training first",
          lambda n: ran(n, False) and list(n.backward({"all": batch(4, 5), "sum": batch(4, 1)}))),
-        (ShapeError, r"backward: got dy of shape \(4, 2\), want \(4, 1\)",
+        (ShapeError, r"Dense 'sum': backward: got dy of shape \(4, 2\), want \(4, 1\)",
          lambda n: ran(n) and list(n.backward({"all": batch(4, 5), "sum": batch(4, 2)}))),
     ],
 )  # fmt: skip
@@ -261,6 +261,8 @@ def test_the_gradient_of_the_input_is_told_when_asked_for():
     assert rows[-1][3]["hidden"].shape == (4, 6)
     net.forward(True, x)
     assert list(net.backward(dy))[-1][3] == {}
+    first = net.layers[0]
+    assert first.backward(True, first.forward(True, x))[0].shape == (4, 6)  # by itself
 
 
 class Doubled(layer.Layer):

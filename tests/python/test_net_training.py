@@ -1,6 +1,8 @@
 """FeedForwardNet: training, evaluation and prediction, plain and recorded; its optimizers."""
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -334,3 +336,36 @@ def test_metrics_return_tensors():
     made = metric.Accuracy().forward(x, tensor.from_numpy(y))
     np.testing.assert_array_equal(tensor.to_numpy(made), x.to_numpy().argmax(1) == y)
     assert metric.Accuracy().evaluate(x, y) == made.mean().item()
+
+
+# ---- copies --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))], ids=["copy", "pickle"]
+)
+def test_copies_go_on_by_themselves(copied):
+    net = perceptron()
+    net.compile(optimizer.SGD(lr=0.1, momentum=0.9))
+    x, y = batch(4, 6), LABELS[:4] % 3
+    for _ in range(4):
+        net.train_on_batch(x, y)
+    other, before = copied(net), values(net)
+    for _ in range(4):
+        other.train_on_batch(x, y)
+    assert values(net) == before != values(other)
+    for _ in range(4):
+        net.train_on_batch(x, y)
+    assert values(net) == values(other)
+    assert "replayed 2 times" in other.explain()
+
+
+def test_a_layer_that_is_added_later_is_noticed():
+    net, want = perceptron(), perceptron()
+    net.compile()
+    x = batch(4, 6)
+    for _ in range(4):
+        net.predict(x)
+    for one in (net, want):
+        one.add(layer.Activation("more", "tanh"))
+    np.testing.assert_array_equal(net.predict(x).to_numpy(), want.predict(x).to_numpy())

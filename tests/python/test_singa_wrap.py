@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from singa_rs import DTypeError, autograd, device, layer, singa_wrap, tensor
+from singa_rs import DTypeError, autograd, device, layer, module, singa_wrap, tensor
 from singa_rs.compat import singa_wrap as compat_wrap
 from singa_rs.tensor import from_numpy
 
@@ -138,6 +138,30 @@ def test_an_empty_tensor_takes_all_from_a_raw_one():
     with pytest.raises(DTypeError, match="float32 for a tensor of int32; to_type"):
         made.dtype = tensor.float32
     assert (made + 1).tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+class OfRaw(module.Module):
+    """Takes its input apart as SINGA's programs do."""
+
+    def forward(self, x):
+        made = tensor.Tensor()
+        made.data = x.data
+        made.shape = (3, 2)
+        made.dtype = made.data.data_type()
+        handle = singa_wrap.PoolingHandle(made.reshape((1, 1, 3, 2)).data, (2, 2), (1, 1), (0, 0))
+        pooled = singa_wrap.CpuPoolingForward(handle, made.reshape((1, 1, 3, 2)))
+        return made, pooled, singa_wrap.SliceOn(made.data, 1, 3, 0)
+
+
+def test_raw_tensors_in_recorded_steps():
+    net, eager = OfRaw(), OfRaw()
+    net.compile([tensor.Placeholder((2, 3))], is_train=False)
+    eager.eval()
+    for step in range(5):
+        x = from_numpy(np.arange(6.0).reshape(2, 3) * (step - 2))
+        for got, want in zip(net(x), eager(x), strict=True):
+            assert got.tolist() == want.tolist() and type(got) is type(want)
+    assert len(net.graphs) == 1
 
 
 def test_assigned_data_leaves_other_tensors_as_they_are():

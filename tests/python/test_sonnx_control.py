@@ -67,6 +67,35 @@ def test_a_loop_of_a_known_number_of_rounds_replays():
     replays(model([loop], {"x": X}, ["y", "all"], {"trips": np.array(3)}), X)
 
 
+def counting(limit):
+    """`x` times the number of each round, until the sum passes a limit; a count by twos."""
+    nodes = [
+        node("Cast", ["i"], ["f"], to=FLOAT),
+        node("Mul", ["f", "x"], ["w"]),
+        node("ReduceSum", ["w"], ["sum"], keepdims=0),
+        node("Less", ["sum", "limit"], ["more"]),
+        node("Add", ["n", "two"], ["m"]),
+    ]
+    inputs = [("i", INT64, []), ("go", BOOL, []), ("n", INT64, [1])]
+    outputs = [("more", BOOL, []), ("m", INT64, [1]), ("w", FLOAT, [3, 4])]
+    loop = node("Loop", ["", "", "from"], ["n", "y"], body=graph(nodes, inputs, outputs))
+    known = {"limit": np.array(limit, np.float32), "two": np.array([2]), "from": np.array([-3])}
+    return model([loop], {"x": X}, ["n", "y"], known)
+
+
+@pytest.mark.parametrize("rounds", [0, 6, 300])
+def test_rounds_share_their_recordings_though_they_are_counted(rounds):
+    x = (X * 0 + 1 / 12).astype(np.float32)
+    proto = counting(rounds)
+    rep = sonnx.prepare(proto)
+    for given in (x, x, 2 * x):
+        for got, want in zip(rep.run([given]), there(proto, [given]), strict=True):
+            assert got.shape == want.shape and got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, 1e-5)
+    recorded = [one for one in rep.model._stretches._known.values() if one is not None]
+    assert len(recorded) < 12
+
+
 def summing(**how):
     """The running sum of slices, and twice each of them."""
     nodes = [node("Add", ["s", "x"], ["t"]), node("Add", ["x", "x"], ["twice"])]

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import real
-from singa_rs import CheckpointError, autograd, device, layer, module, opt, sonnx, tensor
+from singa_rs import autograd, device, layer, module, opt, sonnx, tensor
 from singa_rs.tensor import Tensor, to_numpy
 
 
@@ -210,7 +210,7 @@ def test_what_lies_between_choices_is_replayed():
 
 
 def test_replays_see_weights_that_were_trained():
-    rep = sonnx.prepare(exported(trained()))
+    rep = sonnx.prepare(exported(trained()), exact=True)
     x = real(2, 3, 6, 6)
     for _ in range(5):
         (before,) = rep.run([x])
@@ -279,7 +279,7 @@ def test_what_is_no_model(tmp_path):
     with pytest.raises(TypeError, match="want an onnx.ModelProto or a path"):
         sonnx.prepare(3)
     (tmp_path / "bad.onnx").write_bytes(b"not a model at all")
-    with pytest.raises(CheckpointError, match="bad.onnx"):
+    with pytest.raises(onnx.checker.ValidationError, match="bad.onnx"):
         sonnx.prepare(tmp_path / "bad.onnx")
 
 

@@ -264,3 +264,34 @@ def test_attention_with_a_cache_agrees_with_its_definition():
 def test_refusals_name_the_operator(op, xs, attributes, want):
     with pytest.raises(ValueError, match=want):
         run(op, *xs, **attributes)
+
+
+def convolved():
+    """A convolution and a batch normalisation."""
+    known = {**AVERAGES, "w": real(4, 4, 3, 3)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["z"], pads=[1] * 4),
+        helper.make_node("BatchNormalization", ["z", *AVERAGES], ["y"]),
+    ]
+    return model(nodes, {"x": IMAGE}, ["y"], known)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_batch_normalisation_goes_into_weights_unless_runs_are_to_be_exact(exact):
+    rep = sonnx.prepare(convolved(), exact=exact)
+    got = [rep.run([IMAGE])[0] for _ in range(4)]
+    (stretch,) = rep.model._stretches._known.values()
+    assert ("normalize" in stretch.graphs[0].summary()) == exact
+    np.testing.assert_allclose(got[3], got[0], 1e-5, 1e-5)
+    assert not exact or np.array_equal(got[3], got[0])
+
+
+def test_scales_of_images_are_no_parameters():
+    scales = helper.make_node("Constant", [], ["s"], value_floats=[1.0, 1.0, 2.0, 2.0])
+    nodes = [scales, helper.make_node("Resize", ["x", "", "s"], ["y"])]
+    rep = sonnx.prepare(model(nodes, {"x": IMAGE}, ["y"], {}))
+    for _ in range(4):
+        rep.run([IMAGE])
+    assert not rep.model.get_params()
+    (stretch,) = rep.model._stretches._known.values()
+    assert stretch.graphs, "recorded as a whole"

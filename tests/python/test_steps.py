@@ -207,3 +207,17 @@ def test_lines_keep_no_folders(tmp_path):
     model.save_step(tmp_path / "step.srs", *given[0])
     content = (tmp_path / "step.srs").read_bytes()
     assert b"step_models.py:" in content and b"/step_models.py" not in content
+
+
+@pytest.mark.parametrize("is_train", [True, False])
+def test_a_step_of_the_call_that_was_recorded_last(is_train, tmp_path):
+    model, given = made("dropout", is_train=is_train)
+    args = given[0] if is_train else given[0][:1]
+    for _ in range(3):
+        model(*map(from_numpy, args))
+    model.save_step(tmp_path / "given.srs", *args)
+    model.save_step(tmp_path / "last.srs")
+    steps = [singa_rs.Step.load(tmp_path / f"{name}.srs") for name in ("given", "last")]
+    assert steps[0].arguments == steps[1].arguments
+    for one, other in zip(steps[0].run(*args), steps[1].run(*args), strict=True):
+        assert_equal(other.to_numpy(), one.to_numpy())

@@ -186,3 +186,19 @@ def test_huge_sizes_take_neither_time_nor_memory(sound, tmp_path, at):
     os.truncate(path, len(sound) + more)  # sparse
     done = subprocess.run([sys.executable, "-c", PROGRAM, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_step_without_arguments_of_which_no_call_was_recorded(tmp_path):
+    class Doubles(Bare):
+        def more(self, out):
+            return out * 2
+
+    model = Doubles().eval()
+    with pytest.raises(singa_rs.GraphError, match="got no arguments for forward, and no call"):
+        model.save_step(tmp_path / "step.srs")
+    model.compile([X], is_train=False)
+    with pytest.raises(singa_rs.GraphError, match="got no arguments for forward, and no call"):
+        model.save_step(tmp_path / "step.srs")
+    model(X)
+    model.save_step(tmp_path / "step.srs")
+    assert singa_rs.Step.load(tmp_path / "step.srs").arguments[0].shape == X.shape

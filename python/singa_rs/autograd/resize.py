@@ -16,7 +16,7 @@ from ..tensor.numbers import real, wholes
 from .casting import cast, floating
 from .index import gather
 from .reduce import as_axes
-from .shape import clone
+from .shape import clone, transpose
 from .table import public
 from .terms import flag, wide
 
@@ -163,11 +163,15 @@ def resample(x: Tensor, changes: Sequence[tuple[int, Axis]], how: Mode) -> Tenso
     become float32, except by "nearest"."""
     # The axes that grow least first, so that little is resampled twice.
     order = sorted(changes, key=lambda change: (change[1].m / change[1].n, -change[0]))
-    made = x if how.kind == "nearest" else wide(floating(x))
-    for along, axis in order:
-        made = _resampled(made, along, _taps(axis, how))
-    if made is x:
+    if not order:
         return clone(x)
+    made = x if how.kind == "nearest" else wide(floating(x))
+    # Results of gathers are row-major: the axes in the order of memory keep images channels-last.
+    axes = sorted(range(x.rank), key=lambda a: -abs(made.strides[a]))
+    made = transpose(made, axes)
+    for along, axis in order:
+        made = _resampled(made, axes.index(along), _taps(axis, how))
+    made = transpose(made, [axes.index(a) for a in range(x.rank)])
     return cast(made, x.dtype) if x.dtype.is_float else made
 
 

@@ -26,7 +26,9 @@ class Stretch:
     """What is recorded between `enter` and `leave`. Operations in between keep what they need for
     their gradients; the inputs and the result themselves are not kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        """`name`: of what is recorded, with which errors begin."""
+        self._name = name
         #: Stands for each input as a leaf of the tape; None for one through which no gradient
         #: flows.
         self._ends: list[Tensor | None] = []
@@ -56,13 +58,15 @@ class Stretch:
         `stores_grad`; None where there is none. Releases the stretch.
 
         Raises:
-            GraphError: nothing was recorded, or a tensor that is needed was changed in place.
+            GraphError: nothing is recorded, or a tensor that is needed was changed in place.
             ShapeError: `dy` is not of the result's shape.
         """
         if dy.shape != self._shape:
-            raise ShapeError(f"backward: got dy of shape {dy.shape}, want {self._shape}")
+            got = f"got dy of shape {dy.shape}, want {self._shape}"
+            raise ShapeError(f"{self._name}: backward: {got}")
         if self._creator is None:
-            raise GraphError("backward: nothing was recorded, as within no_grad")
+            why = "no_grad was in force, or backward has been through it"
+            raise GraphError(f"{self._name}: backward: nothing is recorded: {why}")
         for end in self._ends:
             if end is not None:
                 end.stores_grad = wanted

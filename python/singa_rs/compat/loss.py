@@ -55,7 +55,7 @@ class Loss(Base):
         with autograd._training_scope(training):
             if not training:
                 return self._shown(self.compute(x.detach(), y).detach())
-            stretch = Stretch()
+            stretch = Stretch(type(self).__name__)
             losses = stretch.leave(self.compute(stretch.enter(x), y))
         self._kept = (stretch, losses)
         return self._shown(losses)

@@ -116,13 +116,17 @@ class Optimizer(Scheduled):
 
         Raises:
             TypeError: not a name, or not a `ParamSpec`.
+            ValueError: a multiple of the decay of a regularizer that is no `L2Regularizer`.
         """
         if not isinstance(name, str) or not isinstance(specs, ParamSpec):
             kinds = f"{type(name).__name__} and {type(specs).__name__}"
             raise TypeError(f"register: got {kinds}, want a name and a ParamSpec")
         if specs.regularizer is not None:
             self.regularizers[name] = L2Regularizer(specs.regularizer.coefficient)
-        elif specs.decay_mult != 1 and isinstance(self.regularizer, L2Regularizer):
+        elif specs.decay_mult != 1 and self.regularizer is not None:
+            if not isinstance(self.regularizer, L2Regularizer):
+                kind = type(self.regularizer).__name__
+                raise ValueError(f"register: {name}: decay_mult multiplies no {kind}")
             decay = specs.decay_mult * self.regularizer.coefficient
             self.regularizers[name] = L2Regularizer(decay)
         if specs.constraint is not None:

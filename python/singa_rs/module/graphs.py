@@ -43,6 +43,11 @@ class Graphs:
             found = self._functions.setdefault(function, found)
         return found
 
+    def form(self, function: Callable[..., Any], training: bool) -> tuple[Any, Any] | None:
+        """The arguments, without their values, of the call of a method that was recorded last."""
+        found = self._functions.get(function)
+        return None if found is None else found.forms.get(training)
+
     def call(self, function: Callable[..., Any], module: Any, args: tuple[Any, ...]) -> Any:
         """Calls a method by the fast path; MISS if it does not apply."""
         fast_path = self.fast_path
@@ -182,6 +187,11 @@ class Graphed(Layer):
     #: The operations of the model, which can be printed; called, SINGA's `Model.graph`.
     graph = GraphOf()
 
+    def _switch(self, mode: bool, exact: bool = True) -> None:
+        """Turns the methods into graph functions, or back into plain methods."""
+        options = Options(exact=flag(exact, "graph: exact"))
+        self._graphs = Graphs(options) if flag(mode, "graph: mode") else None
+
     @property
     def graph_mode(self) -> bool:
         """Whether steps are recorded and replayed."""
@@ -189,7 +199,7 @@ class Graphed(Layer):
 
     @graph_mode.setter
     def graph_mode(self, mode: bool) -> None:
-        self._graphs = Graphs(Options()) if flag(mode, "graph: mode") else None
+        self._switch(mode)
 
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """Records a call with these arguments and plans its memory without running it; leaves the

@@ -17,6 +17,7 @@ from .fast_path import FastPath
 from .history import History, warn_user
 from .lock import UserCodeLock
 from .options import Options
+from .saving import form_of
 from .snapshot import Snapshot
 from .tracing import uncollected
 from .verifier import profile
@@ -73,6 +74,8 @@ class GraphFunction:
         self._is_recording = False
         #: What the last call replayed, the attributes that it found, and the count of changes.
         self._ready: _Ready | None = None
+        #: By the mode: the arguments of the call recorded last, without their values.
+        self.forms: dict[bool, tuple[Any, Any] | None] = {}
 
     @property
     def entries(self) -> list[Entry]:
@@ -289,6 +292,7 @@ class GraphFunction:
             self._attempts[attempt.call.key] = attempt
             if isinstance(verdict, Effects):
                 self._keep(attempt, verdict, previous.undecided(attempt))
+        self.forms[attempt.call.training] = form_of(attempt.call)
         attempt.call.let_go()
         self._limit()
 

@@ -49,6 +49,13 @@ def save_step(
         _write(path, options, first)
 
 
+def form_of(call: Call) -> tuple[Any, Any] | None:
+    """A call's arguments without their values; None if it has some that are known by identity."""
+    if call.objects or any(call.parameters):
+        return None
+    return replace((call.args, call.kwargs), _stand_in)
+
+
 def _stand_in(leaf: Any) -> Any:
     """For a tensor, a row-major one of its shape and dtype, which takes no memory."""
     if not isinstance(leaf, Tensor):

@@ -12,6 +12,7 @@ from onnx.backend.base import Backend, BackendRep
 
 from .. import device as devices
 from ..device import Device
+from ..layer.check import flag
 from ..tensor import Tensor
 from .body import Node
 from .imported import SONNXModel
@@ -62,11 +63,17 @@ class SingaBackend(Backend):
     _rename_operators = {name: name for domain, name in READERS if not domain}
 
     @classmethod
-    def prepare(cls, model: Any, device: Any = "CPU", **_: Any) -> SingaRep:
-        """A model that is ready to run, on a device or the one of this name."""
+    def prepare(cls, model: Any, device: Any = "CPU", exact: bool = False, **_: Any) -> SingaRep:
+        """A model that is ready to run, on a device or the one of this name.
+
+        Args:
+            exact: whether replays equal the nodes run one by one to the bit; if not, batch
+                normalisation goes into the weights before it, which rounds differently
+                (`Module.compile`).
+        """
         to = device if isinstance(device, Device) else _device(device)
         made = SONNXModel(model, to)
-        made.record_parts()
+        made.record_parts(flag(exact, "sonnx: exact"))
         return SingaRep(made, to)
 
     @classmethod

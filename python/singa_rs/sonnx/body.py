@@ -154,7 +154,19 @@ def read_node(proto: NodeProto, scope: Scope) -> Node:
         inner = scope._replace(opsets=opsets_of(function.opset_import))
         return Node(proto, None, opset, {}, *names, read_function(function, proto, inner))
     attrs = {one.name: attribute(one, scope) for one in proto.attribute}
-    return Node(proto, reader(domain, proto.op_type, opset), opset, attrs, *names)
+    return Node(_detached(proto), reader(domain, proto.op_type, opset), opset, attrs, *names)
+
+
+def _detached(proto: NodeProto) -> NodeProto:
+    """A node of its own, without bodies: a part of a message keeps all of it, with its weights."""
+    if proto.op_type == "Constant":  # is not kept
+        return proto
+    made = NodeProto(name=proto.name, op_type=proto.op_type, domain=proto.domain)
+    made.input.extend(proto.input)
+    made.output.extend(proto.output)
+    graphs = AttributeProto.GRAPH, AttributeProto.GRAPHS
+    made.attribute.extend(one for one in proto.attribute if one.type not in graphs)
+    return made
 
 
 def attribute(proto: AttributeProto, scope: Scope) -> Any:

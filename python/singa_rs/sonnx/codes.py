@@ -20,6 +20,7 @@ from ..errors import DTypeError
 from ..tensor import Tensor, bool_, constant, float32, float64, from_numpy, int64, to_numpy, uint8
 from .arrays import CODED, FLOAT4E2M1, FLOAT8E8M0, bits, is_whole
 
+_CODED = frozenset(CODED.values())
 #: Operators that move elements without looking at them, and so move codes.
 MOVING = {
     "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Concat", "Split",
@@ -54,7 +55,7 @@ class Coded:
 
 def is_coded(dtype: Any) -> bool:
     """Whether elements of a NumPy dtype are stored as codes."""
-    return dtype in CODED.values()
+    return dtype in _CODED
 
 
 def from_array(array: np.ndarray, device: Device) -> Coded:

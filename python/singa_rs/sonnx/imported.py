@@ -20,15 +20,16 @@ from ..tensor import Tensor
 from .body import Body, body, read_graph, scope_of
 from .running import Frame
 from .stretches import Stretches
-from .values import MOST_CHECKED, NAMES, Value, to_tensor
+from .values import NAMES, Value, to_tensor
 
 
 def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
     """A model, or that of a file, which ONNX checks, and its graph.
 
     Raises:
-        CheckpointError: the file cannot be read, or its constants are not what it says.
+        CheckpointError: constants are not what the file says.
         onnx.checker.ValidationError: it is no model of ONNX; data of other files leave its folder.
+        OSError: the file cannot be opened.
         TypeError: neither a model nor a path.
     """
     if isinstance(model, onnx.ModelProto):
@@ -37,9 +38,9 @@ def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
         kind = type(model).__name__
         raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
     try:
+        os.stat(model)  # whose error says better what is missing
+        onnx.checker.check_model(os.fspath(model))
         proto = onnx.load(os.fspath(model))
-        if proto.ByteSize() < MOST_CHECKED:
-            onnx.checker.check_model(proto)
         return proto, read_graph(proto.graph, scope_of(proto))
     except (onnx.checker.ValidationError, OSError):
         raise
@@ -62,7 +63,9 @@ class SONNXModel(Module):
         #: By input, the dtype that it is declared to have, if tensors have it.
         self._types = {x.name: NAMES.get(x.type.tensor_type.elem_type) for x in proto.graph.input}
         self._to = device or devices.get_default_device()
-        self.weights = Weights(self._body, _weights(proto.graph, self._body), self._to)
+        names = _weights(proto.graph, self._body)
+        del proto  # it holds all weights, too
+        self.weights = Weights(self._body, names, self._to)
         self._cut: dict[Any, Body] = {}
         #: What records and replays parts of it in evaluation; None runs node by node.
         self._stretches: Stretches | None = None
@@ -91,10 +94,13 @@ class SONNXModel(Module):
             want = f"{len(part.inputs)}: {', '.join(part.inputs)}"
             raise ValueError(f"{part.name or 'graph'}: got {len(inputs)} inputs, want {want}")
         records = self._stretches is not None and not (autograd.training or record.is_recording())
-        frame = Frame(part, self._to, None, self._stretches if records else None)
-        frame.values.update(self.weights.tensors())
-        named = zip(part.inputs, inputs, strict=True)
-        return frame.run({name: self._declared(name, x) for name, x in named})
+        stretches = self._stretches if records else None
+        given = [self._declared(*one) for one in zip(part.inputs, inputs, strict=True)]
+        found = None if stretches is None else stretches.replayed(part, given)
+        if found is None:
+            frame = Frame(part, self._to, None, stretches, self.weights)
+            found = frame.run(dict(zip(part.inputs, given, strict=True)))
+        return found
 
     def _declared(self, name: str, x: Value) -> Value:
         """An input in the dtype that the graph declares: arrays become tensors of other dtypes.
@@ -127,10 +133,10 @@ class SONNXModel(Module):
                 raise
             self.record_parts()
 
-    def record_parts(self) -> None:
+    def record_parts(self, exact: bool = True) -> None:
         """From here on, evaluation records and replays the parts of the graph that read no values
-        back."""
-        self._stretches = Stretches(self.weights)
+        back; `exact` is that of `compile`."""
+        self._stretches = Stretches(self.weights, exact)
 
 
 class Weights(Layer):
@@ -143,7 +149,7 @@ class Weights(Layer):
         self._names: dict[str, str] = {}
         averages = _averages(graph)
         for name in names:
-            made = to_tensor(graph.constants[name], device)
+            made = to_tensor(graph.constants.pop(name), device)
             made.requires_grad = made.stores_grad = name not in averages
             made.set_account("states" if name in averages else "parameters")
             made.name = name
@@ -153,18 +159,28 @@ class Weights(Layer):
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    def tensors(self, names: Iterable[str] | None = None) -> dict[str, Tensor]:
-        """The parameters by their names in the file, all or some."""
-        chosen = self._names if names is None else (one for one in names if one in self._names)
-        return {name: getattr(self, self._names[name]) for name in chosen}
+    def __getitem__(self, name: str) -> Tensor:
+        """A parameter by its name in the file."""
+        return getattr(self, self._names[name])
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The parameters by their names in the file."""
+        return {name: self[name] for name in self._names}
 
 
 def _weights(proto: onnx.GraphProto, graph: Body) -> list[str]:
     """The constants that are parameters: initialisers of floats, those in nodes where a file has
     no such initialisers, as some converters write them."""
-    initialisers = {one.name for one in proto.initializer}
-    floats = [name for name, one in graph.constants.items() if _is_weight(one)]
+    initialisers, settings = {one.name for one in proto.initializer}, _settings(graph)
+    constants = graph.constants.items()
+    floats = [name for name, one in constants if _is_weight(one) and name not in settings]
     return [name for name in floats if name in initialisers] or floats
+
+
+def _settings(graph: Body) -> set[str]:
+    """What nodes want on the host, such as the scales of images."""
+    nodes = [node for node in graph.nodes if node.row is not None]
+    return {x for node in nodes for i, x in enumerate(node.inputs) if i in node.row.host}
 
 
 def _is_weight(array: np.ndarray) -> bool:

@@ -1,5 +1,5 @@
-"""Names of functions element by element, which ONNX, the engine and `autograd` each have of their own:
-the one table from which the functions are read and written."""
+"""What ONNX, the engine and `autograd` call functions element by element: the table from which the
+functions are read and written."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from .functions import expanded
 from .stretches import Stretches
 from .values import Coded, Value, is_text, to_array, to_tensor
 
+if TYPE_CHECKING:
+    from .imported import Weights
+
 
 class Frame:
     """The values of a body that is being run."""
@@ -26,9 +29,12 @@ class Frame:
         device: Device,
         outer: Frame | None = None,
         stretches: Stretches | None = None,
+        weights: Weights | None = None,
     ) -> None:
         self.body, self.device, self.outer = body, device, outer
-        self.values: dict[str, Value] = dict(body.constants)
+        #: What is not a constant of the body or one of the weights, which stand for constants.
+        self.values: dict[str, Value] = {}
+        self.weights: Weights | tuple[()] = () if weights is None else weights
         #: What records and replays its parts; without it, each node is run.
         self.stretches = stretches
         #: How often a node has read a value of the device back to the host.
@@ -40,8 +46,9 @@ class Frame:
         """A value of this body, or of one around it; None for an input that is left out."""
         frame: Frame | None = self
         while name and frame is not None:
-            if name in frame.values:
-                return frame.values[name]
+            for known in (frame.values, frame.weights, frame.body.constants):
+                if name in known:
+                    return known[name]
             frame = frame.outer
         if name:
             raise ValueError(f"{self.body.name or 'graph'}: got no value for {name!r}")

@@ -29,9 +29,12 @@ _MOST = 256
 
 
 class _Part(NamedTuple):
-    """Nodes in a row: what they take, and what of it is needed behind them."""
+    """Nodes in a row."""
 
     body: Body
+    #: What they take besides the weights.
+    given: tuple[str, ...]
+    #: The values that nothing behind them needs.
     dead: tuple[str, ...]
 
 
@@ -56,12 +59,10 @@ class _Stretch(Module):
         from .running import Frame
 
         part, device, host = self.of
-        frame = Frame(part, device)
-        frame.values.update(host)
-        frame.values.update(self.weights.tensors(part.inputs))
-        names = [name for name in part.inputs if name not in frame.values]
+        frame = Frame(part, device, weights=self.weights)
+        names = [x for x in part.inputs if x not in host and x not in self.weights]
         try:
-            made = frame.run(dict(zip(names, inputs, strict=True)))
+            made = frame.run({**host, **dict(zip(names, inputs, strict=True))})
         except GraphError:
             object.__setattr__(self, "failed", frame.at)
             raise
@@ -105,18 +106,53 @@ def _key(value: Value) -> Hashable:
     return value
 
 
+class _Whole(NamedTuple):
+    """A stretch that is all of a body, for inputs of some shapes and dtypes."""
+
+    stretch: _Stretch
+    #: Its key among those that are known.
+    key: Hashable
+    #: The positions of the body's inputs that it takes.
+    places: tuple[int, ...]
+
+
+def _signature(body: Body, inputs: Sequence[Value]) -> Hashable | None:
+    """What the recording of a whole body depends on; None unless all inputs are tensors."""
+    if not all(isinstance(x, Tensor) for x in inputs):
+        return None
+    return id(body), *((x.shape, x.dtype) for x in inputs)
+
+
 class Stretches:
     """How a model's bodies are run: in stretches, between the nodes that are known to read."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, exact: bool = True) -> None:
         #: The parameters, which parts have as they are, not as inputs.
         self.weights = weights
+        #: Whether parts compute to the bit what their nodes do (`Module.compile`).
+        self.exact = exact
         #: By body, the positions of nodes that have read a value.
         self._cuts: dict[int, set[int]] = {}
         #: Keeps bodies alive, so that no other one gets their identity.
         self._held: dict[int, Body] = {}
         self._parts: dict[tuple[int, int, int], _Part] = {}
         self._known: OrderedDict[Hashable, _Stretch | None] = OrderedDict()
+        self._whole: dict[Hashable, _Whole] = {}
+
+    def replayed(self, body: Body, inputs: Sequence[Value]) -> list[Value] | None:
+        """The outputs of a body that is one stretch, if it has been run for such tensors."""
+        found = self._whole.get(_signature(body, inputs))
+        if found is None:
+            return None
+        try:
+            made = found.stretch.outputs([inputs[i] for i in found.places])
+        except GraphError:
+            if found.stretch.failed is None:
+                raise
+            self._whole.clear()  # `run` will learn where it reads a value
+            return None
+        self._known.move_to_end(found.key)
+        return [made[name] for name in body.outputs]
 
     def run(self, frame: Frame) -> None:
         """Runs the nodes of a frame."""
@@ -134,8 +170,7 @@ class Stretches:
 
     def _run_part(self, frame: Frame, start: int, end: int) -> None:
         part = self._part(frame.body, start, end)
-        names = (name for name in part.body.inputs if name not in self.weights)
-        values = {name: frame.find(name) for name in names}
+        values = {name: frame.find(name) for name in part.given}
         if any(map(is_foreign, values.values())):
             self._learn(frame, start, end)
             return
@@ -149,6 +184,7 @@ class Stretches:
         self._known.move_to_end(key)
         while len(self._known) > _MOST:
             self._known.popitem(last=False)
+            self._whole.clear()
         try:
             found = stretch.outputs([one for one in values.values() if not is_host(one)])
         except GraphError:
@@ -157,8 +193,18 @@ class Stretches:
             self._cuts[id(frame.body)].add(start + stretch.failed)  # its function reads a value
             self._learn(frame, start, end)
             return
+        if frame.outer is None and end - start == len(frame.body.nodes):
+            self._note_whole(frame, part.body, _Whole(stretch, key, ()), list(values))
         frame.values.update(found)
         frame.drop(part.dead)
+
+    def _note_whole(self, frame: Frame, part: Body, whole: _Whole, names: Sequence[str]) -> None:
+        """Notes a stretch that needs nothing but a body's inputs, and makes all of its outputs."""
+        inputs = frame.body.inputs
+        signature = _signature(frame.body, [frame.values[name] for name in inputs])
+        if signature and set(names) <= set(inputs) and set(frame.body.outputs) <= set(part.outputs):
+            places = tuple(map(inputs.index, names))
+            self._whole[signature] = whole._replace(places=places)
 
     def _learn(self, frame: Frame, start: int, end: int) -> None:
         cuts = self._cuts[id(frame.body)]
@@ -172,7 +218,7 @@ class Stretches:
         host = {name: one for name, one in values.items() if is_host(one)}
         made = _Stretch(part, frame.device, host, self.weights)
         made.eval()
-        made.graph(True)
+        made.graph(exact=self.exact)
         return made
 
     def _part(self, whole: Body, start: int, end: int) -> _Part:
@@ -192,5 +238,7 @@ def _part(whole: Body, start: int, end: int, weights: Weights) -> _Part:
     known = {x: whole.constants[x] for x in fixed}
     given = tuple(x for x in taken if x not in known)
     outputs = tuple(y for y in dict.fromkeys(made) if y in later)
-    dead = tuple(name for names in whole.dead[start:end] for name in names if name not in inside)
-    return _Part(body(whole.name, given, outputs, nodes, known), dead)
+    own = tuple(x for x in given if x not in weights)
+    dead = (x for names in whole.dead[start:end] for x in names)
+    dead = tuple(x for x in dead if not (x in inside or x in weights or x in whole.constants))
+    return _Part(body(whole.name, given, outputs, nodes, known), own, dead)

@@ -15,6 +15,7 @@ import onnx
 from ..device import Device
 from ..errors import DTypeError
 from ..tensor import Tensor, bfloat16, from_numpy, to_numpy
+from ..tensor.dtypes import name_of
 from . import arrays, codes
 from .codes import Coded
 
@@ -66,7 +67,7 @@ def to_tensor(array: Any, device: Device) -> Tensor | Coded:
     array = arrays.native(np.asarray(array))
     if codes.is_coded(array.dtype):
         return codes.from_array(array, device)
-    return from_numpy(array, device, dtype=array.dtype.name)
+    return from_numpy(array, device, dtype=name_of(array.dtype))
 
 
 def to_array(value: Value) -> Any:

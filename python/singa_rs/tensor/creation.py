@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _core
 from .._core import Device, DType, Handle, ShapeError
-from .dtypes import bfloat16, float32, incoming, int32, int64, to_storage
+from .dtypes import bfloat16, float32, incoming, int32, int64, name_of, to_storage
 from .numbers import as_array, number, real, whole, wholes
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def from_numpy(np_array: np.ndarray, dev: Device | None = None, dtype: Any = Non
     np_array = as_array(np_array, "from_numpy")
     want = incoming(np_array) if dtype is None else _core.dtype(dtype)
     device = _core.cpu() if dev is None else dev
-    if np_array.dtype.name == want.name:
+    if name_of(np_array.dtype) == want.name:
         return _core.from_numpy(np_array, device)
     made = _core.from_numpy(to_storage("from_numpy", np_array, want), device)
     return _core.Op("cast", dtype="bfloat16")(made) if want == bfloat16 else made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -99,6 +100,12 @@ def fits(scalar: float, dtype: DType) -> bool:
     return low <= scalar <= high
 
 
+@cache
+def name_of(dtype: np.dtype) -> str:
+    """The name of NumPy's dtype, which NumPy puts together in Python at each look."""
+    return dtype.name
+
+
 def incoming(array: np.ndarray) -> DType:
     """The dtype for NumPy data: floats wider than 32 bits become float32, integers wider than 8
     bits int32; other dtypes are kept.
@@ -106,7 +113,7 @@ def incoming(array: np.ndarray) -> DType:
     Raises:
         DTypeError: complex numbers, strings, objects and other types that tensors do not support.
     """
-    found = _INCOMING.get(array.dtype.name)
+    found = _INCOMING.get(name_of(array.dtype))
     return found if found is not None else _core.dtype(array.dtype)
 
 

@@ -58,6 +58,27 @@ fn rows_are_worked_on_as_a_whole_with_elements_around_them() {
     check(&[4, 0], &[1], &[4, 0]);
 }
 
+/// A bias of channels, and weights of images and of channels, on images that lie channels-last.
+#[test]
+fn broadcasts_follow_the_order_in_memory() {
+    let mut random = Random::new(9);
+    let kind = |f| Kind::from(Binary { f });
+    let links = vec![link(kind(BinaryFn::Add), &[0, 1]), link(kind(BinaryFn::Mul), &[3, 2])];
+    let region = Region::of_links(3, links, vec![1]);
+    for (factor, is_blocked) in
+        [([1, 5, 1, 1], true), ([3, 1, 1, 1], false), ([1, 1, 1, 1], true), ([3, 5, 1, 1], false)]
+    {
+        let images = [3, 5, 40, 30];
+        let strides = Shape::from(images).dense_like(&[4, 1, 3, 2]);
+        let x = Meta { strides, ..Meta::new(DType::Float32, images) };
+        let inputs = [x, Meta::new(DType::Float32, [5, 1, 1]), Meta::new(DType::Float32, factor)];
+        let values = region.values(&inputs.iter().collect::<Vec<_>>()).unwrap();
+        assert_eq!(crate::kernels::cpu::region::is_blocked(&region, &values), is_blocked);
+        let inputs = inputs.map(|meta| random.tensor(meta));
+        assert!(apply_any_width(&region, &inputs).unwrap() == apart(&region, &inputs));
+    }
+}
+
 /// Rows are along another axis than the one contiguous in memory.
 #[test]
 fn rows_of_a_transposed_matrix_are_those_along_its_last_axis() {

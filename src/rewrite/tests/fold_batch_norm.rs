@@ -13,6 +13,8 @@ struct Roles {
     statistics: Role,
     between: Role,
     has_bias: bool,
+    /// Whether the scale is computed after the convolution.
+    is_late: bool,
     /// The type of the convolution; statistics are float32.
     dtype: DType,
 }
@@ -22,6 +24,7 @@ const USUAL: Roles = Roles {
     statistics: Captured,
     between: Temporary,
     has_bias: false,
+    is_late: false,
     dtype: DType::Float32,
 };
 
@@ -46,7 +49,11 @@ fn step(roles: &Roles) -> (Recorder, [View; 2]) {
     recorder.number(&z, roles.between);
     recorder.number(&y, Slot);
     recorder.push_prepared(op, &inputs, std::slice::from_ref(&z));
-    let inputs = [&[z.clone()][..], &statistics].concat();
+    let mut inputs = [&[z.clone()][..], &statistics].concat();
+    if roles.is_late {
+        inputs[1] = like(&statistics[0]);
+        recorder.negate(&statistics[0], &inputs[1]);
+    }
     recorder.push(BatchNormInference { eps: Real(1e-5) }, &inputs, &[y]);
     (recorder, [z, w])
 }
@@ -59,6 +66,13 @@ fn normalisation_goes_into_the_weights_of_a_convolution() {
         assert_eq!(graph.ops()[1].inputs.len(), 3, "with a bias");
         graph.verify().unwrap();
     }
+}
+
+#[test]
+fn operands_of_the_normalisation_may_be_made_late() {
+    let (names, graph) = rewritten(step(&Roles { is_late: true, ..USUAL }).0, rule::apply);
+    assert_eq!(names, ["neg", "fold_batch_norm", "conv2d"]);
+    graph.verify().unwrap();
 }
 
 #[test]

@@ -7,6 +7,7 @@ from .base import Layer
 from .dense import Activation, Dense, Dropout, Flatten, L2Norm, Softmax
 from .joints import Concat, Dummy, Merge, Slice, Split
 from .norm import LRN, BatchNormalization
+from .recurrent import GRU, LSTM, RNN
 from .series import AvgPooling1D, Conv1D, MaxPooling1D
 from .specs import ParamSpec
 from .windows import AvgPooling2D, Conv2D, MaxPooling2D, Pooling2D

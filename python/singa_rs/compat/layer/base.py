@@ -33,9 +33,12 @@ class Layer(Base):
     """
 
     #: What `forward` keeps for `backward` is never read by a later step.
-    _unwatched = Base._unwatched | {"_stretch", "_widths", "num_input", "input_gradient"}
+    _unwatched = Base._unwatched | {
+        *("_stretch", "input_gradient"),
+        *("_widths", "num_input", "_extent", "_state_shape", "_given"),  # of subclasses
+    }
     _stretch: Stretch | None = None
-    #: Whether `backward` computes the gradient of the input. A net wants none for its data.
+    #: Whether `backward` computes the gradient of the input; a net wants none of its data.
     input_gradient = True
 
     def __init__(self, name: str) -> None:
@@ -161,10 +164,14 @@ class Layer(Base):
         self._stretch = None  # so that its memory is free for this one
         with autograd._training_scope(training):
             if not training:
-                return self._compute(*xs).detach()
-            stretch = Stretch()
+                return self._output(self._compute(*xs).detach())
+            stretch = Stretch(f"{type(self).__name__} {self.name!r}")
             y = stretch.leave(self._compute(*[stretch.enter(one) for one in xs]))
         self._stretch = stretch
+        return self._output(y)
+
+    def _output(self, y: Tensor) -> Any:
+        """What was computed as `forward` returns it."""
         return y
 
     def _compute(self, *xs: Tensor) -> Tensor:

@@ -196,7 +196,10 @@ class Backward:
         """Runs a layer, and hands the gradients of its inputs to those that it reads."""
         name, sources = layer.name, self.net._sources[layer.name]
         layer.input_gradient = name in self.wanted or any(s.layer in self.leads for s in sources)
-        dx, of_parameters = layer.backward(kTrain, _one(self._gradients(name)))
+        try:
+            dx, of_parameters = layer.backward(kTrain, _one(self._gradients(name)))
+        finally:
+            layer.input_gradient = True
         dxs = list(dx) if isinstance(dx, (list, tuple)) else [dx]
         given = self.net._fed.get(name, 0)
         if len(dxs) != given + len(sources):

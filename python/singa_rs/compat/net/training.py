@@ -12,7 +12,8 @@ from ...errors import GraphError
 from ...layer.check import count, flag
 from ...layer.node import now
 from ...loss import Loss as MeanLoss
-from ...record import GraphFunction, Options, Plan
+from ...module.graphs import Graphs
+from ...record import Options, Plan
 from ...tensor import Tensor
 from ..loss import Loss
 from ..optimizer import Optimizer
@@ -32,9 +33,8 @@ class Epoch(NamedTuple):
 class Trained(Passes):
     """The part of a net that runs steps with a loss, and records them once it is compiled."""
 
-    _unwatched = Passes._unwatched | {"_functions", "metric", "_options"}
-    _functions: dict[str, GraphFunction] | None = None
-    _options = Options()
+    _unwatched = Passes._unwatched | {"_graphs", "metric"}
+    _graphs: Graphs | None = None
     loss: Loss | None
     metric: Any
     optimizer: Optimizer | None
@@ -67,35 +67,29 @@ class Trained(Passes):
             ValueError: an option out of its range.
         """
         budget = record.memory_budget(memory_budget)
-        self._options = Options(memory_budget=budget, verify=flag(verify, "compile: verify"))
-        self._functions = {} if flag(use_graph, "compile: use_graph") else None
-        if loss is not None:
-            self.loss = a_loss(loss, "compile: loss")
-        if metric is not None:
-            self.metric = metric
-        if optimizer is None:
-            return
-        if not isinstance(optimizer, Optimizer):
+        options = Options(memory_budget=budget, verify=flag(verify, "compile: verify"))
+        graphs = Graphs(options) if flag(use_graph, "compile: use_graph") else None
+        loss = self.loss if loss is None else a_loss(loss, "compile: loss")
+        if optimizer is not None and not isinstance(optimizer, Optimizer):
             got = f"{type(optimizer).__module__}.{type(optimizer).__name__}"
             raise TypeError(f"compile: optimizer: got {got}, want one of compat.optimizer")
-        for spec in self.param_specs():
+        for spec in () if optimizer is None else self.param_specs():
             optimizer.register(spec.name, spec)
-        self.optimizer = optimizer
+        self._graphs, self.loss = graphs, loss
+        self.metric = self.metric if metric is None else metric
+        self.optimizer = self.optimizer if optimizer is None else optimizer
 
     # ---- recorded steps --------------------------------------------------------------------------
 
-    def _run(self, step: Callable[..., Any], training: bool, *args: Any) -> Any:
+    def _run(self, name: str, training: bool, *args: Any) -> Any:
         """Runs a step, as a graph if the net is compiled and nothing around it is recorded."""
-        args = tuple(self._admitted(one) for one in args)
-        if self._functions is None or now.running or record.is_recording():
+        args, step = tuple(self._admitted(one) for one in args), _STEPS[name]
+        if self._graphs is None or now.running or record.is_recording():
             with autograd._training_scope(training):
                 return step(self, *args)
-        name = step.__name__
-        if name not in self._functions:
-            self._functions[name] = GraphFunction(f"FeedForwardNet.{name}", self._options)
         for layer in self.layers:
             layer._stretch = None  # what a forward by hand has kept
-        return self._functions[name](step, self, training, args, {})
+        return self._graphs.of(step, self, name)(step, self, training, args, {})
 
     def _admitted(self, value: Any) -> Any:
         """An argument, with arrays copied to the net's device."""
@@ -109,13 +103,15 @@ class Trained(Passes):
         """Records the step of `train_on_batch`, or of `train` without an optimizer, and plans its
         memory without running it. The net is left as it is."""
         self._needs_loss("plan")
-        step, more = (updated, (0, 0)) if self.optimizer is not None else (trained, ())
-        args = (self._admitted(x), self._admitted(y), *more)
-        return record.plan("FeedForwardNet", self._options, step, self, True, args, {})
+        name = "train" if self.optimizer is None else "train_on_batch"
+        options = Options() if self._graphs is None else self._graphs.options
+        args = (self._admitted(x), self._admitted(y))
+        full = f"{type(self).__name__}.{name}"
+        return record.plan(full, options, _STEPS[name], self, True, args, {})
 
     def explain(self) -> str:
         """The recorded graphs and their keys, as text."""
-        found = [] if self._functions is None else list(self._functions.values())
+        found = [] if self._graphs is None else self._graphs.all()
         return "\n".join(one.explain() for one in found) or "FeedForwardNet: nothing is recorded"
 
     def _needs_loss(self, method: str) -> None:
@@ -140,7 +136,7 @@ class Trained(Passes):
             GraphError: the net has no loss, or several outputs.
         """
         self._needs_loss("train")
-        grads, losses, out = self._run(trained, True, x, y)
+        grads, losses, out = self._run("train", True, x, y)
         return grads, (losses.l1(), self._measured(out, y))
 
     def train_on_batch(self, x: Any, y: Any, epoch: int = 0, step: int = 0, lr: Any = None) -> Any:
@@ -168,8 +164,8 @@ class Trained(Passes):
         if rate is None:
             raise ValueError("train_on_batch: got no lr, and the optimizer has none")
         optimizer.begin(epoch, rate, step)
-        when = (epoch, step) if optimizer.depends_on_time else (0, 0)
-        losses, out = self._run(updated, True, x, y, *when)
+        when = (epoch, step) if optimizer.depends_on_time else ()
+        losses, out = self._run("train_on_batch", True, x, y, *when)
         return losses.l1(), self._measured(out, y)
 
     def evaluate(self, x: Any, y: Any) -> tuple[Any, float | None]:
@@ -180,13 +176,13 @@ class Trained(Passes):
         """
         if self.loss is None and self.metric is None:
             raise GraphError("evaluate: the net has neither a loss nor a metric")
-        out, truth = self._run(evaluated, False, x), self._admitted(y)
+        out, truth = self._run("evaluate", False, x), self._admitted(y)
         loss = None if self.loss is None else self.loss.evaluate(kEval, out, truth)
         return loss, self._measured(out, y)
 
     def predict(self, x: Any) -> Tensor:
         """Softmax of the net's output in evaluation, over its last axis."""
-        return self._run(predicted, False, x)
+        return self._run("predict", False, x)
 
     def _measured(self, out: Tensor, y: Any) -> float | None:
         return None if self.metric is None else self.metric.evaluate(out, y)
@@ -279,8 +275,9 @@ def trained(net: Trained, x: Any, y: Any) -> tuple[list[Tensor], Tensor, Tensor]
     return [grad for grads in reversed(by_layer) for grad in grads], losses, out
 
 
-def updated(net: Trained, x: Any, y: Any, epoch: int, step: int) -> tuple[Tensor, Tensor]:
-    """The step of `train_on_batch`: updates the parameters; the losses and the output."""
+def updated(net: Trained, x: Any, y: Any, epoch: int = 0, step: int = 0) -> tuple[Tensor, Tensor]:
+    """The step of `train_on_batch`: updates the parameters; the losses and the output. The epoch
+    and the step are given only if an update depends on them, as they are part of the recording."""
     out, losses, dy = _seeded(net, x, y)
     told = net.backward(dy)
     del dy
@@ -303,10 +300,21 @@ def predicted(net: Trained, x: Any) -> Tensor:
         return autograd.softmax(_single(net.forward(kEval, x)), -1)
 
 
+#: By the name of the method that runs it.
+_STEPS: dict[str, Callable[..., Any]] = {
+    "train": trained,
+    "train_on_batch": updated,
+    "evaluate": evaluated,
+    "predict": predicted,
+}
+
+
 # ---- samples -------------------------------------------------------------------------------------
 
 
 def _rows(values: Any) -> np.ndarray:
+    if isinstance(values, dict):
+        raise TypeError("fit: got a dictionary, want an array; use train_on_batch")
     return values.to_numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 

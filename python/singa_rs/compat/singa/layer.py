@@ -78,3 +78,7 @@ class Flatten(_layer.Flatten):
 
 def _is_name(args: tuple[Any, ...]) -> bool:
     return bool(args) and isinstance(args[0], str)
+
+
+#: SINGA's name for the class of layer classes.
+LayerMeta = type(_layer.Layer)

@@ -12,6 +12,7 @@ from ...tensor import Tensor
 from ..body import Body
 from ..running import Frame
 from ..table import reads
+from ..values import is_text, to_tensor
 from .arranging import padded
 from .sequences import joined, tensor
 
@@ -29,6 +30,9 @@ def if_(cond: Any, *, then_branch: Body, else_branch: Body, frame: Frame) -> tup
 
 # ---- Loop ----------------------------------------------------------------------------------------
 
+#: The most rounds that are recorded one after the other, each with its number.
+_UNROLLED = 64
+
 
 @reads("Loop", raw=True)
 def loop(trips: Any, going: Any, *state: Any, body: Body, frame: Frame) -> tuple[Any, ...]:
@@ -37,15 +41,32 @@ def loop(trips: Any, going: Any, *state: Any, body: Body, frame: Frame) -> tuple
     limit = None if trips is None else int(np.ravel(frame.read(trips))[0])
     carried, rounds = list(state), []
     goes = going is None or holds(going, frame)
+    is_short = limit is not None and limit <= _UNROLLED
     while goes and (limit is None or len(rounds) < limit):
-        given = np.array(len(rounds), np.int64), np.array(goes)
-        condition, *found = frame.call(body, [*given, *carried])
-        goes = holds(condition, frame)
-        carried, stacked = found[: len(state)], found[len(state) :]
+        is_short = is_short and not isinstance(going, Tensor)
+        round_ = np.array(len(rounds), np.int64)
+        if not is_short:
+            round_ = _apart(None, round_, frame)
+        going, *found = frame.call(body, [round_, np.array(goes), *carried])
+        goes = holds(going, frame)
+        now, stacked = found[: len(state)], found[len(state) :]
+        if not is_short:
+            now = [_apart(*pair, frame) for pair in zip(carried, now, strict=True)]
+        carried = now
         rounds.append(stacked)
     count = len(body.outputs) - 1 - len(state)
     made = (_over_rounds(rounds, i, body, 1 + len(state) + i, frame) for i in range(count))
     return *carried, *made
+
+
+def _apart(before: Any, now: Any, frame: Frame) -> Any:
+    """A value of a round: one on the host that has changed goes to the device where bodies are
+    recorded, since what is on the host is part of a recording."""
+    is_number = isinstance(now, (np.ndarray, np.generic)) and not is_text(now)
+    if frame.stretches is None or not is_number or now is before:
+        return now
+    is_same = isinstance(before, (np.ndarray, np.generic)) and np.array_equal(before, now)
+    return now if is_same else to_tensor(now, frame.device)
 
 
 def _over_rounds(rounds: list[list[Any]], i: int, body: Body, output: int, frame: Frame) -> Any:

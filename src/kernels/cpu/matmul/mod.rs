@@ -5,5 +5,6 @@ pub mod panels;
 pub mod portable_gemm;
 pub mod product;
 pub mod product_add;
+mod row;
 pub mod small;
 pub mod tile;

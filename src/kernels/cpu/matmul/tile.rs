@@ -4,6 +4,7 @@
 use half::{bf16, f16};
 
 use crate::dtype::Element;
+use crate::kernels::cpu::matmul::row;
 use crate::kernels::cpu::simd::wide::{self, Float};
 
 /// A matrix in memory: the address of its first element, and the steps from row to row and from
@@ -86,6 +87,10 @@ macro_rules! float_sums {
                 a: Matrix<*const $T>,
                 b: Matrix<*const $T>,
             ) {
+                if row::fits([m, n, k], c, b) {
+                    // SAFETY: by the caller's promise.
+                    return unsafe { row::multiply([m, n, k], c, add, a, b) };
+                }
                 // SAFETY: by the caller's promise.
                 unsafe {
                     gemm::gemm(

@@ -39,11 +39,12 @@ pub fn prepare(
     width: Width,
 ) -> Result<Option<Steps>> {
     let Some(library) = onednn::library() else { return Ok(None) };
-    let Some(window) = window(geometry) else { return Ok(None) };
-    if pass == Propagation::GradWeight && has_known_fault(geometry, io) {
+    let (geometry, io) = without_unit_axes(pass, geometry, io);
+    let Some(window) = window(&geometry) else { return Ok(None) };
+    if pass == Propagation::GradWeight && has_known_fault(&geometry, &io) {
         return Ok(None);
     }
-    let problem = Problem::new(pass, window, geometry.groups, io);
+    let problem = Problem::new(pass, window, geometry.groups, &io);
     for &compute in compute_types(io[0].dtype) {
         // First with the images as they are, then with copies where they are not channels-last.
         for copy in [false, true] {
@@ -57,17 +58,13 @@ pub fn prepare(
 }
 
 impl Problem {
-    fn new(pass: Propagation, window: Window, groups: usize, io: &[&Meta]) -> Self {
+    fn new(pass: Propagation, window: Window, groups: usize, io: &[Meta]) -> Self {
         let last = io.len() - 1;
         let tensor = |i: usize| {
             let place = if i == last { Location::Output(0) } else { Location::Input(i) };
             Tensor { place, meta: io[i].clone() }
         };
-        let [x, w, y] = match pass {
-            Propagation::Forward => [0, 1, last],
-            Propagation::GradInput => [2, 1, 0],
-            Propagation::GradWeight => [1, 2, 0],
-        };
+        let [x, w, y] = roles(pass, io.len());
         let bias = (pass == Propagation::Forward && last == 3).then(|| tensor(2));
         let mut w = tensor(w);
         w.meta = grouped(&w.meta, groups);
@@ -120,8 +117,34 @@ impl Problem {
     }
 }
 
+/// The places of x, w and y among this many tensors.
+fn roles(pass: Propagation, count: usize) -> [usize; 3] {
+    match pass {
+        Propagation::Forward => [0, 1, count - 1],
+        Propagation::GradInput => [2, 1, 0],
+        Propagation::GradWeight => [1, 2, 0],
+    }
+}
+
+/// The same convolution without the spatial axes along which nothing extends. oneDNN works on
+/// several places of the last axis at a time: without this, images of width 1 take three times as
+/// long.
+fn without_unit_axes(pass: Propagation, geometry: &Geometry, io: &[&Meta]) -> (Geometry, Vec<Meta>) {
+    let images = roles(pass, io.len());
+    let (mut geometry, mut io) = (geometry.clone(), Vec::from_iter(io.iter().map(|&m| m.clone())));
+    for d in (0..geometry.rank()).rev() {
+        let is_unit = images.iter().all(|&i| io[i].shape[2 + d] == 1);
+        let pads = geometry.padding[d] + geometry.padding[d + geometry.rank()] > 0;
+        if is_unit && !pads && geometry.rank() > 1 {
+            images.iter().for_each(|&i| io[i] = io[i].without(2 + d));
+            geometry = geometry.without(d);
+        }
+    }
+    (geometry, io)
+}
+
 /// Weight gradients that oneDNN 3.2 computes wrongly; both cases are rare and small.
-fn has_known_fault(geometry: &Geometry, io: &[&Meta]) -> bool {
+fn has_known_fault(geometry: &Geometry, io: &[Meta]) -> bool {
     let [dy, x, dw] = [0, 1, 2].map(|i| &io[i].shape);
     // bfloat16 kernels leave taps that only ever see padding unwritten.
     let is_idle = |d: usize, tap: usize| {

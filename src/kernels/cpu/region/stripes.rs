@@ -1,5 +1,7 @@
 //! The values of a region as matrices, processed one block of rows at a time.
 
+use smallvec::SmallVec;
+
 use crate::kernels::Width;
 use crate::ops::Meta;
 use crate::ops::region::Region;
@@ -102,20 +104,40 @@ impl Stripes {
 
 /// The part of another value that a value covers; None for other broadcasts or memory orders.
 fn part(value: &Meta, whole: &Meta) -> Option<Extent> {
-    if value.shape == whole.shape && value.strides == whole.strides {
-        return Some(Extent::Whole);
-    }
-    if value.numel() == 1 {
+    if value.numel() == 1 && whole.numel() != 1 {
         return Some(Extent::One);
     }
-    let lies = value.is_contiguous() && whole.is_contiguous();
-    let (own, all) = (&value.shape[..], &whole.shape[..]);
+    let order = memory_order(whole);
+    let (own, all) = (extents(value, &order)?, extents(whole, &order)?);
     let leading = own.iter().take_while(|&&extent| extent == 1).count();
-    let tail = &own[leading..];
-    if lies && all.ends_with(tail) {
-        return Some(Extent::Row);
-    }
     let trailing = own.iter().rev().take_while(|&&extent| extent == 1).count();
-    let head = &own[..own.len() - trailing];
-    (lies && own.len() == all.len() && all.starts_with(head)).then_some(Extent::Column)
+    if own == all {
+        Some(Extent::Whole)
+    } else if all.ends_with(&own[leading..]) {
+        Some(Extent::Row)
+    } else {
+        all.starts_with(&own[..own.len() - trailing]).then_some(Extent::Column)
+    }
+}
+
+/// The axes of a dense value, the outermost in memory first.
+fn memory_order(whole: &Meta) -> SmallVec<[usize; 6]> {
+    let mut order: SmallVec<[usize; 6]> = (0..whole.shape.rank()).collect();
+    order.sort_by_key(|&d| std::cmp::Reverse(whole.strides[d]));
+    order
+}
+
+/// The extents of a value along these axes, with ones for those it lacks; None unless it lies
+/// densely in their order.
+fn extents(value: &Meta, order: &[usize]) -> Option<SmallVec<[usize; 6]>> {
+    let lacks = order.len().checked_sub(value.shape.rank())?;
+    let own = |d: usize| Some((value.shape[d.checked_sub(lacks)?], value.strides[d - lacks]));
+    let mut step = 1;
+    let mut lies = |(extent, stride): (usize, isize)| {
+        let fits = extent == 1 || stride == step;
+        step *= extent.max(1) as isize;
+        fits
+    };
+    let is_dense = order.iter().rev().filter_map(|&d| own(d)).all(&mut lies);
+    is_dense.then(|| order.iter().map(|&d| own(d).map_or(1, |(extent, _)| extent)).collect())
 }

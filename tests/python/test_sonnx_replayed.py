@@ -1,0 +1,58 @@
+"""Imported models that run repeatedly: replayed as a whole, with the weights as they are."""
+
+import numpy as np
+from onnx import helper
+from onnx_models import model, real, there
+from singa_rs import sonnx
+from singa_rs.sonnx import running
+from singa_rs.tensor import Tensor
+
+
+def test_a_whole_graph_is_replayed_without_looking_at_its_nodes(monkeypatch):
+    """Also for inputs that no node takes and outputs that are in another order."""
+    nodes = [
+        helper.make_node("Sub", ["b", "a"], ["d"]),
+        helper.make_node("MatMul", ["d", "w"], ["y"]),
+        helper.make_node("Relu", ["y"], ["z"]),
+    ]
+    given = {"a": real(2, 3), "left": real(4), "b": real(2, 3, seed=1)}
+    proto = model(nodes, given, ["z", "d"], {"w": real(3, 3)})
+    rep = sonnx.prepare(proto)
+    xs = list(given.values())
+    want = there(proto, xs)
+    for _ in range(5):
+        found = rep.run(xs)
+        for got, one in zip(found, want, strict=True):
+            np.testing.assert_allclose(got, one, 1e-5, 1e-6)
+    monkeypatch.setattr(running.Frame, "run", None)  # what is replayed needs no frame
+    other = [x * 2 for x in xs]
+    for got, one in zip(rep.run(other), there(proto, other), strict=True):
+        np.testing.assert_allclose(got, one, 1e-5, 1e-6)
+    monkeypatch.undo()
+    wide = [np.concatenate([x, x]) for x in xs]
+    loose = model(
+        nodes, {k: x for k, x in zip(given, wide, strict=True)}, ["z", "d"], {"w": real(3, 3)}
+    )
+    for got, one in zip(rep.run(wide), there(loose, wide), strict=True):
+        np.testing.assert_allclose(got, one, 1e-5, 1e-6)
+
+
+def test_a_replayed_graph_sees_other_weights():
+    nodes = [helper.make_node("Mul", ["x", "w"], ["y"])]
+    x = real(3)
+    rep = sonnx.prepare(model(nodes, {"x": x}, ["y"], {"w": real(3)}))
+    for _ in range(5):
+        rep.run([x])
+    rep.model.weights["w"].copy_from_numpy(np.float32([1, 2, 3]))
+    np.testing.assert_allclose(rep.run([x])[0], x * [1, 2, 3], 1e-6)
+    rep.model.weights.w = Tensor(data=np.float32([4, 5, 6]))
+    np.testing.assert_allclose(rep.run([x])[0], x * [4, 5, 6], 1e-6)
+
+
+def test_outputs_that_are_inputs_or_constants():
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    x, w = real(3), real(2)
+    rep = sonnx.prepare(model(nodes, {"x": x}, ["y", "x", "w"], {"w": w}))
+    for _ in range(5):
+        for got, want in zip(rep.run([x]), (np.maximum(x, 0), x, w), strict=True):
+            np.testing.assert_array_equal(got, want)
