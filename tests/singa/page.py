@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -27,22 +28,24 @@ inputs and results. Programs that print a tensor of one element with `'%f'` need
 2.4, as they do with SINGA.
 
 A few programs have to be changed: they are wrong themselves, or name what NumPy and Pillow
-no longer have. The change is said. Others are not run: distributed training is not part of this
-package yet, and what has to be downloaded is not.
+no longer have. The table says what to change. Others are not run: distributed training is not part
+of this package yet, and nothing is downloaded.
 """
 
 
 def text() -> str:
     """The page."""
     runs = [one for one in SCRIPTS if not one.needs]
-    kinds = Counter(one.outcome().split(":")[0] for one in runs)
-    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    needs = Counter(one.needs.split(":")[0] for one in SCRIPTS if one.needs)
-    lacks = ", ".join(f"{count} {need}" for need, count in sorted(needs.items()))
+    changed = [one for one in runs if one.wrong]
+    asking = [one for one in runs if one.cuda and not one.wrong]
+    needs = Counter(re.split(":|,", one.needs)[0] for one in SCRIPTS if one.needs)
+    lacks = "".join(f"- {count}: {need}\n" for need, count in needs.most_common())
     rows = "\n".join(f"| `{one.path}` | {_cell(one.outcome())} |" for one in SCRIPTS)
     return (
-        f"{INTRODUCTION}\nOf {len(SCRIPTS)} programs {len(runs)} run: {counts}. "
-        f"The others need: {lacks}.\n\n| program | runs |\n|---|---|\n{rows}\n"
+        f"{INTRODUCTION}\nOf {len(SCRIPTS)} programs {len(runs)} run: {len(runs) - len(changed)} "
+        f"unchanged, {len(asking)} of them with `SINGA_RS_DEVICE=cpu`,\nand {len(changed)} after "
+        f"the change that the table gives. What the others need:\n\n{lacks}\n"
+        f"| program | runs |\n|---|---|\n{rows}\n"
     )
 
 

@@ -24,9 +24,7 @@ def _with(function: Callable[..., Any], op: str, names: Mapping[str, str]) -> Ca
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            kwargs = _renamed(op, kwargs, names)
-        return function(*args, **kwargs)
+        return function(*args, **_renamed(op, kwargs, names)) if kwargs else function(*args)
 
     return call
 

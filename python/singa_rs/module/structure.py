@@ -40,7 +40,7 @@ class Node:
         self.shapes = tuple(t.shape for t in event.outputs)
         self.dtypes = tuple(t.dtype for t in event.outputs)
         self._input_types = [(t.device, t.dtype) for t in event.inputs]
-        self._perform = None if event.writes else event.perform
+        self._what = None if event.writes else event.what
         self._root = root
 
     def infer_shape(self, *shapes: Any) -> Shape | tuple[Shape, ...]:
@@ -56,12 +56,12 @@ class Node:
         return found[0] if len(found) == 1 else found
 
     def _inferred(self, shapes: list[Shape]) -> tuple[Shape, ...]:
-        if self._perform is None or len(shapes) != len(self._input_types):
-            want = len(self._input_types) if self._perform else "none, as it writes into tensors"
+        if self._what is None or len(shapes) != len(self._input_types):
+            want = len(self._input_types) if self._what else "none, as it writes into tensors"
             raise ValueError(f"{self.name}: infer_shape: got {len(shapes)} shapes, want {want}")
         pairs = zip(shapes, self._input_types, strict=True)
         given = [Placeholder(shape, *kind) for shape, kind in pairs]
-        return _inferred(lambda _, *tensors: self._perform(tensors), self._root, given)
+        return _inferred(lambda _, *tensors: record.perform(self._what, tensors), self._root, given)
 
     def __repr__(self) -> str:
         made = " ".join(map(str, self.shapes))

@@ -9,7 +9,7 @@ when one of them is set.
 from .fast_path import MISS, FastPath
 from .function import GraphFunction, name_written
 from .lock import UserCodeLock
-from .operations import Event, Operations, observed, operations, place
+from .operations import Event, Operations, observed, operations, perform, place
 from .options import Options, memory_budget
 from .places import NOTHING, slots
 from .plan import Plan, infer, plan

@@ -24,12 +24,8 @@ class Event(NamedTuple):
     #: Whether the outputs existed before, and are written into; "new" if nothing had been written
     #: to them yet.
     writes: bool | str
-    #: What made the outputs, for `perform`.
+    #: What made the outputs, which `perform` does with other tensors.
     what: Any = None
-
-    def perform(self, inputs: Sequence[Tensor]) -> Any:
-        """Does the same with other tensors."""
-        return perform(self.what, inputs)
 
 
 def perform(what: Any, inputs: Sequence[Tensor]) -> Any:
