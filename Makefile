@@ -4,6 +4,9 @@
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
 BENCH_VENV := $(CURDIR)/.venv-bench
+OLDEST_VENV := $(CURDIR)/.venv-oldest
+SINGA_VENV := $(CURDIR)/.venv-singa
+SINGA ?=
 BIN := $(VENV)/bin
 export VIRTUAL_ENV := $(VENV)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
@@ -14,13 +17,15 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models fuzz fuzz-files mutants sanitize lint format wheel library bench bench-steps bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel library bench bench-steps bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
 	@echo "make test    run all tests"
 	@echo "make test-browser  test the page of a graph in headless Chromium"
 	@echo "make test-models  compare models of ONNX from packages with onnxruntime"
+	@echo "make test-oldest  test what meets arrays with the oldest NumPy that is supported"
+	@echo "make test-singa SINGA=folder  run the examples of a checkout of SINGA on generated data"
 	@echo "make test-loom  check how threads share a graph with the model checker loom"
 	@echo "make fuzz    hold random models, run in every way, against eager execution"
 	@echo "make fuzz-files  load 20,000 changed files of each format, kill 200 saves (an hour)"
@@ -106,6 +111,39 @@ fuzz-files: build
 test-models: build
 	$(BIN)/python -m pytest tests/models $(ARGS)
 
+# The tests in which tensors meet arrays. The oldest NumPy has no wheels for Python 3.13 and later:
+# there the target says so and passes.
+OLDEST = arrays assigning constant core_borrowed data dlpack functions index_values new_tensors \
+	precision storage tensor tensor_indexing tensor_writing value_conversion
+
+$(OLDEST_VENV)/.ready: pyproject.toml Makefile
+	$(call make_venv,$(OLDEST_VENV))
+	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'numpy==1.26.*' \
+	    onnx ml_dtypes safetensors onednn-cpu-gomp hypothesis pillow pytest pytest-timeout \
+	    pytest-xdist scikit-learn scipy
+	@touch $@
+
+test-oldest: build
+	@if $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 13))'; \
+	then echo "$(PYTHON) is too new for the oldest NumPy"; \
+	else $(MAKE) --no-print-directory $(OLDEST_VENV)/.ready \
+	    && PYTHONPATH=$(CURDIR)/python $(OLDEST_VENV)/bin/python -m pytest -n 2 --dist loadfile \
+	    $(OLDEST:%=tests/python/test_%.py) $(ARGS); fi
+
+# SINGA names a checkout of Apache SINGA, of which only the folder examples is read. The examples
+# have an environment of their own, since they need packages and a NumPy that nothing else needs.
+$(SINGA_VENV)/.ready: tests/singa/requirements.txt Makefile
+	$(call make_venv,$(SINGA_VENV))
+	$(SINGA_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    -r tests/singa/requirements.txt
+	@touch $@
+
+test-singa: wheel $(SINGA_VENV)/.ready
+	@test -d "$(SINGA)/examples" || { echo "SINGA names no checkout of SINGA: $(SINGA)"; exit 1; }
+	$(SINGA_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --force-reinstall --no-index --no-deps --find-links dist singa-rs
+	SINGA="$(abspath $(SINGA))" $(SINGA_VENV)/bin/python -m pytest tests/singa -rs $(ARGS)
+
 # This builds everything from scratch, which takes most of its few minutes.
 test-loom:
 	RUSTFLAGS="--cfg loom" cargo test --target-dir target/loom --no-default-features --lib models
@@ -163,5 +201,5 @@ bench-steps: bench-env
 	$(BENCH_VENV)/bin/python benches/python/steps.py --portable --picture docs/steps.svg $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) dist python/singa_rs/*.so
+	rm -rf $(VENV) $(BENCH_VENV) $(OLDEST_VENV) $(SINGA_VENV) dist python/singa_rs/*.so
 	cargo clean

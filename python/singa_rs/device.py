@@ -1,8 +1,13 @@
-"""Devices: where tensors live and operations run (SINGA's `device`)."""
+"""Devices: where tensors live and operations run (SINGA's `device`).
+
+With `SINGA_RS_DEVICE=cpu` in the environment, `create_cuda_gpu` and its kin answer the CPU, so that
+programs which ask for a CUDA device run unchanged. Nothing else does: without it they raise.
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import warnings
 
 import numpy as np
@@ -29,6 +34,8 @@ __all__ = [
 #: Warnings of the engine that have not been shown yet.
 _waiting: list[str] = []
 _ONEDNN_WHEEL = "onednn-cpu-gomp"
+#: What programs that ask for a CUDA device get is said here.
+_VARIABLE = "SINGA_RS_DEVICE"
 
 
 def get_default_device() -> Device:
@@ -52,60 +59,62 @@ def get_gpu_ids() -> list[int]:
 
 
 def create_cuda_gpu() -> Device:
-    """The first CUDA device.
+    """The first CUDA device, or the CPU where `SINGA_RS_DEVICE=cpu`.
 
     Raises:
-        DeviceError: there is none. Programs may pass the CPU instead (`create_cpu_device`).
+        DeviceError: there is none, or `SINGA_RS_DEVICE` names another device.
     """
     return create_cuda_gpu_on(0)
 
 
 def create_cuda_gpu_on(device_id: int) -> Device:
-    """The CUDA device of that number.
+    """The CUDA device of that number, or the CPU where `SINGA_RS_DEVICE=cpu`.
 
     Raises:
-        DeviceError: there is none. Programs may pass the CPU instead (`create_cpu_device`).
+        DeviceError: there is none, or `SINGA_RS_DEVICE` names another device.
     """
+    if _is_cpu_wanted("create_cuda_gpu_on"):
+        return _core.cpu()
     raise DeviceError(
         f"create_cuda_gpu_on: got device {device_id}, but this build of singa_rs has no CUDA; "
-        "use device.create_cpu_device() instead"
+        f"use device.create_cpu_device() instead, or set {_VARIABLE}=cpu to get the CPU from here"
     )
 
 
 def create_cuda_gpus(num: int) -> list[Device]:
-    """The first `num` CUDA devices.
+    """The first `num` CUDA devices, or as often the CPU where `SINGA_RS_DEVICE=cpu`.
 
     Raises:
-        DeviceError: there are fewer.
+        DeviceError: there are fewer, or `SINGA_RS_DEVICE` names another device.
     """
     return create_cuda_gpus_on(list(range(num)))
 
 
 def create_cuda_gpus_on(device_ids: list[int]) -> list[Device]:
-    """The CUDA devices of those numbers.
+    """The CUDA devices of those numbers, or as often the CPU where `SINGA_RS_DEVICE=cpu`.
 
     Raises:
-        DeviceError: one of them does not exist.
+        DeviceError: one of them does not exist, or `SINGA_RS_DEVICE` names another device.
     """
     return [create_cuda_gpu_on(i) for i in device_ids]
 
 
-def get_gpu_mem_size(device_id: int) -> tuple[int, int]:
+def get_gpu_mem_size(id: int) -> tuple[int, int]:
     """Free and total bytes of a CUDA device.
 
     Raises:
         DeviceError: there is no such device.
     """
-    raise DeviceError(f"get_gpu_mem_size: there is no CUDA device {device_id}")
+    raise DeviceError(f"get_gpu_mem_size: there is no CUDA device {id}")
 
 
-def device_query(device_id: int, verbose: bool = False) -> str:
+def device_query(id: int, verbose: bool = False) -> str:
     """The properties of a CUDA device as text.
 
     Raises:
         DeviceError: there is no such device.
     """
-    raise DeviceError(f"device_query: there is no CUDA device {device_id}")
+    raise DeviceError(f"device_query: there is no CUDA device {id}")
 
 
 def enable_lazy_alloc(enable: bool) -> None:
@@ -120,6 +129,15 @@ def report_warnings() -> None:
 
 
 errors.name_functions(globals(), {"report_warnings"})
+
+
+def _is_cpu_wanted(op: str) -> bool:
+    """Whether the environment has the CPU answer in place of a CUDA device. It is read at each
+    call, so that programs may set it after they imported the package."""
+    wanted = os.environ.get(_VARIABLE, "")
+    if wanted not in ("", "cpu"):
+        raise DeviceError(f"{op}: got {_VARIABLE}={wanted!r:.80}, want cpu, or nothing")
+    return wanted == "cpu"
 
 
 def _offer_onednn() -> None:

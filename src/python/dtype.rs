@@ -1,5 +1,7 @@
 //! Element types as Python objects.
 
+use numpy::npyffi::NPY_TYPES;
+use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -110,6 +112,38 @@ fn unknown(object: &Bound<'_, PyAny>) -> PyErr {
     let names: Vec<_> = DType::ALL.iter().map(|d| d.name()).collect();
     let got = super::args::text(object);
     DTypeError::new_err(format!("dtype: got {got}, want one of {}", names.join(", ")))
+}
+
+/// The element type of NumPy's own dtype of native byte order; None for any other dtype.
+pub(super) fn of_numpy(dtype: &Bound<'_, PyArrayDescr>) -> Option<DType> {
+    let is_own = dtype.num() < NPY_TYPES::NPY_NTYPES_LEGACY as i32;
+    if !is_own || dtype.is_native_byteorder() == Some(false) {
+        return None;
+    }
+    DType::ALL.into_iter().find(|d| kind(*d) == Some(dtype.kind()) && d.size() == dtype.itemsize())
+}
+
+/// NumPy's letter for a kind of numbers; None for a type that NumPy lacks.
+fn kind(dtype: DType) -> Option<u8> {
+    Some(match dtype {
+        DType::BFloat16 => return None,
+        DType::Bool => b'b',
+        float if float.is_float() => b'f',
+        integer if integer.name().starts_with('u') => b'u',
+        _ => b'i',
+    })
+}
+
+/// One of NumPy's dtypes per type that it has.
+static NUMPY: PyOnceLock<Vec<Option<Py<PyArrayDescr>>>> = PyOnceLock::new();
+
+/// NumPy's dtype, for a type that NumPy has.
+pub(super) fn to_numpy(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyArrayDescr>> {
+    let make =
+        |d: DType| kind(d).map(|_| PyArrayDescr::new(py, d.name()).map(Bound::unbind)).transpose();
+    let all =
+        NUMPY.get_or_try_init(py, || DType::ALL.into_iter().map(make).collect::<PyResult<_>>())?;
+    Ok(all[dtype as usize].as_ref().expect("NumPy has it").bind(py).clone())
 }
 
 /// The element type that `object` names (see `parse`).

@@ -1,9 +1,11 @@
 //! Copies between tensors and NumPy arrays.
 #![allow(unsafe_code)]
 
+use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use numpy::npyffi::{NPY_ARRAY_ALIGNED, NPY_ARRAY_C_CONTIGUOUS, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
@@ -39,6 +41,22 @@ fn lent(array: &Bound<'_, PyUntypedArray>, dtype: DType, shape: Shape) -> View {
     View { block, meta: Arc::new(meta), offset: 0 }
 }
 
+/// A new row-major array, whose elements are not written yet.
+fn empty<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    shape: &Shape,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let mut extents: Vec<npy_intp> = shape.iter().map(|&n| n as npy_intp).collect();
+    let (rank, dtype) = (extents.len() as c_int, dtype::to_numpy(py, dtype)?.into_dtype_ptr());
+    // SAFETY: there are `rank` extents; the function takes over the reference to the dtype, and
+    // returns a new array or null with an exception.
+    unsafe {
+        let made = PY_ARRAY_API.PyArray_Empty(py, rank, extents.as_mut_ptr(), dtype, 0);
+        Ok(Bound::from_owned_ptr_or_err(py, made)?.cast_into_unchecked())
+    }
+}
+
 /// The bytes of a row-major array that nothing else accesses in the meantime.
 pub(super) fn bytes<'a>(array: &'a mut Bound<'_, PyUntypedArray>) -> &'a mut [u8] {
     let bytes = array.len() * array.dtype().itemsize();
@@ -62,8 +80,7 @@ impl Handle {
             other => (other, Copy.into()),
         };
         let shape = view.meta.shape.clone();
-        let array = py.import("numpy")?.call_method1("empty", (shape.to_vec(), dtype.name()))?;
-        let array = array.cast_into::<PyUntypedArray>()?;
+        let array = empty(py, dtype, &shape)?;
         op::run_into(py, &kind, smallvec![view], &[lent(&array, dtype, shape)])?;
         Ok(array)
     }
@@ -126,10 +143,30 @@ fn source<'py>(
     array: &Bound<'py, PyAny>,
 ) -> PyResult<(Bound<'py, PyUntypedArray>, View)> {
     exit::keep_thread();
-    if !array.is_instance_of::<PyUntypedArray>() {
+    let Ok(given) = array.cast::<PyUntypedArray>() else {
         let message = format!("{name}: got {}, want a NumPy array", array.get_type());
         return Err(PyTypeError::new_err(message));
-    }
+    };
+    let (array, dtype) = match dtype::of_numpy(&given.dtype()).filter(|_| is_ready(given)) {
+        Some(dtype) => (given.clone(), dtype),
+        None => required(array)?,
+    };
+    let shape: Shape = array.shape().into();
+    shape.checked_numel(name)?;
+    let view = lent(&array, dtype, shape);
+    Ok((array, view))
+}
+
+/// Whether an array is row-major and aligned.
+fn is_ready(array: &Bound<'_, PyUntypedArray>) -> bool {
+    // SAFETY: the array object is alive.
+    let flags = unsafe { (*array.as_array_ptr()).fields.flags };
+    let wanted = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED;
+    flags & wanted == wanted
+}
+
+/// A row-major, aligned array in native byte order with the elements of another one.
+fn required<'py>(array: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyUntypedArray>, DType)> {
     let native = array.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
     let dtype = dtype::parse(&native)?;
     let options = PyDict::new(array.py());
@@ -138,10 +175,7 @@ fn source<'py>(
     let numpy = array.py().import("numpy")?;
     let array: Bound<'_, PyUntypedArray> =
         numpy.call_method("require", (array,), Some(&options))?.cast_into()?;
-    let shape: Shape = array.shape().into();
-    shape.checked_numel(name)?;
-    let view = lent(&array, dtype, shape);
-    Ok((array, view))
+    Ok((array, dtype))
 }
 
 /// The tensor of an array; while this thread records, a copy that the recording owns.

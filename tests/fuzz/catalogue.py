@@ -140,8 +140,9 @@ OPERATORS = (
 #: Those of them for which no text can be written, or which compute nothing.
 PROTOCOL = frozenset(
     "annotations array array_priority bool class copy deepcopy delattr dict dir dlpack "
-    "dlpack_device doc float format getattribute getstate hash index init init_subclass int iter "
-    "len module new reduce reduce_ex repr setattr sizeof str subclasshook weakref".split()
+    "dlpack_device doc firstlineno float format getattribute getstate hash index init "
+    "init_subclass int iter len module new reduce reduce_ex repr setattr sizeof static_attributes "
+    "str subclasshook weakref".split()
 )
 
 

@@ -130,7 +130,8 @@ def erfc(x: Number) -> Number:
     if x < -4:
         return 2 - erfc(-x)
     if x < 4:
-        with localcontext(CONTEXT, prec=90):
+        with localcontext(CONTEXT) as more:
+            more.prec = 90
             return 1 - _erf_series(x)
     q = Decimal(0)
     for depth in range(400, 0, -1):

@@ -18,6 +18,34 @@ def mask(flags=FLAGS):
     return from_numpy(np.array(flags))
 
 
+# ---- names of operands ---------------------------------------------------------------------------
+
+A, B = np.array([1.5, -2.0]), np.array([0.5, -2.0])
+#: By function: the names that SINGA and NumPy, PyTorch or ONNX have for its operands.
+NAMES = {
+    "abs": ("a", "x"), "exp": ("a", "x"), "sign": ("a", "x"), "less": ("xy", "ab"),
+    "greater": ("xy", "ab"), "equal": ("xy", "ab"), "mul": ("xy", "ab"), "add": ("ab",),
+    "sub": ("ab",), "div": ("ab",), "pow": ("ab",), "_and": ("ab",), "_or": ("ab",),
+    "_xor": ("ab",), "_not": ("x",), "tanh": ("x",), "sqrt": ("x",), "log": ("x",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "names"), [(k, n) for k, all in NAMES.items() for n in all])
+def test_operands_by_name(name, names):
+    function, given = getattr(autograd, name), [double(A), double(B)][: len(names)]
+    want = function(*given).tolist()
+    by_name = dict(zip(names, given, strict=True))
+    assert np.array_equal(function(**by_name).tolist(), want, equal_nan=True)
+
+
+def test_an_operand_under_both_names_is_refused():
+    with pytest.raises(TypeError, match="less: got both x and a"):
+        autograd.less(x=double(A), a=double(A), b=double(B))
+    with pytest.raises(TypeError, match="less"):
+        autograd.less(double(A), x=double(B))
+    assert autograd.ctensor2numpy(x=double(A)).tolist() == A.tolist()
+
+
 # ---- where --------------------------------------------------------------------------------------
 
 ORDERS = {

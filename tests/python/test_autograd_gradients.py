@@ -65,6 +65,8 @@ CASES = {
     "add_bias": (ag.add_bias, [(2, 3), (3,)], (-2, 2)),
     "add_bias 1": (lambda x, b: ag.add_bias(x, b, 1), [(2, 3), (2,)], (-2, 2)),
     "prelu": (ag.prelu, [(2, 3), (3,)], (-2, 2)),
+    "prelu of a larger slope": (ag.prelu, [(1, 4, 1, 3), (2, 1, 5, 3)], (-2, 2)),
+    "prelu of more axes": (ag.prelu, [(3,), (2, 1)], (-2, 2)),
     "cossim": (ag.cossim, [(2, 3), (2, 3)], (-2, 2)),
     "reduce_sum": (lambda x: ag.reduce_sum(x, [0, -1], 1), [(2, 3, 2)], (-2, 2)),
     "reduce_mean": (lambda x: ag.reduce_mean(x, 1, 0), [(2, 3, 2)], (-2, 2)),

@@ -13,7 +13,8 @@ from singa_rs.tensor import from_numpy
 
 MODULES = (
     "autograd", "data", "device", "image_tool", "initializer", "layer", "loss", "metric", "model",
-    "module", "opt", "proto.core_pb2", "singa_wrap", "sonnx", "tensor",
+    "module", "net", "opt", "optimizer", "proto.core_pb2", "proto.model_pb2", "singa_wrap",
+    "snapshot", "sonnx", "tensor",
 )  # fmt: skip
 
 
@@ -163,13 +164,6 @@ def test_softmax_goes_over_all_axes_from_one_on(axis):
     np.testing.assert_allclose(dx.to_numpy(), grad, rtol=1e-4, atol=1e-6)
 
 
-def test_softmax_of_the_tensor_module_keeps_the_first_axis():
-    x = images()
-    np.testing.assert_allclose(singa.tensor.softmax(from_numpy(x)).to_numpy(), coerced(x, 1), 1e-5)
-    row = singa.tensor.softmax(from_numpy(x[0, 0]))
-    np.testing.assert_allclose(row.to_numpy(), coerced(x[0, 0], 0), 1e-5)
-
-
 def test_softmax_names_an_axis_that_there_is_not():
     with pytest.raises(ValueError, match="softmax: .*3"):
         singa.autograd.softmax(from_numpy(images()), 3)
@@ -201,16 +195,78 @@ def test_tile_repeats_from_the_first_axis_on(repeats, want):
     np.testing.assert_array_equal(dx.to_numpy(), np.full(x.shape, np.prod(given)))
 
 
+@pytest.mark.parametrize("name", ["max", "mean", "min", "sum"])
+def test_functions_of_several_tensors_leave_one_as_it_is(name):
+    x, dy = from_numpy(images()), from_numpy(images() * 2)
+    x.stores_grad = True
+    function = getattr(singa.autograd, name)
+    with autograd._training_scope(True):
+        one = function(x)
+        (dx,) = autograd.gradients((one * dy).sum()).values()
+    np.testing.assert_array_equal(one.to_numpy(), images())
+    np.testing.assert_array_equal(dx.to_numpy(), images() * 2)
+    both = getattr(autograd, name)(x, dy)
+    np.testing.assert_array_equal(function(x, dy).to_numpy(), both.to_numpy())
+    with pytest.raises(TypeError, match=name):
+        function(x, axis=1)
+
+
 def test_layers_follow_singas_rules():
     x = from_numpy(images())
     np.testing.assert_allclose(singa.layer.SoftMax()(x).to_numpy(), coerced(x.to_numpy(), 1), 1e-5)
     assert singa.layer.BatchNorm2d(3).momentum == 0.9 and layer.BatchNorm2d(3).momentum == 0.1
     assert singa.layer.BatchNorm2d(3, 0.2).momentum == 0.2
     assert singa.autograd.BatchNorm2d is singa.layer.BatchNorm2d
-    assert singa.autograd.Linear is layer.Linear
+    assert singa.autograd.Linear is singa.layer.Linear
+
+
+def test_linear_and_conv2d_ignore_further_keywords_with_a_warning():
+    with pytest.warns(UserWarning, match="Linear: ignores cudnn_prefer, mode") as told:
+        one = singa.layer.Linear(4, bias=False, cudnn_prefer="fastest", mode=1)
+    assert told[0].filename == __file__
+    assert one(from_numpy(images())).shape == (2, 3, 4) and not one.bias
+    with pytest.warns(UserWarning, match="Conv2d: ignores workspace"):
+        two = singa.layer.Conv2d(3, 5, 2, stride=2, workspace=3)
+    assert two(from_numpy(images((1, 3, 4, 4)))).shape == (1, 5, 2, 2)
+    with pytest.raises(TypeError, match="Linear"):
+        layer.Linear(4, mode=1)
+    with pytest.raises(ValueError, match="Linear: out_features"):
+        singa.layer.Linear(0)
 
 
 def test_results_of_functions_of_raw_tensors_are_tensors():
     made = singa.tensor._call_singa_func(singa.singa_wrap.Ceil, from_numpy(images()).data)
     assert type(made) is tensor.Tensor
     np.testing.assert_array_equal(made.to_numpy(), np.ceil(images()))
+
+
+# ---- SINGA 1.x -----------------------------------------------------------------------------------
+
+
+def test_nets_of_singa_1_have_their_layers_beside_those_of_today():
+    net = singa.net.FeedForwardNet(singa.loss.SoftmaxCrossEntropy(), singa.metric.Accuracy())
+    net.add(singa.layer.Dense("hidden", 5, input_sample_shape=(2, 3)[1:]))
+    net.add(singa.layer.Dropout("drop", 0.5))
+    net.add(singa.layer.Flatten("flat"))
+    assert net.forward(False, from_numpy(images((4, 3)))).shape == (4, 5)
+    assert net.param_names() == ["hidden/weight", "hidden/bias"]
+
+
+def test_layers_without_a_name_are_those_of_today():
+    assert isinstance(singa.layer.Dropout(0.3), layer.Dropout)
+    assert singa.layer.Dropout(ratio=0.3).ratio == 0.3
+    flat = singa.layer.Flatten(2)
+    assert type(flat) is singa.layer.Flatten
+    assert flat(from_numpy(images())).shape == (6, 4)
+    assert singa.layer.Layer is layer.Layer
+
+
+def test_classes_of_layers_and_models_have_singas_names():
+    assert isinstance(singa.layer.Linear, singa.layer.LayerMeta)
+    assert isinstance(singa.model.Model, singa.model.ModelMeta)
+
+
+def test_variables_of_nets_are_assigned_where_they_are_read():
+    from singa_rs.compat import net
+
+    assert singa.net is net and not net.verbose

@@ -172,7 +172,9 @@ def give_back(model):
     model._views = []
 
 
-WRITES = [negate, fill, load, replace, train, write_from_outside, write_again, give_back]
+#: NumPy 1 may not write into what it borrows.
+OUTSIDE = [write_from_outside] if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else []
+WRITES = [negate, fill, load, replace, train, *OUTSIDE, write_again, give_back]
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write.__name__)

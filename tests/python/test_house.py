@@ -137,8 +137,10 @@ ORDER = ["_core", "device", "tensor", "autograd", "record", "layer", "module"]
 BESIDE = {
     "errors": "_core",
     "files": "_core",
+    "compat.handles": "autograd",
     "compat.image_tool": "tensor",
     "compat.raw": "tensor",
+    "compat.rules": "autograd",
     "compat.snapshot": "module",
     "compat.tensor_proto": "module",
     "compat.singa_wrap": "autograd",

@@ -37,6 +37,25 @@ def test_compile_takes_no_memory():
     assert model.training and autograd.training and model.graph_mode
 
 
+@pytest.mark.parametrize("sequential", [False, True])
+def test_compile_takes_singas_keyword(sequential):
+    models = Net(), Net()
+    models[0].compile(inputs(), True, True, sequential)
+    models[1].compile(inputs(), is_train=True, use_graph=True, sequential=sequential)
+    for model in models:
+        assert model.graph_mode and not model._graphs.options.parallel
+    model = Net()
+    model.compile(inputs(), graph_alg="parallel", sequential=False)
+    assert model._graphs.options.parallel
+
+
+def test_compile_refuses_contradictions_of_singas_keyword():
+    with pytest.raises(ValueError, match='graph_alg="parallel" and sequential=True'):
+        Net().compile(inputs(), graph_alg="parallel", sequential=True)
+    with pytest.raises(TypeError, match="sequential='no', want a bool"):
+        Net().compile(inputs(), sequential="no")
+
+
 def test_compiled_parameters_are_those_of_an_eager_model():
     CPU.set_seed(8)
     compiled = Net()

@@ -70,3 +70,21 @@ def test_flat_weights(mode, order, name, lengths):
     ends = [T] * N if lengths is None else lengths
     rows = np.stack([w[n - 1] if n else 0 * w[0] for w, n in zip(want, ends, strict=True)])
     close(last(Tensor(data=x), seq_lengths=lengths).to_numpy(), rows)
+
+
+@pytest.mark.parametrize("start", [(N, H), (N, 1)])
+@pytest.mark.parametrize("name", ["RNN", "LSTM"])
+def test_the_last_state_is_written_over_the_first_before_going_backward(name, start):
+    """As programs do that keep the state between batches; the gradient is of the first state."""
+    shapes = [start] if name == "RNN" else [(N, H), start]
+    one, xs, first = LAYERS[name][0](F, H), tensors(*normal(T, N, F)), [normal(*s) for s in shapes]
+
+    def gradients(is_overwritten):
+        states = tensors(*first)
+        ys, *last = one(xs, states[0] if name == "RNN" else tuple(states))
+        for state, new in zip(states, last, strict=True) if is_overwritten else ():
+            state.copy_data(new if state.shape == new.shape else new[:, :1])
+        loss = autograd.reduce_sum(autograd.cat(ys) * autograd.cat(ys))
+        return [g.to_numpy().tobytes() for _, g in autograd.backward(loss)]
+
+    assert gradients(True) == gradients(False)

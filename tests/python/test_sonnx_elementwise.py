@@ -119,6 +119,14 @@ def test_slopes_are_trained(shape):
     assert p.name == "slope"
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint32])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3, 4, 1), (3, 1, 4), (3,)])
+def test_slopes_that_do_not_broadcast_to_the_input_are_refused(shape, dtype):
+    x = np.ones((3, 1, 5), dtype)
+    with pytest.raises(ValueError, match="PRelu"):
+        run("PRelu", x, np.ones(shape, dtype))
+
+
 def test_determinants_and_their_gradients():
     x = Tensor(data=real(2, 3, 3), requires_grad=True)
     net = sonnx.SONNXModel(one("Det", [to_numpy(x)]))

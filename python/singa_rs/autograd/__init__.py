@@ -82,6 +82,7 @@ from . import (
 # isort: on
 from .binary import Binary
 from .engine import Gradients
+from .keywords import in_both_spellings as _in_both_spellings
 from .mode import mode as _mode
 from .mode import no_grad, set_training
 from .mode import training_scope as _training_scope
@@ -96,12 +97,12 @@ from .table import FUNCTIONS, METHODS, OF_TENSOR
 from .tape import Dummy, Operator
 from .views import Select
 
-#: SINGA's name for `tensor.to_numpy`.
-ctensor2numpy = to_numpy
 #: SINGA's older name for Operator.
 Operation = Operator
 
 globals().update(FUNCTIONS)
+# SINGA's name for `tensor.to_numpy` among them.
+globals().update(_in_both_spellings({**FUNCTIONS, "ctensor2numpy": to_numpy}))
 vars(_tensor).update(OF_TENSOR)
 for _name, _method in METHODS.items():
     setattr(_Tensor, _name, _method)

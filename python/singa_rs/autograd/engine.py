@@ -42,15 +42,20 @@ def backward(y: Tensor, dy: Any = None) -> Pairs:
         raise GraphError("backward: autograd.training is False, so nothing was recorded")
     seed = _seed(y, dy)
     if y._creator is not None:
-        port = y._creator
-        node, index = (port.node, port.index) if type(port) is Port else (port, 0)
-        return _Walk(Order(node)).run(index, seed)
+        return backward_from(y._creator, seed)
     if y.stores_grad:
         return iter([(y, ops.copy(seed))])
     raise GraphError(
         f"backward: the tensor of shape {y.shape} was not recorded: no operation made it from "
         "tensors that require a gradient while autograd.training was True"
     )
+
+
+def backward_from(creator: Any, dy: Tensor) -> Pairs:
+    """The pairs of `backward` from a tensor's creator alone, whose tensor need not be in memory any
+    longer. `dy` has its shape and dtype."""
+    node, index = (creator.node, creator.index) if type(creator) is Port else (creator, 0)
+    return _Walk(Order(node)).run(index, dy)
 
 
 class Gradients(dict):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _core
 from .._core import DTypeError, ShapeError, bool_, int64
+from ..compat.raw import raw_if
 from ..tensor import Tensor, as_tensor
 from ..tensor.creation import as_operand, from_numpy
 from ..tensor.dtypes import promote
@@ -136,6 +137,11 @@ class Embedding(Rule):
         """None for the indices; for the table `dy` added up at each row."""
         grad = ops.op("gather_grad", axis=0, size=self.size)
         return None, grad(dys[0], self.load(0)) if wanted[1] else None
+
+    def backward(self, *dys: Tensor) -> Any:
+        """The gradients, when called by hand: zeros for the indices, and that of the table."""
+        _, to_table = super().backward(*dys)
+        return *raw_if([ops.full(self.load(0).shape, 0, dys[0])], dys), to_table
 
 
 @public(Embedding)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._core import ShapeError, float32
+from ..compat.raw import raw
 from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import real
 from . import ops
@@ -21,10 +22,10 @@ class Loss(Rule):
     """A measure of how far outputs are from targets. Called by hand, `backward` needs no `dy`."""
 
     def backward(self, *dys: Any) -> Any:
-        """The gradient of the outputs; `dy` is 1 unless given."""
+        """The gradient of the outputs; `dy` is 1 unless given, and the gradient then raw."""
         if dys:
             return super().backward(*(as_tensor(dy) for dy in dys))
-        return super().backward(ops.full((1,), 1, self.load(0)))
+        return super().backward(raw(ops.full((1,), 1, self.load(0))))
 
 
 class _WithTarget(Loss):

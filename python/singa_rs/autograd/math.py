@@ -189,17 +189,12 @@ def cossim(a: Tensor, b: Tensor) -> Tensor:
 
 
 class PRelu(Rule):
-    """`x` where it is positive, else `slope * x`; the slope broadcasts to x (ONNX PRelu)."""
+    """`x` where it is positive, else `slope * x`; both broadcast (ONNX PRelu, SINGA PRelu)."""
 
     keeps = ("xs",)
 
     def forward(self, x: Tensor, slope: Tensor) -> Tensor:
-        y = ops.where(ops.scalar_op("lt", 0)(x), ops.mul(x, slope), x)
-        if y.shape != x.shape:
-            raise ShapeError(
-                f"prelu: got shapes {x.shape}, {slope.shape}, want a slope that broadcasts to x"
-            )
-        return y
+        return ops.where(ops.scalar_op("lt", 0)(x), ops.mul(x, slope), x)
 
     def gradients(self, dys: tuple[Tensor, ...], wanted: Any) -> tuple[Tensor, Tensor]:
         """`dy`, times the slope where x is negative; there `dy * x` for the slope."""
@@ -207,10 +202,10 @@ class PRelu(Rule):
         negative = ops.scalar_op("lt", 0)(x)
         dx = ops.where(negative, ops.mul(dy, slope), dy)
         to_slope = ops.where(negative, ops.mul(dy, x), ops.full((), 0, dy))
-        return dx, ops.reduce_to(to_slope, slope.shape)
+        return ops.reduce_to(dx, x.shape), ops.reduce_to(to_slope, slope.shape)
 
 
 @public(PRelu)
 def prelu(x: Tensor, slope: Tensor) -> Tensor:
-    """`x` where it is positive, else `slope * x` (ONNX PRelu)."""
+    """`x` where it is positive, else `slope * x` (ONNX PRelu); both broadcast, as in SINGA."""
     return PRelu()(*promoted((x, slope)))[0]

@@ -159,26 +159,35 @@ class _RNN:
 
     def __call__(self, x: Tensor, hx: Tensor | None, cx: Tensor | None, w: Tensor) -> tuple[Tensor]:
         """The states of all steps or of the last one."""
+        y = self.run(x, hx, cx, w)[0]
+        return (y if self.return_sequences else self._last(y),)
+
+    def run(self, x: Tensor, hx: Tensor | None, cx: Tensor | None, w: Tensor) -> list[Tensor]:
+        """The states of all steps, those of the last step of every layer and direction
+        (layers * directions, N, H), and for LSTM their last cell states, likewise."""
         handle, y = self.handle, x
         size = (handle.weights_size,)
         if w.shape != size:
             raise ShapeError(f"_RNN: got weights of shape {w.shape}, want {size}")
-        found: list[Tensor] = []
+        found: list[tuple[Tensor, ...]] = []
         for n, place in enumerate(handle.places()):
             if n and n % handle.ways == 0:
-                y, found = self._joined(found), []
+                y = self._joined(found[-handle.ways :])
                 y = drop(y, handle.dropout) if handle.dropout else y
             starts = [None if s is None else getitem(s, n) for s in (hx, cx)]
             found.append(self._one(y, place, starts, w))
-        y = self._joined(found)
-        return (y if self.return_sequences else self._last(y),)
+        last = (list(of_all) for of_all in list(zip(*found, strict=True))[1:])
+        return [self._joined(found[-handle.ways :]), *[_stacked(states) for states in last]]
 
     @staticmethod
-    def _joined(found: list[Tensor]) -> Tensor:
-        return found[0] if len(found) == 1 else cat(found, -1)
+    def _joined(found: list[tuple[Tensor, ...]]) -> Tensor:
+        """The states of a layer in all directions."""
+        return found[0][0] if len(found) == 1 else cat([states[0] for states in found], -1)
 
-    def _one(self, x: Tensor, place: _Place, starts: list[Tensor | None], w: Tensor) -> Tensor:
-        """The states of one layer in one direction."""
+    def _one(
+        self, x: Tensor, place: _Place, starts: list[Tensor | None], w: Tensor
+    ) -> tuple[Tensor, ...]:
+        """The states of one layer in one direction, the last one, and the last cell state."""
         handle, columns = self.handle, self.handle.columns
         at = place.weights
 
@@ -191,11 +200,11 @@ class _RNN:
         b = getitem(w, biases) if handle.bias else None
         way = {"lengths": self.lengths, "reverse": place.reverse}
         if handle.cell == "lstm":
-            return FUNCTIONS["lstm"](x, W, R, b, *starts, gate_order="ifgo", **way)[0]
+            return FUNCTIONS["lstm"](x, W, R, b, *starts, gate_order="ifgo", **way)
         if handle.cell == "gru":
             more = {"linear_before_reset": True, "gate_order": "rzn", **way}
-            return FUNCTIONS["gru"](x, W, R, b, starts[0], **more)[0]
-        return FUNCTIONS["rnn"](x, W, R, b, starts[0], activation=handle.cell, **way)[0]
+            return FUNCTIONS["gru"](x, W, R, b, starts[0], **more)
+        return FUNCTIONS["rnn"](x, W, R, b, starts[0], activation=handle.cell, **way)
 
     def _last(self, y: Tensor) -> Tensor:
         """The states of each row's last step."""
@@ -207,6 +216,11 @@ class _RNN:
         # A row without steps has zeros in all of them.
         last = (lengths.as_type("int64") - 1).clip(0, None)
         return getitem(reshape(y, (y.shape[0] * rows, y.shape[2])), last * rows + row)
+
+
+def _stacked(states: list[Tensor]) -> Tensor:
+    """States (N, H) along a new first axis."""
+    return cat([reshape(one, (1, *one.shape)) for one in states], 0)
 
 
 FUNCTIONS.update(RNNHandle=RNNHandle, _RNN=_RNN)

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, ParamSpec
 
+from ..compat.raw import raw_if
 from ..errors import called
 from ..tensor import Tensor
 from .mode import mode
@@ -68,9 +69,10 @@ class Rule(Operator):
         return node
 
     def backward(self, *dys: Tensor) -> Any:
-        """The gradients of all inputs, when called by hand: one, or a tuple in their order."""
+        """The gradients of all inputs, when called by hand: one, or a tuple in their order; raw
+        tensors if `dys` are."""
         alive(self)
-        made = self.gradients(dys, (True,) * len(self.edges))
+        made = raw_if(self.gradients(dys, (True,) * len(self.edges)), dys)
         return made[0] if len(made) == 1 else made
 
     def save(self, *tensors: Tensor | None) -> None:

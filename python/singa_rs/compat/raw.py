@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import _core
@@ -57,6 +58,10 @@ class RawTensor(Tensor):
         """The first `n` elements as floats."""
         return self.to_numpy().ravel()[:n].astype(float).tolist()
 
+    def GetHalfFloatValue(self, n: int) -> list[float]:
+        """`GetFloatValue(n)`."""
+        return self.GetFloatValue(n)
+
     def GetIntValue(self, n: int) -> list[int]:
         """The first `n` elements, which must be integers, as ints."""
         return list(wholes(self.to_numpy().ravel()[:n], "GetIntValue"))
@@ -77,9 +82,30 @@ class RawTensor(Tensor):
         """Writes an array, from element `offset` on."""
         self.copy_from_numpy(as_array(values, "copy_from_numpy"), offset)
 
+    def CopyHalfFloatDataFromHostPtr(self, values: Any, offset: int = 0) -> None:
+        """Writes an array, from element `offset` on."""
+        self.copy_from_numpy(as_array(values, "copy_from_numpy"), offset)
+
     def CopyData(self, other: Tensor) -> None:
         """Writes a tensor with the same number of elements."""
         self.copy_from(other)
+
+    def ResetLike(self, other: Tensor) -> None:
+        """New, zeroed memory with the shape, device and dtype of another tensor."""
+        self.reset_like(other)
+
+    def L1(self) -> float:
+        """The mean of the absolute values."""
+        return self.l1()
+
+    def L2(self) -> float:
+        """The Euclidean norm divided by the number of elements."""
+        return self.l2()
+
+    def Repeat(self, repeats: Sequence[int], axis: int) -> Tensor:
+        """Each element as often as `repeats`, one number or one for each, says along an axis."""
+        counts = list(repeats)
+        return raw(self.repeat(counts[0] if len(counts) == 1 else counts, axis))
 
     def AsType(self, dtype: Any) -> Tensor:
         """A raw tensor of the same values in another dtype."""
@@ -96,6 +122,38 @@ class RawTensor(Tensor):
     def Clone(self) -> Tensor:
         """A copy with its own memory."""
         return raw(self.clone())
+
+
+class FromRaw(Tensor):
+    """A tensor that was empty, and got a raw tensor as its data. SINGA's programs then also assign
+    its `shape`, `device` and `dtype`, which they have read from the raw tensor."""
+
+    @property
+    def device(self) -> _core.Device:
+        """The device; assigning one moves the tensor there."""
+        return _core.Handle.device.__get__(self)
+
+    @device.setter
+    def device(self, to: _core.Device) -> None:
+        self.to_device(to)
+
+    @property
+    def dtype(self) -> _core.DType:
+        """The element type; only the one that it has can be assigned."""
+        return _core.Handle.dtype.__get__(self)
+
+    @dtype.setter
+    def dtype(self, to: Any) -> None:
+        if _core.dtype(to) != self.dtype:
+            got = f"{_core.dtype(to).name} for a tensor of {self.dtype.name}"
+            raise _core.DTypeError(f"dtype: got {got}; to_type converts it")
+
+
+def raw_if(tensors: Sequence[Tensor | None], given: Iterable[object]) -> tuple[Tensor | None, ...]:
+    """The tensors, raw if one of what was given is raw."""
+    if any(isinstance(one, RawTensor) for one in given):
+        return tuple(None if t is None else raw(t) for t in tensors)
+    return tuple(tensors)
 
 
 def raw(tensor: Tensor) -> RawTensor:

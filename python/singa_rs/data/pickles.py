@@ -20,7 +20,8 @@ _RECONSTRUCT = ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._r
 _DTYPE = ("numpy.dtype",)
 _ENCODE = ("_codecs.encode",)
 _BYTES = ("__builtin__.bytes", "builtins.bytes")
-_KNOWN = (*_ARRAY, *_RECONSTRUCT, *_DTYPE, *_ENCODE, *_BYTES)
+_FROM_BUFFER = ("numpy.core.numeric._frombuffer", "numpy._core.numeric._frombuffer")
+_KNOWN = (*_ARRAY, *_RECONSTRUCT, *_DTYPE, *_ENCODE, *_BYTES, *_FROM_BUFFER)
 _KINDS = {f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)} | {"b1", "f4", "f8"}
 
 
@@ -53,11 +54,14 @@ class _Array:
         if not isinstance(state, tuple) or len(state) != 5 or not isinstance(state[2], _Type):
             raise ValueError("has an array of unknown state")
         _, shape, kind, is_columns, raw = state
+        self.fill(raw, kind, shape, "F" if is_columns else "C")
+
+    def fill(self, raw: Any, kind: _Type, shape: Any, order: str) -> None:
+        """Takes its elements in row-major ("C") or column-major ("F") order."""
         if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
             raise ValueError("has an array of unknown shape")
         if not isinstance(raw, bytes):
             raise ValueError("has an array that is not of numbers")
-        order = "F" if is_columns else "C"
         dtype = np.dtype(kind.order + kind.name)
         self.value = np.frombuffer(raw, dtype).reshape(shape, order=order)
 
@@ -198,6 +202,10 @@ def _called(function: _Name, arguments: tuple[Any, ...]) -> Any:
         return arguments[0].encode("latin1")
     if function in _BYTES and not arguments:
         return b""
+    if function in _FROM_BUFFER and isinstance(arguments[1], _Type) and arguments[3] in ("C", "F"):
+        made = _Array()
+        made.fill(arguments[0], *arguments[1:])
+        return made
     raise ValueError(f"calls {function}, want plain values and arrays of numbers")
 
 
@@ -213,6 +221,7 @@ _VALUES: dict[str, Callable[[Any], Any]] = {
     **{name: lambda value: value for name in _SAME},
     **{name: lambda text: text.encode("latin1") for name in ("BINSTRING", "SHORT_BINSTRING")},
     "STRING": lambda text: text.encode("latin1"),
+    "BYTEARRAY8": bytes,
 }
 _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
     "PUT": _Machine.keep,

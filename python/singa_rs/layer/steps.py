@@ -87,8 +87,11 @@ class PlainSteps(Layer):
 
 
 def _start(t: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
-    """An initial state, which may be broadcast."""
-    return t if t is None or t.shape == shape else autograd.expand(t, shape)
+    """An initial state, which may be broadcast. It is a copy: SINGA's programs keep the last state
+    by writing it over the initial one before they go backward, which needs the initial one."""
+    if t is None:
+        return None
+    return (t if t.shape == shape else autograd.expand(t, shape)).clone()
 
 
 def _list(y: Tensor) -> list[Tensor]:

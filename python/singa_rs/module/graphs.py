@@ -17,7 +17,9 @@ from ..layer.check import flag
 from ..layer.node import now
 from ..record import MISS, FastPath, GraphFunction, Options, Plan, name_written
 from ..tensor import Tensor
+from .arguments import comparisons, every, finite_checks, is_parallel
 from .precision import LossScale, precision_of, short_type
+from .structure import GraphOf
 
 if TYPE_CHECKING:
     from . import Module
@@ -80,6 +82,7 @@ class Graphed(Layer):
         use_graph: bool = True,
         graph_alg: str | bool = "sequence",
         *,
+        sequential: bool | None = None,
         memory_budget: int | float | str | None = None,
         exact: bool = True,
         amp: Any = None,
@@ -110,7 +113,8 @@ class Graphed(Layer):
                 such as inception modules, ensembles and recurrent cells. Results are bit-identical.
                 Concurrent operations must not share memory, so the arena may be larger by a
                 quarter, or by 16 MiB, within `memory_budget`. A part of the step that would not
-                gain is run in sequence. A bool is SINGA's `sequential`, and means "sequence".
+                gain is run in sequence. A bool is SINGA's `sequential`.
+            sequential: SINGA's keyword: True asks for "sequence", False for nothing.
             memory_budget: the limit on the arena of a graph: bytes, a size such as "2GB" or
                 "512MiB", or, for training steps, a fraction of what the same step takes without
                 recomputation (`unconstrained_bytes` of `plan`). Values that do not fit are
@@ -146,7 +150,7 @@ class Graphed(Layer):
             GraphError: `forward` reads a value, which placeholders do not have.
             ValueError: options that exclude each other: a memory budget and `check_finite`.
         """
-        parallel = _is_parallel(graph_alg)
+        parallel = is_parallel(graph_alg, sequential)
         short = short_type(amp)
         budget = record.memory_budget(memory_budget)
         if budget is not None and check_finite:
@@ -154,9 +158,9 @@ class Graphed(Layer):
             raise ValueError(f"compile: got {got}, want at most one of them")
         if not isinstance(exact, bool):
             raise TypeError(f"compile: got exact={exact!r}, want a bool")
-        finite = _finite(check_finite, use_graph)
-        checks = _verify(verify)
-        options = Options(_every(check_every), exact, finite, parallel, budget, *checks, short)
+        finite = finite_checks(check_finite, use_graph)
+        checks = comparisons(verify)
+        options = Options(every(check_every), exact, finite, parallel, budget, *checks, short)
         if not isinstance(inputs, (Tensor, list, tuple)):
             kind = type(inputs).__name__
             raise TypeError(f"compile: got {kind} for inputs, want a list of tensors")
@@ -180,10 +184,11 @@ class Graphed(Layer):
         elif "loss_scale" in self.__dict__:
             del self.loss_scale
 
-    def graph(self, mode: bool = True, sequential: bool = False, *, exact: bool = True) -> None:
-        """Turns `train_one_batch`, and `forward` in evaluation, into graph functions, or back into
-        plain methods (SINGA Model.graph). `sequential` has no effect: operations run in recorded
-        order. `exact` is that of `compile`."""
+    #: The operations of the model, which can be printed; called, SINGA's `Model.graph`.
+    graph = GraphOf()
+
+    def _switch(self, mode: bool, exact: bool = True) -> None:
+        """Turns the methods into graph functions, or back into plain methods."""
         options = Options(exact=flag(exact, "graph: exact"))
         self._graphs = Graphs(options) if flag(mode, "graph: mode") else None
 
@@ -194,7 +199,7 @@ class Graphed(Layer):
 
     @graph_mode.setter
     def graph_mode(self, mode: bool) -> None:
-        self.graph(mode)
+        self._switch(mode)
 
     def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """Records a call with these arguments and plans its memory without running it; leaves the
@@ -240,38 +245,6 @@ class Graphed(Layer):
 def options_of(module: Graphed) -> Options:
     """How the steps of a module are recorded."""
     return module._graphs.options if module._graphs is not None else Options()
-
-
-def _is_parallel(graph_alg: Any) -> bool:
-    if isinstance(graph_alg, bool):
-        return False
-    if isinstance(graph_alg, str) and graph_alg in ("sequence", "parallel"):
-        return graph_alg == "parallel"
-    raise ValueError(f'compile: got graph_alg={graph_alg!r}, want "sequence" or "parallel"')
-
-
-def _every(value: Any) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"compile: got check_every={value!r}, want an integer from 1")
-    return value
-
-
-def _verify(value: Any) -> tuple[bool, int | None]:
-    if isinstance(value, bool):
-        return value, None
-    if not isinstance(value, int) or value < 1:
-        raise ValueError(f"compile: got verify={value!r}, want a bool, or an integer from 1")
-    return True, value
-
-
-def _finite(value: Any, use_graph: bool) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"compile: got check_finite={value!r}, want a bool")
-    if value and not use_graph:
-        raise ValueError("compile: check_finite=True checks graphs, so it needs use_graph=True")
-    return value
 
 
 def graph_function(

@@ -19,3 +19,4 @@ from .state import making_state, note_change
 from .step import Step
 from .taps import Tap, Taps
 from .tracing import is_recording
+from .trees import flatten

@@ -24,6 +24,18 @@ class Event(NamedTuple):
     #: Whether the outputs existed before, and are written into; "new" if nothing had been written
     #: to them yet.
     writes: bool | str
+    #: What made the outputs, for `perform`.
+    what: Any = None
+
+    def perform(self, inputs: Sequence[Tensor]) -> Any:
+        """Does the same with other tensors."""
+        return perform(self.what, inputs)
+
+
+def perform(what: Any, inputs: Sequence[Tensor]) -> Any:
+    """Runs an operation or another function of tensors, or takes a view, given by its name and
+    argument."""
+    return getattr(inputs[0], what[0])(what[1]) if isinstance(what, tuple) else what(*inputs)
 
 
 def place(t: Tensor) -> tuple[Any, ...]:
@@ -58,10 +70,10 @@ class Operations:
             writes = "new" if is_new else True
             made = what.into(list(inputs), list(outputs))
         else:
-            made = what(*inputs) if is_op else getattr(inputs[0], name)(what[1])
+            made = perform(what, inputs)
         found = outputs or (made if isinstance(made, tuple) else (made,))
         if found != (None,):  # None stands for a view that strides cannot express
-            self.events.append(Event(name, attrs, tuple(inputs), found, writes))
+            self.events.append(Event(name, attrs, tuple(inputs), found, writes, what))
         return made
 
     def note_whole(
@@ -77,7 +89,7 @@ class Operations:
             made = run(*inputs)
         finally:
             _core.set_handler(before)
-        self.events.append(Event(name, attrs, inputs, made, False))
+        self.events.append(Event(name, attrs, inputs, made, False, run))
         return made
 
     def _constant(self, array: np.ndarray, device: _core.Device) -> Tensor:

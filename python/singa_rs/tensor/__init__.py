@@ -238,6 +238,8 @@ class Tensor(Conversions, Writes, _core.Handle):
 
     @data.setter
     def data(self, value: Any) -> None:
+        if type(value) is RawTensor and not self.rank and not self.is_allocated:
+            self.__class__ = _FromRaw
         self.rebind(as_tensor(value, self.device))
 
     def detach(self) -> Tensor:
@@ -318,6 +320,7 @@ class Tensor(Conversions, Writes, _core.Handle):
 _core.set_tensor_class(Tensor)
 
 # These derive from Tensor.
+from ..compat.raw import FromRaw as _FromRaw  # noqa: E402
 from ..compat.raw import RawTensor  # noqa: E402
 from ..compat.raw import raw as _raw  # noqa: E402
 from .placeholder import Placeholder  # noqa: E402

@@ -59,6 +59,12 @@ def lstsq(a, b):
     return np.stack(made), ((a @ np.stack(made) - b) ** 2).sum(-2)
 
 
+def solved(a, b):
+    """NumPy's solution for matrices `b`, which before 2.0 it takes for vectors if `a` has one axis
+    more."""
+    return np.linalg.solve(a, np.broadcast_to(b, (*a.shape[:-2], *b.shape[-2:])))
+
+
 def signed(x):
     return tuple(np.linalg.slogdet(regular(x)))
 
@@ -76,7 +82,7 @@ CASES = {
     ),
     "solve-vector": (
         lambda a, b: linalg.solve(regular(a), b),
-        lambda a, b: np.linalg.solve(regular(a), b[:, None])[..., 0],
+        lambda a, b: solved(regular(a), b[:, None])[..., 0],
         M,
         (3,),
     ),
@@ -88,7 +94,7 @@ CASES = {
     ),
     "solve_triangular": (
         lambda a, b: linalg.solve_triangular(regular(a), b, True),
-        lambda a, b: np.linalg.solve(np.triu(regular(a)), b),
+        lambda a, b: solved(np.triu(regular(a)), b),
         M,
         (3, 2),
     ),

@@ -14,6 +14,10 @@ def logcumsumexp(x, axis):
     return np.logaddexp.accumulate(x, axis)
 
 
+#: NumPy's name of it since 2.0, or the one before.
+trapezoid = np.trapezoid if hasattr(np, "trapezoid") else np.trapz
+
+
 def running(x, axis, extreme):
     made = extreme.accumulate(x, axis)
     hits = np.moveaxis(x == made, axis, -1)
@@ -51,11 +55,11 @@ CASES = {
     "cummax": (lambda t: t.cummax(1), lambda x: running(x, 1, np.maximum)),
     "cummin": (lambda t: t.cummin(), lambda x: running(x, -1, np.minimum)),
     "logcumsumexp": (lambda t: t.logcumsumexp(1), lambda x: logcumsumexp(x, 1)),
-    "trapezoid": (lambda t: autograd.trapezoid(t, dx=0.5), lambda x: np.trapezoid(x, dx=0.5)),
-    "trapezoid-at": (lambda t: autograd.trapezoid(t, AT), lambda x: np.trapezoid(x, AT)),
+    "trapezoid": (lambda t: autograd.trapezoid(t, dx=0.5), lambda x: trapezoid(x, dx=0.5)),
+    "trapezoid-at": (lambda t: autograd.trapezoid(t, AT), lambda x: trapezoid(x, AT)),
     "trapezoid-axis": (
         lambda t: autograd.trapezoid(t, WEIGHTS, axis=1),
-        lambda x: np.trapezoid(x, WEIGHTS, axis=1),
+        lambda x: trapezoid(x, WEIGHTS, axis=1),
     ),
     "gradient": (lambda t: autograd.gradient(t, 0.5, 1), lambda x: np.gradient(x, 0.5, axis=1)),
     "gradient-all": (lambda t: autograd.gradient(t), lambda x: np.gradient(x)),

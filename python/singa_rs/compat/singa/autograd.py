@@ -1,4 +1,4 @@
-"""SINGA's `autograd`: `singa_rs.autograd`, with SINGA's rules for `softmax` and `tile`."""
+"""SINGA's `autograd`: `singa_rs.autograd`, with the rules of `compat.rules`."""
 
 import sys
 
@@ -7,7 +7,17 @@ from .names import names_of
 
 globals().update(names_of(_autograd))
 
-from .rules import SoftMax, Tile, softmax, tile  # noqa: E402, F401 - in place of those above
+from ..rules import (  # noqa: E402, F401 - in place of those above
+    SoftMax,
+    Tile,
+    max,
+    mean,
+    min,
+    softmax,
+    sum,
+    tile,
+    where,
+)
 
 
 class _Autograd(type(_autograd)):  # type: ignore[misc]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ... import autograd
 from ...autograd.casting import cast
+from ...errors import ShapeError
 from ...tensor import Tensor, bool_
 from ..names import BY_SIGN, OF_ONE
 from ..table import reads
@@ -86,6 +89,9 @@ def prelu_of_channels(x: Tensor, slope: Tensor, *, consumed_inputs: Any = ()) ->
 @reads("PRelu", since=7)
 def prelu(x: Tensor, slope: Tensor) -> Tensor:
     """`x`, or `slope x` where it is negative."""
+    if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
+        want = "a slope that broadcasts to x"
+        raise ShapeError(f"PRelu: got shapes {x.shape}, {slope.shape}, want {want}")
     if x.dtype.is_float:
         return autograd.prelu(x, slope)
     if x.dtype.name.startswith("uint"):

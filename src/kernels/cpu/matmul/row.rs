@@ -43,23 +43,15 @@ struct Rows<'a, T> {
     k: usize,
 }
 
-impl<T: Wide> Rows<'_, T> {
-    /// Adds `N` rows from row `l` on, each times its element of `a`.
+impl<'a, T: Wide> Rows<'a, T> {
+    /// Row `l` of the matrix, and its factor.
     #[inline(always)]
-    fn add<L: Level, const N: usize>(&mut self, l: usize) {
-        let n = self.sums.len();
-        // SAFETY: the caller of `multiply` vouches for the elements of rows up to k.
-        let (x, rows): ([T; N], [&[T]; N]) = unsafe {
-            let row = |i: usize| std::slice::from_raw_parts(self.b.from(l + i, 0).at, n);
-            (std::array::from_fn(|i| *self.a.from(0, l + i).at), std::array::from_fn(row))
-        };
-        // Plain loops: what is passed to iterators would be compiled for the baseline.
-        for (j, sum) in self.sums.iter_mut().enumerate() {
-            let mut total = *sum;
-            for (x, row) in x.iter().zip(&rows) {
-                total = x.mad::<L>(row[j], total);
-            }
-            *sum = total;
+    fn row(&self, l: usize) -> (T, &'a [T]) {
+        debug_assert!(l < self.k);
+        // SAFETY: the caller of `multiply` vouches for the elements of all rows.
+        unsafe {
+            let row = std::slice::from_raw_parts(self.b.from(l, 0).at, self.sums.len());
+            (*self.a.from(0, l).at, row)
         }
     }
 }
@@ -67,14 +59,24 @@ impl<T: Wide> Rows<'_, T> {
 impl<T: Wide> Body for Rows<'_, T> {
     type Output = ();
 
+    /// Four rows at a time, so that sums are loaded and stored a quarter as often. They are named
+    /// one by one, since arrays of rows would not be vectorised.
     #[inline(always)]
-    fn run<L: Level>(mut self) {
-        let whole = self.k - self.k % ROWS;
+    fn run<L: Level>(self) {
+        let (n, whole) = (self.sums.len(), self.k - self.k % ROWS);
         for l in (0..whole).step_by(ROWS) {
-            self.add::<L, ROWS>(l);
+            let [(x0, row0), (x1, row1)] = [self.row(l), self.row(l + 1)];
+            let [(x2, row2), (x3, row3)] = [self.row(l + 2), self.row(l + 3)];
+            for j in 0..n {
+                let sum = x1.mad::<L>(row1[j], x0.mad::<L>(row0[j], self.sums[j]));
+                self.sums[j] = x3.mad::<L>(row3[j], x2.mad::<L>(row2[j], sum));
+            }
         }
         for l in whole..self.k {
-            self.add::<L, 1>(l);
+            let (x, row) = self.row(l);
+            for (sum, b) in self.sums.iter_mut().zip(row) {
+                *sum = x.mad::<L>(*b, *sum);
+            }
         }
     }
 }

@@ -129,7 +129,11 @@ fn roles(pass: Propagation, count: usize) -> [usize; 3] {
 /// The same convolution without the spatial axes along which nothing extends. oneDNN works on
 /// several places of the last axis at a time: without this, images of width 1 take three times as
 /// long.
-fn without_unit_axes(pass: Propagation, geometry: &Geometry, io: &[&Meta]) -> (Geometry, Vec<Meta>) {
+fn without_unit_axes(
+    pass: Propagation,
+    geometry: &Geometry,
+    io: &[&Meta],
+) -> (Geometry, Vec<Meta>) {
     let images = roles(pass, io.len());
     let (mut geometry, mut io) = (geometry.clone(), Vec::from_iter(io.iter().map(|&m| m.clone())));
     for d in (0..geometry.rank()).rev() {

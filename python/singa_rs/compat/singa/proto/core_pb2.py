@@ -1,11 +1,8 @@
-"""SINGA's numbers of element types and devices (`core.proto`)."""
+# ruff: noqa: F403 - the names of the other module
+"""Constants of SINGA's `core.proto`: element types, and languages of devices."""
 
-kFloat32 = 0
-kFloat16 = 1
-kInt = 2
-kChar = 3
-kDouble = 4
-kUChar = 5
+from ...proto.core_pb2 import *
+
 kCpp = 0
 kCuda = 1
 kOpencl = 2

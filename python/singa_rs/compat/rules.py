@@ -1,18 +1,19 @@
-"""The operations for which SINGA's rule differs from NumPy's."""
+"""The operations for which SINGA's rule differs from NumPy's: `compat.singa` has them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ... import autograd
-from ...autograd import ops
-from ...autograd.casting import floating
-from ...autograd.precision import in_precision
-from ...autograd.reduce import as_axes
-from ...errors import name_functions
-from ...tensor import Tensor
+from .. import autograd
+from ..autograd import ops
+from ..autograd.casting import floating, promoted
+from ..autograd.precision import in_precision
+from ..autograd.reduce import as_axes
+from ..autograd.rule import Rule
+from ..errors import called, name_functions
+from ..tensor import Tensor, bool_
 
 
 class SoftMax(autograd.SoftMax):
@@ -63,5 +64,37 @@ def tile(x: Tensor, repeats: int | Sequence[int]) -> Tensor:
     return Tile(repeats)(x)[0]
 
 
+def where(x: Any, y: Any, condition: Any) -> Tensor:
+    """`x` where `condition` holds, which is where it is not zero, else `y`; broadcasts (SINGA
+    where). The condition may be of any dtype; a bool tensor first is one in NumPy's order.
+
+    Raises:
+        TypeError: what cannot be a tensor.
+    """
+    if isinstance(x, Tensor) and x.dtype == bool_:
+        return autograd.where(x, y, condition)
+    return autograd.where(x=x, y=y, condition=condition)
+
+
+def _element_by_element(rule: type[Rule], name: str, convert: Callable[..., Any]) -> Any:
+    def function(*l: Tensor) -> Tensor:  # noqa: E741 - SINGA's name
+        return rule()(*convert(l))[0]
+
+    doc = (
+        f"The element-wise {name} of tensors that broadcast; of one tensor, itself (SINGA {name})."
+    )
+    return called(function, name, doc, __name__)
+
+
+def _floats(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [floating(t) for t in promoted(tensors)]
+
+
+max = _element_by_element(autograd.Max, "max", promoted)
+mean = in_precision(_element_by_element(autograd.Mean, "mean", _floats), "wide")
+min = _element_by_element(autograd.Min, "min", promoted)
+sum = in_precision(_element_by_element(autograd.Sum, "sum", promoted), "wide")
 softmax = in_precision(softmax, "wide")
-name_functions(globals())
+#: Functions of other files.
+_LENT = {"as_axes", "called", "floating", "in_precision", "name_functions", "promoted"}
+name_functions(globals(), _LENT)

@@ -1,0 +1,43 @@
+"""SINGA's names of operands, beside those that functions have here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+#: By function: SINGA's names, and the names here.
+_SPELT = {
+    "abs": {"a": "x"},
+    "ctensor2numpy": {"x": "t"},
+    "equal": {"x": "a", "y": "b"},
+    "exp": {"a": "x"},
+    "greater": {"x": "a", "y": "b"},
+    "less": {"x": "a", "y": "b"},
+    "mul": {"x": "a", "y": "b"},
+    "sign": {"a": "x"},
+}
+
+
+def _with(function: Callable[..., Any], op: str, names: Mapping[str, str]) -> Callable[..., Any]:
+    """`function`, whose operands may also be given under other names."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            kwargs = _renamed(op, kwargs, names)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _renamed(op: str, kwargs: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    for given, own in names.items():
+        if given in kwargs and own in kwargs:
+            raise TypeError(f"{op}: got both {given} and {own}, want one of them")
+    return {names.get(name, name): value for name, value in kwargs.items()}
+
+
+def in_both_spellings(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
+    """The functions whose operands have other names in SINGA, with both."""
+    return {name: _with(functions[name], name, names) for name, names in _SPELT.items()}

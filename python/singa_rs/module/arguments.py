@@ -1,0 +1,63 @@
+"""The arguments of `Module.compile`, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def is_parallel(graph_alg: Any, sequential: Any) -> bool:
+    """Whether operations may run concurrently.
+
+    Raises:
+        ValueError: another name, or "parallel" where SINGA's `sequential` is True.
+        TypeError: `sequential` is neither a bool nor None.
+    """
+    if not (sequential is None or isinstance(sequential, bool)):
+        raise TypeError(f"compile: got sequential={sequential!r}, want a bool")
+    if isinstance(graph_alg, bool):
+        return False
+    if sequential and graph_alg == "parallel":
+        raise ValueError('compile: got graph_alg="parallel" and sequential=True, want one of them')
+    if isinstance(graph_alg, str) and graph_alg in ("sequence", "parallel"):
+        return graph_alg == "parallel"
+    raise ValueError(f'compile: got graph_alg={graph_alg!r}, want "sequence" or "parallel"')
+
+
+def every(value: Any) -> int | None:
+    """`check_every`: None or a number of replays.
+
+    Raises:
+        ValueError: anything else.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"compile: got check_every={value!r}, want an integer from 1")
+    return value
+
+
+def comparisons(value: Any) -> tuple[bool, int | None]:
+    """`verify`: whether first runs are compared, and every how many runs later ones are.
+
+    Raises:
+        ValueError: neither a bool nor an integer from 1.
+    """
+    if isinstance(value, bool):
+        return value, None
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"compile: got verify={value!r}, want a bool, or an integer from 1")
+    return True, value
+
+
+def finite_checks(value: Any, use_graph: bool) -> bool:
+    """`check_finite`.
+
+    Raises:
+        TypeError: not a bool.
+        ValueError: without graphs, which are what is checked.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"compile: got check_finite={value!r}, want a bool")
+    if value and not use_graph:
+        raise ValueError("compile: check_finite=True checks graphs, so it needs use_graph=True")
+    return value

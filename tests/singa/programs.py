@@ -1,0 +1,307 @@
+"""The programs of the newest version of SINGA's example folder.
+
+The texts that are changed stand here because the programs say in their source how long they run;
+the programs themselves are read from a checkout of SINGA.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from script import Changes, Script
+
+TRAINING = r"Training loss = ([\d.]+)"
+LOST = r"training loss =\s+([\d.]+)"
+NCCL, MPI = "CUDA and NCCL", "CUDA and MPI"
+MNIST = "cnn mnist -m 5 -l 0.02"
+FEW: Changes = {"batchsize = 10000": "batchsize = 64", "num_batches=5": "num_batches=1"}
+BRIEF: Changes = {"niters = 100": "niters = 2", "batch_size = 32": "batch_size = 2"}
+SIX_EPOCHS: Changes = {"max_epoch = 10": "max_epoch = 6"}
+FEW_ITERATIONS: Changes = {
+    "    iterations = 1000000": "    iterations = 201",
+    "    interval = 1000": "    interval = 50",
+}
+PLAIN: Changes = {"(tx, ty, 'fp32'": "(tx, ty, 'plain'"}
+NOT_PLAIN = (
+    "it passes 'fp32', of which its model knows nothing, so that nothing is learned: pass 'plain'"
+)
+FLOAT: Changes = {"np.float)": "np.float64)", "np.float:": "np.float64:"}
+NO_FLOAT = "it names `np.float`, which NumPy has no more since 1.24: `np.float64`"
+TOKENIZER = "a download: `transformers` fetches its tokenizer"
+
+
+def _training(path: str, arguments: str, *data: str, **more: Any) -> Script:
+    return Script(path, arguments, data, **{"loss": TRAINING, **more})
+
+
+def _tables(path: str, **more: Any) -> Script:
+    """Points on both sides of a line, which two programs have with changes of names."""
+    return Script(path, "-m 301", **{"loss": LOST, "falls": 0.7, **more})
+
+
+def _unlearned(path: str) -> Script:
+    return _tables(path, mended=PLAIN, wrong=NOT_PLAIN)
+
+
+def _needing(what: str, *paths: str) -> list[Script]:
+    return [Script(path, needs=what) for path in paths]
+
+
+CONVOLUTION = [
+    _training("cnn/train_cnn.py", MNIST, "mnist", falls=0.7),
+    Script("cnn/benchmark.py", shorter=BRIEF, packages=("tqdm",)),
+    *_needing(MPI, "cnn/train_mpi.py"),
+    *_needing(NCCL, "cnn/train_multiprocess.py"),
+    _training("cnn/autograd/mnist_cnn.py", "", "mnist", falls=0.7, shorter=SIX_EPOCHS),
+    Script(
+        "cnn/autograd/resnet_cifar10.py",
+        data=("cifar10",),
+        paths=("cnn",),
+        shorter={
+            **FEW,
+            "max_epoch = 5": "max_epoch = 1",
+            "batch_size = 32": "batch_size = 2",
+            "test_x.shape[0] // batch_size": "1",
+            "train_x.shape[0] // batch_size": "2",
+        },
+        mended={
+            "from resnet import": "from model.resnet import",
+            "= model(tx)": "= model.forward(tx)",
+        },
+        wrong="it imports `resnet`, which is `model/resnet.py`, and calls the model with pictures "
+        "alone, which means a training step: `model.forward(tx)`",
+    ),
+    Script(
+        "cnn/autograd/xceptionnet.py",
+        shorter={"niters = 20": "niters = 2", "batch_size = 16": "batch_size = 1"},
+        packages=("tqdm",),
+    ),
+    *_needing(
+        NCCL,
+        "cnn/autograd/cifar10_multiprocess.py",
+        "cnn/autograd/mnist_multiprocess.py",
+        "cnn/autograd/sparsification_mnist.py",
+    ),
+    *_needing(MPI, "cnn/autograd/mnist_dist.py", "cnn/autograd/resnet_dist.py"),
+    Script(
+        "cifar_distributed_cnn/train_cnn.py",
+        "cnn mnist -m 1",
+        ("mnist",),
+        shorter={"niters = 100": "niters = 5"},
+    ),
+    Script("cifar_distributed_cnn/benchmark.py", shorter=BRIEF, packages=("tqdm",)),
+    *_needing(MPI, "cifar_distributed_cnn/train_mpi.py"),
+    *_needing(NCCL, "cifar_distributed_cnn/train_multiprocess.py"),
+    _training("cnn_ms/train_cnn.py", MNIST, "mnist", falls=0.7),
+    *_needing(MPI, "cnn_ms/train_mpi.py"),
+    *_needing(NCCL, "cnn_ms/train_multiprocess.py", "cnn_ms/autograd/mnist_multiprocess.py"),
+    _training("cnn_ms/autograd/mnist_cnn.py", "", "mnist", falls=0.7, shorter=SIX_EPOCHS),
+    Script(
+        "cnn_ms/train_ms_model.py",
+        needs="a function `run`, which neither it nor a module that it imports defines",
+    ),
+    _unlearned("cnn_ms/msmlp/model.py"),
+    _tables("cnn_ms/msmlp/native.py"),
+    _training("largedataset_cnn/train_largedata.py", "cnn --epoch 3 --bs 8", "folders"),
+    Script("largedataset_cnn/process_data.py", data=("folders",), cuda=False),
+    *_needing(MPI, "largedataset_cnn/train_mpi.py", "largedataset_cnn/autograd/mnist_dist.py"),
+    *_needing(NCCL, "largedataset_cnn/autograd/cifar10_multiprocess.py"),
+]
+
+OTHERS = [
+    _unlearned("mlp/model.py"),
+    _tables("mlp/native.py"),
+    Script(
+        "gan/vanilla.py",
+        "mnist.pkl.gz",
+        ("mnist_pickle",),
+        shorter=FEW_ITERATIONS,
+        others={"gan/model/gan_mlp.py": {"        self.optimizer(loss)\n": ""}},
+        wrong="`train_one_batch_dis` of its model goes through `backward(loss)`, and then calls "
+        "the optimizer with the same loss, which would go backward a second time through weights "
+        "that have changed: leave out `self.optimizer(loss)`",
+        loss=r"D_LOSS: ([\d.]+)",
+        falls=0.7,
+        packages=("matplotlib",),
+    ),
+    Script(
+        "gan/lsgan.py",
+        "mnist.pkl.gz",
+        ("mnist_pickle",),
+        shorter=FEW_ITERATIONS,
+        loss=r"D_LOSS: ([\d.]+)",
+        falls=0.7,
+        packages=("matplotlib",),
+    ),
+    Script(
+        "rbm/train.py",
+        "{data}/mnist.pkl.gz",
+        ("mnist_pickle",),
+        shorter={"num_epoch=10": "num_epoch=3"},
+        loss=r"training erroraverage = ([\d.]+)",
+        cuda=False,
+    ),
+    Script(
+        "rnn/char_rnn.py",
+        "{data}/text.txt -m 3 -l 16 -b 16 -d 32",
+        ("text",),
+        typed="n\n" * 3,
+        mended={
+            "if labels:": "if labels is not None:",
+            "softmax_cross_entropy(y, labels)[0]": "softmax_cross_entropy(y, labels)",
+        },
+        wrong="it asks whether a tensor is true, and takes the first element of a loss twice, "
+        "which NumPy's rules refuse: `labels is not None`, and one `[0]`",
+        loss=r"train loss is ([\d.]+)",
+        falls=0.98,
+        packages=("tqdm",),
+    ),
+    Script(
+        "rnn/imdb_train.py",
+        "-b 16 -m 3",
+        ("reviews",),
+        loss=r"loss \[([\d.]+)\]",
+        falls=0.98,
+        packages=("pandas", "nltk", "gensim", "bs4"),
+    ),
+    Script("rnn/imdb_data.py", needs="a download: films' reviews, and vectors of words"),
+    Script(
+        "trans/train.py",
+        "--max-epoch 4 --batch-size 8 --d_model 16 --n_head 2 --dim_feedforward 32 --n_layers 1 "
+        "--lr 0.05",
+        ("sentences",),
+        loss=r"avg loss: \[([\d.]+)\]",
+        falls=0.7,
+        cuda=False,
+        packages=("matplotlib",),
+    ),
+    Script(
+        "qabot/qabot_train.py",
+        "-m 3 -b 10",
+        ("questions",),
+        shorter={"random.sample(train_raw, 2000)": "random.sample(train_raw, 8)"},
+        loss=r"loss:  \[([\d.]+)\]",
+        falls=0.98,
+        packages=("tqdm",),
+    ),
+    _training(
+        "singa_peft/examples/train.py",
+        "mlp mnist linear_lora -m 2 -dir {data}/mnist",
+        "mnist",
+        paths=("singa_peft", "singa_peft/src"),
+        mended={"args.precision": "'float32'"},
+        wrong="it reads `args.precision`, of which its parser knows nothing: 'float32'",
+        cuda=False,
+    ),
+    Script(
+        "singa_peft/examples/test.py",
+        paths=("singa_peft", "singa_peft/src"),
+        loss=LOST,
+        cuda=False,
+    ),
+    *_needing(MPI, "singa_peft/examples/autograd/resnet_dist.py"),
+    *_needing(
+        "a second program beside it, and tables of a bank",
+        "hfl/src/client.py",
+        "hfl/src/server.py",
+    ),
+    Script("model_selection/", needs="PyTorch and PostgreSQL"),
+    Script("singa_easy/", needs="the services of Rafiki"),
+]
+
+_OF_1000 = (
+    *("arcface", "densenet121", "mobilenet", "resnet18", "shufflenetv1", "shufflenetv2"),
+    *("squeezenet", "tiny_yolov2", "vgg16", "vgg19"),
+)
+ZOO = [
+    *(Script(f"onnx/{name}.py", data=("zoo",)) for name in _OF_1000),
+    Script("onnx/superresolution.py", data=("zoo",), packages=("resizeimage",)),
+    Script(
+        "onnx/fer_emotion.py",
+        data=("zoo",),
+        mended={"Image.ANTIALIAS": "Image.LANCZOS"},
+        wrong="it names `Image.ANTIALIAS`, which Pillow has no more since 10: `Image.LANCZOS`",
+    ),
+    Script(
+        "onnx/training/train.py",
+        "--epoch 1 --bs 4",
+        ("zoo", "cifar10"),
+        ("cnn", "onnx"),
+        others={"cnn/data/cifar10.py": FEW},
+        packages=("tqdm",),
+    ),
+    *_needing("a download: a vocabulary of words", "onnx/bert/bert-squad.py"),
+    *_needing(TOKENIZER, "onnx/gpt2/gpt2.py", "onnx/ro_bert_a/ro_bert_a.py"),
+]
+
+
+def _medical(name: str, arguments: str, data: str, **more: Any) -> Script:
+    return _training(
+        f"healthcare/application/{name}.py", arguments, data, **{"cuda": False, **more}
+    )
+
+
+MEDICINE = [
+    _medical(
+        "Candidiasis_Disease/train",
+        "candidiasisnet candidiasis -m 3 -dir {data}",
+        "tables",
+        mended={
+            "def run(": "from healthcare.application.Cerebrovascular_Disease.train import "
+            "accuracy\n\n\ndef run("
+        },
+        wrong="it calls `accuracy` without defining it: take that of another application",
+    ),
+    _medical(
+        "Cerebrovascular_Disease/train",
+        "cerebrovascularnet cerebrovascular -m 3 -dir {data}",
+        "tables",
+    ),
+    _medical(
+        "Cardiovascular_Disease/train", "cardionet -m 3 -l 0.01 -dir {data}/cardio.csv", "tables"
+    ),
+    _medical("Kidney_Disease/train", "kidneynet -m 3 -l 0.05 -dir {data}/kidney", "tables"),
+    _medical(
+        "Malaria_Disease/train", "malarianet malaria -m 3 -b 8 -dir {data}/malaria", "folders"
+    ),
+    _medical("Malaria_Disease/train_cnn", "cnn malaria -m 3 -b 8 -dir {data}/malaria", "folders"),
+    _medical(
+        "Diabetic_Disease/Diabetic_Retinopathy_Classification/train",
+        "cnn diaret -m 3 -b 8 -dir {data}/diaret",
+        "folders",
+    ),
+    _medical(
+        "Hematologic_Disease/train",
+        "hematologicnet -m 3 -dir {data}/bloodmnist",
+        "folders",
+        others={"healthcare/data/bloodmnist.py": FLOAT},
+        wrong=NO_FLOAT,
+    ),
+    _medical(
+        "Thyroid_Eye_Disease/train",
+        "tedctnet -m 3 -b 16 -dir {data}/cifar-10-batches-py",
+        "cifar10",
+        others={"healthcare/data/cifar10.py": FEW},
+        mended={"create_backbone(": "create_cnn_model("},
+        wrong="it calls `create_backbone`, which is `create_cnn_model`",
+        falls=0.95,
+    ),
+    *_needing(
+        "a download: `ucimlrepo` fetches its table",
+        "healthcare/application/Diabetic_Disease/Diabetic_Readmission_Prediction/train.py",
+    ),
+    _unlearned("healthcare/models/kidney_net.py"),
+    _unlearned("healthcare/models/diabetic_net.py"),
+    _training(
+        "demos/Classification/BloodMnist/ClassDemo.py",
+        "",
+        "folders",
+        shorter={"max_epoch = 100": "max_epoch = 3", "batch_size = 256": "batch_size = 12"},
+        others={"demos/Classification/BloodMnist/transforms.py": FLOAT},
+        wrong=NO_FLOAT,
+        cuda=False,
+        packages=("tqdm",),
+    ),
+]
+
+SCRIPTS = [*CONVOLUTION, *OTHERS, *ZOO, *MEDICINE]
