@@ -24,7 +24,7 @@ help:
 	@echo "make test    run all tests"
 	@echo "make test-browser  test the page of a graph in headless Chromium"
 	@echo "make test-models  compare models of ONNX from packages with onnxruntime"
-	@echo "make test-oldest  test what meets arrays with the oldest NumPy that is supported"
+	@echo "make test-oldest  test arrays and ONNX files with the oldest NumPy and onnx"
 	@echo "make test-singa SINGA=folder  run the examples of a checkout of SINGA on generated data"
 	@echo "make test-loom  check how threads share a graph with the model checker loom"
 	@echo "make fuzz    hold random models, run in every way, against eager execution"
@@ -111,16 +111,18 @@ fuzz-files: build
 test-models: build
 	$(BIN)/python -m pytest tests/models $(ARGS)
 
-# The tests in which tensors meet arrays. The oldest NumPy has no wheels for Python 3.13 and later:
-# there the target says so and passes.
+# The tests in which tensors meet arrays, and those of ONNX files. The oldest NumPy has no wheels for
+# Python 3.13 and later: there the target says so and passes.
 OLDEST = arrays assigning constant core_borrowed data dlpack functions index_values new_tensors \
-	precision storage tensor tensor_indexing tensor_writing value_conversion
+	precision storage tensor tensor_indexing tensor_writing value_conversion \
+	sonnx_arrays sonnx_control sonnx_elementwise sonnx_export sonnx_import sonnx_ml sonnx_networks \
+	sonnx_replayed sonnx_shapes sonnx_table sonnx_taped sonnx_types
 
 $(OLDEST_VENV)/.ready: pyproject.toml Makefile
 	$(call make_venv,$(OLDEST_VENV))
 	$(OLDEST_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'numpy==1.26.*' \
-	    onnx ml_dtypes safetensors onednn-cpu-gomp hypothesis pillow pytest pytest-timeout \
-	    pytest-xdist scikit-learn scipy
+	    'onnx==1.17.*' ml_dtypes safetensors onednn-cpu-gomp hypothesis onnxruntime pillow pytest \
+	    pytest-timeout pytest-xdist scikit-learn scipy tqdm
 	@touch $@
 
 test-oldest: build

@@ -4,6 +4,7 @@ python tests/python/mutations.py    # writes the files in tests/python/seeds
 """
 
 import io
+import resource
 import struct
 import warnings
 import zipfile
@@ -23,6 +24,11 @@ PIECES = [
     b"\xff" * 9 + b"\x01", b"\x80" * 12, b"\0" * 64, b"\x08\x01", b"\x4a\x00", b"first.b",
     b"\\ud800",
 ]  # fmt: skip
+
+
+def peak():
+    """The most bytes that this process has had in memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def mutated(raw, rng):

@@ -5,7 +5,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, defs, helper
 from singa_rs import autograd, sonnx
-from singa_rs.sonnx.arrays import element_of, from_array
+from singa_rs.sonnx.arrays import element_of, from_array, native
 from singa_rs.tensor import Tensor, to_numpy
 
 
@@ -52,6 +52,7 @@ def one(op, xs, outputs=1, opset=21, domain="", **attributes):
 def run(op, *xs, **settings):
     """The outputs of a node, one or several."""
     found = sonnx.prepare(one(op, xs, **settings)).run([x for x in xs if x is not None])
+    found = [native(y) if isinstance(y, np.ndarray) else y for y in found]
     return found[0] if len(found) == 1 else found
 
 

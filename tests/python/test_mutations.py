@@ -2,7 +2,6 @@
 unchanged, in bounded time and memory."""
 
 import os
-import resource
 import shutil
 import time
 import warnings
@@ -11,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from archives import small, values
-from mutations import SEEDS, mutated, mutated_header, mutated_inside, mutated_message
+from mutations import SEEDS, mutated, mutated_header, mutated_inside, mutated_message, peak
 from onnx import numpy_helper
 from safetensors import SafetensorError, deserialize
 from singa_rs import CheckpointError, snapshot
@@ -42,11 +41,6 @@ def attempt(net, load, what):
         after = values(net)
         assert all(after[name].tobytes() == one.tobytes() for name, one in before.items()), what
     return is_loaded
-
-
-def peak():
-    """The most bytes that this process has had in memory."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def changes(seed, change):

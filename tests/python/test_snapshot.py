@@ -1,9 +1,11 @@
 """SINGA's snapshots, beside files that protocol buffers' own package made or reads."""
 
 import os
+import time
 
 import numpy as np
 import pytest
+from mutations import peak
 from singa_rs import CheckpointError, DTypeError, GraphError, ShapeError, snapshot, tensor
 from singa_rs.compat import snapshot as compat
 from snapshots import DATA, TensorProto, message, message_class, record, records
@@ -247,3 +249,20 @@ def test_damaged_files_are_refused(tmp_path, raw, text):
     (tmp_path / "net.bin").write_bytes(raw)
     with pytest.raises(CheckpointError, match=f"net.bin: the snapshot is damaged: .*{text}"):
         snapshot.Snapshot(tmp_path / "net", False)
+
+
+@pytest.mark.parametrize(
+    "raw, text",
+    [
+        (b"".join(record(f"{i:x}", b"\x08\0") for i in range(1 << 18)), "more than 32768 tensors"),
+        (record("a", b"\x08\1\x10\2" + b"\x30\1" * (1 << 18)), "too many fields"),
+        (record("a", b"\x08\1\x10\2\x32\x80\x80\x80\x10" + b"\1" * (1 << 25)), "has 33554432"),
+    ],
+    ids=["tensors", "fields", "elements"],
+)
+def test_crafted_files_take_less_than_a_second(tmp_path, raw, text):
+    (tmp_path / "net.bin").write_bytes(raw)
+    kept, start = peak(), time.process_time()
+    with pytest.raises(CheckpointError, match=text):
+        snapshot.Snapshot(tmp_path / "net", False)
+    assert time.process_time() - start < 1 and peak() - kept < 64 << 20

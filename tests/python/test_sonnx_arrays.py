@@ -6,6 +6,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from singa_rs import sonnx
+from singa_rs.sonnx import arrays
 from singa_rs.sonnx.arrays import (
     BFLOAT16,
     CODED,
@@ -13,6 +14,8 @@ from singa_rs.sonnx.arrays import (
     element_of,
     from_array,
     name_of,
+    native,
+    packaged,
     to_array,
 )  # fmt: skip
 
@@ -123,6 +126,20 @@ def test_arrays_of_the_dtypes_that_the_package_had(kind, name, element, raw):
     (found,) = sonnx.prepare(made).run([given])
     want = np.array(raw, kind).view(SHORT[element]).astype(np.float32)
     np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize("element", [BFLOAT16, 17, 18, 19, 20, 21, 22], ids=name_of)
+def test_results_in_the_dtypes_of_the_package(element, monkeypatch):
+    array = elements(SHORT[element])
+    old = arrays._older(array, next(n for n, d in arrays._OLDER.items() if d == array.dtype))
+    np.testing.assert_array_equal(native(old).astype(float), array.astype(float))
+    known = np.dtype(helper.tensor_dtype_to_np_dtype(element))
+    wanted = array.dtype if known == array.dtype else old.dtype
+    (found,) = packaged([array])
+    assert found.dtype == wanted and packaged(None) is None
+    if onnx.__version__ < "1.19":
+        own = numpy_helper.to_array(numpy_helper.from_array(np.concatenate([old, old])))
+        assert element == BFLOAT16 or own.dtype == old.dtype
 
 
 def test_names_of_types():

@@ -1,12 +1,11 @@
 """Files of ONNX that nobody should trust: refused by one of two exceptions, in bounded memory."""
 
-import resource
 import time
 
 import numpy as np
 import onnx
 import pytest
-from mutations import mutated
+from mutations import mutated, peak
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import real
 from singa_rs import CheckpointError, layer, module, sonnx
@@ -23,10 +22,6 @@ class Net(module.Module):
 
     def forward(self, x):
         return self.head(self.flat(self.act(self.norm(self.conv(x)))))
-
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def test_files_that_were_changed_at_random(tmp_path):

@@ -27,8 +27,8 @@ from .singa_wrap import SINGA_VERSION
 
 _MAGIC = b"sg\1\0"
 _LENGTH = struct.Struct("<Q")
-#: The most fields of all tensors together: about 30,000 tensors. They take less than a second.
-_FIELDS = 1 << 18
+#: The most tensors, and the most fields of all together, which take less than a second.
+_TENSORS, _FIELDS = 1 << 15, 1 << 18
 #: The longest key, in bytes.
 _KEY = 1 << 16
 #: The most megabytes of a record, since SINGA counts bytes in 32 bits.
@@ -207,6 +207,8 @@ def _read(prefix: str) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     with damage("Snapshot", path, "the snapshot"):
         for name, message in _records(view):
+            if len(found) == _TENSORS:
+                raise ValueError(f"it has more than {_TENSORS} tensors")
             if name in found:
                 raise ValueError(f"{name!r:.80} occurs twice")
             try:

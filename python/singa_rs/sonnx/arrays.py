@@ -9,6 +9,7 @@ and written here, and element types are numbers, which outlive the package.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -30,12 +31,13 @@ CODED: dict[int, np.dtype] = {
 }
 _DTYPES = {BFLOAT16: np.dtype(ml_dtypes.bfloat16), **CODED}
 _ELEMENTS = {dtype: element for element, dtype in _DTYPES.items()}
-#: By the name of their only field, the dtypes that the package had of its own: bytes with a name.
+#: By the name of their only field, the dtypes of integers that the package had of its own.
 _OLDER = {
     "bfloat16": _DTYPES[BFLOAT16],
     **{"e4m3fn": CODED[17], "e4m3fnuz": CODED[18], "e5m2": CODED[19], "e5m2fnuz": CODED[20]},
     **{"uint4": CODED[21], "int4": CODED[22]},
 }
+_HAS_OLDER = np.dtype(helper.tensor_dtype_to_np_dtype(BFLOAT16)) != _DTYPES[BFLOAT16]
 
 
 def is_whole(dtype: np.dtype) -> bool:
@@ -71,6 +73,23 @@ def native(array: np.ndarray) -> np.ndarray:
     """An array in NumPy's dtypes or those of ml_dtypes, if it has one of the package's own."""
     named = array.dtype.names
     return array if named is None else array.view(_OLDER[named[0]])
+
+
+def packaged(value: Any) -> Any:
+    """An array, or those of a list, in the dtypes that the installed package has for them."""
+    if isinstance(value, list):
+        return [packaged(one) for one in value]
+    dtype = getattr(value, "dtype", None)
+    name = next((name for name, one in _OLDER.items() if one == dtype), None)
+    return _older(value, name) if _HAS_OLDER and name else value
+
+
+def _older(array: np.ndarray, name: str) -> np.ndarray:
+    """An array in a dtype that the package had of its own."""
+    if name.endswith("int4"):  # their bytes hold numbers of eight bits
+        array = array.astype(name.replace("4", "8"))
+    kind = array.dtype if name.endswith("int4") else np.dtype(f"u{array.itemsize}")
+    return array.view(np.dtype((kind, {name: (kind, 0)})))
 
 
 def name_of(element: int) -> str:

@@ -14,6 +14,7 @@ from .. import device as devices
 from ..device import Device
 from ..layer.check import flag
 from ..tensor import Tensor
+from .arrays import packaged
 from .body import Node
 from .imported import SONNXModel
 from .table import READERS
@@ -42,7 +43,7 @@ class SingaRep(BackendRep):
         args = [self._input(x) for x in given]
         found = self.model.outputs(args, last_layers, aux_output)
         is_tensor = self.is_graph or any(isinstance(x, Tensor) for x in given)
-        return [self._tensor(one) if is_tensor else to_array(one) for one in found]
+        return [self._tensor(one) if is_tensor else packaged(to_array(one)) for one in found]
 
     def _tensor(self, value: Any) -> Any:
         """A value on the host as a tensor, if it can be one."""
