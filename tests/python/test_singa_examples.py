@@ -118,5 +118,9 @@ def test_each_program_is_listed_once():
     )
 
 
+def test_each_program_shows_that_it_got_through():
+    assert not [one.path for one in SCRIPTS if not (one.needs or one.loss or one.prints)]
+
+
 def test_the_page_is_up_to_date():
     assert PAGE.read_text(encoding="utf-8") == text(), "run python tests/singa/page.py"

@@ -12,7 +12,9 @@ from onnx import ModelProto, helper, numpy_helper
 _DRAWS = np.random.default_rng(0)
 
 
-def classifier(channels: int, edge: int, classes: int, opset: int = 9) -> ModelProto:
+def classifier(
+    channels: int, edge: int, classes: int, width: int = 8, opset: int = 9
+) -> ModelProto:
     """Pictures of `edge` pixels -> a number for each class: convolution, batch normalisation,
     pooling over everything, a product."""
     nodes = [
@@ -24,8 +26,9 @@ def classifier(channels: int, edge: int, classes: int, opset: int = 9) -> ModelP
         helper.make_node("Gemm", ["f", "V", "a"], ["y"]),
     ]
     held = {
-        "W": _DRAWS.normal(0, 0.2, (8, channels, 3, 3)), "b": np.zeros(8), "scale": np.ones(8),
-        "V": _DRAWS.normal(size=(8, classes)), "a": np.zeros(classes),
+        "W": _DRAWS.normal(0, 0.2, (width, channels, 3, 3)), "b": np.zeros(width),
+        "scale": np.ones(width),
+        "V": _DRAWS.normal(size=(width, classes)), "a": np.zeros(classes),
     }  # fmt: skip
     return _model(nodes, held, (1, channels, edge, edge), (1, classes), opset)
 
@@ -58,7 +61,7 @@ _OF_1000 = partial(classifier, 3, 224, 1000)
 NETWORKS: dict[str, tuple[str, Callable[[], ModelProto]]] = {
     "vgg16.tar.gz": ("vgg16/vgg16.onnx", _OF_1000),
     "vgg19.tar.gz": ("vgg19/vgg19.onnx", _OF_1000),
-    "resnet18v1.tar.gz": ("resnet18v1/resnet18v1.onnx", _OF_1000),
+    "resnet18v1.tar.gz": ("resnet18v1/resnet18v1.onnx", partial(_OF_1000, width=512)),
     "mobilenetv2-1.0.tar.gz": ("mobilenetv2-1.0/mobilenetv2-1.0.onnx", _OF_1000),
     "densenet121.tar.gz": ("densenet121/model.onnx", _OF_1000),
     "shufflenet-9.tar.gz": ("shufflenet/model.onnx", _OF_1000),

@@ -49,7 +49,7 @@ def _needing(what: str, *paths: str) -> list[Script]:
 
 CONVOLUTION = [
     _training("cnn/train_cnn.py", MNIST, "mnist", falls=0.7),
-    Script("cnn/benchmark.py", shorter=BRIEF, packages=("tqdm",)),
+    Script("cnn/benchmark.py", shorter=BRIEF, prints="Throughput = ", packages=("tqdm",)),
     *_needing(MPI, "cnn/train_mpi.py"),
     *_needing(NCCL, "cnn/train_multiprocess.py"),
     _training("cnn/autograd/mnist_cnn.py", "", "mnist", falls=0.7, shorter=SIX_EPOCHS),
@@ -70,10 +70,12 @@ CONVOLUTION = [
         },
         wrong="it imports `resnet`, which is `model/resnet.py`, and calls the model with pictures "
         "alone, which means a training step: `model.forward(tx)`",
+        prints="Evaluation accuracy",
     ),
     Script(
         "cnn/autograd/xceptionnet.py",
         shorter={"niters = 20": "niters = 2", "batch_size = 16": "batch_size = 1"},
+        prints="2/2 [",
         packages=("tqdm",),
     ),
     *_needing(
@@ -88,8 +90,14 @@ CONVOLUTION = [
         "cnn mnist -m 1",
         ("mnist",),
         shorter={"niters = 100": "niters = 5"},
+        prints="Throughput = ",
     ),
-    Script("cifar_distributed_cnn/benchmark.py", shorter=BRIEF, packages=("tqdm",)),
+    Script(
+        "cifar_distributed_cnn/benchmark.py",
+        shorter=BRIEF,
+        prints="Throughput = ",
+        packages=("tqdm",),
+    ),
     *_needing(MPI, "cifar_distributed_cnn/train_mpi.py"),
     *_needing(NCCL, "cifar_distributed_cnn/train_multiprocess.py"),
     _training("cnn_ms/train_cnn.py", MNIST, "mnist", falls=0.7),
@@ -103,7 +111,12 @@ CONVOLUTION = [
     _unlearned("cnn_ms/msmlp/model.py"),
     _tables("cnn_ms/msmlp/native.py"),
     _training("largedataset_cnn/train_largedata.py", "cnn --epoch 3 --bs 8", "folders"),
-    Script("largedataset_cnn/process_data.py", data=("folders",), cuda=False),
+    Script(
+        "largedataset_cnn/process_data.py",
+        data=("folders",),
+        cuda=False,
+        prints="(5, 3, 299, 299)",
+    ),
     *_needing(MPI, "largedataset_cnn/train_mpi.py", "largedataset_cnn/autograd/mnist_dist.py"),
     *_needing(NCCL, "largedataset_cnn/autograd/cifar10_multiprocess.py"),
 ]
@@ -210,17 +223,25 @@ OTHERS = [
 ]
 
 _OF_1000 = (
-    *("arcface", "densenet121", "mobilenet", "resnet18", "shufflenetv1", "shufflenetv2"),
-    *("squeezenet", "tiny_yolov2", "vgg16", "vgg19"),
+    *("densenet121", "mobilenet", "resnet18", "shufflenetv1", "shufflenetv2"),
+    *("squeezenet", "vgg16", "vgg19"),
 )
 ZOO = [
-    *(Script(f"onnx/{name}.py", data=("zoo",)) for name in _OF_1000),
-    Script("onnx/superresolution.py", data=("zoo",), packages=("resizeimage",)),
+    *(Script(f"onnx/{name}.py", data=("zoo",), prints="probability=") for name in _OF_1000),
+    Script("onnx/arcface.py", data=("zoo",), prints="Similarity = "),
+    Script("onnx/tiny_yolov2.py", data=("zoo",), prints="postprocessing"),
+    Script(
+        "onnx/superresolution.py",
+        data=("zoo",),
+        prints="postprocessing",
+        packages=("resizeimage",),
+    ),
     Script(
         "onnx/fer_emotion.py",
         data=("zoo",),
         mended={"Image.ANTIALIAS": "Image.LANCZOS"},
         wrong="it names `Image.ANTIALIAS`, which Pillow has no more since 10: `Image.LANCZOS`",
+        prints="probability=",
     ),
     Script(
         "onnx/training/train.py",
@@ -228,6 +249,7 @@ ZOO = [
         ("zoo", "cifar10"),
         ("cnn", "onnx"),
         others={"cnn/data/cifar10.py": FEW},
+        prints="Evaluation accuracy",
         packages=("tqdm",),
     ),
     *_needing("a download: a vocabulary of words", "onnx/bert/bert-squad.py"),

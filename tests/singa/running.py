@@ -29,7 +29,8 @@ def run(script: Script, checkout: Path, folder: Path) -> str:
     data.mkdir()
     for name in script.data:
         WRITERS[name](data)
-    shutil.copytree(checkout / "examples", copy, ignore=shutil.ignore_patterns("*.ipynb", "*.png"))
+    for name in {one.split("/")[0] for one in (script.path, *script.paths, *script.others)}:
+        shutil.copytree(checkout / "examples" / name, copy / name)
     change(copy, script, data)
     return _printed(script, copy, data)
 
@@ -48,7 +49,7 @@ def change(copy: Path, script: Script, data: Path) -> None:
             assert old in text, f"{name} does not have {old!r}"
             text = text.replace(old, new)
         path.write_text(text, encoding="utf-8")
-    for path in copy.glob(f"{script.path.split('/')[0]}/**/*.py"):
+    for path in copy.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         path.write_text(_moved(text, data), encoding="utf-8")
 

@@ -29,6 +29,9 @@ class Script(NamedTuple):
     others: dict[str, Changes] = {}
     #: Finds the losses that it prints, the last of which has to be below `falls` times the first.
     loss: str = ""
+    #: Text that it prints once it is through, where it prints no losses: some end early, and well,
+    #: where data are missing.
+    prints: str = ""
     falls: float = 0.9
     #: Whether it asks for a CUDA device.
     cuda: bool = True

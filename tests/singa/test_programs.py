@@ -27,6 +27,7 @@ def test_runs_and_learns(script, checkout, tmp_path):
     if missing := [name for name in script.packages if find_spec(name) is None]:
         pytest.skip(f"it imports {', '.join(missing)}")
     printed = run(script, checkout, tmp_path)
+    assert script.prints in printed, printed
     if script.loss:
         first, *_, last = losses(script, printed)
         assert last < script.falls * first, printed
