@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
+from ..errors import called
+
 #: By function: SINGA's names, and the names here.
 _SPELT = {
     "abs": {"a": "x"},
@@ -26,7 +28,7 @@ def _with(function: Callable[..., Any], op: str, names: Mapping[str, str]) -> Ca
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **_renamed(op, kwargs, names)) if kwargs else function(*args)
 
-    return call
+    return called(call, op, function.__doc__, __package__)
 
 
 def _renamed(op: str, kwargs: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
