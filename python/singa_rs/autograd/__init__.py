@@ -82,6 +82,7 @@ from . import (
 # isort: on
 from .binary import Binary
 from .engine import Gradients
+from .keywords import ctensor2numpy
 from .keywords import in_both_spellings as _in_both_spellings
 from .mode import mode as _mode
 from .mode import no_grad, set_training
@@ -101,8 +102,7 @@ from .views import Select
 Operation = Operator
 
 globals().update(FUNCTIONS)
-# SINGA's name for `tensor.to_numpy` among them.
-globals().update(_in_both_spellings({**FUNCTIONS, "ctensor2numpy": to_numpy}))
+globals().update(_in_both_spellings(FUNCTIONS))
 vars(_tensor).update(OF_TENSOR)
 for _name, _method in METHODS.items():
     setattr(_Tensor, _name, _method)

@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
+from ..errors import called, named
+from ..tensor import Tensor, to_numpy
+
 #: By function: SINGA's names, and the names here.
 _SPELT = {
     "abs": {"a": "x"},
-    "ctensor2numpy": {"x": "t"},
     "equal": {"x": "a", "y": "b"},
     "exp": {"a": "x"},
     "greater": {"x": "a", "y": "b"},
@@ -26,7 +30,7 @@ def _with(function: Callable[..., Any], op: str, names: Mapping[str, str]) -> Ca
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **_renamed(op, kwargs, names)) if kwargs else function(*args)
 
-    return call
+    return called(call, op, function.__doc__, __package__)
 
 
 def _renamed(op: str, kwargs: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -39,3 +43,11 @@ def _renamed(op: str, kwargs: dict[str, Any], names: Mapping[str, str]) -> dict[
 def in_both_spellings(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     """The functions whose operands have other names in SINGA, with both."""
     return {name: _with(functions[name], name, names) for name, names in _SPELT.items()}
+
+
+def ctensor2numpy(x: Tensor) -> np.ndarray:
+    """`tensor.to_numpy(x)` (SINGA ctensor2numpy)."""
+    return to_numpy(x)
+
+
+ctensor2numpy = named(ctensor2numpy, __package__)
