@@ -74,6 +74,14 @@ impl Family for Packed {
         self.of.family().infer(&self.plain(inputs))
     }
 
+    fn in_place(&self) -> &'static [(usize, usize)] {
+        self.of.family().in_place()
+    }
+
+    fn checked(&self) -> &'static [usize] {
+        self.of.family().checked()
+    }
+
     fn cost(&self, io: &[&Meta]) -> Cost {
         self.of.family().cost(&self.plain(io))
     }
