@@ -30,9 +30,6 @@ def if_(cond: Any, *, then_branch: Body, else_branch: Body, frame: Frame) -> tup
 
 # ---- Loop ----------------------------------------------------------------------------------------
 
-#: The most rounds that are recorded one after the other, each with its number.
-_UNROLLED = 64
-
 
 @reads("Loop", raw=True)
 def loop(trips: Any, going: Any, *state: Any, body: Body, frame: Frame) -> tuple[Any, ...]:
@@ -41,17 +38,17 @@ def loop(trips: Any, going: Any, *state: Any, body: Body, frame: Frame) -> tuple
     limit = None if trips is None else int(np.ravel(frame.read(trips))[0])
     carried, rounds = list(state), []
     goes = going is None or holds(going, frame)
-    is_short = limit is not None and limit <= _UNROLLED
+    reads = frame.reads
     while goes and (limit is None or len(rounds) < limit):
-        is_short = is_short and not isinstance(going, Tensor)
+        # As long as nothing is read, rounds are recorded one after the other, each with its number.
+        is_apart = frame.reads > reads and frame.stretches is not None
         round_ = np.array(len(rounds), np.int64)
-        if not is_short:
-            round_ = _apart(None, round_, frame)
-        going, *found = frame.call(body, [round_, np.array(goes), *carried])
+        given = to_tensor(round_, frame.device) if is_apart else round_
+        going, *found = frame.call(body, [given, np.array(goes), *carried])
         goes = holds(going, frame)
         now, stacked = found[: len(state)], found[len(state) :]
-        if not is_short:
-            now = [_apart(*pair, frame) for pair in zip(carried, now, strict=True)]
+        if is_apart:
+            now = [_moved(*pair, frame) for pair in zip(carried, now, strict=True)]
         carried = now
         rounds.append(stacked)
     count = len(body.outputs) - 1 - len(state)
@@ -59,11 +56,10 @@ def loop(trips: Any, going: Any, *state: Any, body: Body, frame: Frame) -> tuple
     return *carried, *made
 
 
-def _apart(before: Any, now: Any, frame: Frame) -> Any:
-    """A value of a round: one on the host that has changed goes to the device where bodies are
-    recorded, since what is on the host is part of a recording."""
-    is_number = isinstance(now, (np.ndarray, np.generic)) and not is_text(now)
-    if frame.stretches is None or not is_number or now is before:
+def _moved(before: Any, now: Any, frame: Frame) -> Any:
+    """A value of a round: one on the host that has changed goes to the device, since what is on the
+    host is part of a body's recording."""
+    if not isinstance(now, (np.ndarray, np.generic)) or is_text(now):
         return now
     is_same = isinstance(before, (np.ndarray, np.generic)) and np.array_equal(before, now)
     return now if is_same else to_tensor(now, frame.device)
