@@ -21,75 +21,32 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from models import Trained
+from models import LeNet, ResNet
 from report import duration, ratio
-from singa_rs import autograd, layer, opt, tensor
+from singa_rs import layer, module, opt, tensor
 from singa_rs.compat.singa import install
-from singa_rs.tensor import Tensor
 
 Step = Callable[[], float]
+Network = Callable[[opt.Optimizer], module.Module]
 
 
-class Convolutions(Trained):
+class Convolutions(LeNet):
     """The network of `cnn/model/cnn.py`."""
 
     def __init__(self, optimizer: opt.Optimizer) -> None:
         super().__init__(optimizer)
         self.conv1 = layer.Conv2d(20, 5, activation="RELU")
         self.conv2 = layer.Conv2d(50, 5, activation="RELU")
-        self.pool1, self.pool2 = layer.MaxPool2d(2, 2), layer.MaxPool2d(2, 2)
-        self.flatten = layer.Flatten()
-        self.hidden, self.out = layer.Linear(500), layer.Linear(10)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.pool2(self.conv2(self.pool1(self.conv1(x))))
-        return self.out(autograd.relu(self.hidden(self.flatten(x))))
 
 
-class Bottleneck(layer.Layer):
-    """A unit of ResNet-50 (He et al., 2016)."""
-
-    def __init__(self, width: int, stride: int, is_first: bool) -> None:
-        super().__init__()
-        sizes = ((width, 1, 1), (width, 3, stride), (4 * width, 1, 1))
-        self.convs = [layer.Conv2d(n, k, stride=s, padding=k // 2, bias=False) for n, k, s in sizes]
-        self.norms = [layer.BatchNorm2d() for _ in sizes]
-        self.short = layer.Conv2d(4 * width, 1, stride=stride, bias=False) if is_first else None
-        self.norm = layer.BatchNorm2d()
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = x
-        for i, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
-            y = norm(conv(y))
-            y = autograd.relu(y) if i < 2 else y
-        return autograd.relu(y + (self.norm(self.short(x)) if self.short else x))
-
-
-class ResNet50(Trained):
+def resnet50(optimizer: opt.Optimizer) -> ResNet:
     """The network `resnet50` of `cnn/model/resnet.py`."""
-
-    def __init__(self, optimizer: opt.Optimizer) -> None:
-        super().__init__(optimizer)
-        self.conv = layer.Conv2d(64, 7, stride=2, padding=3, bias=False)
-        self.norm = layer.BatchNorm2d()
-        self.pool = layer.MaxPool2d(3, 2, 1)
-        self.blocks = [
-            Bottleneck(64 << stage, 1 if i or not stage else 2, i == 0)
-            for stage, count in enumerate((3, 4, 6, 3))
-            for i in range(count)
-        ]
-        self.out = layer.Linear(10)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.pool(autograd.relu(self.norm(self.conv(x))))
-        for block in self.blocks:
-            x = block(x)
-        return self.out(x.mean((2, 3)))
+    return ResNet(50, 10, optimizer)
 
 
 CASES = {
     "cnn": (Convolutions, (64, 1, 28, 28), {"num_channels": 1}, 60),
-    "resnet": (ResNet50, (2, 3, 224, 224), {"num_channels": 3}, 6),
+    "resnet": (resnet50, (2, 3, 224, 224), {"num_channels": 3}, 6),
 }
 
 
@@ -116,9 +73,9 @@ def theirs(name: str, x: np.ndarray, y: np.ndarray, options: dict[str, int]) -> 
     return step
 
 
-def ours(kind: type[Trained], x: np.ndarray, y: np.ndarray) -> Step:
+def ours(network: Network, x: np.ndarray, y: np.ndarray) -> Step:
     """A step of the module."""
-    model = kind(sgd())
+    model = network(sgd())
     model.compile([tensor.Placeholder(x.shape)], is_train=True)
 
     def step() -> float:
@@ -148,10 +105,10 @@ def main() -> None:
     sys.path.insert(0, str(folder))
     draws = np.random.default_rng(0)
     print("| network | SINGA's program | module | quotient |\n|---|---|---|---|")
-    for name, (kind, shape, options, turns) in CASES.items():
+    for name, (network, shape, options, turns) in CASES.items():
         x = draws.normal(size=shape).astype(np.float32)
         y = draws.integers(0, 10, shape[0]).astype(np.int32)
-        steps = theirs(name, x, y, options), ours(kind, x, y)
+        steps = theirs(name, x, y, options), ours(network, x, y)
         for step in steps * 4:  # records, compares, and warms up
             step()
         pairs = [[timed(step, clock) for step in steps] for _ in range(turns)]
