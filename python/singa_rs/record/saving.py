@@ -50,8 +50,9 @@ def save_step(
 
 
 def form_of(call: Call) -> tuple[Any, Any] | None:
-    """A call's arguments without their values; None if it has some that are known by identity."""
-    if call.objects or any(call.parameters):
+    """A call's arguments without their values; None if it has parameters, which the step itself may
+    have made of them, or others that are known by identity."""
+    if call.objects or any(call.parameters) or any(x.stores_grad for x in call.tensors):
         return None
     return replace((call.args, call.kwargs), _stand_in)
 
