@@ -133,8 +133,8 @@ def threads():
 try:
     globals()[kind]()
 except MemoryError as error:
-    if keep:  # Python itself needs some to go on
-        keep.pop()
+    # Python itself needs some to go on, also for a loop.
+    FREE
     for _ in range(len(keep) // 50):
         keep.pop()
     print("refused", type(error).__name__)
@@ -147,7 +147,7 @@ for i in range(10):
     except MemoryError:
         pass
 print("alive")
-"""
+""".replace("FREE", "if keep: keep.pop()\n    " * 16)
 CASES = [
     *[("small", "RLIMIT_AS", str(size)) for size in (1, 64, 4000, 100_000)],
     ("small", "RLIMIT_DATA", "16"),
