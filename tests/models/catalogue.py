@@ -21,6 +21,8 @@ class Model(NamedTuple):
     member: str
     inputs: dict[str, Given]
     what: str
+    #: How far results may be from onnxruntime's, as a share of the largest.
+    tolerance: float = 1e-4
 
 
 def _sound(samples: int) -> dict[str, Given]:
@@ -106,6 +108,7 @@ MODELS = {
     "sound-whisper": Model(
         "onnx-asr==0.12.0", "onnx_asr/preprocessors/data/whisper80.onnx", _sound(32000),
         "short Fourier transforms",
+        2e-4,  # onnxruntime's are 1.4e-4 from those in float64, this package's 1e-6
     ),
     "sound-nemo": Model(
         "onnx-asr==0.12.0", "onnx_asr/preprocessors/data/nemo80.onnx", _sound(32000),

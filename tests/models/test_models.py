@@ -30,5 +30,5 @@ def test_results_are_onnxruntime_s(name):
         want, got = session.run(None, given), ours.run([given[name] for name in types])
         for a, b in zip(got, want, strict=True):
             assert a.shape == b.shape and a.dtype == b.dtype
-            limit = 1e-4 * max(1.0, np.abs(b).max(initial=0))
+            limit = model.tolerance * max(1.0, np.abs(b).max(initial=0))
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=limit)
