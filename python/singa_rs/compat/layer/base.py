@@ -17,6 +17,8 @@ from ..proto.model_pb2 import is_training
 from .specs import ParamSpec
 
 Shape = tuple[int, ...]
+#: How a parameter begins and is trained, as `ParamSpec` takes it.
+Specs = Mapping[str, Any] | None
 #: A gradient, or one for each input.
 Gradients = Tensor | list[Tensor] | None
 
@@ -101,7 +103,7 @@ class Layer(Base):
 
     # ---- parameters ------------------------------------------------------------------------------
 
-    def _specify(self, suffix: str, given: Mapping[str, Any] | None, **default: Any) -> ParamSpec:
+    def _specify(self, suffix: str, given: Specs, **default: Any) -> ParamSpec:
         """The specification of a parameter, named after the layer unless it has its own name."""
         specs = dict(default if given is None else given)
         specs.setdefault("name", f"{self.name}/{suffix}")
@@ -116,6 +118,18 @@ class Layer(Base):
         made = parameter(shape, like, fill.fill, self._where(attribute))
         made.name = spec.name
         self._hold(attribute, made)
+
+    def _specify_affine(self, use_bias: bool, weight: Specs, bias: Specs) -> None:
+        """Specifies a weight and, if there is one, a bias."""
+        self._specify("weight", weight, init="xavier")
+        if use_bias:
+            self._specify("bias", bias, init="constant")
+
+    def _make_affine(self, use_bias: bool, shape: Shape, outputs: int) -> None:
+        """Makes a weight of this shape and, if there is one, a bias."""
+        self._make("W", self.param_specs[0], shape)
+        if use_bias:
+            self._make("b", self.param_specs[1], (outputs,))
 
     def _make_state(self, attribute: str, spec: ParamSpec, shape: Shape) -> None:
         """Makes a state that is saved with the parameters, but not trained."""

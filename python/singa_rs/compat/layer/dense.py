@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from ... import autograd
 from ...layer.check import below_one, count, flag, number, one_of
 from ...tensor import Tensor
-from .base import Layer, Shape
-
-Specs = Mapping[str, Any] | None
+from .base import Layer, Shape, Specs
 
 
 class Dense(Layer):
@@ -43,9 +40,7 @@ class Dense(Layer):
         self.num_output = count(num_output, self._where("num_output"))
         self.use_bias = flag(use_bias, self._where("use_bias"))
         self.W_transpose = flag(W_transpose, self._where("W_transpose"))
-        self._specify("weight", W_specs, init="xavier")
-        if self.use_bias:
-            self._specify("bias", b_specs, init="constant")
+        self._specify_affine(self.use_bias, W_specs, b_specs)
         if input_sample_shape is not None:
             self.setup(input_sample_shape)
 
@@ -53,9 +48,7 @@ class Dense(Layer):
         if len(shape) != 1:
             raise self._refuse(f"a sample of {shape}", "one axis; put a Flatten before it")
         size = (shape[0], self.num_output)
-        self._make("W", self.param_specs[0], size[::-1] if self.W_transpose else size)
-        if self.use_bias:
-            self._make("b", self.param_specs[1], (self.num_output,))
+        self._make_affine(self.use_bias, size[::-1] if self.W_transpose else size, self.num_output)
         return (self.num_output,)
 
     def _compute(self, x: Tensor) -> Tensor:

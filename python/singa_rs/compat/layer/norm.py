@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ... import autograd
 from ...layer.check import count, number, one_of
 from ...tensor import Tensor
-from .base import Layer, Shape
-
-Specs = Mapping[str, Any] | None
+from .base import Layer, Shape, Specs
 
 
 class BatchNormalization(Layer):

@@ -7,8 +7,8 @@ from typing import Any
 
 from ... import autograd
 from ...tensor import Tensor
-from .base import Layer, Shape, sample_shape
-from .windows import AvgPooling2D, Conv2D, MaxPooling2D, Specs
+from .base import Layer, Shape, Specs, sample_shape
+from .windows import AvgPooling2D, Conv2D, MaxPooling2D
 
 
 class _Series(Layer):

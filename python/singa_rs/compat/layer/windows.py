@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ... import autograd
 from ...layer.check import count, flag, numbers, one_of
 from ...tensor import Tensor
 from ..proto.model_pb2 import PoolingConf
-from .base import Layer, Shape
-
-Specs = Mapping[str, Any] | None
+from .base import Layer, Shape, Specs
 
 
 class _Windowed(Layer):
@@ -91,17 +88,14 @@ class Conv2D(_Windowed):
         self.nb_kernels = count(nb_kernels, self._where("nb_kernels"))
         self.use_bias = flag(use_bias, self._where("use_bias"))
         self._set_window(kernel, stride, border_mode, pad)
-        self._specify("weight", W_specs, init="xavier")
-        if self.use_bias:
-            self._specify("bias", b_specs, init="constant")
+        self._specify_affine(self.use_bias, W_specs, b_specs)
         if input_sample_shape is not None:
             self.setup(input_sample_shape)
 
     def _setup(self, shape: Shape) -> Shape:
         size = self._slide(shape)
-        self._make("W", self.param_specs[0], (self.nb_kernels, shape[0] * math.prod(self.kernel)))
-        if self.use_bias:
-            self._make("b", self.param_specs[1], (self.nb_kernels,))
+        filters = (self.nb_kernels, shape[0] * math.prod(self.kernel))
+        self._make_affine(self.use_bias, filters, self.nb_kernels)
         return (self.nb_kernels, *size)
 
     def _compute(self, x: Tensor) -> Tensor:
