@@ -95,7 +95,7 @@ def is_foreign(value: Value) -> bool:
 def _key(value: Value) -> Hashable:
     """What a recording may depend on."""
     if isinstance(value, Tensor):
-        return value.shape, value.dtype.name
+        return value.shape, value.dtype
     if isinstance(value, list):
         return tuple(map(_key, value))
     if isinstance(value, np.ndarray) and not value.flags.writeable:
@@ -120,7 +120,7 @@ def _signature(body: Body, inputs: Sequence[Value]) -> Hashable | None:
     """What the recording of a whole body depends on; None unless all inputs are tensors."""
     if not all(isinstance(x, Tensor) for x in inputs):
         return None
-    return id(body), *((x.shape, x.dtype) for x in inputs)
+    return id(body), *map(_key, inputs)
 
 
 class Stretches:
