@@ -83,8 +83,8 @@ pub trait Target: Send + Sync {
 pub struct Fusing {
     /// Up to this size, operations are so short that the overhead of a call matters.
     pub short: usize,
-    /// From this size on, a result is evicted from the cache between two operations. Operations on
-    /// rows take longer than fetching the rows from the second-level cache.
+    /// From this size on, results of operations on rows are evicted from the cache between two of
+    /// them. Fetching smaller ones from there takes less time than the operations.
     pub large_rows: usize,
     /// The most inputs of a region: with more, the blocks of all of them exceed the cache.
     pub inputs: usize,

@@ -39,7 +39,13 @@ impl Stripes {
         // The last link's result or, where there are only a consumer and what it reads, that.
         let last = (region.inputs + region.links.len() - 1) * usize::from(!region.links.is_empty());
         let whole = values.get(last).filter(|whole| whole.is_dense())?;
-        let parts: Vec<Extent> = values.iter().map(|v| part(v, whole)).collect::<Option<_>>()?;
+        let order = memory_order(whole);
+        let all = extents(whole, &order)?;
+        let covered = |value: &Meta| match value == whole {
+            true => Some(Extent::Whole),
+            false => part(value, &all, &order),
+        };
+        let parts: Vec<Extent> = values.iter().map(covered).collect::<Option<_>>()?;
         let (numel, has_rows) = (whole.numel(), region.has_rows(values));
         // All broadcast rows and columns must belong to the same matrix, and rows that links
         // process as a whole must be rows of that matrix.
@@ -102,16 +108,16 @@ impl Stripes {
     }
 }
 
-/// The part of another value that a value covers; None for other broadcasts or memory orders.
-fn part(value: &Meta, whole: &Meta) -> Option<Extent> {
-    if value.numel() == 1 && whole.numel() != 1 {
+/// The part that a value covers of one with `all` extents along the axes in `order`, as they lie in
+/// memory; None for other broadcasts or memory orders.
+fn part(value: &Meta, all: &[usize], order: &[usize]) -> Option<Extent> {
+    if value.numel() == 1 && all.iter().any(|&extent| extent != 1) {
         return Some(Extent::One);
     }
-    let order = memory_order(whole);
-    let (own, all) = (extents(value, &order)?, extents(whole, &order)?);
+    let own = extents(value, order)?;
     let leading = own.iter().take_while(|&&extent| extent == 1).count();
     let trailing = own.iter().rev().take_while(|&&extent| extent == 1).count();
-    if own == all {
+    if own[..] == *all {
         Some(Extent::Whole)
     } else if all.ends_with(&own[leading..]) {
         Some(Extent::Row)
