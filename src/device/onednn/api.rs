@@ -117,6 +117,7 @@ functions! {
     fn stream_destroy(Raw) -> Status;
     fn memory_desc_create_with_strides(*mut Raw, c_int, Dims, c_int, Dims) -> Status;
     fn memory_desc_create_with_tag(*mut Raw, c_int, Dims, c_int, c_int) -> Status;
+    fn memory_desc_create_submemory(*mut Raw, Raw, Dims, Dims) -> Status;
     fn memory_desc_clone(*mut Raw, Raw) -> Status;
     fn memory_desc_equal(Raw, Raw) -> c_int;
     fn memory_desc_get_size(Raw) -> usize;

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::api::{self, Raw, arg, query};
 use super::descriptor::Descriptor;
 use super::library::Library;
-use super::primitive::{Primitive, PrimitiveDescriptor};
+use super::primitive::{Choice, PrimitiveDescriptor};
 use crate::error::Result;
 
 /// Which of the three is computed, which also determines the order of the arguments.
@@ -25,7 +25,7 @@ pub enum Propagation {
 pub type Axes = SmallVec<[i64; 3]>;
 
 /// The geometry of the sliding window, with as many spatial axes as the tensors.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Window {
     /// Strides.
     pub stride: Axes,
@@ -41,7 +41,7 @@ pub struct Window {
 pub struct Tensors {
     /// x or dx.
     pub x: Descriptor,
-    /// w or dw, preferably of any layout ([`Descriptor::any`]).
+    /// w or dw; of any layout ([`Descriptor::any`]), or as such a choice wants it.
     pub w: Descriptor,
     /// Only in [`Propagation::Forward`].
     pub bias: Option<Descriptor>,
@@ -49,26 +49,24 @@ pub struct Tensors {
     pub y: Descriptor,
 }
 
-/// A convolution and the layout that it wants for its weights; `None` if oneDNN has no fast
-/// implementation for the given layouts.
+/// A convolution; `None` if oneDNN has no fast implementation for the given layouts.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
-pub fn convolution(
-    library: &Library,
+pub fn convolution<'a>(
+    library: &'a Library,
     pass: Propagation,
     window: &Window,
     tensors: Tensors,
-    width: usize,
-) -> Result<Option<(Primitive, Descriptor)>> {
-    let described = PrimitiveDescriptor::new(library, width, call(pass), |raw, attributes| {
+) -> Result<Option<Choice<'a>>> {
+    let described = PrimitiveDescriptor::new(library, call(pass), |raw, attributes| {
         // SAFETY: all objects and arrays are live.
         unsafe { create(library, pass, window, &tensors, raw, attributes) }
     })?;
     let Some(described) = described else { return Ok(None) };
     let asked = if pass == Propagation::GradWeight { query::DIFF_WEIGHTS } else { query::WEIGHTS };
-    let (own, wanted) = (described.layout(asked)?, described.layout(asked)?);
-    Ok(Some((described.build(arguments(pass, tensors, own))?, wanted)))
+    let (own, weights) = (described.layout(asked)?, described.layout(asked)?);
+    Ok(Some(Choice { described, tensors: arguments(pass, tensors, own), weights }))
 }
 
 fn call(pass: Propagation) -> &'static str {

@@ -62,6 +62,20 @@ impl Descriptor {
         Self::copy_raw(library, self.raw())
     }
 
+    /// The layout of each of `parts` equal parts of a tensor in this layout; `None` where they do
+    /// not follow one another in memory.
+    pub fn part(&self, library: &Library, dims: &[i64], parts: usize) -> Option<Self> {
+        let (f, start) = (&library.functions, vec![0_i64; dims.len()]);
+        let part = Self::new(library, "dnnl_memory_desc_create_submemory", |raw| {
+            // SAFETY: the descriptor is live, and both arrays have an entry for each dimension.
+            unsafe {
+                let (dims, start) = (dims.as_ptr(), start.as_ptr());
+                (f.memory_desc_create_submemory)(raw, self.raw(), dims, start)
+            }
+        });
+        part.ok().filter(|part| part.bytes(library) * parts == self.bytes(library))
+    }
+
     /// A copy of a descriptor that another object owns.
     pub(super) fn copy_raw(library: &Library, other: Raw) -> Result<Self> {
         Self::new(library, "dnnl_memory_desc_clone", |raw| {

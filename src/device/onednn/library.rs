@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 
 use super::api::{self, Destroy, Functions, Raw, Status};
 use super::shortage::Shortage;
+use super::single::Single;
 use crate::device::heap;
-use crate::device::team::OpenMp;
 use crate::error::{Error, Result};
 
 /// More heap than oneDNN uses to generate code.
@@ -20,7 +20,7 @@ pub struct Library {
     pub(super) major: c_int,
     pub(super) minor: c_int,
     engine: Raw,
-    openmp: OpenMp,
+    single: Single,
     shortage: Option<Shortage>,
 }
 
@@ -45,7 +45,7 @@ impl Library {
     /// `file` is oneDNN 3.
     unsafe fn load(file: &'static libloading::Library) -> std::result::Result<Self, String> {
         // SAFETY: guaranteed by the caller. OpenMP is found among the library's own dependencies,
-        // so it is the runtime whose threads the library uses.
+        // so it is the runtime that the library uses.
         unsafe {
             let functions = Functions::load(file).map_err(|e| e.to_string())?;
             let version = *(functions.version)();
@@ -63,7 +63,7 @@ impl Library {
                 major: version.major,
                 minor: version.minor,
                 engine,
-                openmp: OpenMp::load(file).map_err(|e| e.to_string())?,
+                single: Single::load(file).map_err(|e| e.to_string())?,
                 shortage: Shortage::load(file),
             })
         }
@@ -71,12 +71,6 @@ impl Library {
 
     pub(super) fn engine(&self) -> Raw {
         self.engine
-    }
-
-    /// `width`, limited to what OpenMP will really start: kernels wait for all threads that they
-    /// were built for.
-    pub(super) fn limit_threads(&self, width: usize) -> usize {
-        self.openmp.limited(width)
     }
 
     /// Lets the library use the heap's reserve from now on if the heap runs dry.
@@ -88,14 +82,9 @@ impl Library {
         heap::expect(ROOM_BYTES)
     }
 
-    /// Runs `body`, in which the library's regions get `width` threads: code built for that many
-    /// would compute only a part of its result with fewer.
-    pub(super) fn with_threads<T>(
-        &self,
-        width: usize,
-        body: impl FnOnce() -> Result<T>,
-    ) -> Result<T> {
-        self.openmp.with_threads(width, body)?
+    /// Runs `body`, in which the library uses the calling thread alone.
+    pub(super) fn alone<T>(&self, body: impl FnOnce() -> T) -> T {
+        self.single.run(body)
     }
 
     /// Runs `body` with the calling thread's stream.

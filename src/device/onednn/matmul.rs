@@ -3,7 +3,7 @@
 use super::api::{arg, query};
 use super::descriptor::Descriptor;
 use super::library::Library;
-use super::primitive::{Primitive, PrimitiveDescriptor};
+use super::primitive::{Choice, PrimitiveDescriptor};
 use crate::error::Result;
 
 /// What is added to a product.
@@ -16,18 +16,16 @@ pub enum Addend {
     Result,
 }
 
-/// Matrix products with batch dimensions that are equal or 1, and the layout wanted for b. The
-/// arguments are a (..., M, K), b (..., K, N), a row if one is added, and y (..., M, N); b
+/// Matrix products with batch dimensions that are equal or 1. The arguments are a (..., M, K), b (..., K, N), a row if one is added, and y (..., M, N); b
 /// preferably of any layout. `None` if oneDNN has no fast implementation.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
-pub fn matmul(
-    library: &Library,
+pub fn matmul<'a>(
+    library: &'a Library,
     [a, b, y]: [Descriptor; 3],
     addend: Addend,
-    width: usize,
-) -> Result<Option<(Primitive, Descriptor)>> {
+) -> Result<Option<Choice<'a>>> {
     let (is_sum, row) = match addend {
         Addend::Nothing => (false, None),
         Addend::Row(row) => (false, Some(row)),
@@ -41,12 +39,12 @@ pub fn matmul(
     };
     let call = "dnnl_matmul_primitive_desc_create";
     let described = match is_sum {
-        true => PrimitiveDescriptor::adding(library, width, call, create)?,
-        false => PrimitiveDescriptor::new(library, width, call, create)?,
+        true => PrimitiveDescriptor::adding(library, call, create)?,
+        false => PrimitiveDescriptor::new(library, call, create)?,
     };
     let Some(described) = described else { return Ok(None) };
-    let (own, wanted) = (described.layout(query::WEIGHTS)?, described.layout(query::WEIGHTS)?);
+    let (own, weights) = (described.layout(query::WEIGHTS)?, described.layout(query::WEIGHTS)?);
     let factors = [(arg::SRC, a), (arg::WEIGHTS, own)].into_iter();
     let tensors = factors.chain(row.map(|row| (arg::BIAS, row))).chain([(arg::DST, y)]).collect();
-    Ok(Some((described.build(tensors)?, wanted)))
+    Ok(Some(Choice { described, tensors, weights }))
 }

@@ -1,4 +1,5 @@
-//! Finding, opening and calling oneDNN's C API (version 3, built for OpenMP).
+//! Finding, opening and calling oneDNN's C API (version 3, built for OpenMP). Its code runs on the
+//! calling thread alone: kernels cut their work into chunks for the thread team.
 //!
 //! The library is looked for in this order: the file that `SINGA_RS_ONEDNN` names, files passed to
 //! [`offer`] (from pip's wheel `onednn-cpu-gomp`), the active virtual environment, the system's
@@ -13,6 +14,7 @@ mod library;
 mod matmul;
 mod primitive;
 mod shortage;
+mod single;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +27,7 @@ pub use descriptor::{Descriptor, is_supported};
 pub use find::offer;
 pub use library::Library;
 pub use matmul::{Addend, matmul};
-pub use primitive::{Primitive, reorder};
+pub use primitive::{Choice, Primitive, reorder};
 
 /// How to install the library and its OpenMP runtime.
 const ADVICE: &str = "the portable kernels are used, which are several times slower. Install it \
@@ -50,13 +52,11 @@ pub fn name() -> String {
     library().map_or_else(|| "portable".into(), |l| format!("onednn {}.{}", l.major, l.minor))
 }
 
-/// A warning for the user about missing libraries (including libgomp), returned only once per
-/// process. Opens the library if it is not open.
+/// A warning for the user about missing libraries, returned only once per process. Opens the library
+/// if it is not open.
 pub fn take_warning() -> Option<String> {
     library();
-    let own = WARNING.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let all: Vec<String> = team::take_warning().into_iter().chain(own).collect();
-    (!all.is_empty()).then(|| all.join("; "))
+    WARNING.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 fn warn(text: String) {

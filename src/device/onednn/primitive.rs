@@ -8,53 +8,64 @@ use smallvec::SmallVec;
 use super::api::{self, Argument, Raw, Status, arg, query};
 use super::descriptor::Descriptor;
 use super::library::{Library, Owned, check};
-use crate::device::team;
 use crate::error::Result;
+
+/// An implementation for given tensors, before code is generated.
+pub struct Choice<'a> {
+    pub(super) described: PrimitiveDescriptor<'a>,
+    /// The arguments in the order in which runs pass them.
+    pub(super) tensors: Vec<(c_int, Descriptor)>,
+    /// The layout that it wants for its weights or its right factor.
+    pub weights: Descriptor,
+}
+
+impl Choice<'_> {
+    /// Generates the code.
+    ///
+    /// # Errors
+    /// [`crate::Error::Library`].
+    pub fn build(self) -> Result<Primitive> {
+        self.described.build(self.tensors)
+    }
+}
 
 /// A primitive descriptor: the choice of an implementation, before code is generated.
 pub(super) struct PrimitiveDescriptor<'a> {
     library: &'a Library,
     descriptor: Owned,
-    width: usize,
 }
 
 impl<'a> PrimitiveDescriptor<'a> {
-    /// The descriptor that `create` writes, for the whole team or, if `width` is 1, for one thread.
-    /// `None` if oneDNN has no implementation, or only the reference one, which is slower than our
+    /// The descriptor that `create` writes. `None` if oneDNN has no implementation, or only the reference one, which is slower than our
     /// own loops.
     pub(super) fn new(
         library: &'a Library,
-        width: usize,
         call: &'static str,
         create: impl FnOnce(*mut Raw, Raw) -> Status,
     ) -> Result<Option<Self>> {
-        PrimitiveDescriptor::with(library, &attributes(library)?, width, call, create)
+        PrimitiveDescriptor::with(library, &attributes(library)?, call, create)
     }
 
     /// The same for a primitive that adds to the previous contents of its result.
     pub(super) fn adding(
         library: &'a Library,
-        width: usize,
         call: &'static str,
         create: impl FnOnce(*mut Raw, Raw) -> Status,
     ) -> Result<Option<Self>> {
         let attributes = attributes(library)?;
         add_to_result(library, &attributes)?;
-        PrimitiveDescriptor::with(library, &attributes, width, call, create)
+        PrimitiveDescriptor::with(library, &attributes, call, create)
     }
 
     fn with(
         library: &'a Library,
         attributes: &Owned,
-        width: usize,
         call: &'static str,
         create: impl FnOnce(*mut Raw, Raw) -> Status,
     ) -> Result<Option<Self>> {
         library.expect_memory()?;
-        // The team's size or 1: libgomp ends the threads that a smaller region does not use.
-        let width = if width > 1 { library.limit_threads(team::size()) } else { 1 };
         let mut status = 0;
-        let descriptor = library.with_threads(width, || {
+        let descriptor = library.alone(|| {
             Owned::new(call, library.functions.primitive_desc_destroy, |raw| {
                 status = create(raw, attributes.raw());
                 status
@@ -64,7 +75,7 @@ impl<'a> PrimitiveDescriptor<'a> {
             log::debug!("oneDNN returned {status} for {call}");
             return Ok(None);
         }
-        let described = PrimitiveDescriptor { library, descriptor: descriptor?, width };
+        let described = PrimitiveDescriptor { library, descriptor: descriptor? };
         let is_reference = described.implementation().contains("ref");
         Ok((!is_reference).then_some(described))
     }
@@ -98,7 +109,7 @@ impl<'a> PrimitiveDescriptor<'a> {
     /// Generates the code. `tensors` are the arguments in the order in which runs pass them.
     pub(super) fn build(self, tensors: Vec<(c_int, Descriptor)>) -> Result<Primitive> {
         let f = &self.library.functions;
-        let primitive = self.library.with_threads(self.width, || {
+        let primitive = self.library.alone(|| {
             Owned::new("dnnl_primitive_create", f.primitive_destroy, |raw| {
                 // SAFETY: the descriptor is live.
                 unsafe { (f.primitive_create)(raw, self.descriptor.raw()) }
@@ -110,8 +121,8 @@ impl<'a> PrimitiveDescriptor<'a> {
         if scratch > 0 {
             tensors.push((arg::SCRATCHPAD, scratchpad));
         }
-        let (implementation, width) = (self.implementation(), self.width);
-        Ok(Primitive { primitive, tensors, scratch, width, implementation, idle: Mutex::default() })
+        let implementation = self.implementation();
+        Ok(Primitive { primitive, tensors, scratch, implementation, idle: Mutex::default() })
     }
 }
 
@@ -149,12 +160,11 @@ fn add_to_result(library: &Library, attributes: &Owned) -> Result<()> {
 /// Memory objects, one per tensor; only their addresses change from run to run.
 type Memories = SmallVec<[Owned; 5]>;
 
-/// Code for given descriptors and a given number of threads. Runs may be concurrent.
+/// Code for given descriptors, which runs on the calling thread. Runs may be concurrent.
 pub struct Primitive {
     primitive: Owned,
     tensors: Vec<(c_int, Descriptor)>,
     scratch: usize,
-    width: usize,
     implementation: String,
     /// Memory objects of finished runs, kept because creating them costs more than a small product.
     idle: Mutex<Vec<Memories>>,
@@ -174,7 +184,7 @@ impl Primitive {
     /// Runs the code on tensors at these addresses, in the order of its arguments.
     ///
     /// # Errors
-    /// [`crate::Error::Library`] if oneDNN fails; the errors of starting threads.
+    /// [`crate::Error::Library`] if oneDNN fails.
     ///
     /// # Safety
     /// Each address is valid for its descriptor, `scratch` for [`Primitive::scratch`] bytes aligned
@@ -183,8 +193,7 @@ impl Primitive {
         let library = super::library().expect("a primitive was made with it");
         let found = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let memories = found.map_or_else(|| self.memories(library), Ok)?;
-        let status = library
-            .with_threads(self.width, || self.execute(library, &memories, addresses, scratch));
+        let status = library.alone(|| self.execute(library, &memories, addresses, scratch));
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(memories);
         status
     }
@@ -236,14 +245,9 @@ impl Primitive {
 ///
 /// # Errors
 /// [`crate::Error::Library`].
-pub fn reorder(
-    library: &Library,
-    from: Descriptor,
-    to: Descriptor,
-    width: usize,
-) -> Result<Option<Primitive>> {
+pub fn reorder(library: &Library, from: Descriptor, to: Descriptor) -> Result<Option<Primitive>> {
     let (call, engine) = ("dnnl_reorder_primitive_desc_create", library.engine());
-    let described = PrimitiveDescriptor::new(library, width, call, |raw, attributes| {
+    let described = PrimitiveDescriptor::new(library, call, |raw, attributes| {
         let create = library.functions.reorder_primitive_desc_create;
         // SAFETY: all objects are live.
         unsafe { create(raw, from.raw(), engine, to.raw(), engine, attributes) }

@@ -1,44 +1,35 @@
-//! The process's thread team: the OpenMP team of the system's libgomp, which oneDNN uses too, so
-//! that no two pools compete for the same processors; without libgomp, rayon.
+//! The process's thread team: every kernel's parallel regions run on it.
+//!
+//! A region is cut into chunks. The calling thread and whichever workers are there claim them one
+//! at a time, so a thread that the system does not schedule holds up nothing but its own chunk.
+//! Chunks depend on sizes alone, so results do not depend on who ran them.
 
-mod gomp;
-mod openmp;
+mod allowed;
+mod crew;
 mod region;
-mod spare;
-mod threads;
+mod wait;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, Result};
-use gomp::Gomp;
-pub use openmp::OpenMp;
+pub use allowed::{allowed_threads, quota};
+use crew::Crew;
 use region::Region;
+
+/// The most chunks of a region.
+pub const MOST_CHUNKS: usize = u32::MAX as usize;
+
+/// How many ranges of [`ranges`] there are a seat.
+const RANGES_OF_SEAT: usize = 4;
 
 /// The team's size; 0 means [`allowed_threads`].
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 
-/// How many threads the process may use: the processors that affinity and control group allow, but
-/// at most `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`.
-pub fn allowed_threads() -> usize {
-    // Read once: OpenMP may bind the first thread to one processor later.
-    static ALLOWED: OnceLock<usize> = OnceLock::new();
-    *ALLOWED.get_or_init(|| {
-        let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let variables = ["OMP_NUM_THREADS", "OMP_THREAD_LIMIT"].map(std::env::var);
-        let bounds = variables.iter().flatten().filter_map(|text| omp_threads(text));
-        bounds.fold(processors, usize::min)
-    })
-}
+static CREW: Crew = Crew::new();
 
-/// The outermost level of OpenMP's list of thread counts, if it is a positive integer.
-fn omp_threads(text: &str) -> Option<usize> {
-    let first = text.split(',').next()?.trim();
-    first.parse().ok().filter(|&n| n > 0)
-}
-
-/// How many threads a region gets.
+/// How many threads run regions: the calling one and the workers.
 pub fn size() -> usize {
     match SIZE.load(Relaxed) {
         0 => allowed_threads(),
@@ -46,43 +37,85 @@ pub fn size() -> usize {
     }
 }
 
-/// Sets how many threads regions get. Each change makes the team start or end threads, so this
-/// follows the device's setting and not the width of single kernels.
+/// Sets how many threads run regions; 0 means [`allowed_threads`]. The next region starts or ends
+/// workers.
 pub fn set_size(threads: usize) {
     SIZE.store(threads, Relaxed);
 }
 
-/// Runs `body(part)` once for every part in `0..parts`, each part on one thread. A single part, and
-/// a call from inside another region, run on the calling thread.
+/// Runs `body(chunk)` once for every chunk in `0..chunks`, each on one thread. A call from inside
+/// another region, or while another thread's region runs, is run by the calling thread.
 ///
 /// # Errors
-/// [`Error::Internal`] if a body panicked; [`Error::Device`] if threads cannot be started.
-pub fn parallel(parts: usize, body: &(dyn Fn(usize) + Sync)) -> Result<()> {
-    let region = Region::new(parts, body);
-    if parts <= 1 || size() == 1 || region::is_inside() {
-        region.run(0, 1);
+/// [`Error::Internal`] if a body panicked, [`Error::Device`] or [`Error::OutOfMemory`] if workers
+/// cannot be started.
+pub fn parallel(chunks: usize, body: &(dyn Fn(usize) + Sync)) -> Result<()> {
+    seated(chunks, usize::MAX, &|chunk, _| body(chunk))
+}
+
+/// Runs `body(chunk, seat)` once for every chunk, on at most `seats` threads. No two threads have
+/// the same seat, which is less than `seats`: what a thread needs for itself, such as scratch
+/// memory, is found by it.
+///
+/// # Errors
+/// As [`parallel`].
+pub fn seated(chunks: usize, seats: usize, body: &(dyn Fn(usize, usize) + Sync)) -> Result<()> {
+    assert!(chunks <= MOST_CHUNKS, "{chunks} chunks");
+    let region = Region::new(chunks, body);
+    let most = chunks.min(seats);
+    let threads = if most > 1 && !region::is_inside() { size().min(most) } else { 1 };
+    if threads > 1 {
+        CREW.run(&region, threads)?;
     } else {
-        match team() {
-            Team::Gomp(gomp) => gomp.parallel(&region, size()),
-            Team::Threads { .. } => threads::parallel(&region, size())?,
-        }
+        region.run_all();
     }
     region.finish()
 }
 
-/// The results of `make(n)` for every `n` in `0..count`, in order. Each thread takes the next `n`
-/// when it is done with one, so calls may take different times.
+/// As [`seated`] with a body that may fail; after that, no further chunks begin.
+///
+/// # Errors
+/// The first error that a body returned; as [`parallel`].
+pub fn each(
+    chunks: usize,
+    seats: usize,
+    body: impl Fn(usize, usize) -> Result<()> + Sync,
+) -> Result<()> {
+    let failed = OnceLock::new();
+    seated(chunks, seats, &|chunk, seat| {
+        if failed.get().is_none() {
+            body(chunk, seat).unwrap_or_else(|error| drop(failed.set(error)));
+        }
+    })?;
+    failed.into_inner().map_or(Ok(()), Err)
+}
+
+/// Runs `body(range, seat)` for ranges that cover `0..len`, on at most `seats` threads. The bounds
+/// are multiples of `grain` (except the last), and there are several ranges a seat, so that a thread
+/// that comes late finds less to do.
+///
+/// # Errors
+/// As [`parallel`].
+pub fn ranges(
+    len: usize,
+    grain: usize,
+    seats: usize,
+    body: &(dyn Fn(Range<usize>, usize) + Sync),
+) -> Result<()> {
+    let most = if seats > 1 { seats * RANGES_OF_SEAT } else { 1 };
+    let chunks = len.div_ceil(grain).min(most);
+    seated(chunks, seats, &|chunk, seat| body(share(len, grain, chunks, chunk), seat))
+}
+
+/// The results of `make(n)` for every `n` in `0..count`, in order.
 ///
 /// # Errors
 /// As [`parallel`].
 pub fn map<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
-    let (next, made) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
-    let take = || Some(next.fetch_add(1, Relaxed)).filter(|&n| n < count);
-    parallel(size().min(count), &|_| {
-        while let Some(n) = take() {
-            let one = make(n);
-            made.lock().unwrap_or_else(PoisonError::into_inner).push((n, one));
-        }
+    let made = Mutex::new(Vec::with_capacity(count));
+    parallel(count, &|n| {
+        let one = make(n);
+        made.lock().unwrap_or_else(PoisonError::into_inner).push((n, one));
     })?;
     let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
     made.sort_unstable_by_key(|&(n, _)| n);
@@ -95,52 +128,6 @@ pub fn share(len: usize, grain: usize, parts: usize, part: usize) -> Range<usize
     let grains = len.div_ceil(grain);
     let bound = |p: usize| (grains * p / parts * grain).min(len);
     bound(part)..bound(part + 1)
-}
-
-/// The team's backend: `libgomp` or `rayon`.
-pub fn backend() -> &'static str {
-    match team() {
-        Team::Gomp(_) => "libgomp",
-        Team::Threads { .. } => "rayon",
-    }
-}
-
-/// A warning about the team for the user, returned only once.
-pub fn take_warning() -> Option<String> {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    match team() {
-        Team::Threads { missing: Some(reason) } if !TOLD.swap(true, Relaxed) => Some(format!(
-            "libgomp.so.1 cannot be opened ({reason}), so threads are rayon's and convolution and \
-             matrix multiplication are slower; apt-get install libgomp1 provides it"
-        )),
-        _ => None,
-    }
-}
-
-enum Team {
-    Gomp(Gomp),
-    /// rayon, by choice or because libgomp is missing.
-    Threads {
-        missing: Option<String>,
-    },
-}
-
-fn team() -> &'static Team {
-    static TEAM: OnceLock<Team> = OnceLock::new();
-    TEAM.get_or_init(|| {
-        allowed_threads();
-        match std::env::var("SINGA_RS_TEAM").as_deref() {
-            Ok("rayon") => Team::Threads { missing: None },
-            _ => open(),
-        }
-    })
-}
-
-fn open() -> Team {
-    match Gomp::open() {
-        Ok(gomp) => Team::Gomp(gomp),
-        Err(error) => Team::Threads { missing: Some(error.to_string()) },
-    }
 }
 
 #[cfg(test)]

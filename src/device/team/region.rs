@@ -1,4 +1,4 @@
-//! A parallel region: its parts, and the first panic in them.
+//! A parallel region: its chunks, and the first panic in them.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -11,32 +11,38 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread is running a part of a region.
+/// Whether the calling thread is running a chunk of a region.
 pub fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Parts to run, each exactly once.
+/// Chunks to run, each exactly once.
 pub struct Region<'a> {
-    pub parts: usize,
-    body: &'a (dyn Fn(usize) + Sync),
+    pub chunks: usize,
+    body: &'a (dyn Fn(usize, usize) + Sync),
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl<'a> Region<'a> {
-    pub fn new(parts: usize, body: &'a (dyn Fn(usize) + Sync)) -> Self {
-        Region { parts, body, panic: Mutex::new(None) }
+    pub fn new(chunks: usize, body: &'a (dyn Fn(usize, usize) + Sync)) -> Self {
+        Region { chunks, body, panic: Mutex::new(None) }
     }
 
-    /// Runs the share of thread `thread` out of the `threads` that were granted. Never unwinds.
-    pub fn run(&self, thread: usize, threads: usize) {
+    /// Runs the chunks that `next` names on the calling thread, which has this seat. Never unwinds.
+    pub fn run(&self, seat: usize, next: impl FnMut() -> Option<usize>) {
         let outer = INSIDE.replace(true);
-        (thread..self.parts).step_by(threads).for_each(|part| self.run_part(part));
+        std::iter::from_fn(next).for_each(|chunk| self.run_chunk(chunk, seat));
         INSIDE.set(outer);
     }
 
-    fn run_part(&self, part: usize) {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.body)(part))) {
+    /// Runs all chunks on the calling thread, in order.
+    pub fn run_all(&self) {
+        let mut chunks = 0..self.chunks;
+        self.run(0, || chunks.next());
+    }
+
+    fn run_chunk(&self, chunk: usize, seat: usize) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.body)(chunk, seat))) {
             self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(payload);
         }
     }

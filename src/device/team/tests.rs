@@ -3,52 +3,46 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::*;
 
-type Run = fn(&Region) -> Result<()>;
-
-fn on_rayon(region: &Region) -> Result<()> {
-    threads::parallel(region, 3)
-}
-
-fn on_gomp(region: &Region) -> Result<()> {
-    // If the library is missing, the calling thread runs the region.
-    match Gomp::open() {
-        Ok(gomp) => gomp.parallel(region, 3),
-        Err(_) => region.run(0, 1),
-    }
-    Ok(())
-}
-
-const BACKENDS: [Run; 2] = [on_rayon, on_gomp];
-
 #[test]
-fn every_part_runs_once() {
-    for (run, parts) in BACKENDS.iter().flat_map(|run| [1, 2, 3, 50].map(|parts| (run, parts))) {
-        let counts: Vec<AtomicUsize> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
-        let body = |part: usize| {
-            counts[part].fetch_add(1, SeqCst);
+fn every_chunk_runs_once() {
+    for (threads, chunks) in [1, 2, 3, 8].iter().flat_map(|t| [0, 1, 2, 3, 500].map(|c| (t, c))) {
+        set_size(*threads);
+        let counts: Vec<AtomicUsize> = (0..chunks).map(|_| AtomicUsize::new(0)).collect();
+        let body = |chunk: usize| {
+            counts[chunk].fetch_add(1, SeqCst);
         };
-        let region = Region::new(parts, &body);
-        run(&region).unwrap();
-        region.finish().unwrap();
+        parallel(chunks, &body).unwrap();
         assert!(counts.iter().all(|c| c.load(SeqCst) == 1), "{counts:?}");
     }
 }
 
 #[test]
-fn a_panic_is_an_error_and_the_other_parts_run() {
-    for run in BACKENDS {
-        let count = AtomicUsize::new(0);
-        let body = |part: usize| {
-            assert!(part != 1, "part one");
-            count.fetch_add(1, SeqCst);
-        };
-        let region = Region::new(4, &body);
-        run(&region).unwrap();
-        assert!(
-            matches!(region.finish(), Err(Error::Internal { message, .. }) if message == "part one")
-        );
-        assert_eq!(count.load(SeqCst), 3);
+fn seats_are_never_shared_and_never_more_than_asked_for() {
+    set_size(8);
+    for seats in 1..=4 {
+        let taken: Vec<AtomicUsize> = (0..seats).map(|_| AtomicUsize::new(0)).collect();
+        for _ in 0..200 {
+            seated(32, seats, &|_, seat| {
+                assert_eq!(taken[seat].fetch_add(1, SeqCst), 0, "seat {seat} is shared");
+                std::hint::spin_loop();
+                taken[seat].fetch_sub(1, SeqCst);
+            })
+            .unwrap();
+        }
     }
+}
+
+#[test]
+fn a_panic_is_an_error_and_the_other_chunks_run() {
+    set_size(3);
+    let count = AtomicUsize::new(0);
+    let outcome = parallel(4, &|chunk| {
+        assert!(chunk != 1, "chunk one");
+        count.fetch_add(1, SeqCst);
+    });
+    assert!(matches!(outcome, Err(Error::Internal { message, .. }) if message == "chunk one"));
+    assert_eq!(count.load(SeqCst), 3);
+    parallel(4, &|_| {}).unwrap();
 }
 
 #[test]
@@ -76,29 +70,52 @@ fn inner_regions_run_on_the_thread_of_the_outer() {
 fn regions_of_several_threads_do_not_mix() {
     set_size(2);
     let sums = std::thread::scope(|scope| {
-        let workers = [1usize, 2, 3].map(|k| {
+        let callers = [1usize, 2, 3].map(|k| {
             scope.spawn(move || {
                 let sum = AtomicUsize::new(0);
                 for _ in 0..200 {
-                    let add = |part: usize| {
-                        sum.fetch_add(k * part, SeqCst);
+                    let add = |chunk: usize| {
+                        sum.fetch_add(k * chunk, SeqCst);
                     };
                     parallel(5, &add).unwrap();
                 }
                 sum.into_inner()
             })
         });
-        workers.map(|w| w.join().unwrap())
+        callers.map(|caller| caller.join().unwrap())
     });
     assert_eq!(sums, [2000, 4000, 6000]);
 }
 
 #[test]
-fn thread_counts_are_read_as_openmp_does() {
-    assert_eq!(omp_threads("3"), Some(3));
-    assert_eq!(omp_threads(" 4, 2"), Some(4));
-    assert_eq!(omp_threads("0"), None);
-    assert_eq!(omp_threads("many"), None);
+fn a_team_that_grows_and_shrinks_loses_no_chunk() {
+    let sum = AtomicUsize::new(0);
+    for round in 0..300 {
+        set_size([2, 5, 1, 3][round % 4]);
+        parallel(7, &|chunk| {
+            sum.fetch_add(chunk, SeqCst);
+        })
+        .unwrap();
+    }
+    assert_eq!(sum.into_inner(), 300 * 21);
+}
+
+/// Chunks that take long now and then stand for workers that the system stops.
+#[test]
+fn workers_that_are_held_up_hold_up_nothing_but_their_chunk() {
+    set_size(4);
+    for round in 0..10_000_usize {
+        let sums: [AtomicUsize; 6] = Default::default();
+        let body = |chunk: usize| {
+            if (round * 7 + chunk * 13) % 1_009 == 0 {
+                std::thread::sleep(std::time::Duration::from_micros(300));
+            }
+            sums[chunk].fetch_add(round + chunk, SeqCst);
+        };
+        parallel(6, &body).unwrap();
+        let right = |(chunk, sum): (usize, &AtomicUsize)| sum.load(SeqCst) == round + chunk;
+        assert!(sums.iter().enumerate().all(right), "round {round}");
+    }
 }
 
 #[test]

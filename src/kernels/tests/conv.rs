@@ -203,7 +203,7 @@ fn usual_convolutions_are_onednns() {
         let (x, dw, y, bias) =
             (&metas[0], &rows(&w), &metas[2], &Meta::new(DType::Float32, [w[0]]));
         let prepare = |pass, io: &[&Meta]| {
-            let made = onednn::conv::prepare(pass, &case.geometry, io, Width(2)).unwrap();
+            let made = onednn::conv::prepare(pass, &case.geometry, io, Some(Width(2))).unwrap();
             assert!(made.is_some(), "{pass:?} {:?} {io:?}", case.geometry);
         };
         prepare(Propagation::Forward, &[x, dw, bias, y]);

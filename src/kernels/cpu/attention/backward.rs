@@ -4,7 +4,6 @@
 #![allow(unsafe_code)]
 
 use super::blocks::{Range, Sides};
-use super::claims;
 use super::dropping::Dropping;
 use super::heads::{Blocks, Heads, Matrices};
 use super::masks::{Limits, Masks};
@@ -13,6 +12,7 @@ use super::rows::Dot;
 use super::scratch::{Arrays, Layout};
 use super::slopes::Slopes;
 use super::steps::Products;
+use crate::device::team;
 use crate::error::Result;
 use crate::kernels::cpu::matmul::tile::Factor;
 use crate::kernels::cpu::random::philox::State;
@@ -296,7 +296,7 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Backward<T> {
     /// Adds up what the tasks of each head found.
     fn total(&self, io: &Io) -> Result<()> {
         let shared = self.setup.heads.shared();
-        claims::each(self.width.0.min(shared).max(1), shared, |_, shared| {
+        team::each(shared, self.width.0, |shared, _| {
             let sums = |split| self.sums_at(io, shared * self.splits + split);
             let len = self.layout.sums;
             // SAFETY: the arrays were written by the tasks, and each is read by one.
@@ -321,7 +321,7 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Kernel for Backward<T> {
 
     fn run(&self, io: &Io) -> Result<()> {
         self.check(io)?;
-        claims::each(self.parts(), self.tasks(), |part, task| {
+        team::each(self.tasks(), self.parts(), |task, part| {
             // SAFETY: the metas are those of the tensors; each task runs once.
             unsafe { self.task(io, part, task) }
         })?;

@@ -3,11 +3,11 @@
 #![allow(unsafe_code)]
 
 use super::blocks::Range;
-use super::claims;
 use super::forward::Setup;
 use super::heads::{Blocks, Heads};
 use super::rows::{Rows, Scores, Sums};
 use super::weights::{Running, Weigh};
+use crate::device::team;
 use crate::error::Result;
 use crate::kernels::cpu::matmul::tile::{Factor, Sum};
 use crate::kernels::cpu::simd::isa::{self, Body, Isa, Level};
@@ -274,8 +274,8 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Kernel for Few<T> {
     fn run(&self, io: &Io) -> Result<()> {
         self.check(io)?;
         self.setup.store_state(io);
-        claims::each(self.parts(), self.tasks(), |part, task| {
-            // SAFETY: each part has its own memory, and each task its own keys.
+        team::each(self.tasks(), self.parts(), |task, part| {
+            // SAFETY: each seat has its own memory, and each task its own keys.
             unsafe { self.attend(io, part, task) };
             Ok(())
         })?;

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::blocks::{Range, Sides};
-use super::claims;
 use super::dropping::Dropping;
 use super::heads::{Blocks, Heads, Matrices};
 use super::masks::{Limits, Masks};
 use super::weights::{Running, Weigh};
+use crate::device::team;
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernels::cpu::matmul::small::Small;
@@ -323,9 +323,9 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Kernel for Forward<T> {
         self.check(io)?;
         self.setup.store_state(io);
         let bytes = self.bytes_of_part();
-        claims::each(self.parts(), self.tasks(), |part, task| {
+        team::each(self.tasks(), self.parts(), |task, part| {
             let at = io.scratch::<u8>().wrapping_add(part * bytes);
-            // SAFETY: each part has its own memory, and each task its own queries.
+            // SAFETY: each seat has its own memory, and each task its own queries.
             unsafe { self.attend(io, self.place(io, task), &mut self.space(at)) }
         })
     }

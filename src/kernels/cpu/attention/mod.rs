@@ -3,7 +3,6 @@
 
 mod backward;
 mod blocks;
-mod claims;
 mod dropping;
 mod few;
 mod forward;

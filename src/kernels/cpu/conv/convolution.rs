@@ -37,7 +37,7 @@ pub fn prepare(
 ) -> Result<Arc<dyn Kernel>> {
     match in_blocks(pass, geometry, io, width)? {
         Some(images) => Ok(row_blocks::in_place(images, row_bytes(io[io.len() - 1], 0))),
-        None => whole(pass, geometry, io, width),
+        None => whole(pass, geometry, io, Some(width)),
     }
 }
 
@@ -83,22 +83,23 @@ pub fn in_blocks(
         let cut =
             |i: usize| if has_images(i) { first_rows(io[i], 0, images) } else { io[i].clone() };
         let io: SmallVec<[Meta; 4]> = (0..=last).map(cut).collect();
-        whole(pass, geometry, &io.iter().collect::<SmallVec<[&Meta; 4]>>(), Width::ONE)
+        whole(pass, geometry, &io.iter().collect::<SmallVec<[&Meta; 4]>>(), None)
     };
     let blocks = Blocks::new(io[last].shape[0], block(pass, io), width);
     RowBlocks::new(blocks, Starts::along((0..last).map(step).collect()), make).map(Some)
 }
 
-/// The convolution as a single library call.
+/// A convolution that a library computes, by the team or on the calling thread alone.
 fn whole(
     pass: Propagation,
     geometry: &Geometry,
     io: &[&Meta],
-    width: Width,
+    team: Option<Width>,
 ) -> Result<Arc<dyn Kernel>> {
-    if let Some(steps) = by_onednn(pass, geometry, io, width)? {
+    if let Some(steps) = by_onednn(pass, geometry, io, team)? {
         return Ok(Arc::new(steps));
     }
+    let width = team.unwrap_or(Width::ONE);
     match pass {
         Propagation::Forward => portable_conv::forward(geometry, io, width),
         Propagation::GradInput => portable_conv::grad_input(geometry, io, width),
@@ -111,12 +112,12 @@ fn by_onednn(
     pass: Propagation,
     geometry: &Geometry,
     io: &[&Meta],
-    width: Width,
+    team: Option<Width>,
 ) -> Result<Option<Steps>> {
     if io.iter().any(|meta| meta.numel() == 0) {
         return Ok(None);
     }
-    onednn::conv::prepare(pass, geometry, io, width)
+    onednn::conv::prepare(pass, geometry, io, team)
 }
 
 /// The two parts of a convolution that a library computes as a whole.
@@ -132,5 +133,5 @@ pub fn packing(
     if is_split(pass, io) {
         return Ok(None);
     }
-    Ok(by_onednn(pass, geometry, io, width)?.and_then(|steps| steps.packing()))
+    Ok(by_onednn(pass, geometry, io, Some(width))?.and_then(|steps| steps.packing()))
 }

@@ -52,8 +52,7 @@ pub fn gather_elements_grad(
         let room = if T::IS_WIDE { 0 } else { count * size_of::<Sum>() };
         Ok(kernel(room, move |io| {
             lines.check(io)?;
-            team::parallel(width, &|part| {
-                let range = team::share(count, 64, width, part);
+            team::ranges(count, 64, width, &|range, _| {
                 // SAFETY: there are as many sums, and the parts are disjoint.
                 unsafe { sums::<T>(io).add(range.start).write_bytes(0, range.len()) };
             })?;
@@ -76,8 +75,7 @@ fn sums<T: Float>(io: &Io) -> *mut T::Wide {
 
 /// Rounds all sums into dx.
 fn narrow<T: Float>(io: &Io, count: usize, width: usize) -> Result<()> {
-    team::parallel(width, &|part| {
-        let range = team::share(count, 64, width, part);
+    team::ranges(count, 64, width, &|range, _| {
         // SAFETY: all sums are there, dx has as many elements, and the parts are disjoint.
         unsafe {
             let from = std::slice::from_raw_parts(sums::<T>(io).add(range.start), range.len());
@@ -138,8 +136,8 @@ impl Lines {
         let blocks = rows.div_ceil(ROWS);
         let ([step, place_step, to_step], [along, place_along, to_along]) =
             (self.inner.inner().strides, self.axis.strides);
-        team::parallel(width, &|part| {
-            for task in team::share(self.outer.elements() * blocks, 1, width, part) {
+        team::ranges(self.outer.elements() * blocks, 1, width, &|range, _| {
+            for task in range {
                 let (o, first) = (task / blocks, task % blocks * ROWS);
                 let block = first..rows.min(first + ROWS);
                 for (start, _) in self.outer.runs(o..o + 1) {

@@ -27,8 +27,7 @@ pub fn gather(op: &Gather, io: &[&Meta], Width(width): Width) -> Result<Arc<dyn 
     let (Split { outer, inner, .. }, step) = (Split::new(x, axis..axis + 1), x.strides[axis]);
     Ok(by_size!(x.dtype.size(), T => indexed(indices, 0, move |io, entries| {
         let (count, length) = (entries.len(), inner.elements());
-        team::parallel(width, &|part| {
-            let mut rows = team::share(outer.elements() * count, 1, width, part);
+        team::ranges(outer.elements() * count, 1, width, &|mut rows, _| {
             while !rows.is_empty() {
                 let (slice, first) = (place(&outer, rows.start / count), rows.start % count);
                 let here = &entries[first..count.min(first + rows.len())];
@@ -84,8 +83,8 @@ pub fn gather_grad(op: &GatherGrad, io: &[&Meta], Width(width): Width) -> Result
             let room = unsafe { std::slice::from_raw_parts_mut(io.scratch::<i64>(), room) };
             let (ends, places) = room.split_at_mut(size);
             sort(entries, &split.middle, places, ends);
-            team::parallel(width, &|part| {
-                for row in team::share(split.outer.elements() * size, 1, width, part) {
+            team::ranges(split.outer.elements() * size, 1, width, &|range, _| {
+                for row in range {
                     let (o, e) = (row / size, row % size);
                     let start = if e == 0 { 0 } else { ends[e - 1] };
                     let places = &places[start as usize..ends[e] as usize];

@@ -108,8 +108,8 @@ fn numbers<T: Element>(
     value: impl Fn(usize) -> T + Send + Sync + 'static,
 ) -> Arc<dyn Kernel> {
     kernel(0, move |io| {
-        team::parallel(width, &|part| {
-            for i in team::share(count, 1024, width, part) {
+        team::ranges(count, 1024, width, &|range, _| {
+            for i in range {
                 // SAFETY: the output has `count` elements, `stride` apart.
                 unsafe { io.output::<T>(0).offset(i as isize * stride).write(value(i)) };
             }

@@ -224,8 +224,7 @@ impl<A: Total> Lines<A> {
             }
             None => (self.others.elements().div_ceil(ROWS), 0),
         };
-        team::parallel(width, &|part| {
-            let range = team::share(tasks, 1, width, part);
+        team::ranges(tasks, 1, width, &|range, _| {
             isa::run(Isa::active(), Part { lines: self, io, range, tile, join });
         })
     }

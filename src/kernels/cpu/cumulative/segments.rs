@@ -69,8 +69,7 @@ impl Segments {
         join: impl Join,
     ) -> Result<()> {
         let along = &Along { lines, io, along: &lines.axis };
-        team::parallel(width, &|part| {
-            let range = team::share(self.all.len(), 1, width, part);
+        team::ranges(self.all.len(), 1, width, &|range, _| {
             isa::run(Isa::active(), Totals { segments: self, along, range, join });
         })?;
         for row in 0..self.all.len() / self.each {
@@ -81,8 +80,7 @@ impl Segments {
                 before = join.join(before, std::mem::replace(total, before));
             }
         }
-        team::parallel(width, &|part| {
-            let range = team::share(self.groups.len(), 1, width, part);
+        team::ranges(self.groups.len(), 1, width, &|range, _| {
             isa::run(Isa::active(), Scans { segments: self, along, range, join });
         })
     }

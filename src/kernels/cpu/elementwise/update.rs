@@ -43,8 +43,7 @@ pub fn prepare<P: Float, R: Formula>(
     let operands = Operands { moments: moments.len(), walk: Walk::in_tiles(metas), parts: width.0 };
     kernel(0, move |io| {
         let formula = read(io);
-        team::parallel(operands.parts, &|part| {
-            let range = team::share(operands.walk.elements(), GRAIN, operands.parts, part);
+        team::ranges(operands.walk.elements(), GRAIN, operands.parts, &|range, _| {
             if operands.is_direct::<P>() {
                 operands.direct::<P::Wide>(io, range, &formula);
             } else {

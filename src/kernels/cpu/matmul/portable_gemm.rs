@@ -45,16 +45,16 @@ fn prepare<T: Factor>(panels: Panels, adds: bool, width: Width) -> Arc<dyn Kerne
     let parts = width.0.min(count).max(1);
     let space = if T::IN_PLACE { 0 } else { space::bytes::<T::Sum>(tiles(panels.side)) };
     kernel(parts * space, move |io| {
-        team::parallel(parts, &|part| {
-            for index in team::share(count, 1, parts, part) {
+        team::ranges(count, 1, parts, &|range, seat| {
+            for index in range {
                 let factors = Factors::<T>::new(&panels.matrices.steps, panels.get(index), io);
-                // SAFETY: the metas are those of the tensors; each panel is written by one part,
-                // and each part has its own scratch memory.
+                // SAFETY: the metas are those of the tensors; each panel is written by one seat,
+                // and each seat has its own scratch memory.
                 unsafe {
                     if T::IN_PLACE {
                         factors.multiply(adds);
                     } else {
-                        let scratch = io.scratch::<u8>().add(part * space);
+                        let scratch = io.scratch::<u8>().add(seat * space);
                         factors.multiply_copies(space::arrays(scratch, tiles(panels.side)));
                     }
                 }

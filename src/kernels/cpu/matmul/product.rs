@@ -56,20 +56,20 @@ fn starts(all: &Matrices) -> Starts {
 fn part([a, b, y]: [Meta; 3]) -> Result<Arc<dyn Kernel>> {
     match a.strides[..] {
         [down, across] if across != 1 && down == 1 => packed::prepare([&a, &b, &y]),
-        _ => whole([&a, &b, &y], Width::ONE),
+        _ => whole([&a, &b, &y], None),
     }
 }
 
-/// A product as a single library call.
-fn whole(io: [&Meta; 3], width: Width) -> Result<Arc<dyn Kernel>> {
-    let [a, _, y] = io;
+/// A product that a library computes, by the team or on the calling thread alone.
+fn whole(io: [&Meta; 3], team: Option<Width>) -> Result<Arc<dyn Kernel>> {
+    let ([a, _, y], width) = (io, team.unwrap_or(Width::ONE));
     if a.shape.last() == Some(&0) || y.numel() == 0 {
         return Ok(zeros(y.bytes()));
     }
     if is_tiny(io) {
         return portable_gemm::matmul(&io, width);
     }
-    match onednn::matmul::matmul(&io, width)? {
+    match onednn::matmul::matmul(&io, team)? {
         Some(steps) => Ok(Arc::new(steps)),
         None => portable_gemm::matmul(&io, width),
     }
@@ -88,7 +88,7 @@ pub fn packing(io: [&Meta; 3], width: Width) -> Result<Option<Packing>> {
     if io.iter().any(|meta| meta.numel() == 0) || is_split(io) || is_tiny(io) {
         return Ok(None);
     }
-    Ok(onednn::matmul::packed(&io, width)?.and_then(|steps| steps.packing()))
+    Ok(onednn::matmul::packed(&io, Some(width))?.and_then(|steps| steps.packing()))
 }
 
 /// The product in blocks written to their final place, or as a whole.
@@ -99,7 +99,7 @@ pub fn matmul(io: [&Meta; 3], width: Width) -> Result<Arc<dyn Kernel>> {
     let row = row_bytes(io[2], io[2].shape.rank() - 2);
     match in_blocks(io, width)? {
         Some(rows) => Ok(row_blocks::in_place(rows, row)),
-        None => whole(io, width),
+        None => whole(io, Some(width)),
     }
 }
 

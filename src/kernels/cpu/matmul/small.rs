@@ -41,8 +41,8 @@ impl<W: Sum> Small<W> {
         };
         let tensors = [describe(0, [m, k])?, describe(1, [k, n])?, describe(2, [m, n])?];
         let addend = if self.adds { Addend::Result } else { Addend::Nothing };
-        let made = onednn::matmul(library, tensors, addend, 1)?;
-        Ok(made.map(|(primitive, _)| primitive))
+        let made = onednn::matmul(library, tensors, addend)?;
+        made.map(|choice| choice.build()).transpose()
     }
 
     /// Bytes of scratch memory that it needs.

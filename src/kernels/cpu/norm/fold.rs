@@ -67,10 +67,10 @@ pub fn fold(eps: f64, axis: usize, io: &[&Meta], width: Width) -> Result<Arc<dyn
     let rows = Rows { row, step: row * count, total: io[0].numel() };
     let parts = width.0;
     crate::dispatch!(float io[0].dtype, T => Ok(kernel(0, move |io| {
-        team::parallel(parts, &|part| {
-            for c in team::share(count, 1, parts, part) {
+        team::ranges(count, 1, parts, &|range, _| {
+            for c in range {
                 // SAFETY: the tensors are those that this was made for, the weights are dense, and
-                // each channel belongs to one part.
+                // each channel belongs to one seat.
                 unsafe { channel::<T>(&channels, io, c, &rows) };
             }
         })

@@ -29,10 +29,10 @@ pub fn update(momentum: f64, factor: f64, io: &[&Meta], width: Width) -> Result<
 fn prepare<T: Float>(walk: Walk<2>, [old, new]: [f64; 2], width: Width) -> Arc<dyn Kernel> {
     let parts = width.0.min(walk.elements().div_ceil(GRAIN)).max(1);
     kernel(0, move |io| {
-        team::parallel(parts, &|part| {
+        team::ranges(walk.elements(), GRAIN, parts, &|range, _| {
             let (running, batch) = (io.output::<T>(0), io.input::<T>(1));
-            for [to, from] in walk.offsets(team::share(walk.elements(), GRAIN, parts, part)) {
-                // SAFETY: the walk stays within the tensors; each element belongs to one part.
+            for [to, from] in walk.offsets(range) {
+                // SAFETY: the walk stays within the tensors; each element belongs to one range.
                 unsafe {
                     let (at, batch) = (running.offset(to), *batch.offset(from));
                     *at = T::from_f64(old * (*at).to_f64() + new * batch.to_f64());

@@ -1,20 +1,19 @@
 //! Convolutions by oneDNN: images channels-last, weights packed as the primitive prefers.
 
+mod cut;
+
 use smallvec::SmallVec;
 
-use super::layout::{
-    Layout, Location, Tensor, compute_types, describe, is_disjoint, is_same, settled,
-};
+use super::layout::{Layout, Location, Tensor, compute_types, is_disjoint, is_same, settled};
 use super::steps::Steps;
-use crate::device::onednn::{
-    self, Axes, Descriptor, Library, Primitive, Propagation, Tensors, Window,
-};
+use crate::device::onednn::{self, Axes, Library, Propagation, Window};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Width;
 use crate::ops::Meta;
 use crate::ops::conv::channels_innermost;
 use crate::ops::geometry::Geometry;
+use cut::Convolution;
 
 /// A convolution's tensors and their places.
 struct Problem {
@@ -28,7 +27,7 @@ struct Problem {
 }
 
 /// The convolution of `io`: x, w, optionally b, y; or dy, w, dx; or dy, x, dw. No tensor is empty.
-/// `None` where oneDNN is missing or has no fast implementation.
+/// By the team, or by the calling thread alone if `width` is `None`. `None` where oneDNN is missing or has no fast implementation.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
@@ -36,7 +35,7 @@ pub fn prepare(
     pass: Propagation,
     geometry: &Geometry,
     io: &[&Meta],
-    width: Width,
+    width: Option<Width>,
 ) -> Result<Option<Steps>> {
     let Some(library) = onednn::library() else { return Ok(None) };
     let (geometry, io) = without_unit_axes(pass, geometry, io);
@@ -76,12 +75,22 @@ impl Problem {
         library: &'static Library,
         compute: DType,
         copy: bool,
-        width: Width,
+        width: Option<Width>,
     ) -> Result<Option<Steps>> {
         let [x, y] = [&self.x, &self.y].map(|t| image(&t.meta, compute, copy));
         let bias = self.bias.as_ref().map(|b| Meta::new(compute, b.meta.shape.clone()));
-        let made = self.primitive(library, compute, [&x, &y], bias.as_ref(), width)?;
-        let Some((primitive, packed)) = made else { return Ok(None) };
+        let convolution = Convolution {
+            library,
+            pass: self.pass,
+            window: self.window.clone(),
+            w: self.w.meta.shape.iter().map(|&extent| extent as i64).collect(),
+            bias: bias.clone(),
+            x: x.clone(),
+            y: y.clone(),
+        };
+        let Some(whole) = convolution.choice(None)? else { return Ok(None) };
+        let packed = whole.weights.copy(library)?;
+        let pieces = convolution.pieces(whole, width)?;
         let x = (&self.x, Layout::Strided(x));
         let y = (&self.y, Layout::Strided(y));
         let w = (&self.w, Layout::Packed(packed, compute));
@@ -91,29 +100,11 @@ impl Problem {
             Propagation::GradInput => [y, w, x].into_iter().collect(),
             Propagation::GradWeight => [y, x, w].into_iter().collect(),
         };
-        let steps = Steps::new(library, primitive, &tensors, width)?;
+        let steps = Steps::new(library, pieces, &tensors, width.unwrap_or(Width::ONE))?;
         // bfloat16 weight gradients multiply uninitialised scratch memory by zero, which gives NaN
         // if it contains one.
         let reads_garbage = self.pass == Propagation::GradWeight && compute != DType::Float32;
         Ok(if reads_garbage { steps.map(Steps::starting_clear) } else { steps })
-    }
-
-    /// The primitive for images and a bias of these layouts, and its layout for the weights.
-    fn primitive(
-        &self,
-        library: &Library,
-        compute: DType,
-        [x, y]: [&Meta; 2],
-        bias: Option<&Meta>,
-        width: Width,
-    ) -> Result<Option<(Primitive, Descriptor)>> {
-        let (Some(x), Some(y)) = (describe(library, x)?, describe(library, y)?) else {
-            return Ok(None);
-        };
-        let dims: SmallVec<[i64; 5]> = self.w.meta.shape.iter().map(|&e| e as i64).collect();
-        let w = Descriptor::any(library, compute, &dims)?;
-        let bias = bias.map(|meta| describe(library, meta)).transpose()?.flatten();
-        onednn::convolution(library, self.pass, &self.window, Tensors { x, w, bias, y }, width.0)
     }
 }
 

@@ -1,16 +1,19 @@
 //! Matrix products by oneDNN.
 
+mod cut;
+
 use smallvec::SmallVec;
 
-use super::layout::{Layout, Location, Tensor, compute_types, describe, is_disjoint, settled};
+use super::layout::{Layout, Location, Tensor, compute_types, is_disjoint, settled};
 use super::steps::Steps;
-use crate::device::onednn::{self, Addend, Descriptor, Library, api::MAX_RANK};
+use crate::device::onednn::{self, Descriptor, Library, api::MAX_RANK};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Width;
 use crate::kernels::cpu::matmul::matrices::{Axis, Matrices};
 use crate::ops::Meta;
 use crate::shape::Shape;
+use cut::Product;
 
 /// A matrix product, optionally added to another operand.
 struct Problem {
@@ -18,13 +21,13 @@ struct Problem {
     adds: Adds,
 }
 
-/// The product of `io` = a, b, y (y row-major, nothing empty); `None` where oneDNN is missing or
-/// has no fast implementation.
+/// The product of `io` = a, b, y (y row-major, nothing empty) by the team, or by the calling thread
+/// alone if `width` is `None`. `None` where oneDNN is missing or has no fast implementation.
 ///
 /// # Errors
 /// [`crate::Error::Library`].
-pub fn matmul(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
-    adding(io, Adds::Nothing, width)
+pub fn matmul(io: &[&Meta], width: Option<Width>) -> Result<Option<Steps>> {
+    by_either(io, Adds::Nothing, [Operands::AsTheyLie, Operands::RowMajor], width)
 }
 
 /// Whether products of this type are computed in it, rather than in a wider one.
@@ -35,7 +38,7 @@ pub fn computes_in(dtype: DType) -> Result<bool> {
     let Some(library) = onednn::library() else { return Ok(dtype == DType::Float32) };
     let square = Meta::new(dtype, [64, 64]);
     let problem = Problem::new([&square, &square, &square], Adds::Nothing);
-    let steps = problem.steps(library, [dtype, dtype], Operands::AsTheyLie, Width::ONE)?;
+    let steps = problem.steps(library, [dtype, dtype], Operands::AsTheyLie, None)?;
     Ok(onednn::is_supported(dtype) && steps.is_some())
 }
 
@@ -55,7 +58,7 @@ pub enum Adds {
 /// # Errors
 /// [`crate::Error::Library`].
 pub fn adding(io: &[&Meta], adds: Adds, width: Width) -> Result<Option<Steps>> {
-    by_either(io, adds, [Operands::AsTheyLie, Operands::RowMajor], width)
+    by_either(io, adds, [Operands::AsTheyLie, Operands::RowMajor], Some(width))
 }
 
 /// The product with b in the layout that the primitive prefers; also `None` for several matrices b,
@@ -64,7 +67,7 @@ pub fn adding(io: &[&Meta], adds: Adds, width: Width) -> Result<Option<Steps>> {
 ///
 /// # Errors
 /// As [`matmul`].
-pub fn packed(io: &[&Meta], width: Width) -> Result<Option<Steps>> {
+pub fn packed(io: &[&Meta], width: Option<Width>) -> Result<Option<Steps>> {
     let packed = by_either(io, Adds::Nothing, [Operands::Packed], width)?;
     let usual = matmul(io, width)?;
     let is_same =
@@ -88,7 +91,7 @@ fn by_either<const N: usize>(
     io: &[&Meta],
     adds: Adds,
     ways: [Operands; N],
-    width: Width,
+    width: Option<Width>,
 ) -> Result<Option<Steps>> {
     let Some(library) = onednn::library() else { return Ok(None) };
     let problem = Problem::new([io[0], io[1], io[2]], adds);
@@ -136,7 +139,7 @@ impl Problem {
         library: &'static Library,
         [dtype, compute]: [DType; 2],
         how: Operands,
-        width: Width,
+        width: Option<Width>,
     ) -> Result<Option<Steps>> {
         let Matrices { batch, size: [m, n, k], .. } = &self.matrices;
         if how == Operands::Packed && !batch.is_empty() {
@@ -148,34 +151,35 @@ impl Problem {
         let y = Tensor { place: Location::Output(0), meta: Meta::new(dtype, shape) };
         let tensors = [&a, &b, &y];
         let layouts = tensors.map(|t| layout(&t.meta, compute, copies));
-        let [a, b, y] = &layouts;
+        let row = (self.adds == Adds::Row).then(|| self.row(dtype));
+        let product = Product {
+            library,
+            metas: layouts,
+            row: row.as_ref().map(|row| row.meta.clone()),
+            adds: self.adds,
+        };
         let b = match how {
             Operands::Packed => Some(Descriptor::any(library, compute, &[*k as i64, *n as i64])?),
-            _ => describe(library, b)?,
+            _ => None,
         };
-        let (Some(a), Some(b), Some(y)) = (describe(library, a)?, b, describe(library, y)?) else {
-            return Ok(None);
+        let Some(whole) = product.choice(b)? else { return Ok(None) };
+        let packed = match how {
+            Operands::Packed if is_plain(library, &whole.weights, compute, [*k, *n])? => {
+                return Ok(None);
+            }
+            Operands::Packed => Some(whole.weights.copy(library)?),
+            _ => None,
         };
-        let row = (self.adds == Adds::Row).then(|| self.row(dtype));
-        let addend = match &row {
-            Some(row) => describe(library, &row.meta)?.map(Addend::Row),
-            None => Some(if self.adds == Adds::Result { Addend::Result } else { Addend::Nothing }),
-        };
-        let Some(addend) = addend else { return Ok(None) };
-        let product = onednn::matmul(library, [a, b, y], addend, width.0)?;
-        let Some((product, packed)) = product else { return Ok(None) };
-        if how == Operands::Packed && is_plain(library, &packed, compute, [*k, *n])? {
-            return Ok(None);
-        }
-        let mut layouts = layouts.map(Layout::Strided);
-        if how == Operands::Packed {
+        let pieces = product.pieces(whole, packed.as_ref(), width)?;
+        let mut layouts = product.metas.map(Layout::Strided);
+        if let Some(packed) = packed {
             layouts[1] = Layout::Packed(packed, compute);
         }
         let mut tensors: SmallVec<[_; 4]> = tensors.into_iter().zip(layouts).collect();
         if let Some(row) = &row {
             tensors.insert(2, (row, Layout::Strided(row.meta.clone())));
         }
-        Steps::new(library, product, &tensors, width)
+        Steps::new(library, pieces, &tensors, width.unwrap_or(Width::ONE))
     }
 
     /// The row to be added.

@@ -44,7 +44,7 @@ fn check(a: Meta, b: Meta, width: usize) -> usize {
     let y = Matmul.infer(&[&a, &b]).unwrap().remove(0);
     let (a, b) = (filled(a, 1), filled(b, 2));
     let io = [&a.meta, &b.meta, &y];
-    let Some(kernel) = matmul(&io, Width(width)).unwrap() else {
+    let Some(kernel) = matmul(&io, Some(Width(width))).unwrap() else {
         assert!(!onednn::is_available(), "not offered for {io:?}");
         eprintln!("skipped: oneDNN is missing");
         return 1;
@@ -113,7 +113,7 @@ fn heads_of_one_sample_have_the_code_of_several() {
         let q = heads([batch, 64, 8, 32], 1);
         let k = swapped(&q);
         let y = Matmul.infer(&[&q, &k]).unwrap().remove(0);
-        matmul(&[&q, &k, &y], Width::ONE).unwrap().map(|steps| steps.to_string())
+        matmul(&[&q, &k, &y], None).unwrap().map(|steps| steps.to_string())
     };
     assert_eq!(names(1), names(4));
 }

@@ -3,6 +3,8 @@
 pub mod conv;
 mod layout;
 pub mod matmul;
+mod pieces;
 mod steps;
+mod sums;
 
 pub use steps::Steps;

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::layout::{Layout, Location, Tensor, describe, settled};
-use crate::device::onednn::{self, Descriptor, Library, Primitive};
+use super::pieces::Pieces;
+use super::sums::sums;
+use crate::device::onednn::{self, Descriptor, Library};
 use crate::device::{ALIGNMENT, team};
 use crate::error::Result;
 use crate::kernels::cpu::copy;
@@ -21,8 +23,8 @@ use packing::Packed;
 enum Action {
     /// A kernel of this crate; reads the first place and writes the second.
     Ours(Arc<dyn Kernel>),
-    /// A oneDNN primitive; writes the last place and reads the others.
-    Primitive(Arc<Primitive>),
+    /// oneDNN's primitives; they write the last place and read the others.
+    Primitives(Arc<Pieces>),
 }
 
 #[derive(Clone)]
@@ -35,7 +37,7 @@ impl Step {
     fn scratch(&self) -> usize {
         match &self.action {
             Action::Ours(kernel) => kernel.scratch(),
-            Action::Primitive(primitive) => primitive.scratch(),
+            Action::Primitives(pieces) => pieces.scratch(),
         }
     }
 
@@ -45,7 +47,7 @@ impl Step {
         let at: SmallVec<[*mut u8; 4]> = self.places.iter().map(|p| p.address(io)).collect();
         match &self.action {
             // SAFETY: by the caller's promise.
-            Action::Primitive(primitive) => unsafe { primitive.run(&at, scratch) },
+            Action::Primitives(pieces) => unsafe { pieces.run(&at, scratch) },
             Action::Ours(kernel) => {
                 let (inputs, outputs) = ([at[0].cast_const()], [at[1]]);
                 // SAFETY: by the caller's promise.
@@ -74,7 +76,7 @@ impl Steps {
     /// [`crate::Error::Library`], or the error of preparing a copy.
     pub fn new(
         library: &'static Library,
-        primitive: Primitive,
+        pieces: Pieces,
         tensors: &[(&Tensor, Layout)],
         width: Width,
     ) -> Result<Option<Self>> {
@@ -96,10 +98,25 @@ impl Steps {
         }
         let direct = layout.is_that_of(result, library)?;
         let place = if direct { result.place } else { steps.reserve(layout) };
-        places.push(place);
-        steps.steps.push(Step { action: Action::Primitive(Arc::new(primitive)), places });
+        steps.compute(pieces, places, place);
         let done = direct || steps.write((place, layout), result)?;
         Ok(done.then_some(steps))
+    }
+
+    /// Adds the pieces, which read these places, and the sum of their results if they are to be
+    /// added.
+    fn compute(&mut self, pieces: Pieces, mut places: SmallVec<[Location; 4]>, result: Location) {
+        let Some((count, bytes)) = pieces.sums() else {
+            places.push(result);
+            self.steps.push(Step { action: Action::Primitives(Arc::new(pieces)), places });
+            return;
+        };
+        let parts = self.room(count * bytes);
+        places.push(parts);
+        self.steps.push(Step { action: Action::Primitives(Arc::new(pieces)), places });
+        let kernel = sums(count, bytes, bytes / size_of::<f32>(), self.width);
+        let places = [parts, result].into_iter().collect();
+        self.steps.push(Step { action: Action::Ours(kernel), places });
     }
 
     /// Zeroes all scratch memory before each run, for a primitive that reads uninitialised parts of
@@ -160,8 +177,12 @@ impl Steps {
 
     /// Reserves scratch memory for a tensor.
     fn reserve(&mut self, layout: &Layout) -> Location {
+        self.room(layout.bytes(self.library))
+    }
+
+    fn room(&mut self, bytes: usize) -> Location {
         let place = Location::Scratch(self.reserved);
-        self.reserved += layout.bytes(self.library).next_multiple_of(ALIGNMENT);
+        self.reserved += bytes.next_multiple_of(ALIGNMENT);
         place
     }
 
@@ -172,10 +193,11 @@ impl Steps {
         (to, target): (Option<Descriptor>, Location),
     ) -> Result<bool> {
         let (Some(from), Some(to)) = (from, to) else { return Ok(false) };
-        let made = onednn::reorder(self.library, from, to, self.width.0)?;
+        let made = onednn::reorder(self.library, from, to)?;
         let Some(primitive) = made else { return Ok(false) };
         let places = [source, target].into_iter().collect();
-        self.steps.push(Step { action: Action::Primitive(Arc::new(primitive)), places });
+        let pieces = Arc::new(Pieces::whole(primitive));
+        self.steps.push(Step { action: Action::Primitives(pieces), places });
         Ok(true)
     }
 
@@ -190,8 +212,7 @@ impl Steps {
 
     fn clear(&self, io: &Io) -> Result<()> {
         let (bytes, parts) = (self.scratch(), self.width.0);
-        team::parallel(parts, &|part| {
-            let range = team::share(bytes, ALIGNMENT, parts, part);
+        team::ranges(bytes, ALIGNMENT, parts, &|range, _| {
             // SAFETY: the scratch memory belongs to this run, and the parts are disjoint.
             unsafe { io.scratch::<u8>().add(range.start).write_bytes(0, range.len()) };
         })
@@ -200,9 +221,7 @@ impl Steps {
     /// The name of the implementation of the main primitive: the one that reads several tensors.
     pub fn implementation(&self) -> Option<&str> {
         self.steps.iter().find_map(|step| match &step.action {
-            Action::Primitive(primitive) if step.places.len() > 2 => {
-                Some(primitive.implementation())
-            }
+            Action::Primitives(pieces) if step.places.len() > 2 => Some(pieces.implementation()),
             _ => None,
         })
     }
@@ -222,7 +241,7 @@ impl std::fmt::Display for Steps {
     /// The implementations' names in execution order.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = |step: &Step| match &step.action {
-            Action::Primitive(primitive) => primitive.implementation().to_owned(),
+            Action::Primitives(pieces) => pieces.implementation().to_owned(),
             Action::Ours(_) => "copy".into(),
         };
         f.write_str(&self.steps.iter().map(name).collect::<Vec<_>>().join(", "))

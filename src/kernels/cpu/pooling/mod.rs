@@ -7,6 +7,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::not_float;
@@ -157,15 +158,15 @@ fn prepare<A: Sum>(split: RowSplit, access: Access<A>, pool: impl Pool<A>) -> Ar
     let floats = space::bytes::<A>(lengths);
     let own = floats + space::bytes::<i32>([index]);
     kernel(split.parts * own, move |io| {
-        team::parallel(split.parts, &|part| {
-            // SAFETY: each part has its own scratch memory.
+        team::ranges(split.rows, 1, split.parts, &|range, seat| {
+            // SAFETY: each seat has its own scratch memory.
             let buffers = unsafe {
-                let at = io.scratch::<u8>().add(part * own);
+                let at = io.scratch::<u8>().add(seat * own);
                 let [from, to, partial] = space::arrays(at, lengths);
                 let [index] = space::arrays(at.add(floats), [index]);
                 Buffers { from, to, partial, index }
             };
-            let part = Part { split: &split, access, pool: &pool, io, part, buffers };
+            let part = Part { split: &split, access, pool: &pool, io, range, buffers };
             isa::run(Isa::active(), part);
         })
     })
@@ -176,7 +177,7 @@ struct Part<'a, A, P> {
     access: Access<A>,
     pool: &'a P,
     io: &'a Io<'a>,
-    part: usize,
+    range: Range<usize>,
     buffers: Buffers<'a, A>,
 }
 
@@ -186,7 +187,7 @@ impl<A: Sum, P: Pool<A>> Body for Part<'_, A, P> {
     #[inline(always)]
     fn run<L: Level>(mut self) {
         let Part { split, access, io, .. } = self;
-        for row in team::share(split.rows, 1, split.parts, self.part) {
+        for row in self.range.clone() {
             let row = split.row(row);
             self.pool.row(split, access, io, row, &mut self.buffers);
             // SAFETY: output 0 is the result, and the row belongs to this part.

@@ -90,8 +90,7 @@ struct Masking<A, const N: usize> {
 impl<A: Wide + Sum, const N: usize> Masking<A, N> {
     /// Calls `body` for groups of up to [`MOST`] elements on `width` threads.
     fn each_group(&self, width: Width, body: impl Fn(Range<usize>) + Sync) -> Result<()> {
-        team::parallel(width.0, &|part| {
-            let range = team::share(self.walk.elements(), MOST * GRAIN, width.0, part);
+        team::ranges(self.walk.elements(), MOST * GRAIN, width.0, &|range, _| {
             let groups = range.clone().step_by(MOST);
             groups.for_each(|start| body(start..range.end.min(start + MOST)));
         })

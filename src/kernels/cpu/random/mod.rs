@@ -72,8 +72,7 @@ fn prepare<T: Element, S: Sampler>(
     let per_group = S::PER_BLOCK * BLOCKS;
     kernel(0, move |io| {
         let state = State::read(io, 0, offset);
-        team::parallel(width.0, &|part| {
-            let range = team::share(len, per_group * GRAIN, width.0, part);
+        team::ranges(len, per_group * GRAIN, width.0, &|range, _| {
             let first = range.start / per_group;
             // SAFETY: the output has `len` elements, and these belong to this thread.
             let out = unsafe {

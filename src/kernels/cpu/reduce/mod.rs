@@ -176,17 +176,17 @@ pub fn prepare<V: Element, F: Fold<V>, C: Reach>(
     let partials =
         if traversal.blocks > 1 { traversal.kept.elements() * traversal.blocks } else { 0 };
     kernel(partials * size_of::<F::Acc>(), move |io| {
-        let part = |job: Job, len: usize, part: usize| {
-            let range = team::share(len, 1, width.0, part);
+        let part = |job: Job, range: Range<usize>| {
             C::run(
                 Isa::active(),
                 Part::<V, F> { traversal: &traversal, io, access: &access, job, range },
             );
         };
-        team::parallel(width.0, &|p| part(Job::Fold, traversal.tasks(), p))?;
+        team::ranges(traversal.tasks(), 1, width.0, &|range, _| part(Job::Fold, range))?;
         if traversal.blocks == 1 {
             return Ok(());
         }
-        team::parallel(width.0, &|p| part(Job::Join, traversal.kept.elements(), p))
+        let kept = traversal.kept.elements();
+        team::ranges(kept, 1, width.0, &|range, _| part(Job::Join, range))
     })
 }

@@ -1,7 +1,6 @@
 //! Rows in blocks: kernels that process a block in turn find it in the cache.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use crate::device::team;
 use crate::error::Result;
@@ -54,8 +53,9 @@ impl Blocks {
         Ok([first.clone(), if last == block { first } else { make(last)? }])
     }
 
-    /// Calls `body(part, rows)` for every block on the team's threads; a single block runs on the
-    /// calling thread, so that the body can use the whole team.
+    /// Calls `body(seat, rows)` for every block on the team's threads, which have seats below
+    /// [`Blocks::parts`]; a single block runs on the calling thread, so that the body can use the
+    /// whole team.
     ///
     /// # Errors
     /// The first error that a body returned.
@@ -63,20 +63,9 @@ impl Blocks {
         if !self.is_split() {
             return if self.rows == 0 { Ok(()) } else { body(0, &(0..self.rows)) };
         }
-        let failed = OnceLock::new();
-        team::parallel(self.parts, &|part| {
-            if let Err(error) = self.blocks_of(part).try_for_each(|rows| body(part, &rows)) {
-                failed.get_or_init(|| error);
-            }
-        })?;
-        failed.into_inner().map_or(Ok(()), Err)
-    }
-
-    /// The blocks of a thread.
-    fn blocks_of(&self, part: usize) -> impl Iterator<Item = Range<usize>> {
         let block = self.sizes[0];
-        let rows = team::share(self.rows, block, self.parts, part);
-        let end = rows.end;
-        rows.step_by(block).map(move |start| start..end.min(start + block))
+        team::each(self.rows.div_ceil(block), self.parts, |n, seat| {
+            body(seat, &(n * block..self.rows.min((n + 1) * block)))
+        })
     }
 }

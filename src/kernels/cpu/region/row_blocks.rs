@@ -149,7 +149,7 @@ impl Kernel for InPlace {
         self.rows.blocks.each(|part, rows| {
             let to = io.output::<u8>(0).wrapping_offset(rows.start as isize * self.step);
             let scratch = io.scratch::<u8>().wrapping_add(part * self.rows.scratch());
-            // SAFETY: `io` is what this was prepared for; each part has its own scratch memory.
+            // SAFETY: `io` is what this was prepared for; each seat has its own scratch.
             unsafe { self.rows.make(rows, |i| io.input(i), to, scratch) }
         })
     }

@@ -164,10 +164,9 @@ impl<W: Wide + Sum> Rows<W> {
             Some((outer, inner)) => outer.elements() * inner.extent.div_ceil(COLUMNS),
             None => self.others.elements(),
         };
-        team::parallel(self.width, &|part| {
-            let range = team::share(tasks, 1, self.width, part);
-            let at = part * space::bytes::<W>([self.room]);
-            // SAFETY: each part has its own scratch memory.
+        team::ranges(tasks, 1, self.width, &|range, seat| {
+            let at = seat * space::bytes::<W>([self.room]);
+            // SAFETY: each seat has its own scratch memory.
             let [held] = unsafe { space::arrays(io.scratch::<u8>().wrapping_add(at), [self.room]) };
             isa::run(Isa::active(), Part { rows: self, io, f, range, held });
         })

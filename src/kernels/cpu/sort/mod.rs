@@ -34,11 +34,10 @@ fn prepare<T: Ordered, E: Entry>(lines: Lines, Width(width): Width) -> Arc<dyn K
     let room = rows::room::<E>(lines.length, lines.axis.extent);
     let bytes = space::bytes::<E>(room);
     kernel(width * bytes, move |io| {
-        team::parallel(width, &|part| {
-            let at = io.scratch::<u8>().wrapping_add(part * bytes);
-            // SAFETY: each part has its own scratch memory.
+        team::ranges(lines.others.elements(), 1, width, &|range, seat| {
+            let at = io.scratch::<u8>().wrapping_add(seat * bytes);
+            // SAFETY: each seat has its own scratch memory.
             let [held, spare] = unsafe { space::arrays::<E, 2>(at, room) };
-            let range = team::share(lines.others.elements(), 1, width, part);
             for at in lines.others.offsets(range) {
                 lines.row::<T, E>(io, at, held, spare);
             }

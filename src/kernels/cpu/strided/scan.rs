@@ -33,8 +33,7 @@ impl Scan {
     pub fn largest<T: Element>(&self, io: &Io, key: impl Fn(T) -> u32 + Sync) -> Result<u32> {
         let (largest, Width(width)) = (AtomicU32::new(0), self.width);
         let from = |io: &Io| io.input::<T>(self.input);
-        team::parallel(width, &|part| {
-            let range = team::share(self.walk.elements(), GRAIN, width, part);
+        team::ranges(self.walk.elements(), GRAIN, width, &|range, _| {
             // SAFETY: the element is within the input, whose elements are of type `T`.
             let keys = self.walk.offsets(range).map(|[at]| key(unsafe { *from(io).offset(at) }));
             let most = keys.fold(0, u32::max);

@@ -58,11 +58,11 @@ pub fn prepare<T: Factor>(apply: Apply, width: Width) -> Arc<dyn Kernel> {
         let [weight, bias] = unsafe { space::arrays(io.scratch(), apply.shared()) };
         apply.gather_bias::<T>(io, bias);
         let (weight, bias) = (&*weight, &*bias);
-        team::parallel(parts, &|part| {
-            for task in team::share(tasks, 1, parts, part) {
-                // SAFETY: each part has its own scratch memory, and each position is in one task.
+        team::ranges(tasks, 1, parts, &|range, seat| {
+            for task in range {
+                // SAFETY: each seat has its own scratch memory, and each position is in one task.
                 unsafe {
-                    let at = io.scratch::<u8>().add(shared + part * own);
+                    let at = io.scratch::<u8>().add(shared + seat * own);
                     let own = space::arrays(at, apply.own(block));
                     apply.run::<T>(io, apply.task(task, block), weight, bias, own);
                 }
@@ -126,8 +126,8 @@ impl Apply {
     fn gather_weight<T: Factor>(&self, parts: usize, io: &Io) -> Result<()> {
         let tap = self.source.channels * self.result.channels;
         let pieces = self.shared()[0].checked_div(tap).unwrap_or(0);
-        team::parallel(parts, &|part| {
-            for piece in team::share(pieces, 1, parts, part) {
+        team::ranges(pieces, 1, parts, &|range, _| {
+            for piece in range {
                 // SAFETY: the pieces do not overlap; input 1 has the strides of the weight.
                 unsafe {
                     let to = io.scratch::<T::Sum>().add(piece * tap);

@@ -54,11 +54,11 @@ pub fn prepare<T: Factor>(gradient: WeightGradient, width: Width) -> Arc<dyn Ker
     let shared = space::bytes::<T::Sum>(sums);
     let own = space::bytes::<T::Sum>(gradient.own(cut.block));
     kernel(shared + parts * own, move |io| {
-        team::parallel(parts, &|part| {
-            for task in team::share(tasks, 1, parts, part) {
-                // SAFETY: each part has its own scratch memory, and each task its own sums.
+        team::ranges(tasks, 1, parts, &|range, seat| {
+            for task in range {
+                // SAFETY: each seat has its own scratch memory, and each task its own sums.
                 unsafe {
-                    let at = io.scratch::<u8>().add(shared + part * own);
+                    let at = io.scratch::<u8>().add(shared + seat * own);
                     let own = space::arrays(at, gradient.own(cut.block));
                     gradient.sum::<T>(io, cut, task, own);
                 }
@@ -66,9 +66,8 @@ pub fn prepare<T: Factor>(gradient: WeightGradient, width: Width) -> Arc<dyn Ker
         })?;
         let channels = gradient.groups * gradient.dy.channels;
         let parts = parts.min(channels);
-        team::parallel(parts, &|part| {
-            let channels = team::share(channels, TOGETHER, parts, part);
-            // SAFETY: the sums are complete, and each channel belongs to one part.
+        team::ranges(channels, TOGETHER, parts, &|channels, _| {
+            // SAFETY: the sums are complete, and each channel belongs to one seat.
             unsafe { gradient.finish::<T>(io, cut.splits, channels) };
         })
     })

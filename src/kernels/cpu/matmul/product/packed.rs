@@ -19,7 +19,7 @@ pub fn prepare([a, b, y]: [&Meta; 3]) -> Result<Arc<dyn Kernel>> {
     Ok(Arc::new(Packed {
         bytes: packed.bytes().next_multiple_of(ALIGNMENT),
         pack: cast(a, &packed, Width::ONE),
-        multiply: super::whole([&packed, b, y], Width::ONE)?,
+        multiply: super::whole([&packed, b, y], None)?,
     }))
 }
 

@@ -35,7 +35,7 @@ fn check(a: Meta, b: Meta, count: usize) {
     let fill = |meta: Meta, seed| Tensor::new(meta.clone(), &noise(meta.numel(), seed));
     let (a, b) = (fill(a, 1), fill(b, 2));
     let got = apply_any_width(&Matmul, &[&a, &b]).unwrap().remove(0);
-    let kernel = whole([&a.meta, &b.meta, &y], Width(2)).unwrap();
+    let kernel = whole([&a.meta, &b.meta, &y], Some(Width(2))).unwrap();
     let want = run(&*kernel, &[&a, &b], &[y]).unwrap().remove(0);
     let near = if a.meta.dtype == DType::BFloat16 { 0.1 } else { 1e-4 };
     assert_near(&got.values(), &want.values(), near, "the product in blocks");

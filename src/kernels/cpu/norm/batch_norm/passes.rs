@@ -30,8 +30,8 @@ fn for_tiles<A: Sum, B: Body<Output = ()>>(
     make: impl Fn(Tile) -> B + Sync,
 ) -> Result<()> {
     let count = pass.tiles.count();
-    team::parallel(pass.parts, &|part| {
-        for index in team::share(count, 1, pass.parts, part) {
+    team::ranges(count, 1, pass.parts, &|range, _| {
+        for index in range {
             isa::run(Isa::active(), make(pass.tiles.get(index)));
         }
     })

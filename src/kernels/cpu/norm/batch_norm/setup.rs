@@ -86,10 +86,10 @@ impl Setup {
             space::arrays::<A, COEFFICIENTS>(at, [channels; COEFFICIENTS])
         };
         let out = arrays.map(|array| Out(array.as_mut_ptr()));
-        team::parallel(self.parts, &|part| {
-            for c in team::share(channels, 1, self.parts, part) {
+        team::ranges(channels, 1, self.parts, &|range, _| {
+            for c in range {
                 let values = of(c).map(A::from_f64);
-                // SAFETY: each channel belongs to one part.
+                // SAFETY: each channel belongs to one seat.
                 out.into_iter().zip(values).for_each(|(out, value)| unsafe { out.set(c, value) });
             }
         })?;

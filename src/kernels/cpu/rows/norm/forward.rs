@@ -54,11 +54,10 @@ fn prepare<const CENTRED: bool>(
         let rows = Rows::<_, CENTRED> { access: Access::of::<T>(), down, across, steps, eps };
         let room = rows.room();
         Ok(kernel(width * room, move |io| {
-            team::parallel(width, &|part| {
-                let at = io.scratch::<u8>().wrapping_add(part * room);
-                // SAFETY: each part has its own scratch memory.
+            team::ranges(rows.down.extent, 1, width, &|range, seat| {
+                let at = io.scratch::<u8>().wrapping_add(seat * room);
+                // SAFETY: each seat has its own scratch memory.
                 let arrays = unsafe { space::arrays(at, [rows.across.extent; 4]) };
-                let range = team::share(rows.down.extent, 1, width, part);
                 isa::run(Isa::active(), Part { rows: &rows, io, range, arrays });
             })
         }))

@@ -106,16 +106,14 @@ impl<W: Wide + Sum, const CENTRED: bool> Rows<W, CENTRED> {
     }
 
     fn run(&self, io: &Io, width: usize) -> Result<()> {
-        team::parallel(width, &|part| {
+        team::ranges(self.blocks(), 1, width, &|range, seat| {
             let [sums, room] = self.rooms();
-            let at = io.scratch::<u8>().wrapping_add(sums + part * room);
-            // SAFETY: each part has its own scratch memory.
+            let at = io.scratch::<u8>().wrapping_add(sums + seat * room);
+            // SAFETY: each seat has its own scratch memory.
             let arrays = unsafe { space::arrays(at, [self.columns(); 6]) };
-            let range = team::share(self.blocks(), 1, width, part);
             isa::run(Isa::active(), Part { rows: self, io, range, arrays });
         })?;
-        team::parallel(width, &|part| {
-            let range = team::share(self.columns(), 64, width, part);
+        team::ranges(self.columns(), 64, width, &|range, _| {
             self.finish(io, range);
         })
     }

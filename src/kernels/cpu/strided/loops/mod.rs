@@ -87,8 +87,7 @@ impl<const M: usize> Loop<M> {
             return Ok(());
         }
         let at = Addresses(at);
-        team::parallel(parts, &|part| {
-            let range = team::share(self.boxes.count(), 1, parts, part);
+        team::ranges(self.boxes.count(), 1, parts, &|range, _| {
             let at = &at;
             // SAFETY: by the caller's promise; the parts' boxes are disjoint.
             unsafe { self.part(at.0, range) };

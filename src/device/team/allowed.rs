@@ -1,0 +1,157 @@
+//! How many threads the process may use: by its processors, its control group and its environment.
+#![allow(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::{env, fs};
+
+/// The processors that affinity and the control group's quota (rounded up) allow, but at most
+/// `OMP_NUM_THREADS` and `OMP_THREAD_LIMIT`. Counted anew every second.
+pub fn allowed_threads() -> usize {
+    static COUNTED: AtomicU64 = AtomicU64::new(u64::MAX);
+    static ALLOWED: AtomicUsize = AtomicUsize::new(1);
+    let now = system::seconds();
+    if COUNTED.load(Relaxed) != now {
+        ALLOWED.store(count(), Relaxed);
+        COUNTED.store(now, Relaxed);
+    }
+    ALLOWED.load(Relaxed)
+}
+
+fn count() -> usize {
+    let quota = quota().map_or(usize::MAX, |quota| (quota.ceil() as usize).max(1));
+    processors().min(quota).min(variables())
+}
+
+/// The bound by the environment, which is read once.
+fn variables() -> usize {
+    static BOUND: OnceLock<usize> = OnceLock::new();
+    *BOUND.get_or_init(|| {
+        let texts = ["OMP_NUM_THREADS", "OMP_THREAD_LIMIT"].map(env::var);
+        texts.iter().flatten().filter_map(|text| omp_threads(text)).min().unwrap_or(usize::MAX)
+    })
+}
+
+/// The outermost level of OpenMP's list of thread counts, if it is a positive integer.
+fn omp_threads(text: &str) -> Option<usize> {
+    let first = text.split(',').next()?.trim();
+    first.parse().ok().filter(|&n| n > 0)
+}
+
+/// How many processors the main thread may run on. Counted once if OpenMP binds that thread to some
+/// of them when it is loaded.
+fn processors() -> usize {
+    static FIRST: OnceLock<usize> = OnceLock::new();
+    let first = *FIRST.get_or_init(system::processors);
+    let binds = ["OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"];
+    let is_bound = || binds.iter().any(|name| env::var_os(name).is_some());
+    if is_bound() { first } else { system::processors() }
+}
+
+/// The processors' time that the process's control group grants, in processors; `None` without a
+/// limit. The least of the group's and its ancestors' counts.
+pub fn quota() -> Option<f64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let of = |line: &str| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let is_cpu = controllers.split(',').any(|name| name == "cpu");
+        (controllers.is_empty() || is_cpu).then(|| (!controllers.is_empty(), path.to_owned()))
+    };
+    let quotas = groups.lines().filter_map(of).filter_map(|(first, path)| limit(first, &path));
+    quotas.reduce(f64::min)
+}
+
+/// The least quota of a group and its ancestors, in version 1 or 2 of control groups.
+fn limit(is_first_version: bool, group: &str) -> Option<f64> {
+    let root = Path::new(if is_first_version { "/sys/fs/cgroup/cpu" } else { "/sys/fs/cgroup" });
+    let folder = root.join(group.trim_start_matches('/'));
+    let folders = folder.ancestors().take_while(|folder| folder.starts_with(root));
+    folders.filter_map(|folder| own_limit(is_first_version, folder)).reduce(f64::min)
+}
+
+fn own_limit(is_first_version: bool, folder: &Path) -> Option<f64> {
+    let read = |path: PathBuf| fs::read_to_string(path).ok();
+    let text = if is_first_version {
+        read(folder.join("cpu.cfs_quota_us"))? + " " + &read(folder.join("cpu.cfs_period_us"))?
+    } else {
+        read(folder.join("cpu.max"))?
+    };
+    parse_limit(&text)
+}
+
+/// Quota and period in microseconds; `max` or -1 mean no limit.
+fn parse_limit(text: &str) -> Option<f64> {
+    let mut numbers = text.split_whitespace().map(|word| word.parse::<f64>().ok());
+    let (quota, period) = (numbers.next()??, numbers.next()??);
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use libc::{CLOCK_MONOTONIC_COARSE, CPU_COUNT, clock_gettime, cpu_set_t, sched_getaffinity};
+
+    /// How many processors the main thread may run on.
+    pub fn processors() -> usize {
+        // SAFETY: a set of processors is plain bits, and the call writes no more than its size.
+        let count = unsafe {
+            let mut set: cpu_set_t = std::mem::zeroed();
+            let status = sched_getaffinity(libc::getpid(), size_of_val(&set), &mut set);
+            if status == 0 { CPU_COUNT(&set) as usize } else { 0 }
+        };
+        if count > 0 { count } else { std::thread::available_parallelism().map_or(1, usize::from) }
+    }
+
+    /// Seconds of a clock that is cheap to read.
+    pub fn seconds() -> u64 {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the call writes the time.
+        unsafe { clock_gettime(CLOCK_MONOTONIC_COARSE, &mut now) };
+        now.tv_sec as u64
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+
+    /// How many processors the process may use.
+    pub fn processors() -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    /// Seconds since the first call.
+    pub fn seconds() -> u64 {
+        static FIRST: OnceLock<Instant> = OnceLock::new();
+        FIRST.get_or_init(Instant::now).elapsed().as_secs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_counts_are_read_as_openmp_does() {
+        assert_eq!(omp_threads("3"), Some(3));
+        assert_eq!(omp_threads(" 4, 2"), Some(4));
+        assert_eq!(omp_threads("0"), None);
+        assert_eq!(omp_threads("many"), None);
+    }
+
+    #[test]
+    fn quotas_are_read_in_both_versions_of_control_groups() {
+        assert_eq!(parse_limit("150000 100000\n"), Some(1.5));
+        assert_eq!(parse_limit("50000\n 100000\n"), Some(0.5));
+        for none in ["max 100000", "-1 100000", "", "100000", "0 100000"] {
+            assert_eq!(parse_limit(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn at_least_one_thread_is_allowed() {
+        assert!(allowed_threads() >= 1 && processors() >= allowed_threads());
+    }
+}

@@ -1,0 +1,209 @@
+//! A primitive's work in pieces, which the threads of the team claim one by one. Pieces depend on
+//! sizes alone, so the same bits follow from any number of threads.
+#![allow(unsafe_code)]
+
+use smallvec::SmallVec;
+
+use crate::device::onednn::Primitive;
+use crate::device::{ALIGNMENT, team};
+use crate::error::Result;
+
+/// Multiplications and additions that make a piece worthwhile: some 40 microseconds of a thread.
+const WORTHWHILE: u64 = 4 << 20;
+/// The most pieces: enough for threads that do not run at the same speed.
+const MOST: usize = 16;
+
+/// How many pieces an operation of this many multiplications and additions is cut into.
+pub fn count(flops: u64) -> usize {
+    (flops / WORTHWHILE).clamp(1, MOST as u64) as usize
+}
+
+/// Columns of a matrix that are copied into contiguous scratch memory, or back from there.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    /// The number of rows.
+    pub rows: usize,
+    /// Bytes of the columns in a row.
+    pub bytes: usize,
+    /// Bytes from row to row.
+    pub pitch: usize,
+}
+
+/// The part of a tensor that belongs to a piece.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Part {
+    /// Its offset in bytes.
+    pub start: usize,
+    /// How it is copied for the primitive; `None` if it is used in place.
+    pub columns: Option<Columns>,
+}
+
+impl Part {
+    /// A part that is used in place.
+    pub fn at(start: usize) -> Self {
+        Part { start, columns: None }
+    }
+}
+
+/// A part of each tensor, in the order of the primitive's arguments; the result is the last.
+pub type Parts = SmallVec<[Part; 5]>;
+
+struct Piece {
+    primitive: usize,
+    parts: Parts,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub struct Pieces {
+    primitives: Vec<Primitive>,
+    pieces: Vec<Piece>,
+    /// How many results of the pieces are to be added, and the bytes of each; they follow one
+    /// another.
+    sums: Option<(usize, usize)>,
+    seats: usize,
+}
+
+impl Pieces {
+    /// No pieces yet, for this many threads.
+    pub fn new(seats: usize) -> Self {
+        Pieces { seats, ..Pieces::default() }
+    }
+
+    /// A single piece.
+    pub fn whole(primitive: Primitive) -> Self {
+        let mut pieces = Pieces::new(1);
+        let primitive = pieces.add(primitive);
+        pieces.push(primitive, Parts::new());
+        pieces
+    }
+
+    /// The same, but each piece's result is one of `count` of this many bytes that are to be added.
+    pub fn with_sums(self, count: usize, bytes: usize) -> Self {
+        Pieces { sums: Some((count, bytes)), ..self }
+    }
+
+    /// Results to be added, and the bytes of each.
+    pub fn sums(&self) -> Option<(usize, usize)> {
+        self.sums
+    }
+
+    /// Adds a primitive for pieces; returns its number.
+    pub fn add(&mut self, primitive: Primitive) -> usize {
+        self.primitives.push(primitive);
+        self.primitives.len() - 1
+    }
+
+    /// Adds a piece, which this primitive computes.
+    pub fn push(&mut self, primitive: usize, parts: Parts) {
+        self.pieces.push(Piece { primitive, parts });
+    }
+
+    /// The implementation's name.
+    pub fn implementation(&self) -> &str {
+        self.primitives[0].implementation()
+    }
+
+    /// Bytes of scratch memory.
+    pub fn scratch(&self) -> usize {
+        self.seats() * self.scratch_of_seat()
+    }
+
+    fn seats(&self) -> usize {
+        self.seats.min(self.pieces.len())
+    }
+
+    fn scratch_of_seat(&self) -> usize {
+        let primitives = self.primitives.iter().map(Primitive::scratch).max().unwrap_or(0);
+        let copies = self.pieces.iter().map(Piece::copies).max().unwrap_or(0);
+        copies + primitives.next_multiple_of(ALIGNMENT)
+    }
+
+    /// Runs all pieces on tensors at these addresses.
+    ///
+    /// # Errors
+    /// [`crate::Error::Library`], and the errors of the team.
+    ///
+    /// # Safety
+    /// As [`Primitive::run`], with [`Pieces::scratch`] bytes.
+    pub unsafe fn run(&self, addresses: &[*mut u8], scratch: *mut u8) -> Result<()> {
+        if let [piece] = &self.pieces[..] {
+            // SAFETY: by the caller's promise.
+            return unsafe { self.run_piece(piece, addresses, scratch) };
+        }
+        let (each, shared) = (self.scratch_of_seat(), Shared(addresses, scratch));
+        team::each(self.pieces.len(), self.seats(), |piece, seat| {
+            let (addresses, scratch) = shared.get();
+            let own = scratch.wrapping_add(seat * each);
+            // SAFETY: by the caller's promise; pieces write different parts, and no other thread
+            // has this seat.
+            unsafe { self.run_piece(&self.pieces[piece], addresses, own) }
+        })
+    }
+
+    /// # Safety
+    /// As [`Pieces::run`], with [`Pieces::scratch_of_seat`] bytes that nothing else uses.
+    unsafe fn run_piece(&self, piece: &Piece, whole: &[*mut u8], scratch: *mut u8) -> Result<()> {
+        let (mut room, result) = (scratch, whole.len() - 1);
+        let mut addresses: SmallVec<[*mut u8; 5]> = SmallVec::from_slice(whole);
+        for (address, part) in addresses.iter_mut().zip(&piece.parts) {
+            *address = address.wrapping_add(part.start);
+        }
+        let given = addresses.clone();
+        for (i, part) in piece.parts.iter().enumerate() {
+            let Some(columns) = part.columns else { continue };
+            addresses[i] = room;
+            room = room.wrapping_add(columns.room());
+            if i != result {
+                // SAFETY: by the caller's promise.
+                unsafe { columns.copy((given[i], columns.pitch), (addresses[i], columns.bytes)) };
+            }
+        }
+        // SAFETY: as above.
+        unsafe { self.primitives[piece.primitive].run(&addresses, room) }?;
+        if let Some(Part { columns: Some(columns), .. }) = piece.parts.get(result) {
+            let (from, to) = (addresses[result], given[result]);
+            // SAFETY: as above.
+            unsafe { columns.copy((from, columns.bytes), (to, columns.pitch)) };
+        }
+        Ok(())
+    }
+}
+
+impl Piece {
+    /// Bytes of the copies of parts.
+    fn copies(&self) -> usize {
+        self.parts.iter().filter_map(|part| part.columns).map(|columns| columns.room()).sum()
+    }
+}
+
+impl Columns {
+    fn room(&self) -> usize {
+        (self.rows * self.bytes).next_multiple_of(ALIGNMENT)
+    }
+
+    /// Copies the rows between places with these distances from row to row.
+    ///
+    /// # Safety
+    /// Both are valid for all rows and do not overlap.
+    unsafe fn copy(&self, (from, down): (*mut u8, usize), (to, below): (*mut u8, usize)) {
+        for row in 0..self.rows {
+            // SAFETY: by the caller's promise.
+            unsafe {
+                to.add(row * below).copy_from_nonoverlapping(from.add(row * down), self.bytes);
+            }
+        }
+    }
+}
+
+/// Addresses that the threads of a region share.
+struct Shared<'a>(&'a [*mut u8], *mut u8);
+
+// SAFETY: pieces write different parts of what the addresses point to.
+unsafe impl Sync for Shared<'_> {}
+
+impl Shared<'_> {
+    fn get(&self) -> (&[*mut u8], *mut u8) {
+        (self.0, self.1)
+    }
+}
