@@ -20,6 +20,8 @@ import os
 import time
 import traceback
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -156,18 +158,33 @@ class Worker:
 
 
 class Load:
-    """Keeps one core busy in another process within the context."""
+    """Keeps so many other processes spinning within the context, on the cores that this one may
+    use."""
+
+    def __init__(self, count: int = 1) -> None:
+        self.count = count
+        self.processes: list[BaseProcess] = []
 
     def __enter__(self) -> Load:
-        self.process = multiprocessing.get_context("spawn").Process(target=_spin, daemon=True)
-        self.process.start()
+        context = multiprocessing.get_context("spawn")
+        begun = context.Semaphore(0)
+        for _ in range(self.count):
+            one = context.Process(target=_spin, args=(begun, os.getpid()), daemon=True)
+            one.start()
+            self.processes.append(one)
+        for _ in self.processes:
+            begun.acquire()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.join()
+        for one in self.processes:
+            one.kill()
+        for one in self.processes:
+            one.join()
 
 
-def _spin() -> None:
-    while True:
-        pass
+def _spin(begun: Semaphore, parent: int) -> None:
+    begun.release()
+    while os.getppid() == parent:  # which may have been killed
+        for _ in range(1_000_000):
+            pass
