@@ -19,6 +19,7 @@ import numpy as np
 from contenders import Contender
 from load_models import OURS, PYTORCH, Step
 from report import duration, ratio
+from turns import Others
 
 NUMPY = "NumPy"
 #: The width of the matrices that NumPy multiplies.
@@ -27,7 +28,7 @@ WIDTH = 512
 PAIRS = ((OURS, PYTORCH), (PYTORCH, OURS), (OURS, NUMPY), (NUMPY, OURS))
 HEADS = (
     "one step", "timed", "beside", "alone", "beside one thread", "beside all threads",
-    "all threads to alone", "to one thread",
+    "all threads to alone", "to one thread", "taken by others",
 )  # fmt: skip
 
 
@@ -51,27 +52,32 @@ def ways(timed: str, other: str, model: str, threads: int) -> list[Contender]:
     return found
 
 
-def rounds(contenders: list[Contender], args: argparse.Namespace) -> list[list[float]]:
+def rounds(
+    contenders: list[Contender], others: Others, args: argparse.Namespace
+) -> list[list[float]]:
     """The contenders' medians in each round."""
     least = contenders[0].least
     count = max(math.ceil(args.steps / args.rounds), math.ceil(args.seconds / least))
-    return [
-        [statistics.median(one.steps(count, args.limit)) for one in contenders]
-        for _ in range(args.rounds)
-    ]
+
+    def median(one: Contender) -> float:
+        with others.than(one.process.pid):
+            return statistics.median(one.steps(count, args.limit))
+
+    return [[median(one) for one in contenders] for _ in range(args.rounds)]
 
 
 def row(timed: str, other: str, model: str, args: argparse.Namespace) -> str:
     """A row of the table."""
+    others = Others()
     with contextlib.ExitStack() as stack:
         contenders = ways(timed, other, model, args.threads)
         for one in contenders:
             stack.callback(one.stop)
-        found = rounds(contenders, args)
+        found = rounds(contenders, others, args)
     cells = [load_models.title(model), timed, other]
     cells += [duration(statistics.median(column)) for column in zip(*found, strict=True)]
     cells += [ratio([both / alone for alone, _, both in found])]
-    cells += [ratio([both / single for _, single, both in found])]
+    cells += [ratio([both / single for _, single, both in found]), f"{others.worst:.0%}"]
     return f"| {' | '.join(cells)} |"
 
 

@@ -15,7 +15,8 @@ The medians are of all steps that count at a load. Ratios are those of a round's
 the table shows the median and, in brackets, the middle half: of ours to the faster peer's; and of
 our slowdown to JAX's, each against its own median without a load in the same round. Percentile 95
 and the mean tell of steps that were held up, which a median hides; the mean is relative to the
-smaller mean of the peers. A ratio over its limit is marked.
+smaller mean of the peers. A ratio over its limit is marked. The last column is the largest share of
+all cores that other programs took during a turn: if it is not small, the row tells nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from contenders import Contender
 from load_models import JAX, MODELS, OURS, PYTORCH, make, title
 from machine import describe
 from report import bounded, duration
-from turns import Load, cores
+from turns import Load, Others, cores
 
 SIDES = (OURS, PYTORCH, JAX)
 #: The largest ratios aimed at: to the faster peer; of slowdowns; of percentile 95 to the median.
@@ -53,13 +54,16 @@ HEADS = (
     f"percentile 95 / median (at most {TAIL:g})",
     "mean, to the peers'",
     "steps",
+    "taken by others",
 )
 
 
 class Loaded(NamedTuple):
-    """The turns of one load: for each side the seconds of every step, round by round."""
+    """The turns of one load: for each side the seconds of every step, round by round; and what
+    others took of the machine."""
 
     turns: dict[str, list[list[float]]]
+    others: Others
 
     def steps(self, side: str) -> list[float]:
         """All of a side's steps."""
@@ -100,7 +104,7 @@ def turn(one: Contender, side: str, args: argparse.Namespace) -> list[float]:
 
 def measure(model: str, args: argparse.Namespace) -> dict[int, Loaded]:
     """A model's turns at every load; ends all processes that it starts."""
-    found = {load: Loaded({side: [] for side in SIDES}) for load in args.loads}
+    found = {load: Loaded({side: [] for side in SIDES}, Others()) for load in args.loads}
     with contextlib.ExitStack() as stack:
         contenders = {}
         for side in SIDES:
@@ -108,9 +112,11 @@ def measure(model: str, args: argparse.Namespace) -> dict[int, Loaded]:
             stack.callback(contenders[side].stop)
         for _ in range(args.rounds):
             for load, loaded in found.items():
-                with Load(load):
+                with Load(load) as spinning:
+                    pids = [one.pid for one in spinning.processes]
                     for side, one in contenders.items():
-                        loaded.turns[side].append(turn(one, side, args))
+                        with loaded.others.than(one.process.pid, *pids):
+                            loaded.turns[side].append(turn(one, side, args))
     return found
 
 
@@ -124,7 +130,8 @@ def row(model: str, load: int, found: dict[int, Loaded]) -> str:
     cells += [f"{statistics.median(slower):.2f}" for slower in (ours, jax)]
     cells += [bounded([a / b for a, b in zip(ours, jax, strict=True)], SLOWDOWN)]
     cells += [bounded([one.tail()], TAIL), f"{one.mean_to_peers():.2f}"]
-    return f"| {' | '.join([*cells, str(len(one.steps(OURS)))])} |"
+    cells += [str(len(one.steps(OURS))), f"{one.others.worst:.0%}"]
+    return f"| {' | '.join(cells)} |"
 
 
 def spinning(args: argparse.Namespace) -> None:

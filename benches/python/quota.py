@@ -27,6 +27,7 @@ from contenders import Contender
 from load_models import OURS, Step
 from process import used
 from report import bounded, duration
+from turns import Others
 
 #: Seconds after which a quota is granted anew.
 PERIOD = 0.1
@@ -36,7 +37,7 @@ LOOK = 0.001
 GIVEN = 1.1
 HEADS = (
     "one step", "processors", "by", "threads", "one thread", "under the quota",
-    "what the quota gives", f"ratio (at most {GIVEN:g})",
+    "what the quota gives", f"ratio (at most {GIVEN:g})", "taken by others",
 )  # fmt: skip
 
 # ---- control groups ------------------------------------------------------------------------------
@@ -155,40 +156,42 @@ def chosen(folder: Path | None) -> int:
         return pool.submit(_default_threads).result()
 
 
-def _mean(one: Contender, args: argparse.Namespace) -> float:
+def _mean(one: Contender, args: argparse.Namespace, others: Others) -> float:
     """The mean time of a turn's steps: a turn lasts many periods."""
-    return statistics.fmean(one.steps(max(3, math.ceil(args.seconds / one.least))))
+    with others.than(one.process.pid):
+        return statistics.fmean(one.steps(max(3, math.ceil(args.seconds / one.least))))
 
 
 def rounds(
-    model: str, processors: float, threads: int, folder: Path | None, args: argparse.Namespace
+    full: Contender, limited: Contender, pace: float, others: Others, args: argparse.Namespace
 ) -> list[tuple[float, float]]:
-    """The mean times of a step on one thread at full speed, and under the quota, in turns."""
-    with contextlib.ExitStack() as stack:
-        full = Contender(make, None, model, 1)
-        stack.callback(full.stop)
-        limited = Contender(make, folder, model, threads)
-        stack.callback(limited.stop)
-        found = []
-        for _ in range(args.rounds):
-            quiet = _mean(full, args)
-            slow = contextlib.nullcontext() if folder else paced(limited.process.pid, processors)
-            with slow:
-                found.append((quiet, _mean(limited, args)))
+    """The mean times of a step at full speed and under a quota, in turns; the latter's process is
+    paced if that is how it gets its quota."""
+    found = []
+    for _ in range(args.rounds):
+        quick = _mean(full, args, others)
+        slow = paced(limited.process.pid, pace) if pace else contextlib.nullcontext()
+        with slow:
+            found.append((quick, _mean(limited, args, others)))
     return found
 
 
 def row(model: str, processors: float, args: argparse.Namespace) -> str:
     """A row of the table."""
-    with group(processors) as folder:
+    others = Others()
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(group(processors))
         threads = chosen(folder)
-        found = rounds(model, processors, threads, folder, args)
-    full, limited = (statistics.median(column) for column in zip(*found, strict=True))
-    ratios = [b * processors / a for a, b in found]
+        full, limited = Contender(make, None, model, 1), Contender(make, folder, model, threads)
+        for one in (full, limited):
+            stack.callback(one.stop)
+        found = rounds(full, limited, 0 if folder else processors, others, args)
+    quick, slow = (statistics.median(column) for column in zip(*found, strict=True))
     how = "a control group" if folder else "stopping and continuing"
     cells = [load_models.title(model), f"{processors:g}", how, str(threads)]
-    cells += [duration(full), duration(limited), duration(full / processors)]
-    return f"| {' | '.join([*cells, bounded(ratios, GIVEN)])} |"
+    cells += [duration(quick), duration(slow), duration(quick / processors)]
+    cells += [bounded([b * processors / a for a, b in found], GIVEN), f"{others.worst:.0%}"]
+    return f"| {' | '.join(cells)} |"
 
 
 def compare(args: argparse.Namespace) -> None:
