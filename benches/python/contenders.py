@@ -19,6 +19,8 @@ REST = 0.1
 TURN = 0.02
 #: Seconds after which a turn ends however many steps were asked for.
 PATIENCE = 900
+#: Seconds that a process may take to end.
+END = 2
 
 
 #: A function that makes a step, and its arguments.
@@ -95,8 +97,11 @@ class Contender:
         return statistics.fmean(self.steps(max(1, round(TURN / self.least))))
 
     def stop(self) -> None:
-        """Ends the process."""
-        self.pipe.send(None)
+        """Ends the process, by force if it is in the middle of a turn."""
+        if self.process.is_alive():
+            self.pipe.send(None)
+            self.process.join(END)
+        self.process.kill()
         self.process.join()
 
 

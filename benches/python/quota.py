@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import math
 import os
 import signal
@@ -33,6 +34,8 @@ from turns import Others
 PERIOD = 0.1
 #: Seconds between looks at the time that a paced process has used.
 LOOK = 0.001
+#: Linux's PR_SET_PDEATHSIG: which signal a process gets when its parent ends.
+PARENT_ENDS = 1
 #: The largest ratio aimed at between a step's time and what the quota gives.
 GIVEN = 1.1
 HEADS = (
@@ -139,7 +142,9 @@ def _pace_once(pid: int, most: float, end: float) -> None:
 
 
 def make(folder: Path | None, model: str, threads: int) -> Step:
-    """Our step of a model, in a group."""
+    """Our step of a model, in a group. The process is killed when the one that started it ends: a
+    stopped one would not notice."""
+    ctypes.CDLL(None).prctl(PARENT_ENDS, signal.SIGKILL)
     join(folder)
     return load_models.make(model, OURS, threads)
 
