@@ -17,7 +17,7 @@ JOBS ?= 1
 SEED ?= 0
 FINDINGS ?= $(CURDIR)/findings
 
-.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel library bench bench-steps bench-env clean build
+.PHONY: help demo demo-seeds test test-rust test-python test-loom test-browser test-models test-oldest test-singa fuzz fuzz-files mutants sanitize lint format wheel library bench bench-steps bench-load bench-env clean build
 
 help:
 	@echo "make demo    train a convolutional network on handwritten digits"
@@ -37,6 +37,7 @@ help:
 	@echo "make library build the library for C programs, without Python (docs/steps.md)"
 	@echo "make bench   measure speed, with PyTorch beside it"
 	@echo "make bench-steps  time training steps beside PyTorch's and JAX's (tens of minutes)"
+	@echo "make bench-load  the same while other processes spin, under quotas, beside other libraries"
 	@echo "make clean   remove what the targets above made"
 
 # ---- set-up -----------------------------------------------------------------------------------
@@ -201,6 +202,9 @@ bench: bench-env
 
 bench-steps: bench-env
 	$(BENCH_VENV)/bin/python benches/python/steps.py --portable --picture docs/steps.svg $(ARGS)
+
+bench-load: bench-env
+	$(BENCH_VENV)/bin/python benches/python/load.py --quota 1.0 1.5 --beside $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(BENCH_VENV) $(OLDEST_VENV) $(SINGA_VENV) dist python/singa_rs/*.so

@@ -3,57 +3,105 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import resource
 import statistics
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from typing import Any
+from unittest import mock
 
 #: Seconds between turns: threads of other libraries spin for a while after their last work.
 REST = 0.1
 #: About how many seconds a turn lasts: short steps are repeated, as threads that have to be woken
 #: up are not what is compared.
 TURN = 0.02
+#: Seconds after which a turn ends however many steps were asked for.
+PATIENCE = 900
+#: Seconds that a process may take to end.
+END = 2
 
 
-def serve(pipe: Connection, make: Callable[..., Callable[[], None]], *args: object) -> None:
-    """Runs a step, or several if they are short, whenever it is told to, and answers with the
-    seconds of one."""
-    step = make(*args)
-    least = min(_seconds(step, 1) for _ in range(5))
-    count = max(1, round(TURN / least))
-    pipe.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    while pipe.recv():
-        pipe.send(_seconds(step, count))
+#: A function that makes a step, and its arguments.
+Made = tuple[Any, ...]
 
 
-def _seconds(step: Callable[[], None], count: int) -> float:
-    """The mean time of so many steps."""
-    begin = time.perf_counter()
-    for _ in range(count):
+def serve(pipe: Connection, made: Made, before: Made | None) -> None:
+    """Makes steps whenever it is told to (how many, and within how many seconds), and answers with
+    the times of all. Ahead of each it makes a step of `before`, which is not timed."""
+    other = before[0](*before[1:]) if before else None
+    step = made[0](*made[1:])
+    least = min(_seconds(step, 5, PATIENCE, other))
+    pipe.send((least, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+    while order := pipe.recv():
+        pipe.send(_seconds(step, *order, other))
+
+
+def _seconds(
+    step: Callable[[], object],
+    count: int,
+    limit: float,
+    before: Callable[[], object] | None = None,
+) -> list[float]:
+    """The times of so many steps, or of fewer, but at least one, where a limit ends them."""
+    found: list[float] = []
+    end = time.perf_counter() + limit
+    while len(found) < count and (not found or time.perf_counter() < end):
+        if before:
+            before()
+        begin = time.perf_counter()
         step()
-    return (time.perf_counter() - begin) / count
+        found.append(time.perf_counter() - begin)
+    return found
 
 
 class Contender:
-    """A process that waits for its turns."""
+    """A process that waits for its turns; it ends with the one that started it."""
 
-    def __init__(self, *args: object) -> None:
+    def __init__(
+        self,
+        *made: object,
+        before: Made | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        """Starts the process.
+
+        Args:
+            made: a function that makes the step that is timed, and its arguments
+            before: the same of a step that runs ahead of each, in the same process
+            environment: variables of the process
+
+        Raises:
+            EOFError: the process died, after printing why.
+        """
         self.pipe, other = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=serve, args=(other, *args))
-        self.process.start()
-        #: Peak memory in MiB.
-        self.memory = self.pipe.recv()
+        self.process = multiprocessing.Process(
+            target=serve, args=(other, made, before), daemon=True
+        )
+        with mock.patch.dict(os.environ, environment or {}):
+            self.process.start()
+        other.close()
+        #: Seconds of the fastest of the first steps, and peak memory in MiB.
+        self.least, self.memory = self.pipe.recv()
 
-    def turn(self) -> float:
-        """The seconds of a step."""
+    def steps(self, count: int, limit: float = PATIENCE) -> list[float]:
+        """The seconds of each of so many steps after a rest, or of as many as take about `limit`
+        seconds."""
         time.sleep(REST)
-        self.pipe.send(True)
+        self.pipe.send((count, limit))
         return self.pipe.recv()
 
+    def turn(self) -> float:
+        """The mean seconds of a step, over several if they are short."""
+        return statistics.fmean(self.steps(max(1, round(TURN / self.least))))
+
     def stop(self) -> None:
-        """Ends the process."""
-        self.pipe.send(False)
+        """Ends the process, by force if it is in the middle of a turn."""
+        if self.process.is_alive():
+            self.pipe.send(None)
+            self.process.join(END)
+        self.process.kill()
         self.process.join()
 
 

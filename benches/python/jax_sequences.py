@@ -28,7 +28,7 @@ Step = Callable[[], Any]
 
 
 def _our_lstm(name: str, threads: int) -> Step:
-    step = recurrent.ours(recurrent.CASES[name])[0]
+    step = recurrent.ours(recurrent.CASES[name], threads=threads)[0]
     return lambda: step().item()
 
 
@@ -102,7 +102,7 @@ def _cross_entropy(logits: Any, labels: Any) -> Any:
     return -jnp.take_along_axis(rows, labels[:, None], 1).mean()
 
 
-def _their_lstm(name: str, threads: int) -> Step:
+def their_lstm(name: str, threads: int) -> Step:
     import jax
     from jax import numpy as jnp
 
@@ -147,7 +147,7 @@ def _their_lstm(name: str, threads: int) -> Step:
     return _trained(loss, parameters, _sgd)
 
 
-def _their_gpt(name: str, threads: int) -> Step:
+def their_gpt(name: str, threads: int) -> Step:
     import jax
     from jax import numpy as jnp
 
@@ -208,10 +208,10 @@ def _their_attention(name: str, threads: int) -> Step:
 #: Titles, and both sides with the name of a model.
 ROWS = {
     **{
-        f"LSTM, {name}": (_our_lstm, _their_lstm, name)
+        f"LSTM, {name}": (_our_lstm, their_lstm, name)
         for name in ("char", "char one-hot", "two layers")
     },
-    **{f"GPT, {name}": (_our_gpt, _their_gpt, name) for name in gpt.MODELS},
+    **{f"GPT, {name}": (_our_gpt, their_gpt, name) for name in gpt.MODELS},
     **{
         f"attention, {n} steps": (_our_attention, _their_attention, str(n))
         for n in (512, 1024, 2048)

@@ -72,12 +72,12 @@ def batches(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
 # ---- ours ----------------------------------------------------------------------------------------
 
 
-def ours(case: Case, optimizer: str = "SGD") -> tuple[Callable, Callable]:
+def ours(case: Case, optimizer: str = "SGD", threads: int = THREADS) -> tuple[Callable, Callable]:
     """A call that makes a step and returns the loss before it, and one that takes PyTorch's
     weights."""
     from singa_rs import autograd, device, layer, module, opt, tensor
 
-    device.get_default_device().set_num_threads(THREADS)
+    device.get_default_device().set_num_threads(threads)
     made = {"SGD": lambda: opt.SGD(0.1), "AdamW": lambda: opt.AdamW(1e-3)}[optimizer]
 
     class Net(module.Module):
@@ -112,12 +112,14 @@ def ours(case: Case, optimizer: str = "SGD") -> tuple[Callable, Callable]:
 # ---- PyTorch's -----------------------------------------------------------------------------------
 
 
-def theirs(case: Case, optimizer: str = "SGD", how: str = "eager") -> tuple[Callable, Callable]:
+def theirs(
+    case: Case, optimizer: str = "SGD", how: str = "eager", threads: int = THREADS
+) -> tuple[Callable, Callable]:
     """The same in PyTorch; the second call returns its weights under our names."""
     import torch
     from torch import nn
 
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(threads)
     width = case.hidden if case.inputs == "embedded" else case.size
     table = nn.Embedding(case.size, width)
     net = getattr(nn, case.kind)(width, case.hidden, case.layers)

@@ -33,6 +33,12 @@ def ratio(values: list[float]) -> str:
     return f"{statistics.median(values):.2f} ({low:.2f} to {high:.2f})"
 
 
+def bounded(values: list[float], most: float) -> str:
+    """The median and the middle half, marked if the median is over its limit."""
+    over = f", over {most:g}" if statistics.median(values) > most else ""
+    return ratio(values) + over
+
+
 def _cell(outcome: Outcome, title: str) -> str:
     if title in outcome.failures:
         return "failed"

@@ -13,16 +13,21 @@ other processes took meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import multiprocessing
 import os
 import time
 import traceback
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from process import used
 from workloads import CASES
 
 #: Seconds between turns.
@@ -65,6 +70,26 @@ def busy() -> float:
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     user, nice, system, _idle, _wait, irq, softirq, steal = map(int, fields)
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+class Others:
+    """Notes how much of the machine's cores others take meanwhile."""
+
+    def __init__(self) -> None:
+        #: The largest share within any of the contexts.
+        self.worst = 0.0
+
+    @contextlib.contextmanager
+    def than(self, *pids: int) -> Iterator[None]:
+        """Within the context all processes count but those of these numbers."""
+
+        def taken() -> float:
+            return busy() - sum(map(used, pids))
+
+        before, start = taken(), time.perf_counter()
+        yield
+        share = (taken() - before) / (time.perf_counter() - start) / (os.cpu_count() or 1)
+        self.worst = max(self.worst, share)
 
 
 def _measure(step: Any, count: int, left: float) -> Turn:
@@ -156,18 +181,33 @@ class Worker:
 
 
 class Load:
-    """Keeps one core busy in another process within the context."""
+    """Keeps so many other processes spinning within the context, on the cores that this one may
+    use."""
+
+    def __init__(self, count: int = 1) -> None:
+        self.count = count
+        self.processes: list[BaseProcess] = []
 
     def __enter__(self) -> Load:
-        self.process = multiprocessing.get_context("spawn").Process(target=_spin, daemon=True)
-        self.process.start()
+        context = multiprocessing.get_context("spawn")
+        begun = context.Semaphore(0)
+        for _ in range(self.count):
+            one = context.Process(target=_spin, args=(begun, os.getpid()), daemon=True)
+            one.start()
+            self.processes.append(one)
+        for _ in self.processes:
+            begun.acquire()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.join()
+        for one in self.processes:
+            one.kill()
+        for one in self.processes:
+            one.join()
 
 
-def _spin() -> None:
-    while True:
-        pass
+def _spin(begun: Semaphore, parent: int) -> None:
+    begun.release()
+    while os.getppid() == parent:  # which may have been killed
+        for _ in range(1_000_000):
+            pass
