@@ -165,17 +165,25 @@ def _check_axes(name: str, spelt: str, axis: Any, order: Any) -> None:
         raise TypeError(f"norm: got {spelt} with order {order} and axis {axis}, want one axis")
 
 
-def _with(function: Callable[..., Any], op: str, names: Mapping[str, str]) -> Callable[..., Any]:
-    """`function`, whose operands may also be given under other names."""
+def spelt(names: Mapping[str, str], op: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: arguments may also be given under the other names in `names`; errors name `op`.
 
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **_renamed(op, kwargs, names)) if kwargs else function(*args)
+    Raises:
+        TypeError: an argument under two names.
+    """
 
-    return called(call, op, function.__doc__, __package__)
+    def under_both(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **renamed(op, kwargs, names)) if kwargs else function(*args)
+
+        return call
+
+    return under_both
 
 
-def _renamed(op: str, kwargs: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def renamed(op: str, kwargs: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Keywords under a function's own names; errors are those of `spelt`."""
     for given, own in names.items():
         if given in kwargs and own in kwargs:
             raise TypeError(f"{op}: got both {given} and {own}, want one of them")
@@ -184,7 +192,11 @@ def _renamed(op: str, kwargs: dict[str, Any], names: Mapping[str, str]) -> dict[
 
 def in_both_spellings(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     """The functions whose operands have other names in SINGA, with both."""
-    return {name: _with(functions[name], name, names) for name, names in _SPELT.items()}
+    return {
+        name: called(spelt(names, name)(function), name, function.__doc__, __package__)
+        for name, names in _SPELT.items()
+        for function in (functions[name],)
+    }
 
 
 def ctensor2numpy(x: Tensor) -> np.ndarray:
