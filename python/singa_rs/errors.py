@@ -87,6 +87,7 @@ def named(
             return function(*args, **kwargs)
         except FOREIGN as error:
             others = respelt(name, function, args, kwargs) if kwargs and respelt else None
+            # Errors but a plain TypeError are from inside, where the keywords were understood.
             if others is None or type(error) is not TypeError:
                 reraise(name, function, args, others or kwargs, error)
         return call(*args, **others)

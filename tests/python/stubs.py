@@ -24,7 +24,9 @@ HOMES = {
     "numpy": "np",
     ".._core": "Device DType Handle",
     "..autograd": "Operator",
-    "..autograd.results": "EighResult LeastSquares QRResult SlogdetResult SVDResult",
+    "..autograd.results": (
+        "EighResult LeastSquares MinMax QRResult SlogdetResult SVDResult ValuesIndices"
+    ),
     "..tensor": "Tensor",
 }
 LAYERS = (
@@ -88,9 +90,20 @@ def ways(name, made):
 
 def functions(name, made, is_method=False):
     """The stubs of a function, one for each spelling."""
+    if {"axis", "dim", "keepdim"} <= inspect.signature(made).parameters.keys():
+        return two_kinds(name, made, is_method)
     found = ways(name, made)
     each = [function(name, made, is_method, others) for others in found]
     return [line for lines in each for line in (*["@overload"][: len(found) - 1], *lines)]
+
+
+def two_kinds(name, made, is_method):
+    """The stubs of a function with other results for PyTorch's arguments than for NumPy's."""
+    (line,) = function(name, made, is_method)
+    plain = re.sub(r", dim:.*(?=\))\) -> Any", ") -> Tensor", line)
+    star = "" if "*" in line else "*, "
+    pair = re.sub(r"axis:.*dim: int \| None = None", f"{star}dim: int", line)
+    return ["@overload", plain, "@overload", pair.replace("-> Any", "-> ValuesIndices")]
 
 
 def function(name, made, is_method=False, others=types.MappingProxyType({})):

@@ -12,11 +12,13 @@ from singa_rs.tensor import Placeholder, Tensor, from_numpy
 from torch_cases import CASES, A
 
 TABLES = {"autograd": FUNCTIONS, "Tensor": METHODS, "tensor": OF_TENSOR}
+#: Functions with parameters of PyTorch's names, for results of PyTorch's.
+PAIRS = {"max", "min"}
 SPELT = [
     (home, name)
     for home, table in TABLES.items()
     for name, one in table.items()
-    if inspect.isfunction(one) and spellings(name, one)
+    if inspect.isfunction(one) and (spellings(name, one) or home != "tensor" and name in PAIRS)
 ]
 X = from_numpy(A, dtype="float64")
 
@@ -106,6 +108,30 @@ def test_gradients_are_those_of_the_other_spelling():
     assert found[0] == found[1]
 
 
+def test_the_gradient_of_an_extreme_goes_to_one_element():
+    x = from_numpy(np.array([[1.0, 3, 3], [2, 1, 1]]), dtype="float64")
+    x.stores_grad = True
+    autograd.training = True
+    for function, want in ((x.max, [[0, 1, 0], [1, 0, 0]]), (x.min, [[1, 0, 0], [0, 1, 0]])):
+        assert autograd.gradients(function(dim=1).values.sum())[x].tolist() == want
+
+
+def test_extremes_of_nan_and_of_nothing():
+    x = from_numpy(np.array([[1, np.nan, 3]]), dtype="float64")
+    for pair in (x.max(dim=1), autograd.min(x, dim=-1)):
+        assert np.isnan(pair.values.item()) and pair.indices.item() == 1
+    with pytest.raises(ValueError, match="max.*want at least one"):
+        Tensor((0, 3)).max(dim=0)
+    assert Tensor((0, 3)).max(dim=1, keepdim=True).values.shape == (0, 1)
+
+
+def test_results_with_names():
+    for made in (X.sort(dim=1), X.topk(1), X.kthvalue(1), X.mode(), X.cummax(dim=0), X.min(dim=2)):
+        values, indices = made
+        assert made.values is values and made.indices is indices and indices.dtype.name == "int64"
+    assert X.aminmax(dim=1).max.tolist() == X.amax(1).tolist()
+
+
 def test_random_results_are_those_of_the_other_spelling():
     found = []
     for key in ("dim", "axis"):
@@ -147,6 +173,8 @@ BOTH = {
     "softmax: got both axis and dim": lambda: autograd.softmax(X, 1, dim=1),
     "cat: got both xs and tensors": lambda: autograd.cat([X, X], tensors=[X]),
     "concat: got both axis and dim": lambda: autograd.concat([X, X], 1, dim=1),
+    "max: got both axis and dim": lambda: X.max(1, dim=1),
+    "min: got both keepdims and dim": lambda: autograd.min(X, dim=1, keepdims=True),
     "permute: got both axes and dims": lambda: X.permute(0, 1, 2, dims=(0, 1, 2)),
     "std: got both unbiased and correction": lambda: X.std(unbiased=True, correction=1),
     "cumsum_: got both axis and dim": lambda: X.clone().cumsum_(1, dim=1),
@@ -157,8 +185,11 @@ ELSE = {
     "var: got keepdim without unbiased": lambda: X.var(0, keepdim=True),
     "var_mean: got dim without unbiased": lambda: autograd.var_mean(X, dim=0),
     "std: got 1 for unbiased, want a bool": lambda: X.std(dim=0, unbiased=1),
-    "max: got dim.*want amax": lambda: X.max(dim=1),
-    "min: got keepdim.*want amin": lambda: autograd.min(X, 1, keepdim=True),
+    "max: got keepdim without dim": lambda: X.max(1, keepdim=True),
+    "min: got keepdim without dim": lambda: autograd.min(X, keepdim=True),
+    "max: got a dim and 2 operands": lambda: autograd.max(X, X, dim=1),
+    r"min: dim: got \(0, 1\), want": lambda: X.min(dim=(0, 1)),
+    "max: keepdim: got 3, want a bool": lambda: X.max(dim=1, keepdim=3),
     "median: got dim.*kthvalue": lambda: X.median(dim=1),
     "nanmedian: got dim": lambda: X.nanmedian(dim=1),
     "gather: got dim.*take_along_dim": lambda: autograd.gather(X, dim=1, indices=X),
@@ -200,6 +231,52 @@ def test_a_failed_call_runs_once():
     with pytest.raises(ValueError, match="cumsum_"):
         x.cumsum_(dim=7)
     assert np.array_equal(x.to_numpy(), A)
+
+
+# ---- parameters of PyTorch's names ---------------------------------------------------------------
+
+
+def test_sizes():
+    assert [X.size(dim=0), X.size(dim=-1), X.size(1), X.size()] == [2, 4, 3, 24]
+    with pytest.raises(TypeError, match="size: got both axis and dim"):
+        X.size(0, dim=0)
+    with pytest.raises(ValueError, match="size: got axis 3"):
+        X.size(dim=3)
+
+
+def test_transpose_exchanges_two():
+    assert np.array_equal(X.transpose(dim0=0, dim1=-1).to_numpy(), A.swapaxes(0, -1))
+    for given, named in (((), {"dim0": 0}), ((0, 1, 2), {"dim0": 0, "dim1": 1})):
+        with pytest.raises(TypeError, match="transpose: got .* want axes, or dim0 and dim1"):
+            X.transpose(*given, **named)
+    with pytest.raises(ValueError, match="swapaxes|transpose"):
+        X.transpose(dim0=0, dim1=3)
+
+
+def test_layer_norm_of_a_shape():
+    w, b = (from_numpy(a, dtype="float64") for a in (A[0] * 2, A[1]))
+    want = (A - A.mean((1, 2), keepdims=True)) / np.sqrt(A.var((1, 2), keepdims=True) + 1e-5)
+    got = autograd.layer_norm(X, normalized_shape=(3, 4), weight=w, bias=b)
+    np.testing.assert_allclose(got.to_numpy(), want * A[0] * 2 + A[1])
+    row = autograd.layer_norm(X, normalized_shape=4).to_numpy()
+    assert np.array_equal(row, autograd.layer_norm(X, axis=-1).to_numpy())
+    for wrong, text in (((3,), "want its end"), ((), "want its end"), ((1, 2, 3, 4), "want its")):
+        with pytest.raises(ValueError, match=f"layer_norm: got normalized_shape .*{text}"):
+            autograd.layer_norm(X, normalized_shape=wrong)
+    with pytest.raises(TypeError, match="layer_norm: got both axis and normalized_shape"):
+        autograd.layer_norm(X, axis=1, normalized_shape=(3, 4))
+    with pytest.raises(TypeError, match=r"layer_norm: got \(4,\) for scale.*by keyword"):
+        autograd.layer_norm(X, (4,), w, b)
+    with pytest.raises(TypeError, match="layer_norm: got both scale and weight"):
+        autograd.layer_norm(X, w, weight=w)
+
+
+def test_scatter_of_a_number():
+    indices = from_numpy(np.array([[0], [2]]), dtype="int64")
+    got = from_numpy(A[:, :, 0], dtype="float64").scatter(dim=1, index=indices, value=7.0)
+    want = A[:, :, 0].copy()
+    want[[0, 1], [0, 2]] = 7
+    assert np.array_equal(got.to_numpy(), want)
 
 
 def test_signatures_are_numpys():
