@@ -15,7 +15,7 @@ from pathlib import Path
 
 from singa_rs import autograd, errors, tensor
 from singa_rs._core import DType
-from singa_rs.autograd.keywords import spellings
+from singa_rs.autograd.spellings import spellings
 
 #: Where the names in annotations come from.
 HOMES = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from recorded import CPU, replays
 from singa_rs import autograd, module, tensor
-from singa_rs.autograd.keywords import spellings
+from singa_rs.autograd.spellings import spellings
 from singa_rs.autograd.table import FUNCTIONS, METHODS, OF_TENSOR
 from singa_rs.tensor import Placeholder, Tensor, from_numpy
 from torch_cases import CASES, A

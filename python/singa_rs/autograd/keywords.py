@@ -1,23 +1,17 @@
-"""Other names of keywords, beside those that functions and methods have here: SINGA's of operands,
-and PyTorch's.
-
-SINGA's go with functions element by element, which are wrapped. PyTorch's cost other calls nothing:
-Python refuses a keyword that it does not know before a function runs, and `respelt` says how to
-call it again.
-"""
+"""SINGA's names of operands, beside those that functions have here."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
-from functools import cache, wraps
-from numbers import Integral, Real
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..errors import called, named
 from ..tensor import Tensor, to_numpy
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: By function: SINGA's names, and the names here.
 _SPELT = {
@@ -30,156 +24,20 @@ _SPELT = {
     "sign": {"a": "x"},
 }
 
-#: PyTorch's names in all functions that have the parameter, ...
-_PYTORCH = {"dim": "axis", "keepdim": "keepdims"}
-_CORRECTION = {"correction": "ddof", "unbiased": "ddof"}
-_AXES = {"dim": "axes"}
-_DIMENSIONS = {"dim1": "axis1", "dim2": "axis2"}
-_UPDATES = {"index": "indices", "src": "updates"}
-#: ... and in single ones.
-_PYTORCH_OF = {
-    "cat": {"tensors": "xs"},
-    "concat": {"tensors": "xs"},
-    "cov": {"correction": "ddof"},
-    "diag_embed": _DIMENSIONS,
-    "diagonal": _DIMENSIONS,
-    "flip": {"dims": "axis"},
-    "index_add": {"index": "indices", "source": "updates"},
-    "index_copy": {"index": "indices", "source": "updates"},
-    "index_fill": {"index": "indices"},
-    "index_select": {"index": "indices"},
-    "layer_norm": {"weight": "scale"},
-    "nanquantile": {"interpolation": "method"},
-    "norm": {"p": "ord"},
-    "permute": {"dims": "axes"},
-    "quantile": {"interpolation": "method"},
-    "reduce_max": _AXES,
-    "reduce_mean": _AXES,
-    "reduce_min": _AXES,
-    "reduce_prod": _AXES,
-    "reduce_sum": _AXES,
-    "roll": {"shifts": "shift", "dims": "axis"},
-    "rot90": {"dims": "axes"},
-    "scatter": _UPDATES | {"value": "updates"},
-    "scatter_add": _UPDATES,
-    "scatter_reduce": _UPDATES,
-    "select_scatter": {"src": "source"},
-    "slice_scatter": {"src": "source"},
-    "stack": {"tensors": "xs"},
-    "std": _CORRECTION,
-    "std_mean": _CORRECTION,
-    "swapaxes": {"dim0": "axis1", "dim1": "axis2"},
-    "swapdims": {"dim0": "axis1", "dim1": "axis2"},
-    "take": {"index": "indices"},
-    "tensor_split": {"indices_or_sections": "sections"},
-    "tensordot": {"dims": "axes"},
-    "unfold": {"dimension": "axis"},
-    "var": _CORRECTION,
-    "var_mean": _CORRECTION,
-}
-#: Functions whose namesakes in PyTorch give something else, and what is to be called instead.
-_UNLIKE = {
-    "flatten": "axis, which gives a matrix, or reshape",
-    "gather": "take_along_dim, which is PyTorch's gather",
-    "gradient": "axis, with which a single one gives a tensor, and no tuple",
-    "median": "axis for the mean of both middle values, or kthvalue for the lower one",
-    "nanmedian": "axis for the mean of both middle values",
-    "split": "split(axis, parts) for these extents, or chunk for their number",
-}
-#: Functions that divide by `n` here and by `n - 1` in PyTorch, unless they are told.
-_CORRECTED = {name for name, names in _PYTORCH_OF.items() if names is _CORRECTION}
 
-
-def spellings(name: str, function: Callable[..., Any]) -> dict[str, str]:
-    """PyTorch's keywords that a function takes, and its own for the same."""
-    return {} if name in _UNLIKE else _known(name, function)
-
-
-@cache
-def _known(name: str, function: Callable[..., Any]) -> dict[str, str]:
-    """PyTorch's keywords for parameters of a function; a method that works in place has those of
-    the one that makes a new tensor."""
-    own, given = _parameters(function), _PYTORCH | _PYTORCH_OF.get(name.removesuffix("_"), {})
-    return {theirs: ours for theirs, ours in given.items() if ours in own and theirs not in own}
-
-
-@cache
-def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(function).parameters
-
-
-@cache
-def _positions(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The parameters that arguments without a keyword may be for."""
-    found = _parameters(function).values()
-    return tuple(one.name for one in found if one.kind is one.POSITIONAL_OR_KEYWORD)
-
-
-def respelt(
-    name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> dict[str, Any] | None:
-    """The keywords of a call that Python refused, with the function's own instead of PyTorch's;
-    None if there are none of these.
-
-    Raises:
-        TypeError: an argument under two names; a call that has another result in PyTorch.
-    """
-    names = _known(name, function)
-    if names.keys().isdisjoint(kwargs):
-        return None
-    if name in _UNLIKE:
-        key = next(key for key in kwargs if key in names)
-        raise TypeError(f"{name}: got {key}, PyTorch's {name} is another; want {_UNLIKE[name]}")
-    given = {own: (own, value) for own, value in zip(_positions(function), args, strict=False)}
-    for key, value in kwargs.items():
-        own = names.get(key, key)
-        if own in given:
-            raise TypeError(f"{name}: got both {given[own][0]} and {key}, want one of them")
-        given[own] = key, _ddof(name, value) if key == "unbiased" else value
-    _check_meaning(name, given)
-    return {own: value for own, (key, value) in given.items() if key in kwargs}
-
-
-def _ddof(name: str, unbiased: Any) -> int:
-    if not isinstance(unbiased, (bool, np.bool_)):
-        raise TypeError(f"{name}: got {unbiased!r} for unbiased, want a bool")
-    return int(unbiased)
-
-
-def _check_meaning(name: str, given: Mapping[str, tuple[str, Any]]) -> None:
-    """Refuses what PyTorch answers in another way. `given` has, by parameter, the keyword and the
-    value."""
-    spelt = next(key for own, (key, _) in given.items() if own != key)
-    if name in _CORRECTED and "ddof" not in given:
-        raise TypeError(
-            f"{name}: got {spelt} without unbiased, want unbiased=True, PyTorch's default, or "
-            "unbiased=False, the default here"
-        )
-    values = {own: value for own, (_, value) in given.items()}
-    _check_axes(name, spelt, values.get("axis", values.get("axes")), values.get("ord"))
-
-
-def _check_axes(name: str, spelt: str, axis: Any, order: Any) -> None:
-    """To PyTorch no axes are all of them, and numbers are orders of norms over all elements."""
-    if isinstance(axis, (tuple, list)) and not axis:
-        raise TypeError(f"{name}: got no axes with {spelt}, want one at least")
-    if name == "norm" and isinstance(order, Real) and not isinstance(axis, Integral):
-        raise TypeError(f"norm: got {spelt} with order {order} and axis {axis}, want one axis")
-
-
-def spelt(names: Mapping[str, str], op: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def spelt(names: Mapping[str, str], op: str) -> Callable[[Function], Function]:
     """A decorator: arguments may also be given under the other names in `names`; errors name `op`.
 
     Raises:
         TypeError: an argument under two names.
     """
 
-    def under_both(function: Callable[..., Any]) -> Callable[..., Any]:
+    def under_both(function: Function) -> Function:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **renamed(op, kwargs, names)) if kwargs else function(*args)
 
-        return call
+        return call  # type: ignore[return-value]
 
     return under_both
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from ..errors import called, named
 from ..tensor import Tensor
-from .keywords import respelt
 from .precision import in_precision
+from .spellings import respelt
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
