@@ -196,9 +196,9 @@ ELSE = {
     "gradient: got dim.*want axis": lambda: autograd.gradient(X, dim=1),
     "flatten: got dim": lambda: X.flatten(dim=1),
     "split: got dim.*chunk": lambda: X.split(2, dim=0),
-    "sum: got no axes with dim": lambda: X.sum(dim=()),
-    "mean: got no axes with dim": lambda: autograd.mean(X, dim=[]),
-    "reduce_sum: got no axes with dim": lambda: autograd.reduce_sum(X, dim=()),
+    "sum: got no axes for dim": lambda: X.sum(dim=()),
+    "mean: got no axes for dim": lambda: autograd.mean(X, dim=[]),
+    "reduce_sum: got no axes for dim": lambda: autograd.reduce_sum(X, dim=()),
     "norm: got dim with order 1": lambda: X.norm(1, dim=(0, 1)),
     "norm: got p with order 2": lambda: X.norm(p=2),
 }
@@ -277,6 +277,12 @@ def test_scatter_of_a_number():
     want = A[:, :, 0].copy()
     want[[0, 1], [0, 2]] = 7
     assert np.array_equal(got.to_numpy(), want)
+
+
+def test_no_axes_and_single_ones():
+    assert np.array_equal(X.flip(dims=()).to_numpy(), A)
+    assert np.array_equal(X.norm(p=1, dim=[1]).to_numpy(), X.norm(1, axis=1).to_numpy())
+    assert X.sum(axis=(), keepdim=True).shape == X.sum(axis=()).shape == X.shape
 
 
 def test_signatures_are_numpys():

@@ -139,13 +139,15 @@ def _check_meaning(name: str, given: Mapping[str, tuple[str, Any]]) -> None:
             f"{name}: got {key} without unbiased, want unbiased=True, PyTorch's default, or "
             "unbiased=False, the default here"
         )
-    values = {own: value for own, (_, value) in given.items()}
-    _check_axes(name, key, values.get("axis", values.get("axes")), values.get("ord"))
+    spelt, axis = given.get("axis", given.get("axes", (key, None)))
+    if spelt == "dim" and isinstance(axis, (tuple, list)) and not axis:  # to PyTorch, all axes
+        raise TypeError(f"{name}: got no axes for dim, want one at least")
+    if name == "norm":
+        _check_norm(key, axis, given.get("ord", ("", None))[1])
 
 
-def _check_axes(name: str, key: str, axis: Any, order: Any) -> None:
-    """To PyTorch no axes are all of them, and numbers are orders of norms over all elements."""
-    if isinstance(axis, (tuple, list)) and not axis:
-        raise TypeError(f"{name}: got no axes with {key}, want one at least")
-    if name == "norm" and isinstance(order, Real) and not isinstance(axis, Integral):
-        raise TypeError(f"norm: got {key} with order {order} and axis {axis}, want one axis")
+def _check_norm(key: str, axis: Any, order: Any) -> None:
+    is_one = isinstance(axis, Integral) or (isinstance(axis, (tuple, list)) and len(axis) == 1)
+    if isinstance(order, Real) and not is_one:
+        got = f"{key} with order {order} and axis {axis}"
+        raise TypeError(f"norm: got {got}, want one axis; PyTorch's is of all elements of several")
