@@ -68,8 +68,17 @@ def _all(value: Any, word: str) -> bool:
     return isinstance(value, (list, tuple)) and all(map(_ADMIT[word], value))
 
 
-def named(function: Callable[..., Any], home: str, op: str | None = None) -> Callable[..., Any]:
-    """`function` as a member of the module `home`, whose errors name the operation `op`."""
+def named(
+    function: Callable[..., Any],
+    home: str,
+    op: str | None = None,
+    respelt: Callable[..., dict[str, Any] | None] | None = None,
+) -> Callable[..., Any]:
+    """`function` as a member of the module `home`, whose errors name the operation `op`.
+
+    `respelt(op, function, args, kwargs)` gives the keywords of a call that Python refused under
+    their other names, or None: only calls that have such names pay for it.
+    """
     name = op or function.__name__
 
     @wraps(function)
@@ -77,7 +86,11 @@ def named(function: Callable[..., Any], home: str, op: str | None = None) -> Cal
         try:
             return function(*args, **kwargs)
         except FOREIGN as error:
-            reraise(name, function, args, kwargs, error)
+            others = respelt(name, function, args, kwargs) if kwargs and respelt else None
+            # Errors but a plain TypeError are from inside, where the keywords were understood.
+            if others is None or type(error) is not TypeError:
+                reraise(name, function, args, others or kwargs, error)
+        return call(*args, **others)
 
     call.__module__ = home
     call.names_itself = True  # type: ignore[attr-defined]

@@ -292,6 +292,11 @@ dtype of the result where it is another one. The gradient is that of all these t
 arguments that are named; "zero" says that it is 0 everywhere. ONNX and PyTorch have the closest
 operator under the name given; how it differs, if it does, is in the docstring.
 
+Axes are called `axis` or `axes`, as in NumPy and ONNX, and `keepdims` keeps them. PyTorch's `dim`,
+`dims` and `keepdim` are taken for these, and its names of some other arguments, such as `unbiased`;
+`max` and `min` with `dim` give values and indices. A function whose namesake in PyTorch gives
+something else, such as `median`, is refused under PyTorch's names.
+
 int16, uint16, uint32 and uint64 are stored, moved and converted, and nothing else: `cat`, `gather`,
 `where`, `cast`, indexing and copies take them.
 """

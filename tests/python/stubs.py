@@ -5,6 +5,7 @@ cannot read.
 """
 
 import inspect
+import itertools
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from singa_rs import autograd, errors, tensor
 from singa_rs._core import DType
+from singa_rs.autograd.spellings import spellings
 
 #: Where the names in annotations come from.
 HOMES = {
@@ -22,7 +24,9 @@ HOMES = {
     "numpy": "np",
     ".._core": "Device DType Handle",
     "..autograd": "Operator",
-    "..autograd.results": "EighResult LeastSquares QRResult SlogdetResult SVDResult",
+    "..autograd.results": (
+        "EighResult LeastSquares MinMax QRResult SlogdetResult SVDResult ValuesIndices"
+    ),
     "..tensor": "Tensor",
 }
 LAYERS = (
@@ -42,6 +46,8 @@ WHOLE = (
     tensor.Tensor, tensor.CallableInt, tensor.Size, autograd.Operator, autograd.Rule,
     autograd.Gradients, autograd.no_grad,
 )  # fmt: skip
+#: PyTorch's keywords that have to be given if others of PyTorch's are, and their types.
+REQUIRED = {"correction": "float", "unbiased": "bool"}
 #: Types whose names are methods of tensors, too.
 BUILTIN = re.compile(r"(?<![\w.])(bool|float|int)\b(?!\()")
 SPECIAL = {f"__{name}__" for name in "init call setitem getitem contains enter exit".split()}
@@ -61,19 +67,50 @@ def written_out(annotation, space):
     return "Any" if annotation is inspect._empty else re.sub(r"\b[A-Z]\w*\b", of, annotation)
 
 
-def parameter(one, space):
+def parameter(one, space, name):
+    if name in REQUIRED:
+        return f"*, {name}: {REQUIRED[name]}"
     star = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
-    text = f"{star}{one.name}: {written_out(one.annotation, space)}"
+    text = f"{star}{name}: {written_out(one.annotation, space)}"
     is_short = isinstance(one.default, int | float | str | None)
     default = repr(one.default) if is_short else "..."
     return text if one.default is one.empty else f"{text} = {default}"
 
 
-def function(name, made, is_method=False):
-    """The stub of a function."""
+def ways(name, made):
+    """How the keywords of a function may be spelt: as here, and as in PyTorch."""
+    tables = (autograd.METHODS, autograd.FUNCTIONS, autograd.OF_TENSOR)
+    others = {}
+    if any(table.get(name) is made for table in tables):
+        for theirs, ours in spellings(name, made).items():
+            others.setdefault(ours, []).append(theirs)
+    found = [dict(zip(others, some, strict=True)) for some in itertools.product(*others.values())]
+    return [{}, *found] if others else [{}]
+
+
+def functions(name, made, is_method=False):
+    """The stubs of a function, one for each spelling."""
+    if {"axis", "dim", "keepdim"} <= inspect.signature(made).parameters.keys():
+        return two_kinds(name, made, is_method)
+    found = ways(name, made)
+    each = [function(name, made, is_method, others) for others in found]
+    return [line for lines in each for line in (*["@overload"][: len(found) - 1], *lines)]
+
+
+def two_kinds(name, made, is_method):
+    """The stubs of a function with other results for PyTorch's arguments than for NumPy's."""
+    (line,) = function(name, made, is_method)
+    plain = re.sub(r", dim:.*(?=\))\) -> Any", ") -> Tensor", line)
+    star = "" if "*" in line else "*, "
+    pair = re.sub(r"axis:.*dim: int \| None = None", f"{star}dim: int", line)
+    return ["@overload", plain, "@overload", pair.replace("-> Any", "-> ValuesIndices")]
+
+
+def function(name, made, is_method=False, others=types.MappingProxyType({})):
+    """The stub of a function, some of whose parameters have other names."""
     space, signature = inspect.unwrap(made).__globals__, inspect.signature(made)
     parameters = list(signature.parameters.values())
-    given = [parameter(one, space) for one in parameters]
+    given = [parameter(one, space, others.get(one.name, one.name)) for one in parameters]
     if is_method:
         is_binary = given[0].startswith("*") and name != "__invert__"
         given[0] = "self, other: Any" if is_binary else "self"
@@ -84,7 +121,7 @@ def function(name, made, is_method=False):
 
 def member(name, value):
     if inspect.isfunction(value):
-        return function(name, value, True)
+        return functions(name, value, True)
     if not isinstance(value, property):
         return []
     lines = ["@property", *function(name, value.fget, True)]
@@ -125,7 +162,7 @@ def stub(module):
         if inspect.isfunction(value) and value.__module__.startswith("singa_rs."):
             forms = typing.get_overloads(inspect.unwrap(value))
             lines += [line for form in forms for line in ("@overload", *function(name, form))]
-            lines += [] if forms else function(name, value)
+            lines += [] if forms else functions(name, value)
     body = "\n".join(lines)
     return f'"""Written by tests/python/stubs.py."""\n\n{imports(body, LENT[module])}\n{body}\n'
 

@@ -266,6 +266,19 @@ def test_classes_of_layers_and_models_have_singas_names():
     assert isinstance(singa.model.Model, singa.model.ModelMeta)
 
 
+def test_the_frontend_writes_what_the_tape_has():
+    given = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    x = from_numpy(given)
+    with autograd._training_scope(True):
+        y = autograd.relu(autograd.add(x, x))
+    model = singa.sonnx.SingaFrontend.singa_to_onnx_model([x], [y], "doubled")
+    assert model.graph.name == "doubled"
+    (got,) = singa.sonnx.prepare(model).run([given])
+    np.testing.assert_array_equal(got, np.maximum(2 * given, 0))
+    graph = singa.sonnx.SingaFrontend.singa_to_onnx_graph([x], [y])
+    assert [node.op_type for node in graph.node] == [node.op_type for node in model.graph.node]
+
+
 def test_variables_of_nets_are_assigned_where_they_are_read():
     from singa_rs.compat import net
 

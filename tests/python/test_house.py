@@ -137,6 +137,7 @@ ORDER = ["_core", "device", "tensor", "autograd", "record", "layer", "module"]
 BESIDE = {
     "errors": "_core",
     "files": "_core",
+    "compat.dependency": "autograd",
     "compat.handles": "autograd",
     "compat.image_tool": "tensor",
     "compat.raw": "tensor",

@@ -35,6 +35,25 @@ def test_lists_of_steps():
     assert layer.LSTM(F, H, "tanh", 2, False).num_layers == 2
 
 
+@pytest.mark.parametrize(("cls", "name"), [(layer.RNN, "h0"), (layer.LSTM, "h0_c0")])
+def test_singas_names_of_arguments(cls, name):
+    xs, h, c = tensors(*normal(T, N, F)), *tensors(*normal(2, N, H))
+    state, one = (h if cls is layer.RNN else (h, c)), cls(F, H)
+    ys, last, *_ = one(xs=xs, **{name: state})
+    for got in (one(xs, **{name: state}), one.forward(x=xs, state=state), one(xs, state)):
+        close(got[1].to_numpy(), last.to_numpy())
+    other = cls(F, H)
+    other.initialize(xs=xs, **{name: state})
+    assert set(other.get_params()) == set(one.get_params()) and len(ys) == T
+    for fresh in (one, cls(F, H)):
+        with pytest.raises(TypeError, match=f"{cls.__name__}: got both xs and x"):
+            fresh(xs=xs, x=xs)
+        with pytest.raises(TypeError, match=f"{cls.__name__}: got both {name} and state"):
+            fresh(xs, state=state, **{name: state})
+        with pytest.raises(TypeError, match="'hx'"):
+            fresh(xs, hx=state)
+
+
 FLAT = [("lstm", "ifgo", "LSTM"), ("gru", "rzn", "GRU"), ("vanilla", "h", "RNN")]
 
 

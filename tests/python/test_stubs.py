@@ -21,6 +21,7 @@ class Half(autograd.Operator):
 t: Tensor = tensor.zeros((2, 3), dtype=tensor.float64)
 made: list[Tensor] = [autograd.relu(t), tensor.exp(t), t.exp(), t + 1, 1 - t, t @ t.T(), t.sum(0)]
 made += [-t, t[0], t < 1, autograd.where(t > 0, t, 0), *t.split(1, [1, 2]), *Half()(t)]
+made += [t.sum(1, keepdim=True), t.std(dim=0, unbiased=False), t.max(dim=1).values, t.max(1)]
 t += 1
 shape: tuple[int, ...] = t.shape
 autograd.training = True

@@ -38,6 +38,7 @@ from . import (
     ctc,
     distance,
     divergence,
+    extremes,
     factors,
     finite,
     folding,

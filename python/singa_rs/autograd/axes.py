@@ -275,8 +275,15 @@ def _tile(self: Tensor, *repeats: Any) -> Tensor:
 
 
 @as_method("permute")
-def _permute(self: Tensor, *axes: Any) -> Tensor:
-    """A view with the axes in another order (PyTorch permute, ONNX Transpose)."""
+def _permute(self: Tensor, *axes: Any, dims: Any = None) -> Tensor:
+    """A view with the axes in another order (PyTorch permute, ONNX Transpose).
+
+    Raises:
+        TypeError: `axes`, and `dims` too.
+    """
+    if axes and dims is not None:
+        raise TypeError("permute: got both axes and dims, want one of them")
+    axes = axes if dims is None else (dims,)
     many = len(axes) == 1 and not isinstance(axes[0], int)
     return transpose(self, axes[0] if many else axes)
 

@@ -22,18 +22,18 @@ def _into(made: Tensor, out: Tensor | None) -> Tensor:
 
 
 @of_tensor
-def sum(t: Tensor, axis: Any = None, out: Tensor | None = None) -> Tensor:
+def sum(t: Tensor, axis: Any = None, out: Tensor | None = None, keepdims: bool = False) -> Tensor:
     """The sum over `axis` (int, tuple or None for all), written into `out` if given.
 
     Integers and bool give int64, as in NumPy (where uint8 gives uint64, which tensors only store).
     """
-    return _into(t.sum(axis), out)
+    return _into(t.sum(axis, keepdims), out)
 
 
 @of_tensor
-def average(t: Tensor, axis: int | None = None) -> Any:
-    """The mean: a float over everything, a tensor over one axis."""
-    return float(t.mean()) if axis is None else t.mean(axis)
+def average(t: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
+    """The mean: a float over everything, a tensor over one axis, or with `keepdims`."""
+    return float(t.mean()) if axis is None and not keepdims else t.mean(axis, keepdims)
 
 
 @of_tensor
@@ -45,9 +45,9 @@ def pow(t: Tensor, x: Any, out: Tensor | None = None) -> Tensor:
 
 
 @of_tensor
-def softmax(t: Tensor, out: Tensor | None = None) -> Tensor:
-    """Softmax over the last axis."""
-    return _into(t.softmax(-1), out)
+def softmax(t: Tensor, out: Tensor | None = None, axis: int = -1) -> Tensor:
+    """Softmax over an axis, written into `out` if given."""
+    return _into(t.softmax(axis), out)
 
 
 def _comparison(sign: str, name: str) -> None:

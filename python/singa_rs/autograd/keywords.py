@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..errors import called, named
 from ..tensor import Tensor, to_numpy
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: By function: SINGA's names, and the names here.
 _SPELT = {
@@ -23,17 +25,25 @@ _SPELT = {
 }
 
 
-def _with(function: Callable[..., Any], op: str, names: Mapping[str, str]) -> Callable[..., Any]:
-    """`function`, whose operands may also be given under other names."""
+def spelt(names: Mapping[str, str], op: str) -> Callable[[Function], Function]:
+    """A decorator: arguments may also be given under the other names in `names`; errors name `op`.
 
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **_renamed(op, kwargs, names)) if kwargs else function(*args)
+    Raises:
+        TypeError: an argument under two names.
+    """
 
-    return called(call, op, function.__doc__, __package__)
+    def under_both(function: Function) -> Function:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **renamed(op, kwargs, names)) if kwargs else function(*args)
+
+        return call  # type: ignore[return-value]
+
+    return under_both
 
 
-def _renamed(op: str, kwargs: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def renamed(op: str, kwargs: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Keywords under a function's own names; errors are those of `spelt`."""
     for given, own in names.items():
         if given in kwargs and own in kwargs:
             raise TypeError(f"{op}: got both {given} and {own}, want one of them")
@@ -42,7 +52,11 @@ def _renamed(op: str, kwargs: dict[str, Any], names: Mapping[str, str]) -> dict[
 
 def in_both_spellings(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     """The functions whose operands have other names in SINGA, with both."""
-    return {name: _with(functions[name], name, names) for name, names in _SPELT.items()}
+    return {
+        name: called(spelt(names, name)(function), name, function.__doc__, __package__)
+        for name, names in _SPELT.items()
+        for function in (functions[name],)
+    }
 
 
 def ctensor2numpy(x: Tensor) -> np.ndarray:

@@ -11,6 +11,7 @@ from ..tensor import Tensor, as_tensor
 from ..tensor.numbers import is_integral
 from . import ops, reduce
 from .casting import floating, promoted
+from .extremes import with_indices
 from .reduce import Axes
 from .rule import Rule
 from .table import public
@@ -57,6 +58,12 @@ def _reduced(
     if axis is not None or keepdims:
         raise TypeError(f"{op}: got an axis and {len(xs)} tensors, want one tensor")
     return None
+
+
+def _only(op: str, xs: tuple[Any, ...]) -> Tensor:
+    if len(xs) != 1:
+        raise TypeError(f"{op}: got a dim and {len(xs)} operands, want one tensor")
+    return as_tensor(xs[0])
 
 
 @public(Sum, precision="wide")
@@ -123,21 +130,37 @@ class Min(Max):
 
 
 @public(Max)
-def max(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
+def max(
+    *l: Any,  # noqa: E741 - SINGA's name
+    axis: Axes = None,
+    keepdims: bool = False,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> Any:
     """The largest of one tensor's elements, or the element-wise largest of several (ONNX Max).
 
-    Arguments and errors are as in `sum`.
+    Arguments and errors are as in `sum`; with `dim` it gives what the method does.
     """
+    if dim is not None or keepdim:
+        return with_indices("max", _only("max", l), axis, keepdims, dim, keepdim)
     one = _reduced("max", reduce.reduce_max, l, axis, keepdims)
     return Max()(*promoted(l))[0] if one is None else one
 
 
 @public(Min)
-def min(*l: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: E741 - SINGA's name
+def min(
+    *l: Any,  # noqa: E741 - SINGA's name
+    axis: Axes = None,
+    keepdims: bool = False,
+    dim: int | None = None,
+    keepdim: bool = False,
+) -> Any:
     """The smallest of one tensor's elements, or the element-wise smallest of several (ONNX Min).
 
-    Arguments and errors are as in `sum`.
+    Arguments and errors are as in `sum`; with `dim` it gives what the method does.
     """
+    if dim is not None or keepdim:
+        return with_indices("min", _only("min", l), axis, keepdims, dim, keepdim)
     one = _reduced("min", reduce.reduce_min, l, axis, keepdims)
     return Min()(*promoted(l))[0] if one is None else one
 

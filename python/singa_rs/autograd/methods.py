@@ -11,6 +11,7 @@ from .._core import ShapeError
 from ..errors import named
 from ..tensor import Tensor, as_tensor
 from . import binary, inplace, shape
+from .axes import swapaxes
 from .casting import cast
 from .index import getitem
 from .pairs import bitwise_not
@@ -113,8 +114,20 @@ METHODS["T"], METHODS["mT"] = property(_turned), property(_swapped)
 
 
 @as_method("transpose")
-def _transpose(self: Tensor, *axes: Any) -> Tensor:
-    """A view with the axes in another order, reversed by default."""
+def _transpose(
+    self: Tensor, *axes: Any, dim0: int | None = None, dim1: int | None = None
+) -> Tensor:
+    """A view with the axes in another order, reversed by default; by keyword `dim0` and `dim1` are
+    exchanged, as in PyTorch.
+
+    Raises:
+        TypeError: only one of `dim0` and `dim1`, or axes besides.
+    """
+    if dim0 is not None or dim1 is not None:
+        if axes or dim0 is None or dim1 is None:
+            got = f"{len(axes)} axes, dim0 {dim0} and dim1 {dim1}"
+            raise TypeError(f"transpose: got {got}, want axes, or dim0 and dim1")
+        return swapaxes(self, dim0, dim1)
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
     return shape.transpose(self, order)
 

@@ -15,6 +15,7 @@ from .finite import isnan
 from .index import where
 from .quantiles import nanmean, quantiles_by
 from .reduce import Axes, as_axes, reduce_max, reduce_min, reduce_prod, reduce_sum
+from .results import MinMax, ValuesIndices
 from .scan import _flat, cumprod, cumsum
 from .shape import plain_reshape
 from .sorting import sort
@@ -202,7 +203,7 @@ def nanmedian(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 @public(methods="kthvalue")
-def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> ValuesIndices:
     """The `k`-th smallest element along an axis, counted from 1, and its index, int64 (PyTorch
     kthvalue); of equal ones in the order in which they stand. NaN is greater than all numbers.
 
@@ -216,21 +217,21 @@ def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> tuple
     place: Any = slice(count - 1, count) if keeps else count - 1
     key = (*(slice(None),) * along, place)
     values, places = sort(x, along)
-    return values[key], places[key]
+    return ValuesIndices(values[key], places[key])
 
 
 # ---- several at once -----------------------------------------------------------------------------
 
 
 @public(methods="aminmax")
-def aminmax(x: Tensor, axis: Axes = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+def aminmax(x: Tensor, axis: Axes = None, keepdims: bool = False) -> MinMax:
     """The smallest and the largest over `axis`, all by default (PyTorch aminmax); NaN wins, and
     equal ones share the gradient.
 
     Raises:
         ValueError: axes that `x` does not have, or without elements.
     """
-    return reduce_min(x, axis, keepdims), reduce_max(x, axis, keepdims)
+    return MinMax(reduce_min(x, axis, keepdims), reduce_max(x, axis, keepdims))
 
 
 @public(precision="wide")

@@ -9,7 +9,7 @@ from typing import Any
 from .._core import DTypeError, ShapeError
 from ..tensor import Tensor
 from ..tensor.keys import Settings
-from ..tensor.numbers import real, whole
+from ..tensor.numbers import real, whole, wholes
 from . import ops
 from .casting import floating
 from .mode import mode
@@ -197,6 +197,16 @@ class _RMSNorm(_RowNorm):
     f = "rms_norm"
 
 
+def _first_axis(x: Tensor, normalized_shape: int | Sequence[int], axis: int) -> int:
+    """The axis from which on `x` has this shape."""
+    shape = wholes(normalized_shape, "layer_norm: normalized_shape")
+    if axis != -1:
+        raise TypeError("layer_norm: got both axis and normalized_shape, want one of them")
+    if not shape or x.shape[-len(shape) :] != shape:
+        raise ShapeError(f"layer_norm: got normalized_shape {shape} for {x.shape}, want its end")
+    return -len(shape)
+
+
 @public(precision="wide")
 def layer_norm(
     x: Tensor,
@@ -204,6 +214,8 @@ def layer_norm(
     bias: Tensor | None = None,
     axis: int = -1,
     eps: float = 1e-5,
+    *,
+    normalized_shape: int | Sequence[int] | None = None,
 ) -> Tensor:
     """Layer normalisation over the axes from `axis` on (ONNX LayerNormalization): `(x - mean) /
     sqrt(var + eps) * scale + bias`, with the mean and the biased variance over these axes.
@@ -213,11 +225,18 @@ def layer_norm(
         scale, bias: of the shape of these axes, and the dtype of x; 1 and 0 if None.
         axis: the first one.
         eps: added to the variance; at least 0.
+        normalized_shape: the extents of these axes instead of `axis`, with `weight` for `scale`
+            (PyTorch layer_norm, which takes them in this order).
 
     Raises:
         ValueError: an axis that x does not have; eps out of its range; a bias without a scale.
         ShapeError, DTypeError: parameters that do not fit.
     """
+    if not (scale is None or isinstance(scale, Tensor)):
+        want = "a Tensor or None; normalized_shape, weight and bias go by keyword"
+        raise TypeError(f"layer_norm: got {scale!r} for scale, want {want}")
+    if normalized_shape is not None:
+        axis = _first_axis(x, normalized_shape, axis)
     if scale is None and bias is not None:
         raise ValueError("layer_norm: got a bias and no scale, want both, the scale or neither")
     parameters = [t for t in (scale, bias) if t is not None]

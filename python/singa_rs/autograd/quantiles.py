@@ -17,6 +17,7 @@ from .finite import isnan
 from .index import where
 from .matmul import matmul
 from .reduce import Axes, as_axes, reduce_max, reduce_mean, reduce_min, reduce_sum
+from .results import ValuesIndices
 from .shape import expand, plain_reshape, stack, transpose
 from .sorting import sort
 from .statistics import _narrow, _root, _wide
@@ -272,7 +273,7 @@ def corrcoef(x: Tensor) -> Tensor:
 
 
 @public(methods="mode")
-def mode(x: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:
+def mode(x: Tensor, axis: int = -1) -> ValuesIndices:
     """The element along an axis that occurs most often, the least of several, and the index of the
     last of them, int64 (PyTorch mode).
 
@@ -289,5 +290,4 @@ def mode(x: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:
     best = ops.reduce_op("argmax", (counts.rank - 1,), True)(counts)
     last = ops.add(best, reduce_max(counts, -1, True)) - 1
     last.requires_grad = False
-    found = [t.take_along_axis(last, -1).squeeze(-1) for t in (values, places)]
-    return found[0], found[1]
+    return ValuesIndices(*(t.take_along_axis(last, -1).squeeze(-1) for t in (values, places)))

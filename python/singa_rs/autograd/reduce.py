@@ -150,16 +150,15 @@ def _as_numpy(name: str, over: Callable[..., Tensor]) -> None:
 def _reduction(
     rule: type[Reduction], convert: Callable[[Tensor], Tensor] | None = None
 ) -> Callable[..., Tensor]:
-    precision = "wide" if rule.f in ("sum", "mean", "prod") else ""
-    over = function(rule, f"reduce_{rule.f}", convert, precision=precision)
-    _as_numpy(rule.f, in_precision(over, precision) if precision else over)
+    over = function(rule, f"reduce_{rule.f}", convert, precision="wide")
+    _as_numpy(rule.f, in_precision(over, "wide"))
     return over
 
 
 reduce_sum = _reduction(ReduceSum)
 reduce_mean = _reduction(ReduceMean, floating)
-reduce_max = _reduction(ReduceMax)
-reduce_min = _reduction(ReduceMin)
+reduce_max = function(ReduceMax, "reduce_max")
+reduce_min = function(ReduceMin, "reduce_min")
 reduce_prod = _reduction(ReduceProd)
 
 

@@ -43,3 +43,18 @@ class SlogdetResult(NamedTuple):
 
     sign: Tensor
     logabsdet: Tensor
+
+
+class MinMax(NamedTuple):
+    """What `aminmax` gives."""
+
+    min: Tensor
+    max: Tensor
+
+
+class ValuesIndices(NamedTuple):
+    """Elements along an axis, and where they stand: `max` and `min` with `dim`, `sort`, `topk`,
+    `kthvalue`, `mode`, `cummax`, `cummin`."""
+
+    values: Tensor
+    indices: Tensor

@@ -19,6 +19,7 @@ from .index import gather, getitem, where
 from .matmul import matmul
 from .pairs import logaddexp
 from .reduce import as_axes, reduce_sum
+from .results import ValuesIndices
 from .searching import searchsorted
 from .shape import cat, plain_reshape
 from .table import public
@@ -35,7 +36,7 @@ def _doubling(x: Tensor, along: int, join: Callable[[Tensor, Tensor], Tensor]) -
     return x
 
 
-def _extreme(op: str, x: Tensor, axis: Any, beats: str) -> tuple[Tensor, Tensor]:
+def _extreme(op: str, x: Tensor, axis: Any, beats: str) -> ValuesIndices:
     (along,) = as_axes(whole(axis, f"{op}: axis"), x.rank, op)
     flat, extent = x.detach(), x.shape[along]
     places = ops.op("arange", start=0, step=1, count=extent, dtype="int64")()
@@ -54,11 +55,11 @@ def _extreme(op: str, x: Tensor, axis: Any, beats: str) -> tuple[Tensor, Tensor]
         step *= 2
     places = ops.copy(places)
     places.requires_grad = False
-    return take_along_axis(x, places, along), places
+    return ValuesIndices(take_along_axis(x, places, along), places)
 
 
 @public(methods="cummax")
-def cummax(x: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:
+def cummax(x: Tensor, axis: int = -1) -> ValuesIndices:
     """The largest of all elements up to each one along an axis, and their indices, int64, of the
     last of equal ones (PyTorch cummax). NaN counts as greater than all numbers.
 
@@ -69,7 +70,7 @@ def cummax(x: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:
 
 
 @public(methods="cummin")
-def cummin(x: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:
+def cummin(x: Tensor, axis: int = -1) -> ValuesIndices:
     """The smallest of all elements up to each one along an axis, and their indices, int64, of the
     last of equal ones (PyTorch cummin). NaN counts as less than all numbers.
 

@@ -8,6 +8,7 @@ from ..tensor import Tensor
 from ..tensor.numbers import whole
 from . import ops
 from .reduce import as_axes
+from .results import ValuesIndices
 from .rule import Rule
 from .scan import _flat
 from .table import public
@@ -53,7 +54,7 @@ class TopK(Sort):
 
 
 @public(Sort, methods="sort")
-def sort(x: Tensor, axis: int | None = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+def sort(x: Tensor, axis: int | None = -1, descending: bool = False) -> ValuesIndices:
     """The elements along an axis in order, and their indices before, int64 (PyTorch sort, whose
     values are NumPy's sort).
 
@@ -70,7 +71,7 @@ def sort(x: Tensor, axis: int | None = -1, descending: bool = False) -> tuple[Te
         ValueError: an axis that `x` does not have.
     """
     x, axis = _flat(x, axis)
-    return Sort(axis, descending)(x)
+    return ValuesIndices(*Sort(axis, descending)(x))
 
 
 @public(methods="argsort")
@@ -84,7 +85,7 @@ def argsort(x: Tensor, axis: int | None = -1, descending: bool = False) -> Tenso
 
 
 @public(TopK, methods="topk")
-def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
+def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True) -> ValuesIndices:
     """The `k` greatest elements along an axis (the least unless `largest`), the greatest (least)
     first, and their indices, int64 (ONNX TopK, PyTorch topk).
 
@@ -94,4 +95,4 @@ def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True) -> tuple[Tenso
     Raises:
         ValueError: an axis that `x` does not have; `k` negative or larger than its extent.
     """
-    return TopK(k, axis, largest)(x)
+    return ValuesIndices(*TopK(k, axis, largest)(x))

@@ -7,11 +7,13 @@ tensors, and in `tensor`. Each row stands with the operation: `public`, or `func
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from ..errors import called, named
 from ..tensor import Tensor
 from .precision import in_precision
+from .spellings import respelt
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -21,6 +23,9 @@ FUNCTIONS: dict[str, Any] = {}
 METHODS: dict[str, Any] = {}
 #: ... and the functions of `tensor`.
 OF_TENSOR: dict[str, Any] = {}
+
+#: Errors name functions and methods, whose keywords may be PyTorch's.
+_entered = partial(named, respelt=respelt)
 
 
 def public(
@@ -35,10 +40,10 @@ def public(
         name = plain.__name__
         function = in_precision(plain, precision) if precision else plain
         FUNCTIONS.update((rule.__name__, rule) for rule in rules)
-        FUNCTIONS[name] = function if quiet else named(function, __package__)
+        FUNCTIONS[name] = function if quiet else _entered(function, __package__)
         for one in methods.split():
             names_itself = one.startswith("_") or (quiet and one == name)
-            METHODS[one] = function if names_itself else named(function, Tensor.__module__, one)
+            METHODS[one] = function if names_itself else _entered(function, Tensor.__module__, one)
         return plain
 
     return enter
@@ -50,7 +55,7 @@ def as_method(*names: str) -> Callable[[Function], Function]:
     def enter(function: Function) -> Function:
         for one in names:
             is_special = one.startswith("_") or not callable(function)
-            METHODS[one] = function if is_special else named(function, Tensor.__module__, one)
+            METHODS[one] = function if is_special else _entered(function, Tensor.__module__, one)
         return function
 
     return enter
@@ -59,5 +64,5 @@ def as_method(*names: str) -> Callable[[Function], Function]:
 def of_tensor(function: Function, name: str = "", doc: str | None = None) -> Function:
     """Enters a function of `tensor`; one that another function made gets its name and docstring."""
     function = called(function, name, doc) if name else function
-    OF_TENSOR[function.__name__] = named(function, Tensor.__module__)
+    OF_TENSOR[function.__name__] = _entered(function, Tensor.__module__)
     return function

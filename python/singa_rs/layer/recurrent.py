@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .. import autograd
+from ..autograd.keywords import spelt
 from ..tensor import Tensor
 from .check import flag, one_of
 from .linear import Embedding
@@ -20,6 +21,7 @@ class RNN(PlainSteps, RNN_Base):
     """
 
     plain: ClassVar[tuple[str, ...]] = ("",)
+    names: ClassVar[dict[str, str]] = {"xs": "x", "h0": "state"}
 
     def __init__(
         self,
@@ -61,13 +63,14 @@ class RNN(PlainSteps, RNN_Base):
         )
         self.nonlinearity = one_of(nonlinearity, "RNN: nonlinearity", ("tanh", "relu"))
 
+    @spelt(names, "RNN")
     def forward(self, x: Any, state: Tensor | None = None, lengths: Any = None) -> Any:
         """(T, N, I) -> the states of the last layer (T, N, directions * H), and the last states of
         all layers (layers * directions, N, H), which is also the shape of `state`, the initial
         ones, zeros if None. `lengths`: see `autograd.rnn`.
 
         SINGA's call, `layer([x_1, ..., x_T], h_0)` with (N, I) and (N, H), returns a list of the
-        states and the last one.
+        states and the last one; there these are `xs` and `h0`.
 
         Raises:
             ShapeError, DTypeError: tensors that do not fit.
@@ -102,6 +105,7 @@ class LSTM(PlainSteps, RNN_Base):
 
     gates = 4
     plain: ClassVar[tuple[str, ...]] = ("i", "f", "o", "g")
+    names: ClassVar[dict[str, str]] = {"xs": "x", "h0_c0": "state"}
 
     def __init__(
         self,
@@ -149,13 +153,15 @@ class LSTM(PlainSteps, RNN_Base):
         super().__init__(input_size, hidden_size, **given, embedding=embedding, proj_size=proj_size)
         self.nonlinearity = one_of(nonlinearity, "LSTM: nonlinearity", ("tanh",))
 
+    @spelt(names, "LSTM")
     def forward(self, x: Any, state: Any = None, lengths: Any = None) -> Any:
         """(T, N, I) -> the states of the last layer (T, N, directions * H), and a pair: the last
         states and the last cell states of all layers, (layers * directions, N, H) each. `state` is
         such a pair, the initial ones, zeros if None. `lengths`: see `autograd.lstm`.
 
         SINGA's call, `layer([x_1, ..., x_T], (h_0, c_0))` with (N, I) and (N, H), returns a list of
-        the states, the last one and the last cell state; c_0 may be (N, 1).
+        the states, the last one and the last cell state; c_0 may be (N, 1). There these are `xs`
+        and `h0_c0`.
 
         Raises:
             ShapeError, DTypeError: tensors that do not fit.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .. import autograd
+from ..autograd.keywords import renamed
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .base import Layer
@@ -20,6 +21,8 @@ class PlainSteps(Layer):
 
     #: What the names of the gates' parameters end in; one empty name if there are no gates.
     plain: ClassVar[tuple[str, ...]]
+    #: SINGA's names of the arguments, and the names here.
+    names: ClassVar[dict[str, str]]
 
     #: Attributes of the layer.
     input_size: int | None
@@ -28,6 +31,10 @@ class PlainSteps(Layer):
     bidirectional: bool
     proj_size: int
     nonlinearity: str
+
+    def initialize(self, *args: Any, **kwargs: Any) -> None:
+        """Makes the parameters, for the arguments of `forward`."""
+        super().initialize(*args, **renamed(type(self).__name__, kwargs, self.names))
 
     def _check_plain(self, xs: Sequence[Any]) -> None:
         name = type(self).__name__

@@ -28,12 +28,16 @@ class Size(CallableInt):
 
     shape: tuple[int, ...]
 
-    def __call__(self, axis: int | None = None) -> int:
-        """The number of elements, or the extent of an axis.
+    def __call__(self, axis: int | None = None, *, dim: int | None = None) -> int:
+        """The number of elements, or the extent of an axis, or `dim`, PyTorch's name for it.
 
         Raises:
+            TypeError: both.
             ValueError: an axis that there is not.
         """
+        if axis is not None and dim is not None:
+            raise TypeError("size: got both axis and dim, want one of them")
+        axis = dim if axis is None else axis
         if axis is None:
             return int(self)
         at, rank = whole(axis, "size: axis"), len(self.shape)

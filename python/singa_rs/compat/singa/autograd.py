@@ -7,6 +7,7 @@ from .names import names_of
 
 globals().update(names_of(_autograd))
 
+from ..dependency import infer_dependency  # noqa: E402, F401
 from ..rules import (  # noqa: E402, F401 - in place of those above
     SoftMax,
     Tile,

@@ -1,4 +1,5 @@
-# ruff: noqa: F403 - the names of the other module
+# ruff: noqa: F401, F403 - the names of the other module
 """SINGA's `sonnx`: `singa_rs.sonnx`."""
 
 from ...sonnx import *
+from ..frontend import SingaFrontend
