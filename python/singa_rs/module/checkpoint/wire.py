@@ -17,6 +17,8 @@ _VARINT = 10
 
 #: A field: its number, its wire type, and its value, or its bytes where it is no varint.
 Field = tuple[int, int, int, memoryview]
+#: The same, but the places where its bytes begin and end.
+Span = tuple[int, int, int, int, int]
 
 
 class Walker:
@@ -31,7 +33,15 @@ class Walker:
         Raises:
             ValueError: a field that exceeds the message or has an unknown wire type; too many.
         """
-        at, end = 0, len(message)
+        for number, kind, value, begin, end in self.spans(message, 0, len(message)):
+            yield number, kind, value, message[begin:end]
+
+    def spans(self, message: memoryview, at: int, end: int) -> Iterator[Span]:
+        """The fields between two places of a message, each with where its bytes begin and end.
+
+        Raises:
+            ValueError: as `fields`.
+        """
         while at < end:
             self._left -= 1
             if self._left < 0:
@@ -43,15 +53,14 @@ class Walker:
             value, length = 0, _WIDTHS.get(kind)
             if kind == VARINT:
                 value, at = varint(message, at)
-                yield number, kind, value, message[:0]
-                continue
-            if kind == BYTES:
+                length = 0
+            elif kind == BYTES:
                 length, at = varint(message, at)
             elif length is None:
                 raise ValueError(f"field {number} has wire type {kind}")
             if length > end - at:
                 raise ValueError(f"field {number} has {length} bytes, but {end - at} are left")
-            yield number, kind, value, message[at : at + length]
+            yield number, kind, value, at, at + length
             at += length
 
 
