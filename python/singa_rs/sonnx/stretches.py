@@ -51,9 +51,10 @@ class _Stretch(Module):
         super().__init__()
         self.weights = weights
         object.__setattr__(self, "of", (part, device, host))
-        #: The outputs that are on the host, which follow from the shapes, and the positions of nodes
-        #: that could not be recorded: a list, as attributes are restored when a recording fails.
+        #: The outputs that are on the host, which follow from the shapes.
         object.__setattr__(self, "fixed", {})
+        #: The positions of nodes that could not be recorded: a list, since attributes are restored
+        #: when a recording fails.
         object.__setattr__(self, "failures", [])
 
     def forward(self, *inputs: Any) -> list[Any]:
