@@ -170,21 +170,35 @@ class Stretches:
                 at += 1
                 continue
             end = min((cut for cut in cuts if cut > at), default=len(nodes))
-            self._run_part(frame, at, end)
-            at = end
+            at = end if self._runs_part(frame, at, end) else at
 
-    def _run_part(self, frame: Frame, start: int, end: int) -> None:
-        is_first = (id(frame.body), start, end) not in self._parts
+    def _runs_part(self, frame: Frame, start: int, end: int) -> bool:
+        """Runs nodes in a row; or finds that they cannot be recorded, and where to cut them."""
+        is_new = (id(frame.body), start, end) not in self._parts
         part = self._part(frame.body, start, end)
         values = {name: frame.find(name) for name in part.given}
         if any(map(is_foreign, values.values())):
             self._learn(frame, start, end)
-            return
+            return True
         key = (id(frame.body), start, end, *map(_key, values.values()))
-        if key not in self._known and not is_first:  # sizes that come once are not worth a graph
+        if not is_new and key not in self._known:  # sizes that come once are not worth a graph
             self._known[key] = None
             self._learn(frame, start, end)
-            return
+            return True
+        found = self._recorded(frame, part, key, values)
+        if found is None:
+            return False
+        if frame.outer is None and end - start == len(frame.body.nodes):
+            self._note_whole(frame, part.body, _Whole(self._known[key], key, ()), list(values))
+        frame.values.update(found)
+        frame.drop(part.dead)
+        return True
+
+    def _recorded(
+        self, frame: Frame, part: _Part, key: tuple[Any, ...], values: Mapping[str, Value]
+    ) -> dict[str, Value] | None:
+        """The outputs of a part, recorded or replayed; None if a node reads a value, where the body
+        is cut from then on."""
         stretch = self._known.get(key) or self._made(frame, part.body, values)
         self._known[key] = stretch
         self._known.move_to_end(key)
@@ -192,23 +206,16 @@ class Stretches:
             self._known.popitem(last=False)
             self._whole.clear()
         try:
-            found = stretch.outputs([one for one in values.values() if not is_host(one)])
+            return stretch.outputs([one for one in values.values() if not is_host(one)])
         except GraphError:
             if not stretch.failures:
                 raise
             del self._known[key]
-            self._cuts[id(frame.body)].add(start + stretch.failures.pop())
-            self._learn(frame, start, end)
-            if frame.outer is None:
-                frame.device.trim()  # memory for all nodes one by one, which parts do not need
-            return
+            self._cuts[id(frame.body)].add(key[1] + stretch.failures.pop())
+            return None
         except VALUES:
-            self._learn(frame, start, end)  # raises an error that names the node
-            raise
-        if frame.outer is None and end - start == len(frame.body.nodes):
-            self._note_whole(frame, part.body, _Whole(stretch, key, ()), list(values))
-        frame.values.update(found)
-        frame.drop(part.dead)
+            self._learn(frame, *key[1:3])
+            raise  # unless a node has raised an error that names it
 
     def _note_whole(self, frame: Frame, part: Body, whole: _Whole, names: Sequence[str]) -> None:
         """Notes a stretch that needs nothing but a body's inputs, and makes all of its outputs."""
