@@ -27,6 +27,8 @@ from .arrays import CODED, dtype_of, from_bytes, to_array
 _LONG = 4096
 #: The most fields that are looked at, those of messages with long tensors in them.
 _FIELDS = 1 << 20
+#: The most parts in which a file is mapped, and the fewest bytes of one that is not its end.
+_PARTS, _PART = 128, 16 << 20
 #: By message, which of its fields are messages that tensors may be in (onnx.proto).
 _WITHIN = {
     "Model": {MODEL_GRAPH: "Graph"},
@@ -103,6 +105,10 @@ class Source:
         self._folder, self._file = folder, file
         #: What the outline names the model's file, which no file can know.
         self._name = os.urandom(16).hex()
+        self._size = 0 if file is None else os.fstat(file.fileno()).st_size
+        #: Where the part of the file begins that was mapped last, its bytes, and how many parts may
+        #: still be mapped, as each takes a file descriptor.
+        self._begin, self._part, self._left = 0, memoryview(b""), _PARTS
 
     def array(self, proto: TensorProto, is_mapped: bool = False) -> np.ndarray:
         """The elements of a tensor; those in the model's file on its mapped memory, if wanted.
@@ -118,11 +124,24 @@ class Source:
         return found if is_mapped else constant(found)
 
     def _mapped(self, offset: int, length: int) -> memoryview:
-        """Bytes of the model's file, in a mapping of their own, which ends with the last array."""
-        before = offset % mmap.ALLOCATIONGRANULARITY
-        size, start = length + before, offset - before
-        found = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ, offset=start)
-        return memoryview(found)[before:]
+        """Bytes of the model's file, on memory that is mapped in parts: each ends with the last
+        array on it, so that not all of a large file is in memory beside what is made of it."""
+        if not self._begin <= offset <= offset + length <= self._begin + len(self._part):
+            if not self._left:  # tensors that are read in quite another order
+                self._file.seek(offset)
+                return memoryview(self._file.read(length))
+            self._left -= 1
+            self._begin = offset - offset % mmap.ALLOCATIONGRANULARITY
+            size = max(offset + length - self._begin, _PART, self._size // _PARTS * 2)
+            self._part = memoryview(
+                mmap.mmap(
+                    self._file.fileno(),
+                    min(size, self._size - self._begin),
+                    access=mmap.ACCESS_READ,
+                    offset=self._begin,
+                )
+            )
+        return self._part[offset - self._begin :][:length]
 
     def stand_in(self, proto: TensorProto, offset: int, length: int) -> bool:
         """Makes a tensor say that its elements are in the model's file."""
