@@ -252,7 +252,7 @@ def test_many_tensors_in_any_order(tmp_path, monkeypatch):
     with open(path, "rb") as file:
         own, raw = reading.Source("", file), path.read_bytes()
         for begin in rng.integers(0, len(raw) - 5000, 40):
-            assert bytes(own._mapped(int(begin), 5000)) == raw[begin : begin + 5000]
+            assert bytes(own._mapped(file, int(begin), 5000)) == raw[begin : begin + 5000]
 
 
 #: Prints by how many bytes the peak of a process grows when a model of 64 MiB is made ready, and

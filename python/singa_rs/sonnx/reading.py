@@ -47,7 +47,7 @@ class Outline:
     def __init__(self, model: memoryview, stand_in: StandIn) -> None:
         self._model, self._stand_in, self._walker = model, stand_in, Walker(_FIELDS)
 
-    def bytes(self) -> bytes:
+    def message(self) -> bytes:
         """The model's message.
 
         Raises:
@@ -120,28 +120,28 @@ class Source:
         place = {one.key: one.value for one in proto.external_data}
         if self._file is None or place.get("location") != self._name:
             return to_array(proto, self._folder)
-        found = from_bytes(proto, self._mapped(int(place["offset"]), int(place["length"])))
+        raw = self._mapped(self._file, int(place["offset"]), int(place["length"]))
+        found = from_bytes(proto, raw)
         return found if is_mapped else constant(found)
 
-    def _mapped(self, offset: int, length: int) -> memoryview:
+    def _mapped(self, file: IO[bytes], offset: int, length: int) -> memoryview:
         """Bytes of the model's file, on memory that is mapped in parts: each ends with the last
         array on it, so that not all of a large file is in memory beside what is made of it."""
         if not self._begin <= offset <= offset + length <= self._begin + len(self._part):
             if not self._left:  # tensors that are read in quite another order
-                self._file.seek(offset)
-                return memoryview(self._file.read(length))
+                file.seek(offset)
+                return memoryview(file.read(length))
             self._left -= 1
-            self._begin = offset - offset % mmap.ALLOCATIONGRANULARITY
-            size = max(offset + length - self._begin, _PART, self._size // _PARTS * 2)
-            self._part = memoryview(
-                mmap.mmap(
-                    self._file.fileno(),
-                    min(size, self._size - self._begin),
-                    access=mmap.ACCESS_READ,
-                    offset=self._begin,
-                )
-            )
+            self._map_part(file, offset, length)
         return self._part[offset - self._begin :][:length]
+
+    def _map_part(self, file: IO[bytes], offset: int, length: int) -> None:
+        """Maps the part of the file that begins with these bytes."""
+        self._begin = offset - offset % mmap.ALLOCATIONGRANULARITY
+        size = max(offset + length - self._begin, _PART, self._size // _PARTS * 2)
+        size = min(size, self._size - self._begin)
+        access, begin = mmap.ACCESS_READ, self._begin
+        self._part = memoryview(mmap.mmap(file.fileno(), size, access=access, offset=begin))
 
     def stand_in(self, proto: TensorProto, offset: int, length: int) -> bool:
         """Makes a tensor say that its elements are in the model's file."""
@@ -182,7 +182,7 @@ def _check(path: str) -> None:
     """Has ONNX check a file: its outline, or all of it where that is refused, as only then errors
     name the file, or where elements may be in other files, which are looked for next to it."""
     try:
-        short = Outline(mapped("sonnx", path), _empty).bytes()
+        short = Outline(mapped("sonnx", path), _empty).message()
         onnx.checker.check_model(short)
         is_checked = b"location" not in short
     except Exception:  # whatever it is, the whole file has it, too
@@ -194,7 +194,7 @@ def _check(path: str) -> None:
 def _parsed(path: str, source: Source) -> onnx.ModelProto:
     """A file's messages, without long tensors' elements if its bytes can be walked over."""
     try:
-        short = Outline(mapped("sonnx", path), source.stand_in).bytes()
+        short = Outline(mapped("sonnx", path), source.stand_in).message()
     except Exception:  # valid messages may be encoded in ways of which the outline knows nothing
         return onnx.load(path, load_external_data=False)
     return onnx.ModelProto.FromString(short)
