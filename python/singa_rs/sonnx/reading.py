@@ -58,7 +58,7 @@ class Outline:
 
     def _message(self, kind: str, begin: int, end: int) -> bytes:
         made, last = bytearray(), begin
-        for number, wire, _, start, stop in self._walker.spans(self._model, begin, end):
+        for number, wire, start, stop in self._fields(begin, end):
             is_long = wire == BYTES and stop - start >= _LONG
             inner = _WITHIN[kind].get(number) if is_long else None
             if inner is None:
@@ -72,10 +72,16 @@ class Outline:
             last = stop
         return bytes(made)
 
+    def _fields(self, begin: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+        """Numbers and wire types of a message's fields, and the places of their bytes."""
+        for number, wire, _, content in self._walker.fields(self._model[begin:end]):
+            start = begin + self._walker.at
+            yield number, wire, start, start + len(content)
+
     def _tensor(self, begin: int, end: int) -> bytes:
         """What stands for a tensor: itself, where its elements are not in one field of bytes."""
         rest, last, places = bytearray(), begin, []
-        for number, wire, _, start, stop in self._walker.spans(self._model, begin, end):
+        for number, wire, start, stop in self._fields(begin, end):
             if number == TENSOR_RAW and wire == BYTES:
                 places.append((start, stop - start))
             else:

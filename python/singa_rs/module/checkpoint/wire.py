@@ -17,8 +17,6 @@ _VARINT = 10
 
 #: A field: its number, its wire type, and its value, or its bytes where it is no varint.
 Field = tuple[int, int, int, memoryview]
-#: The same, but the places where its bytes begin and end.
-Span = tuple[int, int, int, int, int]
 
 
 class Walker:
@@ -26,6 +24,8 @@ class Walker:
 
     def __init__(self, limit: int) -> None:
         self._left = limit
+        #: Where in its message the bytes of the field begin that was found last.
+        self.at = 0
 
     def fields(self, message: memoryview) -> Iterator[Field]:
         """The fields of a message, in the order of their bytes.
@@ -33,15 +33,7 @@ class Walker:
         Raises:
             ValueError: a field that exceeds the message or has an unknown wire type; too many.
         """
-        for number, kind, value, begin, end in self.spans(message, 0, len(message)):
-            yield number, kind, value, message[begin:end]
-
-    def spans(self, message: memoryview, at: int, end: int) -> Iterator[Span]:
-        """The fields between two places of a message, each with where its bytes begin and end.
-
-        Raises:
-            ValueError: as `fields`.
-        """
+        at, end = 0, len(message)
         while at < end:
             self._left -= 1
             if self._left < 0:
@@ -53,14 +45,17 @@ class Walker:
             value, length = 0, _WIDTHS.get(kind)
             if kind == VARINT:
                 value, at = varint(message, at)
-                length = 0
-            elif kind == BYTES:
+                self.at = at
+                yield number, kind, value, message[:0]
+                continue
+            if kind == BYTES:
                 length, at = varint(message, at)
             elif length is None:
                 raise ValueError(f"field {number} has wire type {kind}")
             if length > end - at:
                 raise ValueError(f"field {number} has {length} bytes, but {end - at} are left")
-            yield number, kind, value, at, at + length
+            self.at = at
+            yield number, kind, value, message[at : at + length]
             at += length
 
 
