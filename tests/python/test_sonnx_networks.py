@@ -295,3 +295,25 @@ def test_scales_of_images_are_no_parameters():
     assert not rep.model.get_params()
     (stretch,) = rep.model._stretches._known.values()
     assert stretch.graphs, "recorded as a whole"
+
+
+@pytest.mark.parametrize(
+    ("length", "size", "step"),
+    [
+        (20, 6, 2),
+        (20, 7, 3),
+        (21, 4, 4),
+        (20, 3, 5),
+        (9, 9, 4),
+        (40, 33, 2),
+        (8, 1, 1),
+        (19, 5, 100),
+    ],
+)
+def test_frames_of_signals(length, size, step):
+    """Overlapping, side by side, apart; so many over one place that they are gathered."""
+    x = wide(2, length, 1)
+    found = run("STFT", x, np.array(step), None, np.array(size), onesided=1, opset=17)
+    frames = np.lib.stride_tricks.sliding_window_view(x[..., 0], size, 1)[:, ::step]
+    want = np.fft.rfft(frames)
+    np.testing.assert_allclose(found, np.stack([want.real, want.imag], -1), 1e-9, 1e-9)

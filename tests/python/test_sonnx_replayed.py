@@ -1,10 +1,12 @@
 """Imported models that run repeatedly: replayed as a whole, with the weights as they are."""
 
 import numpy as np
+import pytest
 from onnx import helper
 from onnx_models import model, real, there
 from singa_rs import sonnx
 from singa_rs.sonnx import running
+from singa_rs.sonnx.stretches import Stretches
 from singa_rs.tensor import Tensor
 
 
@@ -56,3 +58,49 @@ def test_outputs_that_are_inputs_or_constants():
     for _ in range(5):
         for got, want in zip(rep.run([x]), (np.maximum(x, 0), x, w), strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+def test_nodes_are_not_run_one_by_one(monkeypatch):
+    """Which would take the memory of all of them, more than that of a graph."""
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Exp", ["a"], ["y"])]
+    rep = sonnx.prepare(model(nodes, {"x": real(3)}, ["y"]))
+    monkeypatch.setattr(Stretches, "_learn", None)
+    for seed in range(4):
+        x = real(3, seed=seed)
+        np.testing.assert_allclose(rep.run([x])[0], np.exp(np.maximum(x, 0)), 1e-6)
+
+
+def test_reads_are_found_one_after_another():
+    """Each is a cut, and what is between them is recorded; also where a function reads."""
+    body = helper.make_function(
+        "own", "F", ["a"], ["b"], [helper.make_node("NonZero", ["a"], ["b"])],
+        [helper.make_opsetid("", 21)],
+    )  # fmt: skip
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("NonZero", ["r"], ["n"]),
+        helper.make_node("Cast", ["n"], ["f"], to=1),
+        helper.make_node("F", ["f"], ["m"], domain="own"),
+        helper.make_node("Neg", ["m"], ["y"]),
+    ]
+    proto = model(nodes, {"x": real(5)}, ["y"])
+    proto.functions.append(body)
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    rep = sonnx.prepare(proto)
+    for seed in range(6):
+        x = real(5, seed=seed)
+        want = -np.stack(np.nonzero(np.stack(np.nonzero(np.maximum(x, 0))).astype(np.float32)))
+        np.testing.assert_array_equal(rep.run([x])[0], want)
+    assert rep.model._stretches._cuts[id(rep.model._body)] == {1, 3}
+
+
+def test_errors_of_replays_name_the_node():
+    nodes = [helper.make_node("Gather", ["x", "i"], ["y"], "picked")]
+    x, fits = real(3), np.array([1])
+    rep = sonnx.prepare(model(nodes, {"x": x, "i": fits}, ["y"]))
+    for i in (5, 1, 5, 1, 1, 1, 5):
+        if i == 1:
+            np.testing.assert_array_equal(rep.run([x, fits])[0], x[fits])
+            continue
+        with pytest.raises((IndexError, ValueError), match=r"^Gather \(picked\): .*5"):
+            rep.run([x, np.array([i])])

@@ -100,33 +100,42 @@ def name_of(element: int) -> str:
         return _DTYPES[element].name if element in _DTYPES else f"number {element}"
 
 
-def to_array(proto: TensorProto) -> np.ndarray:
-    """The elements of a tensor.
+def to_array(proto: TensorProto, folder: str = "") -> np.ndarray:
+    """The elements of a tensor, which may be in another file of a folder.
 
     Raises:
         ValueError: they are not those of its shape.
     """
-    dtype = _DTYPES.get(proto.data_type)
-    if dtype is None:
-        return numpy_helper.to_array(proto)
-    width, count = bits(dtype), math.prod(proto.dims)
-    if width == 16:
-        found = _stored(proto, np.dtype("<u2"))
-    else:
-        found = _apart(_stored(proto, np.dtype(np.uint8)), width)[:count]
-    return found.view(dtype).reshape(tuple(proto.dims))
-
-
-def _stored(proto: TensorProto, dtype: np.dtype) -> np.ndarray:
-    """What a tensor holds, in units of this dtype."""
     if external_data_helper.uses_external_data(proto):
         whole = TensorProto()
         whole.CopyFrom(proto)
-        external_data_helper.load_external_data_for_tensor(whole, "")
+        external_data_helper.load_external_data_for_tensor(whole, folder)
         proto = whole
+    if proto.data_type not in _DTYPES:
+        return numpy_helper.to_array(proto)
     if proto.HasField("raw_data"):
-        return np.frombuffer(proto.raw_data, dtype)
-    return np.array(proto.int32_data, np.int32).astype(dtype)
+        return from_bytes(proto, proto.raw_data)
+    unit = np.uint16 if proto.data_type == BFLOAT16 else np.uint8
+    return from_bytes(proto, np.array(proto.int32_data, np.int32).astype(unit))
+
+
+def from_bytes(proto: TensorProto, raw: Any) -> np.ndarray:
+    """The elements of a tensor from the bytes in which they are stored, which a buffer holds.
+
+    Raises:
+        ValueError: they are not those of its shape.
+    """
+    dtype, shape = dtype_of(proto.data_type), tuple(proto.dims)
+    if proto.data_type in CODED:
+        codes = _apart(np.frombuffer(raw, np.uint8), bits(dtype))
+        return codes[: math.prod(shape)].view(dtype).reshape(shape)
+    stored = np.dtype("<u2") if dtype == _DTYPES[BFLOAT16] else dtype.newbyteorder("<")
+    return (
+        np.frombuffer(raw, stored)
+        .astype(stored.newbyteorder("="), copy=False)
+        .view(dtype)
+        .reshape(shape)
+    )
 
 
 def _apart(packed: np.ndarray, width: int) -> np.ndarray:

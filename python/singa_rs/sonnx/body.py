@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
-from .arrays import dtype_of, to_array
+from .arrays import dtype_of
+from .reading import MESSAGES, Source
 from .table import Row, reader
 
 #: Domains that are ONNX's own.
@@ -55,10 +56,11 @@ class Body(NamedTuple):
 
 class Scope(NamedTuple):
     """What operators are in a graph: opset versions by domain, and the functions of the model by
-    domain, name and overload."""
+    domain, name and overload; and where its tensors are."""
 
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str, str], FunctionProto] = MappingProxyType({})
+    source: Source = MESSAGES
 
 
 def domain_of(name: str) -> str:
@@ -71,17 +73,17 @@ def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     return {domain_of(one.domain): one.version for one in imports}
 
 
-def scope_of(model: onnx.ModelProto) -> Scope:
-    """What operators are in a model."""
+def scope_of(model: onnx.ModelProto, source: Source = MESSAGES) -> Scope:
+    """What operators are in a model, and where its tensors are."""
     functions = {(domain_of(one.domain), one.name, one.overload): one for one in model.functions}
-    return Scope(opsets_of(model.opset_import), functions)
+    return Scope(opsets_of(model.opset_import), functions, source)
 
 
-def read_graph(graph: GraphProto, scope: Scope) -> Body:
-    """A graph's body."""
-    constants = {one.name: to_array(one) for one in graph.initializer}
+def read_graph(graph: GraphProto, scope: Scope, is_mapped: bool = False) -> Body:
+    """A graph's body, whose initialisers may be left on the mapped memory of the model's file."""
+    constants = {one.name: scope.source.array(one, is_mapped) for one in graph.initializer}
     for sparse in graph.sparse_initializer:
-        constants[sparse.values.name] = dense(sparse)
+        constants[sparse.values.name] = dense(sparse, scope.source)
     inputs = tuple(one.name for one in graph.input if one.name not in constants)
     nodes = tuple(read_node(one, scope) for one in graph.node)
     outputs = tuple(one.name for one in graph.output)
@@ -177,10 +179,10 @@ def attribute(proto: AttributeProto, scope: Scope) -> Any:
     if kind == AttributeProto.GRAPHS:
         return tuple(read_graph(one, scope) for one in proto.graphs)
     if kind == AttributeProto.SPARSE_TENSOR:
-        return dense(proto.sparse_tensor)
+        return dense(proto.sparse_tensor, scope.source)
     value = onnx.helper.get_attribute_value(proto)
     if kind == AttributeProto.TENSOR:
-        return to_array(value)
+        return scope.source.array(value)
     if kind == AttributeProto.STRING:
         return value.decode()
     if kind == AttributeProto.STRINGS:
@@ -188,9 +190,9 @@ def attribute(proto: AttributeProto, scope: Scope) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
+def dense(sparse: onnx.SparseTensorProto, source: Source) -> np.ndarray:
     """A sparse tensor's elements in a whole array."""
-    values, places = to_array(sparse.values), to_array(sparse.indices)
+    values, places = source.array(sparse.values), source.array(sparse.indices)
     made = np.zeros(tuple(sparse.dims), values.dtype)
     at = places if places.ndim == 1 else np.ravel_multi_index(tuple(places.T), made.shape)
     made.reshape(-1)[at] = values

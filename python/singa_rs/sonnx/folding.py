@@ -1,15 +1,20 @@
-"""Folding: nodes whose inputs are all on the host are evaluated there, by onnx's own reference."""
+"""Folding: nodes whose inputs are all on the host are evaluated there, by NumPy or by onnx's own
+reference."""
 
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import NodeProto, helper
-from onnx.reference import ReferenceEvaluator
 
+from . import host
 from .body import Node
 from .values import Value
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
 
 #: The most elements that a result on the host may have: more belong on the device.
 _LIMIT = 1 << 16
@@ -62,7 +67,16 @@ def _size(node: Node, given: list[Value]) -> float:
 
 
 def fold(node: Node, inputs: list[Value]) -> tuple[Value, ...]:
-    """The outputs of a node whose inputs are on the host."""
+    """The outputs of a node whose inputs are on the host: arrays that may be written, since those
+    that may not are taken for constants, which live as long as their graph."""
+    given = [None if x is None else np.asarray(x) for x in inputs]
+    made = None if node.row.domain else host.evaluated(node.proto.op_type, given, node.attrs)
+    found = _referred(node, given) if made is None else (made,)
+    return tuple(one if one.flags.writeable else one.copy() for one in found)
+
+
+def _referred(node: Node, inputs: list[Value]) -> tuple[Value, ...]:
+    """What onnx's reference makes of arrays."""
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
     alone = helper.make_node(
         node.proto.op_type,
@@ -72,13 +86,15 @@ def fold(node: Node, inputs: list[Value]) -> tuple[Value, ...]:
     )
     alone.attribute.extend(node.proto.attribute)
     runner = _runner(alone.SerializeToString(), node.row.domain, node.opset)
-    feeds = {name: np.asarray(x) for name, x in zip(names, inputs, strict=True) if name}
+    feeds = {name: x for name, x in zip(names, inputs, strict=True) if name}
     return tuple(np.asarray(one) for one in runner.run(None, feeds))
 
 
 @functools.lru_cache(maxsize=1024)
 def _runner(given: bytes, domain: str, opset: int) -> ReferenceEvaluator:
     """An evaluator of one node."""
+    from onnx.reference import ReferenceEvaluator
+
     node = NodeProto.FromString(given)
     graph = helper.make_graph(
         [node],

@@ -18,13 +18,15 @@ from ..layer.base import Layer
 from ..module import Module
 from ..tensor import Tensor
 from .body import Body, body, read_graph, scope_of
+from .reading import constant, opened
 from .running import Frame
 from .stretches import Stretches
 from .values import NAMES, Value, to_tensor
 
 
 def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
-    """A model, or that of a file, which ONNX checks, and its graph.
+    """A model, or that of a file, which ONNX checks, and its graph, whose constants may be on the
+    mapped memory of the file.
 
     Raises:
         CheckpointError: constants are not what the file says.
@@ -38,10 +40,8 @@ def loaded(model: Any) -> tuple[onnx.ModelProto, Body]:
         kind = type(model).__name__
         raise TypeError(f"sonnx: got {kind} for a model, want an onnx.ModelProto or a path")
     try:
-        os.stat(model)  # whose error says better what is missing
-        onnx.checker.check_model(os.fspath(model))
-        proto = onnx.load(os.fspath(model))
-        return proto, read_graph(proto.graph, scope_of(proto))
+        with opened(os.fspath(model)) as (proto, source):
+            return proto, read_graph(proto.graph, scope_of(proto, source), is_mapped=True)
     except (onnx.checker.ValidationError, OSError):
         raise
     except Exception as error:  # whatever protobuf and NumPy say of bytes
@@ -66,6 +66,7 @@ class SONNXModel(Module):
         names = _weights(proto.graph, self._body)
         del proto  # it holds all weights, too
         self.weights = Weights(self._body, names, self._to)
+        _detach(self._body.constants)
         self._cut: dict[Any, Body] = {}
         #: What records and replays parts of it in evaluation; None runs node by node.
         self._stretches: Stretches | None = None
@@ -185,6 +186,13 @@ def _settings(graph: Body) -> set[str]:
 
 def _is_weight(array: np.ndarray) -> bool:
     return array.dtype.name in ("float32", "float64", "float16") and array.ndim > 0
+
+
+def _detach(constants: dict[str, np.ndarray]) -> None:
+    """Gives arrays on the memory of something else their own, so that nothing else is kept."""
+    for name, one in constants.items():
+        if not one.flags.owndata:
+            constants[name] = constant(one)
 
 
 def _averages(graph: Body) -> set[str]:

@@ -13,7 +13,7 @@ from ..tensor import Tensor
 from . import codes, folding
 from .body import Body, Node
 from .functions import expanded
-from .stretches import Stretches
+from .stretches import VALUES, Stretches
 from .values import Coded, Value, is_text, to_array, to_tensor
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Frame:
         inputs = [self.find(name) for name in node.inputs]
         try:
             found = self.results(node, inputs)
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except VALUES as error:
             raise _named(error, node) from error
         for name, value in zip(node.outputs, found, strict=False):
             if name:

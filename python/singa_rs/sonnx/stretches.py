@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .imported import Weights
     from .running import Frame
 
+#: What operators raise for values that they cannot work with.
+VALUES = ArithmeticError, LookupError, TypeError, ValueError
 #: How many stretches are kept.
 _MOST = 256
 
@@ -41,7 +43,7 @@ class _Part(NamedTuple):
 class _Stretch(Module):
     """A part of a graph for inputs of some shapes and given values on the host."""
 
-    _unwatched = Module._unwatched | {"of", "fixed", "failed"}  # of no effect on recordings
+    _unwatched = Module._unwatched | {"of", "fixed", "failures"}  # of no effect on recordings
 
     def __init__(
         self, part: Body, device: Device, host: Mapping[str, Value], weights: Weights
@@ -49,10 +51,11 @@ class _Stretch(Module):
         super().__init__()
         self.weights = weights
         object.__setattr__(self, "of", (part, device, host))
-        #: The outputs that are on the host, which follow from the shapes, and the position of the
-        #: node that could not be recorded.
+        #: The outputs that are on the host, which follow from the shapes.
         object.__setattr__(self, "fixed", {})
-        object.__setattr__(self, "failed", None)
+        #: The positions of nodes that could not be recorded: a list, since attributes are restored
+        #: when a recording fails.
+        object.__setattr__(self, "failures", [])
 
     def forward(self, *inputs: Any) -> list[Any]:
         """The outputs that are not on the host."""
@@ -64,7 +67,7 @@ class _Stretch(Module):
         try:
             made = frame.run({**host, **dict(zip(names, inputs, strict=True))})
         except GraphError:
-            object.__setattr__(self, "failed", frame.at)
+            self.failures.append(frame.at)
             raise
         found = dict(zip(part.outputs, made, strict=True))
         self.fixed.update((name, one) for name, one in found.items() if is_host(one))
@@ -147,10 +150,12 @@ class Stretches:
         try:
             made = found.stretch.outputs([inputs[i] for i in found.places])
         except GraphError:
-            if found.stretch.failed is None:
+            if not found.stretch.failures:
                 raise
             self._whole.clear()  # `run` will learn where it reads a value
             return None
+        except VALUES:
+            return None  # `run` will find the node
         self._known.move_to_end(found.key)
         return [made[name] for name in body.outputs]
 
@@ -165,38 +170,52 @@ class Stretches:
                 at += 1
                 continue
             end = min((cut for cut in cuts if cut > at), default=len(nodes))
-            self._run_part(frame, at, end)
-            at = end
+            at = end if self._runs_part(frame, at, end) else at
 
-    def _run_part(self, frame: Frame, start: int, end: int) -> None:
+    def _runs_part(self, frame: Frame, start: int, end: int) -> bool:
+        """Runs nodes in a row; or finds that they cannot be recorded, and where to cut them."""
+        is_new = (id(frame.body), start, end) not in self._parts
         part = self._part(frame.body, start, end)
         values = {name: frame.find(name) for name in part.given}
         if any(map(is_foreign, values.values())):
             self._learn(frame, start, end)
-            return
+            return True
         key = (id(frame.body), start, end, *map(_key, values.values()))
-        if key not in self._known:  # node by node, which shows those that read
+        if not is_new and key not in self._known:  # sizes that come once are not worth a graph
             self._known[key] = None
             self._learn(frame, start, end)
-            return
-        stretch = self._known[key] or self._made(frame, part.body, values)
+            return True
+        found = self._recorded(frame, part, key, values)
+        if found is None:
+            return False
+        if frame.outer is None and end - start == len(frame.body.nodes):
+            self._note_whole(frame, part.body, _Whole(self._known[key], key, ()), list(values))
+        frame.values.update(found)
+        frame.drop(part.dead)
+        return True
+
+    def _recorded(
+        self, frame: Frame, part: _Part, key: tuple[Any, ...], values: Mapping[str, Value]
+    ) -> dict[str, Value] | None:
+        """The outputs of a part, recorded or replayed; None if a node reads a value, where the body
+        is cut from then on."""
+        stretch = self._known.get(key) or self._made(frame, part.body, values)
         self._known[key] = stretch
         self._known.move_to_end(key)
         while len(self._known) > _MOST:
             self._known.popitem(last=False)
             self._whole.clear()
         try:
-            found = stretch.outputs([one for one in values.values() if not is_host(one)])
+            return stretch.outputs([one for one in values.values() if not is_host(one)])
         except GraphError:
-            if stretch.failed is None:
+            if not stretch.failures:
                 raise
-            self._cuts[id(frame.body)].add(start + stretch.failed)  # its function reads a value
-            self._learn(frame, start, end)
-            return
-        if frame.outer is None and end - start == len(frame.body.nodes):
-            self._note_whole(frame, part.body, _Whole(stretch, key, ()), list(values))
-        frame.values.update(found)
-        frame.drop(part.dead)
+            del self._known[key]
+            self._cuts[id(frame.body)].add(key[1] + stretch.failures.pop())
+            return None
+        except VALUES:
+            self._learn(frame, *key[1:3])
+            raise  # unless a node has raised an error that names it
 
     def _note_whole(self, frame: Frame, part: Body, whole: _Whole, names: Sequence[str]) -> None:
         """Notes a stretch that needs nothing but a body's inputs, and makes all of its outputs."""

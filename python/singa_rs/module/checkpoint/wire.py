@@ -24,6 +24,8 @@ class Walker:
 
     def __init__(self, limit: int) -> None:
         self._left = limit
+        #: Where in its message the bytes of the field begin that was found last.
+        self.at = 0
 
     def fields(self, message: memoryview) -> Iterator[Field]:
         """The fields of a message, in the order of their bytes.
@@ -43,6 +45,7 @@ class Walker:
             value, length = 0, _WIDTHS.get(kind)
             if kind == VARINT:
                 value, at = varint(message, at)
+                self.at = at
                 yield number, kind, value, message[:0]
                 continue
             if kind == BYTES:
@@ -51,6 +54,7 @@ class Walker:
                 raise ValueError(f"field {number} has wire type {kind}")
             if length > end - at:
                 raise ValueError(f"field {number} has {length} bytes, but {end - at} are left")
+            self.at = at
             yield number, kind, value, message[at : at + length]
             at += length
 

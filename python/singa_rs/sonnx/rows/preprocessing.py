@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ... import autograd
-from ...data.pictures import pillow
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..running import Frame
@@ -24,6 +23,8 @@ _MODES = {"RGB": "RGB", "BGR": "RGB", "Grayscale": "L"}
 @reads("ImageDecoder", since=20, host="stream")
 def image_decoder(stream: Any, *, pixel_format: str = "RGB", frame: Frame) -> Tensor:
     """The pixels of an encoded image, (H, W, channels) of uint8, decoded by Pillow on the host."""
+    from ...data.pictures import pillow  # whose package is large
+
     if pixel_format not in _MODES:
         want = ", ".join(_MODES)
         raise ValueError(f"ImageDecoder: got pixel_format {pixel_format!r}, want one of {want}")

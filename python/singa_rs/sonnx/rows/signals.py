@@ -21,6 +21,8 @@ from .arranging import axis_of
 _DIRECT = 128
 #: The greatest prime factor: its matrices have as many rows and columns.
 _MOST = 8192
+#: Frames that overlap so often are gathered.
+_MOST_BLOCKS = 16
 
 # ---- transforms ----------------------------------------------------------------------------------
 
@@ -148,10 +150,22 @@ def _back(x: _Complex, order: tuple[int, ...], is_real: bool) -> Tensor:
     return made.re.reshape((*made.re.shape, 1)) if is_real else _joined(made)
 
 
+def _frames(signal: Tensor, size: int, step: int) -> Tensor:
+    """Frames of signals, (N, length) to (N, frames, size): each is a few blocks of `step` elements
+    in a row. The places of all elements would take more memory than the frames."""
+    count = (signal.shape[1] - size) // step + 1
+    blocks = -(-size // step)
+    if blocks > _MOST_BLOCKS:
+        places = np.arange(count)[:, None] * step + np.arange(size)
+        return autograd.gather(signal, 1, to_tensor(places, signal.device))
+    rows = _sized(signal, (count + blocks - 1) * step).reshape((signal.shape[0], -1, step))
+    return autograd.cat([rows[:, i : i + count] for i in range(blocks)], 2)[..., :size]
+
+
 @reads("STFT", since=17, host="frame_step frame_length")
 def stft(
     signal: Tensor, frame_step: Any, window: Tensor | None = None, frame_length: Any = None, *,
-    onesided: int = 1, frame: Frame,
+    onesided: int = 1,
 ) -> Tensor:  # fmt: skip
     """The transforms of frames of a signal, (N, frames, frequencies, 2)."""
     if signal.rank == 2:
@@ -164,10 +178,7 @@ def stft(
     if step < 1 or not 1 <= size <= have:
         got = f"frames of {size}, {step} apart, of {have} elements"
         raise ValueError(f"STFT: got {got}, want frames that fit, 1 apart at least")
-    starts = np.arange((have - size) // step + 1) * step
-    places = to_tensor(starts[:, None] + np.arange(size), frame.device)
-    parts = _parts("STFT", signal)
-    framed = parts.map(lambda t: autograd.gather(t, 1, places))
+    framed = _parts("STFT", signal).map(lambda t: _frames(t, size, step))
     if window is not None:
         framed = framed.map(lambda t: t * window)
     return _joined(_forward(framed, size, bool(onesided)))
