@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import statistics
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 from unittest import mock
+
+import process
 
 #: Seconds between turns: threads of other libraries spin for a while after their last work.
 REST = 0.1
@@ -33,20 +34,9 @@ def serve(pipe: Connection, made: Made, before: Made | None) -> None:
     other = before[0](*before[1:]) if before else None
     step = made[0](*made[1:])
     least = min(_seconds(step, 5, PATIENCE, other))
-    pipe.send((least, _peak()))
+    pipe.send((least, process.peak() / (1 << 20)))
     while order := pipe.recv():
         pipe.send(_seconds(step, *order, other))
-
-
-def _peak() -> float:
-    """The most MiB that this process has had in memory. What `getrusage` tells of a process that
-    was forked begins with the memory of the one that forked it."""
-    try:
-        with open("/proc/self/status") as file:
-            line = next(one for one in file if one.startswith("VmHWM"))
-    except FileNotFoundError:  # no Linux
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return int(line.split()[1]) / 1024
 
 
 def _seconds(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ __all__ = [
     "get_gpu_ids",
     "get_gpu_mem_size",
     "get_num_gpus",
+    "info",
     "report_warnings",
 ]
 
@@ -119,6 +121,26 @@ def device_query(id: int, verbose: bool = False) -> str:
 
 def enable_lazy_alloc(enable: bool) -> None:
     """Accepted for SINGA programs: memory is always allocated when it is first written."""
+
+
+def info() -> dict[str, Any]:
+    """What the CPU's kernels run with.
+
+    Returns:
+        `threads`, how many run an operation (`Device.set_num_threads`); `allowed_threads`, how many
+        the processors, the control group and `OMP_NUM_THREADS` allow now; `quota`, the processors'
+        time that the control group grants, in processors, or None; `instructions`, the set that
+        kernels use (`baseline`, `avx2` or `avx512`); `library`, what computes convolutions and
+        matrix products (`onednn X.Y` or `portable`).
+    """
+    allowed, quota, instructions = _core.machine()
+    return {
+        "threads": get_default_device().num_threads,
+        "allowed_threads": allowed,
+        "quota": quota,
+        "instructions": instructions,
+        "library": _core.library(),
+    }
 
 
 def report_warnings() -> None:

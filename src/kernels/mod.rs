@@ -55,6 +55,9 @@ pub trait Target: Send + Sync {
     /// When fusing pays off.
     fn fusing(&self) -> Fusing;
 
+    /// The instruction set that kernels use.
+    fn instructions(&self) -> &'static str;
+
     /// The stream that operations and graphs run on.
     fn stream(&self) -> Stream;
 

@@ -77,8 +77,7 @@ impl PyDevice {
     }
 
     /// Sets how many threads a kernel may use (1 to 1024). Steps are recorded again, and operations
-    /// prepared again, for that number: oneDNN's products and convolutions may differ in their bits
-    /// between numbers of threads.
+    /// prepared again, for that number; no bit of a result depends on it.
     fn set_num_threads(&self, threads: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, engine) = (threads.py(), engine::of(&self.0)?);
         let threads = natural("set_num_threads", threads)? as usize;

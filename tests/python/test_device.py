@@ -1,5 +1,7 @@
 """Which device programs get that ask for a CUDA device."""
 
+import os
+
 import numpy as np
 import pytest
 from singa_rs import device, tensor
@@ -48,3 +50,12 @@ def test_tensors_of_the_device_that_answers_are_those_of_the_cpu(monkeypatch):
     y = x + tensor.ones((2, 3))
     assert y.device == CPU
     np.testing.assert_array_equal(y.to_numpy(), np.arange(1, 7).reshape(2, 3))
+
+
+def test_info_says_what_kernels_run_with():
+    found = device.info()
+    assert found["threads"] == device.get_default_device().num_threads
+    assert 1 <= found["allowed_threads"] <= (os.cpu_count() or 1)
+    assert found["quota"] is None or found["quota"] > 0
+    assert found["instructions"] in ("baseline", "avx2", "avx512")
+    assert found["library"].split()[0] in ("onednn", "portable")

@@ -60,23 +60,7 @@ def digests(threads):
     return dict(zip(("conv", "lstm", "gpt"), map(str.split, lines), strict=True))
 
 
-def depends_on_threads():
-    """oneDNN divides sums among threads: in convolutions, and in products of many terms."""
-    return pytest.mark.xfail(
-        os.environ.get("SINGA_RS_KERNELS") != "portable",
-        reason="oneDNN's sums depend on the threads",
-        strict=True,
-    )
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        pytest.param("conv", marks=depends_on_threads()),
-        pytest.param("lstm", marks=depends_on_threads()),
-        "gpt",
-    ],
-)
+@pytest.mark.parametrize("model", ["conv", "lstm", "gpt"])
 def test_any_number_of_threads_gives_the_same_bits(model):
     assert len({digests(threads)[model][0] for threads in COUNTS}) == 1
 

@@ -87,7 +87,10 @@ impl Crew {
         let mut workers = match self.workers.try_lock() {
             Ok(workers) => workers,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(region.run_all()),
+            Err(TryLockError::WouldBlock) => {
+                region.run_all();
+                return Ok(());
+            }
         };
         self.resize(&mut workers, super::size() - 1)?;
         self.post(region, threads);

@@ -107,7 +107,7 @@ fn workers_that_are_held_up_hold_up_nothing_but_their_chunk() {
     for round in 0..10_000_usize {
         let sums: [AtomicUsize; 6] = Default::default();
         let body = |chunk: usize| {
-            if (round * 7 + chunk * 13) % 1_009 == 0 {
+            if (round * 7 + chunk * 13).is_multiple_of(1_009) {
                 std::thread::sleep(std::time::Duration::from_micros(300));
             }
             sums[chunk].fetch_add(round + chunk, SeqCst);

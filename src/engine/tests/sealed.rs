@@ -216,6 +216,10 @@ impl Target for Sealed {
         Cpu.fusing()
     }
 
+    fn instructions(&self) -> &'static str {
+        Cpu.instructions()
+    }
+
     fn stream(&self) -> Stream {
         STREAM
     }

@@ -7,6 +7,7 @@ use crate::device::Stream;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::finite::Statistics;
+use crate::kernels::cpu::simd::isa::Isa;
 use crate::kernels::cpu::{dispatch, onednn, region, statistics};
 use crate::kernels::{Fusing, Kernel, Packing, Target, Width};
 use crate::ops::region::Region;
@@ -45,6 +46,14 @@ impl Target for Cpu {
 
     fn fusing(&self) -> Fusing {
         FUSING
+    }
+
+    fn instructions(&self) -> &'static str {
+        match Isa::active() {
+            Isa::Baseline => "baseline",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+        }
     }
 
     fn stream(&self) -> Stream {

@@ -25,7 +25,7 @@ fn plain(case: &Case, [x, w, dy]: &[Tensor; 3], bias: Option<&Tensor>) -> [Vec<f
 }
 
 /// The operation and its two gradients.
-fn kinds(case: &Case) -> [Kind; 3] {
+pub fn kinds(case: &Case) -> [Kind; 3] {
     let geometry = || case.geometry.clone();
     [
         Conv { geometry: geometry() }.into(),
@@ -66,7 +66,7 @@ fn any_geometry_and_layout_as_plain_loops() {
 }
 
 /// Sizes at which oneDNN chooses its kernels for full vectors and many blocks.
-fn larger(random: &mut Random) -> Case {
+pub fn larger(random: &mut Random) -> Case {
     loop {
         let rank = [1, 2, 2, 3][random.below(4)];
         let sides: &[usize] = if rank == 3 { &[1, 5, 8, 13] } else { &[1, 5, 8, 13, 14, 28, 31] };
@@ -130,16 +130,16 @@ fn larger_sizes_as_in_float64() {
 }
 
 /// The number of random cases; `TEST_ROUNDS` and `TEST_SEED` request a longer search.
-fn rounds(usual: usize) -> usize {
+pub fn rounds(usual: usize) -> usize {
     std::env::var("TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     std::env::var("TEST_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(5)
 }
 
 /// Channels-last, as are the results of other operations; close enough for weights, too.
-fn usual(dtype: DType, shape: &[usize]) -> Meta {
+pub fn usual(dtype: DType, shape: &[usize]) -> Meta {
     let shape = Shape::from(shape);
     Meta { dtype, strides: shape.dense_like(&channels_innermost(shape.rank())), shape }
 }

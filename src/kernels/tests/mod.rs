@@ -21,6 +21,7 @@ mod scan;
 mod select;
 mod softmax;
 mod sort;
+mod threads;
 mod unary;
 
 use std::sync::Arc;
