@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::device::Stream;
 use crate::error::Result;
 
-/// How many threads a kernel uses: fixed when it is prepared, never chosen by the scheduler.
+/// The most threads that a kernel uses, for which its scratch memory has room: fixed when it is
+/// prepared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Width(pub usize);
 

@@ -28,7 +28,7 @@ from .singa_wrap import SINGA_VERSION
 _MAGIC = b"sg\1\0"
 _LENGTH = struct.Struct("<Q")
 #: The most tensors, and the most fields of all together, which take less than a second.
-_TENSORS, _FIELDS = 1 << 15, 1 << 18
+_TENSORS, _FIELDS = 1 << 15, 5 << 15
 #: The longest key, in bytes.
 _KEY = 1 << 16
 #: The most megabytes of a record, since SINGA counts bytes in 32 bits.

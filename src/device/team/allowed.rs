@@ -44,9 +44,21 @@ fn omp_threads(text: &str) -> Option<usize> {
 fn processors() -> usize {
     static FIRST: OnceLock<usize> = OnceLock::new();
     let first = *FIRST.get_or_init(system::processors);
+    if is_bound_by_openmp() { first } else { system::processors() }
+}
+
+fn is_bound_by_openmp() -> bool {
+    static IS_BOUND: OnceLock<bool> = OnceLock::new();
     let binds = ["OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"];
-    let is_bound = || binds.iter().any(|name| env::var_os(name).is_some());
-    if is_bound() { first } else { system::processors() }
+    *IS_BOUND.get_or_init(|| binds.iter().any(|name| env::var_os(name).is_some()))
+}
+
+/// Lets the calling thread, a new worker, run on all processors that the process had before OpenMP
+/// bound the thread that starts it.
+pub fn unbind() {
+    if is_bound_by_openmp() {
+        system::unbind();
+    }
 }
 
 /// The processors' time that the process's control group grants, in processors; `None` without a
@@ -90,7 +102,12 @@ fn parse_limit(text: &str) -> Option<f64> {
 
 #[cfg(target_os = "linux")]
 mod system {
+    use std::sync::OnceLock;
+
     use libc::{CLOCK_MONOTONIC_COARSE, CPU_COUNT, clock_gettime, cpu_set_t, sched_getaffinity};
+
+    /// The processors that the main thread may run on, as found first.
+    static FIRST: OnceLock<cpu_set_t> = OnceLock::new();
 
     /// How many processors the main thread may run on.
     pub fn processors() -> usize {
@@ -98,9 +115,22 @@ mod system {
         let count = unsafe {
             let mut set: cpu_set_t = std::mem::zeroed();
             let status = sched_getaffinity(libc::getpid(), size_of_val(&set), &mut set);
-            if status == 0 { CPU_COUNT(&set) as usize } else { 0 }
+            if status == 0 {
+                FIRST.get_or_init(|| set);
+                CPU_COUNT(&set) as usize
+            } else {
+                0
+            }
         };
         if count > 0 { count } else { std::thread::available_parallelism().map_or(1, usize::from) }
+    }
+
+    /// Lets the calling thread run on the processors found first.
+    pub fn unbind() {
+        if let Some(set) = FIRST.get() {
+            // SAFETY: the set is live; if the call fails, the thread stays where it is.
+            unsafe { libc::sched_setaffinity(0, size_of_val(set), set) };
+        }
     }
 
     /// Seconds of a clock that is cheap to read.
@@ -121,6 +151,9 @@ mod system {
     pub fn processors() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
+
+    /// Nothing binds threads here.
+    pub fn unbind() {}
 
     /// Seconds since the first call.
     pub fn seconds() -> u64 {

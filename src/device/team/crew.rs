@@ -135,6 +135,7 @@ impl Crew {
     }
 
     fn work(&self, number: usize) {
+        super::unbind();
         let mut heard = self.bell.get();
         while number < self.wanted.load(Acquire) {
             self.help();

@@ -2,7 +2,8 @@
 //!
 //! A region is cut into chunks. The calling thread and whichever workers are there claim them one
 //! at a time, so a thread that the system does not schedule holds up nothing but its own chunk.
-//! Chunks depend on sizes alone, so results do not depend on who ran them.
+//! What is added up together depends on sizes alone, so results depend neither on who ran a chunk
+//! nor on the number of threads.
 
 mod allowed;
 mod crew;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, Result};
+use allowed::unbind;
 pub use allowed::{allowed_threads, quota};
 use crew::Crew;
 use region::Region;
@@ -21,8 +23,8 @@ use region::Region;
 /// The most chunks of a region.
 pub const MOST_CHUNKS: usize = u32::MAX as usize;
 
-/// How many ranges of [`ranges`] there are a seat.
-const RANGES_OF_SEAT: usize = 4;
+/// How many chunks there are usually for each seat.
+const CHUNKS_OF_SEAT: usize = 4;
 
 /// The team's size; 0 means [`allowed_threads`].
 static SIZE: AtomicUsize = AtomicUsize::new(0);
@@ -90,6 +92,11 @@ pub fn each(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
+/// How many chunks keep this many threads busy until the end, though some come late.
+pub fn usual_chunks(seats: usize) -> usize {
+    if seats > 1 { seats * CHUNKS_OF_SEAT } else { 1 }
+}
+
 /// Runs `body(range, seat)` for ranges that cover `0..len`, on at most `seats` threads. The bounds
 /// are multiples of `grain` (except the last), and there are several ranges a seat, so that a thread
 /// that comes late finds less to do.
@@ -102,8 +109,7 @@ pub fn ranges(
     seats: usize,
     body: &(dyn Fn(Range<usize>, usize) + Sync),
 ) -> Result<()> {
-    let most = if seats > 1 { seats * RANGES_OF_SEAT } else { 1 };
-    let chunks = len.div_ceil(grain).min(most);
+    let chunks = len.div_ceil(grain).min(usual_chunks(seats));
     seated(chunks, seats, &|chunk, seat| body(share(len, grain, chunks, chunk), seat))
 }
 

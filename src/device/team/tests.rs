@@ -100,22 +100,55 @@ fn a_team_that_grows_and_shrinks_loses_no_chunk() {
     assert_eq!(sum.into_inner(), 300 * 21);
 }
 
-/// Chunks that take long now and then stand for workers that the system stops.
-#[test]
-fn workers_that_are_held_up_hold_up_nothing_but_their_chunk() {
-    set_size(4);
-    for round in 0..10_000_usize {
-        let sums: [AtomicUsize; 6] = Default::default();
-        let body = |chunk: usize| {
-            if (round * 7 + chunk * 13).is_multiple_of(1_009) {
-                std::thread::sleep(std::time::Duration::from_micros(300));
-            }
-            sums[chunk].fetch_add(round + chunk, SeqCst);
-        };
-        parallel(6, &body).unwrap();
-        let right = |(chunk, sum): (usize, &AtomicUsize)| sum.load(SeqCst) == round + chunk;
-        assert!(sums.iter().enumerate().all(right), "round {round}");
+/// Stops the team's workers for a while, one after the other, until told to end. A signal handler
+/// sleeps on the worker's thread, as if the system had given its processor to somebody else.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+fn stop_workers(is_over: &std::sync::atomic::AtomicBool) {
+    extern "C" fn sleep(_: libc::c_int) {
+        let short = libc::timespec { tv_sec: 0, tv_nsec: 300_000 };
+        // SAFETY: nanosleep may be called in a signal handler.
+        unsafe { libc::nanosleep(&short, std::ptr::null_mut()) };
     }
+    let workers = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let is_worker = |task: &std::fs::DirEntry| {
+            let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            name.starts_with("singa_rs ")
+        };
+        tasks.filter(is_worker).map(|task| task.file_name().to_str().unwrap().parse().unwrap())
+    };
+    // SAFETY: the handler is a function that stays, and nobody else uses this signal.
+    unsafe { libc::signal(libc::SIGUSR2, sleep as *const () as libc::sighandler_t) };
+    while !is_over.load(SeqCst) {
+        let stop = |thread: libc::pid_t| {
+            // SAFETY: a signal with a handler to a thread of this process.
+            unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR2) };
+        };
+        workers().for_each(stop);
+        std::thread::sleep(std::time::Duration::from_micros(500));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn workers_that_are_stopped_hold_up_nothing_but_their_chunk() {
+    set_size(4);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| stop_workers(&is_over));
+        for round in 0..10_000_usize {
+            let sums: [AtomicUsize; 6] = Default::default();
+            parallel(6, &|chunk| {
+                (0..200).for_each(|_| std::hint::spin_loop());
+                sums[chunk].fetch_add(round + chunk, SeqCst);
+            })
+            .unwrap();
+            let right = |(chunk, sum): (usize, &AtomicUsize)| sum.load(SeqCst) == round + chunk;
+            assert!(sums.iter().enumerate().all(right), "round {round}");
+        }
+        is_over.store(true, SeqCst);
+    });
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn prepare<T: Factor>(panels: Panels, adds: bool, width: Width) -> Arc<dyn Kerne
         team::ranges(count, 1, parts, &|range, seat| {
             for index in range {
                 let factors = Factors::<T>::new(&panels.matrices.steps, panels.get(index), io);
-                // SAFETY: the metas are those of the tensors; each panel is written by one seat,
+                // SAFETY: the metas are those of the tensors; each panel is in one range,
                 // and each seat has its own scratch memory.
                 unsafe {
                     if T::IN_PLACE {

@@ -70,7 +70,7 @@ pub fn fold(eps: f64, axis: usize, io: &[&Meta], width: Width) -> Result<Arc<dyn
         team::ranges(count, 1, parts, &|range, _| {
             for c in range {
                 // SAFETY: the tensors are those that this was made for, the weights are dense, and
-                // each channel belongs to one seat.
+                // each channel is in one range.
                 unsafe { channel::<T>(&channels, io, c, &rows) };
             }
         })

@@ -90,7 +90,10 @@ impl Problem {
         };
         let Some(whole) = convolution.choice(None)? else { return Ok(None) };
         let packed = whole.weights.copy(library)?;
-        let pieces = convolution.pieces(whole, width)?;
+        // bfloat16 weight gradients multiply uninitialised scratch memory by zero, which gives NaN
+        // if it contains one.
+        let reads_garbage = self.pass == Propagation::GradWeight && compute != DType::Float32;
+        let pieces = convolution.pieces(whole, width)?.clearing(reads_garbage);
         let x = (&self.x, Layout::Strided(x));
         let y = (&self.y, Layout::Strided(y));
         let w = (&self.w, Layout::Packed(packed, compute));
@@ -100,11 +103,7 @@ impl Problem {
             Propagation::GradInput => [y, w, x].into_iter().collect(),
             Propagation::GradWeight => [y, x, w].into_iter().collect(),
         };
-        let steps = Steps::new(library, pieces, &tensors, width.unwrap_or(Width::ONE))?;
-        // bfloat16 weight gradients multiply uninitialised scratch memory by zero, which gives NaN
-        // if it contains one.
-        let reads_garbage = self.pass == Propagation::GradWeight && compute != DType::Float32;
-        Ok(if reads_garbage { steps.map(Steps::starting_clear) } else { steps })
+        Steps::new(library, pieces, &tensors, width.unwrap_or(Width::ONE))
     }
 }
 

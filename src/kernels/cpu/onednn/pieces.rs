@@ -10,12 +10,16 @@ use crate::error::Result;
 
 /// Multiplications and additions that make a piece worthwhile: some 40 microseconds of a thread.
 const WORTHWHILE: u64 = 4 << 20;
-/// The most pieces: enough for threads that do not run at the same speed.
-const MOST: usize = 16;
+/// Pieces of this many multiplications and additions are large enough for any number of them.
+const LARGE: u64 = 256 << 20;
+/// The most pieces of an operation.
+const MOST: usize = 64;
 
-/// How many pieces an operation of this many multiplications and additions is cut into.
-pub fn count(flops: u64) -> usize {
-    (flops / WORTHWHILE).clamp(1, MOST as u64) as usize
+/// How many pieces an operation of this many multiplications and additions is cut into: `usual` at
+/// most unless they are large.
+pub fn count(flops: u64, usual: usize) -> usize {
+    let usual = (flops / WORTHWHILE).min(usual as u64);
+    usual.max(flops / LARGE).clamp(1, MOST as u64) as usize
 }
 
 /// Columns of a matrix that are copied into contiguous scratch memory, or back from there.
@@ -62,6 +66,7 @@ pub struct Pieces {
     /// another.
     sums: Option<(usize, usize)>,
     seats: usize,
+    clears: bool,
 }
 
 impl Pieces {
@@ -81,6 +86,11 @@ impl Pieces {
     /// The same, but each piece's result is one of `count` of this many bytes that are to be added.
     pub fn with_sums(self, count: usize, bytes: usize) -> Self {
         Pieces { sums: Some((count, bytes)), ..self }
+    }
+
+    /// The same for primitives that read scratch memory before they write it: it is zeroed first.
+    pub fn clearing(self, clears: bool) -> Self {
+        Pieces { clears, ..self }
     }
 
     /// Results to be added, and the bytes of each.
@@ -144,6 +154,10 @@ impl Pieces {
     /// # Safety
     /// As [`Pieces::run`], with [`Pieces::scratch_of_seat`] bytes that nothing else uses.
     unsafe fn run_piece(&self, piece: &Piece, whole: &[*mut u8], scratch: *mut u8) -> Result<()> {
+        if self.clears {
+            // SAFETY: by the caller's promise.
+            unsafe { scratch.write_bytes(0, self.scratch_of_seat()) };
+        }
         let (mut room, result) = (scratch, whole.len() - 1);
         let mut addresses: SmallVec<[*mut u8; 5]> = SmallVec::from_slice(whole);
         for (address, part) in addresses.iter_mut().zip(&piece.parts) {

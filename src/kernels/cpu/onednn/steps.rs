@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use super::layout::{Layout, Location, Tensor, describe, settled};
 use super::pieces::Pieces;
 use super::sums::sums;
+use crate::device::ALIGNMENT;
 use crate::device::onednn::{self, Descriptor, Library};
-use crate::device::{ALIGNMENT, team};
 use crate::error::Result;
 use crate::kernels::cpu::copy;
 use crate::kernels::{Io, Kernel, Width};
@@ -64,7 +64,6 @@ pub struct Steps {
     steps: Vec<Step>,
     /// Bytes of the tensors in scratch memory; each step's own scratch memory follows them.
     reserved: usize,
-    starts_clear: bool,
     packed: Option<Packed>,
 }
 
@@ -80,14 +79,7 @@ impl Steps {
         tensors: &[(&Tensor, Layout)],
         width: Width,
     ) -> Result<Option<Self>> {
-        let mut steps = Steps {
-            library,
-            width,
-            steps: Vec::new(),
-            reserved: 0,
-            starts_clear: false,
-            packed: None,
-        };
+        let mut steps = Steps { library, width, steps: Vec::new(), reserved: 0, packed: None };
         let ((result, layout), inputs) = tensors.split_last().expect("a primitive has a result");
         let mut places = SmallVec::new();
         for (tensor, layout) in inputs {
@@ -117,12 +109,6 @@ impl Steps {
         let kernel = sums(count, bytes, bytes / size_of::<f32>(), self.width);
         let places = [parts, result].into_iter().collect();
         self.steps.push(Step { action: Action::Ours(kernel), places });
-    }
-
-    /// Zeroes all scratch memory before each run, for a primitive that reads uninitialised parts of
-    /// it.
-    pub fn starting_clear(self) -> Self {
-        Steps { starts_clear: true, ..self }
     }
 
     /// The place of the tensor in this layout, after steps that bring it there.
@@ -210,14 +196,6 @@ impl Steps {
         Ok(())
     }
 
-    fn clear(&self, io: &Io) -> Result<()> {
-        let (bytes, parts) = (self.scratch(), self.width.0);
-        team::ranges(bytes, ALIGNMENT, parts, &|range, _| {
-            // SAFETY: the scratch memory belongs to this run, and the parts are disjoint.
-            unsafe { io.scratch::<u8>().add(range.start).write_bytes(0, range.len()) };
-        })
-    }
-
     /// The name of the implementation of the main primitive: the one that reads several tensors.
     pub fn implementation(&self) -> Option<&str> {
         self.steps.iter().find_map(|step| match &step.action {
@@ -254,9 +232,6 @@ impl Kernel for Steps {
     }
 
     fn run(&self, io: &Io) -> Result<()> {
-        if self.starts_clear {
-            self.clear(io)?;
-        }
         let scratch = io.scratch::<u8>().wrapping_add(self.reserved);
         // SAFETY: `io` is what the kernel was prepared for, with as much scratch memory as
         // requested.

@@ -10,7 +10,7 @@ use crate::kernels::{Kernel, Width, kernel};
 const GRAIN: usize = 4 << 10;
 
 /// The sum of `count` arrays of `len` numbers of float32, which follow one another with this many
-/// bytes from one to the next. The first may be the result itself.
+/// bytes from one to the next.
 pub fn sums(count: usize, bytes: usize, len: usize, width: Width) -> Arc<dyn Kernel> {
     let parts = width.0.min(len.div_ceil(GRAIN)).max(1);
     kernel(0, move |io| {
@@ -36,9 +36,7 @@ unsafe fn add(
     unsafe {
         let to = to.add(block.start);
         let from = |i: usize| from.byte_add(i * bytes).add(block.start);
-        if to.cast_const() != from(0) {
-            to.copy_from_nonoverlapping(from(0), block.len());
-        }
+        to.copy_from_nonoverlapping(from(0), block.len());
         let to = std::slice::from_raw_parts_mut(to, block.len());
         for i in 1..count {
             let more = std::slice::from_raw_parts(from(i), block.len());

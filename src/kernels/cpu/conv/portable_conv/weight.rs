@@ -67,7 +67,7 @@ pub fn prepare<T: Factor>(gradient: WeightGradient, width: Width) -> Arc<dyn Ker
         let channels = gradient.groups * gradient.dy.channels;
         let parts = parts.min(channels);
         team::ranges(channels, TOGETHER, parts, &|channels, _| {
-            // SAFETY: the sums are complete, and each channel belongs to one seat.
+            // SAFETY: the sums are complete, and each channel is in one range.
             unsafe { gradient.finish::<T>(io, cut.splits, channels) };
         })
     })

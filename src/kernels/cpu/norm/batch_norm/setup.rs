@@ -89,7 +89,7 @@ impl Setup {
         team::ranges(channels, 1, self.parts, &|range, _| {
             for c in range {
                 let values = of(c).map(A::from_f64);
-                // SAFETY: each channel belongs to one seat.
+                // SAFETY: each channel is in one range.
                 out.into_iter().zip(values).for_each(|(out, value)| unsafe { out.set(c, value) });
             }
         })?;

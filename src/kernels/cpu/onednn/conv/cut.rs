@@ -13,6 +13,8 @@ use crate::kernels::cpu::onednn::pieces::{self, Columns, Part, Parts, Pieces};
 use crate::ops::Meta;
 use crate::ops::conv::channels_innermost;
 
+/// The usual number of pieces.
+const MOST: usize = 16;
 /// At least this many images make pieces of images; fewer are cut further.
 const MANY_IMAGES: usize = 8;
 /// The fewest rows of a piece.
@@ -67,6 +69,9 @@ impl Convolution {
             Some(width) => self.cut_for(width, &whole.weights)?,
             None => None,
         };
+        if cut.is_none() && width.is_some() {
+            log::debug!("{:?} of {:?} runs on one thread", self.pass, self.x);
+        }
         cut.map_or_else(|| whole.build().map(Pieces::whole), Ok)
     }
 
@@ -85,15 +90,16 @@ impl Convolution {
     }
 
     fn cut(&self) -> Cut {
-        let (images, wanted) = (self.images(), pieces::count(self.flops()));
+        let (images, wanted) = (self.images(), pieces::count(self.flops(), MOST));
         let weight = self.w.iter().product::<i64>() as usize * self.x.dtype.size();
         let of_images = |pieces: usize| images.div_ceil(pieces.clamp(1, images));
-        if wanted == 1 || !self.is_channels_last() {
+        let is_usual = self.is_channels_last();
+        if wanted == 1 || !is_usual && !self.has_images_outermost() {
             return Cut::Whole;
         }
-        let by_channels = self.most_channel_pieces(wanted);
+        let by_channels = if is_usual { self.most_channel_pieces(wanted) } else { 1 };
         if self.pass == Propagation::GradWeight {
-            let fits = (SUMS_BYTES / weight.max(1)).min(wanted).min(images);
+            let fits = (SUMS_BYTES / weight.max(1)).min(wanted).min(images).max(1);
             let fits = if self.x.dtype == DType::Float32 { fits } else { 1 };
             return match fits >= by_channels {
                 true if fits > 1 => Cut::Sums(of_images(fits)),
@@ -101,8 +107,8 @@ impl Convolution {
                 false => Cut::Channels(by_channels),
             };
         }
-        if images >= wanted.min(MANY_IMAGES) {
-            return Cut::Images(of_images(wanted));
+        if images >= wanted.min(MANY_IMAGES) || !is_usual {
+            return if images > 1 { Cut::Images(of_images(wanted)) } else { Cut::Whole };
         }
         let bands = wanted.div_ceil(images).min(self.y.shape[2] / FEWEST_ROWS);
         let image = self.x.bytes() / images;
@@ -137,6 +143,15 @@ impl Convolution {
         [&self.x, &self.y].iter().all(|meta| is_same(meta, &channels_last(meta)))
     }
 
+    /// Whether an image of either tensor ends before the next one begins.
+    fn has_images_outermost(&self) -> bool {
+        let ends = |meta: &Meta| {
+            let others = (1..meta.shape.rank()).map(|d| (meta.shape[d] - 1) * bytes(meta, d));
+            others.sum::<usize>() < bytes(meta, 0)
+        };
+        ends(&self.x) && ends(&self.y)
+    }
+
     /// Which dimension of the weights pieces of channels have a part of.
     fn channel(&self) -> usize {
         (self.pass == Propagation::GradInput) as usize
@@ -160,6 +175,25 @@ impl Convolution {
             Propagation::GradInput => [y, w, x].into_iter().collect(),
             Propagation::GradWeight => [y, x, w].into_iter().collect(),
         }
+    }
+
+    /// The convolution that computes some rows of an image of y, and its first row of x. `None` if
+    /// the rows see padding alone.
+    fn band(&self, first: usize, end: usize) -> Option<(Convolution, usize)> {
+        let (window, height) = (&self.window, self.x.shape[2] as i64);
+        let taps = self.w[self.w.len() + 2 - self.y.shape.rank()];
+        let reach = (taps - 1) * (window.gap[0] + 1) + 1;
+        let from = first as i64 * window.stride[0] - window.before[0];
+        let to = (end as i64 - 1) * window.stride[0] - window.before[0] + reach;
+        let (start, stop) = (from.clamp(0, height), to.clamp(0, height));
+        let mut piece = self.clone();
+        piece.window.before[0] = start - from;
+        piece.window.after[0] = to - stop;
+        (piece.x.shape[0], piece.y.shape[0]) = (1, 1);
+        piece.x.shape[2] = (stop - start) as usize;
+        piece.y.shape[2] = end - first;
+        (piece.x, piece.y) = (channels_last(&piece.x), channels_last(&piece.y));
+        (start < stop).then_some((piece, start as usize))
     }
 }
 
@@ -255,27 +289,6 @@ impl Builder<'_> {
             }
         }
         Ok(Some(self.pieces))
-    }
-}
-
-impl Convolution {
-    /// The convolution that computes some rows of an image of y, and its first row of x. `None` if
-    /// the rows see padding alone.
-    fn band(&self, first: usize, end: usize) -> Option<(Convolution, usize)> {
-        let (window, height) = (&self.window, self.x.shape[2] as i64);
-        let taps = self.w[self.w.len() + 2 - self.y.shape.rank()];
-        let reach = (taps - 1) * (window.gap[0] + 1) + 1;
-        let from = first as i64 * window.stride[0] - window.before[0];
-        let to = (end as i64 - 1) * window.stride[0] - window.before[0] + reach;
-        let (start, stop) = (from.clamp(0, height), to.clamp(0, height));
-        let mut piece = self.clone();
-        piece.window.before[0] = start - from;
-        piece.window.after[0] = to - stop;
-        (piece.x.shape[0], piece.y.shape[0]) = (1, 1);
-        piece.x.shape[2] = (stop - start) as usize;
-        piece.y.shape[2] = end - first;
-        (piece.x, piece.y) = (channels_last(&piece.x), channels_last(&piece.y));
-        (start < stop).then_some((piece, start as usize))
     }
 }
 

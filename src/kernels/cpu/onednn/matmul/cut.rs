@@ -10,7 +10,7 @@ use crate::kernels::cpu::onednn::layout::describe;
 use crate::kernels::cpu::onednn::pieces::{self, Part, Parts, Pieces};
 use crate::ops::Meta;
 
-/// The most pieces of one product: each copies its factors into the kernel's order again.
+/// The usual number of pieces: each copies its factors into the kernel's order again.
 const MOST: usize = 8;
 /// The fewest rows of a piece.
 const FEWEST_ROWS: usize = 32;
@@ -86,11 +86,9 @@ impl Product {
     /// The extents of a piece, which depend on the metas alone.
     fn block(&self, is_packed: bool) -> Block {
         let ([batch, m, n], k) = (self.extents(), self.metas[0].shape[self.axes() + 1]);
-        let wanted = pieces::count(2 * self.metas[2].numel() as u64 * k as u64);
-        if batch > 1 {
-            return [batch.div_ceil(wanted.min(batch)), m, n];
-        }
-        let wanted = wanted.min(MOST);
+        let wanted = pieces::count(2 * self.metas[2].numel() as u64 * k as u64, MOST);
+        let matrices = batch.div_ceil(wanted.min(batch));
+        let wanted = wanted.div_ceil(batch);
         let is_transposed = self.metas[0].strides[self.axes()] == 1 && m > 1;
         let [left, right] = [is_transposed, !is_packed].map(|copies| 1 + COPY * copies as usize);
         let reads = |parts: [usize; 2]| parts[0] * k * n * right + parts[1] * k * m * left;
@@ -105,7 +103,7 @@ impl Product {
         let best = all.filter(fits).max_by_key(|&parts| (parts[0] * parts[1], !reads(parts)));
         let [rows, columns] = best.unwrap_or([1, 1]);
         let columns = if columns == 1 { n } else { n.div_ceil(columns).next_multiple_of(COLUMNS) };
-        [1, m.div_ceil(rows), columns]
+        [matrices, m.div_ceil(rows), columns]
     }
 
     /// The product in pieces of these extents; `None` if oneDNN has no fast implementation for one.

@@ -85,7 +85,6 @@ impl Steps {
             packed: None,
             library: self.library,
             width: self.width,
-            starts_clear: self.starts_clear,
         }
     }
 }
