@@ -93,7 +93,7 @@ pub fn each(
 }
 
 /// How many chunks keep this many threads busy until the end, though some come late.
-pub fn usual_chunks(seats: usize) -> usize {
+fn usual_chunks(seats: usize) -> usize {
     if seats > 1 { seats * CHUNKS_OF_SEAT } else { 1 }
 }
 

@@ -63,7 +63,7 @@ unsafe impl<const M: usize> Sync for Addresses<M> {}
 impl<const M: usize> Loop<M> {
     /// Prepares `tile` for operands that all have (or broadcast to) the output's shape.
     pub fn new(tile: Box<dyn Tile<M>>, operands: [Operand; M], width: Width) -> Self {
-        let boxes = Boxes::new(&operands, team::usual_chunks(width.0), BUFFER);
+        let boxes = Boxes::new(&operands, width.0, BUFFER);
         Loop { tile, operands, boxes, width: width.0, isa: Isa::active() }
     }
 
