@@ -297,16 +297,26 @@ impl Block {
     ///
     /// # Errors
     /// As [`Block::to_touch`]; [`Error::OutOfMemory`] for the copy.
-    #[allow(unsafe_code)]
     pub fn save(&self) -> Result<Vec<u8>> {
-        let refusal = |_| self.device.pool().out_of_memory("save", self.bytes);
         let mut saved = Vec::new();
+        self.save_to(&mut saved)?;
+        Ok(saved)
+    }
+
+    /// Copies the bytes into a buffer that takes their length; the caller holds the device's turn.
+    ///
+    /// # Errors
+    /// As [`Block::save`].
+    #[allow(unsafe_code)]
+    pub fn save_to(&self, saved: &mut Vec<u8>) -> Result<()> {
+        let refusal = |_| self.device.pool().out_of_memory("save", self.bytes);
+        saved.clear();
         saved.try_reserve_exact(self.bytes).map_err(refusal)?;
         let start = self.to_touch()?;
         saved.resize(self.bytes, 0);
         // SAFETY: the block has memory of this size, which nobody writes meanwhile.
-        unsafe { self.device.pool().backend().download(start, &mut saved) };
-        Ok(saved)
+        unsafe { self.device.pool().backend().download(start, saved) };
+        Ok(())
     }
 
     /// Writes all bytes; the caller holds the device's turn.

@@ -130,6 +130,15 @@ pub enum Error {
         /// What is wrong, in words.
         message: String,
     },
+    /// An exchange between processes that failed: a rank that is gone, late, has failed itself, or
+    /// has come with another operation.
+    #[error("{op}: {message}")]
+    Exchange {
+        /// The operation.
+        op: OpName,
+        /// What is wrong, in words; names the ranks.
+        message: String,
+    },
     /// A failed call into a library.
     #[error("{op}: {library} returned {status} for {call}")]
     Library {
@@ -222,6 +231,7 @@ impl Error {
         | Device { op, .. }
         | Graph { op, .. }
         | Checkpoint { op, .. }
+        | Exchange { op, .. }
         | Library { op, .. }
         | Host { op, .. }
         | NotFinite { op, .. }

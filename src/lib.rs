@@ -7,6 +7,7 @@
 
 pub mod block;
 pub mod capi;
+pub mod comm;
 pub mod device;
 pub mod dtype;
 pub mod engine;

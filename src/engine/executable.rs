@@ -1,11 +1,13 @@
 //! A graph that can be run, with its arguments, parameters and results bound to memory.
 
+mod agreement;
 mod arguments;
 mod bind;
 mod compare;
 mod constants;
 mod replay;
 mod timing;
+mod undo;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -20,11 +22,13 @@ use crate::device::{Device, heap};
 use crate::error::{Error, Result};
 use crate::graph::{Bound, Graph, Place, Role, Stopped};
 use crate::ops::View;
+use agreement::Agreement;
 use bind::Slot;
 pub use compare::Compared;
 pub(super) use constants::Constants;
 pub use constants::Kept;
 use constants::Memo;
+pub use timing::Timing;
 
 /// See the module's documentation.
 pub struct Executable {
@@ -43,6 +47,7 @@ pub struct Executable {
     fault: Option<Error>,
     /// Runs nodes, and checks their outputs if that was requested.
     replay: Replay,
+    agreement: Agreement,
     /// The nodes that run user code, in order.
     hosts: Vec<usize>,
     /// The nodes that can fail because of the values of arguments.
@@ -96,6 +101,7 @@ impl Executable {
                 && nodes.len() <= MOST_SHORT
                 && nodes.iter().all(|node| node.is_short),
             device: recording.device().clone(),
+            agreement: Agreement::of(recording),
             lines: recording.lines().to_vec(),
             arguments: recording.arguments.clone(),
             results: recording.results.clone(),
@@ -163,6 +169,7 @@ impl Executable {
         arguments: &[View],
         look: impl FnOnce(&[Arc<Block>]) -> T,
     ) -> Result<(Vec<View>, T)> {
+        self.agreement.begin()?;
         let seen = self.with_bound(arguments, |bound, made| {
             engine.poison(&self.arena, self.arena_bytes());
             self.replay(engine, &mut run, bound, self.nodes())?;
@@ -174,7 +181,7 @@ impl Executable {
         Ok((results, seen))
     }
 
-    /// Whether any node runs user code.
+    /// Whether any node runs user code or exchanges with other processes.
     pub(super) fn has_hosts(&self) -> bool {
         !self.hosts.is_empty()
     }

@@ -25,7 +25,7 @@ use crate::ops::Kind;
 use crate::view::View;
 pub use arena::{Run, runs_graph};
 use cache::KernelCache;
-pub use executable::{Compared, Executable, Kept};
+pub use executable::{Compared, Executable, Kept, Timing};
 pub use options::{Budget, Limits, Options};
 pub use recording::{Recording, SavedPlace, recorder as record};
 pub use rng::{Rng, Stream};

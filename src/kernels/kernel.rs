@@ -32,6 +32,11 @@ pub trait Kernel: Send + Sync {
         0
     }
 
+    /// The most threads that run it; [`usize::MAX`] stands for as many as it was prepared for.
+    fn threads(&self) -> usize {
+        usize::MAX
+    }
+
     /// Bytes the kernel itself holds, as far as known (libraries do not report theirs).
     fn bytes(&self) -> usize {
         size_of_val(self)

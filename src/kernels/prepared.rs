@@ -49,7 +49,8 @@ impl Prepared {
     ) -> Self {
         let cost = call.cost();
         let is_short = cost.bytes.max(cost.flops / 4) < SHORT_BYTES;
-        Prepared { call, target, threads, kernel, width: Width::of(cost, threads), is_short }
+        let width = Width(Width::of(cost, threads).0.min(kernel.threads()));
+        Prepared { call, target, threads, kernel, width, is_short }
     }
 
     /// Infers and checks an operation, and prepares its kernel on the device of its tensors, the

@@ -145,7 +145,7 @@ impl Family for Host {
     }
 
     fn effects(&self) -> Effects {
-        Effects { host: true, ..Effects::PURE }
+        Effects::OUTSIDE
     }
 
     moves_only!();

@@ -54,7 +54,8 @@ pub struct Effects {
     /// The input that holds a generator's state (int64 key and position). It comes last, and the
     /// engine passes its own where the caller omits it.
     pub generator: Option<usize>,
-    /// It runs user code on the host.
+    /// It runs user code on the host, or exchanges with other processes: such operations keep their
+    /// order, and run without the device's turn.
     pub host: bool,
 }
 
@@ -66,6 +67,9 @@ impl Effects {
     pub const fn updates(state: &'static [(usize, usize)]) -> Effects {
         Effects { state, ..Effects::PURE }
     }
+
+    /// Reaches beyond the device: user code, and exchanges with other processes.
+    pub const OUTSIDE: Effects = Effects { host: true, ..Effects::PURE };
 
     /// Reads random numbers from the generator whose state is input `input`, the last one.
     pub const fn draws_from(input: usize) -> Effects {
@@ -210,6 +214,7 @@ pub mod binary;
 pub mod conv;
 pub mod copy;
 pub mod cross_entropy;
+pub mod exchange;
 pub mod fold;
 pub mod gemm;
 pub mod host;
@@ -241,6 +246,7 @@ families! {
     #[serde(alias = "conv2d_grad_weight")] conv::ConvGradWeight,
     copy::Arange, copy::Cast, copy::Concat, copy::Convert, copy::Copy, copy::Fill,
     cross_entropy::SoftmaxCrossEntropy, cross_entropy::SoftmaxCrossEntropyGrad,
+    exchange::ExchangeFinish, exchange::ExchangeStart,
     fold::BatchNormFactor, fold::FoldBatchNorm,
     gemm::Matmul,
     host::Host,

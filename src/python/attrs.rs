@@ -65,7 +65,8 @@ pub(super) fn attributes(kind: &Kind) -> PyResult<Value> {
     Ok(serde_json::to_value(kind).map_err(bad)?)
 }
 
-fn object(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Map<String, Value>> {
+/// The values of a dictionary, at this depth.
+pub(super) fn object(dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Map<String, Value>> {
     let pair =
         |(key, value): (Bound<'_, PyAny>, _)| Ok((key.extract()?, to_json(&value, depth + 1)?));
     dict.iter().map(pair).collect()

@@ -44,6 +44,13 @@ create_exception!(
     "A file of parameters or states that cannot be read, or does not fit."
 );
 
+create_exception!(
+    singa_rs,
+    DistError,
+    PyRuntimeError,
+    "An exchange between processes that failed, with the ranks that are missing or have failed."
+);
+
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
         let text = error.to_string();
@@ -68,6 +75,7 @@ impl From<Error> for PyErr {
             Error::Device { .. } => DeviceError::new_err(text),
             Error::Graph { .. } => GraphError::new_err(text),
             Error::Checkpoint { .. } => CheckpointError::new_err(text),
+            Error::Exchange { .. } => DistError::new_err(text),
             Error::Internal { .. } => InternalError::new_err(text),
             Error::Library { .. } | Error::Host { .. } => PyRuntimeError::new_err(text),
         }
@@ -110,5 +118,6 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("OutOfMemoryError", py.get_type::<OutOfMemoryError>())?;
     module.add("MemoryBudgetError", py.get_type::<MemoryBudgetError>())?;
     module.add("InternalError", py.get_type::<InternalError>())?;
+    module.add("DistError", py.get_type::<DistError>())?;
     module.add("CheckpointError", py.get_type::<CheckpointError>())
 }

@@ -5,6 +5,8 @@ use std::cell::RefCell;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::error::Error;
+
 thread_local! {
     static HANDLER: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
 }
@@ -44,6 +46,16 @@ pub(super) fn handled<'py>(
     let asked = Asked(replace(None));
     let handler = asked.0.as_ref().map(|handler| handler.bind(inputs.py()));
     handler.map(|handler| handler.call1((what()?, inputs))).transpose()
+}
+
+/// Refuses what no handler can stand for, if this thread has one.
+///
+/// # Errors
+/// [`Error::Graph`].
+pub(super) fn refuse(what: &'static str) -> crate::Result<()> {
+    let message = "it cannot be traced or exported".into();
+    crate::ensure!(!is_set(), Error::Graph { op: what.into(), message });
+    Ok(())
 }
 
 /// Whether operations of this thread are handed over.

@@ -2,6 +2,7 @@
 
 mod args;
 mod attrs;
+mod comm;
 mod device;
 mod dlpack;
 mod dtype;
@@ -55,6 +56,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     host::register(module)?;
     journal::register(module)?;
     libraries::register(module)?;
+    comm::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(operations, module)?)
 }

@@ -45,7 +45,7 @@ fn engine_of(kind: &Kind, views: &[View]) -> crate::Result<&'static Engine> {
 
 /// Runs without releasing the GIL where the work is short and need not wait: releasing and retaking
 /// it would cost more.
-fn run(py: Python<'_>, kind: &Kind, mut inputs: Inputs) -> PyResult<Outputs> {
+pub(super) fn run(py: Python<'_>, kind: &Kind, mut inputs: Inputs) -> PyResult<Outputs> {
     let engine = engine_of(kind, &inputs)?;
     note_line(py);
     let line = takes_much(&inputs).then(|| at_line(py));

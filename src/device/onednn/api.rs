@@ -38,7 +38,7 @@ pub const FORWARD_INFERENCE: c_int = 96;
 /// Direct convolution, without a transform.
 pub const CONVOLUTION_DIRECT: c_int = 1;
 
-/// Queries of a primitive descriptor.
+/// Queries of primitive descriptors and memory descriptors.
 #[allow(missing_docs)]
 pub mod query {
     use std::ffi::c_int;
@@ -47,6 +47,7 @@ pub mod query {
     pub const WEIGHTS: c_int = 131;
     pub const DIFF_WEIGHTS: c_int = 132;
     pub const SCRATCHPAD: c_int = 136;
+    pub const SUBMEMORY_OFFSET: c_int = 259;
 }
 
 /// The roles of a primitive's arguments.
@@ -121,6 +122,7 @@ functions! {
     fn memory_desc_clone(*mut Raw, Raw) -> Status;
     fn memory_desc_equal(Raw, Raw) -> c_int;
     fn memory_desc_get_size(Raw) -> usize;
+    fn memory_desc_query(Raw, c_int, *mut c_void) -> Status;
     fn memory_desc_destroy(Raw) -> Status;
     fn memory_create(*mut Raw, Raw, Raw, *mut c_void) -> Status;
     fn memory_set_data_handle(Raw, *mut c_void) -> Status;

@@ -21,6 +21,17 @@ pub enum Propagation {
     GradWeight,
 }
 
+impl Propagation {
+    /// What belongs to x, w, the bias and y, in the order of the arguments.
+    pub fn order<T>(self, x: T, w: T, bias: Option<T>, y: T) -> SmallVec<[T; 4]> {
+        match self {
+            Propagation::Forward => [x, w].into_iter().chain(bias).chain([y]).collect(),
+            Propagation::GradInput => [y, w, x].into_iter().collect(),
+            Propagation::GradWeight => [y, x, w].into_iter().collect(),
+        }
+    }
+}
+
 /// A number for each spatial axis.
 pub type Axes = SmallVec<[i64; 3]>;
 
@@ -123,13 +134,11 @@ unsafe fn create(
 }
 
 fn arguments(pass: Propagation, tensors: Tensors, w: Descriptor) -> Vec<(c_int, Descriptor)> {
-    let Tensors { x, y, bias, .. } = tensors;
-    match pass {
-        Propagation::Forward => {
-            let inputs = [(arg::SRC, x), (arg::WEIGHTS, w)].into_iter();
-            inputs.chain(bias.map(|b| (arg::BIAS, b))).chain([(arg::DST, y)]).collect()
-        }
-        Propagation::GradInput => vec![(arg::DIFF_DST, y), (arg::WEIGHTS, w), (arg::DIFF_SRC, x)],
-        Propagation::GradWeight => vec![(arg::DIFF_DST, y), (arg::SRC, x), (arg::DIFF_WEIGHTS, w)],
-    }
+    let [x, weights, y] = match pass {
+        Propagation::Forward => [arg::SRC, arg::WEIGHTS, arg::DST],
+        Propagation::GradInput => [arg::DIFF_SRC, arg::WEIGHTS, arg::DIFF_DST],
+        Propagation::GradWeight => [arg::SRC, arg::DIFF_WEIGHTS, arg::DIFF_DST],
+    };
+    let bias = tensors.bias.map(|bias| (arg::BIAS, bias));
+    pass.order((x, tensors.x), (weights, w), bias, (y, tensors.y)).into_vec()
 }

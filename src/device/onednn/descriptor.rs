@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::api::{self, Raw};
+use super::api::{self, Raw, query};
 use super::library::{Library, Owned};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -62,18 +62,42 @@ impl Descriptor {
         Self::copy_raw(library, self.raw())
     }
 
-    /// The layout of each of `parts` equal parts of a tensor in this layout; `None` where they do
-    /// not follow one another in memory.
-    pub fn part(&self, library: &Library, dims: &[i64], parts: usize) -> Option<Self> {
-        let (f, start) = (&library.functions, vec![0_i64; dims.len()]);
-        let part = Self::new(library, "dnnl_memory_desc_create_submemory", |raw| {
+    /// The layout of each of `parts` equal parts along dimension `d` of a tensor in this layout,
+    /// which has these extents, and how many elements one part begins after the one before. `None`
+    /// where the layout cannot be cut there.
+    pub fn part(
+        &self,
+        library: &Library,
+        dims: &[i64],
+        d: usize,
+        parts: usize,
+    ) -> Option<(Self, usize)> {
+        let (mut dims, mut start) = (Vec::from(dims), vec![0; dims.len()]);
+        if parts == 1 || dims[d] % parts as i64 != 0 {
+            return self.copy(library).ok().filter(|_| parts == 1).map(|whole| (whole, 0));
+        }
+        dims[d] /= parts as i64;
+        let first = self.within(library, &dims, &start).ok()?;
+        start[d] = dims[d];
+        let second = self.within(library, &dims, &start).ok()?;
+        Some((first, second.offset(library)?))
+    }
+
+    /// The part of these extents that starts there.
+    fn within(&self, library: &Library, dims: &[i64], start: &[i64]) -> Result<Self> {
+        let (f, dims, start) = (&library.functions, dims.as_ptr(), start.as_ptr());
+        Self::new(library, "dnnl_memory_desc_create_submemory", |raw| {
             // SAFETY: the descriptor is live, and both arrays have an entry for each dimension.
-            unsafe {
-                let (dims, start) = (dims.as_ptr(), start.as_ptr());
-                (f.memory_desc_create_submemory)(raw, self.raw(), dims, start)
-            }
-        });
-        part.ok().filter(|part| part.bytes(library) * parts == self.bytes(library))
+            unsafe { (f.memory_desc_create_submemory)(raw, self.raw(), dims, start) }
+        })
+    }
+
+    /// The number of elements before its first one in the tensor of which it is a part.
+    fn offset(&self, library: &Library) -> Option<usize> {
+        let (f, what, mut offset) = (&library.functions, query::SUBMEMORY_OFFSET, 0_i64);
+        // SAFETY: the descriptor is live, and this query writes an integer of 64 bits.
+        let status = unsafe { (f.memory_desc_query)(self.raw(), what, (&raw mut offset).cast()) };
+        usize::try_from(offset).ok().filter(|_| status == 0)
     }
 
     /// A copy of a descriptor that another object owns.

@@ -245,7 +245,7 @@ impl Primitive {
 ///
 /// # Errors
 /// [`crate::Error::Library`].
-pub fn reorder(library: &Library, from: Descriptor, to: Descriptor) -> Result<Option<Primitive>> {
+pub fn reorder(library: &Library, [from, to]: [Descriptor; 2]) -> Result<Option<Primitive>> {
     let (call, engine) = ("dnnl_reorder_primitive_desc_create", library.engine());
     let described = PrimitiveDescriptor::new(library, call, |raw, attributes| {
         let create = library.functions.reorder_primitive_desc_create;

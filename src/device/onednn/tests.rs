@@ -32,7 +32,7 @@ fn a_reorder_transposes() {
     let Some(library) = opened() else { return };
     let matrix = |strides| Descriptor::strided(library, DType::Float32, &[3, 5], strides).unwrap();
     let from: Vec<f32> = (0..15).map(|i| i as f32).collect();
-    let made = reorder(library, matrix(&[5, 1]), matrix(&[1, 3])).unwrap();
+    let made = reorder(library, [matrix(&[5, 1]), matrix(&[1, 3])]).unwrap();
     let primitive = made.expect("a fast implementation");
     let mut to = [0f32; 15];
     let mut scratch = vec![0u8; primitive.scratch() + 64];

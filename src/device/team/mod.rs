@@ -6,19 +6,20 @@
 //! nor on the number of threads.
 
 mod allowed;
-mod crew;
 mod region;
+mod roster;
 mod wait;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use allowed::unbind;
 pub use allowed::{allowed_threads, quota};
-use crew::Crew;
 use region::Region;
+use roster::Roster;
 
 /// The most chunks of a region.
 pub const MOST_CHUNKS: usize = u32::MAX as usize;
@@ -29,7 +30,7 @@ const CHUNKS_OF_SEAT: usize = 4;
 /// The team's size; 0 means [`allowed_threads`].
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 
-static CREW: Crew = Crew::new();
+static ROSTER: Roster = Roster::new();
 
 /// How many threads run regions: the calling one and the workers.
 pub fn size() -> usize {
@@ -43,6 +44,12 @@ pub fn size() -> usize {
 /// workers.
 pub fn set_size(threads: usize) {
     SIZE.store(threads, Relaxed);
+}
+
+/// For how long threads that called regions have waited for chunks of others since the process
+/// began.
+pub fn waited() -> Duration {
+    Duration::from_nanos(ROSTER.waited.load(Relaxed))
 }
 
 /// Runs `body(chunk)` once for every chunk in `0..chunks`, each on one thread. A call from inside
@@ -67,7 +74,7 @@ pub fn seated(chunks: usize, seats: usize, body: &(dyn Fn(usize, usize) + Sync))
     let most = chunks.min(seats);
     let threads = if most > 1 && !region::is_inside() { size().min(most) } else { 1 };
     if threads > 1 {
-        CREW.run(&region, threads)?;
+        ROSTER.run(&region, threads)?;
     } else {
         region.run_all();
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// How long a thread spins before it sleeps: longer than most gaps between two regions of a step,
 /// and short beside the milliseconds for which a busy system gives a processor to somebody else.
 const SPIN: Duration = Duration::from_micros(50);
-/// Spin-loop pauses between two looks at the clock.
+/// Looks at the number between two looks at the clock.
 const PAUSES: usize = 32;
 
 /// A number that threads wait for, and how many of them sleep.
@@ -57,11 +57,31 @@ impl Signal {
         }
     }
 
-    /// Waits while the number is one for which `is_early` holds; returns the first that is not.
-    pub fn wait(&self, is_early: impl Fn(u32) -> bool) -> u32 {
-        if let Some(value) = self.spin(&is_early) {
-            return value;
+    /// Waits while the number is one for which `is_early` holds; returns the first that is not, and
+    /// how long it took unless that was hardly any time.
+    pub fn wait(&self, is_early: impl Fn(u32) -> bool) -> (u32, Duration) {
+        if let Some(value) = self.look(&is_early) {
+            return (value, Duration::ZERO);
         }
+        let begun = Instant::now();
+        while begun.elapsed() < SPIN {
+            if let Some(value) = self.look(&is_early) {
+                return (value, begun.elapsed());
+            }
+        }
+        (self.sleep(is_early), begun.elapsed())
+    }
+
+    /// Looks at the number repeatedly; returns it once it is not early.
+    fn look(&self, is_early: impl Fn(u32) -> bool) -> Option<u32> {
+        (0..PAUSES).find_map(|_| {
+            let value = self.get();
+            std::hint::spin_loop();
+            (!is_early(value)).then_some(value)
+        })
+    }
+
+    fn sleep(&self, is_early: impl Fn(u32) -> bool) -> u32 {
         self.sleepers.fetch_add(1, SeqCst);
         let value = loop {
             let value = self.value.load(SeqCst);
@@ -72,22 +92,6 @@ impl Signal {
         };
         self.sleepers.fetch_sub(1, SeqCst);
         value
-    }
-
-    fn spin(&self, is_early: impl Fn(u32) -> bool) -> Option<u32> {
-        let mut begun = None;
-        loop {
-            for _ in 0..PAUSES {
-                let value = self.get();
-                if !is_early(value) {
-                    return Some(value);
-                }
-                std::hint::spin_loop();
-            }
-            if begun.get_or_insert_with(Instant::now).elapsed() >= SPIN {
-                return None;
-            }
-        }
     }
 
     /// A sleeper counts itself before it looks at the number for the last time, and the number has

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 
 use crate::block::Block;
+use crate::device::heap;
 use crate::dtype::DType;
 use crate::engine::executable::Executable;
 use crate::engine::{Engine, Run};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Op, Role};
+use crate::graph::{Graph, Op};
 use crate::ops::View;
 
 /// The contents of the blocks that outlive a run: number, and a hash of the bytes.
@@ -28,22 +29,12 @@ impl Executable {
     /// Why a run cannot be compared with one of the operations as recorded; None if it can.
     pub fn obstacle(&self, recorded: &Executable) -> Option<String> {
         if self.has_hosts() || recorded.has_hosts() {
-            return Some("user code would run twice".into());
+            return Some("user code or exchanges between processes would run twice".into());
         }
         let (needed, budget) = (recorded.arena_bytes(), self.budget?);
         (needed > budget).then(|| {
             format!("the operations as recorded take {needed} bytes, and the budget is {budget}")
         })
-    }
-
-    /// Bytes of existing blocks that a run updates.
-    pub fn updated_bytes(&self) -> usize {
-        let numbers = 0..self.graph.roles().len() as u32;
-        let is_updated = |&n: &u32| {
-            let role = self.graph.roles()[n as usize];
-            self.graph.is_written(n) && matches!(role, Role::Captured | Role::Argument)
-        };
-        numbers.filter(is_updated).map(|n| self.graph.block_bytes(n)).sum()
     }
 
     /// Runs the graph on these arguments and undoes its effects, then runs the operations as
@@ -60,16 +51,24 @@ impl Executable {
         mut run: Run<'a>,
         arguments: &[View],
     ) -> Result<Compared> {
-        let got = self.aside(arguments, |bound, blocks| {
+        let updates = self.updates(arguments);
+        let got = self.aside(arguments, |bound, made| {
             engine.poison(&self.arena, self.arena_bytes());
-            self.replay(engine, &mut run, bound, self.nodes())?;
-            Ok(recorded.left(self, blocks, arguments))
+            let mut seen = Left::new();
+            let run = |nodes| self.replay(engine, &mut run, bound, nodes);
+            self.undone(&updates, run, |update| {
+                seen.extend(recorded.hashed(update.number, &update.block));
+            })?;
+            Ok(recorded.left(self, made, arguments, seen))
         });
         if let Err(error @ Error::OutOfMemory { .. }) = got {
             return Err(error);
         }
-        let (results, want) = recorded
-            .run_and(engine, run, arguments, |made| recorded.left(recorded, made, arguments))?;
+        // What was saved must not add to what the second run takes.
+        heap::release();
+        let (results, want) = recorded.run_and(engine, run, arguments, |made| {
+            recorded.left(recorded, made, arguments, Left::new())
+        })?;
         let difference = match got {
             Ok(got) => self.difference(&got, &want),
             Err(error) => Some(format!("it fails where the recorded operations do not: {error}")),
@@ -78,17 +77,22 @@ impl Executable {
     }
 
     /// What a run of this graph left, or one of `ran`, which has the same block numbers and produced
-    /// these blocks.
-    fn left(&self, ran: &Executable, made: &[Arc<Block>], arguments: &[View]) -> Left {
+    /// these blocks; of some, that has been `seen`.
+    fn left(&self, ran: &Executable, made: &[Arc<Block>], given: &[View], seen: Left) -> Left {
         let made = ran.slots.iter().map(|slot| slot.block).zip(made.iter().cloned());
         let own = |(n, _): &(u32, Arc<Block>)| self.slots.iter().any(|slot| slot.block == *n);
-        let updated = self.updated(arguments).into_iter();
-        let updated = updated.filter(|(_, block)| block.is_allocated());
-        let hashed = |(n, block): (u32, Arc<Block>)| {
-            let bits = |bytes: &[u8]| hash(bytes, dtype(&self.graph, n));
-            block.read(bits).ok().map(|hash| (n, hash))
-        };
-        made.filter(own).chain(updated).filter_map(hashed).collect()
+        let is_new = |n: &u32| seen.iter().all(|(number, _)| number != n);
+        let updated = self.updated(given).into_iter();
+        let updated = updated.filter(|(n, block)| is_new(n) && block.is_allocated());
+        let left = made.filter(own).chain(updated);
+        let mut left: Left = left.filter_map(|(n, block)| self.hashed(n, &block)).collect();
+        left.extend(seen);
+        left
+    }
+
+    fn hashed(&self, number: u32, block: &Block) -> Option<(u32, u64)> {
+        let bits = |bytes: &[u8]| hash(bytes, dtype(&self.graph, number));
+        block.read(bits).ok().map(|hash| (number, hash))
     }
 
     /// The first block in which two runs differ, in words.

@@ -34,25 +34,19 @@ impl Executable {
         Ok(done)
     }
 
-    /// Calls `f` with the graph bound to these arguments and undoes its effects: everything written
-    /// is restored, and tensors still show the previous run.
+    /// Calls `f` with the graph bound to these arguments and to results that nothing else shows;
+    /// tensors still show the previous run.
     pub(in crate::engine) fn aside<T>(
         &self,
         arguments: &[View],
-        f: impl FnOnce(&Bound, &[Arc<Block>]) -> Result<T, Stopped>,
+        f: impl FnOnce(&Bound, &[Arc<Block>]) -> Result<T>,
     ) -> Result<T> {
         let mut state = self.state();
         self.bind(&mut state, arguments)?;
         let slots = self.bind_fresh_slots(&mut state.bound)?;
         self.check(&state.bound)?;
         self.refresh(&mut state)?;
-        let updated = self.updated(arguments);
-        let before = updated.iter().map(|(_, block)| block.save()).collect::<Result<Vec<_>>>()?;
-        let done = f(&state.bound, &slots);
-        let mut saved = updated.iter().zip(&before);
-        saved.try_for_each(|((_, block), bytes)| block.write(bytes))?;
-        drop(slots);
-        done.map_err(|stopped| self.describe(&self.graph, stopped))
+        f(&state.bound, &slots)
     }
 
     /// Redirects the tensors that follow the graph's results to these blocks.

@@ -5,15 +5,26 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 
 use crate::block::Block;
+use crate::device::team;
 use crate::engine::executable::Executable;
 use crate::engine::{Engine, Run};
 use crate::error::Result;
-use crate::graph::Place;
+use crate::graph::{Bound, Place};
 use crate::ops::View;
+
+/// How long a node takes.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct Timing {
+    /// Its whole time in seconds.
+    pub seconds: f64,
+    /// The part of it in seconds for which the thread that runs the graph had nothing left to do and
+    /// waited for other threads.
+    pub waiting: f64,
+}
 
 impl Executable {
     /// The mean time of the kernels alone in seconds, over `runs` consecutive runs on these
-    /// arguments.
+    /// arguments. Where they exchange, all processes have to run as many.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -31,8 +42,9 @@ impl Executable {
         })
     }
 
-    /// The mean time of each node in seconds, over `runs` consecutive runs on these arguments, or
-    /// on zeros. Everything that the runs write is restored afterwards.
+    /// The mean times of each node over `runs` consecutive runs on these arguments, or on zeros.
+    /// Everything that the runs write is restored afterwards. Exchanges between processes are left
+    /// out: others need not take part.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -42,20 +54,28 @@ impl Executable {
         mut run: Run<'a>,
         arguments: Option<Vec<View>>,
         runs: usize,
-    ) -> Result<Vec<f64>> {
+    ) -> Result<Vec<Timing>> {
         let arguments = arguments.unwrap_or_else(|| self.zeros());
-        self.aside(&arguments, |bound, _| {
-            let mut seconds = vec![0.0; self.graph().ops().len()];
+        let mut timings = vec![Timing::default(); self.graph().ops().len()];
+        // Saving a block beside the node that updates it would leave it in the caches.
+        let mut updates = self.updates(&arguments);
+        updates.iter_mut().for_each(|update| update.nodes = self.nodes());
+        let mut all = |bound: &Bound| {
             for _ in 0..runs {
-                for (node, sum) in seconds.iter_mut().enumerate() {
-                    let start = Instant::now();
+                for (node, timing) in timings.iter_mut().enumerate() {
+                    if self.graph().ops()[node].call.kind.is_exchange() {
+                        continue;
+                    }
+                    let (start, waited) = (Instant::now(), team::waited());
                     self.replay(engine, &mut run, bound, node..node + 1)?;
-                    *sum += start.elapsed().as_secs_f64();
+                    timing.seconds += start.elapsed().as_secs_f64() / runs as f64;
+                    timing.waiting += (team::waited() - waited).as_secs_f64() / runs as f64;
                 }
             }
-            seconds.iter_mut().for_each(|sum| *sum /= runs.max(1) as f64);
-            Ok(seconds)
-        })
+            Ok(())
+        };
+        self.aside(&arguments, |bound, _| self.undone(&updates, |_| all(bound), |_| ()))?;
+        Ok(timings)
     }
 
     /// Arguments like the recorded ones, filled with zeros.

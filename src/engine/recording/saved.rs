@@ -31,7 +31,7 @@ impl Recording {
     /// The operations of a sealed recording and the roles of its blocks, as [`Queue::to_bytes`].
     ///
     /// # Errors
-    /// [`Error::Graph`] if an operation runs user code.
+    /// [`Error::Graph`] if an operation runs user code or exchanges with other processes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.queue.to_bytes(&self.roles)
     }

@@ -43,7 +43,7 @@ fn a_graph_names_its_blocks() {
     let role = |number: u32| graph.graph().roles()[number as usize];
     assert_eq!(graph.result_blocks().into_iter().map(role).collect::<Vec<_>>(), [Role::Slot]);
     assert!(known.iter().all(|(_, number)| role(*number) == Role::Captured));
-    assert_eq!(graph.updated_bytes(), p.block.bytes());
+    assert_eq!(graph.undo_bytes(), p.block.bytes());
     assert!(graph.fault().is_none() && x.block.bytes() == p.block.bytes());
 }
 

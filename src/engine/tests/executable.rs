@@ -148,7 +148,8 @@ fn a_graph_with_user_code_is_not_run_twice_to_compare_it() {
     let plain = of(kind(json!({"op": "unary", "f": "neg"})));
     assert_eq!(plain.obstacle(&plain), None);
     for [graph, recorded] in [[&by_user; 2], [&by_user, &plain], [&plain, &by_user]] {
-        assert_eq!(graph.obstacle(recorded).as_deref(), Some("user code would run twice"));
+        let why = "user code or exchanges between processes would run twice";
+        assert_eq!(graph.obstacle(recorded).as_deref(), Some(why));
     }
 }
 

@@ -5,6 +5,7 @@ mod accounts;
 mod apart;
 mod compare;
 mod constants;
+mod exchange;
 mod executable;
 mod failures;
 mod finite;
@@ -22,6 +23,7 @@ mod sealed;
 mod state;
 mod streams;
 mod timing;
+mod undo;
 
 use std::alloc::Layout;
 use std::ptr::NonNull;

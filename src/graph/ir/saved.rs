@@ -46,10 +46,13 @@ impl Queue {
     /// The queue and the roles of its blocks as bytes, without the contents of the blocks.
     ///
     /// # Errors
-    /// [`Error::Graph`] if an operation runs user code, which cannot be written.
+    /// [`Error::Graph`] if an operation runs user code or exchanges with other processes, neither of
+    /// which can be written.
     pub fn to_bytes(&self, roles: &[Role]) -> Result<Vec<u8>> {
         let host = self.ops().iter().find(|op| op.call.effects.host);
-        let refusal = |op: &Op| refusal(format!("{} runs user code", op.call.name()));
+        let refusal = |op: &Op| {
+            refusal(format!("{} runs user code, or exchanges with other processes", op.call.name()))
+        };
         host.map_or(Ok(()), |op| Err(refusal(op)))?;
         let sizes = self.sizes().into_iter();
         let mut saved = Saved {

@@ -1,5 +1,6 @@
 //! Which nodes several threads may run concurrently: segments of consecutive narrow nodes (those
-//! whose kernels use one thread), and the dependencies between the nodes of a segment.
+//! whose kernels use one thread, or gain little from more), and the dependencies between the nodes
+//! of a segment.
 
 mod parts;
 
@@ -56,7 +57,9 @@ pub(in crate::graph) fn segments(
     edges: &Edges,
     parallel: Parallel,
 ) -> Vec<Range<u32>> {
-    let is_narrow = |node: &Prepared| node.width == Width::ONE && !node.effects.host;
+    let is_narrow = |node: &Prepared| {
+        !node.effects.host && (node.width == Width::ONE || nanoseconds(node) < BRIEF)
+    };
     let mut segments: Vec<Range<u32>> = Vec::new();
     for (n, _) in (0u32..).zip(nodes).filter(|(_, node)| is_narrow(node)) {
         match segments.last_mut() {
@@ -71,7 +74,7 @@ pub(in crate::graph) fn segments(
         gained += if is_worth { gain } else { 0.0 };
         is_worth
     });
-    let whole: f64 = nodes.iter().map(|node| nanoseconds(node) / node.width.0 as f64).sum();
+    let whole: f64 = nodes.iter().map(|node| alone(node)).sum();
     if parallel.least_gain > 0 && gained < LEAST_SHARE * whole {
         segments.clear();
     }
@@ -82,9 +85,19 @@ pub(in crate::graph) fn segments(
 /// between the threads' caches may outweigh the gain.
 const LEAST_SHARE: f64 = 0.01;
 
-/// How many nanoseconds earlier than one thread several threads finish a segment at best.
+/// Nodes that take fewer nanoseconds on one thread are narrow, however many they may use. In a
+/// segment they run on one.
+const BRIEF: f64 = 30_000.0;
+
+/// How many nanoseconds a node takes that runs alone, on as many threads as its kernel uses.
+fn alone(node: &Prepared) -> f64 {
+    nanoseconds(node) / node.width.0 as f64
+}
+
+/// How many nanoseconds earlier than one after the other several threads finish a segment's nodes
+/// at best.
 fn gain(nodes: &[Arc<Prepared>], edges: &Edges, segment: &Range<u32>, parallel: Parallel) -> f64 {
-    let (mut sum, mut longest) = (0.0, 0.0f64);
+    let (mut sum, mut longest, mut before) = (0.0, 0.0f64, 0.0);
     // When each node would be done with an unlimited number of threads.
     let mut done: Vec<f64> = Vec::with_capacity(segment.len());
     for n in segment.clone() {
@@ -94,8 +107,9 @@ fn gain(nodes: &[Arc<Prepared>], edges: &Edges, segment: &Range<u32>, parallel: 
         done.push(begin + time);
         longest = longest.max(begin + time);
         sum += time;
+        before += alone(&nodes[n as usize]);
     }
-    sum - longest.max(sum / parallel.workers as f64)
+    before - longest.max(sum / parallel.workers as f64)
 }
 
 impl Schedule {

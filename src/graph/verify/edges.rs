@@ -11,7 +11,6 @@ use super::ranges::Ranges;
 use super::{Fault, Graph, Operand, Resource};
 use crate::graph::memory::layout::Layout;
 use crate::graph::{Edges, Schedule};
-use crate::kernels::Width;
 
 /// Checks that edges go forward, and that a path of edges leads from the earlier to the later of
 /// any two nodes one of which writes what the other touches.
@@ -146,7 +145,7 @@ pub(in crate::graph) fn schedule(
         let nodes = segment.start as usize..segment.end as usize;
         let may_run = |&n: &usize| {
             let op = &graph.kernels()[n];
-            n >= end && op.width == Width::ONE && !op.effects.host
+            n >= end && !op.effects.host
         };
         if let Some(node) = nodes.clone().find(|n| !may_run(n)) {
             return Err(Fault::Beside { node });

@@ -13,8 +13,8 @@ use crate::kernels::cpu::matmul::product;
 use crate::kernels::cpu::norm::batch_norm::{self, Through};
 use crate::kernels::cpu::norm::{fold, running_average};
 use crate::kernels::cpu::random::dropout;
-use crate::kernels::cpu::{attention, copy, cumulative, elementwise, host, linalg, packed};
-use crate::kernels::cpu::{pooling, random, recurrent, reduce, region, sort};
+use crate::kernels::cpu::{attention, copy, cumulative, elementwise, exchange, host, linalg};
+use crate::kernels::cpu::{packed, pooling, random, recurrent, reduce, region, sort};
 use crate::kernels::{Kernel, Packing, Width};
 use crate::ops::{Kind, Meta};
 
@@ -57,6 +57,8 @@ pub fn prepare(kind: &Kind, io: &[&Meta], width: Width) -> Result<Arc<dyn Kernel
         Kind::Copy(_) => Ok(Arc::new(copy::mover(io[0], io[1], width))),
         Kind::Dropout(op) => dropout::dropout(op, io, width),
         Kind::DropoutGrad(op) => dropout::dropout_grad(op, io, width),
+        Kind::ExchangeFinish(op) => Ok(exchange::finish(op, io)),
+        Kind::ExchangeStart(op) => Ok(exchange::start(op, io)),
         Kind::Fill(op) => copy::fill(op, io[0], width),
         Kind::FoldBatchNorm(op) => fold::fold(op.eps.0, op.axis, io, width),
         Kind::Gather(op) => gather::gather(op, io, width),

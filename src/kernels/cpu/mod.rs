@@ -31,6 +31,7 @@ pub mod copy;
 mod cumulative;
 mod dispatch;
 pub mod elementwise;
+mod exchange;
 pub mod host;
 mod linalg;
 pub mod matmul;

@@ -251,3 +251,15 @@ fn what_does_not_fit_is_refused() {
     let dw: Kind = ConvGradWeight { geometry, kernel: [3, 3][..].into() }.into();
     assert!(infer(&[&[1, 6, 3, 3], &[2, 4, 5, 5]], &dw).is_err());
 }
+
+/// Where oneDNN has a layout of its own for them, they are put into rows in place, piece by piece.
+#[test]
+fn large_weight_gradients_are_those_of_portable_kernels() {
+    let geometry = Geometry::new(&[1, 1], &[1; 4], &[1, 1], 1);
+    let case = Case::of(geometry, 2, [256, 512], &[2, 2], &[3, 3]).unwrap();
+    let mut random = Random::new(31);
+    let [x, _, dy] = case.shapes().map(|shape| random.tensor(usual(DType::Float32, &shape)));
+    let [_, _, kind] = kinds(&case);
+    check_portable(&kind, &[&dy, &x], 2);
+    apply_any_width(&kind, &[&dy, &x]).unwrap();
+}

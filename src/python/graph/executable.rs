@@ -103,10 +103,10 @@ impl PyGraph {
         self.graph.fault().map(ToString::to_string)
     }
 
-    /// Bytes outside the arena that a run writes; they are saved while two runs are compared.
+    /// The most bytes outside the arena that are saved at once while two runs are compared.
     #[getter]
-    fn updated_bytes(&self) -> usize {
-        self.graph.updated_bytes()
+    fn undo_bytes(&self) -> usize {
+        self.graph.undo_bytes()
     }
 
     /// Mean seconds of the kernels alone, over `runs` consecutive runs: the cost of a run without
@@ -124,21 +124,23 @@ impl PyGraph {
         exit::detach(py, time).map_err(op::exception)
     }
 
-    /// Mean seconds of each operation, in order, over `runs` consecutive runs on these arguments,
-    /// or on zeros. Everything they write is restored afterwards; they are slower than other runs
-    /// because of the clock readings.
+    /// Mean seconds of each operation, and those of them in which the calling thread waited for
+    /// others, in order, over `runs` consecutive runs on these arguments, or on zeros. Everything
+    /// they write is restored afterwards; they are slower than other runs because of the clock
+    /// readings.
     #[pyo3(signature = (arguments, runs))]
     fn profile(
         &self,
         py: Python<'_>,
         arguments: Option<Vec<Bound<'_, Handle>>>,
         runs: usize,
-    ) -> PyResult<Vec<f64>> {
+    ) -> PyResult<Vec<(f64, f64)>> {
         let arguments = arguments.map(|given| views(&given)).transpose()?;
         arguments.as_ref().map_or(Ok(()), |given| self.graph.check_arguments(given))?;
         let engine = engine::of(self.graph.device())?;
         let profile = || self.graph.profile(engine, engine.run()?, arguments, runs);
-        exit::detach(py, profile).map_err(op::exception)
+        let timings = exit::detach(py, profile).map_err(op::exception)?;
+        Ok(timings.iter().map(|timing| (timing.seconds, timing.waiting)).collect())
     }
 
     /// Whether the arguments share memory with each other as in the recording, and with none of the

@@ -64,7 +64,8 @@ fn user_code_is_not_written() {
     let like = Empty { kind: Copy.into(), updates: false, host: true, scratch: 0 };
     recorder.push_empty(&like, &[x], &[y]);
     let error = recorder.queue.to_bytes(&recorder.roles).unwrap_err();
-    assert_eq!(error.to_string(), "a saved recording: copy runs user code");
+    let want = "a saved recording: copy runs user code, or exchanges with other processes";
+    assert_eq!(error.to_string(), want);
 }
 
 #[test]

@@ -105,23 +105,23 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Backward<T> {
         self.setup.heads.shared() * self.splits
     }
 
-    fn parts(&self) -> usize {
+    fn seats(&self) -> usize {
         self.width.0.min(self.tasks()).max(1)
     }
 
-    fn bytes_of_part(&self) -> usize {
+    fn bytes_of_seat(&self) -> usize {
         self.layout.bytes::<T::Sum>() + self.products.scratch()
     }
 
-    /// The number of arrays of gradients of queries: one a part if it does all blocks of a head,
+    /// The number of arrays of gradients of queries: one a seat if it does all blocks of a head,
     /// else one a task.
     fn sums(&self) -> usize {
-        if self.splits == 1 { self.parts() } else { self.tasks() }
+        if self.splits == 1 { self.seats() } else { self.tasks() }
     }
 
     /// The address of such an array.
     fn sums_at(&self, io: &Io, index: usize) -> *mut T::Sum {
-        let first = io.scratch::<u8>().wrapping_add(self.parts() * self.bytes_of_part());
+        let first = io.scratch::<u8>().wrapping_add(self.seats() * self.bytes_of_seat());
         first.wrapping_add(index * self.layout.bytes_of_sums::<T::Sum>()).cast()
     }
 
@@ -135,14 +135,14 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Backward<T> {
 
     /// # Safety
     /// `io` is what this was made for, and each task runs once.
-    unsafe fn task(&self, io: &Io, part: usize, task: usize) -> Result<()> {
+    unsafe fn task(&self, io: &Io, seat: usize, task: usize) -> Result<()> {
         let heads = &self.setup.heads;
         let shared = task / self.splits;
         let limits = self.setup.masks.limits(io, shared / heads.each[1]);
         let state = self.setup.dropping.as_ref().map(|dropping| dropping.state(io));
-        let at = io.scratch::<u8>().wrapping_add(part * self.bytes_of_part());
-        let sums = self.sums_at(io, if self.splits == 1 { part } else { task });
-        // SAFETY: each part has its own memory, and each task its own keys.
+        let at = io.scratch::<u8>().wrapping_add(seat * self.bytes_of_seat());
+        let sums = self.sums_at(io, if self.splits == 1 { seat } else { task });
+        // SAFETY: each seat has its own memory, and each task its own keys.
         unsafe {
             let mut space = self.layout.arrays(at, sums);
             space.sums.fill(T::Sum::ZERO);
@@ -312,18 +312,22 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Backward<T> {
 
 impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Kernel for Backward<T> {
     fn scratch(&self) -> usize {
-        self.parts() * self.bytes_of_part() + self.sums() * self.layout.bytes_of_sums::<T::Sum>()
+        self.seats() * self.bytes_of_seat() + self.sums() * self.layout.bytes_of_sums::<T::Sum>()
     }
 
     fn check(&self, io: &Io) -> Result<()> {
         self.setup.masks.check(io)
     }
 
+    fn threads(&self) -> usize {
+        self.seats()
+    }
+
     fn run(&self, io: &Io) -> Result<()> {
         self.check(io)?;
-        team::each(self.tasks(), self.parts(), |task, part| {
+        team::each(self.tasks(), self.seats(), |task, seat| {
             // SAFETY: the metas are those of the tensors; each task runs once.
-            unsafe { self.task(io, part, task) }
+            unsafe { self.task(io, seat, task) }
         })?;
         if self.splits > 1 { self.total(io) } else { Ok(()) }
     }

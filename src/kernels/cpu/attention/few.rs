@@ -30,7 +30,7 @@ pub struct Few<T: Factor> {
     width: Width,
 }
 
-/// The scratch memory of a part.
+/// The scratch memory of a seat.
 struct Space<'a, W> {
     queries: &'a mut [W],
     tiles: [&'a mut [W]; 2],
@@ -68,7 +68,7 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Few<T> {
         self.setup.heads.shared() * self.chunks()
     }
 
-    fn parts(&self) -> usize {
+    fn seats(&self) -> usize {
         self.width.0.min(self.tasks()).max(1)
     }
 
@@ -78,7 +78,7 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Few<T> {
         [queries * self.setup.heads.widths[0], k, v, queries * keys, keys]
     }
 
-    fn bytes_of_part(&self) -> usize {
+    fn bytes_of_seat(&self) -> usize {
         space::bytes::<T::Sum>(self.lengths()) + space::bytes::<usize>([self.queries])
     }
 
@@ -90,7 +90,7 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Few<T> {
     /// Nothing else uses what the task found.
     unsafe fn found<'a>(&self, io: &Io, task: usize) -> Found<'a, T::Sum> {
         let lengths = self.lengths_found();
-        let first = self.parts() * self.bytes_of_part();
+        let first = self.seats() * self.bytes_of_seat();
         let at = io.scratch::<u8>().wrapping_add(first + task * space::bytes::<T::Sum>(lengths));
         // SAFETY: by the caller's promise.
         let [greatest, sums, values] = unsafe { space::arrays(at, lengths) };
@@ -98,9 +98,9 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Few<T> {
     }
 
     /// # Safety
-    /// Nothing else uses the part's memory.
-    unsafe fn space<'a>(&self, io: &Io, part: usize) -> Space<'a, T::Sum> {
-        let at = io.scratch::<u8>().wrapping_add(part * self.bytes_of_part());
+    /// Nothing else uses the seat's memory.
+    unsafe fn space<'a>(&self, io: &Io, seat: usize) -> Space<'a, T::Sum> {
+        let at = io.scratch::<u8>().wrapping_add(seat * self.bytes_of_seat());
         let counts = at.wrapping_add(space::bytes::<T::Sum>(self.lengths()));
         // SAFETY: by the caller's promise.
         let (arrays, [seen]) =
@@ -117,14 +117,14 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Few<T> {
 
     /// # Safety
     /// `io` is what this was made for, and each task runs once.
-    unsafe fn attend(&self, io: &Io, part: usize, task: usize) {
+    unsafe fn attend(&self, io: &Io, seat: usize, task: usize) {
         let heads = &self.setup.heads;
         let (shared, first) = (task / self.chunks(), task % self.chunks() * KEYS);
         let keys = (first, KEYS.min(heads.lengths[1] - first));
         let limits = self.setup.masks.limits(io, shared / heads.each[1]);
         // SAFETY: by the caller's promise.
         unsafe {
-            let (found, mut space) = (self.found(io, task), self.space(io, part));
+            let (found, mut space) = (self.found(io, task), self.space(io, seat));
             found.greatest.fill(T::Sum::LOWEST);
             found.sums.fill(T::Sum::ZERO);
             for (i, seen) in space.seen.iter_mut().enumerate() {
@@ -264,19 +264,23 @@ impl<W: Wide + Sum> Body for Join<'_, '_, W> {
 impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Kernel for Few<T> {
     fn scratch(&self) -> usize {
         let found = space::bytes::<T::Sum>(self.lengths_found());
-        self.parts() * self.bytes_of_part() + self.tasks() * found
+        self.seats() * self.bytes_of_seat() + self.tasks() * found
     }
 
     fn check(&self, io: &Io) -> Result<()> {
         self.setup.masks.check(io)
     }
 
+    fn threads(&self) -> usize {
+        self.seats()
+    }
+
     fn run(&self, io: &Io) -> Result<()> {
         self.check(io)?;
         self.setup.store_state(io);
-        team::each(self.tasks(), self.parts(), |task, part| {
+        team::each(self.tasks(), self.seats(), |task, seat| {
             // SAFETY: each seat has its own memory, and each task its own keys.
-            unsafe { self.attend(io, part, task) };
+            unsafe { self.attend(io, seat, task) };
             Ok(())
         })?;
         // SAFETY: all chunks are done.

@@ -46,7 +46,7 @@ pub struct Forward<T: Factor> {
     width: Width,
 }
 
-/// The scratch memory of one part.
+/// The scratch memory of one seat.
 struct Space<'a, W> {
     tiles: [&'a mut [W]; 3],
     scores: &'a mut [W],
@@ -103,7 +103,7 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Forward<T> {
         ])
     }
 
-    /// The lengths of a part's arrays.
+    /// The lengths of a seat's arrays.
     fn lengths(&self) -> [usize; 8] {
         let (Sides { rows, keys }, [q, k, v]) = (self.sides, &self.read);
         let values = self.setup.heads.widths[1];
@@ -115,7 +115,7 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Forward<T> {
         all.max().unwrap_or(0).next_multiple_of(64)
     }
 
-    fn bytes_of_part(&self) -> usize {
+    fn bytes_of_seat(&self) -> usize {
         let counts = space::bytes::<usize>([self.sides.rows]);
         space::bytes::<T::Sum>(self.lengths()) + counts + self.library()
     }
@@ -125,12 +125,12 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Forward<T> {
         self.setup.heads.count() * rows.div_ceil(self.sides.rows)
     }
 
-    fn parts(&self) -> usize {
+    fn seats(&self) -> usize {
         self.width.0.min(self.tasks()).max(1)
     }
 
     /// # Safety
-    /// The part has [`Forward::bytes_of_part`] bytes at `at`, which nothing else uses.
+    /// There are [`Forward::bytes_of_seat`] bytes at `at`, which nothing else uses.
     unsafe fn space<'a>(&self, at: *mut u8) -> Space<'a, T::Sum> {
         let lengths = self.lengths();
         let counts = at.wrapping_add(space::bytes::<T::Sum>(lengths));
@@ -312,19 +312,23 @@ impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Setup<T> {
 
 impl<T: Factor<Sum: Wide + Factor<Sum = T::Sum>>> Kernel for Forward<T> {
     fn scratch(&self) -> usize {
-        self.parts() * self.bytes_of_part()
+        self.seats() * self.bytes_of_seat()
     }
 
     fn check(&self, io: &Io) -> Result<()> {
         self.setup.masks.check(io)
     }
 
+    fn threads(&self) -> usize {
+        self.seats()
+    }
+
     fn run(&self, io: &Io) -> Result<()> {
         self.check(io)?;
         self.setup.store_state(io);
-        let bytes = self.bytes_of_part();
-        team::each(self.tasks(), self.parts(), |task, part| {
-            let at = io.scratch::<u8>().wrapping_add(part * bytes);
+        let bytes = self.bytes_of_seat();
+        team::each(self.tasks(), self.seats(), |task, seat| {
+            let at = io.scratch::<u8>().wrapping_add(seat * bytes);
             // SAFETY: each seat has its own memory, and each task its own queries.
             unsafe { self.attend(io, self.place(io, task), &mut self.space(at)) }
         })

@@ -5,14 +5,14 @@ use super::blocks::Sides;
 use super::heads::{Blocks, Heads};
 use crate::kernels::cpu::space;
 
-/// The lengths of a part's arrays.
+/// The lengths of a seat's arrays.
 pub struct Layout {
     lengths: [usize; 14],
     /// The length of an array of gradients of queries: of the heads that share keys.
     pub sums: usize,
 }
 
-/// A part's arrays.
+/// A seat's arrays.
 pub struct Arrays<'a, W> {
     /// Copies of blocks of q and dy.
     pub tiles_of_queries: [&'a mut [W]; 2],
@@ -59,7 +59,7 @@ impl Layout {
         Layout { lengths, sums: queries * wide }
     }
 
-    /// Bytes of a part's arrays, without the gradients of queries.
+    /// Bytes of a seat's arrays, without the gradients of queries.
     pub fn bytes<W>(&self) -> usize {
         space::bytes::<W>(self.lengths)
     }

@@ -67,6 +67,11 @@ impl Kernel for Onto {
         self.copy.scratch().max(multiply)
     }
 
+    fn threads(&self) -> usize {
+        let multiply = self.multiply.as_ref().map_or(1, |kernel| kernel.threads());
+        self.copy.threads().max(multiply)
+    }
+
     fn run(&self, io: &Io) -> Result<()> {
         let (outputs, scratch) = ([io.output::<u8>(0)], io.scratch());
         // If the result shares memory with the other operand, there is nothing to copy.

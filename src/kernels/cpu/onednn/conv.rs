@@ -2,8 +2,6 @@
 
 mod cut;
 
-use smallvec::SmallVec;
-
 use super::layout::{Layout, Location, Tensor, compute_types, is_disjoint, is_same, settled};
 use super::steps::Steps;
 use crate::device::onednn::{self, Axes, Library, Propagation, Window};
@@ -11,9 +9,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Width;
 use crate::ops::Meta;
-use crate::ops::conv::channels_innermost;
 use crate::ops::geometry::Geometry;
-use cut::Convolution;
+use cut::{Convolution, channels_last};
 
 /// A convolution's tensors and their places.
 struct Problem {
@@ -98,11 +95,7 @@ impl Problem {
         let y = (&self.y, Layout::Strided(y));
         let w = (&self.w, Layout::Packed(packed, compute));
         let bias = self.bias.as_ref().zip(bias.map(Layout::Strided));
-        let tensors: SmallVec<[_; 4]> = match self.pass {
-            Propagation::Forward => [x, w].into_iter().chain(bias).chain([y]).collect(),
-            Propagation::GradInput => [y, w, x].into_iter().collect(),
-            Propagation::GradWeight => [y, x, w].into_iter().collect(),
-        };
+        let tensors = self.pass.order(x, w, bias, y);
         Steps::new(library, pieces, &tensors, width.unwrap_or(Width::ONE))
     }
 }
@@ -182,9 +175,7 @@ fn grouped(w: &Meta, groups: usize) -> Meta {
 
 /// The layout in which images are passed: channels-last, or their own unless `copy` is set.
 fn image(meta: &Meta, compute: DType, copy: bool) -> Meta {
-    let shape = meta.shape.clone();
-    let strides = shape.dense_like(&channels_innermost(shape.rank()));
-    let last = Meta { dtype: compute, shape, strides };
+    let last = channels_last(&Meta { dtype: compute, ..meta.clone() });
     let usable = !copy && meta.dtype == compute && is_disjoint(meta);
     if usable && !is_same(meta, &last) { settled(meta) } else { last }
 }

@@ -4,6 +4,7 @@ pub mod conv;
 mod layout;
 pub mod matmul;
 mod pieces;
+mod reorder;
 mod steps;
 mod sums;
 

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use crate::device::onednn::Primitive;
+use crate::device::onednn::{Choice, Primitive};
 use crate::device::{ALIGNMENT, team};
 use crate::error::Result;
 
@@ -50,7 +50,7 @@ impl Part {
 }
 
 /// A part of each tensor, in the order of the primitive's arguments; the result is the last.
-pub type Parts = SmallVec<[Part; 5]>;
+pub type Parts = SmallVec<[Part; 4]>;
 
 struct Piece {
     primitive: usize,
@@ -66,21 +66,71 @@ pub struct Pieces {
     /// another.
     sums: Option<(usize, usize)>,
     seats: usize,
+    /// Bytes of scratch memory for each seat.
+    scratch: usize,
     clears: bool,
 }
 
-impl Pieces {
+/// Pieces while they are collected. Those of one size, which `S` tells apart, share a primitive.
+pub struct Collected<S> {
+    pieces: Pieces,
+    sizes: Vec<S>,
+}
+
+impl<S: PartialEq> Collected<S> {
     /// No pieces yet, for this many threads.
     pub fn new(seats: usize) -> Self {
-        Pieces { seats, ..Pieces::default() }
+        Collected { pieces: Pieces { seats, ..Pieces::default() }, sizes: Vec::new() }
     }
 
+    /// Adds a piece, with oneDNN's choice for pieces of its size; false if that is `None`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Library`].
+    pub fn add<'a>(
+        &mut self,
+        size: S,
+        choice: impl FnOnce() -> Result<Option<Choice<'a>>>,
+        parts: Parts,
+    ) -> Result<bool> {
+        let known = self.sizes.iter().position(|known| *known == size);
+        let primitive = known.unwrap_or(self.sizes.len());
+        if known.is_none() {
+            let Some(choice) = choice()? else { return Ok(false) };
+            self.pieces.primitives.push(choice.build()?);
+            self.sizes.push(size);
+        }
+        self.pieces.pieces.push(Piece { primitive, parts });
+        Ok(true)
+    }
+
+    /// All that were added.
+    pub fn done(self) -> Pieces {
+        self.pieces.measured()
+    }
+}
+
+impl Pieces {
     /// A single piece.
     pub fn whole(primitive: Primitive) -> Self {
-        let mut pieces = Pieces::new(1);
-        let primitive = pieces.add(primitive);
-        pieces.push(primitive, Parts::new());
-        pieces
+        Pieces::equal(primitive, [Parts::new()], 1)
+    }
+
+    /// Pieces of one size, for this many threads.
+    pub fn equal(
+        primitive: Primitive,
+        parts: impl IntoIterator<Item = Parts>,
+        seats: usize,
+    ) -> Self {
+        let pieces = parts.into_iter().map(|parts| Piece { primitive: 0, parts }).collect();
+        Pieces { primitives: vec![primitive], pieces, seats, ..Pieces::default() }.measured()
+    }
+
+    /// With the scratch memory that its pieces need.
+    fn measured(self) -> Self {
+        let primitives = self.primitives.iter().map(Primitive::scratch).max().unwrap_or(0);
+        let copies = self.pieces.iter().map(Piece::copies).max().unwrap_or(0);
+        Pieces { scratch: copies + primitives.next_multiple_of(ALIGNMENT), ..self }
     }
 
     /// The same, but each piece's result is one of `count` of this many bytes that are to be added.
@@ -98,17 +148,6 @@ impl Pieces {
         self.sums
     }
 
-    /// Adds a primitive for pieces; returns its number.
-    pub fn add(&mut self, primitive: Primitive) -> usize {
-        self.primitives.push(primitive);
-        self.primitives.len() - 1
-    }
-
-    /// Adds a piece, which this primitive computes.
-    pub fn push(&mut self, primitive: usize, parts: Parts) {
-        self.pieces.push(Piece { primitive, parts });
-    }
-
     /// The implementation's name.
     pub fn implementation(&self) -> &str {
         self.primitives[0].implementation()
@@ -116,17 +155,12 @@ impl Pieces {
 
     /// Bytes of scratch memory.
     pub fn scratch(&self) -> usize {
-        self.seats() * self.scratch_of_seat()
+        self.seats() * self.scratch
     }
 
-    fn seats(&self) -> usize {
+    /// The most threads that run them.
+    pub fn seats(&self) -> usize {
         self.seats.min(self.pieces.len())
-    }
-
-    fn scratch_of_seat(&self) -> usize {
-        let primitives = self.primitives.iter().map(Primitive::scratch).max().unwrap_or(0);
-        let copies = self.pieces.iter().map(Piece::copies).max().unwrap_or(0);
-        copies + primitives.next_multiple_of(ALIGNMENT)
     }
 
     /// Runs all pieces on tensors at these addresses.
@@ -141,10 +175,10 @@ impl Pieces {
             // SAFETY: by the caller's promise.
             return unsafe { self.run_piece(piece, addresses, scratch) };
         }
-        let (each, shared) = (self.scratch_of_seat(), Shared(addresses, scratch));
+        let shared = Shared(addresses, scratch);
         team::each(self.pieces.len(), self.seats(), |piece, seat| {
             let (addresses, scratch) = shared.get();
-            let own = scratch.wrapping_add(seat * each);
+            let own = scratch.wrapping_add(seat * self.scratch);
             // SAFETY: by the caller's promise; pieces write different parts, and no other thread
             // has this seat.
             unsafe { self.run_piece(&self.pieces[piece], addresses, own) }
@@ -152,14 +186,14 @@ impl Pieces {
     }
 
     /// # Safety
-    /// As [`Pieces::run`], with [`Pieces::scratch_of_seat`] bytes that nothing else uses.
+    /// As [`Pieces::run`], with a seat's scratch memory, which nothing else uses.
     unsafe fn run_piece(&self, piece: &Piece, whole: &[*mut u8], scratch: *mut u8) -> Result<()> {
         if self.clears {
             // SAFETY: by the caller's promise.
-            unsafe { scratch.write_bytes(0, self.scratch_of_seat()) };
+            unsafe { scratch.write_bytes(0, self.scratch) };
         }
         let (mut room, result) = (scratch, whole.len() - 1);
-        let mut addresses: SmallVec<[*mut u8; 5]> = SmallVec::from_slice(whole);
+        let mut addresses: SmallVec<[*mut u8; 4]> = SmallVec::from_slice(whole);
         for (address, part) in addresses.iter_mut().zip(&piece.parts) {
             *address = address.wrapping_add(part.start);
         }

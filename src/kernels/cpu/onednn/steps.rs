@@ -10,9 +10,10 @@ use smallvec::SmallVec;
 
 use super::layout::{Layout, Location, Tensor, describe, settled};
 use super::pieces::Pieces;
+use super::reorder::{reorder, reorder_in_place};
 use super::sums::sums;
 use crate::device::ALIGNMENT;
-use crate::device::onednn::{self, Descriptor, Library};
+use crate::device::onednn::{Descriptor, Library};
 use crate::error::Result;
 use crate::kernels::cpu::copy;
 use crate::kernels::{Io, Kernel, Width};
@@ -38,6 +39,13 @@ impl Step {
         match &self.action {
             Action::Ours(kernel) => kernel.scratch(),
             Action::Primitives(pieces) => pieces.scratch(),
+        }
+    }
+
+    fn threads(&self) -> usize {
+        match &self.action {
+            Action::Ours(kernel) => kernel.threads(),
+            Action::Primitives(pieces) => pieces.seats(),
         }
     }
 
@@ -89,10 +97,28 @@ impl Steps {
             places.push(place);
         }
         let direct = layout.is_that_of(result, library)?;
-        let place = if direct { result.place } else { steps.reserve(layout) };
+        let unpacking = if direct { None } else { steps.unpacking(layout, result)? };
+        let fits = direct || unpacking.is_some();
+        let place = if fits { result.place } else { steps.reserve(layout) };
         steps.compute(pieces, places, place);
-        let done = direct || steps.write((place, layout), result)?;
+        steps.steps.extend(unpacking);
+        let done = fits || steps.write((place, layout), result)?;
         Ok(done.then_some(steps))
+    }
+
+    /// The step that brings a packed result, which is in the memory of its destination, into the
+    /// layout of that. It spares the scratch memory of a second copy. `None` where the result is not
+    /// packed, or takes other bytes.
+    fn unpacking(&self, layout: &Layout, result: &Tensor) -> Result<Option<Step>> {
+        let Layout::Packed(packed, dtype) = layout else { return Ok(None) };
+        let plain = describe(self.library, &settled(&result.meta))?;
+        let Some(plain) = plain.filter(|_| *dtype == result.meta.dtype) else { return Ok(None) };
+        let ends = [packed.copy(self.library)?, plain];
+        let pieces = reorder_in_place(self.library, ends, &result.meta, self.width)?;
+        Ok(pieces.map(|pieces| Step {
+            action: Action::Primitives(Arc::new(pieces)),
+            places: [result.place, result.place].into_iter().collect(),
+        }))
     }
 
     /// Adds the pieces, which read these places, and the sum of their results if they are to be
@@ -118,8 +144,8 @@ impl Steps {
         }
         let to = self.reserve(layout);
         let from = describe(self.library, &settled(&tensor.meta))?;
-        let done = layout.dtype() == tensor.meta.dtype
-            && self.reorder((from, tensor.place), (layout.describe(self.library)?, to))?;
+        let ends = [(from, tensor.place), (layout.describe(self.library)?, to)];
+        let done = layout.dtype() == tensor.meta.dtype && self.reorder(&tensor.meta, ends)?;
         if done {
             return Ok(Some(to));
         }
@@ -129,11 +155,11 @@ impl Steps {
             return Ok(Some(to));
         }
         // oneDNN does not support these strides, or converts slowly: row-major first.
-        let rows = Layout::Strided(meta);
+        let rows = Layout::Strided(meta.clone());
         let from = rows.describe(self.library)?;
         let Some(place) = self.read(tensor, &rows)? else { return Ok(None) };
-        let done = self.reorder((from, place), (layout.describe(self.library)?, to))?;
-        Ok(done.then_some(to))
+        let ends = [(from, place), (layout.describe(self.library)?, to)];
+        Ok(self.reorder(&meta, ends)?.then_some(to))
     }
 
     /// Brings a result of this layout to its destination. False where oneDNN has no fast reorder.
@@ -141,8 +167,8 @@ impl Steps {
         let (place, layout) = from;
         let described = || layout.describe(self.library);
         let plain = describe(self.library, &settled(&to.meta))?;
-        let done = layout.dtype() == to.meta.dtype
-            && self.reorder((described()?, place), (plain, to.place))?;
+        let ends = [(described()?, place), (plain, to.place)];
+        let done = layout.dtype() == to.meta.dtype && self.reorder(&to.meta, ends)?;
         if done {
             return Ok(true);
         }
@@ -152,8 +178,7 @@ impl Steps {
             let rows = Layout::Strided(meta.clone());
             from = self.reserve(&rows);
             let ends = [(described()?, place), (rows.describe(self.library)?, from)];
-            let [source, target] = ends;
-            if !self.reorder(source, target)? {
+            if !self.reorder(&meta, ends)? {
                 return Ok(false);
             }
         }
@@ -172,18 +197,18 @@ impl Steps {
         place
     }
 
-    /// Adds oneDNN's reorder between two layouts of one type. False where it has no fast one.
+    /// Adds oneDNN's reorder of a tensor of this shape and type between two layouts. False where it
+    /// has no fast one.
     fn reorder(
         &mut self,
-        (from, source): (Option<Descriptor>, Location),
-        (to, target): (Option<Descriptor>, Location),
+        meta: &Meta,
+        [(from, source), (to, target)]: [(Option<Descriptor>, Location); 2],
     ) -> Result<bool> {
         let (Some(from), Some(to)) = (from, to) else { return Ok(false) };
-        let made = onednn::reorder(self.library, from, to)?;
-        let Some(primitive) = made else { return Ok(false) };
+        let pieces = reorder(self.library, [from, to], meta, self.width)?;
+        let Some(pieces) = pieces else { return Ok(false) };
         let places = [source, target].into_iter().collect();
-        let pieces = Arc::new(Pieces::whole(primitive));
-        self.steps.push(Step { action: Action::Primitives(pieces), places });
+        self.steps.push(Step { action: Action::Primitives(Arc::new(pieces)), places });
         Ok(true)
     }
 
@@ -229,6 +254,10 @@ impl std::fmt::Display for Steps {
 impl Kernel for Steps {
     fn scratch(&self) -> usize {
         self.reserved + self.steps.iter().map(Step::scratch).max().unwrap_or(0)
+    }
+
+    fn threads(&self) -> usize {
+        self.steps.iter().map(Step::threads).max().unwrap_or(1)
     }
 
     fn run(&self, io: &Io) -> Result<()> {

@@ -63,8 +63,8 @@ impl<W: Wide + Value> Forward<W> {
         let places = Places::new(io, &self.op, sequence);
         let columns = self.columns();
         let lengths = columns.map(|columns| columns * self.blocks.sizes()[0]);
-        self.blocks.each(|part, rows| {
-            let at = io.scratch::<u8>().wrapping_add(packed + part * (arrays + scratch));
+        self.blocks.each(|seat, rows| {
+            let at = io.scratch::<u8>().wrapping_add(packed + seat * (arrays + scratch));
             // SAFETY: each thread has its own scratch memory.
             let [state, cells, sums, units, second] = unsafe { space::arrays(at, lengths) };
             let room = Room { state, cell: cells, sums, units, second };
@@ -95,7 +95,11 @@ fn weights(op: &Recurrent, io: &[&Meta], sizes: &Sizes) -> (Weights, Option<Weig
 impl<W: Wide + Value> Kernel for Forward<W> {
     fn scratch(&self) -> usize {
         let [packed, arrays, scratch] = self.rooms();
-        packed + self.blocks.parts() * (arrays + scratch)
+        packed + self.blocks.seats() * (arrays + scratch)
+    }
+
+    fn threads(&self) -> usize {
+        self.blocks.seats()
     }
 
     fn run(&self, io: &Io) -> Result<()> {

@@ -64,6 +64,11 @@ impl Kernel for Staged {
         self.bytes + self.kernel.scratch().max(most)
     }
 
+    fn threads(&self) -> usize {
+        let copies = self.inputs.iter().chain(&self.outputs).flatten();
+        copies.map(|copy| copy.kernel.threads()).fold(self.kernel.threads(), usize::max)
+    }
+
     fn bytes(&self) -> usize {
         size_of_val(self) + self.kernel.bytes()
     }

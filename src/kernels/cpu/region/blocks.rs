@@ -11,7 +11,7 @@ use crate::kernels::Width;
 pub struct Blocks {
     rows: usize,
     sizes: [usize; 2],
-    parts: usize,
+    seats: usize,
 }
 
 impl Blocks {
@@ -19,8 +19,8 @@ impl Blocks {
     pub fn new(rows: usize, block: usize, width: Width) -> Self {
         let block = block.clamp(1, rows.max(1));
         let last = rows.saturating_sub(1) % block + 1;
-        let parts = width.0.min(rows.div_ceil(block)).max(1);
-        Blocks { rows, sizes: [block, last], parts }
+        let seats = width.0.min(rows.div_ceil(block)).max(1);
+        Blocks { rows, sizes: [block, last], seats }
     }
 
     /// The number of rows of a block, and of the last one.
@@ -29,8 +29,8 @@ impl Blocks {
     }
 
     /// The number of threads that process blocks.
-    pub fn parts(&self) -> usize {
-        self.parts
+    pub fn seats(&self) -> usize {
+        self.seats
     }
 
     /// Whether there is more than one block.
@@ -54,7 +54,7 @@ impl Blocks {
     }
 
     /// Calls `body(seat, rows)` for every block on the team's threads, which have seats below
-    /// [`Blocks::parts`]; a single block runs on the calling thread, so that the body can use the
+    /// [`Blocks::seats`]; a single block runs on the calling thread, so that the body can use the
     /// whole team.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Blocks {
             return if self.rows == 0 { Ok(()) } else { body(0, &(0..self.rows)) };
         }
         let block = self.sizes[0];
-        team::each(self.rows.div_ceil(block), self.parts, |n, seat| {
+        team::each(self.rows.div_ceil(block), self.seats, |n, seat| {
             body(seat, &(n * block..self.rows.min((n + 1) * block)))
         })
     }

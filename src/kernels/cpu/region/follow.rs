@@ -81,7 +81,12 @@ impl Followed {
 
 impl Kernel for Followed {
     fn scratch(&self) -> usize {
-        self.rows.blocks().parts() * self.space()
+        self.rows.blocks().seats() * self.space()
+    }
+
+    fn threads(&self) -> usize {
+        let alone = if self.rows.blocks().is_split() { 1 } else { self.kernels[0].threads() };
+        self.rows.threads().max(alone)
     }
 
     fn bytes(&self) -> usize {
@@ -89,8 +94,8 @@ impl Kernel for Followed {
     }
 
     fn run(&self, io: &Io) -> Result<()> {
-        self.rows.blocks().each(|part, rows| {
-            self.run_block(io, rows, io.scratch::<u8>().wrapping_add(part * self.space()))
+        self.rows.blocks().each(|seat, rows| {
+            self.run_block(io, rows, io.scratch::<u8>().wrapping_add(seat * self.space()))
         })
     }
 

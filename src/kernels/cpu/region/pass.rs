@@ -151,7 +151,14 @@ impl Blocked {
 
 impl Kernel for Blocked {
     fn scratch(&self) -> usize {
-        self.blocks.parts() * self.space()
+        self.blocks.seats() * self.space()
+    }
+
+    fn threads(&self) -> usize {
+        if self.blocks.is_split() {
+            return self.blocks.seats();
+        }
+        self.passes[0].stages.iter().map(|stage| stage.kernel.threads()).max().unwrap_or(1)
     }
 
     fn bytes(&self) -> usize {
@@ -160,8 +167,8 @@ impl Kernel for Blocked {
     }
 
     fn run(&self, io: &Io) -> Result<()> {
-        self.blocks.each(|part, rows| {
-            let space = io.scratch::<u8>().wrapping_add(part * self.space());
+        self.blocks.each(|seat, rows| {
+            let space = io.scratch::<u8>().wrapping_add(seat * self.space());
             self.run_pass(self.blocks.of(&self.passes, rows), io, rows.start, space)
         })
     }

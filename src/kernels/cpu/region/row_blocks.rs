@@ -94,6 +94,11 @@ impl RowBlocks {
         bytes[0].max(bytes[1]).next_multiple_of(ALIGNMENT)
     }
 
+    /// The most threads that compute it.
+    pub fn threads(&self) -> usize {
+        if self.blocks.is_split() { self.blocks.seats() } else { self.makers[0].threads() }
+    }
+
     /// Writes some rows to `to`; `rows` comes from [`Blocks::each`], and `input` returns the
     /// addresses of the inputs.
     ///
@@ -142,13 +147,17 @@ struct InPlace {
 
 impl Kernel for InPlace {
     fn scratch(&self) -> usize {
-        self.rows.blocks.parts() * self.rows.scratch()
+        self.rows.blocks.seats() * self.rows.scratch()
+    }
+
+    fn threads(&self) -> usize {
+        self.rows.threads()
     }
 
     fn run(&self, io: &Io) -> Result<()> {
-        self.rows.blocks.each(|part, rows| {
+        self.rows.blocks.each(|seat, rows| {
             let to = io.output::<u8>(0).wrapping_offset(rows.start as isize * self.step);
-            let scratch = io.scratch::<u8>().wrapping_add(part * self.rows.scratch());
+            let scratch = io.scratch::<u8>().wrapping_add(seat * self.rows.scratch());
             // SAFETY: `io` is what this was prepared for; each seat has its own scratch.
             unsafe { self.rows.make(rows, |i| io.input(i), to, scratch) }
         })

@@ -35,6 +35,10 @@ impl Kernel for Packed {
         self.bytes + self.multiply.scratch().max(self.pack.scratch())
     }
 
+    fn threads(&self) -> usize {
+        self.multiply.threads().max(self.pack.threads())
+    }
+
     fn run(&self, io: &Io) -> Result<()> {
         let (packed, rest) = (io.scratch::<u8>(), io.scratch::<u8>().wrapping_add(self.bytes));
         let factors = [packed.cast_const(), io.input(1)];

@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::Width;
 use crate::kernels::cpu::onednn::layout::{describe, is_same};
-use crate::kernels::cpu::onednn::pieces::{self, Columns, Part, Parts, Pieces};
+use crate::kernels::cpu::onednn::pieces::{self, Collected, Columns, Part, Parts, Pieces};
 use crate::ops::Meta;
 use crate::ops::conv::channels_innermost;
 
@@ -76,7 +76,7 @@ impl Convolution {
     }
 
     fn cut_for(&self, width: Width, w: &Descriptor) -> Result<Option<Pieces>> {
-        let builder = Builder { of: self, w, pieces: Pieces::new(width.0), known: Vec::new() };
+        let builder = Builder { of: self, w, pieces: Collected::new(width.0) };
         match self.cut() {
             Cut::Whole => Ok(None),
             Cut::Images(images) => builder.images(images, 0),
@@ -167,14 +167,7 @@ impl Convolution {
 
     /// The tensors' parts in the order of the primitive's arguments.
     fn parts(&self, x: Part, w: Part, bias: Part, y: Part) -> Parts {
-        match self.pass {
-            Propagation::Forward => {
-                let bias = self.bias.is_some().then_some(bias);
-                [x, w].into_iter().chain(bias).chain([y]).collect()
-            }
-            Propagation::GradInput => [y, w, x].into_iter().collect(),
-            Propagation::GradWeight => [y, x, w].into_iter().collect(),
-        }
+        self.pass.order(x, w, self.bias.as_ref().map(|_| bias), y)
     }
 
     /// The convolution that computes some rows of an image of y, and its first row of x. `None` if
@@ -202,29 +195,14 @@ struct Builder<'a> {
     of: &'a Convolution,
     /// The weights' layout.
     w: &'a Descriptor,
-    pieces: Pieces,
-    known: Vec<(Convolution, usize)>,
+    pieces: Collected<(Meta, Meta, Window)>,
 }
 
 impl Builder<'_> {
     /// Adds a piece; false if oneDNN has no fast implementation for it.
-    fn add(&mut self, piece: Convolution, w: &Descriptor, parts: Parts) -> Result<bool> {
-        let is_same = |known: &Convolution| {
-            (&known.x, &known.y, &known.window) == (&piece.x, &piece.y, &piece.window)
-        };
-        let known = self.known.iter().find(|(known, _)| is_same(known)).map(|&(_, n)| n);
-        let primitive = match known {
-            Some(primitive) => primitive,
-            None => {
-                let choice = piece.choice(Some(w.copy(self.of.library)?))?;
-                let Some(choice) = choice else { return Ok(false) };
-                let primitive = self.pieces.add(choice.build()?);
-                self.known.push((piece, primitive));
-                primitive
-            }
-        };
-        self.pieces.push(primitive, parts);
-        Ok(true)
+    fn add(&mut self, piece: &Convolution, w: &Descriptor, parts: Parts) -> Result<bool> {
+        let size = (piece.x.clone(), piece.y.clone(), piece.window.clone());
+        self.pieces.add(size, || piece.choice(Some(w.copy(self.of.library)?)), parts)
     }
 
     /// Pieces of this many images; each piece's weights are this many bytes apart.
@@ -241,11 +219,11 @@ impl Builder<'_> {
                 Part::default(),
                 at(&self.of.y),
             );
-            if !self.add(piece, self.w, parts)? {
+            if !self.add(&piece, self.w, parts)? {
                 return Ok(None);
             }
         }
-        Ok(Some(self.pieces))
+        Ok(Some(self.pieces.done()))
     }
 
     /// Pieces of this many rows of one image of y.
@@ -258,12 +236,12 @@ impl Builder<'_> {
                 let at = |meta, row| Part::at(image * bytes(meta, 0) + row * bytes(meta, 2));
                 let (x, y) = (at(&of.x, start), at(&of.y, first));
                 let parts = of.parts(x, Part::default(), Part::default(), y);
-                if !self.add(piece, self.w, parts)? {
+                if !self.add(&piece, self.w, parts)? {
                     return Ok(None);
                 }
             }
         }
-        Ok(Some(self.pieces))
+        Ok(Some(self.pieces.done()))
     }
 
     /// This many pieces of the channels.
@@ -277,23 +255,23 @@ impl Builder<'_> {
         images.shape[1] = channels;
         *images = channels_last(images);
         piece.bias.iter_mut().for_each(|bias| bias.shape[0] = channels);
-        let Some(w) = self.w.part(of.library, &piece.w, parts) else { return Ok(None) };
+        let size = of.x.dtype.size();
+        let Some((w, apart)) = self.w.part(of.library, &of.w, d, parts) else { return Ok(None) };
         for n in 0..parts {
-            let size = of.x.dtype.size();
             let images = Part { start: n * channels * size, columns: Some(columns) };
             let (x, y) = if d == 0 { (Part::default(), images) } else { (images, Part::default()) };
             let bias = Part::at(n * channels * size);
-            let parts = of.parts(x, Part::at(n * w.bytes(of.library)), bias, y);
-            if !self.add(piece.clone(), &w, parts)? {
+            let parts = of.parts(x, Part::at(n * apart * size), bias, y);
+            if !self.add(&piece, &w, parts)? {
                 return Ok(None);
             }
         }
-        Ok(Some(self.pieces))
+        Ok(Some(self.pieces.done()))
     }
 }
 
 /// Dense images of this shape with their channels innermost.
-fn channels_last(meta: &Meta) -> Meta {
+pub(super) fn channels_last(meta: &Meta) -> Meta {
     let strides = meta.shape.dense_like(&channels_innermost(meta.shape.rank()));
     Meta { strides, ..meta.clone() }
 }

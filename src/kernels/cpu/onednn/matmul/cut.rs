@@ -1,13 +1,11 @@
 //! A product as a oneDNN primitive, and how it is cut into pieces.
 
-use smallvec::SmallVec;
-
 use super::Adds;
 use crate::device::onednn::{self, Addend, Choice, Descriptor, Library};
 use crate::error::Result;
 use crate::kernels::Width;
 use crate::kernels::cpu::onednn::layout::describe;
-use crate::kernels::cpu::onednn::pieces::{self, Part, Parts, Pieces};
+use crate::kernels::cpu::onednn::pieces::{self, Collected, Part, Parts, Pieces};
 use crate::ops::Meta;
 
 /// The usual number of pieces: each copies its factors into the kernel's order again.
@@ -113,36 +111,33 @@ impl Product {
         packed: Option<&Descriptor>,
         width: Width,
     ) -> Result<Option<Pieces>> {
-        let (mut pieces, extents) = (Pieces::new(width.0), self.extents());
-        let mut known: SmallVec<[(Block, usize); 4]> = SmallVec::new();
+        let (mut pieces, extents) = (Collected::new(width.0), self.extents());
+        let dims = [0, 1].map(|d| self.metas[1].shape[d] as i64);
+        let count = extents[2].div_ceil(block[2]);
+        let columns = packed.map(|packed| packed.part(self.library, &dims, 1, count));
+        if let Some(None) = columns {
+            return Ok(None);
+        }
+        let (b, apart) = columns.flatten().unzip();
         for start in starts(extents, block) {
             let size = [0, 1, 2].map(|i| block[i].min(extents[i] - start[i]));
-            let primitive = match known.iter().find(|(of, _)| *of == size) {
-                Some(&(_, primitive)) => primitive,
-                None => {
-                    let Some(choice) = self.piece(size, packed)? else { return Ok(None) };
-                    known.push((size, pieces.add(choice.build()?)));
-                    known[known.len() - 1].1
-                }
-            };
-            pieces.push(primitive, self.parts(start, packed));
+            let at = apart.map(|apart| apart * (start[2] / block[2]));
+            if !pieces.add(size, || self.piece(size, b.as_ref()), self.parts(start, at))? {
+                return Ok(None);
+            }
         }
-        Ok(Some(pieces))
+        Ok(Some(pieces.done()))
     }
 
-    /// oneDNN's choice for a piece of these extents.
-    fn piece(&self, size: Block, packed: Option<&Descriptor>) -> Result<Option<Choice<'static>>> {
+    /// oneDNN's choice for a piece of these extents; b has its own layout unless another is given.
+    fn piece(&self, size: Block, b: Option<&Descriptor>) -> Result<Option<Choice<'static>>> {
         let (mut piece, columns) = (self.clone(), self.axes() + 1);
         for i in 0..3 {
             let extents = self.dims(i, size).filter(|&(d, _)| self.metas[i].shape[d] > 1);
             extents.for_each(|(d, extent)| piece.metas[i].shape[d] = extent);
         }
         piece.row.iter_mut().for_each(|row| row.shape[columns] = size[2]);
-        let Some(packed) = packed else { return piece.choice(None) };
-        let (all, part) = (self.metas[2].shape[columns], &piece.metas[1].shape);
-        let dims = [part[0] as i64, part[1] as i64];
-        let layout = packed.part(self.library, &dims, all / size[2]);
-        layout.map_or(Ok(None), |layout| piece.choice(Some(layout)))
+        piece.choice(b.map(|layout| layout.copy(self.library)).transpose()?)
     }
 
     /// The dimensions of an operand that a block concerns, each with its number in the block.
@@ -154,19 +149,16 @@ impl Product {
         all.filter_map(|(d, number)| Some((d?, number)))
     }
 
-    /// The parts of the operands at which a piece starts.
-    fn parts(&self, start: Block, packed: Option<&Descriptor>) -> Parts {
+    /// The parts of the operands at which a piece starts; `packed` is where in b if b is packed.
+    fn parts(&self, start: Block, packed: Option<usize>) -> Parts {
         let part = |i: usize| {
             let meta = &self.metas[i];
             let moves = self.dims(i, start).filter(|&(d, _)| meta.shape[d] > 1);
             let elements: usize = moves.map(|(d, at)| meta.strides[d] as usize * at).sum();
             Part::at(elements * meta.dtype.size())
         };
-        let columns = self.metas[2].shape[self.axes() + 1];
-        let right = match packed {
-            Some(packed) => Part::at(packed.bytes(self.library) / columns * start[2]),
-            None => part(1),
-        };
+        let size = self.metas[1].dtype.size();
+        let right = packed.map_or_else(|| part(1), |elements| Part::at(elements * size));
         let row = self.row.as_ref().map(|row| Part::at(start[2] * row.dtype.size()));
         [part(0), right].into_iter().chain(row).chain([part(2)]).collect()
     }

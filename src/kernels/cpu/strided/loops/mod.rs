@@ -80,14 +80,14 @@ impl<const M: usize> Loop<M> {
         for (at, operand) in at.iter_mut().zip(&self.operands) {
             *at = operand.constant().map_or(*at, |c| c.cast_mut());
         }
-        let parts = self.width.min(self.boxes.count()).max(1);
-        if parts == 1 {
+        let threads = self.threads();
+        if threads == 1 {
             // SAFETY: by the caller's promise.
             unsafe { self.part(at, 0..self.boxes.count()) };
             return Ok(());
         }
         let at = Addresses(at);
-        team::ranges(self.boxes.count(), 1, parts, &|range, _| {
+        team::ranges(self.boxes.count(), 1, threads, &|range, _| {
             let at = &at;
             // SAFETY: by the caller's promise; the parts' boxes are disjoint.
             unsafe { self.part(at.0, range) };
@@ -220,6 +220,10 @@ fn places<const M: usize>(at: [*mut u8; M], offsets: &[isize; M]) -> [*mut u8; M
 }
 
 impl<const M: usize> Kernel for Loop<M> {
+    fn threads(&self) -> usize {
+        self.width.min(self.boxes.count()).max(1)
+    }
+
     fn run(&self, io: &Io) -> Result<()> {
         let mut next = 0;
         let mut input = |operand: &Operand| {

@@ -22,13 +22,13 @@ use crate::device::{cpu, heap};
 const STACK_BYTES: usize = 4 << 20;
 /// The most shares of a region.
 const MOST_SHARES: usize = 64;
-/// Set in [`Crew::seats`] while a region can be joined.
+/// Set in [`Roster::seats`] while a region can be joined.
 const OPEN: u32 = 1 << 31;
-/// One free seat in [`Crew::seats`]; the number of workers that have one stands below it.
+/// One free seat in [`Roster::seats`]; the number of workers that have one stands below it.
 const SEAT: u32 = 1 << 16;
 
 /// See the module's documentation.
-pub struct Crew {
+pub struct Roster {
     /// Whether the region can be joined, its free seats, and how many workers have taken one.
     seats: Signal,
     region: Posted,
@@ -37,6 +37,8 @@ pub struct Crew {
     bell: Signal,
     /// How many workers there shall be.
     wanted: AtomicUsize,
+    /// For how many nanoseconds calling threads have waited for workers to leave a region.
+    pub waited: AtomicU64,
     /// Locked by the thread whose region runs.
     workers: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -45,7 +47,7 @@ pub struct Crew {
 #[repr(align(128))]
 struct Posted(UnsafeCell<Option<(&'static Region<'static>, usize)>>);
 
-// SAFETY: it is written by the thread that holds `Crew::workers` while nobody can or does have a
+// SAFETY: it is written by the thread that holds `Roster::workers` while nobody can or does have a
 // seat, and read by those who have one.
 unsafe impl Sync for Posted {}
 
@@ -66,14 +68,15 @@ impl Share {
     }
 }
 
-impl Crew {
+impl Roster {
     pub const fn new() -> Self {
-        Crew {
+        Roster {
             seats: Signal::new(),
             region: Posted(UnsafeCell::new(None)),
             shares: [const { Share(AtomicU64::new(0)) }; MOST_SHARES],
             bell: Signal::new(),
             wanted: AtomicUsize::new(0),
+            waited: AtomicU64::new(0),
             workers: Mutex::new(Vec::new()),
         }
     }
@@ -96,7 +99,10 @@ impl Crew {
         self.post(region, threads);
         self.take_part(region, threads, 0);
         self.seats.clear(OPEN);
-        self.seats.wait(|seats| seats % SEAT > 0);
+        let (_, waited) = self.seats.wait(|seats| seats % SEAT > 0);
+        if !waited.is_zero() {
+            self.waited.fetch_add(waited.as_nanos() as u64, Relaxed);
+        }
         Ok(())
     }
 
@@ -139,7 +145,7 @@ impl Crew {
         let mut heard = self.bell.get();
         while number < self.wanted.load(Acquire) {
             self.help();
-            heard = self.bell.wait(|rung| rung == heard);
+            (heard, _) = self.bell.wait(|rung| rung == heard);
         }
     }
 
